@@ -1,0 +1,154 @@
+//! One table of cases that every engine must pass, and the judge that holds it to the bound.
+//!
+//! ```
+//! use linrec::contract::{self, Domain};
+//!
+//! let domain = Domain { max_len: 33, ..Domain::default() };
+//! let report = contract::run::<f32>(&linrec::cpu::Cpu::default(), &domain);
+//! assert!(report.passed(), "{report}");
+//! ```
+//!
+//! The oracle is the sequential loop in double precision, and the tolerance of every single result
+//! is derived from the engine's order of evaluation ([`crate::reference`]). The cases
+//! ([`cases`]) are chosen so that near misses fail: coefficients near one, so that a lost carry
+//! shows; lengths just off the powers of two and off the engine's own tile; strided and reversed
+//! views; zeros, ones, signs, growth and underflow.
+
+mod case;
+mod domain;
+pub mod golden;
+mod report;
+
+pub use case::{Case, CoeffKind, Data, InputKind, Layout, cases};
+pub use domain::Domain;
+pub use report::{Failure, Report};
+
+use ndarray::{Array, ArrayView2, Dimension};
+use rayon::prelude::*;
+
+use crate::reference::{self, Rounding};
+use crate::{Element, Engine, Error, Gradients, Options, Outputs};
+
+/// Runs every case of the table that lies in the engine's domain.
+pub fn run<T: Element>(engine: &dyn Engine<T>, domain: &Domain) -> Report {
+    let all = cases(domain.tile);
+    let mine: Vec<_> = all.iter().filter(|case| domain.contains(case)).collect();
+    let mut report = Report::new(engine.name(), T::NAME, all.len() - mine.len());
+    let outcomes: Vec<_> = mine.par_iter().map(|case| check(engine, domain, case)).collect();
+    for (case, outcome) in mine.iter().zip(outcomes) {
+        report.add(case, outcome);
+    }
+    report.add_failure("wrong shapes", wrong_shapes_are_errors(engine));
+    report
+}
+
+/// Runs one case; returns the largest error in units of its bound, or what went wrong.
+pub fn check<T: Element>(
+    engine: &dyn Engine<T>,
+    domain: &Domain,
+    case: &Case,
+) -> Result<f64, String> {
+    let data: Data<T> = case.data();
+    let rounding = Rounding { levels: (domain.levels)(case.seq_len), exp_ulps: domain.exp_ulps };
+    let (inputs, coeffs) = (data.inputs.view(), data.coeffs());
+    let run = || -> Result<f64, Complaint> {
+        let exact = reference::forward(inputs, coeffs, &data.options)?;
+        let bound = reference::forward_bound(inputs, coeffs, &data.options, rounding)?;
+        let got = engine.forward(inputs, coeffs, &data.options)?;
+        let mut worst = compare_outputs(&got, &exact, &bound)?;
+        if domain.backward {
+            // The outputs are the reference's, rounded, and not the engine's own: each pass is
+            // judged by itself.
+            let outputs = case.layout.apply(exact.outputs.mapv(T::narrow));
+            let (d_outputs, outputs) = (data.d_outputs.view(), outputs.view());
+            let exact = reference::backward(d_outputs, coeffs, outputs, &data.options)?;
+            let bound =
+                reference::backward_bound(d_outputs, coeffs, outputs, &data.options, rounding)?;
+            let got = engine.backward(d_outputs, coeffs, outputs, &data.options)?;
+            worst = worst.max(compare_gradients(&got, &exact, &bound)?);
+        }
+        Ok(worst)
+    };
+    run().map_err(|Complaint(what)| what)
+}
+
+/// A mismatch or an engine's error, as a sentence.
+struct Complaint(String);
+
+impl From<Error> for Complaint {
+    fn from(error: Error) -> Self {
+        Complaint(error.to_string())
+    }
+}
+
+fn compare_outputs<T: Element>(
+    got: &Outputs<T>,
+    exact: &Outputs<T::Wide>,
+    bound: &Outputs<f64>,
+) -> Result<f64, Complaint> {
+    let outputs = compare("outputs", &got.outputs, &exact.outputs, &bound.outputs)?;
+    let state = compare("final_state", &got.final_state, &exact.final_state, &bound.final_state)?;
+    Ok(outputs.max(state))
+}
+
+fn compare_gradients<T: Element>(
+    got: &Gradients<T>,
+    exact: &Gradients<T::Wide>,
+    bound: &Gradients<f64>,
+) -> Result<f64, Complaint> {
+    let d_inputs = compare("d_inputs", &got.d_inputs, &exact.d_inputs, &bound.d_inputs)?;
+    let d_coeffs = compare("d_coeffs", &got.d_coeffs, &exact.d_coeffs, &bound.d_coeffs)?;
+    let d_initial = compare("d_initial", &got.d_initial, &exact.d_initial, &bound.d_initial)?;
+    Ok(d_inputs.max(d_coeffs).max(d_initial))
+}
+
+/// The largest `|got − exact| / bound` of an array; an error if one exceeds 1 or is not a number.
+fn compare<T: Element, D: Dimension>(
+    name: &str,
+    got: &Array<T, D>,
+    exact: &Array<T::Wide, D>,
+    bound: &Array<f64, D>,
+) -> Result<f64, Complaint> {
+    if got.shape() != exact.shape() {
+        let (got, exact) = (got.shape(), exact.shape());
+        return Err(Complaint(format!("{name} has shape {got:?} instead of {exact:?}")));
+    }
+    let mut worst = 0.0_f64;
+    for ((index, got), (exact, &bound)) in got.indexed_iter().zip(exact.iter().zip(bound)) {
+        let error = (got.widen() - *exact).modulus();
+        // Written so that NaN fails.
+        let within = error <= bound;
+        if !within {
+            return Err(Complaint(format!(
+                "{name}{index:?} is {got} instead of {exact}: off by {error:.3e}, bound {bound:.3e}"
+            )));
+        }
+        if error > 0.0 {
+            worst = worst.max(error / bound);
+        }
+    }
+    Ok(worst)
+}
+
+/// Arrays that do not fit together must be refused with an error that names their shapes.
+fn wrong_shapes_are_errors<T: Element>(engine: &dyn Engine<T>) -> Result<(), String> {
+    let ones = |shape: (usize, usize)| ndarray::Array2::<T>::ones(shape);
+    let (three_by_four, three_by_five) = (ones((3, 4)), ones((3, 5)));
+    let plain = Options::default();
+    let wrong_initial = Options { initial: Some(ndarray::Array1::ones(2)), ..Options::default() };
+    let (a, b): (ArrayView2<T>, ArrayView2<T>) = (three_by_four.view(), three_by_five.view());
+
+    let complaints = [
+        ("coeffs of another length", engine.forward(a, b, &plain).err()),
+        ("an initial state of another length", engine.forward(a, a, &wrong_initial).err()),
+        ("coeffs of another length, backward", engine.backward(a, b, a, &plain).err()),
+        ("outputs of another length, backward", engine.backward(a, a, b, &plain).err()),
+        ("a wrong initial state, backward", engine.backward(a, a, a, &wrong_initial).err()),
+    ];
+    for (what, error) in complaints {
+        if !matches!(error, Some(Error::ShapeMismatch { .. })) {
+            return Err(format!("{what} gave {error:?} instead of a shape mismatch"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! What can go wrong, in sentences that name the operation and the values.
+
+use std::fmt;
+
+/// An error of this library.
+///
+/// Its message says what was asked for and with which values:
+///
+/// ```
+/// use ndarray::Array2;
+///
+/// let (inputs, coeffs) = (Array2::<f32>::zeros((3, 100)), Array2::<f32>::zeros((3, 99)));
+/// let error = linrec::forward(inputs.view(), coeffs.view(), &Default::default()).unwrap_err();
+/// assert_eq!(error.to_string(), "shape mismatch in forward: inputs [3, 100], coeffs [3, 99]");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// Arrays that must agree do not.
+    ShapeMismatch {
+        /// The operation that was asked for.
+        operation: &'static str,
+        /// The arrays' names and shapes, the one that sets the expectation first.
+        arrays: Vec<(&'static str, Vec<usize>)>,
+    },
+    /// The engine does not offer what was asked for.
+    Unsupported {
+        /// The engine's name.
+        engine: String,
+        /// What was asked for, with its value.
+        what: String,
+    },
+    /// The result does not fit into memory.
+    OutOfMemory {
+        /// The operation that was asked for.
+        operation: &'static str,
+        /// The number of bytes that could not be had.
+        bytes: usize,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::ShapeMismatch { operation, arrays } => {
+                write!(f, "shape mismatch in {operation}: ")?;
+                for (i, (name, shape)) in arrays.iter().enumerate() {
+                    let separator = if i == 0 { "" } else { ", " };
+                    write!(f, "{separator}{name} {shape:?}")?;
+                }
+                Ok(())
+            }
+            Error::Unsupported { engine, what } => write!(f, "{engine} does not support {what}"),
+            Error::OutOfMemory { operation, bytes } => {
+                write!(f, "out of memory in {operation}: {bytes} bytes could not be allocated")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}

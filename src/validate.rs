@@ -1,0 +1,88 @@
+//! The checks that every engine makes before it computes, and the allocation of its results.
+
+use ndarray::{Array2, ArrayView2};
+
+use crate::{Element, Error, Options};
+
+/// Checks the arguments of a forward pass; returns `(num_seqs, seq_len)`.
+///
+/// # Errors
+///
+/// [`Error::ShapeMismatch`] if `coeffs` or the initial state do not fit the `inputs`.
+pub fn forward<T: Element>(
+    inputs: &ArrayView2<T>,
+    coeffs: &ArrayView2<T>,
+    options: &Options<T>,
+) -> Result<(usize, usize), Error> {
+    shapes("forward", &[("inputs", inputs), ("coeffs", coeffs)], options)
+}
+
+/// Checks the arguments of a backward pass; returns `(num_seqs, seq_len)`.
+///
+/// # Errors
+///
+/// [`Error::ShapeMismatch`] if `coeffs`, `outputs` or the initial state do not fit the `d_outputs`.
+pub fn backward<T: Element>(
+    d_outputs: &ArrayView2<T>,
+    coeffs: &ArrayView2<T>,
+    outputs: &ArrayView2<T>,
+    options: &Options<T>,
+) -> Result<(usize, usize), Error> {
+    let arrays = [("d_outputs", d_outputs), ("coeffs", coeffs), ("outputs", outputs)];
+    shapes("backward", &arrays, options)
+}
+
+/// Checks that a result buffer has the shape of the array it belongs to.
+///
+/// # Errors
+///
+/// [`Error::ShapeMismatch`] naming both.
+pub fn same_shape(
+    operation: &'static str,
+    expected: (&'static str, &[usize]),
+    given: (&'static str, &[usize]),
+) -> Result<(), Error> {
+    if expected.1 == given.1 {
+        return Ok(());
+    }
+    let arrays = vec![(expected.0, expected.1.to_vec()), (given.0, given.1.to_vec())];
+    Err(Error::ShapeMismatch { operation, arrays })
+}
+
+/// An array of zeros for a result, or an error where the memory cannot be had.
+///
+/// # Errors
+///
+/// [`Error::OutOfMemory`] with the number of bytes.
+pub fn allocate<T: Element>(
+    operation: &'static str,
+    (num_seqs, seq_len): (usize, usize),
+) -> Result<Array2<T>, Error> {
+    // A broadcast view can describe far more elements than it holds. Ask before `zeros`, which
+    // would abort the program; `zeros` itself gets untouched pages, which a filled `Vec` would not.
+    let len = num_seqs.saturating_mul(seq_len);
+    let bytes = len.saturating_mul(size_of::<T>());
+    Vec::<T>::new().try_reserve_exact(len).map_err(|_| Error::OutOfMemory { operation, bytes })?;
+    Ok(Array2::zeros((num_seqs, seq_len)))
+}
+
+fn shapes<T: Element>(
+    operation: &'static str,
+    arrays: &[(&'static str, &ArrayView2<T>)],
+    options: &Options<T>,
+) -> Result<(usize, usize), Error> {
+    let (num_seqs, seq_len) = arrays[0].1.dim();
+    let mut all: Vec<_> =
+        arrays.iter().map(|(name, array)| (*name, array.shape().to_vec())).collect();
+    if all.iter().any(|(_, shape)| shape != &[num_seqs, seq_len]) {
+        return Err(Error::ShapeMismatch { operation, arrays: all });
+    }
+    if let Some(initial) = &options.initial
+        && initial.len() != num_seqs
+    {
+        all.truncate(1);
+        all.push(("initial", vec![initial.len()]));
+        return Err(Error::ShapeMismatch { operation, arrays: all });
+    }
+    Ok((num_seqs, seq_len))
+}
