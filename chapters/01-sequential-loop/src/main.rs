@@ -1,0 +1,5 @@
+//! Runs chapter 01; `--help` lists the options.
+
+fn main() -> std::process::ExitCode {
+    linrec::lesson::main(&ch01_sequential_loop::CHAPTER)
+}

@@ -1,0 +1,5 @@
+//! Runs chapter 03; `--help` lists the options.
+
+fn main() -> std::process::ExitCode {
+    linrec::lesson::main(&ch03_matrix_form::CHAPTER)
+}
