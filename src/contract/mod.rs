@@ -23,6 +23,8 @@ pub use case::{Case, CoeffKind, Data, InputKind, Layout, cases};
 pub use domain::Domain;
 pub use report::{Failure, Report};
 
+use std::panic::{self, AssertUnwindSafe};
+
 use ndarray::{Array, ArrayView2, Dimension};
 use rayon::prelude::*;
 
@@ -34,11 +36,12 @@ pub fn run<T: Element>(engine: &dyn Engine<T>, domain: &Domain) -> Report {
     let all = cases(domain.tile);
     let mine: Vec<_> = all.iter().filter(|case| domain.contains(case)).collect();
     let mut report = Report::new(engine.name(), T::NAME, all.len() - mine.len());
-    let outcomes: Vec<_> = mine.par_iter().map(|case| check(engine, domain, case)).collect();
+    let outcomes: Vec<_> =
+        mine.par_iter().map(|case| unpanicked(|| check(engine, domain, case))).collect();
     for (case, outcome) in mine.iter().zip(outcomes) {
         report.add(case, outcome);
     }
-    report.add_failure("wrong shapes", wrong_shapes_are_errors(engine));
+    report.add_failure("wrong shapes", unpanicked(|| wrong_shapes_are_errors(engine)));
     report
 }
 
@@ -70,6 +73,13 @@ pub fn check<T: Element>(
         Ok(worst)
     };
     run().map_err(|Complaint(what)| what)
+}
+
+/// What `work` returns; a failure if it panics, which no engine may do.
+fn unpanicked<R>(work: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
+    // The engine is only read, and what it returned is dropped: nothing half-done is seen afterwards.
+    panic::catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(String::from("the engine panicked")))
 }
 
 /// A mismatch or an engine's error, as a sentence.

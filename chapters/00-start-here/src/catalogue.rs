@@ -1,0 +1,56 @@
+//! The chapters, in order.
+
+use linrec::lesson::{self, Chapter};
+
+/// Every chapter of the tutorial.
+pub const CHAPTERS: [Chapter; 4] = [
+    ch01_sequential_loop::CHAPTER,
+    ch02_two_threads::CHAPTER,
+    ch03_matrix_form::CHAPTER,
+    ch04_gradient::CHAPTER,
+];
+
+/// The chapters that were asked for, by number (`3`, `03`) or folder (`03-matrix-form`); all of them
+/// if none was named.
+///
+/// # Errors
+///
+/// If there is no such chapter.
+pub fn select(names: &[String]) -> lesson::Result<Vec<Chapter>> {
+    if names.is_empty() {
+        return Ok(CHAPTERS.to_vec());
+    }
+    names.iter().map(|name| find(name)).collect()
+}
+
+fn find(name: &str) -> lesson::Result<Chapter> {
+    let matches =
+        |chapter: &&Chapter| name.parse() == Ok(chapter.number) || name == chapter.slug;
+    let last = CHAPTERS.len();
+    CHAPTERS.iter().find(matches).copied().ok_or_else(|| {
+        format!("there is no chapter {name}: there are 1 to {last}, and `list` names them").into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CHAPTERS, find};
+
+    #[test]
+    fn numbers_and_folders_agree_and_count_up() {
+        for (index, chapter) in CHAPTERS.iter().enumerate() {
+            assert_eq!(chapter.number as usize, index + 1);
+            assert!(chapter.slug.starts_with(&format!("{:02}-", chapter.number)));
+        }
+    }
+
+    #[test]
+    fn chapters_are_found_by_number_and_folder() {
+        for name in ["3", "03", "03-matrix-form"] {
+            assert_eq!(find(name).map(|chapter| chapter.number).ok(), Some(3));
+        }
+        for name in ["0", "99", "-1", "matrix", ""] {
+            assert!(find(name).is_err(), "{name}");
+        }
+    }
+}

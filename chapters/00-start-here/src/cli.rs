@@ -1,0 +1,64 @@
+//! The command line.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use linrec::lesson::{self, Settings};
+
+use crate::{bench, catalogue, doctor, tour};
+
+/// Linear recurrences at the speed of memory: the tour.
+///
+/// Without arguments it runs every chapter in order. Each one says what it computes, checks itself,
+/// and leaves its figures in target/tour.
+#[derive(Parser)]
+#[command(name = "tour", version, args_conflicts_with_subcommands = true)]
+#[command(after_help = "Examples (at the root of the workspace):
+  cargo run --release                      all chapters
+  cargo run --release -- 3 --step          chapter 3, waiting for Enter between its steps
+  cargo run --release -- bench             how close this machine's CPU comes to the speed of memory")]
+struct Cli {
+    /// The chapters to run, by number; all if none is named.
+    #[arg(value_name = "CHAPTER")]
+    chapters: Vec<String>,
+
+    #[command(flatten)]
+    settings: Settings,
+
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the chapters.
+    List,
+    /// Say what this machine offers, and whether the library works on it.
+    Doctor,
+    /// Measure the library on this machine's CPU beside the plain loop and the roof.
+    Bench(bench::Settings),
+}
+
+/// Does what the command line asks for.
+///
+/// # Errors
+///
+/// If it asks for what there is not, or something cannot be read or written.
+pub fn run() -> lesson::Result<ExitCode> {
+    let cli = Cli::parse();
+    match cli.command {
+        None => tour::run(&catalogue::select(&cli.chapters)?, &cli.settings),
+        Some(Command::List) => {
+            list();
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Command::Doctor) => doctor::run(),
+        Some(Command::Bench(settings)) => bench::run(&settings).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn list() {
+    for chapter in &catalogue::CHAPTERS {
+        println!("{:>2}  {:<28}  chapters/{}", chapter.number, chapter.title, chapter.slug);
+    }
+}

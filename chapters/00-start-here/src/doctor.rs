@@ -1,0 +1,68 @@
+//! `tour doctor`: what this machine offers, and whether the library works on it.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use linrec::contract::{self, Domain, golden};
+use linrec::cpu::Cpu;
+use linrec::lesson::{self, Table, clock, machine};
+
+/// The agreement with the golden data that double precision must reach.
+const GOLDEN_LIMIT: f64 = 1e-12;
+
+/// Looks, tries, and prints a table; the exit code is 1 if the library's results are wrong here.
+///
+/// # Errors
+///
+/// If the golden data inside the program cannot be read.
+pub fn run() -> lesson::Result<ExitCode> {
+    let mut table = Table::new(["what", "found"]);
+    table.row(["machine", &machine::describe()]);
+    table.row(["vector instructions", &Cpu::new().simd().to_string()]);
+    table.row(["threads of the engine", &rayon::current_num_threads().to_string()]);
+    table.row(["Rust compiler", &compiler()]);
+    table.row(["output folder target/tour", &writable(Path::new("target/tour"))]);
+    println!("{}", table.to_text());
+
+    println!("Trying the library (some seconds) ...");
+    let (elapsed, report) = clock::time(|| {
+        // Without the longest sequences the table takes a second instead of ten.
+        let domain =
+            Domain { max_len: 5000, levels: Domain::tree_levels, ..Domain::default() };
+        contract::run::<f32>(&Cpu::new(), &domain)
+    });
+    println!("  {report}, {}", clock::text(elapsed));
+
+    let mut distance = 0.0_f64;
+    for case in golden::real()? {
+        distance = distance.max(golden::distance::<f64>(&Cpu::new(), &case)?);
+    }
+    println!("  golden data: off by {distance:.1e}, limit {GOLDEN_LIMIT:.0e}");
+
+    if report.passed() && distance <= GOLDEN_LIMIT {
+        println!("\nEverything that this machine needs is there.");
+        Ok(ExitCode::SUCCESS)
+    } else {
+        println!("\nThe library gives WRONG RESULTS on this machine. Please report the lines above.");
+        Ok(ExitCode::FAILURE)
+    }
+}
+
+/// The version of the Rust compiler on the path; this program does not need it any more.
+fn compiler() -> String {
+    let output = Command::new("rustc").arg("--version").output().ok();
+    let version = output.and_then(|output| String::from_utf8(output.stdout).ok());
+    version.map_or_else(|| String::from("none on the path"), |version| version.trim().to_owned())
+}
+
+/// Whether files can be written to a folder, found out by writing one.
+fn writable(folder: &Path) -> String {
+    let probe = folder.join(".doctor");
+    let tried = std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(&probe, ""))
+        .and_then(|()| std::fs::remove_file(&probe));
+    match tried {
+        Ok(()) => String::from("can be written"),
+        Err(error) => format!("cannot be written: {error}; use --out FOLDER"),
+    }
+}

@@ -1,0 +1,123 @@
+//! The tour as a user meets it: its commands, its files, and what it says to wrong input.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn tour(folder: &Path, args: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_tour");
+    Command::new(program).args(args).current_dir(folder).output().expect("the tour starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs the tour with wrong input: it must exit with 2 and say `expected` without panicking.
+fn refused(folder: &Path, args: &[&str], expected: &str) {
+    let output = tour(folder, args);
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+    assert!(stderr.contains(expected), "{args:?} said: {stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+}
+
+fn temporary() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+#[test]
+fn every_command_has_help() {
+    let folder = temporary();
+    for args in [&["--help"][..], &["list", "--help"], &["doctor", "--help"], &["bench", "--help"]] {
+        let output = tour(folder.path(), args);
+        assert!(output.status.success(), "{args:?}");
+        assert!(text(&output.stdout).contains("Usage:"), "{args:?}");
+    }
+}
+
+#[test]
+fn list_names_the_chapters() {
+    let output = tour(temporary().path(), &["list"]);
+    let lines = text(&output.stdout);
+    for slug in ["01-sequential-loop", "02-two-threads", "03-matrix-form", "04-gradient"] {
+        assert!(lines.contains(slug), "{lines}");
+    }
+}
+
+#[test]
+fn a_chapter_checks_itself_and_leaves_its_record() {
+    let folder = temporary();
+    let output = tour(folder.path(), &["1", "--out", "results"]);
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+
+    let read = |path: &str| {
+        let path = folder.path().join("results").join(path);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    let summary: Value = serde_json::from_str(&read("summary.json")).expect("JSON");
+    let chapter = &summary["chapters"][0];
+    assert_eq!(chapter["number"], 1);
+    assert_eq!(chapter["name"], "01-sequential-loop");
+    assert!(chapter["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0));
+    assert!(chapter["engine"].as_str().is_some_and(|engine| !engine.is_empty()));
+    let checks = chapter["checks"].as_array().expect("checks");
+    assert!(!checks.is_empty());
+    for check in checks {
+        assert_eq!(check["pass"], true, "{check}");
+        assert!(check["value"].as_f64() <= check["limit"].as_f64(), "{check}");
+    }
+    for figure in chapter["figures"].as_array().expect("figures") {
+        let svg = read(&format!("01-sequential-loop/{}", figure.as_str().expect("a name")));
+        assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+    }
+    assert!(read("01-sequential-loop/output.txt").contains("ANCHOR: "));
+}
+
+#[test]
+fn an_unknown_chapter_is_named() {
+    let folder = temporary();
+    for name in ["99", "0", "matrix"] {
+        refused(folder.path(), &[name], &format!("there is no chapter {name}"));
+    }
+    assert!(!folder.path().join("target").exists(), "nothing is written before the error");
+}
+
+#[test]
+fn an_output_folder_that_cannot_be_made_is_named() {
+    let folder = temporary();
+    std::fs::write(folder.path().join("file"), "").expect("a file");
+    refused(folder.path(), &["1", "--out", "file/results"], "cannot make the folder");
+}
+
+#[test]
+fn a_csv_file_is_tried_before_anything_is_measured() {
+    let folder = temporary();
+    refused(folder.path(), &["bench", "--csv", "no/such/folder/runs.csv"], "cannot write");
+    std::fs::write(folder.path().join("runs.csv"), "precious").expect("a file");
+    refused(folder.path(), &["bench", "--csv", "runs.csv"], "is there already");
+    let kept = std::fs::read_to_string(folder.path().join("runs.csv")).expect("the file");
+    assert_eq!(kept, "precious");
+}
+
+#[test]
+fn a_small_bench_keeps_every_run() {
+    let folder = temporary();
+    let small = ["bench", "--csv", "runs.csv", "--runs", "3", "--memory", "4", "--cache", "64"];
+    let output = tour(folder.path(), &small);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let csv = std::fs::read_to_string(folder.path().join("runs.csv")).expect("the CSV");
+    let mut lines = csv.lines();
+    let header = "date,machine,element,direction,engine,num_seqs,seq_len,ms,gb_per_s,ratio";
+    assert_eq!(lines.next(), Some(header));
+    for engine in ["roof", "loop", "cpu"] {
+        for direction in ["forward", "backward"] {
+            let runs = csv.lines().filter(|line| {
+                line.contains(&format!(",{direction},{engine},")) && line.contains(",1024,")
+            });
+            // Once beyond the caches and once inside them.
+            assert_eq!(runs.count(), 2 * 3, "{engine} {direction}");
+        }
+    }
+}
