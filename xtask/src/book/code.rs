@@ -1,0 +1,188 @@
+//! Code blocks: filled from the crates' own files, by anchors.
+
+use std::fs;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::directives::{self, Directive};
+use super::markdown::{self, CodeBlock, Located};
+use super::page::{Draft, Page};
+
+/// Languages whose code is compiled here, and so never pasted.
+const COMPILED: [&str; 6] = ["rust", "cuda", "cu", "cpp", "c++", "c"];
+
+static ANCHOR: LazyLock<Regex> = LazyLock::new(|| regex(r"ANCHOR:\s*([\w-]+)"));
+static ANCHOR_END: LazyLock<Regex> = LazyLock::new(|| regex(r"ANCHOR_END:\s*([\w-]+)"));
+
+fn regex(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("a valid pattern")
+}
+
+/// Fills every block of the page.
+pub fn expand(draft: &mut Draft, events: &[Located]) {
+    let source = draft.page.source;
+    for block in markdown::code_blocks(events) {
+        let compiled = COMPILED.contains(&block.language.as_str());
+        if compiled && is_pasted(&source[block.range.clone()]) {
+            draft.fail(
+                block.range.start,
+                format!("pasted {} code; write `{{{{#include file:anchor}}}}`", block.language),
+            );
+        }
+        for directive in directives::find(source, block.range.clone()) {
+            if directive.name == "include" {
+                include(draft, &directive, compiled);
+            }
+        }
+        name_for_highlighting(draft, &block);
+    }
+}
+
+/// Whether a block holds more than includes.
+fn is_pasted(block: &str) -> bool {
+    let mut inside: Vec<&str> = block.lines().skip(1).collect();
+    inside.pop();
+    let is_include = |line: &&str| {
+        let line = line.trim_start_matches(['>', ' ']).trim_end();
+        line.is_empty() || (line.starts_with("{{#include ") && line.ends_with("}}"))
+    };
+    inside.is_empty() || !inside.iter().all(is_include)
+}
+
+fn include(draft: &mut Draft, directive: &Directive, compiled: bool) {
+    match included(draft.page, directive, compiled) {
+        Ok(text) => draft.replace(directive.range.clone(), text),
+        Err(what) => draft.reject(directive.range.clone(), what),
+    }
+}
+
+/// What stands in the block in place of the directive.
+fn included(page: &Page, directive: &Directive, compiled: bool) -> Result<String, String> {
+    let argument = directive.arguments;
+    let prefix = line_prefix(page.source, &directive.range)?;
+    let (file, anchor) = match argument.split_once(':') {
+        Some((_, anchor)) if anchor.starts_with(|c: char| c.is_ascii_digit() || c == ':') => {
+            return Err(format!("include `{argument}` counts lines; name an anchor"));
+        }
+        Some((file, anchor)) => (file, Some(anchor)),
+        None if compiled => return Err(format!("include `{argument}` names no anchor")),
+        None => (argument, None),
+    };
+    let path = page.resolve(file);
+    let text =
+        fs::read_to_string(&path).map_err(|error| format!("include `{argument}`: {error}"))?;
+    let text = match anchor {
+        Some(anchor) => {
+            anchored(&text, anchor).map_err(|what| format!("include `{argument}`: {what}"))?
+        }
+        None => text.lines().filter(|line| !is_marker(line)).map(str::to_owned).collect(),
+    };
+    if text.iter().all(|line| line.trim().is_empty()) {
+        return Err(format!("include `{argument}` is empty"));
+    }
+    Ok(dedented(&text).join(&format!("\n{prefix}")))
+}
+
+/// What stands before the include in its line, and so before every included line: the indentation of a
+/// list, the marks of a quotation.
+fn line_prefix<'a>(source: &'a str, range: &Range<usize>) -> Result<&'a str, String> {
+    let start = source[..range.start].rfind('\n').map_or(0, |newline| newline + 1);
+    let prefix = &source[start..range.start];
+    let rest = source[range.end..].lines().next().unwrap_or_default();
+    if prefix.trim_matches(['>', ' ']).is_empty() && rest.trim().is_empty() {
+        Ok(prefix)
+    } else {
+        Err("an include stands alone in its line".to_owned())
+    }
+}
+
+/// The lines between the marks of `anchor`, without the marks of others.
+fn anchored(text: &str, anchor: &str) -> Result<Vec<String>, String> {
+    let names = |regex: &Regex, line: &str| {
+        regex.captures(line).is_some_and(|captures| &captures[1] == anchor)
+    };
+    let starts = text.lines().filter(|line| names(&ANCHOR, line)).count();
+    match starts {
+        0 => return Err(format!("no `ANCHOR: {anchor}` in the file")),
+        1 => {}
+        _ => return Err(format!("`ANCHOR: {anchor}` stands {starts} times in the file")),
+    }
+    let mut lines = text.lines().skip_while(|line| !names(&ANCHOR, line)).skip(1).peekable();
+    let mut inside = Vec::new();
+    loop {
+        match lines.next() {
+            None => return Err(format!("no `ANCHOR_END: {anchor}` behind its start")),
+            Some(line) if names(&ANCHOR_END, line) => return Ok(inside),
+            Some(line) if is_marker(line) => {}
+            Some(line) => inside.push(line.to_owned()),
+        }
+    }
+}
+
+fn is_marker(line: &str) -> bool {
+    ANCHOR.is_match(line) || ANCHOR_END.is_match(line)
+}
+
+/// The lines without the indentation that they share, and without blank lines around.
+fn dedented(lines: &[String]) -> Vec<&str> {
+    let filled = |line: &&String| !line.trim().is_empty();
+    let indentation = |line: &String| line.len() - line.trim_start_matches(' ').len();
+    let shared = lines.iter().filter(filled).map(indentation).min().unwrap_or(0);
+    let first = lines.iter().position(|line| filled(&line)).unwrap_or(0);
+    let last = lines.iter().rposition(|line| filled(&line)).map_or(0, |last| last + 1);
+    lines[first..last].iter().map(|line| line.get(shared..).unwrap_or("")).collect()
+}
+
+/// Gives the block a language that the book's highlighter knows.
+fn name_for_highlighting(draft: &mut Draft, block: &CodeBlock) {
+    let known = match block.language.as_str() {
+        "cuda" | "cu" => "cpp",
+        "ptx" => "text",
+        _ => return,
+    };
+    if let Some(at) = draft.page.source[block.range.clone()].find(&block.language) {
+        let start = block.range.start + at;
+        draft.replace(start..start + block.language.len(), known);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "\
+a
+    // ANCHOR: outer
+    let b = 1;
+    // ANCHOR: inner
+      let c;
+    // ANCHOR_END: inner
+    // ANCHOR_END: outer
+// ANCHOR: open
+";
+
+    #[test]
+    fn an_anchor_gives_its_lines_without_inner_marks() {
+        let lines = anchored(FILE, "outer").unwrap();
+        assert_eq!(dedented(&lines), ["let b = 1;", "  let c;"]);
+    }
+
+    #[test]
+    fn an_anchor_must_be_there_and_end() {
+        assert!(anchored(FILE, "missing").unwrap_err().contains("no `ANCHOR: missing`"));
+        assert!(anchored(FILE, "open").unwrap_err().contains("no `ANCHOR_END: open`"));
+        // `out` is the beginning of another name, not the name.
+        assert!(anchored(FILE, "out").is_err());
+    }
+
+    #[test]
+    fn only_includes_are_not_pasted() {
+        assert!(!is_pasted("```rust\n{{#include a.rs:b}}\n\n{{#include a.rs:c}}\n```"));
+        assert!(!is_pasted("> ```rust\n> {{#include a.rs:b}}\n> ```"));
+        assert!(is_pasted("```rust\nlet a = 1;\n```"));
+        assert!(is_pasted("```rust\n{{#include a.rs:b}}\nlet a = 1;\n```"));
+        assert!(is_pasted("```rust\n```"));
+    }
+}

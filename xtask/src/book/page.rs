@@ -1,0 +1,121 @@
+//! A page of the book, and the changes made to it.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
+
+use crate::failure::Failure;
+
+/// A page as its author wrote it.
+pub struct Page<'a> {
+    /// The root of the workspace.
+    pub root: &'a Path,
+    /// The folder of the pages.
+    pub chapters: &'a Path,
+    /// The page's file, relative to `chapters`.
+    pub path: &'a Path,
+    /// All pages of the book, relative to `chapters`.
+    pub pages: &'a BTreeSet<PathBuf>,
+    /// The page's Markdown.
+    pub source: &'a str,
+}
+
+impl Page<'_> {
+    /// The folder that the page is in.
+    pub fn folder(&self) -> PathBuf {
+        normalized(&self.chapters.join(self.path).join(".."))
+    }
+
+    /// The file that `relative` names, as seen from the page.
+    pub fn resolve(&self, relative: &str) -> PathBuf {
+        normalized(&self.folder().join(relative))
+    }
+
+    /// `path` as seen from the root of the workspace, with slashes.
+    pub fn path_from_root(&self, path: &Path) -> String {
+        let path = path.strip_prefix(self.root).unwrap_or(path);
+        path.to_string_lossy().replace('\\', "/")
+    }
+
+    /// The line of the byte `offset`, counted from 1.
+    fn line(&self, offset: usize) -> usize {
+        self.source[..offset].matches('\n').count() + 1
+    }
+}
+
+/// `path` without `.` and `..`, in words only: the file need not exist.
+fn normalized(path: &Path) -> PathBuf {
+    let mut result = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir if result.file_name().is_some() => {
+                result.pop();
+            }
+            other => result.push(other),
+        }
+    }
+    result
+}
+
+/// A page with the changes collected so far, all of them in places of the source.
+pub struct Draft<'a> {
+    /// The page.
+    pub page: &'a Page<'a>,
+    edits: Vec<(Range<usize>, String)>,
+    failures: Vec<Failure>,
+}
+
+impl<'a> Draft<'a> {
+    /// No changes yet.
+    pub fn new(page: &'a Page<'a>) -> Self {
+        Self { page, edits: Vec::new(), failures: Vec::new() }
+    }
+
+    /// Puts `text` where `range` of the source is.
+    pub fn replace(&mut self, range: Range<usize>, text: impl Into<String>) {
+        self.edits.push((range, text.into()));
+    }
+
+    /// Whether an earlier change replaces all of `range`.
+    pub fn is_replaced(&self, range: &Range<usize>) -> bool {
+        self.edits.iter().any(|(done, _)| done.start <= range.start && range.end <= done.end)
+    }
+
+    /// Notes that something is wrong at the byte `offset` of the source.
+    pub fn fail(&mut self, offset: usize, what: impl Into<String>) {
+        let file = self.page.path_from_root(&self.page.chapters.join(self.page.path));
+        let line = Some(self.page.line(offset));
+        // Paths as the author knows them, not those of this machine.
+        let root = format!("{}{}", self.page.root.display(), std::path::MAIN_SEPARATOR);
+        let what = what.into().replace(&root, "");
+        self.failures.push(Failure::new(Path::new(&file), line, what));
+    }
+
+    /// Notes that something is wrong with all of `range`, which cannot stay: it would be found again in the built
+    /// page.
+    pub fn reject(&mut self, range: Range<usize>, what: impl Into<String>) {
+        self.fail(range.start, what);
+        self.replace(range, "⚠");
+    }
+
+    /// The changed page, and what is wrong with it in the order of its lines.
+    pub fn finish(mut self) -> (String, Vec<Failure>) {
+        self.edits.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+        self.failures.sort_by_key(|failure| failure.line);
+        self.failures.dedup();
+        let mut text = String::with_capacity(self.page.source.len());
+        let mut done = 0;
+        for (range, replacement) in &self.edits {
+            // A change inside a larger one went with it.
+            if range.start < done {
+                continue;
+            }
+            text.push_str(&self.page.source[done..range.start]);
+            text.push_str(replacement);
+            done = range.end;
+        }
+        text.push_str(&self.page.source[done..]);
+        (text, self.failures)
+    }
+}

@@ -1,0 +1,122 @@
+//! Putting an SVG file into a page.
+
+use roxmltree::{Document, Node};
+
+/// Text as it stands in HTML.
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// Below this width in pixels a drawing does not shrink with the page, but scrolls: its labels must be read.
+const LEGIBLE_WIDTH: f64 = 480.0;
+
+/// The drawing as an element of the page, on one line: it fills the width up to its own, its ids begin with
+/// `prefix`, and `label` (escaped) says what is seen. What is wrong with the file otherwise.
+///
+/// Colours stay as they are: the stylesheet gives pure white and pure black the theme's own.
+pub fn inline(text: &str, prefix: &str, label: &str) -> Result<String, String> {
+    let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+    let document = Document::parse_with_options(text, options)
+        .map_err(|error| format!("is not well-formed: {error}"))?;
+    let root = document.root_element();
+    if root.tag_name().name() != "svg" {
+        return Err("is not an SVG drawing".to_owned());
+    }
+    let (view_box, width) = size(root).ok_or("says neither viewBox nor width and height")?;
+    let mut output = format!(
+        r#"<svg role="img" aria-label="{label}" viewBox="{view_box}" style="max-width:{width}px;min-width:{}px">"#,
+        width.min(LEGIBLE_WIDTH)
+    );
+    for child in root.children() {
+        write(&mut output, child, prefix)?;
+    }
+    output.push_str("</svg>");
+    Ok(output)
+}
+
+/// The drawing's coordinates, and its natural width in pixels.
+fn size(root: Node) -> Option<(String, f64)> {
+    let pixels =
+        |name| -> Option<f64> { root.attribute(name)?.trim_end_matches("px").trim().parse().ok() };
+    match root.attribute("viewBox") {
+        Some(view_box) => {
+            let drawn: f64 =
+                view_box.split([' ', ',']).filter(|n| !n.is_empty()).nth(2)?.parse().ok()?;
+            Some((escape(view_box), pixels("width").unwrap_or(drawn)))
+        }
+        None => {
+            let (width, height) = (pixels("width")?, pixels("height")?);
+            Some((format!("0 0 {width} {height}"), width))
+        }
+    }
+}
+
+fn write(output: &mut String, node: Node, prefix: &str) -> Result<(), String> {
+    if node.is_text() {
+        // Line breaks around labels mean nothing, and a blank line would end the page's block of HTML.
+        let words: Vec<&str> = node.text().unwrap_or_default().split_whitespace().collect();
+        output.push_str(&escape(&words.join(" ")));
+        return Ok(());
+    }
+    if !node.is_element() {
+        return Ok(());
+    }
+    let name = node.tag_name().name();
+    if name == "script" {
+        return Err("holds a script".to_owned());
+    }
+    output.push_str(&format!("<{name}"));
+    for attribute in node.attributes() {
+        let value = own_ids(attribute.name(), attribute.value(), prefix);
+        output.push_str(&format!(r#" {}="{}""#, attribute.name(), escape(&value)));
+    }
+    output.push('>');
+    for child in node.children() {
+        write(output, child, prefix)?;
+    }
+    output.push_str(&format!("</{name}>"));
+    Ok(())
+}
+
+/// An attribute's value, its ids made the figure's own: two figures in a page may use the same.
+fn own_ids(name: &str, value: &str, prefix: &str) -> String {
+    match name {
+        "id" => format!("{prefix}-{value}"),
+        "href" if value.starts_with('#') => format!("#{prefix}-{}", &value[1..]),
+        _ => value.replace("url(#", &format!("url(#{prefix}-")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHART: &str = r##"<svg width="640" height="400" viewBox="0 0 640 400" xmlns="http://www.w3.org/2000/svg">
+<clipPath id="c"/><rect x="0" fill="#FFFFFF" clip-path="url(#c)"/>
+
+<text x="1">
+a &lt; b
+</text></svg>"##;
+
+    #[test]
+    fn a_chart_keeps_its_colours_and_scales() {
+        let svg = inline(CHART, "figure-x", "what is seen").unwrap();
+        assert!(!svg.contains('\n'));
+        assert!(
+            svg.starts_with(r#"<svg role="img" aria-label="what is seen" viewBox="0 0 640 400""#)
+        );
+        assert!(svg.contains(r#" style="max-width:640px;min-width:480px">"#));
+        assert!(svg.contains(r##"fill="#FFFFFF" clip-path="url(#figure-x-c)""##));
+        assert!(svg.contains(r#"<clipPath id="figure-x-c">"#));
+        assert!(svg.contains("<text x=\"1\">a &lt; b</text>"));
+    }
+
+    #[test]
+    fn what_is_no_drawing_is_refused() {
+        assert!(inline("<svg", "x", "y").unwrap_err().contains("not well-formed"));
+        assert!(inline("<html/>", "x", "y").unwrap_err().contains("not an SVG"));
+        assert!(inline("<svg/>", "x", "y").unwrap_err().contains("viewBox"));
+        let script = "<svg width='1' height='1'><script/></svg>";
+        assert!(inline(script, "x", "y").unwrap_err().contains("script"));
+    }
+}

@@ -1,0 +1,67 @@
+//! Tables from the CSV files that a run wrote.
+
+use std::path::Path;
+
+use super::page::Page;
+use super::svg::escape;
+use crate::results::FOLDER;
+
+/// The table of `file.csv` or of `file.csv column, column`, in a box that scrolls sideways.
+pub fn table(page: &Page, arguments: &str) -> Result<String, String> {
+    let (file, columns) = match arguments.split_once(char::is_whitespace) {
+        Some((file, columns)) => (file, columns.split(',').map(str::trim).collect()),
+        None => (arguments, Vec::new()),
+    };
+    if file.is_empty() {
+        return Err("write `{{#table file.csv}}`".to_owned());
+    }
+    let path = page.folder().join(FOLDER).join(file);
+    let (header, rows) = read(&path).map_err(|error| format!("table `{file}`: {error}"))?;
+    if rows.is_empty() {
+        return Err(format!("table `{file}` has no rows"));
+    }
+    let chosen = choose(&header, &columns).map_err(|what| format!("table `{file}` {what}"))?;
+    Ok(html(&header, &rows, &chosen))
+}
+
+fn read(path: &Path) -> csv::Result<(Vec<String>, Vec<Vec<String>>)> {
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_path(path)?;
+    let header = reader.headers()?.iter().map(str::to_owned).collect();
+    let rows = reader
+        .records()
+        .map(|record| Ok(record?.iter().map(str::to_owned).collect()))
+        .collect::<csv::Result<_>>()?;
+    Ok((header, rows))
+}
+
+/// The places of the named columns; of all of them when none is named.
+fn choose(header: &[String], columns: &[&str]) -> Result<Vec<usize>, String> {
+    if columns.is_empty() {
+        return Ok((0..header.len()).collect());
+    }
+    let place = |name: &&str| {
+        header
+            .iter()
+            .position(|column| column == name)
+            .ok_or_else(|| format!("has no column `{name}`; it has {}", header.join(", ")))
+    };
+    columns.iter().map(place).collect()
+}
+
+fn html(header: &[String], rows: &[Vec<String>], columns: &[usize]) -> String {
+    let is_number = |text: &String| text.is_empty() || text.parse::<f64>().is_ok();
+    let class = |column: usize| {
+        if rows.iter().all(|row| is_number(&row[column])) { r#" class="number""# } else { "" }
+    };
+    let line = |tag: &str, cells: &[String]| -> String {
+        let cells = columns
+            .iter()
+            .map(|&column| format!("<{tag}{}>{}</{tag}>", class(column), escape(&cells[column])));
+        format!("<tr>{}</tr>", cells.collect::<String>())
+    };
+    let body: String = rows.iter().map(|row| line("td", row)).collect();
+    format!(
+        r#"<div class="table-wrapper"><table><thead>{}</thead><tbody>{body}</tbody></table></div>"#,
+        line("th", header)
+    )
+}

@@ -1,0 +1,52 @@
+//! What is wrong with a page, said so that its author can mend it.
+
+use std::fmt;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+/// One thing that is wrong, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The page or file, relative to the root of the workspace or of the built book.
+    pub page: String,
+    /// The line, counted from 1, where it is known.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl Failure {
+    /// A failure in `page`, at `line` where that is known.
+    pub fn new(page: &Path, line: Option<usize>, what: impl Into<String>) -> Self {
+        // Slashes on every system: the message reads like the links in the page.
+        let page = page.to_string_lossy().replace('\\', "/");
+        Self { page, line, what: what.into() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.page, self.what),
+            None => write!(f, "{}: {}", self.page, self.what),
+        }
+    }
+}
+
+/// An error that lists all of `failures`, or nothing when there are none.
+///
+/// # Errors
+///
+/// When there is at least one failure.
+pub fn none_of(failures: &[Failure], subject: &str) -> Result<()> {
+    if failures.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<String> = failures.iter().map(|failure| format!("  {failure}")).collect();
+    let count = match failures.len() {
+        1 => "1 failure".to_owned(),
+        n => format!("{n} failures"),
+    };
+    bail!("{count} in {subject}:\n{}", lines.join("\n"))
+}

@@ -1,0 +1,7 @@
+#![doc = include_str!("../README.md")]
+
+pub mod book;
+pub mod failure;
+pub mod record;
+pub mod results;
+pub mod workspace;

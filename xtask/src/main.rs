@@ -1,0 +1,99 @@
+//! `cargo xtask`: the project's own tools. See the crate's documentation.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Parser, Subcommand};
+use xtask::{book, record, workspace};
+
+/// The project's own tools.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build the book from chapters/ into target/book
+    Book(BookArgs),
+    /// Run chapters and keep what they wrote in their results/, which the pages quote
+    Record(RecordArgs),
+}
+
+#[derive(Args)]
+struct BookArgs {
+    /// Open the book in the browser
+    #[arg(long)]
+    open: bool,
+    /// Serve the book to this machine alone, and rebuild when a page has changed
+    #[arg(long, conflicts_with = "check")]
+    serve: bool,
+    /// The port to serve on (0: any free one)
+    #[arg(long, default_value_t = 8000, requires = "serve")]
+    port: u16,
+    /// Check the built book as well: links, anchors, images, code, exercises, nothing remote
+    #[arg(long)]
+    check: bool,
+}
+
+#[derive(Args)]
+struct RecordArgs {
+    /// The chapters' numbers
+    #[arg(required = true, value_name = "NN")]
+    chapters: Vec<u32>,
+    /// Change nothing: compare a run with the recorded results, timings left out
+    #[arg(long)]
+    check: bool,
+}
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<()> {
+    let root = workspace::root()?;
+    match &cli.command {
+        Command::Book(args) => run_book(&root, args),
+        Command::Record(args) => run_record(&root, args),
+    }
+}
+
+fn run_book(root: &Path, args: &BookArgs) -> Result<()> {
+    if args.serve {
+        return book::serve::serve(root, args.port, args.open);
+    }
+    let book = if args.check { book::check(root)? } else { book::build(root)? };
+    let index = book.output.join("index.html");
+    let done = if args.check { "built and checked" } else { "built" };
+    println!("{done} {} pages: {}", book.pages.len(), index.display());
+    if args.open {
+        opener::open(&index).context("no browser could be opened")?;
+    }
+    Ok(())
+}
+
+fn run_record(root: &Path, args: &RecordArgs) -> Result<()> {
+    let mut failed = Vec::new();
+    for &number in &args.chapters {
+        let result =
+            if args.check { record::check(root, number) } else { record::record(root, number) };
+        // Go on with the other chapters: one message at the end names all that failed.
+        if let Err(error) = result {
+            eprintln!("chapter {number}: {error:#}");
+            failed.push(number.to_string());
+        }
+    }
+    if !failed.is_empty() {
+        bail!("failed: chapter {}", failed.join(", "));
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! Running chapters and keeping, or comparing, what they wrote.
+
+pub mod compare;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::results::{FOLDER, Run};
+use crate::{failure, workspace};
+
+/// Runs chapter `number` and replaces its `results/` by what the run wrote.
+///
+/// # Errors
+///
+/// When the chapter cannot be run, fails, or one of its checks does: then the old results stay.
+pub fn record(root: &Path, number: u32) -> Result<()> {
+    let (chapter, folder) = run(root, number)?;
+    let results = chapter.join(FOLDER);
+    replace(&folder, &results)?;
+    println!("recorded {}", results.strip_prefix(root).unwrap_or(&results).display());
+    Ok(())
+}
+
+/// Runs chapter `number` and compares what it wrote with its `results/`, timings left out.
+///
+/// # Errors
+///
+/// When the chapter cannot be run, or something differs; all differences are listed.
+pub fn check(root: &Path, number: u32) -> Result<()> {
+    let (chapter, folder) = run(root, number)?;
+    let differences = compare::compare(&chapter.join(FOLDER), &folder)?;
+    failure::none_of(&differences, "the comparison with the recorded results")?;
+    println!("chapter {number} agrees with its recorded results");
+    Ok(())
+}
+
+/// Where a reader's run writes, and so this one: the transcript names the files as the reader's does.
+const OUT: &str = "target/tour";
+
+/// Runs a chapter: the chapter's folder, and the folder of what the run wrote.
+fn run(root: &Path, number: u32) -> Result<(PathBuf, PathBuf)> {
+    let chapter = workspace::chapter_folder(&root.join("chapters"), number)?;
+    let name = workspace::name_of(&chapter);
+    if !chapter.join("Cargo.toml").is_file() {
+        bail!("chapters/{name} has no crate to run");
+    }
+    let written = root.join(OUT).join(&name);
+    // Nothing of an earlier run may be taken for this one's.
+    if written.exists() {
+        fs::remove_dir_all(&written)
+            .with_context(|| format!("{} cannot be removed", written.display()))?;
+    }
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    // Its own output is passed through: it tells how far the run is.
+    let status = Command::new(cargo)
+        .current_dir(root)
+        .args(["run", "--release", "--package", &format!("ch{name}"), "--", "--out", OUT])
+        .status()
+        .context("cargo cannot be started")?;
+    if !status.success() {
+        bail!("the run of chapters/{name} failed ({status})");
+    }
+    let run = Run::load(&written).context("the run wrote no record")?;
+    if let Some(check) = run.checks.iter().find(|check| !check.pass) {
+        bail!("the check \"{}\" of chapters/{name} failed", check.name);
+    }
+    Ok((chapter, written))
+}
+
+/// Replaces the folder `old` by a copy of `new`. The old one goes only when the copy is complete.
+fn replace(new: &Path, old: &Path) -> Result<()> {
+    let copy = old.with_extension("new");
+    let aside = old.with_extension("old");
+    for leftover in [&copy, &aside] {
+        if leftover.exists() {
+            fs::remove_dir_all(leftover)
+                .with_context(|| format!("{} cannot be removed", leftover.display()))?;
+        }
+    }
+    copy_folder(new, &copy)?;
+    let moved = |from: &Path, to: &Path| {
+        fs::rename(from, to)
+            .with_context(|| format!("{} cannot become {}", from.display(), to.display()))
+    };
+    if old.exists() {
+        moved(old, &aside)?;
+    }
+    if let Err(error) = moved(&copy, old) {
+        if aside.exists() {
+            moved(&aside, old)?;
+        }
+        return Err(error);
+    }
+    if aside.exists() {
+        fs::remove_dir_all(&aside)?;
+    }
+    Ok(())
+}
+
+fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    for entry in walkdir::WalkDir::new(from) {
+        let entry = entry?;
+        let target = to.join(entry.path().strip_prefix(from)?);
+        if entry.file_type().is_dir() {
+            fs::create_dir_all(&target)?;
+        } else {
+            fs::copy(entry.path(), &target)
+                .with_context(|| format!("{} cannot be copied", entry.path().display()))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_replaced_as_a_whole() {
+        let root = tempfile::tempdir().unwrap();
+        let (old, new) = (root.path().join("results"), root.path().join("fresh"));
+        fs::create_dir_all(&old).unwrap();
+        fs::create_dir_all(new.join("inner")).unwrap();
+        fs::write(old.join("stale.svg"), "stale").unwrap();
+        fs::write(new.join("inner/a.csv"), "a").unwrap();
+        replace(&new, &old).unwrap();
+        assert!(!old.join("stale.svg").exists());
+        assert_eq!(fs::read_to_string(old.join("inner/a.csv")).unwrap(), "a");
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 2);
+    }
+}

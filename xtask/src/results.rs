@@ -1,0 +1,83 @@
+//! The record of a chapter's run: `results/run.json`, as `linrec::lesson` writes it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+/// The folder of a chapter that holds what its run wrote.
+pub const FOLDER: &str = "results";
+
+/// One recorded run of a chapter.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Run {
+    /// The engine that computed, such as `loop` or `pipe@simt`.
+    pub engine: String,
+    /// The command that a reader types for the same run.
+    pub command: String,
+    /// The machine, in words.
+    pub machine: String,
+    /// The day, `YYYY-MM-DD`.
+    pub date: String,
+    /// What the page quotes, by key.
+    #[serde(default)]
+    pub values: BTreeMap<String, Value>,
+    /// What the run checked.
+    #[serde(default)]
+    pub checks: Vec<Check>,
+    /// The charts.
+    #[serde(default)]
+    pub figures: Vec<Output>,
+    /// The tables.
+    #[serde(default)]
+    pub tables: Vec<Output>,
+}
+
+/// A number or word that the page quotes.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Value {
+    /// As it is printed.
+    pub text: String,
+    /// Whether it is a time, or follows from one, and so differs in every run.
+    pub timing: bool,
+}
+
+/// A check that the run made.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Check {
+    /// What was checked.
+    pub name: String,
+    /// The measured value; JSON has no infinity or NaN, which come as nothing.
+    pub value: Option<f64>,
+    /// What it may not exceed.
+    pub limit: Option<f64>,
+    /// Whether it held.
+    pub pass: bool,
+}
+
+/// A file beside `run.json`.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Output {
+    /// Its name.
+    pub file: String,
+    /// Whether it shows times.
+    pub timing: bool,
+}
+
+impl Run {
+    /// The record in `results`, the folder that a run wrote.
+    ///
+    /// # Errors
+    ///
+    /// When `run.json` is missing or does not have the form above.
+    pub fn load(results: &Path) -> Result<Self> {
+        let path = results.join("run.json");
+        let text = fs::read_to_string(&path).with_context(|| {
+            format!("{} cannot be read (written by `cargo xtask record`)", path.display())
+        })?;
+        serde_json::from_str(&text)
+            .with_context(|| format!("{} is not the record of a run", path.display()))
+    }
+}

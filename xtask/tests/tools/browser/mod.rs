@@ -1,0 +1,118 @@
+//! The built book in a real browser: what no check of the files can see.
+//!
+//! Without a browser these tests say that they were skipped; with `LINREC_REQUIRE_BROWSER=1` that is a failure.
+
+mod chrome;
+mod look;
+
+use std::path::{Path, PathBuf};
+
+use crate::support::Fixture;
+use chrome::Chrome;
+
+/// The browser, or nothing where there is none and none is required.
+fn browser() -> Option<Chrome> {
+    if let Some(program) = chrome::find() {
+        return Some(Chrome::start(&program).expect("the browser starts"));
+    }
+    let required = std::env::var_os("LINREC_REQUIRE_BROWSER").is_some_and(|value| value == "1");
+    assert!(!required, "LINREC_REQUIRE_BROWSER=1, and there is no Chromium");
+    eprintln!("skipped: no Chromium found (CHROMIUM names one)");
+    None
+}
+
+/// The book of this workspace, as a reader gets it: checked, and seen.
+#[test]
+fn the_book_is_right() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    if !root.join("chapters/SUMMARY.md").is_file() {
+        eprintln!("skipped: there is no book yet");
+        return;
+    }
+    // Elsewhere than target/book: nothing is built under the eyes of someone who reads there.
+    let book = Fixture::of_workspace(&root);
+    assert_eq!(book.failures(), "");
+    let Some(mut chrome) = browser() else { return };
+    assert_eq!(problems(&mut chrome, &book), Vec::<String>::new());
+}
+
+#[test]
+fn the_fixture_looks_right() {
+    let Some(mut chrome) = browser() else { return };
+    assert_eq!(problems(&mut chrome, &Fixture::new()), Vec::<String>::new());
+}
+
+/// Something to spoil in a book.
+type Fault = fn(&Fixture);
+
+/// Every look is able to fail.
+#[test]
+fn what_looks_wrong_is_seen() {
+    let Some(mut chrome) = browser() else { return };
+    let faults: [(&str, Fault); 7] = [
+        ("is wider than the page", |book| book.append("<div style=\"width: 500px\">wide</div>")),
+        ("is wider than the page", |book| {
+            book.append(&format!("${}$", "a + b + ".repeat(20) + "c"))
+        }),
+        ("has no size", |book| {
+            book.append("<p><img src=\"figures/lanes.svg\" style=\"display: none\"></p>")
+        }),
+        ("has no size", |book| {
+            book.edit("xtask/theme/css/blocks.css", |css| {
+                css.to_owned() + ".formula { display: none }"
+            });
+        }),
+        ("the math font is not loaded", |book| {
+            book.edit("xtask/theme/fonts/fonts.css", |css| {
+                css.replace("Latin Modern Math", "Other")
+            });
+        }),
+        ("keeps its colours", |book| {
+            book.edit("xtask/theme/css/results.css", |css| css.replace("--fg", "--nothing"));
+        }),
+        ("console: ", |book| book.append("<script>console.error('broken')</script>")),
+    ];
+    for (expected, plant) in faults {
+        let book = Fixture::new();
+        plant(&book);
+        let seen = problems(&mut chrome, &book);
+        assert!(
+            seen.iter().any(|problem| problem.contains(expected)),
+            "no `{expected}` in {seen:?}"
+        );
+    }
+    let book = Fixture::new();
+    book.append(
+        "<script>new Image().src = ['https:', '', '192.0.2.1', 'a.png'].join('/')</script>",
+    );
+    let seen = problems(&mut chrome, &book);
+    assert!(
+        seen.iter().any(|problem| problem.contains("asks for https://192.0.2.1/a.png")),
+        "{seen:?}"
+    );
+}
+
+/// What is wrong with the pages of `book`, in light and dark, on a desktop and on a phone.
+fn problems(chrome: &mut Chrome, book: &Fixture) -> Vec<String> {
+    book.build();
+    let output = book.path("target/book");
+    let mut problems = Vec::new();
+    for page in pages(&output) {
+        let name = page.strip_prefix(&output).unwrap_or(&page).display().to_string();
+        for problem in look::at(chrome, &page).expect("the browser answers") {
+            problems.push(format!("{name}: {problem}"));
+        }
+    }
+    problems
+}
+
+/// The pages of the book that hold content.
+fn pages(output: &Path) -> Vec<PathBuf> {
+    let entries = walkdir::WalkDir::new(output).sort_by_file_name().into_iter();
+    entries
+        .filter_map(|entry| Some(entry.ok()?.into_path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "html"))
+        // The table of contents is a frame for readers without scripts.
+        .filter(|path| !path.ends_with("toc.html"))
+        .collect()
+}

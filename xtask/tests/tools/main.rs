@@ -1,0 +1,6 @@
+//! The tests of the project's own tools. One program: it is linked once.
+
+mod book;
+mod browser;
+mod record;
+mod support;

@@ -1,0 +1,153 @@
+//! Recording a chapter's results, and comparing them with a new run.
+
+use std::fs;
+
+use crate::support::Fixture;
+use xtask::record::{self, compare::compare};
+use xtask::results::Run;
+
+const RESULTS: &str = "chapters/01-sample/results";
+
+/// A chapter that writes other results than the recorded ones, and then ends with its code.
+fn with_crate() -> Fixture {
+    let book = Fixture::new();
+    book.write("Cargo.toml", "[workspace]\nmembers = [\"chapters/01-sample\"]\nresolver = \"3\"\n");
+    book.write(
+        "chapters/01-sample/Cargo.toml",
+        "[package]\nname = \"ch01-sample\"\nversion = \"0.1.0\"\nedition = \"2024\"\n",
+    );
+    book.write("chapters/01-sample/code.txt", "0");
+    book.write(
+        "chapters/01-sample/src/main.rs",
+        r#"use std::{env, fs, path::{Path, PathBuf}, process::exit};
+
+        fn main() {
+            let mut arguments = env::args().skip_while(|argument| argument != "--out");
+            let out = PathBuf::from(arguments.nth(1).unwrap()).join("01-sample");
+            fs::create_dir_all(&out).unwrap();
+            let chapter = Path::new("chapters/01-sample");
+            for file in ["run.json", "decay.svg", "cost.csv"] {
+                fs::copy(chapter.join("results").join(file), out.join(file)).unwrap();
+            }
+            let run = fs::read_to_string(out.join("run.json")).unwrap();
+            fs::write(out.join("run.json"), run.replace("\"16\"", "\"17\"")).unwrap();
+            exit(fs::read_to_string(chapter.join("code.txt")).unwrap().parse().unwrap());
+        }"#,
+    );
+    book
+}
+
+fn recorded_length(book: &Fixture) -> String {
+    Run::load(&book.path(RESULTS)).unwrap().values["length"].text.clone()
+}
+
+// One test, since Cargo may be told to build every workspace into the same folder.
+#[test]
+fn a_run_replaces_the_results_as_a_whole_or_not_at_all() {
+    let book = with_crate();
+    let differences = record::check(book.root(), 1).unwrap_err().to_string();
+    assert!(differences.contains("value `length` was 16, is 17"), "{differences}");
+    assert_eq!(recorded_length(&book), "16", "a check changes nothing");
+
+    book.write("chapters/01-sample/code.txt", "3");
+    let error = record::record(book.root(), 1).unwrap_err().to_string();
+    assert!(error.contains("the run of chapters/01-sample failed"), "{error}");
+    assert_eq!(recorded_length(&book), "16", "a failed run changes nothing");
+
+    book.write("chapters/01-sample/code.txt", "0");
+    record::record(book.root(), 1).unwrap();
+    assert_eq!(recorded_length(&book), "17");
+    assert!(!book.path(RESULTS).join("output.txt").exists(), "the run wrote none");
+    record::check(book.root(), 1).unwrap();
+
+    let error = record::record(book.root(), 2).unwrap_err().to_string();
+    assert!(error.contains("chapters/02-other has no crate"), "{error}");
+}
+
+/// What differs after `change` to a second run's results.
+fn differences(change: impl FnOnce(&Fixture)) -> Vec<String> {
+    let (recorded, fresh) = (Fixture::new(), Fixture::new());
+    change(&fresh);
+    let differences = compare(&recorded.path(RESULTS), &fresh.path(RESULTS));
+    differences.expect("two records").iter().map(ToString::to_string).collect()
+}
+
+/// What differs after `from` became `to` in the second run's `file`.
+fn after(file: &str, from: &str, to: &str) -> Vec<String> {
+    differences(|fresh| {
+        fresh.edit(&format!("{RESULTS}/{file}"), |text| {
+            assert!(text.contains(from), "`{from}` is not in {file}");
+            text.replace(from, to)
+        });
+    })
+}
+
+#[test]
+fn equal_runs_agree_and_timings_may_differ() {
+    assert!(differences(|_| ()).is_empty());
+    assert!(after("run.json", "1.25 ms", "1.31 ms").is_empty());
+    assert!(after("cost.csv", "801.25", "1234.5").is_empty(), "the table is marked as timing");
+    assert!(after("run.json", "2026-11-21", "2027-01-01").is_empty());
+    assert!(after("run.json", "2.4e-8", "2.5e-8").is_empty(), "a check's value is the machine's");
+}
+
+#[test]
+fn values_that_differ_are_found() {
+    assert_eq!(
+        after("run.json", r#""text": "16""#, r#""text": "17""#),
+        ["run.json: value `length` was 16, is 17"]
+    );
+    assert!(after("run.json", r#""text": "16""#, r#""text": "16.000001""#).is_empty());
+    assert_eq!(
+        after("run.json", r#""length": {"#, r#""size": {"#),
+        ["run.json: the value `length` was not written again", "run.json: the value `size` is new"]
+    );
+}
+
+#[test]
+fn checks_that_differ_are_found() {
+    let limit = after("run.json", "1.2e-7", "1.3e-7");
+    assert!(limit[0].contains("outputs against the f64 loop"), "{limit:?}");
+    let gone = after("run.json", "steps of the longer", "steps of the shorter");
+    assert_eq!(gone.len(), 2, "{gone:?}");
+}
+
+#[test]
+fn figures_are_compared_byte_for_byte() {
+    assert_eq!(
+        after("decay.svg", "stroke-width=\"2\"", "stroke-width=\"3\""),
+        ["decay.svg: differs"]
+    );
+    let timing = differences(|fresh| {
+        fresh.edit(&format!("{RESULTS}/run.json"), |text| {
+            text.replace(
+                r#""title": "Decay", "timing": false"#,
+                r#""title": "Decay", "timing": true"#,
+            )
+        });
+        fs::write(fresh.path(RESULTS).join("decay.svg"), "other").unwrap();
+    });
+    assert_eq!(timing, ["decay.svg: differs"], "the recorded run decides what is a timing");
+}
+
+#[test]
+fn tables_are_compared_number_by_number() {
+    let as_exact = |fixture: &Fixture| {
+        fixture.edit(&format!("{RESULTS}/run.json"), |text| {
+            text.replace(
+                r#""title": "Cost", "timing": true"#,
+                r#""title": "Cost", "timing": false"#,
+            )
+        });
+    };
+    let (recorded, fresh) = (Fixture::new(), Fixture::new());
+    as_exact(&recorded);
+    as_exact(&fresh);
+    let compared = || compare(&recorded.path(RESULTS), &fresh.path(RESULTS)).unwrap();
+    fresh.edit(&format!("{RESULTS}/cost.csv"), |text| text.replace("801.25", "801.2500001"));
+    assert!(compared().is_empty());
+    fresh.edit(&format!("{RESULTS}/cost.csv"), |text| text.replace("801.2500001", "801.3"));
+    assert_eq!(compared()[0].line, Some(3));
+    fresh.edit(&format!("{RESULTS}/cost.csv"), |text| text.lines().next().unwrap().to_owned());
+    assert!(compared()[0].what.contains("had 4 lines, has 1"));
+}
