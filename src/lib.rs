@@ -84,3 +84,8 @@ pub fn backward<T: Element>(
 ) -> Result<Gradients<T>, Error> {
     cpu::Cpu::default().backward(d_outputs, coeffs, outputs, options)
 }
+
+/// The code of the README, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -166,7 +166,7 @@ impl<T: Element> Engine<T> for Mistaken {
 }
 
 fn failures<T: Element>(mistake: Mistake) -> usize {
-    let domain = Domain { max_len: 1000, ..Domain::default() };
+    let domain = Domain { max_len: 100, ..Domain::default() };
     contract::run::<T>(&Mistaken(mistake), &domain).failures.len()
 }
 

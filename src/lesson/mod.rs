@@ -30,11 +30,13 @@ mod cli;
 pub mod clock;
 pub mod machine;
 pub mod plot;
+mod progress;
 mod record;
 mod story;
 mod table;
 
 pub use cli::{Settings, main};
+pub use progress::progress;
 pub use record::{Check, Figure, Record, RecordedTable, Value};
 pub use story::Lesson;
 pub use table::Table;
@@ -74,7 +76,23 @@ pub enum Kind {
 ///
 /// The chapter's own, or that the output folder cannot be written.
 pub fn run(chapter: &Chapter, settings: &Settings) -> Result<Record> {
-    let mut lesson = Lesson::begin(chapter, settings)?;
-    (chapter.run)(&mut lesson)?;
+    tell(chapter.number, chapter.slug, chapter.title, settings, chapter.run)
+}
+
+/// Tells a story that is not a plain function, under a number, a folder's name and a title, and writes
+/// its record to the output folder.
+///
+/// # Errors
+///
+/// The story's own, or that the output folder cannot be written.
+pub fn tell(
+    number: u8,
+    slug: &str,
+    title: &str,
+    settings: &Settings,
+    story: impl FnOnce(&mut Lesson) -> Result,
+) -> Result<Record> {
+    let mut lesson = Lesson::begin(number, slug, title, settings)?;
+    story(&mut lesson)?;
     lesson.finish()
 }

@@ -4,11 +4,9 @@ use std::fmt::Display;
 use std::fs;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressStyle};
-
-use super::{Chapter, Check, Figure, Kind, Record, RecordedTable, Result, Settings, Table, Value};
+use super::{Check, Figure, Kind, Record, RecordedTable, Result, Settings, Table, Value};
 use super::{clock, machine};
 
 /// The width of a line of narration.
@@ -28,17 +26,17 @@ pub struct Lesson {
 }
 
 impl Lesson {
-    pub(super) fn begin(chapter: &Chapter, settings: &Settings) -> Result<Self> {
-        let folder = settings.out.join(chapter.slug);
+    pub(super) fn begin(number: u8, slug: &str, title: &str, settings: &Settings) -> Result<Self> {
+        let folder = settings.out.join(slug);
         fs::create_dir_all(&folder)
             .map_err(|error| format!("cannot make the folder {}: {error}", folder.display()))?;
         let full = if settings.full { " --full" } else { "" };
         let record = Record {
-            chapter: chapter.slug.to_owned(),
-            number: chapter.number,
-            title: chapter.title.to_owned(),
+            chapter: slug.to_owned(),
+            number,
+            title: title.to_owned(),
             engine: String::from("loop"),
-            command: format!("cargo run --release -- {}{full}", chapter.number),
+            command: format!("cargo run --release -- {number}{full}"),
             machine: machine::describe(),
             date: machine::date(),
             seconds: 0.0,
@@ -57,7 +55,7 @@ impl Lesson {
             start: Instant::now(),
             record,
         };
-        let heading = format!("Chapter {}. {}", chapter.number, chapter.title);
+        let heading = format!("Chapter {number}. {title}");
         lesson.print(&format!(
             "\n\x1b[1m{heading}\n{}\x1b[0m\n",
             "═".repeat(heading.chars().count())
@@ -73,6 +71,11 @@ impl Lesson {
     /// Says which engine or engines this chapter runs, for the tour's table.
     pub fn engine(&mut self, name: &str) {
         name.clone_into(&mut self.record.engine);
+    }
+
+    /// Says which command repeats this run, where it is not the chapter's own.
+    pub fn command(&mut self, command: &str) {
+        command.clone_into(&mut self.record.command);
     }
 
     /// Begins a step: a heading, and with `--step` a pause before it. The page includes the step's
@@ -159,17 +162,6 @@ impl Lesson {
     pub fn value(&mut self, key: &str, text: impl Display, kind: Kind) {
         let value = Value { text: text.to_string(), timing: kind == Kind::Timed };
         self.record.values.insert(key.to_owned(), value);
-    }
-
-    /// A progress bar for work of `len` units; silent where there is no terminal.
-    pub fn progress(&self, len: usize, what: &str) -> ProgressBar {
-        let bar = ProgressBar::new(len as u64).with_message(what.to_owned());
-        // The template is a constant; if it did not parse, the default style would do.
-        if let Ok(style) = ProgressStyle::with_template("  {msg} {wide_bar} {pos}/{len} {eta}") {
-            bar.set_style(style);
-        }
-        bar.enable_steady_tick(Duration::from_millis(200));
-        bar
     }
 
     pub(super) fn finish(mut self) -> Result<Record> {

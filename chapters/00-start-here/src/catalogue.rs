@@ -24,8 +24,7 @@ pub fn select(names: &[String]) -> lesson::Result<Vec<Chapter>> {
 }
 
 fn find(name: &str) -> lesson::Result<Chapter> {
-    let matches =
-        |chapter: &&Chapter| name.parse() == Ok(chapter.number) || name == chapter.slug;
+    let matches = |chapter: &&Chapter| name.parse() == Ok(chapter.number) || name == chapter.slug;
     let last = CHAPTERS.len();
     CHAPTERS.iter().find(matches).copied().ok_or_else(|| {
         format!("there is no chapter {name}: there are 1 to {last}, and `list` names them").into()

@@ -53,7 +53,10 @@ pub fn run() -> lesson::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Some(Command::Doctor) => doctor::run(),
-        Some(Command::Bench(settings)) => bench::run(&settings).map(|()| ExitCode::SUCCESS),
+        Some(Command::Bench(settings)) => Ok(match bench::run(&settings)? {
+            true => ExitCode::SUCCESS,
+            false => ExitCode::FAILURE,
+        }),
     }
 }
 

@@ -27,8 +27,7 @@ pub fn run() -> lesson::Result<ExitCode> {
     println!("Trying the library (some seconds) ...");
     let (elapsed, report) = clock::time(|| {
         // Without the longest sequences the table takes a second instead of ten.
-        let domain =
-            Domain { max_len: 5000, levels: Domain::tree_levels, ..Domain::default() };
+        let domain = Domain { max_len: 5000, levels: Domain::tree_levels, ..Domain::default() };
         contract::run::<f32>(&Cpu::new(), &domain)
     });
     println!("  {report}, {}", clock::text(elapsed));
@@ -43,7 +42,9 @@ pub fn run() -> lesson::Result<ExitCode> {
         println!("\nEverything that this machine needs is there.");
         Ok(ExitCode::SUCCESS)
     } else {
-        println!("\nThe library gives WRONG RESULTS on this machine. Please report the lines above.");
+        println!(
+            "\nThe library gives WRONG RESULTS on this machine. Please report the lines above."
+        );
         Ok(ExitCode::FAILURE)
     }
 }

@@ -116,9 +116,27 @@ mod tests {
 
     #[test]
     fn the_exit_code_tells_passed_failed_and_broken_chapters_apart() {
-        assert_eq!(exit_code(|lesson| { lesson.check("one", 1.0, 1.0); Ok(()) }), 0);
-        assert_eq!(exit_code(|lesson| { lesson.check("two", 2.0, 1.0); Ok(()) }), 1);
-        assert_eq!(exit_code(|lesson| { lesson.check("NaN", f64::NAN, 1.0); Ok(()) }), 1);
+        assert_eq!(
+            exit_code(|lesson| {
+                lesson.check("one", 1.0, 1.0);
+                Ok(())
+            }),
+            0
+        );
+        assert_eq!(
+            exit_code(|lesson| {
+                lesson.check("two", 2.0, 1.0);
+                Ok(())
+            }),
+            1
+        );
+        assert_eq!(
+            exit_code(|lesson| {
+                lesson.check("NaN", f64::NAN, 1.0);
+                Ok(())
+            }),
+            1
+        );
         assert_eq!(exit_code(|_| Err("it broke".into())), 2);
     }
 }

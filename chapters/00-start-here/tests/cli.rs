@@ -30,7 +30,8 @@ fn temporary() -> tempfile::TempDir {
 #[test]
 fn every_command_has_help() {
     let folder = temporary();
-    for args in [&["--help"][..], &["list", "--help"], &["doctor", "--help"], &["bench", "--help"]] {
+    for args in [&["--help"][..], &["list", "--help"], &["doctor", "--help"], &["bench", "--help"]]
+    {
         let output = tour(folder.path(), args);
         assert!(output.status.success(), "{args:?}");
         assert!(text(&output.stdout).contains("Usage:"), "{args:?}");

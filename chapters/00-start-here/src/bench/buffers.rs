@@ -22,6 +22,22 @@ impl Direction {
         };
         arrays * size_of::<f32>()
     }
+
+    /// The key of the step that measures beyond the caches, and the name of its table.
+    pub fn beyond_caches(self) -> &'static str {
+        match self {
+            Direction::Forward => "forward-memory",
+            Direction::Backward => "backward-memory",
+        }
+    }
+
+    /// The key of the step that measures inside the caches, and the name of its table.
+    pub fn inside_caches(self) -> &'static str {
+        match self {
+            Direction::Forward => "forward-cache",
+            Direction::Backward => "backward-cache",
+        }
+    }
 }
 
 impl fmt::Display for Direction {
@@ -49,6 +65,11 @@ impl Problem {
 
     pub fn elements(&self) -> usize {
         self.num_seqs * self.seq_len
+    }
+
+    /// Throughput, counting each array once.
+    pub fn gb_per_s(&self, direction: Direction, seconds: f64) -> f64 {
+        (self.elements() * direction.bytes_per_element()) as f64 / seconds * 1e-9
     }
 }
 

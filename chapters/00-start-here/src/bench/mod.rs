@@ -8,19 +8,25 @@
 //! turns, so that a disturbance meets all of them, and every run is kept.
 
 mod buffers;
-mod output;
+mod csv;
 mod plain;
 mod round;
+mod summary;
 
 use std::path::PathBuf;
 
-use linrec::lesson;
+use linrec::contract::{self, Domain};
+use linrec::cpu::Cpu;
+use linrec::lesson::plot::{self, Panel};
+use linrec::lesson::{self, Kind, Lesson};
 
-use buffers::{Direction, Problem};
-use output::{CsvFile, Summary};
+use buffers::{Buffers, Direction, Problem};
+use csv::CsvFile;
+use round::Round;
+use summary::Summary;
 
 /// What to measure.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct Settings {
     /// Write every single run to this file as CSV.
     #[arg(long, value_name = "FILE")]
@@ -41,68 +47,118 @@ pub struct Settings {
     /// How much memory they take, in KiB, where they are to stay inside a core's own cache.
     #[arg(long, value_name = "KIB", default_value_t = 384, value_parser = clap::value_parser!(u32).range(1..=65536))]
     cache: u32,
+
+    /// Where tables and figures go.
+    #[arg(long, value_name = "FOLDER", default_value = "target/tour")]
+    out: PathBuf,
 }
 
-/// The sequence lengths, 16 to 65536.
-const LENGTHS: std::ops::RangeInclusive<u32> = 4..=16;
+/// The sequence lengths are the powers of two from 16 to 65536.
+const POWERS: std::ops::RangeInclusive<u32> = 4..=16;
 
-/// Measures everything and prints the tables.
+/// Measures everything, prints the tables, and writes them with their figures.
 ///
 /// # Errors
 ///
-/// If the CSV file cannot be written; that is found out before anything is measured.
-pub fn run(settings: &Settings) -> lesson::Result {
-    let mut csv = settings.csv.as_deref().map(|path| CsvFile::create(path, settings.overwrite));
-    let mut csv = csv.take().transpose()?;
+/// If the CSV file cannot be written (that is found out before anything is measured), or the output
+/// folder, or if there is not enough memory.
+pub fn run(settings: &Settings) -> lesson::Result<bool> {
+    let csv = settings.csv.as_deref().map(|path| CsvFile::create(path, settings.overwrite));
+    let mut csv = csv.transpose()?;
+    let lesson_settings = lesson::Settings { full: false, step: false, out: settings.out.clone() };
+    let title = "The speed of this CPU";
+    let record = lesson::tell(0, "00-start-here", title, &lesson_settings, |lesson| {
+        lesson.command("cargo run --release -- bench");
+        lesson.engine("cpu");
+        tell(lesson, settings, csv.as_mut())
+    })?;
+    if let Some(csv) = csv {
+        println!("Every run is in {}.", csv.path().display());
+    }
+    Ok(record.passed())
+}
 
-    let all_cores = rayon::current_num_threads();
-    println!("{}, f32, medians of {} runs", output::machine(all_cores), settings.runs);
+fn tell(lesson: &mut Lesson, settings: &Settings, mut csv: Option<&mut CsvFile>) -> lesson::Result {
+    lesson.step("before", "First, is it right?")?;
+    lesson.say(
+        "What is measured must be right. Without its longest sequences the contract takes a second.",
+    );
+    let domain = Domain { max_len: 5000, levels: Domain::tree_levels, ..Domain::default() };
+    let report = contract::run::<f32>(&Cpu::new(), &domain);
+    lesson.check("cases of the contract that failed", report.failures.len() as f64, 0.0);
+    lesson.check("largest error in units of its bound", report.worst, 1.0);
+
+    let threads = rayon::current_num_threads();
+    let mut panels = Vec::new();
     for direction in [Direction::Forward, Direction::Backward] {
         let elements = settings.memory as usize * (1 << 20) / direction.bytes_per_element();
-        let mut problems: Vec<_> = lengths().map(|len| Problem::new(elements, len, all_cores)).collect();
-        problems.push(Problem::new(elements, elements, all_cores));
-        let title = format!("{direction}, arrays of {} MiB together", settings.memory);
-        measure(&title, direction, &problems, settings.runs, csv.as_mut())?;
+        let problems =
+            lengths().chain([elements]).map(|length| Problem::new(elements, length, threads));
+        let place = format!("{} MiB, all cores", settings.memory);
+        let (summary, rounds) = measure(direction, &place, problems.collect(), settings.runs)?;
+        lesson
+            .step(direction.beyond_caches(), &format!("The {direction} pass beyond the caches"))?;
+        lesson.say(&format!(
+            "The arrays take {} MiB together, and all {threads} threads work. Throughput in GB/s, \
+             medians of {} runs; the last line is one single row.",
+            settings.memory, settings.runs
+        ));
+        summary.show(lesson, direction.beyond_caches())?;
+        panels.push(summary.chart(&format!("{direction}, {place}")));
+        keep(&mut csv, &rounds)?;
 
         let elements = settings.cache as usize * (1 << 10) / direction.bytes_per_element();
-        let fits = lengths().filter(|&len| len <= elements);
-        let problems: Vec<_> = fits.map(|len| Problem::new(elements, len, 1)).collect();
-        let title = format!("{direction}, arrays of {} KiB together", settings.cache);
-        measure(&title, direction, &problems, settings.runs, csv.as_mut())?;
+        let fitting = lengths().filter(|&length| length <= elements);
+        let problems = fitting.map(|length| Problem::new(elements, length, 1));
+        let place = format!("{} KiB, one core", settings.cache);
+        let (summary, rounds) = measure(direction, &place, problems.collect(), settings.runs)?;
+        lesson
+            .step(direction.inside_caches(), &format!("The {direction} pass inside the caches"))?;
+        lesson.say(&format!(
+            "The arrays take {} KiB together, and one thread works: here arithmetic and waiting show.",
+            settings.cache
+        ));
+        summary.show(lesson, direction.inside_caches())?;
+        panels.push(summary.chart(&format!("{direction}, {place}")));
+        keep(&mut csv, &rounds)?;
     }
-    if let Some(csv) = csv {
-        println!("\nEvery run is in {}.", csv.path().display());
-    }
-    Ok(())
+    let panels: Vec<&dyn Panel> = panels.iter().map(|panel| panel as &dyn Panel).collect();
+    let svg = plot::grid(&panels, 2)?;
+    lesson.figure("bench.svg", "Throughput of roof, cpu and loop", Kind::Timed, &svg)
 }
 
 fn lengths() -> impl Iterator<Item = usize> {
-    LENGTHS.map(|power| 1 << power)
+    POWERS.map(|power| 1 << power)
 }
 
-/// Measures problems of one kind and prints their table.
+/// A problem and all runs of it.
+type Measured = (Direction, Problem, Vec<Round>);
+
+/// Measures problems of one kind.
 fn measure(
-    title: &str,
     direction: Direction,
-    problems: &[Problem],
+    place: &str,
+    problems: Vec<Problem>,
     runs: u32,
-    mut csv: Option<&mut CsvFile>,
-) -> lesson::Result {
-    let threads = problems.first().map_or(1, |problem| problem.threads);
+) -> lesson::Result<(Summary, Vec<Measured>)> {
     let largest = problems.iter().map(|problem| problem.elements()).max().unwrap_or(0);
-    let mut buffers = buffers::Buffers::new(direction, largest)?;
-    let mut summary = Summary::new();
-    let progress = output::progress(problems.len(), title);
+    let mut buffers = Buffers::new(direction, largest)?;
+    let mut summary = Summary::default();
+    let mut measured = Vec::new();
+    let progress = lesson::progress(problems.len(), &format!("{direction}, {place}"));
     for problem in problems {
-        let rounds = round::rounds(problem, &mut buffers, runs)?;
-        if let Some(csv) = csv.as_deref_mut() {
-            csv.write(direction, problem, &rounds)?;
-        }
-        summary.add(direction, problem, &rounds);
+        let rounds = round::rounds(&problem, &mut buffers, runs)?;
+        summary.add(direction, &problem, &rounds);
+        measured.push((direction, problem, rounds));
         progress.inc(1);
     }
     progress.finish_and_clear();
-    let plural = if threads == 1 { "" } else { "s" };
-    println!("\n{title}, {threads} thread{plural}, GB/s:\n\n{}", summary.text());
-    Ok(())
+    Ok((summary, measured))
+}
+
+fn keep(csv: &mut Option<&mut CsvFile>, measured: &[Measured]) -> lesson::Result {
+    let Some(csv) = csv else { return Ok(()) };
+    measured
+        .iter()
+        .try_for_each(|(direction, problem, rounds)| csv.write(*direction, problem, rounds))
 }
