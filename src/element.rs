@@ -10,7 +10,15 @@ use num_complex::Complex;
 /// Implemented for `f32`, `f64`, `Complex<f32>` and `Complex<f64>`. The constants describe the
 /// type's rounding; [`reference`](crate::reference) derives its error bound from them.
 pub trait Element:
-    LinalgScalar + Debug + Display + Default + PartialEq + Send + Sync + std::ops::Neg<Output = Self>
+    LinalgScalar
+    + Debug
+    + Display
+    + Default
+    + PartialEq
+    + Send
+    + Sync
+    + std::ops::Neg<Output = Self>
+    + crate::cpu::Kernel
 {
     /// The type of twice the precision in which the reference is computed:
     /// `f64` for real, `Complex<f64>` for complex elements.

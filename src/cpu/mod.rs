@@ -1,12 +1,164 @@
-//! The recurrence on a CPU.
+//! The recurrence on a CPU, at the speed of its memory.
+//!
+//! [`Cpu`] is the engine behind [`forward`](crate::forward) and [`backward`](crate::backward), and the
+//! one to use where there is no GPU. A sequential loop waits for its multiply-add: each needs the
+//! result of the one before. Here
+//!
+//! - within a row, a vector of neighbouring steps is scanned at once, with the widest vector
+//!   instructions that the machine has ([`Simd`], chosen at run time);
+//! - many rows are dealt to the threads of the current rayon pool;
+//! - few long rows are cut into tiles on which all threads work at once.
+//!
+//! The result is the same, bit for bit, for every number of threads: where rows are cut depends on the
+//! shape alone. It does depend on the instruction set, whose vectors differ in width.
+//!
+//! [`roof`] measures how fast the memory is.
+//!
+//! ```
+//! use linrec::{Options, cpu::Cpu};
+//! use ndarray::{Array2, array};
+//!
+//! let inputs = array![[1.0, 2.0, 3.0, 4.0]];
+//! let coeffs = array![[0.0, 1.0, 0.5, 0.5]];
+//! let mut outputs = Array2::zeros((1, 4));
+//! let final_state = Cpu::new().forward_into(
+//!     inputs.view(), coeffs.view(), &Options::default(), outputs.view_mut())?;
+//! assert_eq!(outputs, array![[1.0, 3.0, 4.5, 6.25]]);
+//! assert_eq!(final_state, array![6.25]);
+//! # Ok::<(), linrec::Error>(())
+//! ```
 
-use ndarray::{Array1, ArrayView2};
+mod complex;
+mod lanes;
+mod memory;
+mod pass;
+mod portable;
+pub mod roof;
+mod rows;
+mod scan;
+mod simd;
+mod split;
 
-use crate::{Element, Engine, Error, Gradients, Options, Outputs, validate};
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 
-/// The engine behind [`forward`](crate::forward) and [`backward`](crate::backward).
-#[derive(Debug, Clone, Default)]
-pub struct Cpu {}
+use ndarray::{Array1, ArrayView2, ArrayViewMut1, ArrayViewMut2};
+
+use crate::validate::{self, allocate, same_shape};
+use crate::{Element, Engine, Error, Gradients, Options, Outputs};
+
+#[doc(hidden)]
+pub use simd::Kernel;
+pub use simd::Simd;
+
+/// The engine for CPUs.
+#[derive(Debug, Clone)]
+pub struct Cpu {
+    simd: Simd,
+    parallel: bool,
+}
+
+impl Default for Cpu {
+    fn default() -> Self {
+        Cpu::new()
+    }
+}
+
+impl Cpu {
+    /// All threads of the rayon pool it is called in, and the widest vectors of this machine.
+    pub fn new() -> Self {
+        Cpu { simd: Simd::best(), parallel: true }
+    }
+
+    /// The same on the calling thread alone: to measure one core, or where the threads have other work.
+    pub fn single_threaded(self) -> Self {
+        Cpu { parallel: false, ..self }
+    }
+
+    /// The same with other vector instructions; `None` if this machine does not have them.
+    pub fn with_simd(self, simd: Simd) -> Option<Self> {
+        simd.is_available().then_some(Cpu { simd, ..self })
+    }
+
+    /// The vector instructions it uses.
+    pub fn simd(&self) -> Simd {
+        self.simd
+    }
+
+    /// [`Engine::forward`] into an array of the caller's, of any strides; returns the final state.
+    ///
+    /// Every element of `outputs` is written, none is read.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::forward`], and if `outputs` has another shape than `inputs`.
+    pub fn forward_into<T: Element>(
+        &self,
+        inputs: ArrayView2<T>,
+        coeffs: ArrayView2<T>,
+        options: &Options<T>,
+        outputs: ArrayViewMut2<T>,
+    ) -> Result<Array1<T>, Error> {
+        let shape = validate::forward(&inputs, &coeffs, options)?;
+        same_shape("forward", ("inputs", inputs.shape()), ("outputs", outputs.shape()))?;
+        let mut carries = initial_states(options, shape.0);
+        let Options { direction, log_coeffs, .. } = *options;
+        let pass = pass::Forward { direction, log_coeffs, inputs, coeffs, outputs };
+        T::forward(self, pass, carries.view_mut());
+        Ok(carries)
+    }
+
+    /// [`Engine::backward`] into arrays of the caller's, of any strides; returns the gradient of the
+    /// initial state.
+    ///
+    /// Every element of `d_inputs` and `d_coeffs` is written, none is read.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::backward`], and if `d_inputs` or `d_coeffs` has another shape than `d_outputs`.
+    pub fn backward_into<T: Element>(
+        &self,
+        d_outputs: ArrayView2<T>,
+        coeffs: ArrayView2<T>,
+        outputs: ArrayView2<T>,
+        options: &Options<T>,
+        d_inputs: ArrayViewMut2<T>,
+        d_coeffs: ArrayViewMut2<T>,
+    ) -> Result<Array1<T>, Error> {
+        let shape = validate::backward(&d_outputs, &coeffs, &outputs, options)?;
+        let expected = ("d_outputs", d_outputs.shape());
+        same_shape("backward", expected, ("d_inputs", d_inputs.shape()))?;
+        same_shape("backward", expected, ("d_coeffs", d_coeffs.shape()))?;
+        let states = initial_states(options, shape.0);
+        let mut carries = Array1::zeros(shape.0);
+        let Options { direction, log_coeffs, .. } = *options;
+        let pass = pass::Backward {
+            direction,
+            log_coeffs,
+            d_outputs,
+            coeffs,
+            outputs,
+            states: states.view(),
+            d_inputs,
+            d_coeffs,
+        };
+        T::backward(self, pass, carries.view_mut());
+        Ok(carries)
+    }
+
+    /// Computes a pass; `carries` holds what comes before and then after each row.
+    fn run<T: Element, P: pass::Pass<T>>(&self, pass: P, carries: ArrayViewMut1<T>) {
+        let run = if split::pays::<T>(pass.dim()) { split::run } else { rows::run };
+        run(self.simd, self.parallel, pass, carries);
+    }
+}
+
+/// The state before each row.
+fn initial_states<T: Element>(options: &Options<T>, num_seqs: usize) -> Array1<T> {
+    options.initial.clone().unwrap_or_else(|| Array1::zeros(num_seqs))
+}
 
 impl<T: Element> Engine<T> for Cpu {
     fn name(&self) -> &str {
@@ -19,18 +171,9 @@ impl<T: Element> Engine<T> for Cpu {
         coeffs: ArrayView2<T>,
         options: &Options<T>,
     ) -> Result<Outputs<T>, Error> {
-        let (num_seqs, seq_len) = validate::forward(&inputs, &coeffs, options)?;
-        let mut outputs = validate::allocate("forward", (num_seqs, seq_len))?;
-        let mut final_state = options.initial.clone().unwrap_or_else(|| Array1::zeros(num_seqs));
-        for row in 0..num_seqs {
-            for step in 0..seq_len {
-                let l = options.direction.position(step, seq_len);
-                let c = coeffs[[row, l]];
-                let c = if options.log_coeffs { c.exp() } else { c };
-                final_state[row] = final_state[row] * c + inputs[[row, l]];
-                outputs[[row, l]] = final_state[row];
-            }
-        }
+        let shape = validate::forward(&inputs, &coeffs, options)?;
+        let mut outputs = allocate("forward", shape)?;
+        let final_state = self.forward_into(inputs, coeffs, options, outputs.view_mut())?;
         Ok(Outputs { outputs, final_state })
     }
 
@@ -41,28 +184,17 @@ impl<T: Element> Engine<T> for Cpu {
         outputs: ArrayView2<T>,
         options: &Options<T>,
     ) -> Result<Gradients<T>, Error> {
-        let (num_seqs, seq_len) = validate::backward(&d_outputs, &coeffs, &outputs, options)?;
-        let mut d_inputs = validate::allocate("backward", (num_seqs, seq_len))?;
-        let mut d_coeffs = validate::allocate("backward", (num_seqs, seq_len))?;
-        let mut d_initial = Array1::zeros(num_seqs);
-        for row in 0..num_seqs {
-            let mut carry = T::zero();
-            for step in (0..seq_len).rev() {
-                let l = options.direction.position(step, seq_len);
-                let c = coeffs[[row, l]];
-                let c = if options.log_coeffs { c.exp() } else { c };
-                let delta: T = carry + d_outputs[[row, l]];
-                let previous = match step {
-                    0 => options.initial.as_ref().map_or(T::zero(), |initial| initial[row]),
-                    _ => outputs[[row, options.direction.position(step - 1, seq_len)]],
-                };
-                let d_coeff = delta * previous.conj();
-                carry = delta * c.conj();
-                d_inputs[[row, l]] = delta;
-                d_coeffs[[row, l]] = if options.log_coeffs { d_coeff * c.conj() } else { d_coeff };
-            }
-            d_initial[row] = carry;
-        }
+        let shape = validate::backward(&d_outputs, &coeffs, &outputs, options)?;
+        let mut d_inputs = allocate("backward", shape)?;
+        let mut d_coeffs = allocate("backward", shape)?;
+        let d_initial = self.backward_into(
+            d_outputs,
+            coeffs,
+            outputs,
+            options,
+            d_inputs.view_mut(),
+            d_coeffs.view_mut(),
+        )?;
         Ok(Gradients { d_inputs, d_coeffs, d_initial })
     }
 }

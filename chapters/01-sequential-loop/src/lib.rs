@@ -1,11 +1,39 @@
 //! Chapter 01: The sequential loop.
+//!
+//! - [`sequence`]: the recurrence along one sequence, first on slices ([`linrec()`]), then on views
+//!   and into a given array ([`linrec_into`]).
+//! - [`rows`]: from one sequence to arrays of them, with direction, initial and final state.
+//! - [`special_cases`]: what the recurrence becomes for particular coefficients: sums, products,
+//!   averages, restarts.
+//! - [`Loop`]: the loop as an [`Engine`](linrec::Engine).
+//! - [`side_by_side`](mod@side_by_side): many sequences in step, to see what the loop waits for.
+//! - [`exercises`]: the solutions of the page's exercises.
+//!
+//! ```
+//! use ch01_sequential_loop::linrec;
+//!
+//! let outputs = linrec(&[1.0, 2.0, 3.0, 4.0], &[0.5, 0.5, 0.5, 0.5], 2.0);
+//! assert_eq!(outputs, [2.0, 3.0, 4.5, 6.25]);
+//! ```
 
-use linrec::lesson::{self, Chapter, Lesson};
+pub mod exercises;
+pub mod rows;
+pub mod sequence;
+pub mod side_by_side;
+pub mod special_cases;
+
+mod engine;
+mod story;
+
+pub use engine::Loop;
+pub use sequence::{linrec, linrec_into};
+
+use ::linrec::lesson::Chapter;
 
 /// This chapter.
-pub const CHAPTER: Chapter =
-    Chapter { number: 1, slug: "01-sequential-loop", title: "The sequential loop", run };
-
-fn run(lesson: &mut Lesson) -> lesson::Result {
-    lesson.step("todo", "To do")
-}
+pub const CHAPTER: Chapter = Chapter {
+    number: 1,
+    slug: "01-sequential-loop",
+    title: "The sequential loop",
+    run: story::run,
+};

@@ -1,11 +1,36 @@
 //! Chapter 02: Two threads, then many.
+//!
+//! - [`Part`]: one thread's part of a sequence, and the two loops that it needs: [`Part::scan`] and
+//!   [`Part::combine`].
+//! - [`two_threads()`]: a sequence in two parts.
+//! - [`Transition`]: what a part does to the state, and the associative operator on it; [`tree()`]
+//!   puts the transitions of many parts together in ⌈log2 T⌉ levels.
+//! - [`many_threads()`]: a sequence in T parts; counts its [`Steps`].
+//! - [`TwoThreads`] and [`ManyThreads`]: both as an [`Engine`](linrec::Engine).
+//! - [`exercises`]: the solutions of the page's exercises.
+//!
+//! All of them need the products of the coefficients of a part. Where such a product exceeds the
+//! largest number of the type, the result is infinite or NaN, even if the loop's is not.
 
-use linrec::lesson::{self, Chapter, Lesson};
+pub mod exercises;
+
+mod engines;
+mod many_threads;
+mod part;
+mod story;
+mod transition;
+mod tree;
+mod two_threads;
+
+pub use engines::{ManyThreads, TwoThreads};
+pub use many_threads::{Steps, many_threads};
+pub use part::Part;
+pub use transition::Transition;
+pub use tree::{merge_groups, tree};
+pub use two_threads::two_threads;
+
+use linrec::lesson::Chapter;
 
 /// This chapter.
 pub const CHAPTER: Chapter =
-    Chapter { number: 2, slug: "02-two-threads", title: "Two threads, then many", run };
-
-fn run(lesson: &mut Lesson) -> lesson::Result {
-    lesson.step("todo", "To do")
-}
+    Chapter { number: 2, slug: "02-two-threads", title: "Two threads, then many", run: story::run };

@@ -1,11 +1,34 @@
 //! Chapter 03: The matrix form.
+//!
+//! The recurrence unrolled into `y = C̃ᵀ x`:
+//!
+//! - [`mixing`] builds `C̃` and multiplies with it,
+//! - [`Matrix`] is that as an engine,
+//! - [`convolution`] is what remains where one coefficient is shared: a Toeplitz matrix, multiplied
+//!   by the fast Fourier transform.
+//!
+//! ```
+//! use ch03_matrix_form::mixing::{mix, mixing_matrix};
+//! use ndarray::array;
+//!
+//! let matrix = mixing_matrix(array![7.0, 2.0, 3.0].view())?;
+//! assert_eq!(matrix, array![[1.0, 2.0, 6.0], [0.0, 1.0, 3.0], [0.0, 0.0, 1.0]]);
+//! assert_eq!(mix(matrix.view(), array![1.0, 1.0, 1.0].view())?, array![1.0, 3.0, 10.0]);
+//! # Ok::<(), linrec::Error>(())
+//! ```
 
-use linrec::lesson::{self, Chapter, Lesson};
+pub mod convolution;
+pub mod exercises;
+pub mod mixing;
+
+mod engine;
+mod pictures;
+mod story;
+
+use linrec::lesson::Chapter;
+
+pub use engine::Matrix;
 
 /// This chapter.
 pub const CHAPTER: Chapter =
-    Chapter { number: 3, slug: "03-matrix-form", title: "The matrix form", run };
-
-fn run(lesson: &mut Lesson) -> lesson::Result {
-    lesson.step("todo", "To do")
-}
+    Chapter { number: 3, slug: "03-matrix-form", title: "The matrix form", run: story::run };

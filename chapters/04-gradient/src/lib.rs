@@ -1,10 +1,25 @@
 //! Chapter 04: The gradient.
+//!
+//! - [`ThroughForward`] gives any engine a backward pass, made of its forward pass and a
+//!   [`shift`](shift::shift) by one position.
+//! - [`differences`] measures slopes without any derivation.
+//! - [`chain`] carries gradients on to what the coefficients were made of.
+//! - [`task`] and [`model`]: a memory with a gate, trained by nothing else.
 
-use linrec::lesson::{self, Chapter, Lesson};
+pub mod chain;
+pub mod differences;
+pub mod exercises;
+pub mod model;
+pub mod shift;
+pub mod task;
+
+mod engine;
+mod story;
+
+use linrec::lesson::Chapter;
+
+pub use engine::ThroughForward;
 
 /// This chapter.
-pub const CHAPTER: Chapter = Chapter { number: 4, slug: "04-gradient", title: "The gradient", run };
-
-fn run(lesson: &mut Lesson) -> lesson::Result {
-    lesson.step("todo", "To do")
-}
+pub const CHAPTER: Chapter =
+    Chapter { number: 4, slug: "04-gradient", title: "The gradient", run: story::run };

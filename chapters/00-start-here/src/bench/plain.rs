@@ -15,7 +15,8 @@ pub fn forward(threads: usize, row: usize, inputs: &[f32], coeffs: &[f32], outpu
     }
 }
 
-/// The gradients of inputs and coefficients along every row of `row` elements.
+/// The gradients of inputs and coefficients along every row of `row` elements. A row is walked from its
+/// end, so the rows are too: memory is read in one direction, which is what prefetchers foresee.
 pub fn backward(
     threads: usize,
     row: usize,
@@ -26,12 +27,16 @@ pub fn backward(
     if threads == 1 {
         let given = d_outputs.chunks(row).zip(coeffs.chunks(row)).zip(outputs.chunks(row));
         let results = d_inputs.chunks_mut(row).zip(d_coeffs.chunks_mut(row));
-        given.zip(results).for_each(|(((d, c), y), (d_x, d_c))| backward_row(d, c, y, d_x, d_c));
+        given
+            .zip(results)
+            .rev()
+            .for_each(|(((d, c), y), (d_x, d_c))| backward_row(d, c, y, d_x, d_c));
     } else {
         let results = (d_inputs.par_chunks_mut(row), d_coeffs.par_chunks_mut(row));
         let given = (d_outputs.par_chunks(row), coeffs.par_chunks(row), outputs.par_chunks(row));
         (given.0, given.1, given.2, results.0, results.1)
             .into_par_iter()
+            .rev()
             .for_each(|(d, c, y, d_x, d_c)| backward_row(d, c, y, d_x, d_c));
     }
 }

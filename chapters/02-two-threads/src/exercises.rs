@@ -1,0 +1,64 @@
+//! Solutions of the page's exercises.
+
+use std::{io, thread};
+
+use linrec::Element;
+use ndarray::ArrayView1;
+
+use crate::two_threads::start;
+use crate::{Part, Transition, two_threads};
+
+// ANCHOR: balance
+/// Two threads that have the same number of steps to do: the first gets two thirds.
+pub fn two_balanced_threads<T: Element>(sequence: Part<T>, initial: T) -> io::Result<T> {
+    let split = 2 * sequence.len().div_ceil(3);
+    two_threads(sequence, initial, split)
+}
+// ANCHOR_END: balance
+
+// ANCHOR: on_the_way
+/// [`Part::combine`] without the stored products: what comes from before the part shrinks, or grows,
+/// on its way from element to element.
+pub fn combine_on_the_way<T: Element>(coeffs: ArrayView1<T>, before: T, outputs: &mut [T]) {
+    let mut carried = before;
+    for (y, &c) in outputs.iter_mut().zip(coeffs) {
+        carried = carried * c;
+        *y = *y + carried;
+    }
+}
+// ANCHOR_END: on_the_way
+
+// ANCHOR: reduce
+/// The transition of a stretch, without any of its outputs.
+pub fn reduce<T: Element>(inputs: &[T], coeffs: &[T]) -> Transition<T> {
+    let nothing = Transition { coeff: T::one(), state: T::zero() };
+    let elements = inputs.iter().zip(coeffs).map(|(&x, &c)| Transition { coeff: c, state: x });
+    elements.fold(nothing, Transition::then)
+}
+// ANCHOR_END: reduce
+
+// ANCHOR: final_state
+/// Only the final state of a sequence, on `threads` threads: nothing is written, and nothing has to
+/// be combined but the transitions.
+///
+/// # Errors
+///
+/// If the system cannot start so many threads.
+pub fn final_state<T: Element>(
+    inputs: &[T],
+    coeffs: &[T],
+    initial: T,
+    threads: usize,
+) -> io::Result<T> {
+    let len = inputs.len().div_ceil(threads.max(1)).max(1);
+    let mut transitions = vec![reduce(&[], &[]); inputs.len().div_ceil(len)];
+    let parts = inputs.chunks(len).zip(coeffs.chunks(len));
+    thread::scope(|scope| {
+        for (transition, (x, c)) in transitions.iter_mut().zip(parts) {
+            start(scope, move || *transition = reduce(x, c))?;
+        }
+        Ok::<_, io::Error>(())
+    })?;
+    Ok(transitions.into_iter().fold(initial, |state, transition| transition.apply(state)))
+}
+// ANCHOR_END: final_state

@@ -1,0 +1,92 @@
+//! A sequence in T parts, each on its own thread, and a tree over what lies between them.
+
+use std::{io, thread};
+
+use linrec::Element;
+
+use crate::two_threads::start;
+use crate::{Part, Transition, tree};
+
+/// The steps that a run took. An element that a thread handles in a loop is a step, and so is a
+/// combination of two transitions; what different threads do at the same time is counted once in
+/// the first three, and every time in `total`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Steps {
+    /// The longest local loop.
+    pub scan: usize,
+    /// The levels of the tree.
+    pub tree: usize,
+    /// The longest combining loop.
+    pub combine: usize,
+    /// All that all threads did.
+    pub total: usize,
+}
+
+impl Steps {
+    /// The steps that had to follow one another.
+    pub fn sequential(&self) -> usize {
+        self.scan + self.tree + self.combine
+    }
+}
+
+// ANCHOR: many_threads
+/// Computes a sequence in `threads` parts. Returns the final state, and the steps it took.
+///
+/// # Errors
+///
+/// If there are no threads, or if the system cannot start so many.
+pub fn many_threads<T: Element>(
+    sequence: Part<T>,
+    initial: T,
+    threads: usize,
+) -> io::Result<(T, Steps)> {
+    if threads == 0 {
+        return Err(io::Error::other("nobody to do the work"));
+    }
+    let mut steps = Steps::default();
+    let mut parts = sequence.split_into(threads);
+
+    // L/T steps: each thread runs the loop over its part. Only the first knows its initial state.
+    let Some(first) = parts.first_mut() else { return Ok((initial, steps)) };
+    first.before = initial;
+    steps.scan = on_threads(&mut parts, &mut steps.total, |part| _ = part.scan(part.before))?;
+
+    // log T steps: what every part does to the state becomes what all parts up to it do.
+    let mut transitions: Vec<_> = parts.iter().map(Part::transition).collect();
+    steps.tree = tree(&mut transitions, |left: Transition<T>, right| {
+        steps.total += 1;
+        left.then(right)
+    });
+
+    // L/T steps: each thread but the first adds what the state before its part contributes.
+    for (part, before) in parts.iter_mut().skip(1).zip(&transitions) {
+        part.before = before.state;
+    }
+    let later = &mut parts[1..];
+    steps.combine = on_threads(later, &mut steps.total, |part| part.combine(part.before))?;
+
+    let state = transitions.last().map_or(initial, |whole| whole.state);
+    Ok((state, steps))
+}
+
+/// Runs `work` on all parts at the same time: on the last one by this thread, on the others by
+/// new ones. Returns the steps of the longest, and adds those of all to `total`.
+fn on_threads<'a, T: Element>(
+    parts: &mut [Part<'a, T>],
+    total: &mut usize,
+    work: impl Fn(&mut Part<'a, T>) + Sync,
+) -> io::Result<usize> {
+    let work = &work;
+    thread::scope(|scope| {
+        if let Some((last, others)) = parts.split_last_mut() {
+            for part in others {
+                start(scope, move || work(part))?;
+            }
+            work(last);
+        }
+        Ok::<_, io::Error>(())
+    })?;
+    *total += parts.iter().map(|part| part.steps).sum::<usize>();
+    Ok(parts.iter().map(|part| part.steps).max().unwrap_or(0))
+}
+// ANCHOR_END: many_threads

@@ -1,0 +1,77 @@
+//! [`Lanes`] of complex numbers: a vector of real parts and one of imaginary parts.
+
+use std::array::from_fn;
+use std::ops::Neg;
+
+use num_complex::Complex;
+
+use super::lanes::Lanes;
+
+/// Makes vectors of complex numbers out of vectors of real ones.
+#[derive(Debug, Clone, Copy)]
+pub struct Split<L>(pub L);
+
+impl<R, const W: usize, L> Lanes<Complex<R>, W> for Split<L>
+where
+    R: Copy + num_traits::One + Neg<Output = R>,
+    L: Lanes<R, W>,
+{
+    type Vector = (L::Vector, L::Vector);
+
+    #[inline(always)]
+    fn load(self, from: &[Complex<R>; W]) -> Self::Vector {
+        (self.0.load(&from_fn(|i| from[i].re)), self.0.load(&from_fn(|i| from[i].im)))
+    }
+    #[inline(always)]
+    fn store(self, (re, im): Self::Vector, to: &mut [Complex<R>; W]) {
+        let (mut re_lanes, mut im_lanes) = ([R::one(); W], [R::one(); W]);
+        self.0.store(re, &mut re_lanes);
+        self.0.store(im, &mut im_lanes);
+        *to = from_fn(|i| Complex { re: re_lanes[i], im: im_lanes[i] });
+    }
+    #[inline(always)]
+    fn splat(self, value: Complex<R>) -> Self::Vector {
+        (self.0.splat(value.re), self.0.splat(value.im))
+    }
+    #[inline(always)]
+    fn add(self, a: Self::Vector, b: Self::Vector) -> Self::Vector {
+        (self.0.add(a.0, b.0), self.0.add(a.1, b.1))
+    }
+    #[inline(always)]
+    fn mul(self, a: Self::Vector, b: Self::Vector) -> Self::Vector {
+        let minus_im = self.conj(a).1;
+        (
+            self.0.mul_add(a.0, b.0, self.0.mul(minus_im, b.1)),
+            self.0.mul_add(a.0, b.1, self.0.mul(a.1, b.0)),
+        )
+    }
+    #[inline(always)]
+    fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector {
+        let minus_im = self.conj(a).1;
+        (
+            self.0.mul_add(a.0, b.0, self.0.mul_add(minus_im, b.1, c.0)),
+            self.0.mul_add(a.0, b.1, self.0.mul_add(a.1, b.0, c.1)),
+        )
+    }
+    #[inline(always)]
+    fn conj(self, (re, im): Self::Vector) -> Self::Vector {
+        // Exact, and the compiler folds it into the multiply-add that uses it.
+        (re, self.0.mul(im, self.0.splat(-R::one())))
+    }
+    #[inline(always)]
+    fn up<const BY: usize>(self, vector: Self::Vector, fill: Self::Vector) -> Self::Vector {
+        (self.0.up::<BY>(vector.0, fill.0), self.0.up::<BY>(vector.1, fill.1))
+    }
+    #[inline(always)]
+    fn down<const BY: usize>(self, vector: Self::Vector, fill: Self::Vector) -> Self::Vector {
+        (self.0.down::<BY>(vector.0, fill.0), self.0.down::<BY>(vector.1, fill.1))
+    }
+    #[inline(always)]
+    fn first(self, vector: Self::Vector) -> Self::Vector {
+        (self.0.first(vector.0), self.0.first(vector.1))
+    }
+    #[inline(always)]
+    fn last(self, vector: Self::Vector) -> Self::Vector {
+        (self.0.last(vector.0), self.0.last(vector.1))
+    }
+}

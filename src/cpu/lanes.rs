@@ -1,0 +1,86 @@
+//! The vocabulary in which the scans are written: a vector of `W` neighbouring elements.
+//!
+//! [`Lanes`] says what a scan asks of a vector; each instruction set answers in a few lines
+//! ([`avx512`](super::avx512), [`avx2`](super::avx2), [`portable`](super::portable)), and
+//! [`Split`](super::complex::Split) makes vectors of complex numbers out of vectors of real ones.
+//! A [`Job`] is code that is compiled once for each of them.
+
+use crate::Element;
+
+/// Vectors of `W` elements, made by a token that proves that the machine has the instructions.
+pub trait Lanes<T, const W: usize>: Copy + Send + Sync {
+    /// The vector.
+    type Vector: Copy;
+
+    /// The elements of an array, the first one in lane 0.
+    fn load(self, from: &[T; W]) -> Self::Vector;
+
+    /// Writes the lanes into an array.
+    fn store(self, vector: Self::Vector, to: &mut [T; W]);
+
+    /// One number in every lane.
+    fn splat(self, value: T) -> Self::Vector;
+
+    /// `a + b`.
+    fn add(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+
+    /// `a * b`.
+    fn mul(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+
+    /// `a * b + c`.
+    fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
+
+    /// The complex conjugate.
+    fn conj(self, a: Self::Vector) -> Self::Vector;
+
+    /// Moves every lane up by `BY` (1, 2, 4 or 8, less than `W`): lane `i` gets lane `i - BY`, and the
+    /// lowest `BY` lanes get the number that all lanes of `fill` hold.
+    fn up<const BY: usize>(self, vector: Self::Vector, fill: Self::Vector) -> Self::Vector;
+
+    /// Moves every lane down by `BY`, as [`Lanes::up`] does the other way.
+    fn down<const BY: usize>(self, vector: Self::Vector, fill: Self::Vector) -> Self::Vector;
+
+    /// Lane 0 in every lane.
+    fn first(self, vector: Self::Vector) -> Self::Vector;
+
+    /// Lane `W - 1` in every lane.
+    fn last(self, vector: Self::Vector) -> Self::Vector;
+
+    /// One round of a scan of pairs (output, coefficient): lane `i` takes in the lane `i - BY` before
+    /// it; the lowest `BY` lanes, which have none, take in the neutral pair (0, 1).
+    #[inline(always)]
+    fn round_up<const BY: usize>(self, (output, coeff): Pair<T, W, Self>) -> Pair<T, W, Self>
+    where
+        T: Element,
+    {
+        let before = self.up::<BY>(output, self.splat(T::zero()));
+        let product = self.up::<BY>(coeff, self.splat(T::one()));
+        (self.mul_add(before, coeff, output), self.mul(product, coeff))
+    }
+
+    /// The same where the lane before lane `i` is the lane `i + BY`.
+    #[inline(always)]
+    fn round_down<const BY: usize>(self, (output, coeff): Pair<T, W, Self>) -> Pair<T, W, Self>
+    where
+        T: Element,
+    {
+        let before = self.down::<BY>(output, self.splat(T::zero()));
+        let product = self.down::<BY>(coeff, self.splat(T::one()));
+        (self.mul_add(before, coeff, output), self.mul(product, coeff))
+    }
+}
+
+/// In every lane an output and a product of coefficients.
+pub type Pair<T, const W: usize, L> = (<L as Lanes<T, W>>::Vector, <L as Lanes<T, W>>::Vector);
+
+/// Code that runs in the lanes of whichever instruction set was chosen at run time.
+///
+/// `run` and everything it calls per element must be `#[inline(always)]`: only what is inlined into
+/// the dispatching function is compiled for its instruction set.
+pub trait Job<T> {
+    /// What comes out.
+    type Output;
+
+    /// Runs in the given lanes.
+    fn run<const W: usize, L: Lanes<T, W>>(self, lanes: L) -> Self::Output;
+}

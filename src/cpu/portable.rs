@@ -1,0 +1,66 @@
+//! [`Lanes`] in plain Rust, for machines whose instructions are not spelled out here.
+//!
+//! Arrays of four, which the compiler turns into the vectors of its target's baseline (SSE2, NEON).
+
+use std::array::from_fn;
+
+use super::lanes::Lanes;
+use crate::Element;
+
+/// Vectors that need no special instructions.
+#[derive(Debug, Clone, Copy)]
+pub struct Portable;
+
+impl<T: Element, const W: usize> Lanes<T, W> for Portable {
+    type Vector = [T; W];
+
+    #[inline(always)]
+    fn load(self, from: &[T; W]) -> [T; W] {
+        *from
+    }
+    #[inline(always)]
+    fn store(self, vector: [T; W], to: &mut [T; W]) {
+        *to = vector;
+    }
+    #[inline(always)]
+    fn splat(self, value: T) -> [T; W] {
+        [value; W]
+    }
+    #[inline(always)]
+    fn add(self, a: [T; W], b: [T; W]) -> [T; W] {
+        from_fn(|i| a[i] + b[i])
+    }
+    #[inline(always)]
+    fn mul(self, a: [T; W], b: [T; W]) -> [T; W] {
+        from_fn(|i| a[i] * b[i])
+    }
+    #[inline(always)]
+    fn mul_add(self, a: [T; W], b: [T; W], c: [T; W]) -> [T; W] {
+        // Where the target has no fused multiply-add, `mul_add` would be a library call.
+        if cfg!(any(target_feature = "fma", target_arch = "aarch64")) {
+            from_fn(|i| a[i].mul_add(b[i], c[i]))
+        } else {
+            from_fn(|i| a[i] * b[i] + c[i])
+        }
+    }
+    #[inline(always)]
+    fn conj(self, a: [T; W]) -> [T; W] {
+        a.map(T::conj)
+    }
+    #[inline(always)]
+    fn up<const BY: usize>(self, vector: [T; W], fill: [T; W]) -> [T; W] {
+        from_fn(|i| if i < BY { fill[i] } else { vector[i - BY] })
+    }
+    #[inline(always)]
+    fn down<const BY: usize>(self, vector: [T; W], fill: [T; W]) -> [T; W] {
+        from_fn(|i| if i + BY < W { vector[i + BY] } else { fill[i] })
+    }
+    #[inline(always)]
+    fn first(self, vector: [T; W]) -> [T; W] {
+        [vector[0]; W]
+    }
+    #[inline(always)]
+    fn last(self, vector: [T; W]) -> [T; W] {
+        [vector[W - 1]; W]
+    }
+}

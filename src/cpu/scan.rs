@@ -1,0 +1,457 @@
+//! The recurrence along one contiguous piece of a row, a vector at a time.
+//!
+//! A vector of `W` neighbouring steps is scanned in `log2 W` rounds on pairs (output, product of
+//! coefficients): in round `k` every lane takes in the lane `2^k` before it (Hillis and Steele,
+//! 1986), and lanes without one take in the neutral pair (0, 1). What comes from the steps before
+//! the vector, the carry, enters last, in one multiply-add per vector: that is the only chain from
+//! vector to vector, and the rounds of the following vectors overlap with it.
+//!
+//! `REVERSE` is the direction of the walk: down the array, from its last element to its first.
+
+use super::lanes::{Lanes, Pair};
+use crate::Element;
+
+/// What some steps do to the state: `state ↦ state * coeff + output`.
+#[derive(Debug, Clone, Copy)]
+pub struct Transition<T> {
+    pub output: T,
+    pub coeff: T,
+}
+
+impl<T: Element> Transition<T> {
+    /// No step at all.
+    pub fn neutral() -> Self {
+        Transition { output: T::zero(), coeff: T::one() }
+    }
+
+    /// The state after the steps.
+    pub fn apply(self, state: T) -> T {
+        state * self.coeff + self.output
+    }
+}
+
+/// What the recurrence reads and writes along a piece of a row (`A` = `[T]`) or in one vector (`[T; W]`).
+pub struct Forward<'a, A: ?Sized> {
+    pub inputs: &'a A,
+    pub coeffs: &'a A,
+    pub outputs: &'a mut A,
+}
+
+/// Computes the outputs of a piece of a row from the state before it; returns the state after it.
+#[inline(always)]
+pub fn forward<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
+    lanes: L,
+    piece: Forward<[T]>,
+    carry: T,
+) -> T {
+    let (inputs, inputs_tail) = piece.inputs.as_chunks::<W>();
+    let (coeffs, coeffs_tail) = piece.coeffs.as_chunks::<W>();
+    let (outputs, outputs_tail) = piece.outputs.as_chunks_mut::<W>();
+    let full = inputs.len().min(coeffs.len()).min(outputs.len());
+
+    let mut carry = lanes.splat(carry);
+    let tail = Forward { inputs: inputs_tail, coeffs: coeffs_tail, outputs: outputs_tail };
+    if REVERSE {
+        carry = forward_tail::<T, W, L, REVERSE>(lanes, tail, carry);
+        for i in (0..full).rev() {
+            let vector =
+                Forward { inputs: &inputs[i], coeffs: &coeffs[i], outputs: &mut outputs[i] };
+            carry = forward_vector::<T, W, L, REVERSE>(lanes, vector, carry);
+        }
+    } else {
+        for i in 0..full {
+            let vector =
+                Forward { inputs: &inputs[i], coeffs: &coeffs[i], outputs: &mut outputs[i] };
+            carry = forward_vector::<T, W, L, REVERSE>(lanes, vector, carry);
+        }
+        carry = forward_tail::<T, W, L, REVERSE>(lanes, tail, carry);
+    }
+    lane(lanes, carry)
+}
+
+#[inline(always)]
+fn forward_vector<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
+    lanes: L,
+    vector: Forward<[T; W]>,
+    carry: L::Vector,
+) -> L::Vector {
+    let (inputs, coeffs) = (lanes.load(vector.inputs), lanes.load(vector.coeffs));
+    let local = local_scan::<T, W, L, REVERSE>(lanes, (inputs, coeffs));
+    lanes.store(lanes.mul_add(carry, local.1, local.0), vector.outputs);
+    let (output, coeff) = last_step::<T, W, L, REVERSE>(lanes, local);
+    lanes.mul_add(carry, coeff, output)
+}
+
+/// The steps that do not fill a vector: the rest of it is filled with neutral ones.
+#[inline(always)]
+fn forward_tail<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
+    lanes: L,
+    tail: Forward<[T]>,
+    carry: L::Vector,
+) -> L::Vector {
+    if tail.inputs.is_empty() {
+        return carry;
+    }
+    let mut outputs = [T::zero(); W];
+    let vector = Forward {
+        inputs: &pad(tail.inputs, T::zero()),
+        coeffs: &pad(tail.coeffs, T::one()),
+        outputs: &mut outputs,
+    };
+    let carry = forward_vector::<T, W, L, REVERSE>(lanes, vector, carry);
+    tail.outputs.copy_from_slice(&outputs[..tail.outputs.len()]);
+    carry
+}
+
+/// What the gradient reads and writes along a piece of a row (`A` = `[T]`) or in one vector (`[T; W]`).
+pub struct Backward<'a, T, A: ?Sized> {
+    pub d_outputs: &'a A,
+    pub coeffs: &'a A,
+    pub outputs: &'a A,
+    /// The state before the piece, in the direction of the recurrence.
+    pub state: T,
+    pub d_inputs: &'a mut A,
+    pub d_coeffs: &'a mut A,
+    /// Whether the gradient is asked for with respect to the coefficients' logarithms.
+    pub log: bool,
+}
+
+/// Computes the gradients of a piece of a row in one pass, from the carry `g` of the steps after it
+/// (in the direction of the recurrence); returns that of the steps before it.
+///
+/// With `δ_l` the gradient of the state after step `l`, which is also that of the step's input,
+/// `g_l = c̄_l δ_l` is the gradient of the state before it. It obeys a recurrence with the coefficients
+/// unshifted, `g_l = c̄_l g_{l+1} + c̄_l d_l`, from which `δ_l = d_l + g_{l+1}`; past the first step it
+/// is the gradient of the initial state. `REVERSE` is the direction of this walk, opposite to
+/// that of the recurrence itself.
+#[inline(always)]
+pub fn backward<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
+    lanes: L,
+    piece: Backward<T, [T]>,
+    carry: T,
+) -> T {
+    let (state, log) = (piece.state, piece.log);
+    let (d_outputs, d_outputs_tail) = piece.d_outputs.as_chunks::<W>();
+    let (coeffs, coeffs_tail) = piece.coeffs.as_chunks::<W>();
+    let (outputs, outputs_tail) = piece.outputs.as_chunks::<W>();
+    let (d_inputs, d_inputs_tail) = piece.d_inputs.as_chunks_mut::<W>();
+    let (d_coeffs, d_coeffs_tail) = piece.d_coeffs.as_chunks_mut::<W>();
+    let full = d_outputs.len().min(coeffs.len()).min(outputs.len());
+    let full = full.min(d_inputs.len()).min(d_coeffs.len());
+
+    let mut carry = lanes.splat(carry);
+    let tail = Backward {
+        d_outputs: d_outputs_tail,
+        coeffs: coeffs_tail,
+        outputs: outputs_tail,
+        state: if REVERSE && full > 0 { outputs[full - 1][W - 1] } else { state },
+        d_inputs: d_inputs_tail,
+        d_coeffs: d_coeffs_tail,
+        log,
+    };
+    if REVERSE {
+        carry = backward_tail::<T, W, L, REVERSE>(lanes, tail, carry);
+        for i in (0..full).rev() {
+            let vector = Backward {
+                d_outputs: &d_outputs[i],
+                coeffs: &coeffs[i],
+                outputs: &outputs[i],
+                state: if i > 0 { outputs[i - 1][W - 1] } else { state },
+                d_inputs: &mut d_inputs[i],
+                d_coeffs: &mut d_coeffs[i],
+                log,
+            };
+            carry = backward_vector::<T, W, L, REVERSE>(lanes, vector, carry);
+        }
+    } else {
+        let end = outputs_tail.first().copied().unwrap_or(state);
+        for i in 0..full {
+            let vector = Backward {
+                d_outputs: &d_outputs[i],
+                coeffs: &coeffs[i],
+                outputs: &outputs[i],
+                state: if i + 1 < full { outputs[i + 1][0] } else { end },
+                d_inputs: &mut d_inputs[i],
+                d_coeffs: &mut d_coeffs[i],
+                log,
+            };
+            carry = backward_vector::<T, W, L, REVERSE>(lanes, vector, carry);
+        }
+        carry = backward_tail::<T, W, L, REVERSE>(lanes, tail, carry);
+    }
+    lane(lanes, carry)
+}
+
+#[inline(always)]
+fn backward_vector<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
+    lanes: L,
+    vector: Backward<T, [T; W]>,
+    carry: L::Vector,
+) -> L::Vector {
+    let d_outputs = lanes.load(vector.d_outputs);
+    let coeffs = lanes.conj(lanes.load(vector.coeffs));
+    let local = local_scan::<T, W, L, REVERSE>(lanes, (lanes.mul(coeffs, d_outputs), coeffs));
+    let flows = lanes.mul_add(carry, local.1, local.0);
+    let outputs = lanes.conj(lanes.load(vector.outputs));
+    let state = lanes.conj(lanes.splat(vector.state));
+    let before = if REVERSE { lanes.up::<1>(outputs, state) } else { lanes.down::<1>(outputs, state) };
+    let d_inputs = lanes.add(d_outputs, previous::<T, W, L, REVERSE>(lanes, flows, carry));
+    let d_coeffs = lanes.mul(d_inputs, before);
+    lanes.store(d_inputs, vector.d_inputs);
+    lanes.store(if vector.log { lanes.mul(d_coeffs, coeffs) } else { d_coeffs }, vector.d_coeffs);
+    let (output, coeff) = last_step::<T, W, L, REVERSE>(lanes, local);
+    lanes.mul_add(carry, coeff, output)
+}
+
+#[inline(always)]
+fn backward_tail<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
+    lanes: L,
+    tail: Backward<T, [T]>,
+    carry: L::Vector,
+) -> L::Vector {
+    if tail.d_outputs.is_empty() {
+        return carry;
+    }
+    let (mut d_inputs, mut d_coeffs) = ([T::zero(); W], [T::zero(); W]);
+    let vector = Backward {
+        d_outputs: &pad(tail.d_outputs, T::zero()),
+        coeffs: &pad(tail.coeffs, T::one()),
+        // Walking up, the recurrence comes down: the state before the tail lies past its end.
+        outputs: &pad(tail.outputs, tail.state),
+        state: tail.state,
+        d_inputs: &mut d_inputs,
+        d_coeffs: &mut d_coeffs,
+        log: tail.log,
+    };
+    let carry = backward_vector::<T, W, L, REVERSE>(lanes, vector, carry);
+    tail.d_inputs.copy_from_slice(&d_inputs[..tail.d_inputs.len()]);
+    tail.d_coeffs.copy_from_slice(&d_coeffs[..tail.d_coeffs.len()]);
+    carry
+}
+
+/// The first of two rounds over a piece of a row: what [`start`] reads and writes.
+pub struct Start<'a, A: ?Sized> {
+    pub inputs: &'a A,
+    pub coeffs: &'a A,
+    /// The results as they would be if the state before the row's tile were zero.
+    pub outputs: &'a mut A,
+    /// By how much that state contributes to each.
+    pub products: &'a mut A,
+}
+
+/// Scans a piece of a tile whose carry is not known yet, after the steps in `before`; returns these and
+/// the steps of the piece as one transition. [`finish_forward`] or [`finish_backward`] does the rest.
+///
+/// With `GRADIENT` the inputs are the gradient of the outputs, and the outputs that of the inputs.
+#[inline(always)]
+pub fn start<
+    T: Element,
+    const W: usize,
+    L: Lanes<T, W>,
+    const REVERSE: bool,
+    const GRADIENT: bool,
+>(
+    lanes: L,
+    piece: Start<[T]>,
+    before: Transition<T>,
+) -> Transition<T> {
+    let (inputs, inputs_tail) = piece.inputs.as_chunks::<W>();
+    let (coeffs, coeffs_tail) = piece.coeffs.as_chunks::<W>();
+    let (outputs, outputs_tail) = piece.outputs.as_chunks_mut::<W>();
+    let (products, products_tail) = piece.products.as_chunks_mut::<W>();
+    let full = inputs.len().min(coeffs.len()).min(outputs.len()).min(products.len());
+
+    let mut state = (lanes.splat(before.output), lanes.splat(before.coeff));
+    let tail = Start {
+        inputs: inputs_tail,
+        coeffs: coeffs_tail,
+        outputs: outputs_tail,
+        products: products_tail,
+    };
+    if REVERSE {
+        state = start_tail::<T, W, L, REVERSE, GRADIENT>(lanes, tail, state);
+        for i in (0..full).rev() {
+            let vector = Start {
+                inputs: &inputs[i],
+                coeffs: &coeffs[i],
+                outputs: &mut outputs[i],
+                products: &mut products[i],
+            };
+            state = start_vector::<T, W, L, REVERSE, GRADIENT>(lanes, vector, state);
+        }
+    } else {
+        for i in 0..full {
+            let vector = Start {
+                inputs: &inputs[i],
+                coeffs: &coeffs[i],
+                outputs: &mut outputs[i],
+                products: &mut products[i],
+            };
+            state = start_vector::<T, W, L, REVERSE, GRADIENT>(lanes, vector, state);
+        }
+        state = start_tail::<T, W, L, REVERSE, GRADIENT>(lanes, tail, state);
+    }
+    Transition { output: lane(lanes, state.0), coeff: lane(lanes, state.1) }
+}
+
+#[inline(always)]
+fn start_vector<
+    T: Element,
+    const W: usize,
+    L: Lanes<T, W>,
+    const REVERSE: bool,
+    const GRADIENT: bool,
+>(
+    lanes: L,
+    vector: Start<[T; W]>,
+    before: Pair<T, W, L>,
+) -> Pair<T, W, L> {
+    let (inputs, mut coeffs) = (lanes.load(vector.inputs), lanes.load(vector.coeffs));
+    let mut summands = inputs;
+    if GRADIENT {
+        coeffs = lanes.conj(coeffs);
+        summands = lanes.mul(coeffs, inputs);
+    }
+    let local = local_scan::<T, W, L, REVERSE>(lanes, (summands, coeffs));
+    let mut outputs = lanes.mul_add(before.0, local.1, local.0);
+    let mut products = lanes.mul(before.1, local.1);
+    if GRADIENT {
+        outputs = lanes.add(inputs, previous::<T, W, L, REVERSE>(lanes, outputs, before.0));
+        products = previous::<T, W, L, REVERSE>(lanes, products, before.1);
+    }
+    lanes.store(outputs, vector.outputs);
+    lanes.store(products, vector.products);
+    let (output, coeff) = last_step::<T, W, L, REVERSE>(lanes, local);
+    (lanes.mul_add(before.0, coeff, output), lanes.mul(before.1, coeff))
+}
+
+#[inline(always)]
+fn start_tail<
+    T: Element,
+    const W: usize,
+    L: Lanes<T, W>,
+    const REVERSE: bool,
+    const GRADIENT: bool,
+>(
+    lanes: L,
+    tail: Start<[T]>,
+    before: Pair<T, W, L>,
+) -> Pair<T, W, L> {
+    if tail.inputs.is_empty() {
+        return before;
+    }
+    let (mut outputs, mut products) = ([T::zero(); W], [T::zero(); W]);
+    let vector = Start {
+        inputs: &pad(tail.inputs, T::zero()),
+        coeffs: &pad(tail.coeffs, T::one()),
+        outputs: &mut outputs,
+        products: &mut products,
+    };
+    let state = start_vector::<T, W, L, REVERSE, GRADIENT>(lanes, vector, before);
+    tail.outputs.copy_from_slice(&outputs[..tail.outputs.len()]);
+    tail.products.copy_from_slice(&products[..tail.products.len()]);
+    state
+}
+
+/// Adds what the carry before the tile contributes to the outputs of a piece of it.
+#[inline(always)]
+pub fn finish_forward<T: Element>(outputs: &mut [T], products: &[T], carry: T) {
+    for (output, product) in outputs.iter_mut().zip(products) {
+        *output = *output + carry * *product;
+    }
+}
+
+/// Adds what the carry before the tile contributes to the gradients of a piece of it, and computes
+/// those of the coefficients.
+#[inline(always)]
+pub fn finish_backward<T: Element, const REVERSE: bool>(
+    piece: Backward<T, [T]>,
+    products: &[T],
+    carry: T,
+) {
+    let Backward { coeffs, outputs, state, d_inputs, d_coeffs, log, .. } = piece;
+    for (d_input, product) in d_inputs.iter_mut().zip(products) {
+        *d_input = *d_input + carry * *product;
+    }
+    // The state before each step: the output one place below, or above where the recurrence comes down.
+    let Some(last) = outputs.len().checked_sub(1) else { return };
+    let (edge, inner, before) =
+        if REVERSE { (0, 1..last + 1, 0..last) } else { (last, 0..last, 1..last + 1) };
+    d_coeffs[edge] = d_inputs[edge] * state.conj();
+    let gradients = d_coeffs[inner.clone()].iter_mut().zip(&d_inputs[inner]);
+    for ((d_coeff, d_input), before) in gradients.zip(&outputs[before]) {
+        *d_coeff = *d_input * before.conj();
+    }
+    if log {
+        for (d_coeff, coeff) in d_coeffs.iter_mut().zip(coeffs) {
+            *d_coeff = *d_coeff * coeff.conj();
+        }
+    }
+}
+
+/// Scans the steps of one vector, from a state of zero.
+#[inline(always)]
+fn local_scan<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
+    lanes: L,
+    mut pair: Pair<T, W, L>,
+) -> Pair<T, W, L> {
+    pair = round::<T, W, L, REVERSE, 1>(lanes, pair);
+    if W > 2 {
+        pair = round::<T, W, L, REVERSE, 2>(lanes, pair);
+    }
+    if W > 4 {
+        pair = round::<T, W, L, REVERSE, 4>(lanes, pair);
+    }
+    if W > 8 {
+        pair = round::<T, W, L, REVERSE, 8>(lanes, pair);
+    }
+    pair
+}
+
+/// One round: every lane takes in the lane that lies `BY` before it in the walk.
+#[inline(always)]
+fn round<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool, const BY: usize>(
+    lanes: L,
+    pair: Pair<T, W, L>,
+) -> Pair<T, W, L> {
+    if REVERSE { lanes.round_down::<BY>(pair) } else { lanes.round_up::<BY>(pair) }
+}
+
+/// In every lane what the lane before it in the walk holds, and in the first one the carry.
+#[inline(always)]
+fn previous<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
+    lanes: L,
+    vector: L::Vector,
+    carry: L::Vector,
+) -> L::Vector {
+    if REVERSE { lanes.down::<1>(vector, carry) } else { lanes.up::<1>(vector, carry) }
+}
+
+/// What the last lane of the walk holds, in every lane.
+#[inline(always)]
+fn last_step<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
+    lanes: L,
+    (output, coeff): Pair<T, W, L>,
+) -> Pair<T, W, L> {
+    if REVERSE {
+        (lanes.first(output), lanes.first(coeff))
+    } else {
+        (lanes.last(output), lanes.last(coeff))
+    }
+}
+
+/// The number that all lanes hold.
+#[inline(always)]
+fn lane<T: Element, const W: usize, L: Lanes<T, W>>(lanes: L, vector: L::Vector) -> T {
+    let mut all = [T::zero(); W];
+    lanes.store(vector, &mut all);
+    all[0]
+}
+
+/// The elements of a slice shorter than `W`, followed by `fill`.
+#[inline(always)]
+fn pad<T: Element, const W: usize>(slice: &[T], fill: T) -> [T; W] {
+    let mut all = [fill; W];
+    all[..slice.len()].copy_from_slice(slice);
+    all
+}

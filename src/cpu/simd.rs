@@ -1,0 +1,143 @@
+//! Which vector instructions the engine uses, chosen when it runs.
+
+use std::fmt;
+
+use ndarray::ArrayViewMut1;
+use num_complex::Complex;
+
+use super::Cpu;
+use super::lanes::Job;
+use super::pass::{Backward, Forward};
+use super::portable::Portable;
+#[cfg(target_arch = "x86_64")]
+use {
+    super::avx512::Avx512,
+    super::complex::Split,
+    super::lanes::Lanes,
+    pulp::NullaryFnOnce,
+    pulp::x86::{V3, V4},
+    std::marker::PhantomData,
+};
+
+/// A set of vector instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Simd {
+    /// Whatever the program was compiled for (on x86-64 usually SSE2, on AArch64 NEON).
+    Portable,
+    /// AVX2 with FMA: 256-bit vectors.
+    Avx2,
+    /// AVX-512 (F, BW, CD, DQ, VL): 512-bit vectors.
+    Avx512,
+}
+
+impl Simd {
+    /// All sets, the widest vectors first.
+    pub const ALL: [Simd; 3] = [Simd::Avx512, Simd::Avx2, Simd::Portable];
+
+    /// Whether this machine has it.
+    pub fn is_available(self) -> bool {
+        match self {
+            Simd::Portable => true,
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx2 => V3::try_new().is_some(),
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx512 => V4::try_new().is_some(),
+            #[cfg(not(target_arch = "x86_64"))]
+            Simd::Avx2 | Simd::Avx512 => false,
+        }
+    }
+
+    /// The one with the widest vectors that this machine has.
+    pub fn best() -> Self {
+        Simd::ALL.into_iter().find(|simd| simd.is_available()).unwrap_or(Simd::Portable)
+    }
+}
+
+impl fmt::Display for Simd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Simd::Portable => "portable",
+            Simd::Avx2 => "AVX2",
+            Simd::Avx512 => "AVX-512",
+        })
+    }
+}
+
+/// An element type whose vectors are known: the hook by which [`Element`](crate::Element) reaches
+/// the instructions of its type. Not for use outside of this crate.
+///
+/// The passes are methods without type parameters, so that they are compiled once, in this crate, and
+/// not again in each that calls them.
+#[doc(hidden)]
+pub trait Kernel: Sized {
+    /// Runs the job in the lanes of `simd`, or in portable ones where the machine does not have it.
+    fn dispatch<J: Job<Self>>(simd: Simd, job: J) -> J::Output;
+
+    /// Computes the forward pass; `carries` are the states before and then after each row.
+    fn forward(cpu: &Cpu, pass: Forward<Self>, carries: ArrayViewMut1<Self>);
+
+    /// Computes the backward pass; `carries` are the gradients of the states after and then before each row.
+    fn backward(cpu: &Cpu, pass: Backward<Self>, carries: ArrayViewMut1<Self>);
+}
+
+macro_rules! kernel {
+    ($element:ty, $wrap:expr, $avx2:literal, $avx512:literal) => {
+        impl Kernel for $element {
+            #[inline]
+            fn dispatch<J: Job<Self>>(simd: Simd, job: J) -> J::Output {
+                #[cfg(target_arch = "x86_64")]
+                match simd {
+                    Simd::Avx512 => {
+                        if let Some(token) = V4::try_new() {
+                            let lanes = $wrap(Avx512::new(token));
+                            return token.vectorize(Call::<Self, $avx512, _, _>(
+                                job,
+                                lanes,
+                                PhantomData,
+                            ));
+                        }
+                    }
+                    Simd::Avx2 => {
+                        if let Some(token) = V3::try_new() {
+                            let lanes = $wrap(token);
+                            return token.vectorize(Call::<Self, $avx2, _, _>(
+                                job,
+                                lanes,
+                                PhantomData,
+                            ));
+                        }
+                    }
+                    Simd::Portable => {}
+                }
+                job.run::<4, _>(Portable)
+            }
+
+            fn forward(cpu: &Cpu, pass: Forward<Self>, carries: ArrayViewMut1<Self>) {
+                cpu.run(pass, carries);
+            }
+
+            fn backward(cpu: &Cpu, pass: Backward<Self>, carries: ArrayViewMut1<Self>) {
+                cpu.run(pass, carries);
+            }
+        }
+    };
+}
+
+kernel!(f32, std::convert::identity, 8, 16);
+kernel!(f64, std::convert::identity, 4, 8);
+kernel!(Complex<f32>, Split, 8, 16);
+kernel!(Complex<f64>, Split, 4, 8);
+
+/// A job and its lanes: what pulp calls inside a function that is compiled for the instruction set.
+#[cfg(target_arch = "x86_64")]
+struct Call<T, const W: usize, J, L>(J, L, PhantomData<T>);
+
+#[cfg(target_arch = "x86_64")]
+impl<T, const W: usize, J: Job<T>, L: Lanes<T, W>> NullaryFnOnce for Call<T, W, J, L> {
+    type Output = J::Output;
+
+    #[inline(always)]
+    fn call(self) -> J::Output {
+        self.0.run::<W, L>(self.1)
+    }
+}
