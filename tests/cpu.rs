@@ -1,9 +1,9 @@
 //! The CPU engine against the contract, with every set of vector instructions that this machine has.
 
 use linrec::contract::{self, Case, CoeffKind, Domain, InputKind, Layout, golden};
-use linrec::cpu::{Cpu, Simd};
+use linrec::cpu::{Cpu, Simd, roof};
 use linrec::{Direction, Element, Engine, Options};
-use ndarray::{Array1, Array2, s};
+use ndarray::{Array2, s};
 use num_complex::Complex;
 use proptest::prelude::*;
 
@@ -25,7 +25,8 @@ fn with_threads<R: Send>(run: impl FnOnce() -> R + Send) -> R {
 fn passes<T: Element>() {
     // The longest rows of the table tell nothing about the vectors that shorter ones do not.
     let engines = [(Cpu::new(), usize::MAX)];
-    for (cpu, max_len) in engines.into_iter().chain(levels().map(|cpu| (cpu.single_threaded(), 1000)))
+    for (cpu, max_len) in
+        engines.into_iter().chain(levels().map(|cpu| (cpu.single_threaded(), 1000)))
     {
         let report = with_threads(|| contract::run::<T>(&cpu, &domain(max_len)));
         println!("{cpu:?}: {report}");
@@ -53,12 +54,12 @@ fn contract_complex_f64() {
     passes::<Complex<f64>>();
 }
 
-/// Rows so long that all threads share one, with lengths around a whole number of tiles (64 KB).
+/// Rows so long that all threads share one, with lengths around a whole number of tiles (128 KB).
 #[test]
 fn long_rows() {
     fn check<T: Element>() {
-        let tile = (1 << 16) / size_of::<T>();
-        let shapes = [(1, 16 * tile - 1), (1, 16 * tile), (2, 16 * tile + 1), (1, 17 * tile - 3)];
+        let tile = (1 << 17) / size_of::<T>();
+        let shapes = [(1, 8 * tile - 1), (1, 8 * tile), (2, 8 * tile + 1), (1, 9 * tile - 3)];
         for (num_seqs, seq_len) in shapes {
             for direction in [Direction::Forward, Direction::Reverse] {
                 for (initial, log_coeffs, layout) in [
@@ -128,6 +129,8 @@ fn the_number_of_threads_changes_no_bit() {
                 (y, d)
             };
             let alone = run(&Cpu::new().single_threaded());
+            let last = direction.position(seq_len - 1, seq_len);
+            assert_eq!(alone.0.final_state, alone.0.outputs.column(last));
             for _ in 0..3 {
                 assert!(run(&Cpu::new()) == alone, "{num_seqs} x {seq_len}, {direction:?}");
                 assert!(with_threads(|| run(&Cpu::new())) == alone);
@@ -166,11 +169,10 @@ fn a_row_keeps_its_infinities_to_itself() {
 fn every_element_is_written_and_no_other() {
     for (num_seqs, seq_len) in [(1, 1), (3, 17), (20, 300), (40, 2000)] {
         let [inputs, coeffs, d_outputs] = batch(num_seqs, seq_len);
-        let expected = Cpu::new().forward(inputs.view(), coeffs.view(), &Options::default()).unwrap();
+        let options = Options::default();
+        let expected = Cpu::new().forward(inputs.view(), coeffs.view(), &options).unwrap();
         let outputs = expected.outputs.view();
-        let d = Cpu::new()
-            .backward(d_outputs.view(), coeffs.view(), outputs, &Options::default())
-            .unwrap();
+        let d = Cpu::new().backward(d_outputs.view(), coeffs.view(), outputs, &options).unwrap();
         let poisoned = || Array2::from_elem((2 * num_seqs + 1, 2 * seq_len + 2), f32::NAN);
         for windows in [
             s![..num_seqs, 1..=seq_len],
@@ -180,29 +182,39 @@ fn every_element_is_written_and_no_other() {
             let mut arrays = [poisoned(), poisoned(), poisoned()];
             let [y, d_inputs, d_coeffs] = &mut arrays;
             Cpu::new()
-                .forward_into(
-                    inputs.view(),
-                    coeffs.view(),
-                    &Options::default(),
-                    y.slice_mut(windows),
-                )
+                .forward_into(inputs.view(), coeffs.view(), &options, y.slice_mut(windows))
                 .unwrap();
             Cpu::new()
                 .backward_into(
                     d_outputs.view(),
                     coeffs.view(),
                     outputs,
-                    &Options::default(),
+                    &options,
                     d_inputs.slice_mut(windows),
                     d_coeffs.slice_mut(windows),
                 )
                 .unwrap();
-            for (array, expected) in arrays.iter_mut().zip([&outputs, &d.d_inputs.view(), &d.d_coeffs.view()]) {
+            for (array, expected) in
+                arrays.iter_mut().zip([&outputs, &d.d_inputs.view(), &d.d_coeffs.view()])
+            {
                 assert_eq!(array.slice(windows), expected);
                 array.slice_mut(windows).fill(f32::NAN);
                 assert!(array.iter().all(|value| value.is_nan()));
             }
         }
+    }
+}
+
+#[test]
+fn the_roof_adds_and_multiplies() {
+    let [a, b, c] = batch(1, 70_001).map(|array| array.into_raw_vec_and_offset().0);
+    for cpu in levels().flat_map(|cpu| [cpu.clone(), cpu.single_threaded()]) {
+        let (mut sums, mut products) = (vec![f32::NAN; a.len()], vec![f32::NAN; a.len()]);
+        roof::forward(&cpu, &a, &b, &mut sums);
+        assert!((0..a.len()).all(|i| sums[i] == a[i] + b[i]));
+        sums.fill(f32::NAN);
+        roof::backward(&cpu, [&a, &b, &c], &mut sums, &mut products);
+        assert!((0..a.len()).all(|i| sums[i] == a[i] + b[i] && products[i] == b[i] * c[i]));
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::arch::x86_64::{__m256, __m256d, __m256i};
 
+use num_complex::Complex;
 use pulp::cast;
 use pulp::x86::V3;
 
+use super::complex::Interleave;
 use super::lanes::Lanes;
 
 macro_rules! avx2_lanes {
-    ($real:ident, $lanes:literal, $vector:ident, $last_words:expr,
+    ($real:ident, $lanes:literal, $vector:ident, $last_words:expr, $parts:ident, $pairs:ident,
      $set1:ident, $add:ident, $mul:ident, $fmadd:ident) => {
         impl Lanes<$real, $lanes> for V3 {
             type Vector = $vector;
@@ -50,6 +52,15 @@ macro_rules! avx2_lanes {
                 cast(words_down(self, BY * size_of::<$real>() / 4, cast(vector), cast(fill)))
             }
             #[inline(always)]
+            fn evens_and_odds(self, low: $vector, high: $vector) -> ($vector, $vector) {
+                // Within 128-bit halves first; then the middle quarters change places.
+                let (evens, odds) = $parts(self, low, high);
+                (
+                    cast(self.avx2._mm256_permute4x64_pd::<0b11_01_10_00>(cast(evens))),
+                    cast(self.avx2._mm256_permute4x64_pd::<0b11_01_10_00>(cast(odds))),
+                )
+            }
+            #[inline(always)]
             fn first(self, vector: $vector) -> $vector {
                 let words: [$real; $lanes] = cast(vector);
                 self.splat(words[0])
@@ -59,16 +70,52 @@ macro_rules! avx2_lanes {
                 cast(self.avx2._mm256_permutevar8x32_ps(cast(vector), cast($last_words)))
             }
         }
+
+        impl Interleave<$real, $lanes> for V3 {
+            #[inline(always)]
+            fn load_two(self, from: &[Complex<$real>; $lanes]) -> [$vector; 2] {
+                cast(*from)
+            }
+            #[inline(always)]
+            fn store_in_turn(self, even: $vector, odd: $vector, to: &mut [Complex<$real>; $lanes]) {
+                let (low, high) = $pairs(self, even, odd);
+                *to = cast([
+                    self.avx2._mm256_permute2x128_si256::<0x20>(cast(low), cast(high)),
+                    self.avx2._mm256_permute2x128_si256::<0x31>(cast(low), cast(high)),
+                ]);
+            }
+        }
     };
 }
 
 avx2_lanes! {
-    f32, 8, __m256, [7u32; 8],
+    f32, 8, __m256, [7u32; 8], parts_ps, pairs_ps,
     _mm256_set1_ps, _mm256_add_ps, _mm256_mul_ps, _mm256_fmadd_ps
 }
 avx2_lanes! {
-    f64, 4, __m256d, [6u32, 7, 6, 7, 6, 7, 6, 7],
+    f64, 4, __m256d, [6u32, 7, 6, 7, 6, 7, 6, 7], pairs_pd, pairs_pd,
     _mm256_set1_pd, _mm256_add_pd, _mm256_mul_pd, _mm256_fmadd_pd
+}
+
+/// The even and the odd numbers of each half of a pair of vectors.
+#[inline(always)]
+fn parts_ps(simd: V3, low: __m256, high: __m256) -> (__m256, __m256) {
+    (
+        simd.avx._mm256_shuffle_ps::<0b10_00_10_00>(low, high),
+        simd.avx._mm256_shuffle_ps::<0b11_01_11_01>(low, high),
+    )
+}
+
+/// The numbers of two vectors in turn, the lower and the upper ones of each half.
+#[inline(always)]
+fn pairs_ps(simd: V3, a: __m256, b: __m256) -> (__m256, __m256) {
+    (simd.avx._mm256_unpacklo_ps(a, b), simd.avx._mm256_unpackhi_ps(a, b))
+}
+
+/// The same for `f64`, of which a half has two: so it also gives the even and the odd ones.
+#[inline(always)]
+fn pairs_pd(simd: V3, a: __m256d, b: __m256d) -> (__m256d, __m256d) {
+    (simd.avx._mm256_unpacklo_pd(a, b), simd.avx._mm256_unpackhi_pd(a, b))
 }
 
 /// Moves eight 32-bit words up by 1, 2 or 4. AVX2 shifts within 128-bit halves only, so what each

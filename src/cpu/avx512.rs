@@ -1,19 +1,22 @@
 //! [`Lanes`] of AVX-512: 16 × `f32` or 8 × `f64`.
 
 use std::arch::x86_64::{__m512, __m512d};
+use std::array::from_fn;
 use std::hint::black_box;
 
+use num_complex::Complex;
 use pulp::cast;
 use pulp::x86::V4;
 
+use super::complex::Interleave;
 use super::lanes::Lanes;
 
 /// Vectors of AVX-512.
 #[derive(Debug, Clone, Copy)]
 pub struct Avx512 {
     simd: V4,
-    /// All bits set, which the compiler does not know: it would replace shuffles and masks that it
-    /// knows by what it takes for equals (`vexpandps`, two shuffles for one), at twice the time.
+    /// All bits set, which the compiler does not know: shuffles and masks that it knows it replaces
+    /// by what it takes for equals (`vexpandps`, two shuffles for one), at twice the time.
     ones: u16,
 }
 
@@ -25,8 +28,9 @@ impl Avx512 {
 }
 
 macro_rules! avx512_lanes {
-    ($real:ident, $lanes:literal, $vector:ident, $align:ident, $permute:ident, $index:ident, $mask:ident,
-     $set1:ident, $add:ident, $mul:ident, $fmadd:ident, $mask_mul:ident, $mask_fmadd:ident) => {
+    ($real:ident, $lanes:literal, $vector:ident, $index:ident, $mask:ident,
+     $align:ident, $permute:ident, $permute2:ident,
+     $set1:ident, $add:ident, $mul:ident, $fmadd:ident) => {
         impl Lanes<$real, $lanes> for Avx512 {
             type Vector = $vector;
 
@@ -58,26 +62,36 @@ macro_rules! avx512_lanes {
             fn conj(self, a: $vector) -> $vector {
                 a
             }
-            // One instruction shifts the pair (vector, fill) and keeps one half of it.
+            // A rotation, of which the mask keeps the lanes that have one before them.
             #[inline(always)]
             fn up<const BY: usize>(self, vector: $vector, fill: $vector) -> $vector {
                 let (vector, fill) = (cast(vector), cast(fill));
+                let mask = (self.ones << BY) as $mask;
                 cast(match BY {
-                    1 => self.simd.avx512f.$align::<{ $lanes - 1 }>(vector, fill),
-                    2 => self.simd.avx512f.$align::<{ $lanes - 2 }>(vector, fill),
-                    4 => self.simd.avx512f.$align::<{ $lanes - 4 }>(vector, fill),
-                    _ => self.simd.avx512f.$align::<{ $lanes - 8 }>(vector, fill),
+                    1 => self.simd.avx512f.$align::<{ $lanes - 1 }>(fill, mask, vector, vector),
+                    2 => self.simd.avx512f.$align::<{ $lanes - 2 }>(fill, mask, vector, vector),
+                    4 => self.simd.avx512f.$align::<{ $lanes - 4 }>(fill, mask, vector, vector),
+                    _ => self.simd.avx512f.$align::<{ $lanes - 8 }>(fill, mask, vector, vector),
                 })
             }
             #[inline(always)]
             fn down<const BY: usize>(self, vector: $vector, fill: $vector) -> $vector {
                 let (vector, fill) = (cast(vector), cast(fill));
+                let mask = (self.ones as $mask) >> BY;
                 cast(match BY {
-                    1 => self.simd.avx512f.$align::<1>(fill, vector),
-                    2 => self.simd.avx512f.$align::<2>(fill, vector),
-                    4 => self.simd.avx512f.$align::<4>(fill, vector),
-                    _ => self.simd.avx512f.$align::<{ 8 % $lanes }>(fill, vector),
+                    1 => self.simd.avx512f.$align::<1>(fill, mask, vector, vector),
+                    2 => self.simd.avx512f.$align::<2>(fill, mask, vector, vector),
+                    4 => self.simd.avx512f.$align::<4>(fill, mask, vector, vector),
+                    _ => self.simd.avx512f.$align::<{ 8 % $lanes }>(fill, mask, vector, vector),
                 })
+            }
+            #[inline(always)]
+            fn evens_and_odds(self, low: $vector, high: $vector) -> ($vector, $vector) {
+                let every_second = |first: $index| {
+                    let index: [$index; $lanes] = from_fn(|i| 2 * i as $index + first);
+                    self.simd.avx512f.$permute2(low, cast(index), high)
+                };
+                (every_second(0), every_second(1))
             }
             #[inline(always)]
             fn first(self, vector: $vector) -> $vector {
@@ -88,38 +102,33 @@ macro_rules! avx512_lanes {
                 let lane = $index::from(self.ones) % $lanes;
                 self.simd.avx512f.$permute(cast([lane; $lanes]), vector)
             }
-            // A rotation, and arithmetic on the lanes that have one before them: the others stay.
+        }
+
+        impl Interleave<$real, $lanes> for Avx512 {
             #[inline(always)]
-            fn round_up<const BY: usize>(self, (output, coeff): ($vector, $vector)) -> ($vector, $vector) {
-                let rotate = |v| Lanes::<$real, $lanes>::up::<BY>(self, v, v);
-                let (before, product) = (rotate(output), rotate(coeff));
-                let have_one = (self.ones << BY) as $mask;
-                (
-                    self.simd.avx512f.$mask_fmadd(before, coeff, output, have_one),
-                    self.simd.avx512f.$mask_mul(coeff, have_one, coeff, product),
-                )
+            fn load_two(self, from: &[Complex<$real>; $lanes]) -> [$vector; 2] {
+                cast(*from)
             }
             #[inline(always)]
-            fn round_down<const BY: usize>(self, (output, coeff): ($vector, $vector)) -> ($vector, $vector) {
-                let rotate = |v| Lanes::<$real, $lanes>::down::<BY>(self, v, v);
-                let (before, product) = (rotate(output), rotate(coeff));
-                let have_one = (self.ones as $mask) >> BY;
-                (
-                    self.simd.avx512f.$mask_fmadd(before, coeff, output, have_one),
-                    self.simd.avx512f.$mask_mul(coeff, have_one, coeff, product),
-                )
+            fn store_in_turn(self, even: $vector, odd: $vector, to: &mut [Complex<$real>; $lanes]) {
+                let half = |first: $index| {
+                    let index: [$index; $lanes] =
+                        from_fn(|i| first + i as $index / 2 + i as $index % 2 * $lanes);
+                    self.simd.avx512f.$permute2(even, cast(index), odd)
+                };
+                *to = cast([half(0), half($lanes / 2)]);
             }
         }
     };
 }
 
 avx512_lanes! {
-    f32, 16, __m512, _mm512_alignr_epi32, _mm512_permutexvar_ps, u32, u16,
-    _mm512_set1_ps, _mm512_add_ps, _mm512_mul_ps, _mm512_fmadd_ps,
-    _mm512_mask_mul_ps, _mm512_mask3_fmadd_ps
+    f32, 16, __m512, u32, u16,
+    _mm512_mask_alignr_epi32, _mm512_permutexvar_ps, _mm512_permutex2var_ps,
+    _mm512_set1_ps, _mm512_add_ps, _mm512_mul_ps, _mm512_fmadd_ps
 }
 avx512_lanes! {
-    f64, 8, __m512d, _mm512_alignr_epi64, _mm512_permutexvar_pd, u64, u8,
-    _mm512_set1_pd, _mm512_add_pd, _mm512_mul_pd, _mm512_fmadd_pd,
-    _mm512_mask_mul_pd, _mm512_mask3_fmadd_pd
+    f64, 8, __m512d, u64, u8,
+    _mm512_mask_alignr_epi64, _mm512_permutexvar_pd, _mm512_permutex2var_pd,
+    _mm512_set1_pd, _mm512_add_pd, _mm512_mul_pd, _mm512_fmadd_pd
 }

@@ -1,11 +1,19 @@
 //! [`Lanes`] of complex numbers: a vector of real parts and one of imaginary parts.
 
-use std::array::from_fn;
 use std::ops::Neg;
 
 use num_complex::Complex;
 
 use super::lanes::Lanes;
+
+/// Vectors of real numbers that can be stored in turn.
+pub trait Interleave<R, const W: usize>: Lanes<R, W> {
+    /// Two vectors in memory order.
+    fn load_two(self, from: &[Complex<R>; W]) -> [Self::Vector; 2];
+
+    /// Lane 0 of `even`, lane 0 of `odd`, lane 1 of `even` and so on.
+    fn store_in_turn(self, even: Self::Vector, odd: Self::Vector, to: &mut [Complex<R>; W]);
+}
 
 /// Makes vectors of complex numbers out of vectors of real ones.
 #[derive(Debug, Clone, Copy)]
@@ -14,20 +22,18 @@ pub struct Split<L>(pub L);
 impl<R, const W: usize, L> Lanes<Complex<R>, W> for Split<L>
 where
     R: Copy + num_traits::One + Neg<Output = R>,
-    L: Lanes<R, W>,
+    L: Interleave<R, W>,
 {
     type Vector = (L::Vector, L::Vector);
 
     #[inline(always)]
     fn load(self, from: &[Complex<R>; W]) -> Self::Vector {
-        (self.0.load(&from_fn(|i| from[i].re)), self.0.load(&from_fn(|i| from[i].im)))
+        let [low, high] = self.0.load_two(from);
+        self.0.evens_and_odds(low, high)
     }
     #[inline(always)]
     fn store(self, (re, im): Self::Vector, to: &mut [Complex<R>; W]) {
-        let (mut re_lanes, mut im_lanes) = ([R::one(); W], [R::one(); W]);
-        self.0.store(re, &mut re_lanes);
-        self.0.store(im, &mut im_lanes);
-        *to = from_fn(|i| Complex { re: re_lanes[i], im: im_lanes[i] });
+        self.0.store_in_turn(re, im, to);
     }
     #[inline(always)]
     fn splat(self, value: Complex<R>) -> Self::Vector {
@@ -65,6 +71,12 @@ where
     #[inline(always)]
     fn down<const BY: usize>(self, vector: Self::Vector, fill: Self::Vector) -> Self::Vector {
         (self.0.down::<BY>(vector.0, fill.0), self.0.down::<BY>(vector.1, fill.1))
+    }
+    #[inline(always)]
+    fn evens_and_odds(self, low: Self::Vector, high: Self::Vector) -> (Self::Vector, Self::Vector) {
+        let re = self.0.evens_and_odds(low.0, high.0);
+        let im = self.0.evens_and_odds(low.1, high.1);
+        ((re.0, im.0), (re.1, im.1))
     }
     #[inline(always)]
     fn first(self, vector: Self::Vector) -> Self::Vector {

@@ -5,8 +5,6 @@
 //! [`Split`](super::complex::Split) makes vectors of complex numbers out of vectors of real ones.
 //! A [`Job`] is code that is compiled once for each of them.
 
-use crate::Element;
-
 /// Vectors of `W` elements, made by a token that proves that the machine has the instructions.
 pub trait Lanes<T, const W: usize>: Copy + Send + Sync {
     /// The vector.
@@ -40,34 +38,14 @@ pub trait Lanes<T, const W: usize>: Copy + Send + Sync {
     /// Moves every lane down by `BY`, as [`Lanes::up`] does the other way.
     fn down<const BY: usize>(self, vector: Self::Vector, fill: Self::Vector) -> Self::Vector;
 
+    /// The even and the odd lanes of two vectors, `low` before `high`.
+    fn evens_and_odds(self, low: Self::Vector, high: Self::Vector) -> (Self::Vector, Self::Vector);
+
     /// Lane 0 in every lane.
     fn first(self, vector: Self::Vector) -> Self::Vector;
 
     /// Lane `W - 1` in every lane.
     fn last(self, vector: Self::Vector) -> Self::Vector;
-
-    /// One round of a scan of pairs (output, coefficient): lane `i` takes in the lane `i - BY` before
-    /// it; the lowest `BY` lanes, which have none, take in the neutral pair (0, 1).
-    #[inline(always)]
-    fn round_up<const BY: usize>(self, (output, coeff): Pair<T, W, Self>) -> Pair<T, W, Self>
-    where
-        T: Element,
-    {
-        let before = self.up::<BY>(output, self.splat(T::zero()));
-        let product = self.up::<BY>(coeff, self.splat(T::one()));
-        (self.mul_add(before, coeff, output), self.mul(product, coeff))
-    }
-
-    /// The same where the lane before lane `i` is the lane `i + BY`.
-    #[inline(always)]
-    fn round_down<const BY: usize>(self, (output, coeff): Pair<T, W, Self>) -> Pair<T, W, Self>
-    where
-        T: Element,
-    {
-        let before = self.down::<BY>(output, self.splat(T::zero()));
-        let product = self.down::<BY>(coeff, self.splat(T::one()));
-        (self.mul_add(before, coeff, output), self.mul(product, coeff))
-    }
 }
 
 /// In every lane an output and a product of coefficients.

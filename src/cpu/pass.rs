@@ -1,8 +1,6 @@
 //! What the forward and the backward pass have in common: rectangles of arrays that can be cut along
 //! both axes, and tiles in contiguous memory that can be scanned.
 
-use std::ops::Range;
-
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2};
 
 use super::lanes::Lanes;
@@ -33,32 +31,19 @@ pub trait Pass<T: Element>: Send + Sized {
 
 /// A rectangle in contiguous rows.
 pub trait Tile<T: Element>: Sized {
-    /// The number of columns.
-    fn len(&self) -> usize;
-
-    /// Computes the results in some columns of a row from the carry before them; returns that
-    /// after them.
+    /// Computes a row from the carry before it; returns that after it.
     fn scan<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
         &mut self,
         lanes: L,
         row: usize,
-        columns: Range<usize>,
         carry: T,
     ) -> T;
 
-    /// Computes what can be computed in some columns of the first row without the carry before the
-    /// tile, and into `products`, which is as long as the tile, what that will be multiplied with; returns the
-    /// steps in `before` and these columns as one transition.
-    fn start<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
-        &mut self,
+    /// Combines the first row into one transition.
+    fn aggregate<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
+        &self,
         lanes: L,
-        columns: Range<usize>,
-        products: &mut [T],
-        before: Transition<T>,
     ) -> Transition<T>;
-
-    /// Computes the rest with the carry before the tile.
-    fn finish<const REVERSE: bool>(&mut self, columns: Range<usize>, products: &[T], carry: T);
 
     /// Hands the results to the caller.
     fn store(self);
@@ -131,47 +116,28 @@ pub struct ForwardTile<'a, T> {
 }
 
 impl<T: Element> Tile<T> for ForwardTile<'_, T> {
-    fn len(&self) -> usize {
-        self.inputs.ncols()
-    }
-
     #[inline(always)]
     fn scan<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
         &mut self,
         lanes: L,
         index: usize,
-        columns: Range<usize>,
         carry: T,
     ) -> T {
         let piece = scan::Forward {
-            inputs: &row(&self.inputs, index)[columns.clone()],
-            coeffs: &row(&self.coeffs, index)[columns.clone()],
-            outputs: &mut self.outputs.row(index)[columns],
+            inputs: row(&self.inputs, index),
+            coeffs: row(&self.coeffs, index),
+            outputs: self.outputs.row(index),
         };
         scan::forward::<T, W, L, REVERSE>(lanes, piece, carry)
     }
 
     #[inline(always)]
-    fn start<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
-        &mut self,
+    fn aggregate<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
+        &self,
         lanes: L,
-        columns: Range<usize>,
-        products: &mut [T],
-        before: Transition<T>,
     ) -> Transition<T> {
-        let piece = scan::Start {
-            inputs: &row(&self.inputs, 0)[columns.clone()],
-            coeffs: &row(&self.coeffs, 0)[columns.clone()],
-            outputs: &mut self.outputs.row(0)[columns.clone()],
-            products: &mut products[columns],
-        };
-        scan::start::<T, W, L, REVERSE, false>(lanes, piece, before)
-    }
-
-    #[inline(always)]
-    fn finish<const REVERSE: bool>(&mut self, columns: Range<usize>, products: &[T], carry: T) {
-        let outputs = &mut self.outputs.row(0)[columns.clone()];
-        scan::finish_forward(outputs, &products[columns], carry);
+        let (inputs, coeffs) = (row(&self.inputs, 0), row(&self.coeffs, 0));
+        scan::aggregate::<T, W, L, REVERSE, false>(lanes, inputs, coeffs)
     }
 
     fn store(self) {
@@ -250,7 +216,6 @@ impl<'a, T: Element> Pass<T> for Backward<'a, T> {
 
     fn load(self) -> BackwardTile<'a, T> {
         BackwardTile {
-            direction: self.direction,
             log_coeffs: self.log_coeffs,
             d_outputs: contiguous(self.d_outputs),
             coeffs: coefficients(self.coeffs, self.log_coeffs),
@@ -264,7 +229,6 @@ impl<'a, T: Element> Pass<T> for Backward<'a, T> {
 
 /// A rectangle of the backward pass in contiguous rows.
 pub struct BackwardTile<'a, T> {
-    direction: Direction,
     log_coeffs: bool,
     d_outputs: CowArray<'a, T, Ix2>,
     coeffs: CowArray<'a, T, Ix2>,
@@ -275,69 +239,37 @@ pub struct BackwardTile<'a, T> {
 }
 
 impl<T: Element> Tile<T> for BackwardTile<'_, T> {
-    fn len(&self) -> usize {
-        self.d_outputs.ncols()
-    }
-
     #[inline(always)]
     fn scan<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
         &mut self,
         lanes: L,
         index: usize,
-        columns: Range<usize>,
         carry: T,
     ) -> T {
-        scan::backward::<T, W, L, REVERSE>(lanes, self.piece(index, columns), carry)
-    }
-
-    #[inline(always)]
-    fn start<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
-        &mut self,
-        lanes: L,
-        columns: Range<usize>,
-        products: &mut [T],
-        before: Transition<T>,
-    ) -> Transition<T> {
-        let piece = scan::Start {
-            inputs: &row(&self.d_outputs, 0)[columns.clone()],
-            coeffs: &row(&self.coeffs, 0)[columns.clone()],
-            outputs: &mut self.d_inputs.row(0)[columns.clone()],
-            products: &mut products[columns],
+        let piece = scan::Backward {
+            d_outputs: row(&self.d_outputs, index),
+            coeffs: row(&self.coeffs, index),
+            outputs: row(&self.outputs, index),
+            state: self.states[index],
+            d_inputs: self.d_inputs.row(index),
+            d_coeffs: self.d_coeffs.row(index),
+            log: self.log_coeffs,
         };
-        scan::start::<T, W, L, REVERSE, true>(lanes, piece, before)
+        scan::backward::<T, W, L, REVERSE>(lanes, piece, carry)
     }
 
     #[inline(always)]
-    fn finish<const REVERSE: bool>(&mut self, columns: Range<usize>, products: &[T], carry: T) {
-        let piece = self.piece(0, columns.clone());
-        scan::finish_backward::<T, REVERSE>(piece, &products[columns], carry);
+    fn aggregate<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
+        &self,
+        lanes: L,
+    ) -> Transition<T> {
+        let (d_outputs, coeffs) = (row(&self.d_outputs, 0), row(&self.coeffs, 0));
+        scan::aggregate::<T, W, L, REVERSE, true>(lanes, d_outputs, coeffs)
     }
 
     fn store(self) {
         self.d_inputs.store();
         self.d_coeffs.store();
-    }
-}
-
-impl<T: Element> BackwardTile<'_, T> {
-    /// Some columns of a row.
-    #[inline(always)]
-    fn piece(&mut self, index: usize, columns: Range<usize>) -> scan::Backward<'_, T, [T]> {
-        let outputs = row(&self.outputs, index);
-        let before = match self.direction {
-            Direction::Forward => columns.start.checked_sub(1),
-            Direction::Reverse => Some(columns.end),
-        };
-        let state = before.and_then(|before| outputs.get(before)).unwrap_or(&self.states[index]);
-        scan::Backward {
-            d_outputs: &row(&self.d_outputs, index)[columns.clone()],
-            coeffs: &row(&self.coeffs, index)[columns.clone()],
-            outputs: &outputs[columns.clone()],
-            state: *state,
-            d_inputs: &mut self.d_inputs.row(index)[columns.clone()],
-            d_coeffs: &mut self.d_coeffs.row(index)[columns],
-            log: self.log_coeffs,
-        }
     }
 }
 

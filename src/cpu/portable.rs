@@ -56,6 +56,11 @@ impl<T: Element, const W: usize> Lanes<T, W> for Portable {
         from_fn(|i| if i + BY < W { vector[i + BY] } else { fill[i] })
     }
     #[inline(always)]
+    fn evens_and_odds(self, low: [T; W], high: [T; W]) -> ([T; W], [T; W]) {
+        let lane = |i: usize| if i < W { low[i] } else { high[i - W] };
+        (from_fn(|i| lane(2 * i)), from_fn(|i| lane(2 * i + 1)))
+    }
+    #[inline(always)]
     fn first(self, vector: [T; W]) -> [T; W] {
         [vector[0]; W]
     }

@@ -57,8 +57,11 @@ impl<T: Element, P: Pass<T>> Rows<'_, T, P> {
     #[inline(always)]
     fn walk<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(self, lanes: L) {
         let Rows { pass: mut rest, mut carries } = self;
-        let (tile_rows, tile_columns) =
-            if rest.is_loaded() { (rest.dim().0, rest.dim().1.max(1)) } else { (COPIED_ROWS, COPIED_COLUMNS) };
+        let (tile_rows, tile_columns) = if rest.is_loaded() {
+            (rest.dim().0, rest.dim().1.max(1))
+        } else {
+            (COPIED_ROWS, COPIED_COLUMNS)
+        };
         while rest.dim().0 > 0 {
             let height = tile_rows.min(rest.dim().0);
             let (mut group, lower) = rest.split_at(Axis(0), height);
@@ -73,7 +76,7 @@ impl<T: Element, P: Pass<T>> Rows<'_, T, P> {
                 for i in 0..height {
                     let row = if REVERSE { height - 1 - i } else { i };
                     let carry = &mut group_carries[row];
-                    *carry = tile.scan::<W, L, REVERSE>(lanes, row, 0..tile.len(), *carry);
+                    *carry = tile.scan::<W, L, REVERSE>(lanes, row, *carry);
                 }
                 tile.store();
             }

@@ -19,11 +19,6 @@ pub struct Transition<T> {
 }
 
 impl<T: Element> Transition<T> {
-    /// No step at all.
-    pub fn neutral() -> Self {
-        Transition { output: T::zero(), coeff: T::one() }
-    }
-
     /// The state after the steps.
     pub fn apply(self, state: T) -> T {
         state * self.coeff + self.output
@@ -194,7 +189,8 @@ fn backward_vector<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bo
     let flows = lanes.mul_add(carry, local.1, local.0);
     let outputs = lanes.conj(lanes.load(vector.outputs));
     let state = lanes.conj(lanes.splat(vector.state));
-    let before = if REVERSE { lanes.up::<1>(outputs, state) } else { lanes.down::<1>(outputs, state) };
+    let before =
+        if REVERSE { lanes.up::<1>(outputs, state) } else { lanes.down::<1>(outputs, state) };
     let d_inputs = lanes.add(d_outputs, previous::<T, W, L, REVERSE>(lanes, flows, carry));
     let d_coeffs = lanes.mul(d_inputs, before);
     lanes.store(d_inputs, vector.d_inputs);
@@ -229,22 +225,11 @@ fn backward_tail<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool
     carry
 }
 
-/// The first of two rounds over a piece of a row: what [`start`] reads and writes.
-pub struct Start<'a, A: ?Sized> {
-    pub inputs: &'a A,
-    pub coeffs: &'a A,
-    /// The results as they would be if the state before the row's tile were zero.
-    pub outputs: &'a mut A,
-    /// By how much that state contributes to each.
-    pub products: &'a mut A,
-}
-
-/// Scans a piece of a tile whose carry is not known yet, after the steps in `before`; returns these and
-/// the steps of the piece as one transition. [`finish_forward`] or [`finish_backward`] does the rest.
+/// Combines the steps of a piece of a row into one transition.
 ///
-/// With `GRADIENT` the inputs are the gradient of the outputs, and the outputs that of the inputs.
+/// With `GRADIENT` it is the recurrence of [`backward`], on the gradient of the outputs.
 #[inline(always)]
-pub fn start<
+pub fn aggregate<
     T: Element,
     const W: usize,
     L: Lanes<T, W>,
@@ -252,141 +237,91 @@ pub fn start<
     const GRADIENT: bool,
 >(
     lanes: L,
-    piece: Start<[T]>,
-    before: Transition<T>,
+    inputs: &[T],
+    coeffs: &[T],
 ) -> Transition<T> {
-    let (inputs, inputs_tail) = piece.inputs.as_chunks::<W>();
-    let (coeffs, coeffs_tail) = piece.coeffs.as_chunks::<W>();
-    let (outputs, outputs_tail) = piece.outputs.as_chunks_mut::<W>();
-    let (products, products_tail) = piece.products.as_chunks_mut::<W>();
-    let full = inputs.len().min(coeffs.len()).min(outputs.len()).min(products.len());
+    let (inputs, inputs_tail) = inputs.as_chunks::<W>();
+    let (coeffs, coeffs_tail) = coeffs.as_chunks::<W>();
+    let (inputs, inputs_rest) = inputs.as_chunks::<4>();
+    let (coeffs, coeffs_rest) = coeffs.as_chunks::<4>();
+    let full = inputs.len().min(coeffs.len());
 
-    let mut state = (lanes.splat(before.output), lanes.splat(before.coeff));
-    let tail = Start {
-        inputs: inputs_tail,
-        coeffs: coeffs_tail,
-        outputs: outputs_tail,
-        products: products_tail,
-    };
+    // The vectors that do not make four, and the steps that do not make a vector.
+    let mut rest = [(lanes.splat(T::zero()), lanes.splat(T::one())); 4];
+    for (pair, (inputs, coeffs)) in rest.iter_mut().zip(inputs_rest.iter().zip(coeffs_rest)) {
+        *pair = steps::<T, W, L, GRADIENT>(lanes, inputs, coeffs);
+    }
+    let tail = (&pad(inputs_tail, T::zero()), &pad(coeffs_tail, T::one()));
+    rest[inputs_rest.len()] = steps::<T, W, L, GRADIENT>(lanes, tail.0, tail.1);
+
+    let mut state = (lanes.splat(T::zero()), lanes.splat(T::one()));
     if REVERSE {
-        state = start_tail::<T, W, L, REVERSE, GRADIENT>(lanes, tail, state);
-        for i in (0..full).rev() {
-            let vector = Start {
-                inputs: &inputs[i],
-                coeffs: &coeffs[i],
-                outputs: &mut outputs[i],
-                products: &mut products[i],
-            };
-            state = start_vector::<T, W, L, REVERSE, GRADIENT>(lanes, vector, state);
-        }
-    } else {
-        for i in 0..full {
-            let vector = Start {
-                inputs: &inputs[i],
-                coeffs: &coeffs[i],
-                outputs: &mut outputs[i],
-                products: &mut products[i],
-            };
-            state = start_vector::<T, W, L, REVERSE, GRADIENT>(lanes, vector, state);
-        }
-        state = start_tail::<T, W, L, REVERSE, GRADIENT>(lanes, tail, state);
+        state = append::<T, W, L, REVERSE>(lanes, state, rest);
+    }
+    for i in 0..full {
+        let i = if REVERSE { full - 1 - i } else { i };
+        let (x, c) = (&inputs[i], &coeffs[i]);
+        let four = [
+            steps::<T, W, L, GRADIENT>(lanes, &x[0], &c[0]),
+            steps::<T, W, L, GRADIENT>(lanes, &x[1], &c[1]),
+            steps::<T, W, L, GRADIENT>(lanes, &x[2], &c[2]),
+            steps::<T, W, L, GRADIENT>(lanes, &x[3], &c[3]),
+        ];
+        state = append::<T, W, L, REVERSE>(lanes, state, four);
+    }
+    if !REVERSE {
+        state = append::<T, W, L, REVERSE>(lanes, state, rest);
     }
     Transition { output: lane(lanes, state.0), coeff: lane(lanes, state.1) }
 }
 
+/// In each lane, one step.
 #[inline(always)]
-fn start_vector<
-    T: Element,
-    const W: usize,
-    L: Lanes<T, W>,
-    const REVERSE: bool,
-    const GRADIENT: bool,
->(
+fn steps<T: Element, const W: usize, L: Lanes<T, W>, const GRADIENT: bool>(
     lanes: L,
-    vector: Start<[T; W]>,
-    before: Pair<T, W, L>,
+    inputs: &[T; W],
+    coeffs: &[T; W],
 ) -> Pair<T, W, L> {
-    let (inputs, mut coeffs) = (lanes.load(vector.inputs), lanes.load(vector.coeffs));
-    let mut summands = inputs;
+    let (inputs, coeffs) = (lanes.load(inputs), lanes.load(coeffs));
     if GRADIENT {
-        coeffs = lanes.conj(coeffs);
-        summands = lanes.mul(coeffs, inputs);
+        let coeffs = lanes.conj(coeffs);
+        (lanes.mul(coeffs, inputs), coeffs)
+    } else {
+        (inputs, coeffs)
     }
-    let local = local_scan::<T, W, L, REVERSE>(lanes, (summands, coeffs));
-    let mut outputs = lanes.mul_add(before.0, local.1, local.0);
-    let mut products = lanes.mul(before.1, local.1);
-    if GRADIENT {
-        outputs = lanes.add(inputs, previous::<T, W, L, REVERSE>(lanes, outputs, before.0));
-        products = previous::<T, W, L, REVERSE>(lanes, products, before.1);
-    }
-    lanes.store(outputs, vector.outputs);
-    lanes.store(products, vector.products);
+}
+
+/// Four vectors of steps after those in `before`, which every lane holds. Neighbours are combined until
+/// there is one vector left, so that only that one needs the rounds of a scan.
+#[inline(always)]
+fn append<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
+    lanes: L,
+    before: Pair<T, W, L>,
+    four: [Pair<T, W, L>; 4],
+) -> Pair<T, W, L> {
+    let low = combine_neighbours::<T, W, L, REVERSE>(lanes, four[0], four[1]);
+    let high = combine_neighbours::<T, W, L, REVERSE>(lanes, four[2], four[3]);
+    let pairs = combine_neighbours::<T, W, L, REVERSE>(lanes, low, high);
+    let local = local_scan::<T, W, L, REVERSE>(lanes, pairs);
     let (output, coeff) = last_step::<T, W, L, REVERSE>(lanes, local);
     (lanes.mul_add(before.0, coeff, output), lanes.mul(before.1, coeff))
 }
 
+/// The steps of two vectors, combined two by two into one vector.
 #[inline(always)]
-fn start_tail<
-    T: Element,
-    const W: usize,
-    L: Lanes<T, W>,
-    const REVERSE: bool,
-    const GRADIENT: bool,
->(
+fn combine_neighbours<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
     lanes: L,
-    tail: Start<[T]>,
-    before: Pair<T, W, L>,
+    low: Pair<T, W, L>,
+    high: Pair<T, W, L>,
 ) -> Pair<T, W, L> {
-    if tail.inputs.is_empty() {
-        return before;
-    }
-    let (mut outputs, mut products) = ([T::zero(); W], [T::zero(); W]);
-    let vector = Start {
-        inputs: &pad(tail.inputs, T::zero()),
-        coeffs: &pad(tail.coeffs, T::one()),
-        outputs: &mut outputs,
-        products: &mut products,
+    let (even_outputs, odd_outputs) = lanes.evens_and_odds(low.0, high.0);
+    let (even_coeffs, odd_coeffs) = lanes.evens_and_odds(low.1, high.1);
+    let output = if REVERSE {
+        lanes.mul_add(odd_outputs, even_coeffs, even_outputs)
+    } else {
+        lanes.mul_add(even_outputs, odd_coeffs, odd_outputs)
     };
-    let state = start_vector::<T, W, L, REVERSE, GRADIENT>(lanes, vector, before);
-    tail.outputs.copy_from_slice(&outputs[..tail.outputs.len()]);
-    tail.products.copy_from_slice(&products[..tail.products.len()]);
-    state
-}
-
-/// Adds what the carry before the tile contributes to the outputs of a piece of it.
-#[inline(always)]
-pub fn finish_forward<T: Element>(outputs: &mut [T], products: &[T], carry: T) {
-    for (output, product) in outputs.iter_mut().zip(products) {
-        *output = *output + carry * *product;
-    }
-}
-
-/// Adds what the carry before the tile contributes to the gradients of a piece of it, and computes
-/// those of the coefficients.
-#[inline(always)]
-pub fn finish_backward<T: Element, const REVERSE: bool>(
-    piece: Backward<T, [T]>,
-    products: &[T],
-    carry: T,
-) {
-    let Backward { coeffs, outputs, state, d_inputs, d_coeffs, log, .. } = piece;
-    for (d_input, product) in d_inputs.iter_mut().zip(products) {
-        *d_input = *d_input + carry * *product;
-    }
-    // The state before each step: the output one place below, or above where the recurrence comes down.
-    let Some(last) = outputs.len().checked_sub(1) else { return };
-    let (edge, inner, before) =
-        if REVERSE { (0, 1..last + 1, 0..last) } else { (last, 0..last, 1..last + 1) };
-    d_coeffs[edge] = d_inputs[edge] * state.conj();
-    let gradients = d_coeffs[inner.clone()].iter_mut().zip(&d_inputs[inner]);
-    for ((d_coeff, d_input), before) in gradients.zip(&outputs[before]) {
-        *d_coeff = *d_input * before.conj();
-    }
-    if log {
-        for (d_coeff, coeff) in d_coeffs.iter_mut().zip(coeffs) {
-            *d_coeff = *d_coeff * coeff.conj();
-        }
-    }
+    (output, lanes.mul(even_coeffs, odd_coeffs))
 }
 
 /// Scans the steps of one vector, from a state of zero.
@@ -412,9 +347,15 @@ fn local_scan<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
 #[inline(always)]
 fn round<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool, const BY: usize>(
     lanes: L,
-    pair: Pair<T, W, L>,
+    (output, coeff): Pair<T, W, L>,
 ) -> Pair<T, W, L> {
-    if REVERSE { lanes.round_down::<BY>(pair) } else { lanes.round_up::<BY>(pair) }
+    let (no_output, no_coeff) = (lanes.splat(T::zero()), lanes.splat(T::one()));
+    let before = if REVERSE {
+        (lanes.down::<BY>(output, no_output), lanes.down::<BY>(coeff, no_coeff))
+    } else {
+        (lanes.up::<BY>(output, no_output), lanes.up::<BY>(coeff, no_coeff))
+    };
+    (lanes.mul_add(before.0, coeff, output), lanes.mul(before.1, coeff))
 }
 
 /// In every lane what the lane before it in the walk holds, and in the first one the carry.

@@ -1,18 +1,15 @@
 //! Few long rows: each cut into tiles, on which all threads work at once.
 //!
-//! A tile is read twice. The first time its steps are combined into one transition, which, applied to the
-//! carry of the tile before it, gives the carry of the tile after it. The second time it is scanned from its carry.
-//! By then it lies in the thread's own cache, so that memory is read and written only once.
-//! Each thread reads its next tile while it writes the current one, a piece of each in turn, so that the
-//! memory is asked for both at all times.
+//! A thread reads its tile twice. First it combines all steps of the tile into one transition, which
+//! takes the carry of the tile before it to that of the tile after it. Then it scans the tile from its
+//! carry; by then the tile lies in the thread's own cache, so that the memory is read and written once.
 //!
-//! Threads take the tiles in the order of the walk. So the tile before has always been taken, by a thread that
-//! will not rest before it has handed on its carry, and waiting for that ends. Which thread takes a tile
-//! changes nothing in the result, nor does the number of threads.
+//! Threads take the tiles in the order of the walk. So the tile before has always been taken, by a
+//! thread that hands on its carry before it rests, and waiting for that ends. Which thread takes a
+//! tile changes nothing in the result, nor does the number of threads.
 
 use std::hint::spin_loop;
 use std::iter::Enumerate;
-use std::ops::Range;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::vec::IntoIter;
 
@@ -21,22 +18,17 @@ use ndarray::{ArrayView1, ArrayViewMut1, Axis};
 use super::lanes::{Job, Lanes};
 use super::pass::{Pass, Tile};
 use super::rows::cut;
-use super::scan::Transition;
 use super::simd::Simd;
 use crate::{Direction, Element};
 
-/// The size of a tile in each array: two tiles of the five arrays of a backward pass fit into a
-/// level-2 cache of 1 MB.
-const TILE_BYTES: usize = 1 << 16;
+/// The size of a tile in each array: what is read of it fits into a level-2 cache of 1 MB.
+const TILE_BYTES: usize = 1 << 17;
 
-/// A row is cut if it has at least this many tiles, so that starting and ending hardly count.
-const MIN_TILES: usize = 16;
+/// A row is cut if it has at least this many tiles.
+const MIN_TILES: usize = 8;
 
-/// With more rows than this, each thread has enough of them for itself.
-const MAX_ROWS: usize = 64;
-
-/// The number of elements that are read, and then written, in turn.
-const PIECE: usize = 4096;
+/// With more rows than this, one row per thread keeps the memory busy.
+const MAX_ROWS: usize = 16;
 
 /// The length of a tile.
 pub const fn tile_len<T>() -> usize {
@@ -92,7 +84,7 @@ fn tiles<T: Element, P: Pass<T>>(pass: P) -> Vec<TileOfRow<P>> {
         while rest.dim().1 > 0 {
             let pass;
             (pass, rest) = cut(rest, tile_len::<T>());
-            tiles.push(TileOfRow { pass, row, is_first });
+            tiles.push(TileOfRow { pass, row, is_first, is_last: rest.dim().1 == 0 });
             is_first = false;
         }
     }
@@ -104,6 +96,7 @@ struct TileOfRow<P> {
     pass: P,
     row: usize,
     is_first: bool,
+    is_last: bool,
 }
 
 /// What the threads share.
@@ -136,65 +129,27 @@ impl<T: Element, P: Pass<T>> Worker<'_, '_, T, P> {
     #[inline(always)]
     fn walk<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(self, lanes: L) {
         let Worker(shared) = self;
-        let mut current: Option<Work<T, P::Tile>> = None;
-        let [mut products, mut next_products] = [(); 2].map(|()| vec![T::zero(); tile_len::<T>()]);
-        loop {
-            let mut next = shared.take();
-            let longest = next.iter().chain(&current).map(|work| work.tile.len()).max();
-            for done in (0..longest.unwrap_or(0)).step_by(PIECE) {
-                if let Some(Work { tile, transition, .. }) = &mut next {
-                    let columns = piece::<REVERSE>(done, tile.len());
-                    let products = &mut next_products;
-                    *transition =
-                        tile.start::<W, L, REVERSE>(lanes, columns, products, *transition);
-                }
-                if let Some(Work { tile, carry, .. }) = &mut current {
-                    let columns = piece::<REVERSE>(done, tile.len());
-                    tile.finish::<REVERSE>(columns, &products, *carry);
-                }
+        while let Some((number, TileOfRow { pass, row, is_first, is_last })) = shared.take() {
+            let mut tile = pass.load();
+            let transition = (!is_last).then(|| tile.aggregate::<W, L, REVERSE>(lanes));
+            let carry =
+                if is_first { shared.initial[row] } else { wait(&shared.carries[number - 1]) };
+            if let Some(transition) = transition {
+                shared.carries[number].get_or_init(|| transition.apply(carry));
             }
-            if let Some(Work { tile, .. }) = current {
-                tile.store();
-            }
-            let Some(work) = &mut next else { break };
-            if !work.is_first {
-                work.carry = wait(&shared.carries[work.number - 1]);
-            }
-            shared.carries[work.number].get_or_init(|| work.transition.apply(work.carry));
-            (current, products, next_products) = (next, next_products, products);
+            let after = tile.scan::<W, L, REVERSE>(lanes, 0, carry);
+            // Of the last tile nobody waits for the carry: there it is the exact last result.
+            shared.carries[number].get_or_init(|| after);
+            tile.store();
         }
     }
 }
 
-/// A tile that a thread has taken.
-struct Work<T, Tile> {
-    number: usize,
-    is_first: bool,
-    tile: Tile,
-    /// The transition over the columns that have been started.
-    transition: Transition<T>,
-    /// What comes before the tile.
-    carry: T,
-}
-
-impl<T: Element, P: Pass<T>> Shared<'_, T, P> {
-    /// Takes the next tile.
-    fn take(&self) -> Option<Work<T, P::Tile>> {
-        let taken = self.tiles.lock().unwrap_or_else(PoisonError::into_inner).next();
-        taken.map(|(number, TileOfRow { pass, row, is_first })| Work {
-            number,
-            is_first,
-            tile: pass.load(),
-            transition: Transition::neutral(),
-            carry: self.initial[row],
-        })
+impl<T, P> Shared<'_, T, P> {
+    /// Takes the next tile, with its number.
+    fn take(&self) -> Option<(usize, TileOfRow<P>)> {
+        self.tiles.lock().unwrap_or_else(PoisonError::into_inner).next()
     }
-}
-
-/// The columns of a piece of a tile, of which `done` have been walked.
-fn piece<const REVERSE: bool>(done: usize, len: usize) -> Range<usize> {
-    let (start, end) = (done.min(len), (done + PIECE).min(len));
-    if REVERSE { len - end..len - start } else { start..end }
 }
 
 /// The carry, as soon as its thread hands it on: mostly at once, so do not go to sleep right away.

@@ -55,13 +55,13 @@ impl Table {
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     }
 
+    /// Whether every cell is empty, a dash, or begins with a number (a unit may follow).
     fn is_numeric(&self, column: usize) -> bool {
-        self.column(column).any(|cell| !cell.is_empty())
-            && self.column(column).all(|cell| {
-                cell.is_empty()
-                    || cell == "–"
-                    || cell.starts_with(|c: char| c.is_ascii_digit() || c == '-')
-            })
+        let number = |cell: &String| match cell.split_whitespace().next() {
+            None | Some("–") => true,
+            Some(word) => word.parse::<f64>().is_ok(),
+        };
+        self.column(column).any(|cell| !cell.is_empty()) && self.column(column).all(number)
     }
 }
 

@@ -5,10 +5,14 @@ use linrec::Element;
 use linrec::contract::{self, Domain, golden};
 use num_complex::Complex;
 
+/// The whole table runs in the workspace's `tests/contract.rs`; here it runs up to this length, so that the
+/// chapter can be tested by itself in seconds.
+const MAX_LEN: usize = 1000;
+
 fn passes<T: Element>() {
-    let report = contract::run::<T>(&Loop, &Domain::default());
+    let domain = Domain { max_len: MAX_LEN, ..Domain::default() };
+    let report = contract::run::<T>(&Loop, &domain);
     assert!(report.passed(), "{report}");
-    assert_eq!(report.outside, 0);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::io;
 
 use ch01_sequential_loop::rows;
+use linrec::contract::Domain;
 use linrec::{Element, Engine, Error, Gradients, Options, Outputs};
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1};
 
@@ -11,6 +12,13 @@ use crate::{Part, many_threads, two_threads};
 /// Two threads for every row, each with half of it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TwoThreads;
+
+impl TwoThreads {
+    /// What it takes, and how often it rounds: at one level the second half takes in what came before.
+    pub fn domain() -> Domain {
+        Domain { levels: |_| 1, ..Domain::default() }
+    }
+}
 
 fn row_on_two<T: Element>(
     inputs: ArrayView1<T>,
@@ -62,6 +70,12 @@ impl ManyThreads {
     /// An engine with so many threads.
     pub fn new(threads: usize) -> Self {
         ManyThreads { name: format!("{threads} threads"), threads }
+    }
+
+    /// What it takes, and how often it rounds: at the levels of a tree over the threads, of which there are
+    /// never more than elements, and once where all parts take in what came before.
+    pub fn domain(&self) -> Domain {
+        Domain { tile: self.threads, levels: Domain::tree_levels, ..Domain::default() }
     }
 
     fn row<T: Element>(

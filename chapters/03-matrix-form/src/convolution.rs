@@ -61,6 +61,7 @@ impl<R: FftNum + Element> Convolution<R> {
     /// If `inputs` has another length, or if something is not finite.
     // ANCHOR: apply
     pub fn apply(&self, inputs: ArrayView1<R>, coeff: R) -> Result<Array1<R>, Error> {
+        check_len(inputs.len(), self.seq_len)?;
         let mut spectrum = self.transform(inputs)?;
         let kernel = self.transform(kernel(coeff, self.seq_len).view())?;
         for (input, weight) in spectrum.iter_mut().zip(kernel) {
@@ -68,18 +69,13 @@ impl<R: FftNum + Element> Convolution<R> {
         }
         let mut outputs = self.inverse.make_output_vec();
         self.inverse.process(&mut spectrum, &mut outputs).map_err(refusal)?;
-        // The library's transforms are not normalised: back and forth multiplies by their length.
+        // The library does not normalise: there and back multiplies by the length.
         let scale = R::from_real(1.0 / self.transform_len() as f64);
         Ok(outputs.iter().take(self.seq_len).map(|&y| y * scale).collect())
     }
 
     /// The Fourier transform of a sequence, filled up with zeros.
     fn transform(&self, sequence: ArrayView1<R>) -> Result<Vec<Complex<R>>, Error> {
-        validate::same_shape(
-            "convolution",
-            ("sequences of", &[self.seq_len]),
-            ("inputs", sequence.shape()),
-        )?;
         let mut padded = self.forward.make_input_vec();
         padded.iter_mut().zip(sequence).for_each(|(place, &value)| *place = value);
         let mut spectrum = self.forward.make_output_vec();
@@ -87,6 +83,10 @@ impl<R: FftNum + Element> Convolution<R> {
         Ok(spectrum)
     }
     // ANCHOR_END: apply
+}
+
+fn check_len(given: usize, planned: usize) -> Result<(), Error> {
+    validate::same_shape("convolution", ("planned for", &[planned]), ("inputs", &[given]))
 }
 
 fn refusal(error: FftError) -> Error {
@@ -114,6 +114,9 @@ pub fn convolve<R: FftNum + Element>(
         ("coeffs", coeffs.shape()),
     )?;
     let mut outputs = validate::allocate("convolve", (num_seqs, seq_len))?;
+    if inputs.is_empty() {
+        return Ok(outputs);
+    }
     let convolution = Convolution::padded(seq_len);
     for ((mut outputs, inputs), &coeff) in
         outputs.rows_mut().into_iter().zip(inputs.rows()).zip(coeffs)

@@ -47,7 +47,7 @@ pub fn counted(lesson: &mut Lesson) -> Result {
     lesson.say(
         "The second thread saves nothing: what thread 2 has to combine is as long as what it was \
          spared. From there on, twice as many threads take half of the steps, until the tree shows. \
-         The work in total is twice that of the loop.",
+         The work in total is about twice that of the loop.",
     );
     lesson.check("steps more or fewer than 2L/T + log2 T", off as f64, 0.0);
     let two = count(LEN, 2)?;

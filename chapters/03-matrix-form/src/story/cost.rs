@@ -121,7 +121,7 @@ fn conclusions(lesson: &mut Lesson, all: &[Times]) {
         growth(&|t| Some(t.convolved)),
     );
     lesson.say(&format!(
-        "From the last length to its double the loop's time grew {by_loop:.1} times, the FFT's \
+        "In the last doubling of the length the loop's time grew {by_loop:.1} times, the FFT's \
          {by_fft:.1} times, the matrix's {by_matrix:.1} times. The operations grow 2, a little more than \
          2, and 4 times.",
     ));

@@ -17,8 +17,8 @@ pub fn witnesses(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("witnesses", "Three more witnesses")?;
     let seq_len = lesson.size(1000, 2000);
     lesson.say(&format!(
-        "The first is chapter 3's matrix. It knows nothing of shifts: it multiplies by the transposed \
-         matrix, here 8 sequences of {seq_len} in reverse.",
+        "The first is chapter 3's matrix. It knows nothing of shifts: it multiplies by the matrix of \
+         the forward pass, transposed; here 8 sequences of {seq_len} in reverse.",
     ));
     lesson.check(
         "recurrence and matrix, largest difference / limit",
