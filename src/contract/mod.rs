@@ -3,7 +3,7 @@
 //! ```
 //! use linrec::contract::{self, Domain};
 //!
-//! let domain = Domain { max_len: 33, ..Domain::default() };
+//! let domain = Domain { max_len: 33, levels: Domain::tree_levels, ..Domain::default() };
 //! let report = contract::run::<f32>(&linrec::cpu::Cpu::default(), &domain);
 //! assert!(report.passed(), "{report}");
 //! ```

@@ -103,9 +103,18 @@ fn a_csv_file_is_tried_before_anything_is_measured() {
 }
 
 #[test]
+fn unknown_vector_instructions_are_refused() {
+    let said = "choose from AVX-512, AVX2, portable";
+    refused(temporary().path(), &["bench", "--simd", "MMX"], said);
+}
+
+#[test]
 fn a_small_bench_keeps_every_run() {
     let folder = temporary();
-    let small = ["bench", "--csv", "runs.csv", "--runs", "3", "--memory", "4", "--cache", "64"];
+    let small = [
+        "bench", "--csv", "runs.csv", "--runs", "3", "--memory", "4", "--cache", "64", "--simd",
+        "portable",
+    ];
     let output = tour(folder.path(), &small);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let csv = std::fs::read_to_string(folder.path().join("runs.csv")).expect("the CSV");

@@ -11,9 +11,9 @@ use super::buffers::{Direction, Problem};
 use super::round::{ENGINES, Round};
 
 /// The machine in words, with what of it is used.
-fn machine(threads: usize) -> String {
+fn machine(cpu: &Cpu, threads: usize) -> String {
     let plural = if threads == 1 { "" } else { "s" };
-    format!("{}, {}, {threads} thread{plural}", machine::describe(), Cpu::new().simd())
+    format!("{}, {}, {threads} thread{plural}", machine::describe(), cpu.simd())
 }
 
 /// The CSV file, opened before anything is measured.
@@ -54,11 +54,12 @@ impl CsvFile {
     /// If the file cannot be written.
     pub fn write(
         &mut self,
+        cpu: &Cpu,
         direction: Direction,
         problem: &Problem,
         rounds: &[Round],
     ) -> lesson::Result {
-        let (date, machine) = (machine::date(), machine(problem.threads).replace('"', "'"));
+        let (date, machine) = (machine::date(), machine(cpu, problem.threads).replace('"', "'"));
         let Problem { num_seqs, seq_len, .. } = problem;
         for round in rounds {
             for (engine, seconds) in ENGINES.iter().zip(round) {

@@ -16,7 +16,7 @@ mod summary;
 use std::path::PathBuf;
 
 use linrec::contract::{self, Domain};
-use linrec::cpu::Cpu;
+use linrec::cpu::{Cpu, Simd};
 use linrec::lesson::plot::{self, Panel};
 use linrec::lesson::{self, Kind, Lesson};
 
@@ -48,6 +48,10 @@ pub struct Settings {
     #[arg(long, value_name = "KIB", default_value_t = 384, value_parser = clap::value_parser!(u32).range(1..=65536))]
     cache: u32,
 
+    /// Use narrower vector instructions than this machine's widest: AVX-512, AVX2 or portable.
+    #[arg(long, value_name = "NAME", value_parser = simd)]
+    simd: Option<Simd>,
+
     /// Where tables and figures go.
     #[arg(long, value_name = "FOLDER", default_value = "target/tour")]
     out: PathBuf,
@@ -56,6 +60,15 @@ pub struct Settings {
 /// The sequence lengths are the powers of two from 16 to 65536.
 const POWERS: std::ops::RangeInclusive<u32> = 4..=16;
 
+/// The vector instructions of a name, as `tour doctor` prints it.
+fn simd(name: &str) -> Result<Simd, String> {
+    let named = |simd: &Simd| simd.to_string().eq_ignore_ascii_case(name);
+    let simd = Simd::ALL.into_iter().find(named);
+    let simd =
+        simd.ok_or_else(|| format!("choose from {}", Simd::ALL.map(|s| s.to_string()).join(", ")))?;
+    simd.is_available().then_some(simd).ok_or_else(|| String::from("this machine does not have it"))
+}
+
 /// Measures everything, prints the tables, and writes them with their figures.
 ///
 /// # Errors
@@ -63,6 +76,8 @@ const POWERS: std::ops::RangeInclusive<u32> = 4..=16;
 /// If the CSV file cannot be written (that is found out before anything is measured), or the output
 /// folder, or if there is not enough memory.
 pub fn run(settings: &Settings) -> lesson::Result<bool> {
+    // An instruction set that the machine lacks was refused with the command line.
+    let cpu = settings.simd.and_then(|simd| Cpu::new().with_simd(simd)).unwrap_or_default();
     let csv = settings.csv.as_deref().map(|path| CsvFile::create(path, settings.overwrite));
     let mut csv = csv.transpose()?;
     let lesson_settings = lesson::Settings { full: false, step: false, out: settings.out.clone() };
@@ -70,7 +85,7 @@ pub fn run(settings: &Settings) -> lesson::Result<bool> {
     let record = lesson::tell(0, "00-start-here", title, &lesson_settings, |lesson| {
         lesson.command("cargo run --release -- bench");
         lesson.engine("cpu");
-        tell(lesson, settings, csv.as_mut())
+        tell(lesson, settings, &cpu, csv.as_mut())
     })?;
     if let Some(csv) = csv {
         println!("Every run is in {}.", csv.path().display());
@@ -78,13 +93,18 @@ pub fn run(settings: &Settings) -> lesson::Result<bool> {
     Ok(record.passed())
 }
 
-fn tell(lesson: &mut Lesson, settings: &Settings, mut csv: Option<&mut CsvFile>) -> lesson::Result {
+fn tell(
+    lesson: &mut Lesson,
+    settings: &Settings,
+    cpu: &Cpu,
+    mut csv: Option<&mut CsvFile>,
+) -> lesson::Result {
     lesson.step("before", "First, is it right?")?;
     lesson.say(
         "What is measured must be right. Without its longest sequences the contract takes a second.",
     );
     let domain = Domain { max_len: 5000, levels: Domain::tree_levels, ..Domain::default() };
-    let report = contract::run::<f32>(&Cpu::new(), &domain);
+    let report = contract::run::<f32>(cpu, &domain);
     lesson.check("cases of the contract that failed", report.failures.len() as f64, 0.0);
     lesson.check("largest error in units of its bound", report.worst, 1.0);
 
@@ -95,23 +115,25 @@ fn tell(lesson: &mut Lesson, settings: &Settings, mut csv: Option<&mut CsvFile>)
         let problems =
             lengths().chain([elements]).map(|length| Problem::new(elements, length, threads));
         let place = format!("{} MiB, all cores", settings.memory);
-        let (summary, rounds) = measure(direction, &place, problems.collect(), settings.runs)?;
+        let (summary, rounds) = measure(direction, &place, problems.collect(), cpu, settings.runs)?;
         lesson
             .step(direction.beyond_caches(), &format!("The {direction} pass beyond the caches"))?;
         lesson.say(&format!(
             "The arrays take {} MiB together, and all {threads} threads work. Throughput in GB/s, \
-             medians of {} runs; the last line is one single row.",
-            settings.memory, settings.runs
+             medians of {} runs; the last line is one single row. The engine uses {} vectors.",
+            settings.memory,
+            settings.runs,
+            cpu.simd()
         ));
         summary.show(lesson, direction.beyond_caches())?;
         panels.push(summary.chart(&format!("{direction}, {place}")));
-        keep(&mut csv, &rounds)?;
+        keep(&mut csv, cpu, &rounds)?;
 
         let elements = settings.cache as usize * (1 << 10) / direction.bytes_per_element();
         let fitting = lengths().filter(|&length| length <= elements);
         let problems = fitting.map(|length| Problem::new(elements, length, 1));
         let place = format!("{} KiB, one core", settings.cache);
-        let (summary, rounds) = measure(direction, &place, problems.collect(), settings.runs)?;
+        let (summary, rounds) = measure(direction, &place, problems.collect(), cpu, settings.runs)?;
         lesson
             .step(direction.inside_caches(), &format!("The {direction} pass inside the caches"))?;
         lesson.say(&format!(
@@ -120,7 +142,7 @@ fn tell(lesson: &mut Lesson, settings: &Settings, mut csv: Option<&mut CsvFile>)
         ));
         summary.show(lesson, direction.inside_caches())?;
         panels.push(summary.chart(&format!("{direction}, {place}")));
-        keep(&mut csv, &rounds)?;
+        keep(&mut csv, cpu, &rounds)?;
     }
     let panels: Vec<&dyn Panel> = panels.iter().map(|panel| panel as &dyn Panel).collect();
     let svg = plot::grid(&panels, 2)?;
@@ -139,6 +161,7 @@ fn measure(
     direction: Direction,
     place: &str,
     problems: Vec<Problem>,
+    cpu: &Cpu,
     runs: u32,
 ) -> lesson::Result<(Summary, Vec<Measured>)> {
     let largest = problems.iter().map(|problem| problem.elements()).max().unwrap_or(0);
@@ -147,7 +170,7 @@ fn measure(
     let mut measured = Vec::new();
     let progress = lesson::progress(problems.len(), &format!("{direction}, {place}"));
     for problem in problems {
-        let rounds = round::rounds(&problem, &mut buffers, runs)?;
+        let rounds = round::rounds(&problem, &mut buffers, cpu, runs)?;
         summary.add(direction, &problem, &rounds);
         measured.push((direction, problem, rounds));
         progress.inc(1);
@@ -156,9 +179,9 @@ fn measure(
     Ok((summary, measured))
 }
 
-fn keep(csv: &mut Option<&mut CsvFile>, measured: &[Measured]) -> lesson::Result {
+fn keep(csv: &mut Option<&mut CsvFile>, cpu: &Cpu, measured: &[Measured]) -> lesson::Result {
     let Some(csv) = csv else { return Ok(()) };
     measured
         .iter()
-        .try_for_each(|(direction, problem, rounds)| csv.write(*direction, problem, rounds))
+        .try_for_each(|(direction, problem, rounds)| csv.write(cpu, *direction, problem, rounds))
 }

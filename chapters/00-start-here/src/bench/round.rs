@@ -23,8 +23,13 @@ const SHORTEST_SAMPLE: f64 = 2e-3;
 /// # Errors
 ///
 /// The engine's own.
-pub fn rounds(problem: &Problem, buffers: &mut Buffers, runs: u32) -> lesson::Result<Vec<Round>> {
-    let cpu = if problem.threads == 1 { Cpu::new().single_threaded() } else { Cpu::new() };
+pub fn rounds(
+    problem: &Problem,
+    buffers: &mut Buffers,
+    cpu: &Cpu,
+    runs: u32,
+) -> lesson::Result<Vec<Round>> {
+    let cpu = if problem.threads == 1 { cpu.clone().single_threaded() } else { cpu.clone() };
     let options = Options::default();
     let shape = (problem.num_seqs, problem.seq_len);
     let (loop_threads, row) = (problem.threads, problem.seq_len);

@@ -60,7 +60,10 @@ impl Summary {
 
     /// Throughput against length.
     pub fn chart(&self, title: &str) -> Chart {
-        let mut chart = Chart::new(title).axes("length L", "GB/s").log_x(2.0);
+        let fastest = self.0.iter().flat_map(|line| line.speeds).fold(0.0, f64::max);
+        let chart = Chart::new(title).axes("length L", "GB/s").log_x(2.0);
+        // From zero, so that heights can be compared; the rest is room for the legend.
+        let mut chart = chart.y_range(0.0, 1.4 * fastest);
         for (engine, name) in ENGINES.iter().enumerate() {
             let points = self.0.iter().filter(|line| line.seq_len <= 1 << 16);
             let points = points.map(|line| (line.seq_len as f64, line.speeds[engine]));
