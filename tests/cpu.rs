@@ -54,25 +54,26 @@ fn contract_complex_f64() {
     passes::<Complex<f64>>();
 }
 
-/// Rows so long that all threads share one, with lengths around a whole number of tiles (128 KB).
+/// Rows so long that all threads share one, with lengths around a whole number of tiles (1 MB): with
+/// coefficients whose influence fades within a tile, and with some whose does not.
 #[test]
 fn long_rows() {
     fn check<T: Element>() {
-        let tile = (1 << 17) / size_of::<T>();
-        let shapes = [(1, 8 * tile - 1), (1, 8 * tile), (2, 8 * tile + 1), (1, 9 * tile - 3)];
+        let tile = (1 << 20) / size_of::<T>();
+        let shapes = [(1, 4 * tile - 1), (1, 4 * tile), (2, 4 * tile + 1), (1, 5 * tile - 3)];
         for (num_seqs, seq_len) in shapes {
             for direction in [Direction::Forward, Direction::Reverse] {
-                for (initial, log_coeffs, layout) in [
-                    (false, false, Layout::Standard),
-                    (true, false, Layout::Backwards),
-                    (true, true, Layout::SharedCoeffs),
+                for (initial, log_coeffs, coeffs, layout) in [
+                    (false, false, CoeffKind::NearOne, Layout::Standard),
+                    (true, false, CoeffKind::One, Layout::Backwards),
+                    (true, true, CoeffKind::NearOne, Layout::SharedCoeffs),
                 ] {
                     let case = Case {
                         num_seqs,
                         seq_len,
                         direction,
                         initial,
-                        coeffs: CoeffKind::NearOne,
+                        coeffs,
                         log_coeffs,
                         inputs: InputKind::Dense,
                         layout,
@@ -118,7 +119,7 @@ fn batch(num_seqs: usize, seq_len: usize) -> [Array2<f32>; 3] {
 
 #[test]
 fn the_number_of_threads_changes_no_bit() {
-    for (num_seqs, seq_len) in [(1, 300_000), (3, 270_000), (70, 3000), (2000, 33)] {
+    for (num_seqs, seq_len) in [(1, 1_300_000), (3, 1_100_000), (70, 3000), (2000, 33)] {
         let [inputs, coeffs, d_outputs] = batch(num_seqs, seq_len);
         for direction in [Direction::Forward, Direction::Reverse] {
             let options = Options { direction, ..Options::default() };

@@ -9,8 +9,9 @@
 //! - many rows are dealt to the threads of the current rayon pool;
 //! - few long rows are cut into tiles on which all threads work at once.
 //!
-//! The result is the same, bit for bit, for every number of threads: where rows are cut depends on the
-//! shape alone. It does depend on the instruction set, whose vectors differ in width.
+//! The result is the same for every number of threads, to the last bit (but for the sign of a zero): threads
+//! guess, and correct what they guessed wrong. It does depend on the instruction set, whose vectors
+//! differ in width.
 //!
 //! [`roof`] measures how fast the memory is.
 //!
@@ -150,8 +151,12 @@ impl Cpu {
 
     /// Computes a pass; `carries` holds what comes before and then after each row.
     fn run<T: Element, P: pass::Pass<T>>(&self, pass: P, carries: ArrayViewMut1<T>) {
-        let run = if split::pays::<T>(pass.dim()) { split::run } else { rows::run };
-        run(self.simd, self.parallel, pass, carries);
+        let threads = if self.parallel { rayon::current_num_threads() } else { 1 };
+        if split::pays::<T>(pass.dim(), threads) {
+            split::run(self.simd, threads, pass, carries);
+        } else {
+            rows::run(self.simd, self.parallel, pass, carries);
+        }
     }
 }
 

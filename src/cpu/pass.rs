@@ -5,7 +5,7 @@ use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2};
 
 use super::lanes::Lanes;
 use super::memory::{Target, coefficients, contiguous, has_contiguous_rows};
-use super::scan::{self, Transition};
+use super::scan;
 use crate::{Direction, Element};
 
 /// A rectangle of a problem: some of the rows, and of each the same range of columns.
@@ -38,12 +38,6 @@ pub trait Tile<T: Element>: Sized {
         row: usize,
         carry: T,
     ) -> T;
-
-    /// Combines the first row into one transition.
-    fn aggregate<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
-        &self,
-        lanes: L,
-    ) -> Transition<T>;
 
     /// Hands the results to the caller.
     fn store(self);
@@ -129,15 +123,6 @@ impl<T: Element> Tile<T> for ForwardTile<'_, T> {
             outputs: self.outputs.row(index),
         };
         scan::forward::<T, W, L, REVERSE>(lanes, piece, carry)
-    }
-
-    #[inline(always)]
-    fn aggregate<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
-        &self,
-        lanes: L,
-    ) -> Transition<T> {
-        let (inputs, coeffs) = (row(&self.inputs, 0), row(&self.coeffs, 0));
-        scan::aggregate::<T, W, L, REVERSE, false>(lanes, inputs, coeffs)
     }
 
     fn store(self) {
@@ -256,15 +241,6 @@ impl<T: Element> Tile<T> for BackwardTile<'_, T> {
             log: self.log_coeffs,
         };
         scan::backward::<T, W, L, REVERSE>(lanes, piece, carry)
-    }
-
-    #[inline(always)]
-    fn aggregate<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
-        &self,
-        lanes: L,
-    ) -> Transition<T> {
-        let (d_outputs, coeffs) = (row(&self.d_outputs, 0), row(&self.coeffs, 0));
-        scan::aggregate::<T, W, L, REVERSE, true>(lanes, d_outputs, coeffs)
     }
 
     fn store(self) {

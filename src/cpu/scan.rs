@@ -11,20 +11,6 @@
 use super::lanes::{Lanes, Pair};
 use crate::Element;
 
-/// What some steps do to the state: `state ↦ state * coeff + output`.
-#[derive(Debug, Clone, Copy)]
-pub struct Transition<T> {
-    pub output: T,
-    pub coeff: T,
-}
-
-impl<T: Element> Transition<T> {
-    /// The state after the steps.
-    pub fn apply(self, state: T) -> T {
-        state * self.coeff + self.output
-    }
-}
-
 /// What the recurrence reads and writes along a piece of a row (`A` = `[T]`) or in one vector (`[T; W]`).
 pub struct Forward<'a, A: ?Sized> {
     pub inputs: &'a A,
@@ -223,105 +209,6 @@ fn backward_tail<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool
     tail.d_inputs.copy_from_slice(&d_inputs[..tail.d_inputs.len()]);
     tail.d_coeffs.copy_from_slice(&d_coeffs[..tail.d_coeffs.len()]);
     carry
-}
-
-/// Combines the steps of a piece of a row into one transition.
-///
-/// With `GRADIENT` it is the recurrence of [`backward`], on the gradient of the outputs.
-#[inline(always)]
-pub fn aggregate<
-    T: Element,
-    const W: usize,
-    L: Lanes<T, W>,
-    const REVERSE: bool,
-    const GRADIENT: bool,
->(
-    lanes: L,
-    inputs: &[T],
-    coeffs: &[T],
-) -> Transition<T> {
-    let (inputs, inputs_tail) = inputs.as_chunks::<W>();
-    let (coeffs, coeffs_tail) = coeffs.as_chunks::<W>();
-    let (inputs, inputs_rest) = inputs.as_chunks::<4>();
-    let (coeffs, coeffs_rest) = coeffs.as_chunks::<4>();
-    let full = inputs.len().min(coeffs.len());
-
-    // The vectors that do not make four, and the steps that do not make a vector.
-    let mut rest = [(lanes.splat(T::zero()), lanes.splat(T::one())); 4];
-    for (pair, (inputs, coeffs)) in rest.iter_mut().zip(inputs_rest.iter().zip(coeffs_rest)) {
-        *pair = steps::<T, W, L, GRADIENT>(lanes, inputs, coeffs);
-    }
-    let tail = (&pad(inputs_tail, T::zero()), &pad(coeffs_tail, T::one()));
-    rest[inputs_rest.len()] = steps::<T, W, L, GRADIENT>(lanes, tail.0, tail.1);
-
-    let mut state = (lanes.splat(T::zero()), lanes.splat(T::one()));
-    if REVERSE {
-        state = append::<T, W, L, REVERSE>(lanes, state, rest);
-    }
-    for i in 0..full {
-        let i = if REVERSE { full - 1 - i } else { i };
-        let (x, c) = (&inputs[i], &coeffs[i]);
-        let four = [
-            steps::<T, W, L, GRADIENT>(lanes, &x[0], &c[0]),
-            steps::<T, W, L, GRADIENT>(lanes, &x[1], &c[1]),
-            steps::<T, W, L, GRADIENT>(lanes, &x[2], &c[2]),
-            steps::<T, W, L, GRADIENT>(lanes, &x[3], &c[3]),
-        ];
-        state = append::<T, W, L, REVERSE>(lanes, state, four);
-    }
-    if !REVERSE {
-        state = append::<T, W, L, REVERSE>(lanes, state, rest);
-    }
-    Transition { output: lane(lanes, state.0), coeff: lane(lanes, state.1) }
-}
-
-/// In each lane, one step.
-#[inline(always)]
-fn steps<T: Element, const W: usize, L: Lanes<T, W>, const GRADIENT: bool>(
-    lanes: L,
-    inputs: &[T; W],
-    coeffs: &[T; W],
-) -> Pair<T, W, L> {
-    let (inputs, coeffs) = (lanes.load(inputs), lanes.load(coeffs));
-    if GRADIENT {
-        let coeffs = lanes.conj(coeffs);
-        (lanes.mul(coeffs, inputs), coeffs)
-    } else {
-        (inputs, coeffs)
-    }
-}
-
-/// Four vectors of steps after those in `before`, which every lane holds. Neighbours are combined until
-/// there is one vector left, so that only that one needs the rounds of a scan.
-#[inline(always)]
-fn append<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
-    lanes: L,
-    before: Pair<T, W, L>,
-    four: [Pair<T, W, L>; 4],
-) -> Pair<T, W, L> {
-    let low = combine_neighbours::<T, W, L, REVERSE>(lanes, four[0], four[1]);
-    let high = combine_neighbours::<T, W, L, REVERSE>(lanes, four[2], four[3]);
-    let pairs = combine_neighbours::<T, W, L, REVERSE>(lanes, low, high);
-    let local = local_scan::<T, W, L, REVERSE>(lanes, pairs);
-    let (output, coeff) = last_step::<T, W, L, REVERSE>(lanes, local);
-    (lanes.mul_add(before.0, coeff, output), lanes.mul(before.1, coeff))
-}
-
-/// The steps of two vectors, combined two by two into one vector.
-#[inline(always)]
-fn combine_neighbours<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
-    lanes: L,
-    low: Pair<T, W, L>,
-    high: Pair<T, W, L>,
-) -> Pair<T, W, L> {
-    let (even_outputs, odd_outputs) = lanes.evens_and_odds(low.0, high.0);
-    let (even_coeffs, odd_coeffs) = lanes.evens_and_odds(low.1, high.1);
-    let output = if REVERSE {
-        lanes.mul_add(odd_outputs, even_coeffs, even_outputs)
-    } else {
-        lanes.mul_add(even_outputs, odd_coeffs, odd_outputs)
-    };
-    (output, lanes.mul(even_coeffs, odd_coeffs))
 }
 
 /// Scans the steps of one vector, from a state of zero.

@@ -1,12 +1,16 @@
 //! Few long rows: each cut into tiles, on which all threads work at once.
 //!
-//! A thread reads its tile twice. First it combines all steps of the tile into one transition, which
-//! takes the carry of the tile before it to that of the tile after it. Then it scans the tile from its
-//! carry; by then the tile lies in the thread's own cache, so that the memory is read and written once.
+//! A thread does not wait for the carry of the tile before its own. It guesses zero, scans the tile, and notes
+//! the carry after each piece of it. When the right carry is there, it scans again from the beginning until the
+//! carry after a piece is the noted one: from there on everything would be as it is already. The
+//! influence of a state fades with every coefficient below one, so that mostly a piece or two are enough,
+//! and those still lie in the thread's cache. Where it does not fade (all coefficients 1, say) the whole
+//! tile is scanned again, out of the cache. The memory is read and written once in either case.
+//!
+//! So every output is the one that a single thread would have computed.
 //!
 //! Threads take the tiles in the order of the walk. So the tile before has always been taken, by a
-//! thread that hands on its carry before it rests, and waiting for that ends. Which thread takes a
-//! tile changes nothing in the result, nor does the number of threads.
+//! thread that hands on its carry before it rests, and waiting for that ends.
 
 use std::hint::spin_loop;
 use std::iter::Enumerate;
@@ -21,29 +25,31 @@ use super::rows::cut;
 use super::simd::Simd;
 use crate::{Direction, Element};
 
-/// The size of a tile in each array: what is read of it fits into a level-2 cache of 1 MB.
-const TILE_BYTES: usize = 1 << 17;
+/// The size of a tile in each array. Handing tiles out costs little then, and the pieces that are scanned again
+/// are at its beginning and still in a cache.
+const TILE_BYTES: usize = 1 << 20;
+
+/// The size of a tile's first pieces in each array, a multiple of every vector's. Each further piece is as
+/// long as all before it: so there are few, and never more than twice as much is scanned again as must be.
+const PIECE_BYTES: usize = 1 << 12;
 
 /// A row is cut if it has at least this many tiles.
-const MIN_TILES: usize = 8;
+const MIN_TILES: usize = 4;
 
-/// With more rows than this, one row per thread keeps the memory busy.
-const MAX_ROWS: usize = 16;
+/// With more rows than this for each thread, whole rows keep the threads busy.
+const MAX_ROWS_PER_THREAD: usize = 8;
 
-/// The length of a tile.
-pub const fn tile_len<T>() -> usize {
-    TILE_BYTES / size_of::<T>()
-}
-
-/// Whether rows are cut: a matter of the shape alone, so that results do not depend on the threads.
-pub fn pays<T>((num_rows, num_columns): (usize, usize)) -> bool {
-    num_rows <= MAX_ROWS && num_columns >= MIN_TILES * tile_len::<T>()
+/// Whether rows are cut for this number of threads.
+pub fn pays<T>((num_rows, num_columns): (usize, usize), threads: usize) -> bool {
+    threads > 1
+        && num_rows <= MAX_ROWS_PER_THREAD * threads
+        && num_columns >= MIN_TILES * TILE_BYTES / size_of::<T>()
 }
 
 /// Runs a pass; `carries` holds what comes before and then after each row.
 pub fn run<T: Element, P: Pass<T>>(
     simd: Simd,
-    parallel: bool,
+    threads: usize,
     pass: P,
     mut carries: ArrayViewMut1<'_, T>,
 ) {
@@ -55,15 +61,11 @@ pub fn run<T: Element, P: Pass<T>>(
         carries: tiles.iter().map(|_| OnceLock::new()).collect(),
         tiles: Mutex::new(tiles.into_iter().enumerate()),
     };
-    if parallel {
-        rayon::scope(|scope| {
-            for _ in 0..rayon::current_num_threads() {
-                scope.spawn(|_| T::dispatch(simd, Worker(&shared)));
-            }
-        });
-    } else {
-        T::dispatch(simd, Worker(&shared));
-    }
+    rayon::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|_| T::dispatch(simd, Worker(&shared)));
+        }
+    });
     let after = shared.carries;
     let tiles_per_row = after.len() / carries.len().max(1);
     for (carry, row) in carries.iter_mut().zip(after.chunks_exact(tiles_per_row.max(1))) {
@@ -83,12 +85,25 @@ fn tiles<T: Element, P: Pass<T>>(pass: P) -> Vec<TileOfRow<P>> {
         let mut is_first = true;
         while rest.dim().1 > 0 {
             let pass;
-            (pass, rest) = cut(rest, tile_len::<T>());
-            tiles.push(TileOfRow { pass, row, is_first, is_last: rest.dim().1 == 0 });
+            (pass, rest) = cut(rest, TILE_BYTES / size_of::<T>());
+            tiles.push(TileOfRow { pass, row, is_first });
             is_first = false;
         }
     }
     tiles
+}
+
+/// The pieces of a tile, in the order of the walk.
+fn pieces<T: Element, P: Pass<T>>(tile: P) -> Vec<P::Tile> {
+    let mut pieces = Vec::new();
+    let (mut rest, mut columns) = (tile, PIECE_BYTES / size_of::<T>());
+    while rest.dim().1 > 0 {
+        let piece;
+        (piece, rest) = cut(rest, columns);
+        columns *= if pieces.is_empty() { 1 } else { 2 };
+        pieces.push(piece.load());
+    }
+    pieces
 }
 
 /// A tile that is to be computed.
@@ -96,7 +111,6 @@ struct TileOfRow<P> {
     pass: P,
     row: usize,
     is_first: bool,
-    is_last: bool,
 }
 
 /// What the threads share.
@@ -129,18 +143,24 @@ impl<T: Element, P: Pass<T>> Worker<'_, '_, T, P> {
     #[inline(always)]
     fn walk<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(self, lanes: L) {
         let Worker(shared) = self;
-        while let Some((number, TileOfRow { pass, row, is_first, is_last })) = shared.take() {
-            let mut tile = pass.load();
-            let transition = (!is_last).then(|| tile.aggregate::<W, L, REVERSE>(lanes));
-            let carry =
-                if is_first { shared.initial[row] } else { wait(&shared.carries[number - 1]) };
-            if let Some(transition) = transition {
-                shared.carries[number].get_or_init(|| transition.apply(carry));
+        while let Some((number, TileOfRow { pass, row, is_first })) = shared.take() {
+            let mut pieces = pieces(pass);
+            let mut after = if is_first { shared.initial[row] } else { T::zero() };
+            let mut noted = Vec::with_capacity(pieces.len());
+            for piece in &mut pieces {
+                after = piece.scan::<W, L, REVERSE>(lanes, 0, after);
+                noted.push(after);
             }
-            let after = tile.scan::<W, L, REVERSE>(lanes, 0, carry);
-            // Of the last tile nobody waits for the carry: there it is the exact last result.
+            if !is_first {
+                let mut carry = wait(&shared.carries[number - 1]);
+                let settled = pieces.iter_mut().zip(&noted).any(|(piece, noted)| {
+                    carry = piece.scan::<W, L, REVERSE>(lanes, 0, carry);
+                    carry == *noted
+                });
+                after = if settled { after } else { carry };
+            }
             shared.carries[number].get_or_init(|| after);
-            tile.store();
+            pieces.into_iter().for_each(Tile::store);
         }
     }
 }
