@@ -1,0 +1,274 @@
+//! A launch: a kernel, a grid, arguments; and the ways to run its blocks.
+
+use std::ops::Range;
+use std::sync::Mutex;
+
+use super::counters::{Counters, Tally};
+use super::machine::Run;
+use super::machine::block::Block;
+use super::memory::{Memory, Slot};
+use super::order::Order as Ordering;
+use super::program::{Kernel, Op, Order, Scope, Space};
+use super::report::{Report, ReportKind};
+use super::trace::Trace;
+
+/// Instructions that a warp executes before the next one's turn.
+const QUANTUM: u32 = 1 << 14;
+/// The same if blocks run together.
+const SHORT_QUANTUM: u32 = 256;
+/// Rounds in which no warp stores anything, passes a barrier or leaves, before blocks that run together are said to make no progress.
+const IDLE_ROUNDS: u32 = 4096;
+/// The most shared memory of a block, in bytes: that of an H100 or H200.
+const MAX_SHARED: u32 = 227 << 10;
+/// The most warps that can run together; their clocks take the square of it in words.
+const MAX_TOGETHER: u64 = 1 << 13;
+
+/// A kernel with everything that a launch says.
+#[derive(Debug, Clone, Copy)]
+pub struct Launch<'a> {
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// The number of blocks along x, y, z.
+    pub grid: [u32; 3],
+    /// The number of threads of a block along x, y, z.
+    pub block: [u32; 3],
+    /// Bytes of shared memory beside those that the kernel declares with a size.
+    pub dynamic_shared: u32,
+    /// The arguments' bytes, laid out as [`Kernel::params`] says.
+    pub arguments: &'a [u8],
+    /// How many instructions the warps of one block may execute in all.
+    pub budget: u64,
+}
+
+/// A launch that has been checked, on a memory. Ranges of its blocks may run on several cores at once.
+#[derive(Debug)]
+pub struct Prepared<'a> {
+    launch: Launch<'a>,
+    memory: &'a Memory,
+    slots: Vec<Slot>,
+    first_tag: u32,
+    wide: Mutex<()>,
+    grain: u32,
+}
+
+impl<'a> Launch<'a> {
+    /// The budget that [`Launch::new`] gives: some ten seconds on one core.
+    pub const BUDGET: u64 = 1 << 28;
+
+    /// A launch without dynamic shared memory.
+    pub fn new(
+        kernel: &'a Kernel,
+        grid: [u32; 3],
+        block: [u32; 3],
+        arguments: &'a [u8],
+    ) -> Launch<'a> {
+        Launch { kernel, grid, block, dynamic_shared: 0, arguments, budget: Launch::BUDGET }
+    }
+
+    /// The number of blocks of the grid.
+    pub fn blocks(&self) -> u64 {
+        self.grid.iter().map(|&size| u64::from(size)).product()
+    }
+
+    /// Bytes of shared memory of a block.
+    pub(super) fn shared_bytes(&self) -> u32 {
+        if self.dynamic_shared == 0 {
+            self.kernel.static_shared
+        } else {
+            self.kernel.dynamic_shared + self.dynamic_shared
+        }
+    }
+
+    /// Checks the launch, and begins it: from here on no buffer may be allocated or freed until its
+    /// blocks have run.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] of kind [`ReportKind::Launch`] that says what cannot be launched.
+    pub fn prepare(self, memory: &'a Memory) -> Result<Prepared<'a>, Report> {
+        let kernel = self.kernel;
+        let refuse = |message: String| Err(Report::launch(kernel, message));
+        let [x, y, z] = self.block.map(u64::from);
+        let threads = x.saturating_mul(y).saturating_mul(z);
+        let most = kernel.max_threads_per_block() as u64;
+        if threads == 0 || z > 64 || threads > most {
+            return refuse(format!("cannot run blocks of {x} x {y} x {z} threads: {most} at most"));
+        }
+        if let Some(required) = kernel.required_threads
+            && required != self.block
+        {
+            let [a, b, c] = required;
+            return refuse(format!("needs blocks of {a} x {b} x {c} threads, not {x} x {y} x {z}"));
+        }
+        let [gx, gy, gz] = self.grid;
+        let too_large = gx > i32::MAX as u32 || gy > 65_535 || gz > 65_535;
+        if self.blocks() == 0 || too_large || self.blocks() >= u64::from(u32::MAX) {
+            return refuse(format!("cannot run a grid of {gx} x {gy} x {gz} blocks"));
+        }
+        let shared = kernel.dynamic_shared.checked_add(self.dynamic_shared);
+        if shared.is_none_or(|bytes| bytes > MAX_SHARED) {
+            let (has, asked) = (kernel.static_shared, self.dynamic_shared);
+            return refuse(format!(
+                "has {has} bytes of shared memory and is given {asked} more: {MAX_SHARED} at most"
+            ));
+        }
+        let (given, needed) = (self.arguments.len(), kernel.param_bytes);
+        if given != needed as usize {
+            return refuse(format!("takes {needed} bytes of arguments, not {given}"));
+        }
+        let first_tag = memory.reserve_tags(self.blocks() as u32);
+        let (slots, grain) = (memory.snapshot(), grain(kernel));
+        Ok(Prepared { launch: self, memory, slots, first_tag, wide: Mutex::new(()), grain })
+    }
+}
+
+impl Prepared<'_> {
+    /// The launch.
+    pub fn launch(&self) -> &Launch<'_> {
+        &self.launch
+    }
+
+    /// Runs a range of the grid's blocks, one after the other. Blocks of other ranges may run on other
+    /// cores at the same time.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that a block does wrong; the blocks after it do not run.
+    pub fn run(&self, blocks: Range<u64>) -> Result<Counters, Report> {
+        self.one_by_one(blocks, None)
+    }
+
+    /// The same, and records what the lanes held.
+    ///
+    /// # Errors
+    ///
+    /// As [`Prepared::run`].
+    pub fn run_traced(&self, blocks: Range<u64>, trace: &mut Trace) -> Result<Counters, Report> {
+        self.one_by_one(blocks, Some(trace))
+    }
+
+    /// Runs a range of the grid's blocks together, taking turns on this core: for kernels whose blocks wait
+    /// for each other ([`Kernel::communicates`]). Whatever order the kernel itself makes between its
+    /// blocks is known, and an access that it does not order is reported.
+    ///
+    /// # Errors
+    ///
+    /// As [`Prepared::run`]; also if all blocks wait for what none of them does.
+    pub fn run_together(
+        &self,
+        blocks: Range<u64>,
+        trace: Option<&mut Trace>,
+    ) -> Result<Counters, Report> {
+        self.inside(&blocks)?;
+        let kernel = self.launch.kernel;
+        let threads: u32 = self.launch.block.iter().product();
+        let warps = (blocks.end - blocks.start) * u64::from(threads.div_ceil(32));
+        if warps > MAX_TOGETHER {
+            let message =
+                format!("cannot run {warps} warps together: {MAX_TOGETHER} at most, so run a part of the grid");
+            return Err(Report::launch(kernel, message));
+        }
+        let mut run = self.start(trace);
+        run.order = Some(Ordering::new(warps as usize));
+        let mut all: Vec<Block> = Vec::new();
+        for number in blocks.clone() {
+            let mut block = Block::default();
+            block.reset(&run, number, blocks.start);
+            all.push(block);
+        }
+        let mut idle = 0;
+        while !all.is_empty() {
+            run.progress = false;
+            let mut left = Vec::with_capacity(all.len());
+            for mut block in all {
+                if block.turn(&mut run, SHORT_QUANTUM).map_err(|report| *report)? {
+                    run.tally.blocks += 1;
+                } else {
+                    left.push(block);
+                }
+            }
+            all = left;
+            idle = if run.progress { 0 } else { idle + 1 };
+            if idle > IDLE_ROUNDS
+                && let Some(block) = all.first()
+            {
+                let count = all.len();
+                let message = format!(
+                    "makes no progress: {count} blocks wait for what none of them does"
+                );
+                return Err(*block.somewhere(kernel, ReportKind::NoProgress, message));
+            }
+        }
+        Ok(run.tally.counters(kernel))
+    }
+
+    fn one_by_one(
+        &self,
+        blocks: Range<u64>,
+        trace: Option<&mut Trace>,
+    ) -> Result<Counters, Report> {
+        self.inside(&blocks)?;
+        let mut run = self.start(trace);
+        let mut block = Block::default();
+        for number in blocks {
+            block.reset(&run, number, number);
+            loop {
+                run.progress = false;
+                if block.turn(&mut run, QUANTUM).map_err(|report| *report)? {
+                    break;
+                }
+            }
+            run.tally.blocks += 1;
+        }
+        Ok(run.tally.counters(self.launch.kernel))
+    }
+
+    fn inside(&self, blocks: &Range<u64>) -> Result<(), Report> {
+        let all = self.launch.blocks();
+        if blocks.start <= blocks.end && blocks.end <= all {
+            return Ok(());
+        }
+        let message = format!("has {all} blocks, not {blocks:?}");
+        Err(Report::launch(self.launch.kernel, message))
+    }
+
+    fn start<'r>(&'r self, trace: Option<&'r mut Trace>) -> Run<'r> {
+        Run {
+            launch: &self.launch,
+            memory: self.memory,
+            slots: &self.slots,
+            recent: None,
+            first_tag: self.first_tag,
+            wide: &self.wide,
+            grain: self.grain,
+            tally: Tally::new(self.launch.kernel),
+            trace,
+            order: None,
+            progress: false,
+        }
+    }
+}
+
+impl Kernel {
+    /// Whether its blocks may wait for each other: it has volatile, relaxed or acquiring loads of global
+    /// memory, or a fence of the whole device. Such a kernel needs [`Prepared::run_together`].
+    pub fn communicates(&self) -> bool {
+        self.code.iter().any(|instruction| match instruction.op {
+            Op::Load { space: Space::Global | Space::Generic, order, .. } => order != Order::Weak,
+            Op::Fence { scope } => scope == Scope::Device,
+            _ => false,
+        })
+    }
+}
+
+/// The smallest access to shared memory, up to a word, as the logarithm of its bytes.
+fn grain(kernel: &Kernel) -> u32 {
+    let widths = kernel.code.iter().filter_map(|instruction| match instruction.op {
+        Op::Load { space: Space::Shared | Space::Generic, ty, count, .. }
+        | Op::Store { space: Space::Shared | Space::Generic, ty, count, .. } => {
+            Some(ty.bytes() * u32::from(count))
+        }
+        _ => None,
+    });
+    widths.min().unwrap_or(4).min(4).ilog2()
+}

@@ -1,0 +1,228 @@
+//! `f32` and `f64`, 32 lanes at a time, rounded as PTX says.
+//!
+//! A result that is not a number is always the same one, as on the GPU and unlike on CPUs, so that
+//! every host computes the same bits.
+
+use super::integer::{holds, mask};
+use super::registers::Registers;
+use crate::simt::program::{Arithmetic, Binary, Compare, Round, Slot, Type, Unary};
+
+/// What the GPU's single-precision arithmetic gives for NaN.
+const NAN32: u32 = 0x7fff_ffff;
+const NAN64: u64 = 0x7ff8_0000_0000_0000;
+
+#[inline(always)]
+fn bits32(value: f32) -> u32 {
+    if value.is_nan() { NAN32 } else { value.to_bits() }
+}
+
+#[inline(always)]
+fn bits64(value: f64) -> u64 {
+    if value.is_nan() { NAN64 } else { value.to_bits() }
+}
+
+#[inline(always)]
+fn clamp(value: f32, sat: bool) -> f32 {
+    // Not a number becomes 0: `max` returns the other operand.
+    if sat { value.max(0.0).min(1.0) } else { value }
+}
+
+pub(super) fn arithmetic(
+    r: &mut Registers,
+    op: Arithmetic,
+    ty: Type,
+    round: Round,
+    sat: bool,
+    [d, a, b]: [Slot; 3],
+    lanes: u32,
+) {
+    if ty == Type::F64 {
+        let (a, b) = (*r.longs(a), *r.longs(b));
+        let (a, b) = (|i: usize| f64::from_bits(a[i]), |i: usize| f64::from_bits(b[i]));
+        return match op {
+            Arithmetic::Add => r.set_longs(d, lanes, |i| bits64(a(i) + b(i))),
+            Arithmetic::Sub => r.set_longs(d, lanes, |i| bits64(a(i) - b(i))),
+            Arithmetic::Mul => r.set_longs(d, lanes, |i| bits64(a(i) * b(i))),
+            Arithmetic::Div => r.set_longs(d, lanes, |i| bits64(a(i) / b(i))),
+        };
+    }
+    let (a, b) = (*r.words(a), *r.words(b));
+    let (a, b) = (|i: usize| f32::from_bits(a[i]), |i: usize| f32::from_bits(b[i]));
+    if round == Round::Nearest {
+        return match op {
+            Arithmetic::Add => r.set_words(d, lanes, |i| bits32(clamp(a(i) + b(i), sat))),
+            Arithmetic::Sub => r.set_words(d, lanes, |i| bits32(clamp(a(i) - b(i), sat))),
+            Arithmetic::Mul => r.set_words(d, lanes, |i| bits32(clamp(a(i) * b(i), sat))),
+            Arithmetic::Div => r.set_words(d, lanes, |i| bits32(clamp(a(i) / b(i), sat))),
+        };
+    }
+    let (a, b) = (|i| f64::from(a(i)), |i| f64::from(b(i)));
+    let result = |wide: f64| bits32(clamp(narrow(wide, round), sat));
+    match op {
+        Arithmetic::Add => r.set_words(d, lanes, |i| result(sum_to_odd(a(i), b(i)))),
+        Arithmetic::Sub => r.set_words(d, lanes, |i| result(sum_to_odd(a(i), -b(i)))),
+        Arithmetic::Mul => r.set_words(d, lanes, |i| result(a(i) * b(i))),
+        Arithmetic::Div => r.set_words(d, lanes, |i| {
+            let quotient = a(i) / b(i);
+            let rest = (-quotient).mul_add(b(i), a(i));
+            result(to_odd(quotient, rest * b(i).signum()))
+        }),
+    }
+}
+
+pub(super) fn fma(
+    r: &mut Registers,
+    ty: Type,
+    round: Round,
+    sat: bool,
+    [d, a, b, c]: [Slot; 4],
+    lanes: u32,
+) {
+    if ty == Type::F64 {
+        let (a, b, c) = (*r.longs(a), *r.longs(b), *r.longs(c));
+        let value = |i: usize| {
+            f64::from_bits(a[i]).mul_add(f64::from_bits(b[i]), f64::from_bits(c[i]))
+        };
+        return r.set_longs(d, lanes, |i| bits64(value(i)));
+    }
+    let (a, b, c) = (*r.words(a), *r.words(b), *r.words(c));
+    let exact = |i: usize| {
+        // The product of two f32 fits into an f64.
+        let product = f64::from(f32::from_bits(a[i])) * f64::from(f32::from_bits(b[i]));
+        sum_to_odd(product, f64::from(f32::from_bits(c[i])))
+    };
+    match round {
+        Round::Nearest => r.set_words(d, lanes, |i| bits32(clamp(exact(i) as f32, sat))),
+        _ => r.set_words(d, lanes, |i| bits32(clamp(narrow(exact(i), round), sat))),
+    }
+}
+
+/// `a + b`, rounded to odd: if the sum is not exact, the neighbour whose last bit is 1.
+///
+/// Rounding that once more to a shorter format gives what rounding the exact sum would have
+/// (Boldo and Melquiond, 2008), since f64 has more than twice the bits of f32 and two. Unlike the
+/// library's `f32::mul_add`, which is a call where the processor's own is not compiled in, this
+/// is some twelve operations that the compiler can do for several lanes at once.
+#[inline(always)]
+fn sum_to_odd(a: f64, b: f64) -> f64 {
+    let sum = a + b;
+    // Knuth's two-sum: a + b = sum + error, exactly.
+    let b_part = sum - a;
+    let error = (a - (sum - b_part)) + (b - b_part);
+    to_odd(sum, error)
+}
+
+/// `value`, moved by one place toward `value + error` if `error` is not 0 and the last bit of `value` is 0.
+#[inline(always)]
+fn to_odd(value: f64, error: f64) -> f64 {
+    let bits = value.to_bits();
+    let inexact = error != 0.0 && value.is_finite();
+    let away = (error > 0.0) == (value > 0.0);
+    let moved = if away { bits.wrapping_add(1) } else { bits.wrapping_sub(1) };
+    f64::from_bits(if inexact && bits & 1 == 0 { moved } else { bits })
+}
+
+/// An `f64` that stands for an exact value (or is rounded to odd) as an `f32`.
+pub(super) fn narrow(wide: f64, round: Round) -> f32 {
+    let nearest = wide as f32;
+    let error = f64::from(nearest) - wide;
+    let too_high = error > 0.0;
+    let too_low = error < 0.0;
+    match round {
+        Round::Nearest => nearest,
+        Round::Down if too_high => nearest.next_down(),
+        Round::Up if too_low => nearest.next_up(),
+        Round::Zero if wide > 0.0 && too_high => nearest.next_down(),
+        Round::Zero if wide < 0.0 && too_low => nearest.next_up(),
+        _ => nearest,
+    }
+}
+
+pub(super) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, lanes: u32) {
+    if ty == Type::F64 {
+        let bits = *r.longs(a);
+        let a = |i: usize| f64::from_bits(bits[i]);
+        return match op {
+            Unary::Negate => r.set_longs(d, lanes, |i| bits[i] ^ 1 << 63),
+            Unary::Absolute => r.set_longs(d, lanes, |i| bits[i] & !(1 << 63)),
+            Unary::Sqrt => r.set_longs(d, lanes, |i| bits64(a(i).sqrt())),
+            Unary::Reciprocal => r.set_longs(d, lanes, |i| bits64(a(i).recip())),
+            Unary::Approximate { function, .. } => {
+                use super::approximate::approximate64;
+                r.set_longs(d, lanes, |i| bits64(approximate64(function, a(i))));
+            }
+            _ => r.set_longs(d, lanes, |i| bits[i]),
+        };
+    }
+    let bits = *r.words(a);
+    let a = |i: usize| f32::from_bits(bits[i]);
+    match op {
+        Unary::Negate => r.set_words(d, lanes, |i| bits[i] ^ 1 << 31),
+        Unary::Absolute => r.set_words(d, lanes, |i| bits[i] & !(1 << 31)),
+        Unary::Sqrt => r.set_words(d, lanes, |i| bits32(a(i).sqrt())),
+        Unary::Reciprocal => r.set_words(d, lanes, |i| bits32(a(i).recip())),
+        Unary::Approximate { function, ftz } => {
+            use super::approximate::approximate;
+            r.set_words(d, lanes, |i| bits32(approximate(function, ftz, a(i))));
+        }
+        _ => r.set_words(d, lanes, |i| bits[i]),
+    }
+}
+
+/// `min` and `max`.
+pub(super) fn binary(r: &mut Registers, op: Binary, ty: Type, [d, a, b]: [Slot; 3], lanes: u32) {
+    let min = op == Binary::Min;
+    if ty == Type::F64 {
+        let (x, y) = (*r.longs(a), *r.longs(b));
+        return r.set_longs(d, lanes, |i| {
+            let (a, b) = (f64::from_bits(x[i]), f64::from_bits(y[i]));
+            match (a.is_nan(), b.is_nan()) {
+                (true, true) => NAN64,
+                (true, false) => y[i],
+                (false, true) => x[i],
+                // Equal numbers differ at most in the sign of a zero.
+                _ if a == b => if min { x[i] | y[i] } else { x[i] & y[i] },
+                _ => if (a < b) == min { x[i] } else { y[i] },
+            }
+        });
+    }
+    let (x, y) = (*r.words(a), *r.words(b));
+    r.set_words(d, lanes, |i| {
+        let (a, b) = (f32::from_bits(x[i]), f32::from_bits(y[i]));
+        match (a.is_nan(), b.is_nan()) {
+            (true, true) => NAN32,
+            (true, false) => y[i],
+            (false, true) => x[i],
+            _ if a == b => if min { x[i] | y[i] } else { x[i] & y[i] },
+            _ => if (a < b) == min { x[i] } else { y[i] },
+        }
+    });
+}
+
+/// The lanes in which numbers compare; with `or_unordered` also those where one is NaN. (`ne` does not
+/// hold for NaN in PTX, unlike in Rust.)
+pub(super) fn compare(
+    r: &Registers,
+    compare: Compare,
+    or_unordered: bool,
+    ty: Type,
+    a: Slot,
+    b: Slot,
+) -> u32 {
+    let unordered = unordered(r, ty, a, b);
+    let holds = if ty == Type::F64 {
+        holds(compare, |i| f64::from_bits(r.longs(a)[i]), |i| f64::from_bits(r.longs(b)[i]))
+    } else {
+        holds(compare, |i| f32::from_bits(r.words(a)[i]), |i| f32::from_bits(r.words(b)[i]))
+    };
+    if or_unordered { holds | unordered } else { holds & !unordered }
+}
+
+/// The lanes in which one of the operands is NaN.
+pub(super) fn unordered(r: &Registers, ty: Type, a: Slot, b: Slot) -> u32 {
+    if ty == Type::F64 {
+        mask(|i| f64::from_bits(r.longs(a)[i]).is_nan() || f64::from_bits(r.longs(b)[i]).is_nan())
+    } else {
+        mask(|i| f32::from_bits(r.words(a)[i]).is_nan() || f32::from_bits(r.words(b)[i]).is_nan())
+    }
+}

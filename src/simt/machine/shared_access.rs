@@ -1,0 +1,183 @@
+//! Shared memory as a warp sees it.
+
+use super::Run;
+use super::access::{Moved, Shape, gathered, spread};
+use super::fault::{Result, fault};
+use super::registers::Registers;
+use super::warp::{Place, Scratch};
+use crate::simt::counters::lanes as each;
+use crate::simt::program::Order;
+use crate::simt::report::ReportKind;
+use crate::simt::shared::{Actor, Fault};
+
+impl Run<'_> {
+    pub(super) fn load_shared(
+        &mut self,
+        r: &mut Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Shape,
+        addresses: &[u64; 32],
+        lanes: u32,
+    ) -> Result<()> {
+        match shape.bytes() {
+            16 => spread(r, &shape, lanes, &self.read_shared::<4>(scratch, place, shape, addresses, lanes)?),
+            8 => spread(r, &shape, lanes, &self.read_shared::<2>(scratch, place, shape, addresses, lanes)?),
+            _ => spread(r, &shape, lanes, &self.read_shared::<1>(scratch, place, shape, addresses, lanes)?),
+        }
+        Ok(())
+    }
+
+    pub(super) fn store_shared(
+        &mut self,
+        r: &Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Shape,
+        addresses: &[u64; 32],
+        lanes: u32,
+    ) -> Result<()> {
+        match shape.bytes() {
+            16 => self.write_shared::<4>(scratch, place, shape, addresses, lanes, &gathered(r, &shape)),
+            8 => self.write_shared::<2>(scratch, place, shape, addresses, lanes, &gathered(r, &shape)),
+            _ => self.write_shared::<1>(scratch, place, shape, addresses, lanes, &gathered(r, &shape)),
+        }
+    }
+
+    #[inline(always)]
+    fn read_shared<const W: usize>(
+        &self,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Shape,
+        addresses: &[u64; 32],
+        lanes: u32,
+    ) -> Result<Moved<W>> {
+        let (bytes, mut moved) = (bytes_in::<W>(shape), [[0; W]; 32]);
+        let first = actor(place, 0, shape.order);
+        for lane in each(lanes) {
+            let offset = self.in_shared(scratch, addresses, lane, lanes, bytes, "reads")?;
+            let actor = Actor { thread: first.thread + lane as u16, ..first };
+            match scratch.shared.read(offset, bytes, actor) {
+                Ok(value) => moved[lane] = value,
+                Err(found) => return self.shared_fault(found, "reads", bytes, offset, lane),
+            }
+        }
+        Ok(moved)
+    }
+
+    #[inline(always)]
+    fn write_shared<const W: usize>(
+        &self,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Shape,
+        addresses: &[u64; 32],
+        lanes: u32,
+        moved: &Moved<W>,
+    ) -> Result<()> {
+        let bytes = bytes_in::<W>(shape);
+        let first = actor(place, 0, shape.order);
+        for lane in each(lanes) {
+            let offset = self.in_shared(scratch, addresses, lane, lanes, bytes, "writes")?;
+            let actor = Actor { thread: first.thread + lane as u16, ..first };
+            if let Err(found) = scratch.shared.write(offset, bytes, &moved[lane], actor) {
+                return self.shared_fault(found, "writes", bytes, offset, lane);
+            }
+        }
+        Ok(())
+    }
+
+    /// The offset of a lane's access, if it lies inside.
+    #[inline(always)]
+    pub(super) fn in_shared(
+        &self,
+        scratch: &Scratch<'_>,
+        addresses: &[u64; 32],
+        lane: usize,
+        lanes: u32,
+        bytes: u32,
+        verb: &str,
+    ) -> Result<u32> {
+        let end = addresses[lane].saturating_add(u64::from(bytes));
+        if end <= u64::from(scratch.shared_bytes) {
+            return Ok(addresses[lane] as u32);
+        }
+        self.outside_shared(scratch.shared_bytes, addresses, lane, lanes, bytes, verb)
+    }
+
+    #[cold]
+    fn outside_shared(
+        &self,
+        size: u32,
+        addresses: &[u64; 32],
+        lane: usize,
+        lanes: u32,
+        bytes: u32,
+        verb: &str,
+    ) -> Result<u32> {
+        let inside = |lane: usize| {
+            addresses[lane].checked_add(u64::from(bytes)).is_some_and(|end| end <= size.into())
+        };
+        let outside = each(lanes).filter(|&lane| !inside(lane)).fold(0, |mask, i| mask | 1 << i);
+        let message = format!(
+            "{verb} {bytes} bytes at offset {} of shared memory, of which the block has {size} bytes",
+            addresses[lane] as i64
+        );
+        fault(ReportKind::OutOfBounds, outside, message)
+    }
+
+    #[cold]
+    pub(super) fn shared_fault<T>(
+        &self,
+        found: Fault,
+        verb: &str,
+        bytes: u32,
+        offset: u32,
+        lane: usize,
+    ) -> Result<T> {
+        let what = format!("{verb} {bytes} bytes at offset {offset} of shared memory");
+        let at = |pc: u32| self.launch.kernel.place_of(pc as usize);
+        let (kind, message) = match found {
+            Fault::Uninitialized => {
+                (ReportKind::Uninitialized, format!("{what}, which nothing has written"))
+            }
+            Fault::Race { other, wrote } => {
+                let does = if wrote { "writes" } else { "reads" };
+                let message = format!(
+                    "{what}, which lane {} of warp {} {does} at {}: no barrier lies between the two",
+                    other.lane,
+                    other.warp,
+                    at(other.pc)
+                );
+                (ReportKind::Race, message)
+            }
+            Fault::Pending { other } => {
+                let message = format!(
+                    "{what}, where the cp.async that lane {} of warp {} started at {} has not been waited for",
+                    other.lane,
+                    other.warp,
+                    at(other.pc)
+                );
+                (ReportKind::Race, message)
+            }
+        };
+        fault(kind, 1 << lane, message)
+    }
+}
+
+/// The size of an access of `W` words, known to the compiler if it is more than one.
+#[inline(always)]
+fn bytes_in<const W: usize>(shape: Shape) -> u32 {
+    if W == 1 { shape.bytes() } else { 4 * W as u32 }
+}
+
+pub(super) fn actor(place: &Place, lane: usize, order: Order) -> Actor {
+    Actor {
+        thread: (32 * place.warp) as u16 + lane as u16,
+        epoch: place.epoch,
+        warp_epoch: place.warp_epoch,
+        pc: place.pc,
+        sync: order != Order::Weak,
+    }
+}

@@ -1,0 +1,271 @@
+//! The body of a kernel: statement after statement, in blocks of braces.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::context::Context;
+use super::declare::VariableSpace;
+use super::decode::{check_opcode, decode};
+use super::entry::Entry;
+use super::lexer::{Kind, Token};
+use super::names::{Named, Pending};
+use super::operand::show;
+use super::program::{Guard, Instruction, Kernel, Op, Param, Place, Slot};
+use super::slots::{Bank, Slots};
+use super::statement::Statement;
+
+const MOST_INSTRUCTIONS: usize = 1 << 20;
+/// What dynamic shared memory is aligned to at least: the widest access.
+const DYNAMIC_ALIGN: u32 = 16;
+
+/// A kernel in the making.
+#[derive(Debug)]
+pub(super) struct Body<'c, 's> {
+    pub(super) context: &'c mut Context<'s>,
+    pub(super) slots: Slots,
+    pub(super) params: Vec<Param>,
+    pub(super) static_shared: u32,
+    pub(super) local_bytes: u32,
+    pub(super) dynamic_align: u32,
+    /// Where the variables lie that have been used, by index.
+    pub(super) placed: HashMap<usize, u32>,
+    /// What an instruction needs to be followed by, where one operation does not express it.
+    pub(super) followed_by: Vec<Op>,
+    sinks: [Option<Slot>; 2],
+    code: Vec<Instruction>,
+    places: Vec<Place>,
+    opcodes: Vec<Arc<str>>,
+    source: Option<(u16, u32)>,
+    labelled_end: bool,
+}
+
+impl<'c, 's> Body<'c, 's> {
+    /// Reads the body, of which the opening brace is next, to its closing brace.
+    pub(super) fn read(entry: Entry, context: &'c mut Context<'s>) -> Result<Kernel, String> {
+        let mut body = Body {
+            context,
+            slots: Slots::default(),
+            params: entry.params,
+            static_shared: 0,
+            local_bytes: 0,
+            dynamic_align: DYNAMIC_ALIGN,
+            placed: HashMap::new(),
+            followed_by: Vec::new(),
+            sinks: [None; 2],
+            code: Vec::new(),
+            places: Vec::new(),
+            opcodes: Vec::new(),
+            source: None,
+            labelled_end: false,
+        };
+        body.context.cursor.expect(b'{')?;
+        body.statements()?;
+        let dynamic_shared = body.static_shared.next_multiple_of(body.dynamic_align);
+        Ok(Kernel {
+            name: entry.name,
+            params: body.params,
+            param_bytes: entry.param_bytes,
+            static_shared: body.static_shared,
+            dynamic_shared,
+            local_bytes: body.local_bytes,
+            max_threads: entry.max_threads,
+            required_threads: entry.required_threads,
+            slots32: body.slots.count(Bank::Word),
+            slots64: body.slots.count(Bank::Long),
+            predicates: body.slots.count(Bank::Predicate),
+            presets: body.slots.presets(dynamic_shared),
+            code: body.code,
+            places: body.places,
+            opcodes: body.opcodes,
+            files: Arc::from([]),
+        })
+    }
+
+    fn statements(&mut self) -> Result<(), String> {
+        let mut statement = Statement::empty();
+        let mut depth = 1;
+        loop {
+            let token = self.context.cursor.begin()?;
+            match token.kind {
+                Kind::Mark(b'{') => {
+                    self.context.cursor.next()?;
+                    self.context.names.open()?;
+                    depth += 1;
+                }
+                Kind::Mark(b'}') => {
+                    self.context.cursor.next()?;
+                    depth -= 1;
+                    if depth == 0 {
+                        self.end(token.line)?;
+                        return self.close();
+                    }
+                    self.close()?;
+                }
+                Kind::Directive => self.directive()?,
+                Kind::End => return Err("the kernel's closing brace is missing".to_string()),
+                _ => self.label_or_instruction(token, &mut statement)?,
+            }
+        }
+    }
+
+    fn directive(&mut self) -> Result<(), String> {
+        match self.context.cursor.directive()? {
+            "reg" => self.registers(),
+            "loc" => self.location(),
+            "pragma" => self.context.pragma(),
+            "shared" => self.context.variables(VariableSpace::Shared, false),
+            "local" => self.context.variables(VariableSpace::Local, false),
+            "extern" => {
+                if !self.context.cursor.accept_directive("shared")? {
+                    return Err("in a kernel only `.shared` can be `.extern`".to_string());
+                }
+                self.context.variables(VariableSpace::Shared, true)
+            }
+            "global" => self.context.variables(VariableSpace::Global, false),
+            "const" => self.context.variables(VariableSpace::Const, false),
+            "param" => Err("`.param` in a body prepares a call, and calls are not supported: \
+                            make the function `__forceinline__`"
+                .to_string()),
+            other => Err(format!("`.{other}` is not supported in a kernel's body")),
+        }
+    }
+
+    /// `.loc 1 8 48, function_name $L__info_string0, inlined_at 1 10 116`, on one line and without
+    /// a semicolon. What follows the first three numbers says where the function was inlined.
+    fn location(&mut self) -> Result<(), String> {
+        let cursor = &mut self.context.cursor;
+        let first = cursor.peek()?.line;
+        let file = cursor.count(u32::MAX)?;
+        let line = cursor.count(u32::MAX)?;
+        cursor.count(u32::MAX)?;
+        if cursor.accept(b',')? {
+            match cursor.name()? {
+                "function_name" => {}
+                other => return Err(format!("`{}` is unknown in a `.loc`", show(other))),
+            }
+            cursor.name()?;
+            if cursor.accept(b'+')? {
+                cursor.count(u32::MAX)?;
+            }
+            cursor.expect(b',')?;
+            if cursor.name()? != "inlined_at" {
+                return Err("`inlined_at` was expected".to_string());
+            }
+            for _ in 0..3 {
+                cursor.count(u32::MAX)?;
+            }
+        }
+        // Line 0: the compiler's own, of no line.
+        let file = self.context.file(file, first)?;
+        self.source = (line > 0).then_some((file, line));
+        Ok(())
+    }
+
+    fn label_or_instruction(
+        &mut self,
+        token: Token<'s>,
+        statement: &mut Statement<'s>,
+    ) -> Result<(), String> {
+        statement.read_guard(&mut self.context.cursor)?;
+        let opcode = self.context.cursor.next()?;
+        if opcode.kind != Kind::Word {
+            return Err(format!("an instruction was expected, not {}", opcode.quoted()));
+        }
+        if self.context.cursor.accept(b':')? {
+            if statement.guard.is_some() {
+                return Err("a label cannot have a guard".to_string());
+            }
+            if opcode.text.contains('.') {
+                return Err("a label cannot contain a dot".to_string());
+            }
+            self.labelled_end = true;
+            return self.context.names.declare(opcode.text, Named::Label(self.code.len() as u32));
+        }
+        statement.split(opcode.text)?;
+        check_opcode(&statement.parts)?;
+        statement.read_operands(&mut self.context.cursor)?;
+        let guard = match statement.guard {
+            None => None,
+            Some((name, negated)) => {
+                Some(Guard { predicate: self.destination_predicate(name)?, negated })
+            }
+        };
+        let op = decode(self, &statement.parts, &statement.operands)?;
+        let opcode = self.context.opcode(statement.opcode);
+        self.push(guard, op, token.line, &opcode)?;
+        for op in std::mem::take(&mut self.followed_by) {
+            self.push(guard, op, token.line, &opcode)?;
+        }
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        guard: Option<Guard>,
+        op: Op,
+        line: u32,
+        opcode: &Arc<str>,
+    ) -> Result<(), String> {
+        if self.code.len() == MOST_INSTRUCTIONS {
+            return Err(format!("more than {MOST_INSTRUCTIONS} instructions in a kernel"));
+        }
+        self.labelled_end = false;
+        self.code.push(Instruction { guard, op });
+        self.places.push(Place { line, source: self.source });
+        self.opcodes.push(opcode.clone());
+        Ok(())
+    }
+
+    /// A slot for a value between two operations of one instruction.
+    pub(super) fn scratch(&mut self) -> Result<Slot, String> {
+        self.sink(false)
+    }
+
+    /// A slot for values that nobody reads: `_` in a vector.
+    pub(super) fn sink(&mut self, wide: bool) -> Result<Slot, String> {
+        if let Some(slot) = self.sinks[usize::from(wide)] {
+            return Ok(slot);
+        }
+        let slot = self.slots.allocate(if wide { Bank::Long } else { Bank::Word })?;
+        self.sinks[usize::from(wide)] = Some(slot);
+        Ok(slot)
+    }
+
+    /// A branch to a label: its target is filled in when the block ends.
+    pub(super) fn branch(&mut self, label: &'s str, uniform: bool) -> Op {
+        self.context.names.branch(Pending { label, instruction: self.code.len() });
+        Op::Branch { target: 0, uniform }
+    }
+
+    /// An addition or the like that does not say how it rounds.
+    pub(super) fn note_unrounded(&mut self, opcode: &str) {
+        let line = self.context.cursor.line();
+        self.context.unrounded.push((line, Arc::from(opcode)));
+    }
+
+    /// A kernel that can fall off its end exits there.
+    fn end(&mut self, line: u32) -> Result<(), String> {
+        let leaves = matches!(
+            self.code.last(),
+            Some(Instruction { guard: None, op: Op::Exit | Op::Branch { .. } })
+        );
+        if leaves && !self.labelled_end {
+            return Ok(());
+        }
+        let opcode = self.context.opcode("ret");
+        self.push(None, Op::Exit, line, &opcode)
+    }
+
+    /// Closes the innermost block.
+    fn close(&mut self) -> Result<(), String> {
+        let code = &mut self.code;
+        let unresolved = self.context.names.close(|pending, label| {
+            if let Op::Branch { target, .. } = &mut code[pending.instruction].op {
+                *target = label;
+            }
+        });
+        let Some(Pending { label, instruction }) = unresolved else { return Ok(()) };
+        self.context.cursor.blame(self.places[instruction].line);
+        Err(format!("the label `{}` is not declared where it is branched to", show(label)))
+    }
+}

@@ -1,0 +1,72 @@
+//! What the readers of a module and of its kernels share.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::cursor::Cursor;
+use super::declare::Variable;
+use super::names::Names;
+
+/// What is known of a source while it is read.
+#[derive(Debug)]
+pub(super) struct Context<'s> {
+    pub(super) cursor: Cursor<'s>,
+    pub(super) names: Names<'s>,
+    pub(super) variables: Vec<Variable>,
+    pub(super) unrounded: Vec<(u32, Arc<str>)>,
+    opcodes: HashMap<&'s str, Arc<str>>,
+    /// Of each `.file` number its place among those that a `.loc` names, and the first such line.
+    used_files: HashMap<u32, (u16, u32)>,
+    file_names: HashMap<u32, &'s str>,
+}
+
+impl<'s> Context<'s> {
+    pub(super) fn new(source: &'s str) -> Self {
+        Context {
+            cursor: Cursor::new(source),
+            names: Names::default(),
+            variables: Vec::new(),
+            unrounded: Vec::new(),
+            opcodes: HashMap::new(),
+            used_files: HashMap::new(),
+            file_names: HashMap::new(),
+        }
+    }
+
+    /// The text of an opcode, shared by all instructions that have it.
+    pub(super) fn opcode(&mut self, text: &'s str) -> Arc<str> {
+        self.opcodes.entry(text).or_insert_with(|| Arc::from(text)).clone()
+    }
+
+    /// The index that the file of that number is going to have; its name may come later.
+    pub(super) fn file(&mut self, number: u32, line: u32) -> Result<u16, String> {
+        let next = u16::try_from(self.used_files.len()).map_err(|_| "too many files")?;
+        Ok(self.used_files.entry(number).or_insert((next, line)).0)
+    }
+
+    /// `.file 1 "a.cu"`, with a time and a size, perhaps.
+    pub(super) fn file_directive(&mut self) -> Result<(), String> {
+        let number = self.cursor.count(u32::MAX)?;
+        let name = self.cursor.text()?;
+        while self.cursor.accept(b',')? {
+            self.cursor.number()?;
+        }
+        match self.file_names.insert(number, name) {
+            Some(earlier) if earlier != name => Err(format!("file {number} has two names")),
+            _ => Ok(()),
+        }
+    }
+
+    /// The names of the files that are used, by index.
+    pub(super) fn files(&mut self) -> Result<Arc<[Arc<str>]>, String> {
+        let mut names = vec![Arc::from(""); self.used_files.len()];
+        for (number, &(index, line)) in &self.used_files {
+            let Some(&name) = self.file_names.get(number) else {
+                self.cursor.blame(line);
+                return Err(format!("`.loc` names file {number}, and no `.file` does"));
+            };
+            names[usize::from(index)] = Arc::from(name);
+        }
+        Ok(names.into())
+    }
+}

@@ -1,0 +1,265 @@
+//! From an operand as it is written to a slot: registers, special registers, immediates, the places
+//! of variables; and whether its type agrees with the instruction's.
+
+use super::body::Body;
+use super::declare::VariableSpace;
+use super::lexer::shortened;
+use super::names::{Class, Named, Register};
+use super::number::Number;
+use super::program::{Address, Base, Guard, Slot, Space};
+use super::slots::{Bank, Constant};
+use super::special::{self, special};
+use super::statement::{Atom, Operand};
+use super::types::{Kind, Typed, U32};
+
+impl<'s> Body<'_, 's> {
+    /// The register that a result of the type goes to.
+    pub(super) fn destination(
+        &mut self,
+        operand: &Operand<'s>,
+        typed: Typed,
+    ) -> Result<Slot, String> {
+        match *operand {
+            Operand::Atom(Atom::Name(name)) => {
+                let register = self.register(name)?;
+                self.agree(name, register, typed)
+            }
+            _ => Err(format!("the destination must be a `.{}` register", typed.name)),
+        }
+    }
+
+    /// The slot of an operand that is read: a register or an immediate.
+    pub(super) fn source(&mut self, operand: &Operand<'s>, typed: Typed) -> Result<Slot, String> {
+        match *operand {
+            Operand::Atom(Atom::Name("WARP_SZ")) => self.immediate(Number::Integer(32), typed),
+            Operand::Atom(Atom::Name(name)) => {
+                if special(name).is_some() {
+                    return Err(format!("`{name}` can only be moved and converted"));
+                }
+                let register = self.register(name)?;
+                self.agree(name, register, typed)
+            }
+            Operand::Atom(Atom::Number(number)) => self.immediate(number, typed),
+            _ => Err(format!("an operand of type `.{}` was expected", typed.name)),
+        }
+    }
+
+    /// What `mov`, `cvt` and `cvta` also take: special registers and the addresses of variables.
+    pub(super) fn source_or_place(
+        &mut self,
+        operand: &Operand<'s>,
+        typed: Typed,
+    ) -> Result<Slot, String> {
+        let (name, offset) = match *operand {
+            Operand::Atom(Atom::Name(name)) => (name, 0),
+            Operand::Sum(name, offset) => (name, offset),
+            _ => return self.source(operand, typed),
+        };
+        match special(name) {
+            Some(which) if offset == 0 && typed.agrees_with(U32) => {
+                self.slots.constant(Constant::Special(which))
+            }
+            Some(_) => Err(format!("`{name}` is a `.u32`, and `.{}` is asked for", typed.name)),
+            None => match self.find(name)? {
+                Named::Variable(index) => self.address_of(name, index, offset, typed),
+                Named::Param(_) => Err(format!(
+                    "the address of parameter `{}` is not supported: read it with `ld.param`",
+                    show(name)
+                )),
+                _ => self.source(operand, typed),
+            },
+        }
+    }
+
+    /// A source of which the register may be wider than the type; with the register's bytes.
+    pub(super) fn source_or_wider(
+        &mut self,
+        operand: &Operand<'s>,
+        typed: Typed,
+    ) -> Result<(Slot, u32), String> {
+        match *operand {
+            Operand::Atom(Atom::Name(name)) if special(name).is_none() => {
+                self.register_or_wider(name, typed)
+            }
+            _ => Ok((self.source(operand, typed)?, typed.bytes())),
+        }
+    }
+
+    /// A destination of which the register may be wider than the type; with the register's bytes.
+    pub(super) fn destination_or_wider(
+        &mut self,
+        operand: &Operand<'s>,
+        typed: Typed,
+    ) -> Result<(Slot, u32), String> {
+        match *operand {
+            Operand::Atom(Atom::Name(name)) => self.register_or_wider(name, typed),
+            _ => Err(format!("the destination must be a `.{}` register", typed.name)),
+        }
+    }
+
+    fn register_or_wider(&mut self, name: &'s str, typed: Typed) -> Result<(Slot, u32), String> {
+        match self.register(name)? {
+            Register { class: Class::Data(declared), slot } if typed.fits_in(declared) => {
+                Ok((slot, declared.bytes()))
+            }
+            Register { class, .. } => Err(mismatch(name, class, typed.name)),
+        }
+    }
+
+    pub(super) fn atom(&mut self, atom: Atom<'s>, typed: Typed) -> Result<Slot, String> {
+        self.source(&Operand::Atom(atom), typed)
+    }
+
+    /// A predicate that is written.
+    pub(super) fn destination_predicate(&mut self, name: &'s str) -> Result<Slot, String> {
+        match self.register(name)? {
+            Register { class: Class::Predicate, slot } => Ok(slot),
+            Register { class, .. } => Err(mismatch(name, class, "pred")),
+        }
+    }
+
+    /// A predicate that is read: a register, or an integer of which 0 is false.
+    pub(super) fn predicate(&mut self, operand: &Operand<'s>) -> Result<Slot, String> {
+        match *operand {
+            Operand::Atom(Atom::Name(name)) => self.destination_predicate(name),
+            Operand::Atom(Atom::Number(Number::Integer(value))) => {
+                self.slots.constant(Constant::Predicate(value != 0))
+            }
+            _ => Err("a predicate was expected".to_string()),
+        }
+    }
+
+    /// A predicate that may be negated.
+    pub(super) fn guard(&mut self, operand: &Operand<'s>) -> Result<Guard, String> {
+        match *operand {
+            Operand::Not(name) => {
+                Ok(Guard { predicate: self.destination_predicate(name)?, negated: true })
+            }
+            _ => Ok(Guard { predicate: self.predicate(operand)?, negated: false }),
+        }
+    }
+
+    /// `[%rd1+8]` in a state space: 64-bit addresses everywhere, 32-bit ones in the small spaces.
+    pub(super) fn address(
+        &mut self,
+        operand: &Operand<'s>,
+        space: Space,
+    ) -> Result<Address, String> {
+        let Operand::Address(base, offset) = *operand else {
+            return Err("an address in brackets was expected".to_string());
+        };
+        let Atom::Name(name) = base else {
+            return Err("an address that is a number is not supported".to_string());
+        };
+        match self.find(name)? {
+            Named::Register(Register { class: class @ Class::Data(typed), slot })
+                if typed.kind != Kind::Float =>
+            {
+                match (class.bank(), space) {
+                    (Bank::Long, _) => Ok(Address { base: Base::Long(slot), offset }),
+                    (Bank::Word, Space::Shared | Space::Local) if typed.bytes() == 4 => {
+                        Ok(Address { base: Base::Word(slot), offset })
+                    }
+                    _ => Err(mismatch(name, class, "b64")),
+                }
+            }
+            Named::Register(Register { class, .. }) => Err(mismatch(name, class, "b64")),
+            Named::Variable(index) => {
+                let place = self.place(name, index)?;
+                match (place.space, space) {
+                    (VariableSpace::Shared, Space::Shared)
+                    | (VariableSpace::Local, Space::Local) => {}
+                    _ => return Err(format!("`{}` lies in another state space", show(name))),
+                }
+                match place.offset {
+                    Some(start) => {
+                        Ok(Address { base: Base::Zero, offset: offset.wrapping_add(start.into()) })
+                    }
+                    None => {
+                        let start = Constant::Dynamic { offset: 0, wide: false };
+                        Ok(Address { base: Base::Word(self.slots.constant(start)?), offset })
+                    }
+                }
+            }
+            named => Err(kind_error(name, named, "a register or variable")),
+        }
+    }
+
+    pub(super) fn register(&mut self, name: &'s str) -> Result<Register, String> {
+        match self.find(name)? {
+            Named::Register(register) => Ok(register),
+            named => Err(kind_error(name, named, "a register")),
+        }
+    }
+
+    pub(super) fn find(&mut self, name: &str) -> Result<Named, String> {
+        let found = self.context.names.find(name, &mut self.slots)?;
+        found.ok_or_else(|| match special(name) {
+            Some(_) => format!("the special register `{name}` can only be read"),
+            None => match special::unsupported(name) {
+                Some(reason) => format!("the special register `{name}` is not supported: {reason}"),
+                None => format!("`{}` is not declared", show(name)),
+            },
+        })
+    }
+
+    /// An immediate in a slot of the size of its type.
+    pub(super) fn immediate(&mut self, number: Number, typed: Typed) -> Result<Slot, String> {
+        let bits = number.bits(typed).ok_or_else(|| {
+            format!("the literal {number:?} does not go with the type `.{}`", typed.name)
+        })?;
+        self.slots.constant(if typed.ty.is_wide() {
+            Constant::Long(bits)
+        } else {
+            Constant::Word(bits as u32)
+        })
+    }
+
+    /// Where a variable lies in its space, as a constant.
+    fn address_of(
+        &mut self,
+        name: &str,
+        index: usize,
+        offset: i64,
+        typed: Typed,
+    ) -> Result<Slot, String> {
+        if typed.kind == Kind::Float || typed.bytes() < 4 {
+            return Err(format!("the address of `{}` is no `.{}`", show(name), typed.name));
+        }
+        let place = self.place(name, index)?;
+        let wide = typed.ty.is_wide();
+        let constant = match place.offset.map(|start| offset.wrapping_add(start.into())) {
+            None => Constant::Dynamic { offset, wide },
+            Some(address) if wide => Constant::Long(address as u64),
+            Some(address) => Constant::Word(address as u32),
+        };
+        self.slots.constant(constant)
+    }
+
+    fn agree(&self, name: &str, register: Register, typed: Typed) -> Result<Slot, String> {
+        match register.class {
+            Class::Data(declared) if typed.agrees_with(declared) => Ok(register.slot),
+            class => Err(mismatch(name, class, typed.name)),
+        }
+    }
+}
+
+fn mismatch(name: &str, class: Class, asked: &str) -> String {
+    format!("`{}` is a `.{}` register, and `.{asked}` is asked for", show(name), class.name())
+}
+
+fn kind_error(name: &str, named: Named, asked: &str) -> String {
+    let what = match named {
+        Named::Register(_) => "a register",
+        Named::Variable(_) => "a variable",
+        Named::Param(_) => "a parameter",
+        Named::Label(_) => "a label",
+        Named::Kernel => "a kernel",
+        Named::Function => "a function",
+    };
+    format!("`{}` is {what}, and {asked} is asked for", show(name))
+}
+
+pub(super) fn show(name: &str) -> String {
+    shortened(name, 60)
+}

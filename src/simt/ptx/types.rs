@@ -1,0 +1,140 @@
+//! The types that instructions and registers are written with, and which of them go together.
+
+use super::program::Type;
+
+/// A type as PTX writes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Typed {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) ty: Type,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// `.b32`: agrees with every type of its size.
+    Bits,
+    Integer,
+    Float,
+}
+
+const fn typed(name: &'static str, kind: Kind, ty: Type) -> Typed {
+    Typed { name, kind, ty }
+}
+
+pub(super) const B16: Typed = typed("b16", Kind::Bits, Type::U16);
+pub(super) const B32: Typed = typed("b32", Kind::Bits, Type::U32);
+pub(super) const B64: Typed = typed("b64", Kind::Bits, Type::U64);
+pub(super) const U32: Typed = typed("u32", Kind::Integer, Type::U32);
+pub(super) const U64: Typed = typed("u64", Kind::Integer, Type::U64);
+pub(super) const F32: Typed = typed("f32", Kind::Float, Type::F32);
+/// Two halves in one 32-bit register: only moved about, so the type within does not matter.
+pub(super) const F16X2: Typed = typed("f16x2", Kind::Float, Type::U32);
+
+const TYPES: [Typed; 17] = [
+    B32,
+    B64,
+    U32,
+    U64,
+    F32,
+    B16,
+    typed("s32", Kind::Integer, Type::S32),
+    typed("s64", Kind::Integer, Type::S64),
+    typed("f64", Kind::Float, Type::F64),
+    typed("u16", Kind::Integer, Type::U16),
+    typed("s16", Kind::Integer, Type::S16),
+    typed("b8", Kind::Bits, Type::U8),
+    typed("u8", Kind::Integer, Type::U8),
+    typed("s8", Kind::Integer, Type::S8),
+    typed("f16", Kind::Float, Type::F16),
+    typed("bf16", Kind::Float, Type::Bf16),
+    F16X2,
+];
+
+impl Typed {
+    pub(super) fn bytes(self) -> u32 {
+        self.ty.bytes()
+    }
+
+    /// Whether an instruction of this type takes a register of that type: the sizes are equal, and
+    /// the kinds are, or one of them is bits.
+    pub(super) fn agrees_with(self, register: Typed) -> bool {
+        self.bytes() == register.bytes()
+            && (self.kind == Kind::Bits
+                || register.kind == Kind::Bits
+                || (self.kind == register.kind
+                    && (self.kind == Kind::Integer || self.ty == register.ty)))
+    }
+
+    /// Whether a load, store or conversion of this type takes a register of that type, which may
+    /// be wider if the type is not a float.
+    pub(super) fn fits_in(self, register: Typed) -> bool {
+        self.agrees_with(register)
+            || (self.bytes() < register.bytes()
+                && match self.kind {
+                    Kind::Bits => true,
+                    Kind::Integer => register.kind != Kind::Float,
+                    Kind::Float => false,
+                })
+    }
+}
+
+/// Any type but `f16x2`, which no instruction has that the emulator knows.
+pub(super) fn any(name: &str) -> Option<Typed> {
+    TYPES.into_iter().find(|typed| typed.name == name && name != "f16x2")
+}
+
+/// `.reg` and variables: the above and `f16x2`.
+pub(super) fn declared(name: &str) -> Option<Typed> {
+    TYPES.into_iter().find(|typed| typed.name == name)
+}
+
+/// `u16` to `s64`.
+pub(super) fn integer(name: &str) -> Option<Typed> {
+    any(name).filter(|typed| typed.kind == Kind::Integer && typed.bytes() > 1)
+}
+
+/// `s16`, `s32`, `s64`.
+pub(super) fn signed(name: &str) -> Option<Typed> {
+    integer(name).filter(|typed| typed.ty.is_signed())
+}
+
+/// `u32` to `s64`.
+pub(super) fn integer32(name: &str) -> Option<Typed> {
+    integer(name).filter(|typed| typed.bytes() >= 4)
+}
+
+/// `b16`, `b32`, `b64`.
+pub(super) fn bits(name: &str) -> Option<Typed> {
+    any(name).filter(|typed| typed.kind == Kind::Bits && typed.bytes() > 1)
+}
+
+/// `b32`, `b64`.
+pub(super) fn bits32(name: &str) -> Option<Typed> {
+    bits(name).filter(|typed| typed.bytes() >= 4)
+}
+
+/// `f32`, `f64`.
+pub(super) fn float(name: &str) -> Option<Typed> {
+    any(name).filter(|typed| matches!(typed.ty, Type::F32 | Type::F64))
+}
+
+/// What a whole register can be moved as: `b16` to `b64`, integers of those sizes, `f32`, `f64`.
+pub(super) fn word(name: &str) -> Option<Typed> {
+    bits(name).or_else(|| integer(name)).or_else(|| float(name))
+}
+
+/// What memory is read and written as: `b8` to `f64`, no halves.
+pub(super) fn memory(name: &str) -> Option<Typed> {
+    any(name).filter(|typed| !matches!(typed.ty, Type::F16 | Type::Bf16))
+}
+
+/// The integer type of the same size and no sign.
+pub(super) fn unsigned(ty: Type) -> Type {
+    match ty.bytes() {
+        1 => Type::U8,
+        2 => Type::U16,
+        4 => Type::U32,
+        _ => Type::U64,
+    }
+}

@@ -1,0 +1,255 @@
+//! Shared memory of a block, with a shadow that knows who accessed each place last.
+//!
+//! Two accesses of one place, at least one of them a write, are a race unless a barrier lies between
+//! them: one of the block, or, within a warp, one of the warp.
+
+/// Who accesses, and when: barriers of the block and of the warp are counted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Actor {
+    /// Barriers that the block has passed.
+    pub(crate) epoch: u32,
+    /// Barriers that the warp has passed on its own.
+    pub(crate) warp_epoch: u32,
+    /// The instruction.
+    pub(crate) pc: u32,
+    /// The thread's number in the block: 32 times the warp's, plus the lane's.
+    pub(crate) thread: u16,
+    /// Volatile, relaxed and atomic accesses do not race with each other.
+    pub(crate) sync: bool,
+}
+
+/// The shared memory of one block.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    words: Vec<u32>,
+    /// One cell of the shadow stands for `1 << grain` bytes: the smallest access of the kernel.
+    grain: u32,
+    cells: Vec<Cell>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Cell {
+    writer: Mark,
+    reader: Mark,
+}
+
+/// The last access of a kind.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mark {
+    actor: Actor,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Kind {
+    #[default]
+    Never,
+    /// One thread.
+    Once,
+    /// A `cp.async` of that thread is on its way.
+    Pending,
+    /// Several lanes of that warp, or several warps.
+    Lanes,
+    Warps,
+}
+
+/// A thread and an instruction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) warp: u32,
+    pub(crate) lane: u32,
+    pub(crate) pc: u32,
+}
+
+/// What is wrong with an access.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Fault {
+    Uninitialized,
+    /// The other thread wrote (`wrote`) or read there.
+    Race { other: Place, wrote: bool },
+    /// A `cp.async` has not been waited for.
+    Pending { other: Place },
+}
+
+impl Mark {
+    /// Whether something orders this access before one of `now`, whoever else it stands for.
+    #[inline(always)]
+    fn ordered_before(&self, now: Actor) -> bool {
+        if self.kind == Kind::Never || self.actor.epoch < now.epoch {
+            return true;
+        }
+        if self.kind == Kind::Warps || self.actor.thread / 32 != now.thread / 32 {
+            return false;
+        }
+        self.actor.warp_epoch < now.warp_epoch
+            || self.kind != Kind::Lanes && self.actor.thread == now.thread
+    }
+
+    #[inline(always)]
+    fn conflicts(&self, now: Actor) -> bool {
+        !self.ordered_before(now) && !(self.actor.sync && now.sync)
+    }
+
+    fn place(&self) -> Place {
+        let thread = u32::from(self.actor.thread);
+        Place { warp: thread / 32, lane: thread % 32, pc: self.actor.pc }
+    }
+}
+
+impl Shared {
+    /// Empties it for a block that needs `bytes` bytes, of which kernels access `1 << grain` at least.
+    pub(crate) fn reset(&mut self, bytes: u32, grain: u32) {
+        self.grain = grain;
+        self.words.clear();
+        self.words.resize(bytes.div_ceil(4) as usize, 0);
+        self.cells.clear();
+        self.cells.resize((bytes.div_ceil(4) << (2 - grain)) as usize, Cell::default());
+    }
+
+    /// Reads `W` words at an aligned offset inside, or `bytes` bytes if they are less than one.
+    #[inline(always)]
+    pub(crate) fn read<const W: usize>(
+        &mut self,
+        offset: u32,
+        bytes: u32,
+        actor: Actor,
+    ) -> Result<[u32; W], Fault> {
+        if self.grain == 2 {
+            // A cell per word, as in kernels that access nothing smaller.
+            let first = (offset / 4) as usize;
+            for cell in &mut self.cells[first..first + W] {
+                cell.read(actor)?;
+            }
+            let mut value = [0; W];
+            value.copy_from_slice(&self.words[first..first + W]);
+            return Ok(value);
+        }
+        for cell in self.cells(offset, bytes) {
+            cell.read(actor)?;
+        }
+        Ok(self.peek(offset, bytes))
+    }
+
+    /// Writes as much; of less than a word the low bytes of `value`.
+    #[inline(always)]
+    pub(crate) fn write<const W: usize>(
+        &mut self,
+        offset: u32,
+        bytes: u32,
+        value: &[u32; W],
+        actor: Actor,
+    ) -> Result<(), Fault> {
+        if self.grain == 2 {
+            let first = (offset / 4) as usize;
+            let words = &mut self.words[first..first + W];
+            for (cell, (word, value)) in self.cells[first..].iter_mut().zip(words.iter().zip(value)) {
+                cell.write(actor, || word == value)?;
+            }
+            words.copy_from_slice(value);
+            return Ok(());
+        }
+        let same = self.peek::<W>(offset, bytes) == *value;
+        for cell in self.cells(offset, bytes) {
+            cell.write(actor, || same)?;
+        }
+        self.poke(offset, bytes, value);
+        Ok(())
+    }
+
+    /// A `cp.async` to here has begun.
+    pub(crate) fn expect(&mut self, offset: u32, bytes: u32, actor: Actor) -> Result<(), Fault> {
+        for cell in self.cells(offset, bytes) {
+            cell.write(actor, || false)?;
+            cell.writer.kind = Kind::Pending;
+        }
+        Ok(())
+    }
+
+    /// It has arrived, and the thread that started it has waited for it.
+    pub(crate) fn arrive(&mut self, offset: u32, bytes: u32, value: [u32; 4], actor: Actor) {
+        for cell in self.cells(offset, bytes) {
+            *cell = Cell { writer: Mark { actor, kind: Kind::Once }, reader: Mark::default() };
+        }
+        let (first, count) = ((offset / 4) as usize, (bytes / 4) as usize);
+        self.words[first..first + count].copy_from_slice(&value[..count]);
+    }
+
+    #[inline(always)]
+    fn cells(&mut self, offset: u32, bytes: u32) -> &mut [Cell] {
+        let first = (offset >> self.grain) as usize;
+        &mut self.cells[first..first + (bytes >> self.grain).max(1) as usize]
+    }
+
+    fn peek<const W: usize>(&self, offset: u32, bytes: u32) -> [u32; W] {
+        let first = (offset / 4) as usize;
+        let mut value = [0; W];
+        value.copy_from_slice(&self.words[first..first + W]);
+        if bytes < 4 {
+            value[0] = value[0] >> (8 * (offset % 4)) & part(bytes);
+        }
+        value
+    }
+
+    fn poke<const W: usize>(&mut self, offset: u32, bytes: u32, value: &[u32; W]) {
+        let first = (offset / 4) as usize;
+        if bytes < 4 {
+            let (shift, word) = (8 * (offset % 4), &mut self.words[first]);
+            *word = *word & !(part(bytes) << shift) | (value[0] & part(bytes)) << shift;
+        } else {
+            self.words[first..first + W].copy_from_slice(value);
+        }
+    }
+}
+
+/// The low bits of a word that an access of fewer bytes has.
+fn part(bytes: u32) -> u32 {
+    if bytes == 1 { 0xff } else { 0xffff }
+}
+
+impl Cell {
+    #[inline(always)]
+    fn read(&mut self, now: Actor) -> Result<(), Fault> {
+        if self.writer.kind == Kind::Pending {
+            return Err(Fault::Pending { other: self.writer.place() });
+        }
+        if self.writer.conflicts(now) {
+            return Err(Fault::Race { other: self.writer.place(), wrote: true });
+        }
+        if self.writer.kind == Kind::Never {
+            return Err(Fault::Uninitialized);
+        }
+        let before = self.reader;
+        let kind = if before.ordered_before(now) {
+            Kind::Once
+        } else if before.kind == Kind::Warps || before.actor.thread / 32 != now.thread / 32 {
+            Kind::Warps
+        } else {
+            Kind::Lanes
+        };
+        let sync = now.sync && (kind == Kind::Once || before.actor.sync);
+        self.reader = Mark { actor: Actor { sync, ..now }, kind };
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn write(&mut self, now: Actor, same_value: impl FnOnce() -> bool) -> Result<(), Fault> {
+        let before = self.writer;
+        if before.kind == Kind::Pending {
+            return Err(Fault::Pending { other: before.place() });
+        }
+        if before.conflicts(now) {
+            // Lanes of one instruction that write the same value leave no doubt about the result.
+            let together =
+                before.actor.pc == now.pc && before.actor.thread / 32 == now.thread / 32;
+            if !(together && same_value()) {
+                return Err(Fault::Race { other: before.place(), wrote: true });
+            }
+        }
+        if self.reader.conflicts(now) {
+            return Err(Fault::Race { other: self.reader.place(), wrote: false });
+        }
+        *self =
+            Cell { writer: Mark { actor: now, kind: Kind::Once }, reader: Mark::default() };
+        Ok(())
+    }
+}
