@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::simt::Report;
+
 /// An error of this library.
 ///
 /// Its message says what was asked for and with which values:
@@ -37,6 +39,21 @@ pub enum Error {
         /// The number of bytes that could not be had.
         bytes: usize,
     },
+    /// A device, its driver or its compiler is missing, or could not do what was asked for.
+    Device {
+        /// Which one: `cuda:0`, `simt`, `CUDA`, `NVRTC`.
+        device: String,
+        /// What happened and what to do about it.
+        message: String,
+    },
+    /// The emulator found a mistake in a kernel.
+    Kernel(Box<Report>),
+}
+
+impl Error {
+    pub(crate) fn device(device: impl Into<String>, message: impl Into<String>) -> Error {
+        Error::Device { device: device.into(), message: message.into() }
+    }
 }
 
 impl fmt::Display for Error {
@@ -54,6 +71,8 @@ impl fmt::Display for Error {
             Error::OutOfMemory { operation, bytes } => {
                 write!(f, "out of memory in {operation}: {bytes} bytes could not be allocated")
             }
+            Error::Device { device, message } => write!(f, "{device}: {message}"),
+            Error::Kernel(report) => write!(f, "{report}"),
         }
     }
 }

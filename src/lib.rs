@@ -31,10 +31,15 @@
 //!   [`cpu::Cpu`] is the one behind [`forward`] and [`backward`].
 //! - [`mod@reference`] holds the loop in double precision and the error bound that every engine is
 //!   held to, `contract` (a feature) the table of cases that checks it.
+//! - [`device`] runs CUDA kernels on an NVIDIA GPU or on an emulator of one ([`simt`]), [`kernels`] is
+//!   the catalogue of the project's own.
 //! - `lesson` (a feature) is what the tutorial's chapters share.
 
 pub mod cpu;
+pub mod device;
+pub mod kernels;
 pub mod reference;
+pub mod simt;
 pub mod validate;
 
 #[cfg(feature = "contract")]

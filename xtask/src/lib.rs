@@ -2,6 +2,7 @@
 
 pub mod book;
 pub mod failure;
+pub mod ptx;
 pub mod record;
 pub mod results;
 pub mod workspace;

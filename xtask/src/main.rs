@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
-use xtask::{book, record, workspace};
+use xtask::{book, ptx, record, workspace};
 
 /// The project's own tools.
 #[derive(Parser)]
@@ -21,6 +21,8 @@ enum Command {
     Book(BookArgs),
     /// Run chapters and keep what they wrote in their results/, which the pages quote
     Record(RecordArgs),
+    /// Compile the kernels of kernels/shipped.toml into kernels/ptx
+    Ptx(PtxArgs),
 }
 
 #[derive(Args)]
@@ -49,6 +51,13 @@ struct RecordArgs {
     check: bool,
 }
 
+#[derive(Args)]
+struct PtxArgs {
+    /// Change nothing: fail if kernels/ptx differs from what would be compiled
+    #[arg(long)]
+    check: bool,
+}
+
 fn main() -> ExitCode {
     match run(&Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -64,6 +73,10 @@ fn run(cli: &Cli) -> Result<()> {
     match &cli.command {
         Command::Book(args) => run_book(&root, args),
         Command::Record(args) => run_record(&root, args),
+        Command::Ptx(args) => {
+            println!("{}", if args.check { ptx::check(&root)? } else { ptx::generate(&root)? });
+            Ok(())
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! `tour doctor`: what this machine offers, and whether the library works on it.
 
+mod devices;
+
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
@@ -10,7 +12,8 @@ use linrec::lesson::{self, Table, clock, machine};
 /// The agreement with the golden data that double precision must reach.
 const GOLDEN_LIMIT: f64 = 1e-12;
 
-/// Looks, tries, and prints a table; the exit code is 1 if the library's results are wrong here.
+/// Looks, tries, and prints a table; the exit code is 1 if the library's results are wrong here. What is
+/// merely not there is explained.
 ///
 /// # Errors
 ///
@@ -22,7 +25,14 @@ pub fn run() -> lesson::Result<ExitCode> {
     table.row(["threads of the engine", &rayon::current_num_threads().to_string()]);
     table.row(["Rust compiler", &compiler()]);
     table.row(["output folder target/tour", &writable(Path::new("target/tour"))]);
+    let missing = devices::look(&mut table);
     println!("{}", table.to_text());
+    for sentence in &missing {
+        println!("{sentence}");
+    }
+    if !missing.is_empty() {
+        println!("Without these the tutorial's kernels run on the emulator.\n");
+    }
 
     println!("Trying the library (some seconds) ...");
     let (elapsed, report) = clock::time(|| {
@@ -37,8 +47,9 @@ pub fn run() -> lesson::Result<ExitCode> {
         distance = distance.max(golden::distance::<f64>(&Cpu::new(), &case)?);
     }
     println!("  golden data: off by {distance:.1e}, limit {GOLDEN_LIMIT:.0e}");
+    let kernels_passed = devices::try_kernels();
 
-    if report.passed() && distance <= GOLDEN_LIMIT {
+    if report.passed() && distance <= GOLDEN_LIMIT && kernels_passed {
         println!("\nEverything that this machine needs is there.");
         Ok(ExitCode::SUCCESS)
     } else {

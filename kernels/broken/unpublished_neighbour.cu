@@ -1,0 +1,79 @@
+// look_back.cu with one mistake: a block reads its neighbour's state without waiting for it.
+//
+// Blocks run in any order and at any pace: the neighbour may not have got that far.
+
+constexpr int kElemsPerThread = 8;
+constexpr int kTile = 32 * kElemsPerThread;
+constexpr unsigned kAllLanes = 0xffffffff;
+
+struct Transition {
+    float coeff, state;
+};
+
+__device__ inline Transition compose(Transition first, Transition then) {
+    return {first.coeff * then.coeff, fmaf(first.state, then.coeff, then.state)};
+}
+
+__device__ inline Transition shuffle_up(Transition mine, int lanes) {
+    return {__shfl_up_sync(kAllLanes, mine.coeff, lanes),
+            __shfl_up_sync(kAllLanes, mine.state, lanes)};
+}
+
+// What was written before a release is seen by whoever acquires what the release wrote.
+__device__ inline void store_release(unsigned* flag, unsigned value) {
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+}
+__device__ inline unsigned load_acquire(const unsigned* flag) {
+    unsigned value;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+    return value;
+}
+
+__global__ void __launch_bounds__(32)
+    look_back(const float* inputs, const float* coeffs, float* outputs, const float* initial,
+              float* final_state, long long seq_len, unsigned* next_tile, unsigned* published,
+              float* states) {
+    // Tiles are dealt in the order in which blocks begin, which need not be that of their numbers: the
+    // block before is one that has begun, and waiting for it comes to an end.
+    const int lane = threadIdx.x;
+    unsigned tile = lane == 0 ? atomicAdd(next_tile, 1) : 0;
+    tile = __shfl_sync(kAllLanes, tile, 0);
+
+    const long long first = (long long)kTile * tile + lane * kElemsPerThread;
+    float x[kElemsPerThread], c[kElemsPerThread];
+    Transition mine = {1, 0};
+    for (int k = 0; k < kElemsPerThread; k++) {
+        x[k] = first + k < seq_len ? inputs[first + k] : 0;
+        c[k] = first + k < seq_len ? coeffs[first + k] : 1;
+        mine = compose(mine, {c[k], x[k]});
+    }
+    for (int lanes = 1; lanes < 32; lanes *= 2) {
+        const Transition before = shuffle_up(mine, lanes);
+        if (lane >= lanes) mine = compose(before, mine);
+    }
+
+    // The last lane knows what the whole tile does. It waits for the state before the tile, and
+    // publishes the one after it.
+    float state = 0;
+    if (lane == 31) {
+        if (tile == 0) {
+            if (initial) state = *initial;
+        } else {
+            // ANCHOR: mistake
+            // MISTAKE: no wait for published[tile - 1]
+            state = states[tile - 1];
+            // ANCHOR_END: mistake
+        }
+        states[tile] = fmaf(state, mine.coeff, mine.state);
+        store_release(&published[tile], 1);
+        if (final_state && tile == gridDim.x - 1) *final_state = states[tile];
+    }
+    state = __shfl_sync(kAllLanes, state, 31);
+
+    const Transition before = shuffle_up(mine, 1);
+    if (lane > 0) state = fmaf(state, before.coeff, before.state);
+    for (int k = 0; k < kElemsPerThread; k++) {
+        state = fmaf(state, c[k], x[k]);
+        if (first + k < seq_len) outputs[first + k] = state;
+    }
+}

@@ -1,0 +1,45 @@
+//! What a device is like.
+
+/// The limits and sizes of a device.
+///
+/// The emulator gives those of the architecture that the kernels are compiled for; what it has no
+/// counterpart of is `None`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Attributes {
+    /// How many blocks run side by side at least: streaming multiprocessors of a GPU; on the
+    /// emulator the threads of the current `rayon` pool.
+    pub multiprocessors: u32,
+    /// Lanes in a warp.
+    pub warp_size: u32,
+    /// The largest number of threads of a block.
+    pub max_threads_per_block: u32,
+    /// The largest block along each axis.
+    pub max_block: [u32; 3],
+    /// The largest grid along each axis.
+    pub max_grid: [u32; 3],
+    /// Bytes of shared memory that every block can have.
+    pub shared_bytes: u32,
+    /// Bytes of shared memory that a block can have on request; a launch that needs them makes the
+    /// request by itself.
+    pub shared_bytes_opt_in: u32,
+    /// The architecture, as major and minor number: `(9, 0)` is `sm_90`.
+    pub compute_capability: (u32, u32),
+    /// 32-bit registers of a multiprocessor.
+    pub registers: Option<u32>,
+    /// Threads that a multiprocessor holds at a time.
+    pub threads_per_multiprocessor: Option<u32>,
+    /// Bytes of the cache that all multiprocessors share.
+    pub l2_bytes: Option<u64>,
+    /// The highest clock of the multiprocessors, in kHz.
+    pub clock_khz: Option<u32>,
+    /// The highest clock of the memory, in kHz.
+    pub memory_clock_khz: Option<u32>,
+    /// The width of the path to memory, in bits.
+    pub memory_bus_bits: Option<u32>,
+    /// The newest CUDA version that the driver knows, as major and minor number.
+    pub cuda_version: Option<(u32, u32)>,
+    /// Whether kernels on it can reach memory of the host that nobody gave them: see
+    /// [the safety of launches](super#safety).
+    pub reaches_host_memory: bool,
+}

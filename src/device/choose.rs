@@ -1,0 +1,100 @@
+//! Which device to take.
+
+use super::{Device, driver};
+use crate::Error;
+
+/// The environment variable that names the device to take.
+const VARIABLE: &str = "LINREC_DEVICE";
+
+/// What the variable may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// The first GPU, or else the emulator.
+    Any,
+    Cuda(usize),
+    Simt,
+}
+
+impl Device {
+    /// The first NVIDIA GPU if there is one that can be used, else the emulator.
+    ///
+    /// The environment variable `LINREC_DEVICE` chooses another: `simt`, `cuda`, `cuda:1`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] if `LINREC_DEVICE` names none of these, or a GPU that cannot be had.
+    pub fn auto() -> Result<Device, Error> {
+        let value = std::env::var_os(VARIABLE).unwrap_or_default();
+        match wanted(&value.to_string_lossy())? {
+            Wanted::Any => Ok(Device::cuda(0).unwrap_or_else(|_| Device::simt())),
+            Wanted::Cuda(ordinal) => Device::cuda(ordinal),
+            Wanted::Simt => Ok(Device::simt()),
+        }
+    }
+
+    /// Every device: the GPUs that can be used, then the emulator.
+    pub fn all() -> Vec<Device> {
+        let count = driver().map_or(0, |driver| driver.devices);
+        let gpus = (0..count).filter_map(|ordinal| Device::cuda(ordinal).ok());
+        gpus.chain([Device::simt()]).collect()
+    }
+}
+
+fn wanted(value: &str) -> Result<Wanted, Error> {
+    let ordinal = |text: &str| text.parse().ok().map(Wanted::Cuda);
+    let wanted = match value.trim() {
+        "" | "auto" => Some(Wanted::Any),
+        "simt" => Some(Wanted::Simt),
+        "cuda" => Some(Wanted::Cuda(0)),
+        other => other.strip_prefix("cuda:").and_then(ordinal),
+    };
+    wanted.ok_or_else(|| {
+        let message =
+            format!("`{value}` is no device; choose from simt, cuda, cuda:0, cuda:1, ...");
+        Error::device(VARIABLE, message)
+    })
+}
+
+/// The devices that a test runs on: every one, with a line that says so where there is no GPU.
+///
+/// # Panics
+///
+/// If the environment has `LINREC_REQUIRE_CUDA=1` and there is no GPU: for a test on a machine that
+/// should have one.
+#[cfg(feature = "contract")]
+pub fn under_test() -> Vec<Device> {
+    let devices = Device::all();
+    if devices.iter().all(Device::is_simt) {
+        let reason = match driver().map(|_| Device::cuda(0)) {
+            Ok(Ok(_)) => String::from("the first GPU came too late"),
+            Ok(Err(error)) | Err(error) => error.to_string(),
+        };
+        let required = std::env::var("LINREC_REQUIRE_CUDA").is_ok_and(|value| value == "1");
+        assert!(!required, "LINREC_REQUIRE_CUDA=1, and there is no GPU: {reason}");
+        println!("skipped on CUDA: {reason}");
+    }
+    devices
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Wanted, wanted};
+
+    #[test]
+    fn devices_are_chosen_by_name() {
+        for (value, expected) in [
+            ("", Wanted::Any),
+            ("auto", Wanted::Any),
+            ("simt", Wanted::Simt),
+            ("cuda", Wanted::Cuda(0)),
+            (" cuda:3 ", Wanted::Cuda(3)),
+        ] {
+            assert_eq!(wanted(value), Ok(expected));
+        }
+        for value in ["gpu", "cuda:", "cuda:-1", "cuda:x", "CUDA", "simt:0"] {
+            let error = wanted(value).unwrap_err().to_string();
+            assert!(error.starts_with("LINREC_DEVICE: `"), "{error}");
+            assert!(error.contains(value) && error.contains("choose from simt, cuda"), "{error}");
+        }
+    }
+}

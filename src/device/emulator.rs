@@ -1,0 +1,161 @@
+//! The backend that emulates a GPU on this machine's cores.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use rayon::prelude::*;
+
+use crate::Error;
+use crate::device::attributes::Attributes;
+use crate::device::function::{FunctionAttributes, Modules};
+use crate::simt::{Counters, Kernel, Launch, Memory, MemoryError, Module, Prepared, Report, Trace};
+
+/// What all buffers together may be long; sparse ones cost little.
+const CAPACITY: u64 = 256 << 30;
+/// What may be touched of them: five times as much on the host, which also keeps who wrote what.
+const RESIDENT: u64 = 2 << 30;
+/// Ranges that a thread gets in a launch, so that a slow range does not keep the others waiting.
+const RANGES_PER_THREAD: u64 = 8;
+
+/// An emulated device.
+#[derive(Debug)]
+pub(crate) struct Emulator {
+    pub(crate) memory: Memory,
+    pub(crate) modules: Modules<Module>,
+}
+
+/// A launch, checked and ready to run.
+pub(crate) struct Emulation<'a> {
+    pub(crate) launch: Launch<'a>,
+    pub(crate) blocks: Range<u64>,
+    pub(crate) trace: Option<&'a mut Trace>,
+}
+
+impl Emulator {
+    pub(crate) const LABEL: &str = "simt";
+
+    pub(crate) fn new() -> Emulator {
+        let memory = Memory::with_resident_limit(CAPACITY, RESIDENT);
+        Emulator { memory, modules: Modules::default() }
+    }
+
+    pub(crate) fn attributes() -> Attributes {
+        Attributes {
+            multiprocessors: u32::try_from(rayon::current_num_threads()).unwrap_or(u32::MAX),
+            warp_size: 32,
+            max_threads_per_block: 1024,
+            max_block: [1024, 1024, 64],
+            max_grid: [i32::MAX as u32, 65535, 65535],
+            shared_bytes: 48 << 10,
+            // Of sm_90, the largest so far.
+            shared_bytes_opt_in: 227 << 10,
+            compute_capability: (8, 0),
+            registers: None,
+            threads_per_multiprocessor: None,
+            l2_bytes: None,
+            clock_khz: None,
+            memory_clock_khz: None,
+            memory_bus_bits: None,
+            cuda_version: None,
+            reaches_host_memory: false,
+        }
+    }
+
+    /// Runs the blocks of a launch: dealt to the threads of the current pool, or all together if they
+    /// wait for each other, or one after the other if they are traced.
+    pub(crate) fn run(&self, emulation: Emulation) -> Result<Counters, Error> {
+        let Emulation { launch, blocks, trace } = emulation;
+        let communicates = launch.kernel.communicates();
+        let counted = launch.prepare(&self.memory).and_then(|launch| match trace {
+            trace if communicates => launch.run_together(blocks, trace),
+            Some(trace) => launch.run_traced(blocks, trace),
+            None => deal(&launch, blocks),
+        });
+        counted.map_err(|report| Error::Kernel(Box::new(report)))
+    }
+}
+
+/// Runs blocks that are independent of each other on the threads of the current pool.
+fn deal(launch: &Prepared, blocks: Range<u64>) -> Result<Counters, Report> {
+    let count = (rayon::current_num_threads() as u64 * RANGES_PER_THREAD)
+        .min(blocks.end - blocks.start)
+        .max(1);
+    // Once a range has failed, later ones need not run; earlier ones may hold the first finding.
+    let failed = AtomicU64::new(u64::MAX);
+    let results: Vec<_> = (0..count)
+        .into_par_iter()
+        .map(|number| {
+            if number > failed.load(Relaxed) {
+                return Ok(Counters::default());
+            }
+            let result = launch.run(part(&blocks, number, count));
+            if result.is_err() {
+                failed.fetch_min(number, Relaxed);
+            }
+            result
+        })
+        .collect();
+    let mut sum = Counters::default();
+    for counters in results {
+        sum += &counters?;
+    }
+    Ok(sum)
+}
+
+/// The range number `number` of `count` ranges of nearly the same length.
+fn part(blocks: &Range<u64>, number: u64, count: u64) -> Range<u64> {
+    let length = u128::from(blocks.end - blocks.start);
+    let at = |number: u64| blocks.start + (length * u128::from(number) / u128::from(count)) as u64;
+    at(number)..at(number + 1)
+}
+
+pub(crate) fn function_attributes(kernel: &Kernel) -> FunctionAttributes {
+    FunctionAttributes {
+        registers: None,
+        local_bytes: kernel.local_bytes() as u32,
+        shared_bytes: kernel.shared_bytes() as u32,
+        max_threads_per_block: kernel.max_threads_per_block() as u32,
+    }
+}
+
+pub(crate) fn load(ptx: &str) -> Result<Module, Error> {
+    Module::parse(ptx).map_err(|error| failed(format!("loading PTX: {error}")))
+}
+
+pub(crate) fn memory_error(error: MemoryError) -> Error {
+    failed(error.to_string())
+}
+
+fn failed(message: String) -> Error {
+    Error::device(Emulator::LABEL, message)
+}
+
+/// The arguments of a launch, laid out as the kernel reads them.
+pub(crate) fn arguments(kernel: &Kernel, values: &[[u64; 2]]) -> Vec<u8> {
+    let params = kernel.params();
+    let mut bytes = vec![0; kernel.param_bytes as usize];
+    for (param, value) in params.iter().zip(values) {
+        let value: [u8; 16] = bytemuck::cast(*value);
+        let (at, length) = (param.offset as usize, param.bytes as usize);
+        bytes[at..at + length].copy_from_slice(&value[..length]);
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::part;
+
+    #[test]
+    fn parts_cover_every_block_once() {
+        for (blocks, count) in [(5..5, 1), (3..4, 1), (0..7, 3), (10..1010, 16), (0..u64::MAX, 7)] {
+            let mut next = blocks.start;
+            for number in 0..count {
+                let part = part(&blocks, number, count);
+                assert_eq!(part.start, next);
+                next = part.end;
+            }
+            assert_eq!(next, blocks.end);
+        }
+    }
+}

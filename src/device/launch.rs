@@ -1,0 +1,287 @@
+//! Launches: a grid of blocks, and what each kernel is given.
+
+use std::ops::Range;
+
+use super::argument::{Argument, Slot};
+use super::buffer::Place;
+use super::cuda::{Gpu, GpuKernel, GpuLaunch, GpuMemory, GpuStream};
+use super::emulator::{self, Emulation, Emulator};
+use super::function::Code;
+use super::stream::Queue;
+use super::{Backend, Function, Stream};
+use crate::Error;
+use crate::simt::{self, Counters, Kernel, Trace};
+
+/// A grid's or a block's extent along each axis; made from a number, a tuple or an array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dim(pub [u32; 3]);
+
+impl From<u32> for Dim {
+    fn from(x: u32) -> Dim {
+        Dim([x, 1, 1])
+    }
+}
+
+impl From<(u32, u32)> for Dim {
+    fn from((x, y): (u32, u32)) -> Dim {
+        Dim([x, y, 1])
+    }
+}
+
+impl From<(u32, u32, u32)> for Dim {
+    fn from((x, y, z): (u32, u32, u32)) -> Dim {
+        Dim([x, y, z])
+    }
+}
+
+impl From<[u32; 3]> for Dim {
+    fn from(extent: [u32; 3]) -> Dim {
+        Dim(extent)
+    }
+}
+
+/// A launch that is being put together: see [`Function::launch`].
+///
+/// ```
+/// # use linrec::device::Device;
+/// # let ptx = "
+/// # .version 8.0
+/// # .target sm_80
+/// # .address_size 64
+/// # .visible .entry scale(.param .u64 p, .param .f32 f, .param .u32 n) {
+/// #     .reg .b64 %rd<4>; .reg .b32 %r<6>; .reg .f32 %f<4>; .reg .pred %p1;
+/// #     ld.param.u64 %rd1, [p]; ld.param.f32 %f1, [f]; ld.param.u32 %r1, [n];
+/// #     mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;
+/// #     mad.lo.s32 %r5, %r2, %r3, %r4; setp.ge.u32 %p1, %r5, %r1; @%p1 bra DONE;
+/// #     cvta.to.global.u64 %rd2, %rd1; mad.wide.u32 %rd3, %r5, 4, %rd2;
+/// #     ld.global.f32 %f2, [%rd3]; mul.rn.f32 %f3, %f2, %f1; st.global.f32 [%rd3], %f3;
+/// #     DONE: ret;
+/// # }";
+/// # let device = Device::simt();
+/// let scale = device.module(ptx)?.function("scale")?; // float* values, float factor, unsigned len
+/// let mut values = device.upload(&[1.0_f32, 2.0, 3.0])?;
+/// scale.launch(1, 32).arg(&mut values).arg(10.0_f32).arg(3_u32).run(&device.stream())?;
+/// assert_eq!(values.download()?, [10.0, 20.0, 30.0]);
+/// # Ok::<(), linrec::Error>(())
+/// ```
+#[must_use = "a launch runs when `run` is called"]
+#[derive(Debug)]
+pub struct Launch<'a> {
+    function: &'a Function,
+    grid: [u32; 3],
+    block: [u32; 3],
+    shared_bytes: u32,
+    slots: Vec<Slot<'a>>,
+    blocks: Option<Range<u64>>,
+    trace: Option<&'a mut Trace>,
+}
+
+/// A launch that has been queued, and on the emulator run.
+#[derive(Debug, Clone)]
+pub struct Launched {
+    counters: Option<Counters>,
+}
+
+impl Launched {
+    pub(super) fn nothing(function: &Function) -> Launched {
+        let is_simt = matches!(function.code, Code::Simt(_));
+        Launched { counters: is_simt.then(Counters::default) }
+    }
+
+    /// What the emulator counted; `None` on a GPU.
+    pub fn counters(&self) -> Option<&Counters> {
+        self.counters.as_ref()
+    }
+}
+
+impl<'a> Launch<'a> {
+    pub(super) fn new(function: &'a Function, grid: Dim, block: Dim) -> Launch<'a> {
+        Launch {
+            function,
+            grid: grid.0,
+            block: block.0,
+            shared_bytes: 0,
+            slots: Vec::with_capacity(function.params().len()),
+            blocks: None,
+            trace: None,
+        }
+    }
+
+    /// Gives every block `bytes` bytes of dynamic shared memory, beside what the kernel declares.
+    pub fn shared(mut self, bytes: u32) -> Self {
+        self.shared_bytes = bytes;
+        self
+    }
+
+    /// The next argument.
+    pub fn arg(mut self, argument: impl Argument<'a>) -> Self {
+        self.slots.push(argument.into_slot());
+        self
+    }
+
+    /// Runs only these blocks of the grid, which see the whole grid's size. On the emulator only.
+    pub fn blocks(mut self, blocks: Range<u64>) -> Self {
+        self.blocks = Some(blocks);
+        self
+    }
+
+    /// Records the values of the lanes at every shuffle, barrier and access. On the emulator only,
+    /// which then runs the blocks one after the other.
+    pub fn traced(mut self, trace: &'a mut Trace) -> Self {
+        self.trace = Some(trace);
+        self
+    }
+
+    /// Queues the launch on a stream; on the emulator it has run when this returns.
+    ///
+    /// A mistake of the kernel is found by the emulator now ([`Error::Kernel`]), and by a GPU, if it
+    /// is one that a GPU notices, in a later operation on the device.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] if there are too many or too few arguments, or some of the wrong size or on
+    /// another device; if grid, block or shared memory pass a limit; if the device refuses; or if
+    /// blocks or a trace are asked of a GPU. [`Error::Kernel`] with what the emulator found.
+    pub fn run(self, stream: &Stream) -> Result<Launched, Error> {
+        let operation = format!("launching `{}`", self.function.name());
+        self.function.device.must_be(&stream.device, &operation, "the stream")?;
+        self.check_extent(&operation)?;
+        self.check_arguments(&operation)?;
+        match (&self.function.code, &stream.queue, &self.function.device.backend) {
+            (Code::Cuda(gpu, kernel), Queue::Cuda(stream), _) => {
+                self.run_on_gpu(gpu, kernel, stream, &operation)
+            }
+            (Code::Simt(kernel), _, Backend::Simt(emulator)) => self.emulate(emulator, kernel),
+            _ => Err(self.refused(&operation, "the stream is of another kind of device")),
+        }
+    }
+
+    fn refused(&self, operation: &str, why: impl std::fmt::Display) -> Error {
+        Error::device(self.function.device.label(), format!("{operation}: {why}"))
+    }
+
+    fn check_extent(&self, operation: &str) -> Result<(), Error> {
+        let limits = self.function.device.attributes();
+        let (grid, block) = (self.grid, self.block);
+        let refused = |why: String| Err(self.refused(operation, why));
+        if grid.contains(&0) || block.contains(&0) {
+            return refused(format!(
+                "a grid of {grid:?} blocks of {block:?} threads is empty; launch at least one \
+                 thread, or nothing at all"
+            ));
+        }
+        if (0..3).any(|axis| grid[axis] > limits.max_grid[axis]) {
+            return refused(format!(
+                "a grid of {grid:?} blocks is too large; the largest is {:?}",
+                limits.max_grid
+            ));
+        }
+        let threads = block.iter().map(|&extent| u64::from(extent)).fold(1, u64::saturating_mul);
+        let most =
+            limits.max_threads_per_block.min(self.function.attributes().max_threads_per_block);
+        if (0..3).any(|axis| block[axis] > limits.max_block[axis]) || threads > u64::from(most) {
+            return refused(format!(
+                "a block of {block:?} threads is too large; the kernel takes {most} threads, and \
+                 at most {:?} along each axis",
+                limits.max_block
+            ));
+        }
+        let fixed = self.function.attributes().shared_bytes;
+        let (shared, most) = (self.shared_bytes, limits.shared_bytes_opt_in);
+        if u64::from(shared) + u64::from(fixed) > u64::from(most) {
+            return refused(format!(
+                "{shared} bytes of shared memory beside the kernel's own {fixed} are too many; a \
+                 block has {most} at most"
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_arguments(&self, operation: &str) -> Result<(), Error> {
+        let params = self.function.params();
+        if params.len() != self.slots.len() {
+            let (given, taken) = (self.slots.len(), params.len());
+            let why = format!("{given} arguments were given, and the kernel takes {taken}");
+            return Err(self.refused(operation, why));
+        }
+        for (number, (param, slot)) in (1..).zip(params.iter().zip(&self.slots)) {
+            if param.bytes != slot.bytes() {
+                let (kind, given, taken) = (slot.kind(), slot.bytes(), param.bytes);
+                let why = format!(
+                    "argument {number} is {kind} of {given} bytes, and the kernel takes {taken} there"
+                );
+                return Err(self.refused(operation, why));
+            }
+            if let Slot::Pointer { memory, .. } = slot {
+                let device = &self.function.device;
+                device.must_be(&memory.device, operation, &format!("argument {number}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn run_on_gpu(
+        &self,
+        gpu: &Gpu,
+        kernel: &GpuKernel,
+        stream: &GpuStream,
+        operation: &str,
+    ) -> Result<Launched, Error> {
+        if self.blocks.is_some() || self.trace.is_some() {
+            let what =
+                if self.trace.is_some() { "traces a launch" } else { "runs some blocks of a grid" };
+            let why = format!("only the emulator {what}; use Device::simt() for it");
+            return Err(self.refused(operation, why));
+        }
+        let mut memories: Vec<(&GpuMemory, bool)> = Vec::new();
+        for slot in &self.slots {
+            if let Slot::Pointer { memory, write, .. } = slot
+                && let Place::Cuda(memory) = &memory.place
+            {
+                memories.push((memory, *write));
+            }
+        }
+        let launch = GpuLaunch {
+            kernel,
+            grid: self.grid,
+            block: self.block,
+            shared_bytes: self.shared_bytes,
+            values: &self.values(),
+            memories: &memories,
+        };
+        gpu.launch(stream, launch)?;
+        Ok(Launched { counters: None })
+    }
+
+    fn emulate(self, emulator: &Emulator, kernel: &Kernel) -> Result<Launched, Error> {
+        let arguments = emulator::arguments(kernel, &self.values());
+        let mut launch = simt::Launch::new(kernel, self.grid, self.block, &arguments);
+        launch.dynamic_shared = self.shared_bytes;
+        let all = 0..launch.blocks();
+        let blocks = match self.blocks {
+            Some(ref blocks) if blocks.start > blocks.end || blocks.end > all.end => {
+                let operation = format!("launching `{}`", kernel.name());
+                let why = format!("blocks {blocks:?} are not in the grid's {all:?}");
+                return Err(self.refused(&operation, why));
+            }
+            Some(blocks) => blocks,
+            None => all,
+        };
+        let counters = emulator.run(Emulation { launch, blocks, trace: self.trace })?;
+        Ok(Launched { counters: Some(counters) })
+    }
+
+    /// What the kernel sees of every argument.
+    fn values(&self) -> Vec<[u64; 2]> {
+        let value = |slot: &Slot| match *slot {
+            Slot::Number { value, .. } => value,
+            Slot::Null => [0, 0],
+            Slot::Pointer { memory, start, .. } => match &memory.place {
+                Place::Nowhere => [0, 0],
+                Place::Cuda(memory) => [memory.address(start), 0],
+                Place::Simt { address, .. } => [address + start, 0],
+            },
+        };
+        self.slots.iter().map(value).collect()
+    }
+}

@@ -1,0 +1,46 @@
+//! What can be asked of a recurrence on a device.
+
+use crate::Direction;
+use crate::device::{Buffer, Stream};
+
+/// The options of [`Recurrence::forward_into`](super::Recurrence::forward_into). The default is
+/// forward, from zero, on the device's default stream.
+#[derive(Debug)]
+pub struct ForwardOptions<'a, A> {
+    /// Which way the recurrence walks.
+    pub direction: Direction,
+    /// The state before the first step, one per sequence; `None` means zero.
+    pub initial: Option<&'a Buffer<A>>,
+    /// Where the last state of each sequence is written, if it is wanted.
+    pub final_state: Option<&'a mut Buffer<A>>,
+    /// The stream to work on; `None` means [`Device::stream`](crate::device::Device::stream).
+    pub stream: Option<&'a Stream>,
+}
+
+impl<A> Default for ForwardOptions<'_, A> {
+    fn default() -> Self {
+        let direction = Direction::Forward;
+        ForwardOptions { direction, initial: None, final_state: None, stream: None }
+    }
+}
+
+/// The options of [`Recurrence::backward_into`](super::Recurrence::backward_into); direction and
+/// initial state are those of the forward pass.
+#[derive(Debug)]
+pub struct BackwardOptions<'a, A> {
+    /// Which way the recurrence walked.
+    pub direction: Direction,
+    /// The state before the first step, one per sequence; `None` means zero.
+    pub initial: Option<&'a Buffer<A>>,
+    /// Where the gradient with respect to the initial state is written, if it is wanted.
+    pub d_initial: Option<&'a mut Buffer<A>>,
+    /// The stream to work on; `None` means [`Device::stream`](crate::device::Device::stream).
+    pub stream: Option<&'a Stream>,
+}
+
+impl<A> Default for BackwardOptions<'_, A> {
+    fn default() -> Self {
+        let direction = Direction::Forward;
+        BackwardOptions { direction, initial: None, d_initial: None, stream: None }
+    }
+}

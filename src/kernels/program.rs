@@ -1,0 +1,148 @@
+//! What NVRTC is asked to compile.
+
+use std::borrow::Cow;
+
+use super::{Hash, Ptx, shipped};
+
+/// How every kernel is compiled. `--fmad=false`: the source says where a product and a sum are to be
+/// rounded together, and no compiler decides otherwise.
+pub const OPTIONS: &[&str] = &["--fmad=false", "-lineinfo", "--std=c++17"];
+
+/// A CUDA C++ source with all that it takes to compile it: of the catalogue, or one's own.
+///
+/// ```
+/// use linrec::kernels::Program;
+///
+/// let source = "template <typename T> __global__ void twice(T* x) { x[threadIdx.x] *= 2; }";
+/// let program = Program::new("twice.cu", source).with_entries(["twice<float>", "twice<double>"]);
+/// assert!(program.shipped().is_none());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// The source's name, in messages and in the line numbers of the PTX: `kernels/linrec_ref.cu`.
+    pub file: String,
+    /// The CUDA C++ source.
+    pub source: Cow<'static, str>,
+    /// What the source includes.
+    pub headers: Vec<Header>,
+    /// The kernels to compile, as C++ writes them: `linrec_ref_fwd<float, false>`. Templates exist
+    /// only in the instances named here; kernels that are no templates need not be named.
+    pub entries: Vec<String>,
+    /// The compiler's options, without the architecture. At first [`OPTIONS`].
+    pub options: Vec<String>,
+}
+
+/// A file that a source includes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// What stands between the quotation marks of `#include "…"`.
+    pub name: String,
+    /// The file's name, in messages and in the line numbers of the PTX: `kernels/element.cuh`.
+    pub file: String,
+    /// Its text.
+    pub text: Cow<'static, str>,
+}
+
+impl Program {
+    /// A program without headers, with the options that all kernels here have.
+    pub fn new(file: impl Into<String>, source: impl Into<Cow<'static, str>>) -> Program {
+        Program {
+            file: file.into(),
+            source: source.into(),
+            headers: Vec::new(),
+            entries: Vec::new(),
+            options: OPTIONS.iter().map(|&option| option.to_owned()).collect(),
+        }
+    }
+
+    /// The program whose source is at `path` under `kernels/`, with all headers that it includes and no
+    /// entries yet; `read` gives the text of a file at such a path.
+    ///
+    /// `None` if there is nothing at `path`. A header that `read` does not know is left to the compiler.
+    pub fn gather(path: &str, read: impl Fn(&str) -> Option<Cow<'static, str>>) -> Option<Program> {
+        let mut program = Program::new(format!("kernels/{path}"), read(path)?);
+        let mut unread = includes(path, &program.source);
+        while let Some((name, path)) = unread.pop() {
+            if program.headers.iter().any(|header| header.name == name) {
+                continue;
+            }
+            if let Some(text) = read(&path) {
+                unread.extend(includes(&path, &text));
+                program.headers.push(Header { name, file: format!("kernels/{path}"), text });
+            }
+        }
+        Some(program)
+    }
+
+    /// The same program with these entries and no others.
+    #[must_use]
+    pub fn with_entries(mut self, entries: impl IntoIterator<Item = impl Into<String>>) -> Program {
+        self.entries = entries.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// A fingerprint of everything that the result depends on, apart from compiler and architecture.
+    pub fn hash(&self) -> Hash {
+        let mut hash = Hash::EMPTY.and(&self.file).and(&self.source);
+        for header in &self.headers {
+            hash = hash.and(&header.name).and(&header.file).and(&header.text);
+        }
+        hash = self.entries.iter().fold(hash, |hash, entry| hash.and(entry));
+        // The empty text between the lists: an option is not taken for an entry.
+        self.options.iter().fold(hash.and(""), |hash, option| hash.and(option))
+    }
+
+    /// Its PTX, if it is shipped and was made from exactly this program.
+    pub fn shipped(&self) -> Option<Ptx> {
+        let hash = self.hash().to_string();
+        shipped().map(|(_, ptx)| ptx).find(|ptx| ptx.hash() == Some(&hash))
+    }
+}
+
+/// What a text at `path` includes: the names between the quotation marks, and the files' paths.
+fn includes(path: &str, text: &str) -> Vec<(String, String)> {
+    let names = text.lines().filter_map(|line| line.strip_prefix("#include \"")?.split('"').next());
+    names.map(|name| (name.to_owned(), beside(path, name))).collect()
+}
+
+/// The path of `name` as it is meant in a file at `path`; both are written with slashes.
+fn beside(path: &str, name: &str) -> String {
+    let mut folders: Vec<&str> = path.split('/').collect();
+    folders.pop();
+    for part in name.split('/') {
+        match part {
+            ".." => drop(folders.pop()),
+            "." => {}
+            part => folders.push(part),
+        }
+    }
+    folders.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn includes_are_relative_to_the_including_file() {
+        assert_eq!(beside("linrec_ref.cu", "element.cuh"), "element.cuh");
+        assert_eq!(beside("broken/lost_carry.cu", "../element.cuh"), "element.cuh");
+        assert_eq!(beside("broken/lost_carry.cu", "./a.cuh"), "broken/a.cuh");
+    }
+
+    #[test]
+    fn headers_are_gathered_once_each_and_through_each_other() {
+        let read = |path: &str| match path {
+            "a.cu" => {
+                Some("#include \"b.cuh\"\n#include \"c.cuh\"\n#include \"none.cuh\"\n".into())
+            }
+            "b.cuh" | "c.cuh" => Some("#include \"c.cuh\"\n#include \"b.cuh\"\n".into()),
+            _ => None,
+        };
+        let program = Program::gather("a.cu", read).unwrap();
+        let mut names: Vec<_> = program.headers.iter().map(|header| header.name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["b.cuh", "c.cuh"]);
+        assert!(Program::gather("none.cu", read).is_none());
+    }
+}

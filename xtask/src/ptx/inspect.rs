@@ -1,0 +1,80 @@
+//! Whether PTX is fit to be shipped.
+
+use std::path::Path;
+
+use linrec::kernels::Ptx;
+use linrec::simt::Module;
+
+use super::{Files, list::List};
+use crate::failure::Failure;
+
+/// The most entries, and the most bytes of PTX in all.
+const MOST_ENTRIES: usize = 80;
+const MOST_BYTES: usize = 3_000_000;
+
+/// What is wrong with the PTX at `path` in `kernels/ptx`.
+pub(super) fn failures(path: &str, ptx: &Ptx) -> Vec<Failure> {
+    let failure = |line, what| Failure::new(&Path::new("kernels/ptx").join(path), line, what);
+    let module = match Module::parse(ptx.text()) {
+        Ok(module) => module,
+        Err(error) => {
+            let what = format!("the emulator does not take it: {}", error.message);
+            return vec![failure(Some(error.line as usize), what)];
+        }
+    };
+    let unrounded = module.unrounded().iter().map(|(line, opcode)| {
+        let what = format!("`{opcode}` says nothing about rounding, and a driver may fuse it");
+        failure(Some(*line as usize), what)
+    });
+    let missing = ptx.entries().filter(|(_, symbol)| module.kernel(symbol).is_none());
+    let missing =
+        missing.map(|(entry, _)| failure(None, format!("the kernel {entry} is not in it")));
+    unrounded.chain(missing).collect()
+}
+
+/// Whether the list keeps to its limits.
+pub(super) fn sizes(list: &List, files: &Files) -> Vec<Failure> {
+    let failure = |what| Failure::new(Path::new("kernels/shipped.toml"), None, what);
+    let entries: usize = list.kernels.iter().map(|kernel| kernel.entries.len()).sum();
+    let bytes: usize = files.values().map(String::len).sum();
+    let many =
+        (entries > MOST_ENTRIES).then(|| format!("{entries} entries, more than {MOST_ENTRIES}"));
+    let large =
+        (bytes > MOST_BYTES).then(|| format!("{bytes} bytes of PTX, more than {MOST_BYTES}"));
+    many.into_iter().chain(large).map(failure).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(body: &str) -> Vec<String> {
+        let entries = [("a".to_owned(), "a".to_owned())];
+        let ptx = Ptx::new(&[], "", &entries, body);
+        failures("a.ptx", &ptx).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn unrounded_unknown_and_missing_are_told_with_their_line() {
+        let kernel = |name: &str, instruction: &str| {
+            format!(
+                ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry {name}()\n{{\n\
+                 .reg .f32 %f<2>;\n{instruction}\nret;\n}}\n"
+            )
+        };
+        assert_eq!(
+            told(&kernel("a", "mov.f32 %f1, 0f00000000; mul.rn.f32 %f1, %f1, %f1;")),
+            [""; 0]
+        );
+        let unrounded = told(&kernel("a", "mov.f32 %f1, 0f00000000; mul.f32 %f1, %f1, %f1;"));
+        // The head has two lines.
+        assert_eq!(unrounded.len(), 1);
+        assert!(unrounded[0].starts_with("kernels/ptx/a.ptx:9: `mul.f32`"), "{unrounded:?}");
+        let unknown = told(&kernel("a", "frobnicate.f32 %f1, %f1;"));
+        assert!(
+            unknown[0].starts_with("kernels/ptx/a.ptx:9: the emulator does not take it"),
+            "{unknown:?}"
+        );
+        assert_eq!(told(&kernel("b", "")), ["kernels/ptx/a.ptx: the kernel a is not in it"]);
+    }
+}

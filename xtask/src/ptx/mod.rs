@@ -1,0 +1,203 @@
+//! `cargo xtask ptx`: the kernels' PTX, compiled as `kernels/shipped.toml` says.
+//!
+//! Everything in `kernels/ptx` is generated: one file per entry of the list, and `table.rs`, by which
+//! the library has them and the sources in it.
+
+mod compiler;
+mod inspect;
+mod list;
+mod table;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use linrec::kernels::Program;
+
+use crate::failure::{Failure, none_of};
+use list::List;
+
+/// The files of `kernels/ptx` by their path in it, with slashes, and their text.
+type Files = BTreeMap<String, String>;
+
+/// Compiles everything on the list and replaces `kernels/ptx` by it; returns what was done, as a
+/// sentence.
+///
+/// # Errors
+///
+/// When NVRTC cannot be had, when a kernel does not compile or its PTX is not fit to be shipped.
+pub fn generate(root: &Path) -> Result<String> {
+    let files = compile(root)?;
+    let folder = folder(root);
+    for obsolete in present(&folder)?.keys().filter(|path| !files.contains_key(*path)) {
+        let path = folder.join(obsolete);
+        fs::remove_file(&path).with_context(|| format!("{} stays", path.display()))?;
+    }
+    for (path, text) in &files {
+        let path = folder.join(path);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
+    }
+    Ok(format!("compiled {}", summary(&files)))
+}
+
+/// Compiles everything on the list and compares it with `kernels/ptx`; returns what was found, as a
+/// sentence.
+///
+/// # Errors
+///
+/// As for [`generate`], and when a file differs, is missing or should not be there.
+pub fn check(root: &Path) -> Result<String> {
+    let files = compile(root)?;
+    none_of(
+        &differences(&files, &present(&folder(root))?),
+        "kernels/ptx (`cargo xtask ptx` mends it)",
+    )?;
+    Ok(format!("checked {}", summary(&files)))
+}
+
+fn folder(root: &Path) -> PathBuf {
+    root.join("kernels/ptx")
+}
+
+fn summary(files: &Files) -> String {
+    // One of the files is the table.
+    let bytes: usize = files.values().map(String::len).sum();
+    format!("{} PTX files, {} KB", files.len() - 1, bytes.div_ceil(1000))
+}
+
+/// What `kernels/ptx` is to hold.
+fn compile(root: &Path) -> Result<Files> {
+    let kernels = root.join("kernels");
+    let list = List::read(&kernels.join("shipped.toml"))?;
+    let sources = sources(&kernels)?;
+    let nvrtc = compiler::pinned(root, &list.nvrtc)?;
+
+    let mut files = Files::new();
+    let mut failures = Vec::new();
+    for kernel in &list.kernels {
+        let read = |path: &str| sources.get(path).map(|text| text.clone().into());
+        let Some(program) = Program::gather(&kernel.source, read) else {
+            bail!("kernels/shipped.toml names {}, which is not in kernels/", kernel.source);
+        };
+        let program = program.with_entries(&kernel.entries);
+        let compiled = nvrtc.compile(&program, list.architecture)?;
+        if !compiled.log.is_empty() {
+            let what = format!("the compiler says: {}", compiled.log);
+            failures.push(Failure::new(Path::new(&program.file), None, what));
+        }
+        let path = format!("{}.ptx", kernel.name);
+        failures.extend(inspect::failures(&path, &compiled.ptx));
+        files.insert(path, compiled.ptx.text().to_owned());
+    }
+    failures.extend(inspect::sizes(&list, &files));
+    none_of(&failures, "the compiled kernels")?;
+
+    files.insert("table.rs".to_owned(), table::write(&sources, &files));
+    Ok(files)
+}
+
+/// Every source and header below `kernels`, by its path there. Line ends are those of Unix, so that
+/// the PTX is the same from a Windows checkout.
+fn sources(kernels: &Path) -> Result<Files> {
+    texts(kernels, |path| {
+        !path.starts_with("ptx/") && (path.ends_with(".cu") || path.ends_with(".cuh"))
+    })
+}
+
+fn present(folder: &Path) -> Result<Files> {
+    if !folder.is_dir() {
+        return Ok(Files::new());
+    }
+    texts(folder, |_| true)
+}
+
+fn texts(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Files> {
+    let mut files = Files::new();
+    for entry in walkdir::WalkDir::new(folder).sort_by_file_name() {
+        let entry = entry.with_context(|| format!("{} cannot be read", folder.display()))?;
+        if !entry.file_type().is_file() {
+            continue;
+        }
+        let path = entry.path().strip_prefix(folder)?.to_string_lossy().replace('\\', "/");
+        if wanted(&path) {
+            let text = fs::read_to_string(entry.path())
+                .with_context(|| format!("{} cannot be read", entry.path().display()))?;
+            files.insert(path, text.replace("\r\n", "\n"));
+        }
+    }
+    Ok(files)
+}
+
+fn differences(wanted: &Files, present: &Files) -> Vec<Failure> {
+    let failure = |path: &str, line, what: String| {
+        Failure::new(&Path::new("kernels/ptx").join(path), line, what)
+    };
+    let missing_or_stale = wanted.iter().filter_map(|(path, text)| {
+        let Some(old) = present.get(path) else {
+            return Some(failure(path, None, "is missing".to_owned()));
+        };
+        let line = first_difference(old, text)?;
+        let (old, new) = (old.lines().nth(line), text.lines().nth(line));
+        let quote = |line: Option<&str>| {
+            line.map_or("the file's end".to_owned(), |line| format!("`{}`", line.trim()))
+        };
+        Some(failure(path, Some(line + 1), format!("{} instead of {}", quote(old), quote(new))))
+    });
+    let obsolete = present.keys().filter(|path| !wanted.contains_key(*path));
+    let obsolete = obsolete.map(|path| failure(path, None, "is not on the list".to_owned()));
+    missing_or_stale.chain(obsolete).collect()
+}
+
+/// The first line that differs, counted from 0.
+fn first_difference(old: &str, new: &str) -> Option<usize> {
+    if old == new {
+        return None;
+    }
+    let same = old.lines().zip(new.lines()).take_while(|(old, new)| old == new);
+    Some(same.count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(pairs: &[(&str, &str)]) -> Files {
+        pairs.iter().map(|&(path, text)| (path.to_owned(), text.to_owned())).collect()
+    }
+
+    #[test]
+    fn every_kind_of_difference_is_told() {
+        let wanted =
+            files(&[("a.ptx", "1\n2\n"), ("b.ptx", "1\n2\n"), ("c.ptx", "1\n"), ("d.ptx", "")]);
+        let present =
+            files(&[("a.ptx", "1\n3\n"), ("b.ptx", "1\n"), ("d.ptx", ""), ("e.ptx", "1\n")]);
+        let told: Vec<_> = differences(&wanted, &present).iter().map(ToString::to_string).collect();
+        let expected = [
+            "kernels/ptx/a.ptx:2: `3` instead of `2`",
+            "kernels/ptx/b.ptx:2: the file's end instead of `2`",
+            "kernels/ptx/c.ptx: is missing",
+            "kernels/ptx/e.ptx: is not on the list",
+        ];
+        assert_eq!(told, expected);
+        assert!(differences(&wanted, &wanted).is_empty());
+    }
+
+    #[test]
+    fn sources_are_found_with_unix_line_ends_and_without_what_is_generated() {
+        let root = tempfile::tempdir().unwrap();
+        for path in ["a.cu", "broken/b.cu", "c.cuh", "README.md", "ptx/d.cu"] {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "1\r\n2\n").unwrap();
+        }
+        let sources = sources(root.path()).unwrap();
+        assert_eq!(
+            sources,
+            files(&[("a.cu", "1\n2\n"), ("broken/b.cu", "1\n2\n"), ("c.cuh", "1\n2\n")])
+        );
+    }
+}
