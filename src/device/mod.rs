@@ -31,7 +31,7 @@
 //!
 //! # What a GPU and the emulator do differently
 //!
-//! The emulator explains a kernel's mistakes ([`Error::Kernel`](crate::Error::Kernel)), counts what
+//! The emulator explains a kernel's mistakes ([`Error::Kernel`]), counts what
 //! the kernel did ([`Launched::counters`]), records traces, and runs single blocks of a grid; all of
 //! it is over when `run` returns. A GPU works asynchronously and notices few mistakes; those it
 //! notices show in a later operation, and end the use of the device.

@@ -12,7 +12,7 @@ use crate::kernels::ElementType;
 /// A number as a device stores it, and the number that kernels compute with in its place.
 ///
 /// Implemented for `f32`, `f64`, `Complex<f32>` and `Complex<f64>`, which are computed with as they
-/// are, and for [`bf16`] and [`f16`], which are computed with in `f32`.
+/// are, and for [`bf16`] and [`f16`](struct@f16), which are computed with in `f32`.
 pub trait Storage: Pod + Debug + Display + PartialEq + Send + Sync {
     /// The number that kernels compute with, and that initial and final states are.
     type Accum: Element + Storage<Accum = Self::Accum>;

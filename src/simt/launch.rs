@@ -164,8 +164,9 @@ impl Prepared<'_> {
         let threads: u32 = self.launch.block.iter().product();
         let warps = (blocks.end - blocks.start) * u64::from(threads.div_ceil(32));
         if warps > MAX_TOGETHER {
-            let message =
-                format!("cannot run {warps} warps together: {MAX_TOGETHER} at most, so run a part of the grid");
+            let message = format!(
+                "cannot run {warps} warps together: {MAX_TOGETHER} at most, so run a part of the grid"
+            );
             return Err(Report::launch(kernel, message));
         }
         let mut run = self.start(trace);
@@ -193,9 +194,8 @@ impl Prepared<'_> {
                 && let Some(block) = all.first()
             {
                 let count = all.len();
-                let message = format!(
-                    "makes no progress: {count} blocks wait for what none of them does"
-                );
+                let message =
+                    format!("makes no progress: {count} blocks wait for what none of them does");
                 return Err(*block.somewhere(kernel, ReportKind::NoProgress, message));
             }
         }

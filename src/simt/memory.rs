@@ -113,7 +113,10 @@ impl Tags {
 pub(crate) enum Wrong {
     Unwritten,
     /// Another block of the launch accessed it, number so in the grid; `None` if several did.
-    OtherBlock { block: Option<u32>, wrote: bool },
+    OtherBlock {
+        block: Option<u32>,
+        wrote: bool,
+    },
 }
 
 impl Word {
@@ -137,7 +140,12 @@ impl Word {
             NOTHING => self.state.store(tags.read, Relaxed),
             READ => self.state.store(KNOWN | SHARED | tags.floor, Relaxed),
             SHARED => {}
-            _ => return Err(Wrong::OtherBlock { block: Some((state >> TAG_SHIFT) - tags.first), wrote: true }),
+            _ => {
+                return Err(Wrong::OtherBlock {
+                    block: Some((state >> TAG_SHIFT) - tags.first),
+                    wrote: true,
+                });
+            }
         }
         Ok(())
     }
@@ -303,7 +311,8 @@ impl Memory {
         let number = ((address >> OFFSET_BITS) as usize).wrapping_sub(1);
         match table.slots.get(number) {
             Some(Slot::Live(buffer)) if address & OFFSET_MASK == 0 => {
-                let (name, bytes, resident) = (buffer.name.clone(), buffer.bytes, buffer.resident());
+                let (name, bytes, resident) =
+                    (buffer.name.clone(), buffer.bytes, buffer.resident());
                 table.slots[number] = Slot::Freed(name);
                 table.freed.push_back(number);
                 self.used.fetch_sub(bytes, Relaxed);
@@ -426,7 +435,11 @@ impl Memory {
     }
 
     /// The page, made if it is not there; `None` if it would pass the limit.
-    pub(crate) fn touch<'b>(&self, buffer: &'b Buffer, page: u64) -> Option<&'b [Word; PAGE_WORDS]> {
+    pub(crate) fn touch<'b>(
+        &self,
+        buffer: &'b Buffer,
+        page: u64,
+    ) -> Option<&'b [Word; PAGE_WORDS]> {
         let cell = buffer.pages.get(page as usize)?;
         if let Some(words) = cell.get() {
             return Some(words);
@@ -460,7 +473,9 @@ impl Memory {
             // All tags are used up: forget who did what.
             for slot in &table.slots {
                 let Slot::Live(buffer) = slot else { continue };
-                for word in buffer.pages.iter().filter_map(OnceLock::get).flat_map(|page| page.iter()) {
+                for word in
+                    buffer.pages.iter().filter_map(OnceLock::get).flat_map(|page| page.iter())
+                {
                     word.state.fetch_and(KNOWN, Relaxed);
                 }
             }
@@ -512,7 +527,9 @@ pub(crate) fn describe(slots: &[Slot], address: u64) -> String {
             format!("{} bytes past the end of {}", offset - buffer.bytes, Named(buffer))
         }
         Some(Slot::Live(buffer)) => format!("offset {offset} of {}", Named(buffer)),
-        Some(Slot::Freed(name)) => format!("in buffer `{name}`, which has been freed"),
+        Some(Slot::Freed(name)) => {
+            format!("offset {offset} of buffer `{name}`, which has been freed")
+        }
         None if address == 0 => "a null pointer".to_string(),
         None => format!("address {address:#x}, near no buffer"),
     }

@@ -118,8 +118,12 @@ impl Order {
             }
         }
         if access.writes {
-            history.write = Some(step);
-            history.reads.clear();
+            // The warp's own plain accesses are not made up for by its synchronising ones.
+            let remains = |old: &Step| access.sync && !old.sync && old.unit == unit;
+            if !history.write.as_ref().is_some_and(remains) {
+                history.write = Some(step);
+            }
+            history.reads.retain(remains);
             if access.sync {
                 // An atomic operation carries on what was published; a plain store ends it.
                 if !access.reads {

@@ -61,11 +61,23 @@ pub(crate) struct Place {
 /// What a slot holds before the first instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Preset {
-    Word { slot: Slot, value: u32 },
-    Long { slot: Slot, value: u64 },
-    Predicate { slot: Slot, value: bool },
+    Word {
+        slot: Slot,
+        value: u32,
+    },
+    Long {
+        slot: Slot,
+        value: u64,
+    },
+    Predicate {
+        slot: Slot,
+        value: bool,
+    },
     /// A special register, in a 32-bit slot.
-    Special { slot: Slot, which: Special },
+    Special {
+        slot: Slot,
+        which: Special,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -155,27 +167,97 @@ pub(crate) enum Round {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Op {
     /// One operand of the destination's type.
-    Unary { op: Unary, ty: Type, d: Slot, a: Slot },
+    Unary {
+        op: Unary,
+        ty: Type,
+        d: Slot,
+        a: Slot,
+    },
     /// Two operands of the destination's type. Of shifts, `b` is always a 32-bit slot.
-    Binary { op: Binary, ty: Type, d: Slot, a: Slot, b: Slot },
+    Binary {
+        op: Binary,
+        ty: Type,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
     /// `add`, `sub`, `mul`, `div` of F32 and F64, rounded (`sat`: clamped to [0, 1], F32 only).
-    Arithmetic { op: Arithmetic, ty: Type, round: Round, sat: bool, d: Slot, a: Slot, b: Slot },
+    Arithmetic {
+        op: Arithmetic,
+        ty: Type,
+        round: Round,
+        sat: bool,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
     /// `a * b + c` of F32 and F64 with one rounding.
-    Fma { ty: Type, round: Round, sat: bool, d: Slot, a: Slot, b: Slot, c: Slot },
+    Fma {
+        ty: Type,
+        round: Round,
+        sat: bool,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+    },
     /// `mad.lo` and `mad.hi` of U16 to S64, or a bit operation on U32.
-    Ternary { op: Ternary, ty: Type, d: Slot, a: Slot, b: Slot, c: Slot },
+    Ternary {
+        op: Ternary,
+        ty: Type,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+    },
     /// `mul.wide`: operands of type `ty` (U16, S16, U32, S32), a product of twice its width.
-    MulWide { ty: Type, d: Slot, a: Slot, b: Slot },
+    MulWide {
+        ty: Type,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
     /// `mad.wide`: the same plus `c`, which is as wide as the product.
-    MadWide { ty: Type, d: Slot, a: Slot, b: Slot, c: Slot },
+    MadWide {
+        ty: Type,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+    },
     /// `bfe`: bits of `a` (U32 to S64) from position `b`, `c` many (both 32-bit slots), sign-extended for signed types.
-    BitExtract { ty: Type, d: Slot, a: Slot, b: Slot, c: Slot },
+    BitExtract {
+        ty: Type,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+    },
     /// `bfi`: `b` (U32 or U64) with the low `len` bits of `a` put in at `pos` (both 32-bit slots).
-    BitInsert { ty: Type, d: Slot, a: Slot, b: Slot, pos: Slot, len: Slot },
+    BitInsert {
+        ty: Type,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        pos: Slot,
+        len: Slot,
+    },
     /// `lop3.b32` with its table.
-    Lop3 { table: u8, d: Slot, a: Slot, b: Slot, c: Slot },
+    Lop3 {
+        table: u8,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+    },
     /// `selp`: `a` where the predicate holds, else `b`. U16 to F64.
-    Select { ty: Type, d: Slot, a: Slot, b: Slot, predicate: Slot },
+    Select {
+        ty: Type,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        predicate: Slot,
+    },
     /// `setp`: compares U16 to S64, F32, F64; `complement` gets the opposite before `combine`.
     SetPredicate {
         compare: Compare,
@@ -189,62 +271,184 @@ pub(crate) enum Op {
         b: Slot,
     },
     /// `setp.num` and `setp.nan`: whether neither operand is NaN, or one is (`nan`). F32, F64.
-    SetNan { nan: bool, ty: Type, d: Slot, a: Slot, b: Slot },
+    SetNan {
+        nan: bool,
+        ty: Type,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
     /// `and.pred`, `or.pred`, `xor.pred`; `mov.pred` is `or` of twice the same, `not.pred` is below.
-    Predicate { op: Logic, d: Slot, a: Slot, b: Slot },
-    NotPredicate { d: Slot, a: Slot },
+    Predicate {
+        op: Logic,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    NotPredicate {
+        d: Slot,
+        a: Slot,
+    },
     /// `cvt`. Float to integer rounds to an integer by `round` and clamps to the type; float to a float that holds
     /// less rounds by `round`; `integral`: float to float of the same type, rounded to an integer; `sat` clamps
     /// to [0, 1] for a float, to the type for an integer. `ftz` appears in none: it is refused.
-    Convert { to: Type, from: Type, round: Round, integral: bool, sat: bool, d: Slot, a: Slot },
+    Convert {
+        to: Type,
+        from: Type,
+        round: Round,
+        integral: bool,
+        sat: bool,
+        d: Slot,
+        a: Slot,
+    },
     /// `cvt.rn.f16x2.f32 d, a, b`, the same for bf16: `a` in the upper half, `b` in the lower.
-    ConvertPair { to: Type, d: Slot, a: Slot, b: Slot },
+    ConvertPair {
+        to: Type,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
     /// `mov.b32 d, {a, b}` of 16-bit values, the first in the lower half.
-    Pack16 { d: Slot, parts: [Slot; 2] },
+    Pack16 {
+        d: Slot,
+        parts: [Slot; 2],
+    },
     /// `mov.b64 d, {a, b}` of 32-bit values.
-    Pack32 { d: Slot, parts: [Slot; 2] },
+    Pack32 {
+        d: Slot,
+        parts: [Slot; 2],
+    },
     /// `mov.b64 d, {a, b, c, e}` of 16-bit values.
-    Pack16x4 { d: Slot, parts: [Slot; 4] },
+    Pack16x4 {
+        d: Slot,
+        parts: [Slot; 4],
+    },
     /// The reverse of each; parts written as `_` in the PTX are `None`.
-    Unpack16 { d: [Option<Slot>; 2], a: Slot },
-    Unpack32 { d: [Option<Slot>; 2], a: Slot },
-    Unpack16x4 { d: [Option<Slot>; 4], a: Slot },
+    Unpack16 {
+        d: [Option<Slot>; 2],
+        a: Slot,
+    },
+    Unpack32 {
+        d: [Option<Slot>; 2],
+        a: Slot,
+    },
+    Unpack16x4 {
+        d: [Option<Slot>; 4],
+        a: Slot,
+    },
     /// `cvta.SPACE` (`to`: false) from a space to generic addresses and `cvta.to.SPACE` back; 64-bit slots.
-    ConvertAddress { space: Space, to: bool, d: Slot, a: Slot },
+    ConvertAddress {
+        space: Space,
+        to: bool,
+        d: Slot,
+        a: Slot,
+    },
 
     /// `ld`, with `count` (1, 2, 4) values of type `ty`. Into a wider slot U8, U16 extend by zero, S8, S16, S32 by
     /// sign; `wide` says that the destinations are 64-bit slots.
-    Load { space: Space, order: Order, ty: Type, count: u8, wide: bool, d: [Slot; 4], address: Address },
+    Load {
+        space: Space,
+        order: Order,
+        ty: Type,
+        count: u8,
+        wide: bool,
+        d: [Slot; 4],
+        address: Address,
+    },
     /// `ld.param`, at a byte offset among the parameters.
-    LoadParam { ty: Type, count: u8, wide: bool, d: [Slot; 4], offset: u32 },
+    LoadParam {
+        ty: Type,
+        count: u8,
+        wide: bool,
+        d: [Slot; 4],
+        offset: u32,
+    },
     /// `st`, with `count` values; of a wider slot the low bits are stored.
-    Store { space: Space, order: Order, ty: Type, count: u8, wide: bool, a: [Slot; 4], address: Address },
+    Store {
+        space: Space,
+        order: Order,
+        ty: Type,
+        count: u8,
+        wide: bool,
+        a: [Slot; 4],
+        address: Address,
+    },
     /// `atom` (with `d`) and `red` (without). `c` is the new value of `cas`.
-    Atomic { op: Atomic, space: Space, order: Order, ty: Type, d: Option<Slot>, address: Address, b: Slot, c: Slot },
+    Atomic {
+        op: Atomic,
+        space: Space,
+        order: Order,
+        ty: Type,
+        d: Option<Slot>,
+        address: Address,
+        b: Slot,
+        c: Slot,
+    },
     /// `membar` and `fence`: `Cta` orders within the block, `Device` within the grid.
-    Fence { scope: Scope },
+    Fence {
+        scope: Scope,
+    },
     /// `cp.async.{ca,cg}.shared.global [to], [from], bytes{, source bytes}`: bytes 4, 8, 16.
-    CopyAsync { to: Address, from: Address, bytes: u8, source_bytes: Option<Slot> },
+    CopyAsync {
+        to: Address,
+        from: Address,
+        bytes: u8,
+        source_bytes: Option<Slot>,
+    },
     CommitGroup,
     /// `cp.async.wait_group n`; `wait_all` also waits for what was not committed (`None`).
-    WaitGroup { pending: Option<u32> },
+    WaitGroup {
+        pending: Option<u32>,
+    },
 
     /// `shfl.sync` of a 32-bit slot; `b`, `c`, `mask` are 32-bit slots; `valid` gets whether the source was in range.
-    Shuffle { op: Shuffle, d: Slot, valid: Option<Slot>, a: Slot, b: Slot, c: Slot, mask: Slot },
+    Shuffle {
+        op: Shuffle,
+        d: Slot,
+        valid: Option<Slot>,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+        mask: Slot,
+    },
     /// `vote.sync.{all,any,uni}.pred`.
-    Vote { op: Vote, d: Slot, a: Guard, mask: Slot },
+    Vote {
+        op: Vote,
+        d: Slot,
+        a: Guard,
+        mask: Slot,
+    },
     /// `vote.sync.ballot.b32`.
-    Ballot { d: Slot, a: Guard, mask: Slot },
+    Ballot {
+        d: Slot,
+        a: Guard,
+        mask: Slot,
+    },
     /// `redux.sync`: U32 and S32 (`add`, `min`, `max`), U32 (`and`, `or`, `xor`).
-    Reduce { op: Binary, ty: Type, d: Slot, a: Slot, mask: Slot },
-    ActiveMask { d: Slot },
+    Reduce {
+        op: Binary,
+        ty: Type,
+        d: Slot,
+        a: Slot,
+        mask: Slot,
+    },
+    ActiveMask {
+        d: Slot,
+    },
     /// `bar.sync id` and `barrier.sync id` by all threads of the block.
-    Barrier { id: u8 },
+    Barrier {
+        id: u8,
+    },
     /// `bar.warp.sync mask`.
-    WarpBarrier { mask: Slot },
+    WarpBarrier {
+        mask: Slot,
+    },
 
     /// `bra` and `bra.uni` (which promises that the branch does not diverge).
-    Branch { target: u32, uniform: bool },
+    Branch {
+        target: u32,
+        uniform: bool,
+    },
     /// `ret` and `exit`.
     Exit,
     /// `trap`.
@@ -271,7 +475,9 @@ pub(crate) enum Unary {
     BitReverse,
     /// `bfind` of U32, S32, U64, S64: the position of the most significant bit, 2^32-1 if there is none; with `shift` the
     /// shift that brings it to the top.
-    FindBit { shift: bool },
+    FindBit {
+        shift: bool,
+    },
     /// `sqrt.rn` of F32 and F64.
     Sqrt,
     /// `rcp.rn` of F32 and F64.
@@ -279,7 +485,10 @@ pub(crate) enum Unary {
     /// `ex2.approx`, `lg2.approx`, `rcp.approx`, `rsqrt.approx`, `sqrt.approx`, `sin.approx`, `cos.approx`,
     /// `tanh.approx` of F32 (`ftz`: subnormal operands and results are zeros); of F64 `rcp.approx.ftz` and
     /// `rsqrt.approx.ftz`. Not bit-exact: see `approximate.rs`.
-    Approximate { function: Approximate, ftz: bool },
+    Approximate {
+        function: Approximate,
+        ftz: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -303,7 +512,7 @@ pub(crate) enum Binary {
     /// `mul.lo`, `mul.hi`.
     MulLow,
     MulHigh,
-    /// Division by zero gives all ones, the remainder the dividend (as an H200 does; PTX leaves it open).
+    /// Divided by zero, both give all ones (as an H100 does; PTX leaves it open).
     Div,
     Rem,
     /// Integers U16 to S64; F32 and F64: the other operand if one is NaN, and −0 below +0.
@@ -332,8 +541,12 @@ pub(crate) enum Ternary {
     MadLow,
     MadHigh,
     /// `shf.l` and `shf.r` of U32: `a` is the lower word, `b` the upper; `wrap` or clamp the shift `c`.
-    FunnelLeft { wrap: bool },
-    FunnelRight { wrap: bool },
+    FunnelLeft {
+        wrap: bool,
+    },
+    FunnelRight {
+        wrap: bool,
+    },
     /// `prmt.b32` in its default mode.
     Permute,
     /// `sad` of U32 and S32: `c + |a - b|`.

@@ -55,7 +55,7 @@ enum Kind {
 
 /// A thread and an instruction.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct Culprit {
     pub(crate) warp: u32,
     pub(crate) lane: u32,
     pub(crate) pc: u32,
@@ -65,10 +65,16 @@ pub(crate) struct Place {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fault {
     Uninitialized,
-    /// The other thread wrote (`wrote`) or read there.
-    Race { other: Place, wrote: bool },
+    /// The other thread wrote (`wrote`) or read there; `None` if several read there, and this one last.
+    Race {
+        other: Option<Culprit>,
+        pc: u32,
+        wrote: bool,
+    },
     /// A `cp.async` has not been waited for.
-    Pending { other: Place },
+    Pending {
+        other: Culprit,
+    },
 }
 
 impl Mark {
@@ -90,9 +96,15 @@ impl Mark {
         !self.ordered_before(now) && !(self.actor.sync && now.sync)
     }
 
-    fn place(&self) -> Place {
+    #[cold]
+    fn race(&self, now: Actor, wrote: bool) -> Fault {
+        let other = (self.actor.thread != now.thread).then(|| self.place());
+        Fault::Race { other, pc: self.actor.pc, wrote }
+    }
+
+    fn place(&self) -> Culprit {
         let thread = u32::from(self.actor.thread);
-        Place { warp: thread / 32, lane: thread % 32, pc: self.actor.pc }
+        Culprit { warp: thread / 32, lane: thread % 32, pc: self.actor.pc }
     }
 }
 
@@ -142,7 +154,8 @@ impl Shared {
         if self.grain == 2 {
             let first = (offset / 4) as usize;
             let words = &mut self.words[first..first + W];
-            for (cell, (word, value)) in self.cells[first..].iter_mut().zip(words.iter().zip(value)) {
+            for (cell, (word, value)) in self.cells[first..].iter_mut().zip(words.iter().zip(value))
+            {
                 cell.write(actor, || word == value)?;
             }
             words.copy_from_slice(value);
@@ -154,6 +167,22 @@ impl Shared {
         }
         self.poke(offset, bytes, value);
         Ok(())
+    }
+
+    /// Replaces what is there by what `new` makes of it, in one step; returns what else it makes.
+    pub(crate) fn update<const W: usize>(
+        &mut self,
+        offset: u32,
+        bytes: u32,
+        actor: Actor,
+        new: impl Fn([u32; W]) -> (u64, [u32; W]),
+    ) -> Result<u64, Fault> {
+        for cell in self.cells(offset, bytes) {
+            cell.may_be_read(actor)?;
+        }
+        let (old, value) = new(self.peek(offset, bytes));
+        self.write(offset, bytes, &value, actor)?;
+        Ok(old)
     }
 
     /// A `cp.async` to here has begun.
@@ -208,16 +237,22 @@ fn part(bytes: u32) -> u32 {
 
 impl Cell {
     #[inline(always)]
-    fn read(&mut self, now: Actor) -> Result<(), Fault> {
+    fn may_be_read(&self, now: Actor) -> Result<(), Fault> {
         if self.writer.kind == Kind::Pending {
             return Err(Fault::Pending { other: self.writer.place() });
         }
         if self.writer.conflicts(now) {
-            return Err(Fault::Race { other: self.writer.place(), wrote: true });
+            return Err(self.writer.race(now, true));
         }
         if self.writer.kind == Kind::Never {
             return Err(Fault::Uninitialized);
         }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn read(&mut self, now: Actor) -> Result<(), Fault> {
+        self.may_be_read(now)?;
         let before = self.reader;
         let kind = if before.ordered_before(now) {
             Kind::Once
@@ -239,17 +274,28 @@ impl Cell {
         }
         if before.conflicts(now) {
             // Lanes of one instruction that write the same value leave no doubt about the result.
-            let together =
-                before.actor.pc == now.pc && before.actor.thread / 32 == now.thread / 32;
+            let together = before.actor.pc == now.pc && before.actor.thread / 32 == now.thread / 32;
             if !(together && same_value()) {
-                return Err(Fault::Race { other: before.place(), wrote: true });
+                return Err(before.race(now, true));
             }
         }
         if self.reader.conflicts(now) {
-            return Err(Fault::Race { other: self.reader.place(), wrote: false });
+            return Err(self.reader.race(now, false));
         }
-        *self =
-            Cell { writer: Mark { actor: now, kind: Kind::Once }, reader: Mark::default() };
+        // A thread's own plain access is not made up for by its atomic ones: others are still not
+        // ordered after it.
+        let remains = |mark: Mark| {
+            let Actor { epoch, warp_epoch, thread, .. } = mark.actor;
+            now.sync
+                && !mark.actor.sync
+                && mark.kind == Kind::Once
+                && (epoch, warp_epoch, thread) == (now.epoch, now.warp_epoch, now.thread)
+        };
+        let (writer, reader) = (Mark { actor: now, kind: Kind::Once }, Mark::default());
+        *self = Cell {
+            writer: if remains(self.writer) { self.writer } else { writer },
+            reader: if remains(self.reader) { self.reader } else { reader },
+        };
         Ok(())
     }
 }

@@ -83,23 +83,31 @@ fn find() -> Result<Driver, String> {
     if !is_library_present() {
         return Err(absent_library());
     }
-    let missing = missing_functions();
-    if !missing.is_empty() {
-        return Err(format!(
-            "the NVIDIA driver's library has no {}: it is older than CUDA 12.0; update the driver",
-            missing.join(", ")
-        ));
-    }
+    has_all(&missing_functions())?;
     let cuda_version = cuda_version()?;
-    if cuda_version < OLDEST_CUDA {
-        let (major, minor) = cuda_version;
-        return Err(format!(
-            "the NVIDIA driver knows CUDA {major}.{minor} at most, and the kernels need 12.0; \
-             update the driver (525 or newer)"
-        ));
-    }
+    is_new_enough(cuda_version)?;
     let devices = devices()?;
     Ok(Driver { cuda_version, devices, file: library_file() })
+}
+
+fn has_all(missing: &[&str]) -> Result<(), String> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let missing = missing.join(", ");
+    Err(format!(
+        "the NVIDIA driver's library has no {missing}: it is older than CUDA 12.0; update the driver"
+    ))
+}
+
+fn is_new_enough((major, minor): (u32, u32)) -> Result<(), String> {
+    if (major, minor) >= OLDEST_CUDA {
+        return Ok(());
+    }
+    Err(format!(
+        "the NVIDIA driver knows CUDA {major}.{minor} at most, and the kernels need 12.0; update the \
+         driver (525 or newer)"
+    ))
 }
 
 #[allow(unsafe_code)]
@@ -197,6 +205,15 @@ mod tests {
                 assert!(text.starts_with("CUDA: ") && text.len() > 30, "{text}");
             }
         }
+    }
+
+    #[test]
+    fn an_old_driver_is_to_be_updated() {
+        assert!(has_all(&[]).is_ok() && is_new_enough((12, 0)).is_ok());
+        let text = has_all(&["cuA", "cuB"]).unwrap_err();
+        assert!(text.contains("has no cuA, cuB: it is older than CUDA 12.0; update the driver"));
+        let text = is_new_enough((11, 8)).unwrap_err();
+        assert!(text.contains("knows CUDA 11.8 at most"), "{text}");
     }
 
     #[test]

@@ -92,3 +92,37 @@ fn driver_text(error: DriverError) -> String {
         Err(_) => String::from("an error that the driver has no words for"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Only codes that need none of the driver's words: there may be no driver here.
+
+    #[test]
+    fn a_kernel_that_failed_is_named_and_the_way_out_shown() {
+        let error = DriverError(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
+        let text = explain("cuda:0", "copying to the host", error, Some("scale")).to_string();
+        for said in [
+            "cuda:0: copying to the host failed: a kernel read or wrote an address outside",
+            "(CUDA_ERROR_ILLEGAL_ADDRESS)",
+            "launched last is `scale`",
+            "LINREC_DEVICE=simt",
+            "open the device again",
+        ] {
+            assert!(text.contains(said), "`{said}` is not in: {text}");
+        }
+    }
+
+    #[test]
+    fn a_refused_ptx_leaves_the_device_as_it_was() {
+        let error = DriverError(CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+        let text =
+            explain("cuda:1", "loading PTX of version 9.5", error, Some("scale")).to_string();
+        assert!(
+            text.starts_with("cuda:1: loading PTX of version 9.5 failed: the PTX is of a newer")
+        );
+        assert!(!text.contains("lost") && !text.contains("scale"), "{text}");
+        assert!(!is_lost(error.0) && is_lost(CUresult::CUDA_ERROR_LAUNCH_FAILED));
+    }
+}

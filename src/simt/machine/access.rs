@@ -95,7 +95,9 @@ impl Run<'_> {
         let all = addresses(r, address);
         in_spaces(shape.space, &all, lanes, |space, addresses, lanes| {
             let bytes = shape.bytes();
-            aligned(addresses, lanes, bytes, "reads", || self.what(space, addresses, lanes, bytes))?;
+            aligned(addresses, lanes, bytes, "reads", || {
+                self.what(space, addresses, lanes, bytes)
+            })?;
             self.count(place, space, addresses, lanes, bytes);
             match space {
                 Space::Global | Space::Generic => {
@@ -123,7 +125,9 @@ impl Run<'_> {
         let all = addresses(r, address);
         in_spaces(shape.space, &all, lanes, |space, addresses, lanes| {
             let bytes = shape.bytes();
-            aligned(addresses, lanes, bytes, "writes", || self.what(space, addresses, lanes, bytes))?;
+            aligned(addresses, lanes, bytes, "writes", || {
+                self.what(space, addresses, lanes, bytes)
+            })?;
             self.count(place, space, addresses, lanes, bytes);
             match space {
                 Space::Global | Space::Generic => {
@@ -200,7 +204,13 @@ impl Run<'_> {
     }
 
     /// What the first lane's address is, as a phrase.
-    pub(super) fn what(&self, space: Space, addresses: &[u64; 32], lanes: u32, bytes: u32) -> String {
+    pub(super) fn what(
+        &self,
+        space: Space,
+        addresses: &[u64; 32],
+        lanes: u32,
+        bytes: u32,
+    ) -> String {
         let lane = each(lanes)
             .find(|&lane| addresses[lane] % u64::from(bytes) != 0)
             .unwrap_or(lanes.trailing_zeros() as usize);
@@ -233,13 +243,7 @@ pub(super) fn aligned(
 }
 
 #[cold]
-fn misaligned(
-    addresses: &[u64; 32],
-    lanes: u32,
-    bytes: u32,
-    verb: &str,
-    what: &str,
-) -> Result<()> {
+fn misaligned(addresses: &[u64; 32], lanes: u32, bytes: u32, verb: &str, what: &str) -> Result<()> {
     let odd = each(lanes).filter(|&lane| addresses[lane] & u64::from(bytes - 1) != 0);
     let odd = odd.fold(0, |mask, lane| mask | 1 << lane);
     let message = format!("{verb} {bytes} bytes at {what}, which is no multiple of {bytes}");

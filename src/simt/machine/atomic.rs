@@ -3,6 +3,7 @@
 use super::Run;
 use super::access::{addresses, aligned, in_spaces};
 use super::fault::{Result, fault};
+use super::float;
 use super::registers::Registers;
 use super::shared_access::actor;
 use super::warp::{Place, Scratch};
@@ -11,7 +12,6 @@ use crate::simt::memory::{self, Named, Word};
 use crate::simt::order::Access;
 use crate::simt::program::{Address, Atomic, Order, Slot, Space, Type};
 use crate::simt::report::ReportKind;
-use crate::simt::shared::{Actor, Fault};
 
 /// `atom` and `red`: the old value goes to `d`.
 #[derive(Clone, Copy)]
@@ -46,7 +46,7 @@ impl Run<'_> {
             self.count(place, space, addresses, lanes, bytes);
             for lane in each(lanes) {
                 let (b, c) = (r.lane(b, wide, lane), r.lane(c, wide, lane));
-                let new = |old| combine(operation.op, ty, old, b, c);
+                let new = |old| combine(operation.op, ty, space, old, b, c);
                 let old = match space {
                     Space::Global | Space::Generic => {
                         self.atomic_global(place, operation, addresses[lane], lane, new)?
@@ -60,10 +60,10 @@ impl Run<'_> {
                                 let old = u64::from(low) | u64::from(high) << 32;
                                 (old, [new(old) as u32, (new(old) >> 32) as u32])
                             };
-                            scratch.update(offset, bytes, actor, update)
+                            scratch.shared.update(offset, bytes, actor, update)
                         } else {
                             let update = |[old]: [u32; 1]| (old.into(), [new(old.into()) as u32]);
-                            scratch.update(offset, bytes, actor, update)
+                            scratch.shared.update(offset, bytes, actor, update)
                         };
                         match done {
                             Ok(old) => old,
@@ -133,29 +133,19 @@ impl Run<'_> {
     }
 }
 
-impl Scratch<'_> {
-    /// Replaces words of shared memory by what `new` makes of them; returns what else it makes.
-    fn update<const W: usize>(
-        &mut self,
-        offset: u32,
-        bytes: u32,
-        actor: Actor,
-        new: impl Fn([u32; W]) -> (u64, [u32; W]),
-    ) -> std::result::Result<u64, Fault> {
-        let (old, new) = new(self.shared.read(offset, bytes, actor)?);
-        self.shared.write(offset, bytes, &new, actor)?;
-        Ok(old)
-    }
-}
-
 /// The new value.
-fn combine(op: Atomic, ty: Type, old: u64, b: u64, c: u64) -> u64 {
+fn combine(op: Atomic, ty: Type, space: Space, old: u64, b: u64, c: u64) -> u64 {
     match (op, ty) {
         (Atomic::Add, Type::F32) => {
-            let sum = f32::from_bits(old as u32) + f32::from_bits(b as u32);
-            sum.to_bits().into()
+            // Global memory's adders know no subnormal numbers, those of shared memory do.
+            let flush = |x: f32| match space {
+                Space::Global if x.is_subnormal() => 0.0_f32.copysign(x),
+                _ => x,
+            };
+            let [old, b] = [old, b].map(|bits| flush(f32::from_bits(bits as u32)));
+            float::bits32(flush(old + b)).into()
         }
-        (Atomic::Add, Type::F64) => (f64::from_bits(old) + f64::from_bits(b)).to_bits(),
+        (Atomic::Add, Type::F64) => float::bits64(f64::from_bits(old) + f64::from_bits(b)),
         (Atomic::Add, _) => old.wrapping_add(b),
         (Atomic::Min, Type::S32) => (old as i32).min(b as i32) as u32 as u64,
         (Atomic::Max, Type::S32) => (old as i32).max(b as i32) as u32 as u64,
@@ -167,8 +157,26 @@ fn combine(op: Atomic, ty: Type, old: u64, b: u64, c: u64) -> u64 {
         (Atomic::Or, _) => old | b,
         (Atomic::Xor, _) => old ^ b,
         (Atomic::Exchange, _) => b,
-        (Atomic::CompareAndSwap, _) => if old == b { c } else { old },
-        (Atomic::Increment, _) => if old >= b { 0 } else { old + 1 },
-        (Atomic::Decrement, _) => if old == 0 || old > b { b } else { old - 1 },
+        (Atomic::CompareAndSwap, _) => {
+            if old == b {
+                c
+            } else {
+                old
+            }
+        }
+        (Atomic::Increment, _) => {
+            if old >= b {
+                0
+            } else {
+                old + 1
+            }
+        }
+        (Atomic::Decrement, _) => {
+            if old == 0 || old > b {
+                b
+            } else {
+                old - 1
+            }
+        }
     }
 }

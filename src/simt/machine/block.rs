@@ -92,9 +92,10 @@ impl Block {
     /// Everybody waits or has left: opens the barrier, if all wait at the same one and nobody has left.
     fn release(&mut self, run: &mut Run<'_>) -> Result<(), Box<Report>> {
         let kernel = run.launch.kernel;
-        let mut waiting = self.warps.iter().flat_map(|warp| {
-            warp.paths.iter().map(move |path| (warp.index, *path))
-        });
+        let mut waiting = self
+            .warps
+            .iter()
+            .flat_map(|warp| warp.paths.iter().map(move |path| (warp.index, *path)));
         let Some((warp, first)) = waiting.next() else { return Ok(()) };
         if let Some((other_warp, other)) =
             waiting.find(|(_, path)| path.pc != first.pc || path.waiting != first.waiting)
@@ -139,7 +140,12 @@ impl Block {
     }
 
     /// Where the first thread is that has not left, and its warp and lanes: for reports about a block.
-    pub(in crate::simt) fn somewhere(&self, kernel: &Kernel, kind: ReportKind, message: String) -> Box<Report> {
+    pub(in crate::simt) fn somewhere(
+        &self,
+        kernel: &Kernel,
+        kind: ReportKind,
+        message: String,
+    ) -> Box<Report> {
         let first = self.warps.iter().find_map(|warp| Some((warp.index, *warp.paths.first()?)));
         let (warp, pc, lanes) = first.map_or((0, 0, 0), |(warp, path)| (warp, path.pc, path.lanes));
         Fault { kind, lanes, message }.at(kernel, self.index, warp, pc)

@@ -47,7 +47,7 @@ fn one(conversion: Conversion, bits: u64) -> u64 {
     if !from.is_float() {
         let value = integer(from, bits);
         return if to.is_float() {
-            float_bits(to, from_integer(to, value, round), round)
+            float_bits(to, saturated(from_integer(to, value, round), sat), round)
         } else if sat {
             let (low, high) = range(to);
             cut(to, value.clamp(low, high) as u64)
@@ -60,15 +60,24 @@ fn one(conversion: Conversion, bits: u64) -> u64 {
     let value = float(from, bits);
     if !to.is_float() {
         if value.is_nan() {
-            // As the GPU does: zero for narrow results, the sign bit alone for 64-bit ones.
-            return if to.is_wide() { 1 << 63 } else { 0 };
+            // The highest bit alone if either side has 64 bits, else zero.
+            let is_wide = to.is_wide() || from.is_wide();
+            return if is_wide { extend(to, 1 << (8 * to.bytes() - 1)) } else { 0 };
         }
         let (low, high) = range(to);
         return cut(to, (integral_part(value, round) as i128).clamp(low, high) as u64);
     }
     let value = if integral { integral_part(value, round) } else { value };
-    let value = if sat { value.max(0.0).min(1.0) } else { value };
-    float_bits(to, value, round)
+    float_bits(to, saturated(value, sat), round)
+}
+
+/// With `sat`, between +0 and 1; what is not a number becomes +0.
+fn saturated(value: f64, sat: bool) -> f64 {
+    match sat {
+        true if value > 0.0 => value.min(1.0),
+        true => 0.0,
+        false => value,
+    }
 }
 
 /// What a register holds, as a number.

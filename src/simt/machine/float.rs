@@ -3,6 +3,7 @@
 //! A result that is not a number is always the same one, as on the GPU and unlike on CPUs, so that
 //! every host computes the same bits.
 
+use super::directed;
 use super::integer::{holds, mask};
 use super::registers::Registers;
 use crate::simt::program::{Arithmetic, Binary, Compare, Round, Slot, Type, Unary};
@@ -12,19 +13,23 @@ const NAN32: u32 = 0x7fff_ffff;
 const NAN64: u64 = 0x7ff8_0000_0000_0000;
 
 #[inline(always)]
-fn bits32(value: f32) -> u32 {
+pub(super) fn bits32(value: f32) -> u32 {
     if value.is_nan() { NAN32 } else { value.to_bits() }
 }
 
 #[inline(always)]
-fn bits64(value: f64) -> u64 {
+pub(super) fn bits64(value: f64) -> u64 {
     if value.is_nan() { NAN64 } else { value.to_bits() }
 }
 
 #[inline(always)]
 fn clamp(value: f32, sat: bool) -> f32 {
-    // Not a number becomes 0: `max` returns the other operand.
-    if sat { value.max(0.0).min(1.0) } else { value }
+    // -0 and what is not a number become +0.
+    match sat {
+        true if value > 0.0 => value.min(1.0),
+        true => 0.0,
+        false => value,
+    }
 }
 
 pub(super) fn arithmetic(
@@ -39,6 +44,16 @@ pub(super) fn arithmetic(
     if ty == Type::F64 {
         let (a, b) = (*r.longs(a), *r.longs(b));
         let (a, b) = (|i: usize| f64::from_bits(a[i]), |i: usize| f64::from_bits(b[i]));
+        if round != Round::Nearest {
+            return r.set_longs(d, lanes, |i| {
+                bits64(match op {
+                    Arithmetic::Add => directed::fma(a(i), 1.0, b(i), round),
+                    Arithmetic::Sub => directed::fma(a(i), 1.0, -b(i), round),
+                    Arithmetic::Mul => directed::product(a(i), b(i), round),
+                    Arithmetic::Div => directed::quotient(a(i), b(i), round),
+                })
+            });
+        }
         return match op {
             Arithmetic::Add => r.set_longs(d, lanes, |i| bits64(a(i) + b(i))),
             Arithmetic::Sub => r.set_longs(d, lanes, |i| bits64(a(i) - b(i))),
@@ -59,12 +74,14 @@ pub(super) fn arithmetic(
     let (a, b) = (|i| f64::from(a(i)), |i| f64::from(b(i)));
     let result = |wide: f64| bits32(clamp(narrow(wide, round), sat));
     match op {
-        Arithmetic::Add => r.set_words(d, lanes, |i| result(sum_to_odd(a(i), b(i)))),
-        Arithmetic::Sub => r.set_words(d, lanes, |i| result(sum_to_odd(a(i), -b(i)))),
+        Arithmetic::Add => r.set_words(d, lanes, |i| result(sum_toward(a(i), b(i), round))),
+        Arithmetic::Sub => r.set_words(d, lanes, |i| result(sum_toward(a(i), -b(i), round))),
         Arithmetic::Mul => r.set_words(d, lanes, |i| result(a(i) * b(i))),
         Arithmetic::Div => r.set_words(d, lanes, |i| {
             let quotient = a(i) / b(i);
             let rest = (-quotient).mul_add(b(i), a(i));
+            // Divided by infinity, the quotient is 0 exactly.
+            let rest = if b(i).is_infinite() { 0.0 } else { rest };
             result(to_odd(quotient, rest * b(i).signum()))
         }),
     }
@@ -80,20 +97,30 @@ pub(super) fn fma(
 ) {
     if ty == Type::F64 {
         let (a, b, c) = (*r.longs(a), *r.longs(b), *r.longs(c));
-        let value = |i: usize| {
-            f64::from_bits(a[i]).mul_add(f64::from_bits(b[i]), f64::from_bits(c[i]))
-        };
-        return r.set_longs(d, lanes, |i| bits64(value(i)));
+        let operands = |i: usize| [a[i], b[i], c[i]].map(f64::from_bits);
+        if round != Round::Nearest {
+            return r.set_longs(d, lanes, |i| {
+                let [a, b, c] = operands(i);
+                bits64(directed::fma(a, b, c, round))
+            });
+        }
+        return r.set_longs(d, lanes, |i| {
+            let [a, b, c] = operands(i);
+            bits64(a.mul_add(b, c))
+        });
     }
     let (a, b, c) = (*r.words(a), *r.words(b), *r.words(c));
-    let exact = |i: usize| {
-        // The product of two f32 fits into an f64.
-        let product = f64::from(f32::from_bits(a[i])) * f64::from(f32::from_bits(b[i]));
-        sum_to_odd(product, f64::from(f32::from_bits(c[i])))
-    };
+    // The product of two f32 fits into an f64.
+    let product = |i: usize| f64::from(f32::from_bits(a[i])) * f64::from(f32::from_bits(b[i]));
+    let summand = |i: usize| f64::from(f32::from_bits(c[i]));
     match round {
-        Round::Nearest => r.set_words(d, lanes, |i| bits32(clamp(exact(i) as f32, sat))),
-        _ => r.set_words(d, lanes, |i| bits32(clamp(narrow(exact(i), round), sat))),
+        Round::Nearest => {
+            r.set_words(d, lanes, |i| bits32(clamp(sum_to_odd(product(i), summand(i)) as f32, sat)))
+        }
+        _ => r.set_words(d, lanes, |i| {
+            let exact = sum_toward(product(i), summand(i), round);
+            bits32(clamp(narrow(exact, round), sat))
+        }),
     }
 }
 
@@ -110,6 +137,16 @@ fn sum_to_odd(a: f64, b: f64) -> f64 {
     let b_part = sum - a;
     let error = (a - (sum - b_part)) + (b - b_part);
     to_odd(sum, error)
+}
+
+/// The same for a sum that is going to be rounded in a direction: what numbers of different sign leave
+/// of each other, if nothing, is -0 when rounded down.
+#[inline(always)]
+fn sum_toward(a: f64, b: f64, round: Round) -> f64 {
+    let sum = sum_to_odd(a, b);
+    let is_negative_zero =
+        round == Round::Down && sum == 0.0 && a.is_sign_negative() != b.is_sign_negative();
+    if is_negative_zero { -0.0 } else { sum }
 }
 
 /// `value`, moved by one place toward `value + error` if `error` is not 0 and the last bit of `value` is 0.
@@ -181,8 +218,20 @@ pub(super) fn binary(r: &mut Registers, op: Binary, ty: Type, [d, a, b]: [Slot; 
                 (true, false) => y[i],
                 (false, true) => x[i],
                 // Equal numbers differ at most in the sign of a zero.
-                _ if a == b => if min { x[i] | y[i] } else { x[i] & y[i] },
-                _ => if (a < b) == min { x[i] } else { y[i] },
+                _ if a == b => {
+                    if min {
+                        x[i] | y[i]
+                    } else {
+                        x[i] & y[i]
+                    }
+                }
+                _ => {
+                    if (a < b) == min {
+                        x[i]
+                    } else {
+                        y[i]
+                    }
+                }
             }
         });
     }
@@ -193,8 +242,20 @@ pub(super) fn binary(r: &mut Registers, op: Binary, ty: Type, [d, a, b]: [Slot; 
             (true, true) => NAN32,
             (true, false) => y[i],
             (false, true) => x[i],
-            _ if a == b => if min { x[i] | y[i] } else { x[i] & y[i] },
-            _ => if (a < b) == min { x[i] } else { y[i] },
+            _ if a == b => {
+                if min {
+                    x[i] | y[i]
+                } else {
+                    x[i] & y[i]
+                }
+            }
+            _ => {
+                if (a < b) == min {
+                    x[i]
+                } else {
+                    y[i]
+                }
+            }
         }
     });
 }

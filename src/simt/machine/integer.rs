@@ -118,10 +118,10 @@ fn words(
         }),
         Binary::Div => r.set_words(d, lanes, |i| a(i).checked_div(b(i)).unwrap_or(u32::MAX)),
         Binary::Rem if signed => r.set_words(d, lanes, |i| match b(i) as i32 {
-            0 => a(i),
+            0 => u32::MAX,
             b => (a(i) as i32).wrapping_rem(b) as u32,
         }),
-        Binary::Rem => r.set_words(d, lanes, |i| a(i).checked_rem(b(i)).unwrap_or(a(i))),
+        Binary::Rem => r.set_words(d, lanes, |i| a(i).checked_rem(b(i)).unwrap_or(u32::MAX)),
         Binary::Min if signed => {
             r.set_words(d, lanes, |i| (a(i) as i32).min(b(i) as i32) as u32);
         }
@@ -169,10 +169,10 @@ fn binary64(r: &mut Registers, op: Binary, signed: bool, [d, a, b]: [Slot; 3], l
         }),
         Binary::Div => r.set_longs(d, lanes, |i| a[i].checked_div(b[i]).unwrap_or(u64::MAX)),
         Binary::Rem if signed => r.set_longs(d, lanes, |i| match b[i] as i64 {
-            0 => a[i],
+            0 => u64::MAX,
             b => (a[i] as i64).wrapping_rem(b) as u64,
         }),
-        Binary::Rem => r.set_longs(d, lanes, |i| a[i].checked_rem(b[i]).unwrap_or(a[i])),
+        Binary::Rem => r.set_longs(d, lanes, |i| a[i].checked_rem(b[i]).unwrap_or(u64::MAX)),
         Binary::Min if signed => {
             r.set_longs(d, lanes, |i| (a[i] as i64).min(b[i] as i64) as u64);
         }
@@ -198,8 +198,7 @@ pub(super) fn ternary(
 ) {
     match op {
         Ternary::MadLow | Ternary::MadHigh => {
-            let product =
-                if op == Ternary::MadLow { Binary::MulLow } else { Binary::MulHigh };
+            let product = if op == Ternary::MadLow { Binary::MulLow } else { Binary::MulHigh };
             // The destination may be the summand: keep it.
             if ty.is_wide() {
                 let c = *r.longs(c);
@@ -247,11 +246,8 @@ pub(super) fn ternary(
             let (a, b, c) = (*r.words(a), *r.words(b), *r.words(c));
             let signed = ty.is_signed();
             r.set_words(d, lanes, |i| {
-                let difference = if signed {
-                    (a[i] as i32).abs_diff(b[i] as i32)
-                } else {
-                    a[i].abs_diff(b[i])
-                };
+                let difference =
+                    if signed { (a[i] as i32).abs_diff(b[i] as i32) } else { a[i].abs_diff(b[i]) };
                 c[i].wrapping_add(difference)
             });
         }
@@ -274,9 +270,7 @@ pub(super) fn wide(
                 (i32::from(a[i] as i16) * i32::from(b[i] as i16)).wrapping_add(c[i] as i32) as u32
             });
         } else {
-            r.set_words(d, lanes, |i| {
-                ((a[i] & 0xffff) * (b[i] & 0xffff)).wrapping_add(c[i])
-            });
+            r.set_words(d, lanes, |i| ((a[i] & 0xffff) * (b[i] & 0xffff)).wrapping_add(c[i]));
         }
         return;
     }
@@ -286,9 +280,7 @@ pub(super) fn wide(
             (i64::from(a[i] as i32) * i64::from(b[i] as i32)).wrapping_add(c[i] as i64) as u64
         });
     } else {
-        r.set_longs(d, lanes, |i| {
-            u64::from(a[i]).wrapping_mul(u64::from(b[i])).wrapping_add(c[i])
-        });
+        r.set_longs(d, lanes, |i| u64::from(a[i]).wrapping_mul(u64::from(b[i])).wrapping_add(c[i]));
     }
 }
 

@@ -30,7 +30,8 @@ pub(super) fn gather(
     for lane in each(active) {
         let mask = masks[lane];
         if mask >> lane & 1 == 0 {
-            let message = format!("executes with mask {mask:#010x}, which does not name lane {lane}");
+            let message =
+                format!("executes with mask {mask:#010x}, which does not name lane {lane}");
             return fault(ReportKind::Shuffle, 1 << lane, message);
         }
         if mask & !exists != 0 {

@@ -1,7 +1,7 @@
 //! The machine: warps of 32 lanes that execute a kernel's instructions.
 //!
 //! - `registers`: what a warp's instructions read and write.
-//! - `integer`, `float`, `approximate`, `convert`: instructions on registers alone.
+//! - `integer`, `float`, `directed`, `approximate`, `convert`: instructions on registers alone.
 //! - `lanes`: shuffles, votes and what else works across the lanes of a warp.
 //! - `access`, `global`, `shared_access`: loads, stores, atomics, with all their checks.
 //! - `warp`: which lanes are where, and one instruction after the other.
@@ -13,6 +13,7 @@ mod atomic;
 pub(super) mod block;
 mod convert;
 mod copy;
+mod directed;
 mod fault;
 mod float;
 mod global;

@@ -8,7 +8,7 @@ use super::warp::{Place, Scratch};
 use crate::simt::counters::lanes as each;
 use crate::simt::program::Order;
 use crate::simt::report::ReportKind;
-use crate::simt::shared::{Actor, Fault};
+use crate::simt::shared::{Actor, Culprit, Fault};
 
 impl Run<'_> {
     pub(super) fn load_shared(
@@ -21,9 +21,24 @@ impl Run<'_> {
         lanes: u32,
     ) -> Result<()> {
         match shape.bytes() {
-            16 => spread(r, &shape, lanes, &self.read_shared::<4>(scratch, place, shape, addresses, lanes)?),
-            8 => spread(r, &shape, lanes, &self.read_shared::<2>(scratch, place, shape, addresses, lanes)?),
-            _ => spread(r, &shape, lanes, &self.read_shared::<1>(scratch, place, shape, addresses, lanes)?),
+            16 => spread(
+                r,
+                &shape,
+                lanes,
+                &self.read_shared::<4>(scratch, place, shape, addresses, lanes)?,
+            ),
+            8 => spread(
+                r,
+                &shape,
+                lanes,
+                &self.read_shared::<2>(scratch, place, shape, addresses, lanes)?,
+            ),
+            _ => spread(
+                r,
+                &shape,
+                lanes,
+                &self.read_shared::<1>(scratch, place, shape, addresses, lanes)?,
+            ),
         }
         Ok(())
     }
@@ -38,9 +53,30 @@ impl Run<'_> {
         lanes: u32,
     ) -> Result<()> {
         match shape.bytes() {
-            16 => self.write_shared::<4>(scratch, place, shape, addresses, lanes, &gathered(r, &shape)),
-            8 => self.write_shared::<2>(scratch, place, shape, addresses, lanes, &gathered(r, &shape)),
-            _ => self.write_shared::<1>(scratch, place, shape, addresses, lanes, &gathered(r, &shape)),
+            16 => self.write_shared::<4>(
+                scratch,
+                place,
+                shape,
+                addresses,
+                lanes,
+                &gathered(r, &shape),
+            ),
+            8 => self.write_shared::<2>(
+                scratch,
+                place,
+                shape,
+                addresses,
+                lanes,
+                &gathered(r, &shape),
+            ),
+            _ => self.write_shared::<1>(
+                scratch,
+                place,
+                shape,
+                addresses,
+                lanes,
+                &gathered(r, &shape),
+            ),
         }
     }
 
@@ -142,14 +178,17 @@ impl Run<'_> {
             Fault::Uninitialized => {
                 (ReportKind::Uninitialized, format!("{what}, which nothing has written"))
             }
-            Fault::Race { other, wrote } => {
+            Fault::Race { other, pc, wrote } => {
                 let does = if wrote { "writes" } else { "reads" };
-                let message = format!(
-                    "{what}, which lane {} of warp {} {does} at {}: no barrier lies between the two",
-                    other.lane,
-                    other.warp,
-                    at(other.pc)
-                );
+                let who = match other {
+                    Some(Culprit { warp, lane, .. }) => {
+                        format!("lane {lane} of warp {warp} {does}")
+                    }
+                    None => "other threads read, too,".to_string(),
+                };
+                let place = at(pc);
+                let message =
+                    format!("{what}, which {who} at {place}: no barrier lies between the two");
                 (ReportKind::Race, message)
             }
             Fault::Pending { other } => {

@@ -159,8 +159,14 @@ impl Run<'_> {
                 self.load(r, scratch, place, shape, address, active)?;
             }
             Op::LoadParam { ty, count, wide, d, offset } => {
-                let shape =
-                    Shape { space: Space::Local, order: crate::simt::program::Order::Weak, ty, count, wide, slots: d };
+                let shape = Shape {
+                    space: Space::Local,
+                    order: crate::simt::program::Order::Weak,
+                    ty,
+                    count,
+                    wide,
+                    slots: d,
+                };
                 self.load_parameter(r, shape, offset, active);
             }
             Op::Store { space, order, ty, count, wide, a, address } => {
@@ -245,9 +251,8 @@ impl Run<'_> {
         let mut value = [0; 16];
         let count = bytes.min(arguments.len()).min(16);
         value[..count].copy_from_slice(&arguments[..count]);
-        let words: [u32; 4] = std::array::from_fn(|i| {
-            u32::from_le_bytes(std::array::from_fn(|k| value[4 * i + k]))
-        });
+        let words: [u32; 4] =
+            std::array::from_fn(|i| u32::from_le_bytes(std::array::from_fn(|k| value[4 * i + k])));
         spread(r, &shape, lanes, &[words; 32]);
     }
 

@@ -150,8 +150,7 @@ impl Warp {
                 local: &mut self.local,
                 copies: &mut self.copies,
             };
-            let next =
-                run.execute(&mut self.registers, &mut scratch, &place, at, &instruction.op);
+            let next = run.execute(&mut self.registers, &mut scratch, &place, at, &instruction.op);
             match next {
                 Ok(Next::Step) => self.paths[current].pc += 1,
                 Ok(next) => self.go(run, current, active, next),

@@ -26,6 +26,8 @@ mod operand;
 mod slots;
 mod special;
 mod statement;
+#[cfg(test)]
+mod tests;
 mod types;
 
 use super::program;

@@ -200,4 +200,24 @@ mod tests {
             files(&[("a.cu", "1\n2\n"), ("broken/b.cu", "1\n2\n"), ("c.cuh", "1\n2\n")])
         );
     }
+
+    /// Without a compiler: the list, the sources and what was generated belong together.
+    #[test]
+    fn everything_on_the_list_is_there_and_nothing_else() {
+        let kernels = crate::workspace::root().unwrap().join("kernels");
+        let list = List::read(&kernels.join("shipped.toml")).unwrap();
+        let mut present = present(&kernels.join("ptx")).unwrap();
+        let table = present.remove("table.rs");
+        assert_eq!(table, Some(table::write(&sources(&kernels).unwrap(), &present)));
+        let mut listed: Vec<_> =
+            list.kernels.iter().map(|kernel| format!("{}.ptx", kernel.name)).collect();
+        listed.sort();
+        assert!(present.keys().eq(&listed), "{:?} instead of {listed:?}", present.keys());
+        for kernel in &list.kernels {
+            let ptx =
+                linrec::kernels::Ptx::from_text(present[&format!("{}.ptx", kernel.name)].clone());
+            let entries: Vec<_> = ptx.entries().map(|(entry, _)| entry).collect();
+            assert_eq!(entries, kernel.entries, "{}", kernel.name);
+        }
+    }
 }

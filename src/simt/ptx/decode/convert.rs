@@ -30,7 +30,7 @@ pub(super) fn decode<'s>(
     let &[to, from] = rest.0 else { return Err(Refusal::Unknown) };
     let (Some(to), Some(from)) = (any(to), any(from)) else { return Err(Refusal::Unknown) };
     let round = rounding(to, from, round, integral).ok_or(Refusal::Unknown)?;
-    if sat && to.ty == Type::Bf16 {
+    if sat && (to.ty == Type::Bf16 || from.ty == Type::Bf16 || holds_all(to, from)) {
         return Err(Refusal::Unknown);
     }
     let integral = integral.is_some() && to.kind == Kind::Float;
@@ -58,6 +58,17 @@ pub(super) fn decode<'s>(
         body.followed_by.push(extend);
     }
     Ok(if narrows { Op::Unpack32 { d: [Some(a_low), None], a } } else { convert })
+}
+
+/// Whether an integer type has every value of another: then PTX has no `.sat`.
+fn holds_all(to: Typed, from: Typed) -> bool {
+    let unsigned = !from.ty.is_signed();
+    let are_integers = to.kind == Kind::Integer && from.kind == Kind::Integer;
+    are_integers
+        && match unsigned == !to.ty.is_signed() {
+            true => from.bytes() <= to.bytes(),
+            false => unsigned && from.bytes() < to.bytes(),
+        }
 }
 
 /// How the conversion rounds, if its modifiers are those that it must have.

@@ -1,0 +1,26 @@
+//! The device layer, on every device of this machine: the same test bodies for all.
+
+mod arrays;
+mod launches;
+mod loading;
+mod programs;
+mod recurrence;
+mod streams;
+
+use linrec::Error;
+use linrec::device::{Device, under_test};
+
+/// Runs a body on every device.
+fn on_every_device(body: impl Fn(&Device) -> Result<(), Error>) {
+    for device in under_test() {
+        body(&device).unwrap_or_else(|error| panic!("on {}: {error}", device.label()));
+    }
+}
+
+/// What went wrong, as a sentence that must hold all the `parts`.
+fn says<T: std::fmt::Debug>(result: Result<T, Error>, parts: &[&str]) {
+    let text = result.expect_err("an error is expected").to_string();
+    for part in parts {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+}
