@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod book;
+pub mod bundle;
 pub mod failure;
 pub mod ptx;
 pub mod record;

@@ -1,11 +1,11 @@
 //! `cargo xtask`: the project's own tools. See the crate's documentation.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
-use xtask::{book, ptx, record, workspace};
+use xtask::{book, bundle, ptx, record, workspace};
 
 /// The project's own tools.
 #[derive(Parser)]
@@ -23,6 +23,8 @@ enum Command {
     Record(RecordArgs),
     /// Compile the kernels of kernels/shipped.toml into kernels/ptx
     Ptx(PtxArgs),
+    /// Put all that a machine with an NVIDIA GPU needs to run the GPU tests into one folder
+    Bundle(BundleArgs),
 }
 
 #[derive(Args)]
@@ -58,6 +60,13 @@ struct PtxArgs {
     check: bool,
 }
 
+#[derive(Args)]
+struct BundleArgs {
+    /// The folder, instead of target/bundle
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
 fn main() -> ExitCode {
     match run(&Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -75,6 +84,11 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Record(args) => run_record(&root, args),
         Command::Ptx(args) => {
             println!("{}", if args.check { ptx::check(&root)? } else { ptx::generate(&root)? });
+            Ok(())
+        }
+        Command::Bundle(args) => {
+            let out = args.out.clone().unwrap_or_else(|| root.join("target/bundle"));
+            println!("{}", bundle::bundle(&root, &out)?);
             Ok(())
         }
     }

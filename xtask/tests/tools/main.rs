@@ -2,5 +2,7 @@
 
 mod book;
 mod browser;
+#[cfg(unix)]
+mod bundle;
 mod record;
 mod support;

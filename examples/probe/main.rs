@@ -1,0 +1,141 @@
+//! Launches a shipped kernel once with fixed data, on a GPU or the emulator, for tools that watch it:
+//!
+//! ```text
+//! cargo run --release --example probe -- list
+//! cargo run --release --example probe -- run broken/lost_carry --device simt
+//! ncu --set full probe run linrec_ref-f32/linrec_ref_fwd_float_false --device cuda
+//! ```
+//!
+//! For each kernel one line: its name, what came of it (`right`, `wrong`, `report` or `error`), and a
+//! sentence, with tabs between them. The exit code is 0 if all results are right, 1 if some are wrong, 3 if
+//! the emulator reports a mistake or the device fails.
+
+mod probes;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use linrec::Error;
+use linrec::device::Device;
+use linrec::simt::Counters;
+use probes::Probe;
+use serde_json::{Value, json};
+
+/// Launches shipped kernels once each with fixed data, for tools that watch them.
+#[derive(Parser)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Lists the kernels: the name, then `correct` or `broken`, then `large`, `uncounted` or nothing
+    List,
+    /// Launches kernels
+    Run {
+        /// Names from the list, or of a PTX for all its kernels
+        #[arg(required = true)]
+        names: Vec<String>,
+        /// simt, cuda, cuda:1
+        #[arg(long, default_value = "simt")]
+        device: String,
+        /// Writes what the emulator counted to this file, as JSON
+        #[arg(long, value_name = "FILE")]
+        counters: Option<PathBuf>,
+    },
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::List => {
+            list();
+            ExitCode::SUCCESS
+        }
+        Command::Run { names, device, counters } => {
+            run(&names, &device, counters).unwrap_or_else(|error| {
+                eprintln!("error: {error}");
+                ExitCode::from(2)
+            })
+        }
+    }
+}
+
+fn list() {
+    for probe in probes::all() {
+        let kind = if probe.is_correct() { "correct" } else { "broken" };
+        let note = match (probe.is_large(), probe.is_countable()) {
+            (true, _) => "large",
+            (false, false) => "uncounted",
+            (false, true) => "",
+        };
+        println!("{}\t{kind}\t{note}", probe.name());
+    }
+}
+
+fn run(names: &[String], device: &str, file: Option<PathBuf>) -> Result<ExitCode, String> {
+    let mut chosen = Vec::new();
+    for name in names {
+        let named = probes::named(name);
+        if named.is_empty() {
+            return Err(format!("there is no kernel `{name}`; `probe list` shows what there is"));
+        }
+        chosen.extend(named);
+    }
+    let device = open(device)?;
+    let mut counted = Vec::new();
+    let mut worst = 0;
+    for probe in &chosen {
+        let (outcome, sentence, code) = match probe.run(&device) {
+            Ok(ran) => {
+                counted.extend(ran.counters.iter().map(|counters| record(probe, counters)));
+                match ran.verdict {
+                    Ok(()) => ("right", "all results are within the bound".to_owned(), 0),
+                    Err(wrong) => ("wrong", wrong, 1),
+                }
+            }
+            Err(Error::Kernel(report)) => ("report", report.to_string(), 3),
+            Err(error) => ("error", error.to_string(), 3),
+        };
+        println!("{}\t{outcome}\t{sentence}", probe.name());
+        worst = worst.max(code);
+    }
+    if let Some(file) = file {
+        std::fs::write(&file, Value::Array(counted).to_string())
+            .map_err(|error| format!("{} cannot be written: {error}", file.display()))?;
+    }
+    Ok(ExitCode::from(worst))
+}
+
+fn open(name: &str) -> Result<Device, String> {
+    let ordinal = match name {
+        "simt" => return Ok(Device::simt()),
+        "cuda" => Some(0),
+        _ => name.strip_prefix("cuda:").and_then(|number| number.parse().ok()),
+    };
+    let ordinal = ordinal
+        .ok_or_else(|| format!("`{name}` is no device; choose from simt, cuda, cuda:1, ..."))?;
+    Device::cuda(ordinal).map_err(|error| error.to_string())
+}
+
+/// What the emulator counted, for scripts.
+fn record(probe: &Probe, counters: &Counters) -> Value {
+    let sites = counters.sites.iter().map(|site| {
+        let source = site.source.as_ref().map(|(file, line)| format!("{file}:{line}"));
+        json!({
+            "line": site.line,
+            "source": source,
+            "opcode": &*site.opcode,
+            "access": format!("{:?}", site.access),
+            "requests": site.requests,
+            "sectors": site.sectors,
+        })
+    });
+    json!({
+        "kernel": probe.name(),
+        "symbol": probe.symbol,
+        "instructions": counters.instructions,
+        "sites": sites.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,146 @@
+//! Every shipped kernel with data that fits it: one launch, and whether the results are right.
+//!
+//! The data is the same in every run and on every device. Sizes are odd and leave the last block with
+//! threads that have nothing to do; coefficients are near one, so that a lost carry shows.
+
+mod copies;
+mod numbers;
+mod recurrences;
+
+use linrec::Error;
+use linrec::device::{Device, Function};
+use linrec::kernels::{self, Ptx};
+use linrec::simt::Counters;
+use num_complex::Complex;
+
+use recurrences::Plan;
+
+/// One kernel of one shipped PTX.
+pub struct Probe {
+    /// The PTX's path under `kernels/ptx/`, without the ending.
+    pub module: &'static str,
+    /// The kernel as C++ writes it.
+    pub entry: String,
+    /// The kernel's name in the PTX.
+    pub symbol: String,
+    ptx: Ptx,
+}
+
+/// What came of a launch that the device took.
+pub struct Ran {
+    /// What the emulator counted; `None` on a GPU.
+    pub counters: Option<Counters>,
+    /// The first result that is wrong, as a sentence.
+    pub verdict: Result<(), String>,
+}
+
+/// Every kernel that is shipped.
+pub fn all() -> Vec<Probe> {
+    let of_module = |(module, ptx): (&'static str, Ptx)| {
+        let probe = |(entry, symbol): (&str, &str)| Probe {
+            module,
+            entry: entry.to_owned(),
+            symbol: symbol.to_owned(),
+            ptx: ptx.clone(),
+        };
+        ptx.entries().map(probe).collect::<Vec<_>>()
+    };
+    kernels::shipped().flat_map(of_module).collect()
+}
+
+/// The kernels of that name, which may be a whole PTX's.
+pub fn named(name: &str) -> Vec<Probe> {
+    all().into_iter().filter(|probe| probe.name() == name || probe.module == name).collect()
+}
+
+impl Probe {
+    /// The name: `linrec_ref-f32/linrec_ref_fwd_float_false`.
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.module, self.symbol)
+    }
+
+    /// Whether it is one without a planted mistake.
+    pub fn is_correct(&self) -> bool {
+        !self.module.starts_with("broken/")
+    }
+
+    /// Whether it takes gigabytes of a GPU's memory.
+    pub fn is_large(&self) -> bool {
+        self.module == "broken/row_offset_32_bits"
+    }
+
+    /// Whether what it executes depends on its data alone, and not on how fast its blocks run.
+    pub fn is_countable(&self) -> bool {
+        // It asks again and again until its neighbour has published.
+        self.base() != "look_back"
+    }
+
+    /// Launches it once, and compares the results with the reference.
+    ///
+    /// # Errors
+    ///
+    /// The device's own; what the emulator finds is one of them.
+    pub fn run(&self, device: &Device) -> Result<Ran, Error> {
+        let kernel = device.module(self.ptx.text())?.function(&self.entry)?;
+        match self.base() {
+            "linrec_ref_fwd" if self.is_large() => recurrences::last_rows(&kernel),
+            "linrec_ref_fwd" => self.reference(&kernel, false),
+            "linrec_ref_bwd" => self.reference(&kernel, true),
+            "block_scan" => {
+                recurrences::forward::<f32>(&kernel, &Plan::block_scan(self.is_reverse()))
+            }
+            "look_back" => recurrences::look_back(&kernel),
+            "elementwise_fwd" => copies::elementwise_forward(&kernel, self.floats_per_pack()),
+            "elementwise_bwd" => copies::elementwise_backward(&kernel, self.floats_per_pack()),
+            "copy_coalesced" => copies::coalesced(&kernel, self.floats_per_pack()),
+            "copy_shifted" => copies::shifted(&kernel),
+            "copy_strided" => copies::strided(&kernel),
+            "copy_rows" => copies::rows(&kernel),
+            "copy_broadcast" => copies::broadcast(&kernel),
+            _ => Err(self.unknown()),
+        }
+    }
+
+    fn reference(&self, kernel: &Function, backward: bool) -> Result<Ran, Error> {
+        let plan = Plan::reference(self.is_reverse());
+        match (self.arguments().first().copied(), backward) {
+            (Some("float"), false) => recurrences::forward::<f32>(kernel, &plan),
+            (Some("float"), true) => recurrences::backward::<f32>(kernel, &plan),
+            (Some("double"), false) => recurrences::forward::<f64>(kernel, &plan),
+            (Some("double"), true) => recurrences::backward::<f64>(kernel, &plan),
+            (Some("complex<float>"), false) => recurrences::forward::<Complex<f32>>(kernel, &plan),
+            (Some("complex<float>"), true) => recurrences::backward::<Complex<f32>>(kernel, &plan),
+            (Some("complex<double>"), false) => recurrences::forward::<Complex<f64>>(kernel, &plan),
+            (Some("complex<double>"), true) => recurrences::backward::<Complex<f64>>(kernel, &plan),
+            _ => Err(self.unknown()),
+        }
+    }
+
+    /// The name without the template's arguments.
+    fn base(&self) -> &str {
+        self.entry.split('<').next().unwrap_or_default()
+    }
+
+    /// The template's arguments: `complex<float>`, `false`.
+    fn arguments(&self) -> Vec<&str> {
+        let inner = self.entry.split_once('<').and_then(|(_, rest)| rest.strip_suffix('>'));
+        inner.map_or(Vec::new(), |inner| inner.split(", ").collect())
+    }
+
+    fn is_reverse(&self) -> bool {
+        self.arguments().last() == Some(&"true")
+    }
+
+    fn floats_per_pack(&self) -> usize {
+        match self.arguments().first().copied() {
+            Some("float2" | "double") => 2,
+            Some("float4") => 4,
+            _ => 1,
+        }
+    }
+
+    fn unknown(&self) -> Error {
+        let what = format!("`{}`: add it to examples/probe/probes/mod.rs", self.entry);
+        Error::Unsupported { engine: "probe".to_owned(), what }
+    }
+}

@@ -1,0 +1,94 @@
+//! Shipped kernels on the emulator, straight through its own interface: for kernels that no engine of the
+//! library uses.
+#![allow(dead_code, reason = "each test uses a part")]
+
+pub mod engine;
+
+use linrec::kernels;
+use linrec::simt::{Counters, Launch, Memory, Module, Report};
+
+/// An argument of a kernel.
+#[derive(Debug, Clone, Copy)]
+pub enum Argument {
+    /// The address of a buffer, or null, or a 64-bit number.
+    Long(u64),
+    /// A 32-bit number.
+    Int(i32),
+}
+
+/// One kernel of a shipped PTX.
+pub struct Shipped {
+    module: Module,
+    symbol: String,
+}
+
+impl Shipped {
+    /// The kernel that C++ calls `entry` in `kernels/ptx/{name}.ptx`.
+    pub fn new(name: &str, entry: &str) -> Shipped {
+        let (_, ptx) = kernels::shipped()
+            .find(|(shipped, _)| *shipped == name)
+            .unwrap_or_else(|| panic!("{name} is not shipped"));
+        let module = Module::parse(ptx.text()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let symbol = ptx.symbol(entry).unwrap_or_else(|| panic!("{name} has no {entry}"));
+        Shipped { module, symbol: symbol.to_owned() }
+    }
+
+    /// Runs the blocks `range` of a grid of `blocks`.
+    pub fn run_range(
+        &self,
+        memory: &Memory,
+        blocks: u32,
+        threads: u32,
+        arguments: &[Argument],
+        range: std::ops::Range<u64>,
+    ) -> Result<Counters, Report> {
+        let kernel = self.module.kernel(&self.symbol).expect("the head names kernels of its PTX");
+        let bytes: Vec<u8> = arguments
+            .iter()
+            .flat_map(|argument| match argument {
+                Argument::Long(value) => value.to_le_bytes().to_vec(),
+                Argument::Int(value) => value.to_le_bytes().to_vec(),
+            })
+            .collect();
+        let launch =
+            Launch::new(kernel, [blocks, 1, 1], [threads, 1, 1], &bytes).prepare(memory)?;
+        if kernel.communicates() { launch.run_together(range, None) } else { launch.run(range) }
+    }
+
+    /// Runs a whole grid.
+    pub fn run(
+        &self,
+        memory: &Memory,
+        blocks: u32,
+        threads: u32,
+        arguments: &[Argument],
+    ) -> Result<Counters, Report> {
+        self.run_range(memory, blocks, threads, arguments, 0..u64::from(blocks))
+    }
+}
+
+/// A buffer with these values, named for reports.
+pub fn upload(memory: &Memory, name: &str, values: &[f32]) -> Argument {
+    let Argument::Long(address) = allocate(memory, name, values.len()) else { unreachable!() };
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    memory.write(address, &bytes).unwrap();
+    Argument::Long(address)
+}
+
+/// A buffer of `len` floats that nothing has written.
+pub fn allocate(memory: &Memory, name: &str, len: usize) -> Argument {
+    Argument::Long(memory.allocate(name, 4 * len as u64).unwrap())
+}
+
+/// A buffer of `len` zeros.
+pub fn zeros(memory: &Memory, name: &str, len: usize) -> Argument {
+    upload(memory, name, &vec![0.0; len])
+}
+
+/// What lies in a buffer of `len` floats.
+pub fn download(memory: &Memory, buffer: Argument, len: usize) -> Vec<f32> {
+    let Argument::Long(address) = buffer else { panic!("{buffer:?} is no buffer") };
+    let mut bytes = vec![0; 4 * len];
+    memory.read(address, &mut bytes).unwrap();
+    bytes.chunks(4).map(|word| f32::from_le_bytes(word.try_into().unwrap())).collect()
+}

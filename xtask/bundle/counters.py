@@ -1,0 +1,256 @@
+"""Compares what the emulator counts with what Nsight Compute reads off the GPU.
+
+For every shipped kernel without a planted mistake: requests and 32-byte sectors of the loads and stores
+of global memory, in all and, as far as the driver kept them apart, of each instruction; and executed
+warp instructions, side by side. Fails if a request or a sector is missing or too many.
+"""
+
+import argparse
+import csv
+import json
+import os
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from common import HERE, outcomes, print_table, probes, program, run, write_csv
+
+# In the emulator's words and in Nsight Compute's.
+ACCESSES = {"load": ("GlobalLoad", "ld", ("LDG", "LD")), "store": ("GlobalStore", "st", ("STG", "ST"))}
+INSTRUCTIONS = "smsp__inst_executed.sum"
+
+
+def metric(what, access):
+    return f"l1tex__t_{what}_pipe_lsu_mem_global_op_{ACCESSES[access][1]}.sum"
+
+
+METRICS = [metric(what, access) for what in ("requests", "sectors") for access in ACCESSES]
+METRICS.append(INSTRUCTIONS)
+
+WHY = """\
+The emulator executes the PTX as it stands; the GPU executes what its driver compiled from it. There
+parameters are operands of other instructions, not loads of their own; addresses are computed with fewer
+and wider instructions, once for a loop and not in every step; comparisons become predicates; and loops
+are unrolled. So the numbers of instructions differ. Which memory is accessed, and by which lanes
+together, the compiler may not change: requests and sectors are the same."""
+
+
+def emulated(probe, names, folder):
+    """What the emulator counts, by the kernel's name in the PTX."""
+    file = folder / "counters.json"
+    code, output = run([probe, "run", *names, "--device", "simt", "--counters", file], 120)
+    if code != 0:
+        sys.exit(f"the kernels do not run in the emulator:\n{output}")
+    kernels = json.loads(file.read_text())
+    return {kernel["symbol"]: kernel for kernel in kernels}
+
+
+def profile(ncu, arguments, command, log):
+    """Runs a command under ncu and returns what that wrote; the clocks stay as they are."""
+    always = ["--clock-control", "none", "--target-processes", "all", "--log-file", log]
+    code, output = run([ncu, *always, *arguments, *command], 150)
+    written = log.read_text(errors="replace") if log.exists() else ""
+    if code != 0 or any(outcome[1] != "right" for outcome in outcomes(output)):
+        sys.exit(f"ncu failed (exit code {code}):\n{written[-3000:]}\n{output[-3000:]}")
+    return written
+
+
+def number(text):
+    """A number as ncu writes it: `1,024`, `1024.00`; None for anything else."""
+    try:
+        return round(float(text.replace(",", "")))
+    except ValueError:
+        return None
+
+
+def table_after(text, start):
+    """The rows of the CSV that begins with the first line that begins so."""
+    lines = text.splitlines()
+    first = next((i for i, line in enumerate(lines) if line.startswith(start)), len(lines))
+    return list(csv.reader(lines[first:]))
+
+
+def read_metrics(text):
+    """The metrics of each kernel, from either form that ncu has: a row per kernel and metric, or a row
+    per kernel and a column per metric."""
+    rows = table_after(text, '"ID"')
+    if not rows:
+        return {}
+    header, kernels = rows[0], {}
+    name = header.index("Kernel Name")
+    for row in rows[1:]:
+        if len(row) != len(header) or not row[name]:
+            continue
+        row = dict(zip(header, row))
+        found = kernels.setdefault(row["Kernel Name"].split("(")[0], {})
+        if "Metric Name" in row:
+            row = {row["Metric Name"]: row["Metric Value"]}
+        for metric in METRICS:
+            if metric in row and number(row[metric]) is not None:
+                found[metric] = number(row[metric])
+    return kernels
+
+
+def read_source(text):
+    """The loads and stores of one kernel's machine code: access, instruction, how often warps executed
+    it, sectors. Nothing if ncu gives no such table."""
+    lines = text.splitlines()
+    starts = [i for i, line in enumerate(lines) if '"Source"' in line]
+    if not starts:
+        return []
+    rows = list(csv.reader(lines[starts[0]:]))
+    header = [cell.strip("# ").lower() for cell in rows[0]]
+    columns = []
+    for names in (["source"], ["instructions executed", "inst_executed"],
+                  ["l2 theoretical sectors global", "memory_l2_theoretical_sectors_global"]):
+        found = [header.index(name) for name in names if name in header]
+        if not found:
+            return []
+        columns.append(found[0])
+    instructions = []
+    for row in rows[1:]:
+        if len(row) != len(header):
+            continue
+        source, executed, sectors = (row[column] for column in columns)
+        words = source.split()
+        # A guard comes before the instruction: @!P0 LDG.E R2, [R4].
+        opcode = next((word for word in words if not word.startswith("@")), "")
+        for access, (_, _, opcodes) in ACCESSES.items():
+            if opcode.split(".")[0] in opcodes:
+                executed, sectors = number(executed) or 0, number(sectors) or 0
+                instructions.append((access, opcode, executed, sectors))
+    return instructions
+
+
+def single_instructions(ncu, probe, names, symbols, folder, warnings):
+    """The machine code's loads and stores of each kernel, by its name in the PTX."""
+    report = folder / "source.ncu-rep"
+    profile(ncu, ["--section", "SourceCounters", "-f", "-o", report],
+            [probe, "run", *names, "--device", "cuda"], folder / "source.log")
+
+    def page(symbol):
+        arguments = ["--page", "source", "--csv", "--print-source", "sass", "--kernel-name", symbol]
+        return run([ncu, "--import", report, *arguments], 60)[1]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        pages = dict(zip(symbols, pool.map(page, symbols)))
+    sources = {symbol: read_source(text) for symbol, text in pages.items()}
+    if not any(sources.values()):
+        sample = next(iter(pages.values()), "")[:1500]
+        warnings.append(f"ncu's source page could not be read; it begins:\n{sample}")
+    return sources
+
+
+def compare_single(kernel, machine_code, access):
+    """A kernel's loads or its stores, one by one, in the order of the code: pairs of PTX and machine
+    code. None if the driver has other instructions than the PTX."""
+    sites = [site for site in kernel["sites"]
+             if site["access"] == ACCESSES[access][0] and site["requests"] > 0]
+    executed = [one for one in machine_code if one[0] == access and one[2] > 0]
+    pairs = lambda sites, executed: [
+        (site, one) for site, one in zip(sites, executed)
+        if (site["requests"], site["sectors"]) == (one[2], one[3])]
+    if len(sites) != len(executed):
+        return None
+    if len(pairs(sites, executed)) < len(sites):
+        # The driver may have changed their order.
+        sites = sorted(sites, key=lambda site: (site["requests"], site["sectors"]))
+        executed = sorted(executed, key=lambda one: one[2:])
+    found = pairs(sites, executed)
+    return found if len(found) == len(sites) else None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--probe", default=HERE / "bin/probe", help="the program that launches kernels")
+    parser.add_argument("--out", default=Path("out"), type=Path, help="where the CSV files go")
+    parser.add_argument("--enough", default=6, type=int,
+                        help="in how many kernels single loads and stores must agree at least")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    ncu, probe, warnings = program("ncu"), arguments.probe, []
+
+    chosen = [one for one in probes(probe) if one.is_correct]
+    names = [one.name for one in chosen]
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        kernels = emulated(probe, names, folder)
+        text = profile(ncu, ["--csv", "--print-units", "base", "--metrics", ",".join(METRICS)],
+                       [probe, "run", *names, "--device", "cuda"], folder / "metrics.log")
+        measured = read_metrics(text)
+        try:
+            symbols = [one.symbol for one in chosen]
+            sources = single_instructions(ncu, probe, names, symbols, folder, warnings)
+        except SystemExit as error:
+            warnings.append(f"single instructions were not compared: {error}")
+            sources = {}
+
+    rows, single, instructions, failures, agreeing = [], [], [], [], []
+    for one in chosen:
+        kernel, gpu = kernels[one.symbol], measured.get(one.symbol, {})
+        missing = [metric for metric in METRICS if metric not in gpu]
+        if missing:
+            failures.append(f"{one.name}: ncu has no {missing[0]}")
+            continue
+        instructions.append({
+            "kernel": one.name, "emulator": kernel["instructions"], "gpu": gpu[INSTRUCTIONS],
+            "ratio": round(gpu[INSTRUCTIONS] / max(kernel["instructions"], 1), 3),
+        })
+        pairs = {}
+        for access, (emulated_access, _, _) in ACCESSES.items():
+            sites = [site for site in kernel["sites"] if site["access"] == emulated_access]
+            row = {"kernel": one.name, "access": access}
+            for what in ("requests", "sectors"):
+                row[f"{what}_emulator"] = sum(site[what] for site in sites)
+                row[f"{what}_gpu"] = gpu[metric(what, access)]
+            row["sectors_per_request"] = round(row["sectors_gpu"] / max(row["requests_gpu"], 1), 3)
+            equal = all(row[f"{what}_emulator"] == row[f"{what}_gpu"] for what in ("requests", "sectors"))
+            row["equal"] = "yes" if equal else "no" if one.is_countable else "waits"
+            rows.append(row)
+            if row["equal"] == "no":
+                failures.append(f"{one.name}: the {access}s differ")
+            pairs[access] = compare_single(kernel, sources.get(one.symbol, []), access)
+            if pairs[access] is None and equal and sum(site["requests"] > 0 for site in sites) == 1:
+                # The only one of its kind: what the sum says, the instruction did.
+                site = next(site for site in sites if site["requests"] > 0)
+                pairs[access] = [(site, (access, "", row["requests_gpu"], row["sectors_gpu"]))]
+            for site, (_, opcode, requests, sectors) in pairs[access] or []:
+                single.append({
+                    "kernel": one.name, "access": access, "ptx": site["opcode"],
+                    "source": site["source"], "machine_code": opcode,
+                    "requests_emulator": site["requests"], "requests_gpu": requests,
+                    "sectors_emulator": site["sectors"], "sectors_gpu": sectors,
+                    "sectors_per_request": round(sectors / max(requests, 1), 3),
+                })
+        if all(pair is not None for pair in pairs.values()):
+            agreeing.append(one.name)
+
+    print("Requests and sectors of global memory, emulator and GPU:\n")
+    print_table(["kernel", "access", "requests", "GPU", "sectors", "GPU", "per request", "equal"],
+                [list(row.values()) for row in rows])
+    print("Executed warp instructions:\n")
+    print_table(["kernel", "emulator", "GPU", "ratio"], [list(row.values()) for row in instructions])
+    print(f"{WHY}\n")
+    if any(row["equal"] == "waits" for row in rows):
+        print("look_back asks for its neighbour's state until it is there: how often depends on the time.\n")
+    print(f"Each load and store by itself agrees in {len(agreeing)} kernels: {', '.join(agreeing)}\n")
+    if rows:
+        write_csv(arguments.out / "counters.csv", rows)
+        write_csv(arguments.out / "instructions.csv", instructions)
+    if single:
+        write_csv(arguments.out / "accesses.csv", single)
+
+    if len(agreeing) < arguments.enough:
+        failures.append(f"single loads and stores agree in {len(agreeing)} kernels, "
+                        f"not in {arguments.enough}")
+    for line in warnings + failures:
+        print(line)
+    equal = sum(row["equal"] == "yes" for row in rows)
+    print(f"counters: equal in {equal} of {len(rows)} comparisons over {len(chosen)} kernels, "
+          f"instruction by instruction in {len(agreeing)} kernels; {len(failures)} failures")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+//! `cargo xtask bundle`: one folder with all that a machine with an NVIDIA GPU needs to run the tests
+//! that need one. Nothing has to be installed there but the driver and, for two of the steps, Python and
+//! the CUDA toolkit.
+
+mod build;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// The bundle's size has to stay below this, in bytes.
+const LIMIT: u64 = 64_000_000;
+
+/// What is copied beside the programs: the script that runs everything, and what it runs.
+const SCRIPTS: [&str; 4] = ["run", "common.py", "counters.py", "sanitize.py"];
+
+/// Builds the programs and puts them with the scripts into the folder `out`, which must not hold anything
+/// else; returns what was done, as a sentence.
+///
+/// # Errors
+///
+/// On another system than Linux on x86-64, where the programs would not be those that run there; when
+/// something does not build; when `out` holds other things; when the bundle gets too large.
+pub fn bundle(root: &Path, out: &Path) -> Result<String> {
+    ensure!(
+        cfg!(all(target_os = "linux", target_arch = "x86_64")),
+        "the bundle is for Linux on x86-64 and is built there; this is {} on {}",
+        std::env::consts::OS,
+        std::env::consts::ARCH
+    );
+    clear(out)?;
+    let programs = build::programs(root)?;
+    let bin = out.join("bin");
+    fs::create_dir_all(&bin).with_context(|| format!("{} cannot be made", bin.display()))?;
+    for (name, program) in &programs {
+        copy(program, &bin.join(name))?;
+        strip(&bin.join(name));
+    }
+    for script in SCRIPTS {
+        copy(&root.join("xtask/bundle").join(script), &out.join(script))?;
+    }
+    let bytes = size(out)?;
+    if bytes >= LIMIT {
+        bail!("the bundle has {bytes} bytes, and may have less than {LIMIT}");
+    }
+    let megabytes = bytes as f64 / 1e6;
+    let names: Vec<_> = programs.keys().map(String::as_str).collect();
+    Ok(format!(
+        "bundled {} in {megabytes:.1} MB: {}\non the machine with the GPU: {}/run",
+        names.join(", "),
+        out.display(),
+        crate::workspace::name_of(out),
+    ))
+}
+
+/// Removes an earlier bundle, and nothing that is none.
+fn clear(out: &Path) -> Result<()> {
+    if !out.exists() {
+        return Ok(());
+    }
+    let is_empty = || fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none());
+    let is_bundle = SCRIPTS.iter().all(|script| out.join(script).is_file());
+    ensure!(
+        out.is_dir() && (is_bundle || is_empty()),
+        "{} is there and is no bundle; remove it, or name another folder with --out",
+        out.display()
+    );
+    fs::remove_dir_all(out).with_context(|| format!("{} cannot be replaced", out.display()))
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    // With its permissions: the programs and the script stay executable.
+    fs::copy(from, to)
+        .map(drop)
+        .with_context(|| format!("{} cannot become {}", from.display(), to.display()))
+}
+
+/// Takes the symbols out where binutils are installed; the program runs as well with them.
+fn strip(program: &Path) {
+    let mut command = Command::new("strip");
+    let _ = command.arg(program).stdout(Stdio::null()).stderr(Stdio::null()).status();
+}
+
+/// Bytes of all files in a folder.
+fn size(folder: &Path) -> Result<u64> {
+    let mut bytes = 0;
+    for entry in walkdir::WalkDir::new(folder) {
+        let metadata = entry?.metadata()?;
+        bytes += if metadata.is_file() { metadata.len() } else { 0 };
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_bundle_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("bundle");
+        clear(&out).unwrap();
+        fs::create_dir(&out).unwrap();
+        fs::write(out.join("thesis.tex"), "").unwrap();
+        let error = clear(&out).unwrap_err().to_string();
+        assert!(error.contains("is no bundle") && out.join("thesis.tex").exists(), "{error}");
+        for script in SCRIPTS {
+            fs::write(out.join(script), "").unwrap();
+        }
+        clear(&out).unwrap();
+        assert!(!out.exists());
+        fs::create_dir(&out).unwrap();
+        clear(&out).unwrap();
+    }
+
+    #[test]
+    fn sizes_add_up() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("bin")).unwrap();
+        fs::write(folder.path().join("run"), "12345").unwrap();
+        fs::write(folder.path().join("bin/tour"), "1234567").unwrap();
+        assert_eq!(size(folder.path()).unwrap(), 12);
+    }
+}
