@@ -92,7 +92,9 @@ impl<'a> Launch<'a> {
         let threads = x.saturating_mul(y).saturating_mul(z);
         let most = kernel.max_threads_per_block() as u64;
         if threads == 0 || z > 64 || threads > most {
-            return refuse(format!("cannot run blocks of {x} x {y} x {z} threads: {most} at most"));
+            return refuse(format!(
+                "cannot run blocks of {x} x {y} x {z} threads: 1 to {most} in all, at most 64 along z"
+            ));
         }
         if let Some(required) = kernel.required_threads
             && required != self.block
@@ -103,7 +105,12 @@ impl<'a> Launch<'a> {
         let [gx, gy, gz] = self.grid;
         let too_large = gx > i32::MAX as u32 || gy > 65_535 || gz > 65_535;
         if self.blocks() == 0 || too_large || self.blocks() >= u64::from(u32::MAX) {
-            return refuse(format!("cannot run a grid of {gx} x {gy} x {gz} blocks"));
+            return refuse(format!(
+                "cannot run a grid of {gx} x {gy} x {gz} blocks: at least 1, at most {} along x, 65535 along y and z, \
+                 {} in all",
+                i32::MAX,
+                u32::MAX - 1
+            ));
         }
         let shared = kernel.dynamic_shared.checked_add(self.dynamic_shared);
         if shared.is_none_or(|bytes| bytes > MAX_SHARED) {

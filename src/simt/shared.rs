@@ -1,7 +1,9 @@
 //! Shared memory of a block, with a shadow that knows who accessed each place last.
 //!
 //! Two accesses of one place, at least one of them a write, are a race unless a barrier lies between
-//! them: one of the block, or, within a warp, one of the warp.
+//! them: one of the block, or, within a warp, one of the warp that names both lanes.
+
+use super::counters::lanes as each;
 
 /// Who accesses, and when: barriers of the block and of the warp are counted.
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,7 +27,14 @@ pub(crate) struct Shared {
     /// One cell of the shadow stands for `1 << grain` bytes: the smallest access of the kernel.
     grain: u32,
     cells: Vec<Cell>,
+    /// By warp; see [`Seen`].
+    seen: Vec<Option<Box<Seen>>>,
 }
+
+/// What the lanes of a warp have seen of each other: entry `[a][b]` is the number of barriers that the warp had
+/// passed when lane `a` last knew all that lane `b` had done before. There is one only for a warp of which a
+/// part has passed a barrier alone, since the last one of the whole warp.
+type Seen = [[u32; 32]; 32];
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Cell {
@@ -80,20 +89,25 @@ pub(crate) enum Fault {
 impl Mark {
     /// Whether something orders this access before one of `now`, whoever else it stands for.
     #[inline(always)]
-    fn ordered_before(&self, now: Actor) -> bool {
+    fn ordered_before(&self, now: Actor, seen: &[Option<Box<Seen>>]) -> bool {
         if self.kind == Kind::Never || self.actor.epoch < now.epoch {
             return true;
         }
         if self.kind == Kind::Warps || self.actor.thread / 32 != now.thread / 32 {
             return false;
         }
-        self.actor.warp_epoch < now.warp_epoch
-            || self.kind != Kind::Lanes && self.actor.thread == now.thread
+        let known = match seen.get(usize::from(now.thread / 32)) {
+            Some(Some(seen)) => {
+                seen[usize::from(now.thread % 32)][usize::from(self.actor.thread % 32)]
+            }
+            _ => now.warp_epoch,
+        };
+        self.actor.warp_epoch < known || self.kind != Kind::Lanes && self.actor.thread == now.thread
     }
 
     #[inline(always)]
-    fn conflicts(&self, now: Actor) -> bool {
-        !self.ordered_before(now) && !(self.actor.sync && now.sync)
+    fn conflicts(&self, now: Actor, seen: &[Option<Box<Seen>>]) -> bool {
+        !(self.actor.sync && now.sync || self.ordered_before(now, seen))
     }
 
     #[cold]
@@ -116,6 +130,38 @@ impl Shared {
         self.words.resize(bytes.div_ceil(4) as usize, 0);
         self.cells.clear();
         self.cells.resize((bytes.div_ceil(4) << (2 - grain)) as usize, Cell::default());
+        self.seen.clear();
+    }
+
+    /// Lanes of a warp pass a barrier of the warp, each with those that its mask names; `passed` such
+    /// barriers came before, and `alive` are the lanes that have not left.
+    pub(crate) fn warp_barrier(
+        &mut self,
+        warp: u32,
+        passed: u32,
+        (lanes, alive): (u32, u32),
+        masks: &[u32; 32],
+    ) {
+        let warp = warp as usize;
+        if each(lanes).any(|lane| masks[lane] == alive) {
+            if let Some(seen) = self.seen.get_mut(warp) {
+                *seen = None;
+            }
+            return;
+        }
+        if self.seen.len() <= warp {
+            self.seen.resize_with(warp + 1, || None);
+        }
+        let seen = self.seen[warp].get_or_insert_with(|| Box::new([[passed; 32]; 32]));
+        for lane in each(lanes).filter(|&lane| masks[lane].trailing_zeros() as usize == lane) {
+            let together = masks[lane];
+            let mut all = [0; 32];
+            for member in each(together) {
+                all = std::array::from_fn(|other| all[other].max(seen[member][other]));
+            }
+            each(together).for_each(|member| all[member] = passed + 1);
+            each(together).for_each(|member| seen[member] = all);
+        }
     }
 
     /// Reads `W` words at an aligned offset inside, or `bytes` bytes if they are less than one.
@@ -130,14 +176,15 @@ impl Shared {
             // A cell per word, as in kernels that access nothing smaller.
             let first = (offset / 4) as usize;
             for cell in &mut self.cells[first..first + W] {
-                cell.read(actor)?;
+                cell.read(actor, &self.seen)?;
             }
             let mut value = [0; W];
             value.copy_from_slice(&self.words[first..first + W]);
             return Ok(value);
         }
-        for cell in self.cells(offset, bytes) {
-            cell.read(actor)?;
+        let (cells, seen) = self.cells(offset, bytes);
+        for cell in cells {
+            cell.read(actor, seen)?;
         }
         Ok(self.peek(offset, bytes))
     }
@@ -156,14 +203,15 @@ impl Shared {
             let words = &mut self.words[first..first + W];
             for (cell, (word, value)) in self.cells[first..].iter_mut().zip(words.iter().zip(value))
             {
-                cell.write(actor, || word == value)?;
+                cell.write(actor, &self.seen, || word == value)?;
             }
             words.copy_from_slice(value);
             return Ok(());
         }
         let same = self.peek::<W>(offset, bytes) == *value;
-        for cell in self.cells(offset, bytes) {
-            cell.write(actor, || same)?;
+        let (cells, seen) = self.cells(offset, bytes);
+        for cell in cells {
+            cell.write(actor, seen, || same)?;
         }
         self.poke(offset, bytes, value);
         Ok(())
@@ -177,8 +225,9 @@ impl Shared {
         actor: Actor,
         new: impl Fn([u32; W]) -> (u64, [u32; W]),
     ) -> Result<u64, Fault> {
-        for cell in self.cells(offset, bytes) {
-            cell.may_be_read(actor)?;
+        let (cells, seen) = self.cells(offset, bytes);
+        for cell in cells {
+            cell.may_be_read(actor, seen)?;
         }
         let (old, value) = new(self.peek(offset, bytes));
         self.write(offset, bytes, &value, actor)?;
@@ -187,8 +236,9 @@ impl Shared {
 
     /// A `cp.async` to here has begun.
     pub(crate) fn expect(&mut self, offset: u32, bytes: u32, actor: Actor) -> Result<(), Fault> {
-        for cell in self.cells(offset, bytes) {
-            cell.write(actor, || false)?;
+        let (cells, seen) = self.cells(offset, bytes);
+        for cell in cells {
+            cell.write(actor, seen, || false)?;
             cell.writer.kind = Kind::Pending;
         }
         Ok(())
@@ -196,7 +246,7 @@ impl Shared {
 
     /// It has arrived, and the thread that started it has waited for it.
     pub(crate) fn arrive(&mut self, offset: u32, bytes: u32, value: [u32; 4], actor: Actor) {
-        for cell in self.cells(offset, bytes) {
+        for cell in self.cells(offset, bytes).0 {
             *cell = Cell { writer: Mark { actor, kind: Kind::Once }, reader: Mark::default() };
         }
         let (first, count) = ((offset / 4) as usize, (bytes / 4) as usize);
@@ -204,9 +254,9 @@ impl Shared {
     }
 
     #[inline(always)]
-    fn cells(&mut self, offset: u32, bytes: u32) -> &mut [Cell] {
+    fn cells(&mut self, offset: u32, bytes: u32) -> (&mut [Cell], &[Option<Box<Seen>>]) {
         let first = (offset >> self.grain) as usize;
-        &mut self.cells[first..first + (bytes >> self.grain).max(1) as usize]
+        (&mut self.cells[first..first + (bytes >> self.grain).max(1) as usize], &self.seen)
     }
 
     fn peek<const W: usize>(&self, offset: u32, bytes: u32) -> [u32; W] {
@@ -237,11 +287,11 @@ fn part(bytes: u32) -> u32 {
 
 impl Cell {
     #[inline(always)]
-    fn may_be_read(&self, now: Actor) -> Result<(), Fault> {
+    fn may_be_read(&self, now: Actor, seen: &[Option<Box<Seen>>]) -> Result<(), Fault> {
         if self.writer.kind == Kind::Pending {
             return Err(Fault::Pending { other: self.writer.place() });
         }
-        if self.writer.conflicts(now) {
+        if self.writer.conflicts(now, seen) {
             return Err(self.writer.race(now, true));
         }
         if self.writer.kind == Kind::Never {
@@ -251,10 +301,10 @@ impl Cell {
     }
 
     #[inline(always)]
-    fn read(&mut self, now: Actor) -> Result<(), Fault> {
-        self.may_be_read(now)?;
+    fn read(&mut self, now: Actor, seen: &[Option<Box<Seen>>]) -> Result<(), Fault> {
+        self.may_be_read(now, seen)?;
         let before = self.reader;
-        let kind = if before.ordered_before(now) {
+        let kind = if before.ordered_before(now, seen) {
             Kind::Once
         } else if before.kind == Kind::Warps || before.actor.thread / 32 != now.thread / 32 {
             Kind::Warps
@@ -267,19 +317,24 @@ impl Cell {
     }
 
     #[inline(always)]
-    fn write(&mut self, now: Actor, same_value: impl FnOnce() -> bool) -> Result<(), Fault> {
+    fn write(
+        &mut self,
+        now: Actor,
+        seen: &[Option<Box<Seen>>],
+        same_value: impl FnOnce() -> bool,
+    ) -> Result<(), Fault> {
         let before = self.writer;
         if before.kind == Kind::Pending {
             return Err(Fault::Pending { other: before.place() });
         }
-        if before.conflicts(now) {
+        if before.conflicts(now, seen) {
             // Lanes of one instruction that write the same value leave no doubt about the result.
             let together = before.actor.pc == now.pc && before.actor.thread / 32 == now.thread / 32;
             if !(together && same_value()) {
                 return Err(before.race(now, true));
             }
         }
-        if self.reader.conflicts(now) {
+        if self.reader.conflicts(now, seen) {
             return Err(self.reader.race(now, false));
         }
         // A thread's own plain access is not made up for by its atomic ones: others are still not

@@ -212,7 +212,7 @@ impl Run<'_> {
         bytes: u32,
     ) -> String {
         let lane = each(lanes)
-            .find(|&lane| addresses[lane] % u64::from(bytes) != 0)
+            .find(|&lane| !addresses[lane].is_multiple_of(u64::from(bytes)))
             .unwrap_or(lanes.trailing_zeros() as usize);
         match space {
             Space::Shared => format!("offset {} of shared memory", addresses[lane]),
@@ -364,8 +364,8 @@ fn load_local(
     let mut moved: Moved<4> = [[0; 4]; 32];
     for lane in each(lanes) {
         let first = local_word(scratch, addresses[lane], lane, bytes, "reads")?;
-        for i in 0..bytes.div_ceil(4) as usize {
-            moved[lane][i] = scratch.local[first + 32 * i];
+        for (i, word) in moved[lane].iter_mut().enumerate().take(bytes.div_ceil(4) as usize) {
+            *word = scratch.local[first + 32 * i];
         }
         moved[lane][0] >>= 8 * (addresses[lane] % 4);
     }
@@ -391,8 +391,8 @@ fn store_local(
             let word = &mut scratch.local[first];
             *word = *word & !mask | value[0] << shift & mask;
         } else {
-            for i in 0..(bytes / 4) as usize {
-                scratch.local[first + 32 * i] = value[i];
+            for (i, word) in value.into_iter().enumerate().take((bytes / 4) as usize) {
+                scratch.local[first + 32 * i] = word;
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Atomic operations and fences.
 
+use std::cell::Cell;
+
 use super::Run;
 use super::access::{addresses, aligned, in_spaces};
 use super::fault::{Result, fault};
@@ -39,6 +41,8 @@ impl Run<'_> {
         let Operation { ty, d, b, c, .. } = operation;
         let (bytes, wide) = (ty.bytes(), ty.is_wide());
         let all = addresses(r, address);
+        // One that leaves everything as it was is no progress: a lock that is taken is tried in a loop.
+        let changed = Cell::new(false);
         in_spaces(operation.space, &all, lanes, |space, addresses, lanes| {
             aligned(addresses, lanes, bytes, "updates", || {
                 self.what(space, addresses, lanes, bytes)
@@ -46,7 +50,12 @@ impl Run<'_> {
             self.count(place, space, addresses, lanes, bytes);
             for lane in each(lanes) {
                 let (b, c) = (r.lane(b, wide, lane), r.lane(c, wide, lane));
-                let new = |old| combine(operation.op, ty, space, old, b, c);
+                let new = |old| {
+                    let value = combine(operation.op, ty, space, old, b, c);
+                    changed
+                        .set(changed.get() | (value as u32 != old as u32 || wide && value != old));
+                    value
+                };
                 let old = match space {
                     Space::Global | Space::Generic => {
                         self.atomic_global(place, operation, addresses[lane], lane, new)?
@@ -83,7 +92,7 @@ impl Run<'_> {
             }
             Ok(())
         })?;
-        self.progress = true;
+        self.progress |= changed.get();
         Ok(())
     }
 

@@ -106,11 +106,11 @@ fn words(
         Binary::MulLow => r.set_words(d, lanes, |i| a(i).wrapping_mul(b(i))),
         Binary::MulHigh if signed => {
             r.set_words(d, lanes, |i| {
-                (i64::from(a(i) as i32) * i64::from(b(i) as i32) >> 32) as u32
+                ((i64::from(a(i) as i32) * i64::from(b(i) as i32)) >> 32) as u32
             });
         }
         Binary::MulHigh => {
-            r.set_words(d, lanes, |i| (u64::from(a(i)) * u64::from(b(i)) >> 32) as u32);
+            r.set_words(d, lanes, |i| ((u64::from(a(i)) * u64::from(b(i))) >> 32) as u32);
         }
         Binary::Div if signed => r.set_words(d, lanes, |i| match b(i) as i32 {
             0 => u32::MAX,
@@ -158,10 +158,10 @@ fn binary64(r: &mut Registers, op: Binary, signed: bool, [d, a, b]: [Slot; 3], l
         Binary::Sub => r.set_longs(d, lanes, |i| a[i].wrapping_sub(b[i])),
         Binary::MulLow => r.set_longs(d, lanes, |i| a[i].wrapping_mul(b[i])),
         Binary::MulHigh if signed => r.set_longs(d, lanes, |i| {
-            (i128::from(a[i] as i64) * i128::from(b[i] as i64) >> 64) as u64
+            ((i128::from(a[i] as i64) * i128::from(b[i] as i64)) >> 64) as u64
         }),
         Binary::MulHigh => {
-            r.set_longs(d, lanes, |i| (u128::from(a[i]) * u128::from(b[i]) >> 64) as u64);
+            r.set_longs(d, lanes, |i| ((u128::from(a[i]) * u128::from(b[i])) >> 64) as u64);
         }
         Binary::Div if signed => r.set_longs(d, lanes, |i| match b[i] as i64 {
             0 => u64::MAX,

@@ -225,6 +225,8 @@ impl Run<'_> {
                 if !gathered(r.words(mask), at)? {
                     return Ok(Next::Gather);
                 }
+                let lanes = (active, at.alive);
+                scratch.shared.warp_barrier(place.warp, place.warp_epoch, lanes, r.words(mask));
                 return Ok(Next::WarpBarrier);
             }
             Op::ActiveMask { d } => r.set_words(d, active, |_| active),

@@ -65,7 +65,7 @@ fn holds_all(to: Typed, from: Typed) -> bool {
     let unsigned = !from.ty.is_signed();
     let are_integers = to.kind == Kind::Integer && from.kind == Kind::Integer;
     are_integers
-        && match unsigned == !to.ty.is_signed() {
+        && match unsigned != to.ty.is_signed() {
             true => from.bytes() <= to.bytes(),
             false => unsigned && from.bytes() < to.bytes(),
         }

@@ -1,0 +1,119 @@
+//! The approximate functions: special values exactly, others within what the PTX ISA allows a GPU.
+
+use crate::exact::{F32, Mode, Number, quotient, same_f64};
+use crate::form::Kind::{L, W};
+use crate::form::{Form, check, form};
+use crate::values::{f32s, f64s};
+
+/// A function and its name.
+type Function = (&'static str, fn(f64) -> f64);
+
+const FUNCTIONS: [Function; 8] = [
+    ("ex2", f64::exp2),
+    ("lg2", f64::log2),
+    ("rcp", |x| 1.0 / x),
+    ("rsqrt", |x| 1.0 / x.sqrt()),
+    ("sqrt", f64::sqrt),
+    ("sin", f64::sin),
+    ("cos", f64::cos),
+    ("tanh", f64::tanh),
+];
+
+fn flushed(x: f32) -> f32 {
+    if x.is_subnormal() { 0.0_f32.copysign(x) } else { x }
+}
+
+/// Whether two values of f32 agree to one unit in the last place, which is below every error that PTX grants.
+fn close32(got: u64, wanted: u64) -> bool {
+    let (a, b) = (f32::from_bits(got as u32), f32::from_bits(wanted as u32));
+    if a.is_nan() || b.is_nan() {
+        return a.is_nan() && b.is_nan();
+    }
+    // Zeros and infinities, with their signs, are to be met.
+    let special = |x: f32| x == 0.0 || x.is_infinite();
+    !special(a)
+        && !special(b)
+        && a.is_sign_negative() == b.is_sign_negative()
+        && got.abs_diff(wanted) <= 1
+}
+
+pub fn forms() -> Vec<Form> {
+    let mut all = Vec::new();
+    let narrow = f32s();
+    for (name, function) in FUNCTIONS {
+        let plain = move |[a]: [u64; 1]| {
+            (function(f32::from_bits(a as u32).into()) as f32).to_bits().into()
+        };
+        all.push(form(&format!("{name}.approx.f32"), W, [W], plain).over(&[&narrow]).same(close32));
+        if name == "tanh" {
+            continue;
+        }
+        let ftz = move |[a]: [u64; 1]| {
+            flushed(function(flushed(f32::from_bits(a as u32)).into()) as f32).to_bits().into()
+        };
+        all.push(
+            form(&format!("{name}.approx.ftz.f32"), W, [W], ftz).over(&[&narrow]).same(close32),
+        );
+    }
+    for name in ["approx", "full"] {
+        let divide = |[a, b]: [u64; 2]| {
+            quotient(&Number::decode(a, F32), &Number::decode(b, F32)).encode(F32, Mode::Nearest)
+        };
+        all.push(
+            form(&format!("div.{name}.f32"), W, [W; 2], divide).all_over(&narrow).same(close32),
+        );
+    }
+
+    let wide = f64s();
+    let rsqrt = |[a]: [u64; 1]| (1.0 / f64::from_bits(a).sqrt()).to_bits();
+    all.push(form("rsqrt.approx.f64", L, [L], rsqrt).over(&[&wide]).same(same_f64));
+    for (name, function) in &FUNCTIONS[2..4] {
+        let function = *function;
+        let coarse = move |[a]: [u64; 1]| {
+            let flushed = |x: f64| if x.is_subnormal() { 0.0_f64.copysign(x) } else { x };
+            let value = flushed(function(flushed(f64::from_bits(a))));
+            value.to_bits()
+        };
+        let close: fn(u64, u64) -> bool = |got, wanted| {
+            let nan = f64::from_bits(got).is_nan() && f64::from_bits(wanted).is_nan();
+            // The low word is zero, and the high one within one of what was wanted.
+            nan || got & 0xffff_ffff == 0 && (got >> 32).abs_diff(wanted >> 32) <= 1
+        };
+        all.push(
+            form(&format!("{name}.approx.ftz.f64"), L, [L], coarse).over(&[&wide]).same(close),
+        );
+    }
+    all
+}
+
+#[test]
+fn approximations_are_close_and_exact_where_it_matters() {
+    check("approximate functions", &forms());
+}
+
+#[test]
+fn special_values_are_as_the_isa_says() {
+    const INF: f32 = f32::INFINITY;
+    const NAN: f32 = f32::NAN;
+    const TABLE: [(&str, &[(f32, f32)]); 8] = [
+        ("ex2", &[(-INF, 0.0), (-0.0, 1.0), (0.0, 1.0), (INF, INF), (NAN, NAN), (10.0, 1024.0)]),
+        ("lg2", &[(-INF, NAN), (-1.0, NAN), (-0.0, -INF), (0.0, -INF), (INF, INF), (1.0, 0.0)]),
+        ("rcp", &[(-INF, -0.0), (-0.0, -INF), (0.0, INF), (INF, 0.0), (4.0, 0.25)]),
+        ("rsqrt", &[(-INF, NAN), (-0.0, -INF), (0.0, INF), (INF, 0.0), (-1.0, NAN), (4.0, 0.5)]),
+        ("sqrt", &[(-INF, NAN), (-0.0, -0.0), (0.0, 0.0), (INF, INF), (-1.0, NAN), (4.0, 2.0)]),
+        ("sin", &[(-INF, NAN), (-0.0, -0.0), (0.0, 0.0), (INF, NAN)]),
+        ("cos", &[(-INF, NAN), (-0.0, 1.0), (0.0, 1.0), (INF, NAN)]),
+        ("tanh", &[(-INF, -1.0), (-0.0, -0.0), (0.0, 0.0), (INF, 1.0), (NAN, NAN)]),
+    ];
+    let rows = TABLE.map(|(name, values)| {
+        let pool: Vec<u64> = values.iter().map(|(x, _)| x.to_bits().into()).collect();
+        let wanted = move |[a]: [u64; 1]| {
+            let of = |(x, _): &&(f32, f32)| u64::from(x.to_bits()) == a;
+            values.iter().find(of).map_or(0, |(_, y)| y.to_bits().into())
+        };
+        form(&format!("{name}.approx.f32"), W, [W], wanted)
+            .over(&[&pool])
+            .same(crate::exact::same_f32)
+    });
+    check("special values", &rows);
+}

@@ -1,0 +1,171 @@
+//! `atom` and `red`, on global and shared memory.
+
+use crate::exact::{self, F32, F64, Mode, Number, sum};
+use crate::form::Kind::{L, W};
+use crate::form::{Form, across, check, several};
+use crate::integer::{INTS, Int};
+use crate::values::{f32s, f64s, integers};
+
+/// The new value, of the old one, the operand and (for `cas`) the second operand.
+type New = Box<dyn Fn(u64, u64, u64) -> u64>;
+
+fn int(name: &str) -> Int {
+    INTS.into_iter().find(|ty| ty.name == name).unwrap_or(INTS[0])
+}
+
+/// The operations: name, type, width, definition. `flush`: sums of f32 lose their subnormal numbers.
+fn operations(flush: bool) -> Vec<(&'static str, &'static str, u32, New)> {
+    let mut all: Vec<(&str, &str, u32, New)> = Vec::new();
+    for (name, bits) in [("u32", 32), ("s32", 32), ("u64", 64)] {
+        all.push(("add", name, bits, Box::new(|old, b, _| old.wrapping_add(b))));
+    }
+    for (name, bits) in [("u32", 32), ("s32", 32), ("u64", 64), ("s64", 64)] {
+        let ty = int(name);
+        let min = move |old, b, _| if ty.value(b) < ty.value(old) { b } else { old };
+        let max = move |old, b, _| if ty.value(b) > ty.value(old) { b } else { old };
+        all.push(("min", name, bits, Box::new(min)));
+        all.push(("max", name, bits, Box::new(max)));
+    }
+    for (name, bits) in [("b32", 32), ("b64", 64)] {
+        all.push(("and", name, bits, Box::new(|old, b, _| old & b)));
+        all.push(("or", name, bits, Box::new(|old, b, _| old | b)));
+        all.push(("xor", name, bits, Box::new(|old, b, _| old ^ b)));
+        all.push(("exch", name, bits, Box::new(|_, b, _| b)));
+        all.push(("cas", name, bits, Box::new(|old, b, c| if old == b { c } else { old })));
+    }
+    all.push(("inc", "u32", 32, Box::new(|old, b, _| if old >= b { 0 } else { old + 1 })));
+    all.push((
+        "dec",
+        "u32",
+        32,
+        Box::new(|old, b, _| if old == 0 || old > b { b } else { old - 1 }),
+    ));
+    all.push((
+        "add",
+        "f32",
+        32,
+        Box::new(move |old, b, _| {
+            let keep = |bits: u64| {
+                if flush && bits & 0x7f80_0000 == 0 { bits & 0x8000_0000 } else { bits }
+            };
+            let [x, y] = [old, b].map(|bits| Number::decode(keep(bits), F32));
+            keep(sum(&x, &y, Mode::Nearest).encode(F32, Mode::Nearest))
+        }),
+    ));
+    all.push((
+        "add",
+        "f64",
+        64,
+        Box::new(|old, b, _| {
+            let [x, y] = [old, b].map(|bits| Number::decode(bits, F64));
+            sum(&x, &y, Mode::Nearest).encode(F64, Mode::Nearest)
+        }),
+    ));
+    all
+}
+
+const ORDERS: [&str; 5] = ["", ".relaxed", ".acquire", ".release", ".acq_rel"];
+const SCOPES: [&str; 4] = ["", ".cta", ".gpu", ".sys"];
+
+/// Space, address, and whether it is global memory.
+const PLACES: [(&str, &str, bool); 5] = [
+    (".global", "%rd33", true),
+    (".shared", "%r31", false),
+    (".shared::cta", "%r31", false),
+    ("", "%rd30", true),
+    ("", "%rd31", false),
+];
+
+/// Orders and scopes around a space: PTX has the scope before it, NVRTC also writes it behind.
+fn modifiers(space: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for order in ORDERS {
+        for scope in SCOPES {
+            all.push(format!("{order}{scope}{space}"));
+            if !scope.is_empty() && !space.is_empty() {
+                all.push(format!("{order}{space}{scope}"));
+            }
+        }
+    }
+    all
+}
+
+pub fn forms() -> Vec<Form> {
+    let mut all = Vec::new();
+    for (space, address, is_global) in PLACES {
+        for modifiers in modifiers(space) {
+            for (name, ty, bits, new) in operations(is_global) {
+                let kind = if bits == 32 { W } else { L };
+                let operand = if name == "cas" { "{2}, {3}" } else { "{2}" };
+                let pool = match ty {
+                    "f32" => f32s(),
+                    "f64" => f64s(),
+                    _ => integers(bits),
+                };
+                let same: fn(u64, u64) -> bool = match ty {
+                    "f32" => exact::same_f32,
+                    "f64" => exact::same_f64,
+                    _ => |a, b| a == b,
+                };
+                let before = format!("st{space}.b{bits} [{address}], {{1}};");
+                let after = format!("ld{space}.b{bits} {{d}}, [{address}];");
+                let mut add = |opcode: &str, text: &str, form: &dyn Fn(&str, &str) -> Form| {
+                    let pools = [&pool[..], &pool, &pool];
+                    all.push(
+                        form(opcode, text)
+                            .over(&pools)
+                            .at_most(if modifiers == space { 2500 } else { 128 })
+                            .same(same),
+                    );
+                };
+                let opcode = format!("atom{modifiers}.{name}.{ty}");
+                let new = std::rc::Rc::new(new);
+                let text = format!("{before} {opcode} {{e}}, [{address}], {operand}; {after}");
+                add(&opcode, &text, &|opcode, text| {
+                    let new = new.clone();
+                    several(opcode, text, [kind; 2], [kind; 3], move |[a, b, c]| [new(a, b, c), a])
+                });
+                if name == "exch" || name == "cas" {
+                    let text = format!("{before} {opcode} _, [{address}], {operand}; {after}");
+                    add(&opcode, &text, &|opcode, text| {
+                        let new = new.clone();
+                        several(opcode, text, [kind], [kind; 3], move |[a, b, c]| [new(a, b, c)])
+                    });
+                } else if !modifiers.contains("acq") {
+                    let opcode = format!("red{modifiers}.{name}.{ty}");
+                    let text = format!("{before} {opcode} [{address}], {operand}; {after}");
+                    add(&opcode, &text, &|opcode, text| {
+                        let new = new.clone();
+                        several(opcode, text, [kind], [kind; 3], move |[a, b, c]| [new(a, b, c)])
+                    });
+                }
+            }
+        }
+    }
+    contended(&mut all);
+    all
+}
+
+/// All lanes of a warp at one address: every one of them counts. The values that they see on the way sum
+/// up in some order; which, a GPU leaves open, so only the sum of all is looked at.
+fn contended(all: &mut Vec<Form>) {
+    let text = "
+        mov.u32 %r25, %tid.x;
+        and.b32 %r25, %r25, 96;
+        shl.b32 %r25, %r25, 5;
+        mov.u32 %r26, 0;
+        st.shared.u32 [%r31], %r26;
+        bar.sync 0;
+        atom.shared.add.u32 %r27, [%r25], {1};
+        bar.sync 0;
+        ld.shared.u32 {d}, [%r25];";
+    let wanted = |warp: &[Vec<u64>], _: usize| {
+        vec![warp.iter().fold(0, |sum: u64, values| sum.wrapping_add(values[0]))]
+    };
+    all.push(across("atom.shared.add.u32", text, [W], [W], wanted));
+}
+
+#[test]
+fn atomics_update_and_return_the_old_value() {
+    check("atomics", &forms());
+}

@@ -1,0 +1,175 @@
+//! Logic, shifts, counting and moving bits: bit by bit, as the PTX ISA defines them.
+
+use crate::form::Kind::{self, L, P, W};
+use crate::form::{Form, check, form, several};
+use crate::integer::INTS;
+use crate::values::{integers, low, shifts};
+
+fn bit(value: u64, i: u32) -> bool {
+    value >> i & 1 == 1
+}
+
+/// The number whose bit `i` is `bit(i)`.
+fn from_bits(bits: u32, bit: impl Fn(u32) -> bool) -> u64 {
+    (0..bits).fold(0, |all, i| all | u64::from(bit(i)) << i)
+}
+
+pub fn forms() -> Vec<Form> {
+    let mut all = Vec::new();
+    for bits in [16, 32, 64] {
+        logic(&mut all, bits);
+        shift(&mut all, bits);
+    }
+    for bits in [32, 64] {
+        counting(&mut all, bits);
+        fields(&mut all, bits);
+    }
+    words(&mut all);
+    predicates(&mut all);
+    all
+}
+
+fn logic(all: &mut Vec<Form>, bits: u32) {
+    let kind = Kind::of_bits(bits);
+    let name = |op: &str| format!("{op}.b{bits}");
+    all.push(form(&name("and"), kind, [kind; 2], |[a, b]| a & b));
+    all.push(form(&name("or"), kind, [kind; 2], |[a, b]| a | b));
+    all.push(form(&name("xor"), kind, [kind; 2], |[a, b]| a ^ b));
+    all.push(form(&name("not"), kind, [kind], |[a]| !a));
+    all.push(form(&name("cnot"), kind, [kind], |[a]| u64::from(a == 0)));
+}
+
+/// Shifts by the width or more leave nothing, or nothing but the sign.
+fn shift(all: &mut Vec<Form>, bits: u32) {
+    let kind = Kind::of_bits(bits);
+    let (values, shifts) = (integers(bits), shifts());
+    let by = move |b: u64| b.min(u64::from(bits)) as u32;
+    let left = form(&format!("shl.b{bits}"), kind, [kind, W], move |[a, b]| {
+        from_bits(bits, |i| i >= by(b) && bit(a, i - by(b)))
+    });
+    all.push(left.over(&[&values, &shifts]));
+    let mut right = |name: &str, signed: bool| {
+        let right = form(&format!("shr.{name}"), kind, [kind, W], move |[a, b]| {
+            from_bits(bits, |i| match i + by(b) {
+                from if from < bits => bit(a, from),
+                _ => signed && bit(a, bits - 1),
+            })
+        });
+        all.push(right.over(&[&values, &shifts]));
+    };
+    right(&format!("b{bits}"), false);
+    for ty in INTS.iter().filter(|ty| ty.bits == bits) {
+        right(ty.name, ty.signed);
+    }
+}
+
+fn counting(all: &mut Vec<Form>, bits: u32) {
+    let kind = Kind::of_bits(bits);
+    let count = move |a: u64| (0..bits).filter(|&i| bit(a, i)).count() as u64;
+    all.push(form(&format!("popc.b{bits}"), W, [kind], move |[a]| count(a)));
+    let leading = move |a: u64| (0..bits).rev().take_while(|&i| !bit(a, i)).count() as u64;
+    all.push(form(&format!("clz.b{bits}"), W, [kind], move |[a]| leading(a)));
+    all.push(form(&format!("brev.b{bits}"), kind, [kind], move |[a]| {
+        from_bits(bits, |i| bit(a, bits - 1 - i))
+    }));
+    for ty in INTS.into_iter().filter(|ty| ty.bits == bits) {
+        // The highest bit that differs from the sign.
+        let find = move |a: u64| {
+            let sign = ty.signed && bit(a, bits - 1);
+            (0..bits).rev().find(|&i| bit(a, i) != sign)
+        };
+        all.push(form(&format!("bfind.{}", ty.name), W, [kind], move |[a]| {
+            find(a).map_or(u64::MAX, u64::from)
+        }));
+        all.push(form(&format!("bfind.shiftamt.{}", ty.name), W, [kind], move |[a]| {
+            find(a).map_or(u64::MAX, |i| (bits - 1 - i).into())
+        }));
+    }
+}
+
+fn fields(all: &mut Vec<Form>, bits: u32) {
+    let kind = Kind::of_bits(bits);
+    // Positions and lengths go up to 255.
+    let shifts: Vec<u64> = shifts().into_iter().filter(|shift| *shift < 256).collect();
+    let values = integers(bits);
+    for ty in INTS.into_iter().filter(|ty| ty.bits == bits) {
+        let extract = form(&format!("bfe.{}", ty.name), kind, [kind, W, W], move |[a, b, c]| {
+            let (position, length) = ((b & 0xff) as u32, (c & 0xff) as u32);
+            let sign = ty.signed && length > 0 && bit(a, (position + length - 1).min(bits - 1));
+            from_bits(bits, |i| {
+                if i < length && position + i < bits { bit(a, position + i) } else { sign }
+            })
+        });
+        all.push(extract.over(&[&values, &shifts, &shifts]).at_most(20_000));
+    }
+    let insert = form(&format!("bfi.b{bits}"), kind, [kind, kind, W, W], move |[a, b, c, d]| {
+        let (position, length) = ((c & 0xff) as u32, (d & 0xff) as u32);
+        let inside = |i: u32| i >= position && i - position < length;
+        from_bits(bits, |i| if inside(i) { bit(a, i - position) } else { bit(b, i) })
+    });
+    all.push(insert.over(&[&values, &values, &shifts, &shifts]).at_most(20_000));
+}
+
+fn words(all: &mut Vec<Form>) {
+    let shifts = shifts();
+    let values = integers(32);
+    for (mode, wraps) in [("wrap", true), ("clamp", false)] {
+        let by = move |c: u64| if wraps { c & 31 } else { c.min(32) } as u32;
+        // `b` above `a`, 64 bits: the upper word after a shift to the left, the lower after one to the right.
+        let left = form(&format!("shf.l.{mode}.b32"), W, [W; 3], move |[a, b, c]| {
+            from_bits(32, |i| bit(b << 32 | a, 32 + i - by(c)))
+        });
+        all.push(left.over(&[&values, &values, &shifts]));
+        let right = form(&format!("shf.r.{mode}.b32"), W, [W; 3], move |[a, b, c]| {
+            from_bits(32, |i| bit(b << 32 | a, i + by(c)))
+        });
+        all.push(right.over(&[&values, &values, &shifts]));
+    }
+
+    let selectors: Vec<u64> = (0..16)
+        .flat_map(|i| {
+            [i, i << 4 | 0x3201 & !0xf0, i << 8 | 0x76, i << 12 | 0x789, 0xffff_0000 | (i * 0x1111)]
+        })
+        .collect();
+    let permute = form("prmt.b32", W, [W; 3], |[a, b, c]| {
+        from_bits(32, |i| {
+            let selector = c >> (4 * (i / 8)) & 0xf;
+            let byte = (b << 32 | a) >> (8 * (selector & 7)) & 0xff;
+            if selector & 8 != 0 { bit(byte, 7) } else { bit(byte, i % 8) }
+        })
+    });
+    all.push(permute.over(&[&values, &values, &selectors]));
+
+    for table in 0..256_u64 {
+        let text = format!("lop3.b32 {{d}}, {{1}}, {{2}}, {{3}}, {table};");
+        let lop3 = form("lop3.b32", W, [W; 3], move |[a, b, c]| {
+            from_bits(32, |i| {
+                let row =
+                    u32::from(bit(a, i)) << 2 | u32::from(bit(b, i)) << 1 | u32::from(bit(c, i));
+                bit(table, row)
+            })
+        });
+        all.push(lop3.written(&text).over(&[&values, &values, &values]).at_most(128));
+    }
+}
+
+fn predicates(all: &mut Vec<Form>) {
+    let both = [0_u64, 1];
+    let mut two = |name: &str, wanted: fn(u64, u64) -> u64| {
+        all.push(form(name, P, [P, P], move |[a, b]| wanted(a, b)).over(&[&both, &both]));
+    };
+    two("and.pred", |a, b| a & b);
+    two("or.pred", |a, b| a | b);
+    two("xor.pred", |a, b| a ^ b);
+    all.push(form("not.pred", P, [P], |[a]| 1 - a).over(&[&both]));
+    all.push(form("mov.pred", P, [P], |[a]| a).over(&[&both]));
+    // A 64-bit value and the predicate of a lane do not touch each other.
+    let text = "and.pred {d}, {1}, {2}; xor.b64 {e}, {3}, -1;";
+    let apart = several("and.pred", text, [P, L], [P, P, L], |[a, b, c]| [a & b, low(!c, 64)]);
+    all.push(apart.over(&[&both, &both, &integers(64)]));
+}
+
+#[test]
+fn bits_are_where_they_should_be() {
+    check("bits", &forms());
+}

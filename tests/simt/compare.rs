@@ -1,0 +1,119 @@
+//! `setp` and `selp`.
+
+use std::cmp::Ordering::{self, Equal, Greater, Less};
+
+use crate::exact::{F32, F64, Number};
+use crate::form::Kind::{self, H, L, P, W};
+use crate::form::{Form, check, form, several};
+use crate::integer::{INTS, Int};
+use crate::values::{f32s, f64s};
+
+/// A comparison: whether it holds for an order, `None` if an operand is NaN.
+type Holds = fn(Option<Ordering>) -> bool;
+
+const COMPARISONS: [(&str, Holds); 6] = [
+    ("eq", |order| order == Some(Equal)),
+    ("ne", |order| matches!(order, Some(Less | Greater))),
+    ("lt", |order| order == Some(Less)),
+    ("le", |order| matches!(order, Some(Less | Equal))),
+    ("gt", |order| order == Some(Greater)),
+    ("ge", |order| matches!(order, Some(Greater | Equal))),
+];
+
+const OF_UNSIGNED: [(&str, Holds); 4] = [
+    ("lo", |order| order == Some(Less)),
+    ("ls", |order| matches!(order, Some(Less | Equal))),
+    ("hi", |order| order == Some(Greater)),
+    ("hs", |order| matches!(order, Some(Greater | Equal))),
+];
+
+const UNORDERED: [(&str, Holds); 6] = [
+    ("equ", |order| matches!(order, None | Some(Equal))),
+    ("neu", |order| order != Some(Equal)),
+    ("ltu", |order| matches!(order, None | Some(Less))),
+    ("leu", |order| order != Some(Greater)),
+    ("gtu", |order| matches!(order, None | Some(Greater))),
+    ("geu", |order| order != Some(Less)),
+];
+
+const NAN: [(&str, Holds); 2] =
+    [("num", |order| order.is_some()), ("nan", |order| order.is_none())];
+
+pub fn forms() -> Vec<Form> {
+    let mut all = Vec::new();
+    for ty in INTS {
+        let order = move |a: u64, b: u64| Some(ty.value(a).cmp(&ty.value(b)));
+        let own = if ty.signed { &[][..] } else { &OF_UNSIGNED[..] };
+        for (name, holds) in COMPARISONS.iter().chain(own) {
+            set(&mut all, name, ty.name, ty.kind(), order, *holds, &[]);
+        }
+    }
+    for (name, bits) in [("b16", 16), ("b32", 32), ("b64", 64)] {
+        let ty = Int { name, bits, signed: false };
+        let order = move |a: u64, b: u64| Some(ty.value(a).cmp(&ty.value(b)));
+        for (comparison, holds) in &COMPARISONS[..2] {
+            set(&mut all, comparison, name, ty.kind(), order, *holds, &[]);
+        }
+    }
+    for (name, format, kind, pool) in [("f32", F32, W, f32s()), ("f64", F64, L, f64s())] {
+        let order = move |a, b| Number::decode(a, format).order(&Number::decode(b, format));
+        for (comparison, holds) in COMPARISONS.iter().chain(&UNORDERED) {
+            set(&mut all, comparison, name, kind, order, *holds, &pool);
+        }
+        for (test, holds) in NAN {
+            let wanted = move |[a, b]: [u64; 2]| u64::from(holds(order(a, b)));
+            all.push(form(&format!("setp.{test}.{name}"), P, [kind; 2], wanted).all_over(&pool));
+        }
+    }
+    let types = ["b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64"];
+    for name in types {
+        let kind = [H, W, L][name[1..].parse::<usize>().unwrap_or(0) / 32];
+        let wanted = |[a, b, p]: [u64; 3]| if p == 1 { a } else { b };
+        all.push(form(&format!("selp.{name}"), kind, [kind, kind, P], wanted).at_most(1500));
+    }
+    all
+}
+
+/// One comparison of one type: alone, with its complement, and combined with a third predicate.
+fn set(
+    all: &mut Vec<Form>,
+    comparison: &str,
+    ty: &str,
+    kind: Kind,
+    order: impl Fn(u64, u64) -> Option<Ordering> + Copy + 'static,
+    holds: Holds,
+    pool: &[u64],
+) {
+    let own = |form: Form| if pool.is_empty() { form } else { form.over(&[pool, pool]) };
+    let opcode = format!("setp.{comparison}.{ty}");
+    let test = move |a, b| u64::from(holds(order(a, b)));
+    all.push(own(form(&opcode, P, [kind; 2], move |[a, b]| test(a, b))));
+    let text = format!("{opcode} {{d}}|{{e}}, {{1}}, {{2}};");
+    let pair =
+        several(&opcode, &text, [P, P], [kind; 2], move |[a, b]| [test(a, b), 1 - test(a, b)]);
+    all.push(own(pair).at_most(600));
+    for (name, logic) in LOGIC {
+        let opcode = format!("setp.{comparison}.{name}.{ty}");
+        let text = format!("{opcode} {{d}}|{{e}}, {{1}}, {{2}}, {{3}};");
+        let text_not = format!("{opcode} {{d}}|{{e}}, {{1}}, {{2}}, !{{3}};");
+        for (text, flip) in [(text, 0), (text_not, 1)] {
+            let wanted = move |[a, b, c]: [u64; 3]| {
+                [logic(test(a, b), c ^ flip), logic(1 - test(a, b), c ^ flip)]
+            };
+            let combined = several(&opcode, &text, [P, P], [kind, kind, P], wanted);
+            let integers = crate::values::integers(kind.bits());
+            let pool = if pool.is_empty() { &integers } else { pool };
+            all.push(combined.over(&[pool, pool, &[0, 1]]).at_most(600));
+        }
+    }
+}
+
+type Logic = fn(u64, u64) -> u64;
+
+const LOGIC: [(&str, Logic); 3] =
+    [("and", |a, b| a & b), ("or", |a, b| a | b), ("xor", |a, b| a ^ b)];
+
+#[test]
+fn comparisons_hold_where_they_should() {
+    check("comparisons", &forms());
+}

@@ -1,0 +1,240 @@
+//! `cvt`: all pairs of types, roundings, saturation.
+
+use crate::exact::{self, BF16, F16, F32, F64, Format, MODES, Mode, Number, saturated};
+use crate::form::Kind::{self, H, L, W};
+use crate::form::{Form, check, form, several};
+use crate::integer::{INTS, Int};
+use crate::values::{floats, integers, low};
+
+const BYTES: [Int; 2] =
+    [Int { name: "u8", bits: 8, signed: false }, Int { name: "s8", bits: 8, signed: true }];
+
+/// A float type that is converted.
+#[derive(Debug, Clone, Copy)]
+struct Float {
+    name: &'static str,
+    format: Format,
+    kind: Kind,
+}
+
+const HALF: Float = Float { name: "f16", format: F16, kind: H };
+const BRAIN: Float = Float { name: "bf16", format: BF16, kind: H };
+const SINGLE: Float = Float { name: "f32", format: F32, kind: W };
+const DOUBLE: Float = Float { name: "f64", format: F64, kind: L };
+
+impl Float {
+    fn pool(self) -> Vec<u64> {
+        floats(self.format.fraction, self.format.exponent)
+    }
+
+    fn same(self) -> fn(u64, u64) -> bool {
+        match self.format {
+            F16 => exact::same_f16,
+            BF16 => exact::same_bf16,
+            F32 => exact::same_f32,
+            _ => exact::same_f64,
+        }
+    }
+}
+
+fn ints() -> impl Iterator<Item = Int> {
+    BYTES.into_iter().chain(INTS)
+}
+
+/// The registers that a source of an integer type may lie in: it may be narrower than they are.
+fn sources(ty: Int) -> &'static [Kind] {
+    match ty.bits {
+        8 | 16 => &[H, W, L],
+        32 => &[W, L],
+        _ => &[L],
+    }
+}
+
+/// The registers that a result may go to, extended by its sign or by zeros.
+fn destinations(ty: Int) -> &'static [Kind] {
+    match ty.bits {
+        8 | 16 => &[H, W],
+        32 => &[W],
+        _ => &[L],
+    }
+}
+
+const SATURATIONS: [(&str, bool); 2] = [("", false), (".sat", true)];
+
+pub fn forms() -> Vec<Form> {
+    let mut all = Vec::new();
+    for to in ints() {
+        for from in ints() {
+            between_integers(&mut all, to, from);
+        }
+        for from in [HALF, SINGLE, DOUBLE] {
+            to_integer(&mut all, to, from);
+        }
+        for float in [HALF, SINGLE, DOUBLE] {
+            to_float(&mut all, float, to);
+        }
+    }
+    for (to, from) in [(HALF, SINGLE), (HALF, DOUBLE), (SINGLE, DOUBLE)] {
+        for (rounding, mode) in MODES {
+            between_floats(&mut all, to, from, &format!(".{rounding}"), mode, false);
+        }
+    }
+    for (rounding, mode) in &MODES[..2] {
+        between_floats(&mut all, BRAIN, SINGLE, &format!(".{rounding}"), *mode, false);
+    }
+    let exactly = [(SINGLE, HALF), (DOUBLE, HALF), (DOUBLE, SINGLE), (SINGLE, BRAIN)];
+    for (to, from) in exactly.into_iter().chain([HALF, SINGLE, DOUBLE].map(|ty| (ty, ty))) {
+        between_floats(&mut all, to, from, "", Mode::Nearest, false);
+    }
+    for ty in [HALF, SINGLE, DOUBLE] {
+        for (rounding, mode) in MODES {
+            between_floats(&mut all, ty, ty, &format!(".{rounding}i"), mode, true);
+        }
+    }
+    for (name, ty) in [("f16x2", HALF), ("bf16x2", BRAIN)] {
+        pairs(&mut all, name, ty);
+    }
+    all
+}
+
+fn between_integers(all: &mut Vec<Form>, to: Int, from: Int) {
+    // Where every value fits, nothing can be saturated.
+    let fits = to.least() <= from.least() && from.greatest() <= to.greatest();
+    for (suffix, sat) in if fits { &SATURATIONS[..1] } else { &SATURATIONS } {
+        let (opcode, sat) = (format!("cvt{suffix}.{}.{}", to.name, from.name), *sat);
+        for &source in sources(from) {
+            for &destination in destinations(to) {
+                let wanted = move |[a]: [u64; 1]| {
+                    let value = from.value(a);
+                    let value = if sat { value.clamp(to.least(), to.greatest()) } else { value };
+                    to.value(low(value as u64, to.bits)) as u64
+                };
+                all.push(form(&opcode, destination, [source], wanted));
+            }
+        }
+    }
+}
+
+/// Rounded, then clamped to the type. NaN becomes zero; the highest bit alone if either side has 64 bits.
+fn to_integer(all: &mut Vec<Form>, to: Int, from: Float) {
+    for (rounding, mode) in MODES {
+        for (suffix, _) in SATURATIONS {
+            let opcode = format!("cvt.{rounding}i{suffix}.{}.{}", to.name, from.name);
+            for &destination in destinations(to) {
+                let wanted = move |[a]: [u64; 1]| {
+                    let bits = match Number::decode(a, from.format).to_integer(mode) {
+                        Some(value) => value.clamp(to.least(), to.greatest()) as u64,
+                        None if to.bits == 64 || from.kind == L => 1 << (to.bits - 1),
+                        None => 0,
+                    };
+                    to.value(bits) as u64
+                };
+                all.push(form(&opcode, destination, [from.kind], wanted).over(&[&from.pool()]));
+            }
+        }
+    }
+}
+
+fn to_float(all: &mut Vec<Form>, to: Float, from: Int) {
+    for (rounding, mode) in MODES {
+        for (suffix, sat) in SATURATIONS {
+            let opcode = format!("cvt.{rounding}{suffix}.{}.{}", to.name, from.name);
+            for &source in sources(from) {
+                let wanted = move |[a]: [u64; 1]| {
+                    let bits = Number::integer(from.value(a)).encode(to.format, mode);
+                    if sat { saturated(bits, to.format) } else { bits }
+                };
+                // Values with as many bits as make the rounding hard, too.
+                let mut pool = integers(from.bits);
+                let top = from.bits.min(63);
+                for kept in [to.format.fraction, to.format.fraction + 1, to.format.fraction + 2] {
+                    for length in [kept + 1, top] {
+                        if kept < length && length <= top {
+                            let ones = ((1_u64 << kept) - 1) << (length - kept);
+                            pool.extend([
+                                ones,
+                                ones + 1,
+                                ones | 1 << (length - kept - 1),
+                                ones - 1,
+                            ]);
+                        }
+                    }
+                }
+                all.push(form(&opcode, to.kind, [source], wanted).over(&[&pool]));
+            }
+        }
+    }
+}
+
+fn between_floats(
+    all: &mut Vec<Form>,
+    to: Float,
+    from: Float,
+    rounding: &str,
+    mode: Mode,
+    integral: bool,
+) {
+    for (suffix, sat) in SATURATIONS {
+        if sat && (to.format == BF16 || from.format == BF16) {
+            continue;
+        }
+        let opcode = format!("cvt{rounding}{suffix}.{}.{}", to.name, from.name);
+        let wanted = move |[a]: [u64; 1]| {
+            let number = Number::decode(a, from.format);
+            let number = if integral { number.integral(mode) } else { number };
+            let bits = number.encode(to.format, mode);
+            if sat { saturated(bits, to.format) } else { bits }
+        };
+        let mut pool = from.pool();
+        // Halfway between neighbours of the narrower format, and beside that.
+        if to.format.fraction < from.format.fraction {
+            let dropped = from.format.fraction - to.format.fraction;
+            let halves = from.pool().into_iter().flat_map(|bits| {
+                let half = bits >> dropped << dropped | 1 << (dropped - 1);
+                [half - 1, half, half + 1]
+            });
+            pool.extend(halves);
+            // Where the narrower format is subnormal or overflows.
+            let one = ((1_u64 << (from.format.exponent - 1)) - 1) << from.format.fraction;
+            let bias = (1_i64 << (to.format.exponent - 1)) - 1;
+            let places = i64::from(to.format.fraction);
+            for power in [
+                1 - bias,
+                -bias,
+                1 - bias - places,
+                -bias - places,
+                -bias - places - 1,
+                bias,
+                bias + 1,
+            ] {
+                let bits = one.wrapping_add((power << from.format.fraction) as u64);
+                if power > -((1 << (from.format.exponent - 1)) - 1)
+                    && power < 1 << (from.format.exponent - 1)
+                {
+                    pool.extend([bits - 1, bits, bits + 1, bits | 1 << (from.format.fraction - 1)]);
+                }
+            }
+        }
+        all.push(form(&opcode, to.kind, [from.kind], wanted).over(&[&pool]).same(to.same()));
+    }
+}
+
+fn pairs(all: &mut Vec<Form>, name: &str, ty: Float) {
+    let round = move |bits: u64| Number::decode(bits, F32).encode(ty.format, Mode::Nearest);
+    let opcode = format!("cvt.rn.{name}.f32");
+    // The first operand is the upper half. Compared half by half, as one may be NaN.
+    let text = format!("{opcode} %r20, {{1}}, {{2}}; {}", "mov.b32 {{d}, {e}}, %r20;");
+    let halves = several(&opcode, &text, [H, H], [W, W], move |[a, b]| [round(b), round(a)]);
+    all.push(halves.all_over(&SINGLE.pool()).same(ty.same()));
+    let whole = form(&opcode, W, [W, W], move |[a, b]| round(a) << 16 | round(b));
+    let numbers: Vec<u64> =
+        SINGLE.pool().into_iter().filter(|&bits| !Number::decode(bits, F32).is_nan()).collect();
+    // Few enough that no random bits, which may be NaN, are added.
+    let numbers: Vec<u64> = numbers.into_iter().step_by(5).take(24).collect();
+    all.push(whole.over(&[&numbers, &numbers]));
+}
+
+#[test]
+fn conversions_round_extend_and_saturate() {
+    check("conversions", &forms());
+}
