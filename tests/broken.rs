@@ -149,7 +149,7 @@ fn out_of_bounds_tail() {
     let kernel = Shipped::new("broken/out_of_bounds_tail", "linrec_ref_fwd<float, false>");
     let outcome = kernel.run(&memory, 1, 64, &arguments);
     // Thread 33 is lane 1 of the second warp.
-    let words = ["linrec_ref_fwd_float_false, block 0, warp 1", "reads", "buffer", "1320 bytes"];
+    let words = ["linrec_ref_fwd_float_false", "block 0, warp 1", "reads", "buffer", "1320 bytes"];
     let name = "out_of_bounds_tail";
     let at = "state = multiply_add(state, widen(coeffs[l]), widen(inputs[l]));";
     assert_report(name, outcome, ReportKind::OutOfBounds, at, &words);
@@ -215,7 +215,7 @@ fn run_look_back(name: &str, seq_len: usize) -> Result<(Vec<f32>, f32), Report> 
 fn unpublished_neighbour() {
     let name = "unpublished_neighbour";
     let words =
-        ["look_back, block 1", "lane 31", "buffer `states`", "block 0 writes", "nothing orders"];
+        ["look_back", "block 1", "lane 31", "buffer `states`", "block 0 writes", "nothing orders"];
     let outcome = run_look_back(&format!("broken/{name}"), 1000);
     assert_report(name, outcome, ReportKind::Race, "state = states[tile - 1];", &words);
 }
@@ -225,7 +225,7 @@ fn published_too_early() {
     let name = "published_too_early";
     let written = place(name, "states[tile] = fmaf(");
     let words =
-        ["look_back, block 1", "buffer `states`", "block 0 writes", &written, "nothing orders"];
+        ["look_back", "block 1", "buffer `states`", "block 0 writes", &written, "nothing orders"];
     let outcome = run_look_back(&format!("broken/{name}"), 1000);
     assert_report(name, outcome, ReportKind::Race, "state = states[tile - 1];", &words);
 }

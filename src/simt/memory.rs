@@ -8,6 +8,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, RwLock};
 
+use super::report::Count;
+
 const OFFSET_BITS: u32 = 40;
 const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
 /// The longest buffer. Offsets beyond are negative ones, of the buffer behind.
@@ -520,11 +522,11 @@ pub(crate) fn describe(slots: &[Slot], address: u64) -> String {
         && let Some(Slot::Live(buffer)) = slots.get(number)
     {
         let before = (1 << OFFSET_BITS) - offset;
-        return format!("{before} bytes before the beginning of {}", Named(buffer));
+        return format!("{} before the beginning of {}", Count(before, "byte"), Named(buffer));
     }
     match slots.get(number.wrapping_sub(1)) {
         Some(Slot::Live(buffer)) if offset >= buffer.bytes => {
-            format!("{} bytes past the end of {}", offset - buffer.bytes, Named(buffer))
+            format!("{} past the end of {}", Count(offset - buffer.bytes, "byte"), Named(buffer))
         }
         Some(Slot::Live(buffer)) => format!("offset {offset} of {}", Named(buffer)),
         Some(Slot::Freed(name)) => {
@@ -539,7 +541,7 @@ pub(crate) struct Named<'a>(pub(crate) &'a Buffer);
 
 impl fmt::Display for Named<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "buffer `{}` ({} bytes)", self.0.name, self.0.bytes)
+        write!(f, "buffer `{}` ({})", self.0.name, Count(self.0.bytes, "byte"))
     }
 }
 

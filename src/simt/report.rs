@@ -60,17 +60,17 @@ impl fmt::Display for Report {
         if self.line == 0 {
             return write!(f, ": {}", self.message);
         }
+        match &self.source {
+            Some((file, line)) => write!(f, " at {file}:{line} (PTX line {})", self.line)?,
+            None => write!(f, " at PTX line {}", self.line)?,
+        }
         let [x, y, z] = self.block;
         if y == 0 && z == 0 {
             write!(f, ", block {x}")?;
         } else {
             write!(f, ", block ({x}, {y}, {z})")?;
         }
-        write!(f, ", warp {}, {}: {} at ", self.warp, Lanes(self.lanes), self.message)?;
-        match &self.source {
-            Some((file, line)) => write!(f, "{file}:{line} (PTX line {})", self.line),
-            None => write!(f, "PTX line {}", self.line),
-        }
+        write!(f, ", warp {}, {}: {}", self.warp, Lanes(self.lanes), self.message)
     }
 }
 
@@ -120,9 +120,25 @@ impl fmt::Display for Lanes {
     }
 }
 
+/// A number of things, in the singular if it is one: `1 byte`, `4 bytes`.
+pub(crate) struct Count<N>(pub(crate) N, pub(crate) &'static str);
+
+impl<N: fmt::Display + PartialEq + From<u8>> fmt::Display for Count<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.0 == N::from(1) { "" } else { "s" };
+        write!(f, "{} {}{plural}", self.0, self.1)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Lanes;
+    use super::{Count, Lanes};
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!(Count(1, "byte").to_string(), "1 byte");
+        assert_eq!(Count(0, "thread").to_string(), "0 threads");
+    }
 
     #[test]
     fn masks_are_written_as_ranges() {

@@ -50,8 +50,8 @@ fn only_the_lanes_that_are_outside_are_named() {
     );
     assert_eq!(report.lanes, 0xffff_fff0);
     let shown = report.to_string();
-    assert!(shown.starts_with("k, block 0, warp 0, lanes 4-31: reads 4 bytes"), "{shown}");
-    assert!(shown.ends_with(&format!("at PTX line {}", report.line)), "{shown}");
+    assert!(shown.ends_with(", block 0, warp 0, lanes 4-31: reads 4 bytes at 0 bytes past the end of buffer `inputs` (4096 bytes)"), "{shown}");
+    assert!(shown.starts_with(&format!("k at PTX line {}, ", report.line)), "{shown}");
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn reports_name_the_source_and_the_block() {
     assert_eq!(report.source.as_ref().map(|(file, line)| (&**file, *line)), Some(("pipe.cu", 34)));
     let line = report.line;
     let shown = format!(
-        "k, block (0, 2, 0), warp 0, lanes 0-31: reads 4 bytes at a null pointer at pipe.cu:34 (PTX line {line})"
+        "k at pipe.cu:34 (PTX line {line}), block (0, 2, 0), warp 0, lanes 0-31: reads 4 bytes at a null pointer"
     );
     assert_eq!(report.to_string(), shown);
 }

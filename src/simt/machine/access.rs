@@ -6,7 +6,7 @@ use super::registers::{ALL, Registers};
 use super::warp::{Place, Scratch};
 use crate::simt::counters::{self, lanes as each};
 use crate::simt::program::{Address, Base, Order, Slot, Space, Type};
-use crate::simt::report::ReportKind;
+use crate::simt::report::{Count, ReportKind};
 use crate::simt::trace::{Accessed, Event, What};
 
 /// Generic addresses: shared and local memory each have a window below the first buffer of global memory.
@@ -346,7 +346,9 @@ fn local_word(
     let size = scratch.local.len() as u64 / 32 * 4;
     if end.is_none_or(|end| end > size) {
         let message = format!(
-            "{verb} {bytes} bytes at offset {offset} of its local memory, which has {size} bytes"
+            "{verb} {} at offset {offset} of its local memory, which has {}",
+            Count(bytes, "byte"),
+            Count(size, "byte")
         );
         return fault(ReportKind::OutOfBounds, 1 << lane, message);
     }

@@ -6,7 +6,7 @@ use super::registers::Identity;
 use super::warp::{Path, Place, Waiting, Warp};
 use crate::simt::memory::Tags;
 use crate::simt::program::Kernel;
-use crate::simt::report::{Lanes, Report, ReportKind};
+use crate::simt::report::{Count, Lanes, Report, ReportKind};
 use crate::simt::shared::Shared;
 
 /// A block of threads.
@@ -101,9 +101,8 @@ impl Block {
             waiting.find(|(_, path)| path.pc != first.pc || path.waiting != first.waiting)
         {
             let message = format!(
-                "waits at a barrier, and {} of warp {other_warp} at {}, at {}",
+                "waits at a barrier, and {} of warp {other_warp} at another, at {}",
                 Lanes(other.lanes),
-                if other.pc == first.pc { "the same with another number" } else { "another" },
                 kernel.place_of(other.pc as usize),
             );
             return Err(self.at_barrier(kernel, warp, first, message));
@@ -113,7 +112,8 @@ impl Block {
             let missing: u32 =
                 self.warps.iter().map(|warp| (warp.exists & !warp.alive).count_ones()).sum();
             let message = format!(
-                "waits at a barrier that {missing} threads of the block never reach: {} of warp {other_warp} left the kernel at {}",
+                "waits at a barrier that {} of the block never reach: {} of warp {other_warp} left the kernel at {}",
+                Count(missing, "thread"),
                 Lanes(lanes),
                 kernel.place_of(pc as usize),
             );

@@ -9,7 +9,7 @@ use crate::simt::counters::lanes as each;
 use crate::simt::memory::{self, Buffer, Named, Word, Wrong};
 use crate::simt::order::{Access, Conflict};
 use crate::simt::program::Order;
-use crate::simt::report::ReportKind;
+use crate::simt::report::{Count, ReportKind};
 
 impl Run<'_> {
     pub(super) fn load_global(
@@ -253,7 +253,11 @@ impl<'a> Run<'a> {
     #[cold]
     fn nowhere<T>(&self, address: u64, bytes: u32, lane: usize, verb: &str) -> Result<T> {
         let what = memory::describe(self.slots, address);
-        fault(ReportKind::OutOfBounds, 1 << lane, format!("{verb} {bytes} bytes at {what}"))
+        fault(
+            ReportKind::OutOfBounds,
+            1 << lane,
+            format!("{verb} {} at {what}", Count(bytes, "byte")),
+        )
     }
 
     #[cold]
@@ -266,7 +270,8 @@ impl<'a> Run<'a> {
         lane: usize,
     ) -> Result<T> {
         let verb = if writes { "writes" } else { "reads" };
-        let what = format!("{verb} {bytes} bytes at offset {offset} of {}", Named(buffer));
+        let what =
+            format!("{verb} {} at offset {offset} of {}", Count(bytes, "byte"), Named(buffer));
         let (kind, message) = match wrong {
             Wrong::Unwritten => {
                 (ReportKind::Uninitialized, format!("{what}, which nothing has written"))

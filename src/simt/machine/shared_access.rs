@@ -7,7 +7,7 @@ use super::registers::Registers;
 use super::warp::{Place, Scratch};
 use crate::simt::counters::lanes as each;
 use crate::simt::program::Order;
-use crate::simt::report::ReportKind;
+use crate::simt::report::{Count, ReportKind};
 use crate::simt::shared::{Actor, Culprit, Fault};
 
 impl Run<'_> {
@@ -157,8 +157,10 @@ impl Run<'_> {
         };
         let outside = each(lanes).filter(|&lane| !inside(lane)).fold(0, |mask, i| mask | 1 << i);
         let message = format!(
-            "{verb} {bytes} bytes at offset {} of shared memory, of which the block has {size} bytes",
-            addresses[lane] as i64
+            "{verb} {} at offset {} of shared memory, of which the block has {}",
+            Count(bytes, "byte"),
+            addresses[lane] as i64,
+            Count(size, "byte"),
         );
         fault(ReportKind::OutOfBounds, outside, message)
     }
@@ -172,7 +174,7 @@ impl Run<'_> {
         offset: u32,
         lane: usize,
     ) -> Result<T> {
-        let what = format!("{verb} {bytes} bytes at offset {offset} of shared memory");
+        let what = format!("{verb} {} at offset {offset} of shared memory", Count(bytes, "byte"));
         let at = |pc: u32| self.launch.kernel.place_of(pc as usize);
         let (kind, message) = match found {
             Fault::Uninitialized => {

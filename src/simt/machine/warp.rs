@@ -269,8 +269,9 @@ impl Warp {
         let path = self.paths.iter().find(lanes)?;
         let message = match self.paths.iter().find(|other| other.pc != path.pc) {
             Some(other) => format!(
-                "waits for lanes that its mask names, while {} wait at {}",
+                "waits for lanes that its mask names, while {} {} at {}",
                 Named(other.lanes),
+                if other.lanes.is_power_of_two() { "waits" } else { "wait" },
                 kernel.place_of(other.pc as usize)
             ),
             None => "waits for lanes that its mask names and that do not come".to_string(),
