@@ -80,7 +80,7 @@ fn threads_that_never_reach_the_barrier() {
         64,
         ReportKind::Barrier,
         "bar.sync",
-        "waits at a barrier that 32 threads of the block never reach: lanes 16-31 of warp 0 left the kernel at \
+        "waits at a barrier that 32 threads of the block cannot reach: lanes 16-31 of warp 0 left the kernel at \
          LINE(@!%p1 ret)",
     );
     assert_eq!((report.warp, report.lanes), (0, 0xffff));
@@ -90,7 +90,7 @@ fn threads_that_never_reach_the_barrier() {
         64,
         ReportKind::Barrier,
         "bar.sync",
-        "waits at a barrier that 1 threads of the block never reach: lane 31 of warp 1 left the kernel at LINE(ret;)",
+        "waits at a barrier that 1 thread of the block cannot reach: lane 31 of warp 1 left the kernel at LINE(ret;)",
     );
     right("bar.sync 0; @!%p1 ret;", 64);
     // Threads that the block does not have are not waited for.

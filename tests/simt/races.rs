@@ -160,7 +160,7 @@ fn bytes_beside_each_other_are_apart() {
         "and.b32 %r6, %r2, 62; cvt.u16.u32 %h5, %r2; st.shared.u8 [%r6], %h5;",
         "st.shared",
         "st.shared",
-        "writes 1 bytes at offset 0 of shared memory, which lane 0 of warp 0 writes",
+        "writes 1 byte at offset 0 of shared memory, which lane 0 of warp 0 writes",
     );
 }
 

@@ -112,7 +112,7 @@ impl Block {
             let missing: u32 =
                 self.warps.iter().map(|warp| (warp.exists & !warp.alive).count_ones()).sum();
             let message = format!(
-                "waits at a barrier that {} of the block never reach: {} of warp {other_warp} left the kernel at {}",
+                "waits at a barrier that {} of the block cannot reach: {} of warp {other_warp} left the kernel at {}",
                 Count(missing, "thread"),
                 Lanes(lanes),
                 kernel.place_of(pc as usize),
