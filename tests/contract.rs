@@ -2,10 +2,11 @@
 
 mod engines;
 
+use linrec::device::Storage;
 use linrec::{Element, contract};
 use num_complex::Complex;
 
-fn holds<T: Element>() {
+fn holds<T: Element + Storage<Accum = T>>() {
     for (engine, domain) in engines::all::<T>() {
         let report = contract::run::<T>(engine.as_ref(), &domain);
         println!("{report}");

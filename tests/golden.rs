@@ -3,6 +3,7 @@
 mod engines;
 
 use linrec::contract::golden::{self, Golden};
+use linrec::device::Storage;
 use linrec::reference::{self, Rounding};
 use linrec::{Element, Engine};
 use ndarray::{Array, Array2, Dimension};
@@ -19,7 +20,7 @@ fn complex() -> Vec<Golden<Complex<f64>>> {
     golden::complex().expect("the archive can be read")
 }
 
-fn agrees_in_double<T: Element<Wide = T>>(cases: &[Golden<T>]) {
+fn agrees_in_double<T: Element<Wide = T> + Storage<Accum = T>>(cases: &[Golden<T>]) {
     for (engine, domain) in engines::all::<T>() {
         for case in cases.iter().filter(|case| case.inputs.ncols() <= domain.max_len) {
             let distance = golden::distance(engine.as_ref(), case).expect("the engine takes it");

@@ -6,22 +6,31 @@ use ch03_matrix_form::Matrix;
 use ch04_gradient::ThroughForward;
 use linrec::contract::Domain;
 use linrec::cpu::Cpu;
+use linrec::device::{KernelEngine, Storage, under_test};
+use linrec::kernels::KernelChoice;
 use linrec::{Element, Engine};
 
 /// An engine and what it takes.
 pub type Entry<T> = (Box<dyn Engine<T>>, Domain);
 
-/// All engines.
-pub fn all<T: Element>() -> Vec<Entry<T>> {
+/// All engines: those of the host, and each kernel on the emulator and on the GPUs that are found.
+pub fn all<T: Element + Storage<Accum = T>>() -> Vec<Entry<T>> {
     let tree = Domain { levels: Domain::tree_levels, ..Domain::default() };
     let threads = ManyThreads::new(5);
     let threads_domain = threads.domain();
-    vec![
+    let mut engines: Vec<Entry<T>> = vec![
         (Box::new(Cpu::new()), tree),
         (Box::new(Loop), Domain::default()),
         (Box::new(TwoThreads), TwoThreads::domain()),
         (Box::new(threads), threads_domain),
         (Box::new(Matrix), Matrix::domain()),
         (Box::new(ThroughForward(Loop)), Domain::default()),
-    ]
+    ];
+    for device in under_test() {
+        let kernel = KernelEngine::<T>::new(&device, KernelChoice::default());
+        let kernel = kernel.expect("the reference kernel is shipped for every element type");
+        let domain = kernel.domain();
+        engines.push((Box::new(kernel), domain));
+    }
+    engines
 }

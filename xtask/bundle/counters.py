@@ -161,6 +161,28 @@ def compare_single(kernel, machine_code, access):
     return found if len(found) == len(sites) else None
 
 
+def by_module(rows, instructions):
+    """One row for each PTX: its kernels' loads and stores, and their instructions, added up."""
+    sums = {}
+    for row in rows:
+        module = row["kernel"].rsplit("/", 1)[0]
+        one = sums.setdefault(module, {
+            "module": module, "kernels": set(), "requests": 0, "sectors": 0, "different": 0,
+            "emulator_instructions": 0, "gpu_instructions": 0})
+        one["kernels"].add(row["kernel"])
+        one["requests"] += row["requests_gpu"]
+        one["sectors"] += row["sectors_gpu"]
+        one["different"] += row["equal"] != "yes"
+    for row in instructions:
+        one = sums[row["kernel"].rsplit("/", 1)[0]]
+        one["emulator_instructions"] += row["emulator"]
+        one["gpu_instructions"] += row["gpu"]
+    for one in sums.values():
+        one["kernels"] = len(one["kernels"])
+        one["ratio"] = round(one["gpu_instructions"] / max(one["emulator_instructions"], 1), 2)
+    return list(sums.values())
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--probe", default=HERE / "bin/probe", help="the program that launches kernels")
@@ -238,6 +260,7 @@ def main():
     if rows:
         write_csv(arguments.out / "counters.csv", rows)
         write_csv(arguments.out / "instructions.csv", instructions)
+        write_csv(arguments.out / "modules.csv", by_module(rows, instructions))
     if single:
         write_csv(arguments.out / "accesses.csv", single)
 

@@ -150,6 +150,10 @@ def main():
     print()
     print_table(list(rows[0]), [list(row.values()) for row in rows])
     write_csv(arguments.out / "sanitize.csv", rows)
+    mistakes = [{"mistake": row["kernel"].removeprefix("broken/"),
+                 **{by: row[by] for by in [*TOOLS, "emulator", "results"]}}
+                for row in rows if row["kind"] == "broken"]
+    write_csv(arguments.out / "mistakes.csv", mistakes)
     if says:
         write_csv(arguments.out / "sanitize_says.csv", says)
     counts = [f"{by} {sum(row[by] == 'found' for row in rows if row['kind'] == 'broken')}"

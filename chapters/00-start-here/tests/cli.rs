@@ -42,7 +42,9 @@ fn every_command_has_help() {
 fn list_names_the_chapters() {
     let output = tour(temporary().path(), &["list"]);
     let lines = text(&output.stdout);
-    for slug in ["01-sequential-loop", "02-two-threads", "03-matrix-form", "04-gradient"] {
+    for slug in
+        ["01-sequential-loop", "02-two-threads", "03-matrix-form", "04-gradient", "05-ref-kernel"]
+    {
         assert!(lines.contains(slug), "{lines}");
     }
 }

@@ -75,6 +75,9 @@ fn run(root: &Path, number: u32) -> Result<(PathBuf, PathBuf)> {
 }
 
 /// Replaces the folder `old` by a copy of `new`. The old one goes only when the copy is complete.
+///
+/// Folders inside `old` that `new` does not have stay: they are records of other machines, a GPU's say,
+/// which no run of the chapter makes.
 fn replace(new: &Path, old: &Path) -> Result<()> {
     let copy = old.with_extension("new");
     let aside = old.with_extension("old");
@@ -85,6 +88,12 @@ fn replace(new: &Path, old: &Path) -> Result<()> {
         }
     }
     copy_folder(new, &copy)?;
+    for folder in folders(old)? {
+        let name = folder.file_name().unwrap_or_default();
+        if !copy.join(name).exists() {
+            copy_folder(&folder, &copy.join(name))?;
+        }
+    }
     let moved = |from: &Path, to: &Path| {
         fs::rename(from, to)
             .with_context(|| format!("{} cannot become {}", from.display(), to.display()))
@@ -102,6 +111,15 @@ fn replace(new: &Path, old: &Path) -> Result<()> {
         fs::remove_dir_all(&aside)?;
     }
     Ok(())
+}
+
+/// The folders directly inside a folder, which need not be there.
+fn folders(folder: &Path) -> Result<Vec<PathBuf>> {
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    let entries = fs::read_dir(folder)?.collect::<std::io::Result<Vec<_>>>()?;
+    Ok(entries.into_iter().map(|entry| entry.path()).filter(|path| path.is_dir()).collect())
 }
 
 fn copy_folder(from: &Path, to: &Path) -> Result<()> {
@@ -126,13 +144,15 @@ mod tests {
     fn results_are_replaced_as_a_whole() {
         let root = tempfile::tempdir().unwrap();
         let (old, new) = (root.path().join("results"), root.path().join("fresh"));
-        fs::create_dir_all(&old).unwrap();
+        fs::create_dir_all(old.join("h200")).unwrap();
+        fs::write(old.join("h200/bits.csv"), "bits").unwrap();
         fs::create_dir_all(new.join("inner")).unwrap();
         fs::write(old.join("stale.svg"), "stale").unwrap();
         fs::write(new.join("inner/a.csv"), "a").unwrap();
         replace(&new, &old).unwrap();
         assert!(!old.join("stale.svg").exists());
         assert_eq!(fs::read_to_string(old.join("inner/a.csv")).unwrap(), "a");
+        assert_eq!(fs::read_to_string(old.join("h200/bits.csv")).unwrap(), "bits");
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 2);
     }
 }

@@ -55,6 +55,8 @@ fn equal_counters_pass() {
     assert!(loads.starts_with("waits/wait,load,5,900,5,900,1.0,waits"), "{loads}");
     let single = row(out.path(), "accesses.csv", "copies/copy");
     assert!(single.contains("ld.global.f32,k.cu:1,LDG.E,8,8,32,32,4.0"), "{single}");
+    let module = row(out.path(), "modules.csv", "copies");
+    assert!(module.starts_with("copies,1,16,72,0,100,1160,11.6,"), "{module}");
     let executed = row(out.path(), "instructions.csv", "copies/copy");
     assert!(executed.starts_with("copies/copy,100,1160,11.6"), "{executed}");
 }
@@ -102,6 +104,8 @@ fn the_sanitizers_table_says_who_finds_what() {
         let row = row(out.path(), "sanitize.csv", kernel);
         assert!(row.starts_with(&format!("{kernel},{outcomes},a GPU of paper")), "{row}");
     }
+    let mistake = row(out.path(), "mistakes.csv", "race");
+    assert!(mistake.starts_with("race,clean,found,clean,clean,found,stopped,"), "{mistake}");
     let says = fs::read_to_string(out.path().join("sanitize_says.csv")).unwrap();
     assert!(says.contains("broken/race,racecheck,found,Error: Race reported"), "{says}");
     assert!(says.contains("in broken/race.cu:84"), "{says}");
