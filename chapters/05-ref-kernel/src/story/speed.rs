@@ -12,7 +12,7 @@ use rayon::{ThreadPoolBuilder, current_num_threads};
 use crate::by_hand::CHOICE;
 
 /// Measurements of each; their median counts.
-const RUNS: usize = 5;
+const RUNS: usize = 15;
 
 /// Measures the kernel on the emulator, on one thread of this machine and on all, beside chapter 1's loop.
 pub fn speed(lesson: &mut Lesson) -> lesson::Result {
