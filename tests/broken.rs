@@ -346,8 +346,8 @@ fn the_correct_twins_pass() {
         let exact = reference::forward(inputs.view(), coeffs.view(), &options).unwrap();
         let bound =
             reference::forward_bound(inputs.view(), coeffs.view(), &options, rounding).unwrap();
-        for l in 0..seq_len {
-            let error = (f64::from(outputs[l]) - exact.outputs[[0, l]]).abs();
+        for (l, &output) in outputs.iter().enumerate() {
+            let error = (f64::from(output) - exact.outputs[[0, l]]).abs();
             assert!(error <= bound.outputs[[0, l]], "step {l} of {seq_len}: off by {error}");
         }
         let error = (f64::from(final_state) - exact.final_state[0]).abs();
