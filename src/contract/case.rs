@@ -152,6 +152,16 @@ impl<T: Element> Data<T> {
         // A view of its own shape, or of one row repeated; both always fit.
         self.coeffs.broadcast(self.inputs.dim()).unwrap_or(self.coeffs.view())
     }
+
+    /// The same with other arrays; the initial state stays.
+    pub(super) fn map(self, change: impl Fn(Array2<T>) -> Array2<T>) -> Data<T> {
+        Data {
+            inputs: change(self.inputs),
+            coeffs: change(self.coeffs),
+            d_outputs: change(self.d_outputs),
+            options: self.options,
+        }
+    }
 }
 
 /// The whole table. `tile` is a length at which the engine changes what it does.

@@ -1,6 +1,6 @@
 //! What an engine says of itself: which cases it takes, and how often it rounds.
 
-use super::Case;
+use super::{Case, CoeffKind};
 
 /// The part of the table that an engine takes, and the rounding that it is judged by.
 ///
@@ -20,6 +20,8 @@ pub struct Domain {
     pub backward: bool,
     /// Whether it takes coefficients as logarithms.
     pub log_coeffs: bool,
+    /// Whether its numbers reach far enough for coefficients above one, whose products grow to e^16.
+    pub growing: bool,
 }
 
 impl Default for Domain {
@@ -31,6 +33,7 @@ impl Default for Domain {
             exp_ulps: 1.0,
             backward: true,
             log_coeffs: true,
+            growing: true,
         }
     }
 }
@@ -43,6 +46,8 @@ impl Domain {
 
     /// Whether the engine takes the case.
     pub fn contains(&self, case: &Case) -> bool {
-        case.seq_len <= self.max_len && (self.log_coeffs || !case.log_coeffs)
+        case.seq_len <= self.max_len
+            && (self.log_coeffs || !case.log_coeffs)
+            && (self.growing || case.coeffs != CoeffKind::Growing)
     }
 }

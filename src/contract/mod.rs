@@ -18,26 +18,47 @@ mod case;
 mod domain;
 pub mod golden;
 mod report;
+mod stored;
 
 pub use case::{Case, CoeffKind, Data, InputKind, Layout, cases};
 pub use domain::Domain;
 pub use report::{Failure, Report};
+pub use stored::Stored;
 
 use std::panic::{self, AssertUnwindSafe};
 
-use ndarray::{Array, ArrayView2, Dimension};
+use ndarray::{Array, Array2, ArrayView2, Dimension};
 use rayon::prelude::*;
 
+use crate::device::Storage;
 use crate::reference::{self, Rounding};
 use crate::{Element, Engine, Error, Gradients, Options, Outputs};
 
 /// Runs every case of the table that lies in the engine's domain.
 pub fn run<T: Element>(engine: &dyn Engine<T>, domain: &Domain) -> Report {
+    run_through(engine, domain, T::NAME, &Stored::exactly())
+}
+
+/// The same for an engine whose arrays are stored as `S`, which may have fewer bits than `S::Accum`.
+///
+/// It is given numbers that `S` holds exactly, and its results may be off by the rounding to `S` as well.
+pub fn run_stored<S: Storage>(engine: &dyn Engine<S::Accum>, domain: &Domain) -> Report {
+    run_through(engine, domain, S::ELEMENT.rust_name(), &Stored::as_in::<S>())
+}
+
+fn run_through<T: Element>(
+    engine: &dyn Engine<T>,
+    domain: &Domain,
+    element: &'static str,
+    stored: &Stored<T>,
+) -> Report {
     let all = cases(domain.tile);
     let mine: Vec<_> = all.iter().filter(|case| domain.contains(case)).collect();
-    let mut report = Report::new(engine.name(), T::NAME, all.len() - mine.len());
-    let outcomes: Vec<_> =
-        mine.par_iter().map(|case| unpanicked(|| check(engine, domain, case))).collect();
+    let mut report = Report::new(engine.name(), element, all.len() - mine.len());
+    let outcomes: Vec<_> = mine
+        .par_iter()
+        .map(|case| unpanicked(|| check_through(engine, domain, case, stored)))
+        .collect();
     for (case, outcome) in mine.iter().zip(outcomes) {
         report.add(case, outcome);
     }
@@ -51,28 +72,47 @@ pub fn check<T: Element>(
     domain: &Domain,
     case: &Case,
 ) -> Result<f64, String> {
-    let data: Data<T> = case.data();
+    check_through(engine, domain, case, &Stored::exactly())
+}
+
+fn check_through<T: Element>(
+    engine: &dyn Engine<T>,
+    domain: &Domain,
+    case: &Case,
+    stored: &Stored<T>,
+) -> Result<f64, String> {
+    let data: Data<T> = stored.data(case.data());
     let rounding = Rounding { levels: (domain.levels)(case.seq_len), exp_ulps: domain.exp_ulps };
     let (inputs, coeffs) = (data.inputs.view(), data.coeffs());
     let run = || -> Result<f64, Complaint> {
         let exact = reference::forward(inputs, coeffs, &data.options)?;
-        let bound = reference::forward_bound(inputs, coeffs, &data.options, rounding)?;
+        let mut bound = reference::forward_bound(inputs, coeffs, &data.options, rounding)?;
+        widen(&mut bound.outputs, &exact.outputs, stored);
         let got = engine.forward(inputs, coeffs, &data.options)?;
         let mut worst = compare_outputs(&got, &exact, &bound)?;
         if domain.backward {
             // The outputs are the reference's, rounded, and not the engine's own: each pass is
             // judged by itself.
-            let outputs = case.layout.apply(exact.outputs.mapv(T::narrow));
+            let outputs = case.layout.apply(stored.array(exact.outputs.mapv(T::narrow)));
             let (d_outputs, outputs) = (data.d_outputs.view(), outputs.view());
             let exact = reference::backward(d_outputs, coeffs, outputs, &data.options)?;
-            let bound =
+            let mut bound =
                 reference::backward_bound(d_outputs, coeffs, outputs, &data.options, rounding)?;
+            widen(&mut bound.d_inputs, &exact.d_inputs, stored);
+            widen(&mut bound.d_coeffs, &exact.d_coeffs, stored);
             let got = engine.backward(d_outputs, coeffs, outputs, &data.options)?;
             worst = worst.max(compare_gradients(&got, &exact, &bound)?);
         }
         Ok(worst)
     };
     run().map_err(|Complaint(what)| what)
+}
+
+/// Adds to the bounds of an array what storing it adds.
+fn widen<T: Element>(bound: &mut Array2<f64>, exact: &Array2<T::Wide>, stored: &Stored<T>) {
+    for (bound, exact) in bound.iter_mut().zip(exact) {
+        *bound = stored.bound(exact.modulus(), *bound);
+    }
 }
 
 /// What `work` returns; a failure if it panics, which no engine may do.

@@ -4,7 +4,7 @@ use bytemuck::Pod;
 use ndarray::{Array1, Array2, ArrayView2, Dimension};
 
 use super::{BackwardOptions, Buffer, Device, ForwardOptions, Recurrence, Shape, Storage};
-use crate::kernels::KernelChoice;
+use crate::kernels::{ElementType, KernelChoice, Program};
 use crate::{Engine, Error, Gradients, Options, Outputs, validate};
 
 /// The copying wrapper around a [`Recurrence`]: arrays go to the device and results come back.
@@ -39,8 +39,21 @@ impl<S: Storage> KernelEngine<S> {
     ///
     /// As for [`Recurrence::new`].
     pub fn new(device: &Device, choice: KernelChoice) -> Result<KernelEngine<S>, Error> {
-        let recurrence = Recurrence::new(device, choice)?;
-        let name = format!("{}@{}", choice.name(), device.label());
+        KernelEngine::from_program(device, choice, &choice.program(S::ELEMENT))
+    }
+
+    /// The same with another source: see [`Recurrence::from_program`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn from_program(
+        device: &Device,
+        choice: KernelChoice,
+        program: &Program,
+    ) -> Result<KernelEngine<S>, Error> {
+        let recurrence = Recurrence::from_program(device, choice, program)?;
+        let name = format!("{}@{}", choice.label(), device.label());
         Ok(KernelEngine { recurrence, name })
     }
 
@@ -52,11 +65,21 @@ impl<S: Storage> KernelEngine<S> {
     /// What the engine takes, and how often it rounds.
     #[cfg(feature = "contract")]
     pub fn domain(&self) -> crate::contract::Domain {
-        let levels = match self.recurrence.choice() {
+        use crate::contract::Domain;
+        let choice = self.recurrence.choice();
+        let growing = S::ELEMENT != ElementType::F16;
+        let domain = Domain { growing, ..Domain::default() };
+        match choice {
             // The loop of chapter 1, with one rounding a step.
-            KernelChoice::Ref { .. } => |_| 0,
-        };
-        crate::contract::Domain { levels, log_coeffs: false, ..Default::default() }
+            KernelChoice::Ref { .. } => Domain { levels: |_| 0, log_coeffs: false, ..domain },
+            KernelChoice::Tile(config) | KernelChoice::Pipe(config) => Domain {
+                levels: Domain::tree_levels,
+                log_coeffs: false,
+                tile: config.max_tile() as usize,
+                max_len: choice.max_len().map_or(domain.max_len, |len| len as usize),
+                ..domain
+            },
+        }
     }
 
     fn refuse_logarithms(&self, options: &Options<S::Accum>) -> Result<(), Error> {

@@ -24,7 +24,7 @@
 //! - [`Device`], [`Attributes`], [`Driver`]: what there is, and what it is like;
 //! - [`Buffer`] of plain numbers, [`Storage`] for the numbers that recurrences are made of;
 //! - [`Module`], [`Function`], [`Launch`] with its [`Argument`]s;
-//! - [`Stream`] and [`Event`]: order and time;
+//! - [`Stream`], [`Event`] and [`Bench`]: order and time;
 //! - [`Recurrence`]: the project's own kernels over buffers; [`KernelEngine`]: the same as an
 //!   [`Engine`](crate::Engine) over arrays of the host;
 //! - [`nvrtc`]: CUDA C++ to PTX at run time.
@@ -57,6 +57,7 @@
 
 mod argument;
 mod attributes;
+mod bench;
 mod buffer;
 mod choose;
 mod cuda;
@@ -80,6 +81,7 @@ pub use choose::under_test;
 
 pub use argument::Argument;
 pub use attributes::Attributes;
+pub use bench::Bench;
 pub use buffer::Buffer;
 pub use cuda::{Driver, driver};
 pub use engine::KernelEngine;

@@ -14,12 +14,58 @@ pub enum KernelChoice {
         /// Threads in a block.
         threads: u32,
     },
+    /// `linrec_tile.cu`: one block per sequence, which must fit into its registers.
+    Tile(Config),
+    /// `linrec_pipe.cu`: one block per sequence, tile by tile.
+    Pipe(Config),
 }
 
 /// The reference kernel with 64 threads in a block.
 impl Default for KernelChoice {
     fn default() -> Self {
         KernelChoice::Ref { threads: 64 }
+    }
+}
+
+/// What is chosen when a kernel of one block per sequence is compiled.
+///
+/// The names are those of the template parameters `kMaxElemsPerThread`, `kMaxThreadsPerBlock`,
+/// `kMemcode` and `kAlgocode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Config {
+    /// Elements that a thread holds in registers, at most.
+    pub max_elems_per_thread: u32,
+    /// Threads in a block, at most: a multiple of 32 up to 1024. A short sequence takes fewer.
+    pub max_threads_per_block: u32,
+    /// How a tile comes from memory: 0, each thread reads its own elements; 1, through shared memory;
+    /// 2, through shared memory in words of 16 bytes.
+    pub memcode: u32,
+    /// How many levels of the scan there are: 0 copies, 1 stops at the thread, 2 at the warp; 3 is the
+    /// recurrence.
+    pub algocode: u32,
+}
+
+/// 8 elements for each of up to 64 threads, read by each thread, and the whole scan.
+impl Default for Config {
+    fn default() -> Self {
+        Config { max_elems_per_thread: 8, max_threads_per_block: 64, memcode: 0, algocode: 3 }
+    }
+}
+
+impl Config {
+    /// 4 elements for each of up to 256 threads: a tile of 1024.
+    pub const TILE: Config =
+        Config { max_elems_per_thread: 4, max_threads_per_block: 256, memcode: 0, algocode: 3 };
+
+    /// Elements of the largest tile.
+    pub fn max_tile(&self) -> u64 {
+        u64::from(self.max_elems_per_thread) * u64::from(self.max_threads_per_block)
+    }
+
+    /// The threads for a sequence: as few whole warps as hold it, if `max_threads_per_block` do.
+    fn threads(&self, seq_len: u64) -> u32 {
+        let warps = seq_len.div_ceil(u64::from(self.max_elems_per_thread.max(1)) * 32).max(1);
+        u32::try_from(32 * warps.min(1 << 20)).unwrap_or(u32::MAX).min(self.max_threads_per_block)
     }
 }
 
@@ -44,22 +90,78 @@ pub struct Geometry {
 }
 
 impl KernelChoice {
-    /// The kernel's short name, for engines and tables: `ref`.
+    /// The kernel's short name, for engines and tables: `ref`, `tile`, `pipe`.
     pub fn name(&self) -> &'static str {
         match self {
             KernelChoice::Ref { .. } => "ref",
+            KernelChoice::Tile(_) => "tile",
+            KernelChoice::Pipe(_) => "pipe",
         }
     }
 
-    /// What to compile: one module with an entry for each pass and direction.
+    /// The kernels that are shipped for an element type, the reference kernel first.
+    ///
+    /// ```
+    /// use linrec::kernels::{ElementType, KernelChoice};
+    ///
+    /// let names: Vec<_> = KernelChoice::shipped(ElementType::F32).map(|choice| choice.label()).collect();
+    /// assert_eq!(names, ["ref", "tile", "pipe", "pipe-m1", "pipe-m2"]);
+    /// ```
+    pub fn shipped(element: ElementType) -> impl Iterator<Item = KernelChoice> {
+        let (tile, pipe) = (Config::TILE, Config::default());
+        let choices = [
+            KernelChoice::default(),
+            KernelChoice::Tile(tile),
+            KernelChoice::Pipe(pipe),
+            KernelChoice::Pipe(Config { memcode: 1, ..pipe }),
+            KernelChoice::Pipe(Config { memcode: 2, ..pipe }),
+        ];
+        choices.into_iter().filter(move |choice| choice.program(element).shipped().is_some())
+    }
+
+    /// The name with what tells kernels of one name apart: `pipe-m1` for memcode 1.
+    pub fn label(&self) -> String {
+        let mut label = self.name().to_owned();
+        if let KernelChoice::Tile(config) | KernelChoice::Pipe(config) = self {
+            for (letter, value, usual) in [("m", config.memcode, 0), ("a", config.algocode, 3)] {
+                if value != usual {
+                    label += &format!("-{letter}{value}");
+                }
+            }
+        }
+        label
+    }
+
+    /// The longest sequence that the kernel takes; `None` if it takes any.
+    pub fn max_len(&self) -> Option<u64> {
+        match self {
+            KernelChoice::Tile(config) => Some(config.max_tile()),
+            KernelChoice::Ref { .. } | KernelChoice::Pipe(_) => None,
+        }
+    }
+
+    /// What to compile: one module with an entry for each pass and, where that is not an argument, for
+    /// each direction. The early stages of a scan (`algocode` below 3) have no backward pass.
     pub fn program(&self, element: ElementType) -> Program {
         let file = match self {
             KernelChoice::Ref { .. } => "linrec_ref.cu",
+            KernelChoice::Tile(_) => "linrec_tile.cu",
+            KernelChoice::Pipe(_) => "linrec_pipe.cu",
         };
-        let entries = [Pass::Forward, Pass::Backward].into_iter().flat_map(|pass| {
-            [Direction::Forward, Direction::Reverse]
-                .map(|direction| self.entry(element, pass, direction))
-        });
+        let passes = match self {
+            KernelChoice::Tile(config) | KernelChoice::Pipe(config) if config.algocode < 3 => {
+                &[Pass::Forward][..]
+            }
+            _ => &[Pass::Forward, Pass::Backward],
+        };
+        let mut entries: Vec<_> = passes
+            .iter()
+            .flat_map(|&pass| {
+                [Direction::Forward, Direction::Reverse]
+                    .map(|direction| self.entry(element, pass, direction))
+            })
+            .collect();
+        entries.dedup();
         let program = program(file).expect("every kernel's file is in the table of sources");
         program.with_entries(entries)
     }
@@ -68,23 +170,51 @@ impl KernelChoice {
     ///
     /// `direction` is that of the recurrence, in the backward pass as well.
     pub fn entry(&self, element: ElementType, pass: Pass, direction: Direction) -> String {
-        let kernel = match (self, pass) {
-            (KernelChoice::Ref { .. }, Pass::Forward) => "linrec_ref_fwd",
-            (KernelChoice::Ref { .. }, Pass::Backward) => "linrec_ref_bwd",
+        let (name, element) = (self.name(), element.cuda_name());
+        let pass = match pass {
+            Pass::Forward => "fwd",
+            Pass::Backward => "bwd",
         };
-        format!("{kernel}<{}, {}>", element.cuda_name(), direction == Direction::Reverse)
+        match self {
+            KernelChoice::Ref { .. } => {
+                format!("linrec_{name}_{pass}<{element}, {}>", direction == Direction::Reverse)
+            }
+            KernelChoice::Tile(config) | KernelChoice::Pipe(config) => {
+                let Config { max_elems_per_thread, max_threads_per_block, memcode, algocode } =
+                    config;
+                format!(
+                    "linrec_{name}_{pass}<{element}, {max_elems_per_thread}, \
+                     {max_threads_per_block}, {memcode}, {algocode}>"
+                )
+            }
+        }
     }
 
-    /// The launch for `num_seqs` sequences; of no blocks if there are no sequences.
+    /// Whether the direction is the kernels' last argument, 0 or 1, and no matter of the entry.
+    pub fn takes_direction(&self) -> bool {
+        !matches!(self, KernelChoice::Ref { .. })
+    }
+
+    /// The launch for `num_seqs` sequences of `seq_len` elements of `element`; of no blocks if there
+    /// are no sequences.
     ///
-    /// A block of zero threads is passed on as it is: the launch refuses it.
-    pub fn geometry(&self, num_seqs: u64) -> Geometry {
-        match *self {
+    /// What no launch can be, a block of zero threads say, is passed on as it is: the launch refuses it.
+    pub fn geometry(&self, element: ElementType, num_seqs: u64, seq_len: u64) -> Geometry {
+        match self {
             KernelChoice::Ref { threads } => Geometry {
-                blocks: num_seqs.div_ceil(u64::from(threads.max(1))),
-                threads,
+                blocks: num_seqs.div_ceil(u64::from((*threads).max(1))),
+                threads: *threads,
                 shared_bytes: 0,
             },
+            KernelChoice::Tile(config) | KernelChoice::Pipe(config) => {
+                let threads = config.threads(seq_len);
+                let tile = u64::from(config.max_elems_per_thread) * u64::from(threads);
+                // The tile, and what it may be moved by for the sake of its alignment.
+                let staging = tile.saturating_mul(element.bytes() as u64).saturating_add(16);
+                let staging = if config.memcode == 0 { 0 } else { staging };
+                let shared_bytes = u32::try_from(staging).unwrap_or(u32::MAX);
+                Geometry { blocks: num_seqs, threads, shared_bytes }
+            }
         }
     }
 }
@@ -93,6 +223,14 @@ impl fmt::Display for KernelChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             KernelChoice::Ref { threads } => write!(f, "ref with {threads} threads per block"),
+            KernelChoice::Tile(config) | KernelChoice::Pipe(config) => {
+                let Config { max_elems_per_thread, max_threads_per_block, memcode, algocode } =
+                    config;
+                let name = self.name();
+                write!(f, "{name} with {max_elems_per_thread} elements for each of up to ")?;
+                write!(f, "{max_threads_per_block} threads, memcode {memcode}")?;
+                if *algocode == 3 { Ok(()) } else { write!(f, ", algocode {algocode}") }
+            }
         }
     }
 }
@@ -101,12 +239,41 @@ impl fmt::Display for KernelChoice {
 mod tests {
     use super::*;
 
+    const F32: ElementType = ElementType::F32;
+
     #[test]
     fn every_sequence_has_a_thread_and_no_block_is_idle() {
         for (num_seqs, threads, blocks) in [(0, 64, 0), (1, 64, 1), (64, 64, 1), (65, 64, 2)] {
-            assert_eq!(KernelChoice::Ref { threads }.geometry(num_seqs).blocks, blocks);
+            let geometry = KernelChoice::Ref { threads }.geometry(F32, num_seqs, 10);
+            assert_eq!(geometry.blocks, blocks);
         }
-        assert_eq!(KernelChoice::Ref { threads: 1 }.geometry(u64::MAX).blocks, u64::MAX);
-        assert_eq!(KernelChoice::Ref { threads: 0 }.geometry(3).threads, 0);
+        let all = KernelChoice::Ref { threads: 1 }.geometry(F32, u64::MAX, 1);
+        assert_eq!(all.blocks, u64::MAX);
+        assert_eq!(KernelChoice::Ref { threads: 0 }.geometry(F32, 3, 1).threads, 0);
+    }
+
+    #[test]
+    fn a_block_has_the_warps_that_its_sequence_needs() {
+        let config = Config { max_threads_per_block: 128, ..Config::default() };
+        for (seq_len, threads) in
+            [(0, 32), (1, 32), (256, 32), (257, 64), (1023, 128), (1024, 128), (u64::MAX, 128)]
+        {
+            let geometry = KernelChoice::Pipe(config).geometry(F32, 3, seq_len);
+            assert_eq!((geometry.blocks, geometry.threads), (3, threads), "{seq_len}");
+        }
+        let staged = KernelChoice::Pipe(Config { memcode: 2, ..config });
+        assert_eq!(staged.geometry(ElementType::F64, 1, 300).shared_bytes, 64 * 8 * 8 + 16);
+        assert_eq!(KernelChoice::Pipe(config).geometry(F32, 1, 300).shared_bytes, 0);
+    }
+
+    #[test]
+    fn directions_share_an_entry_where_they_are_an_argument() {
+        let choice = KernelChoice::Tile(Config::default());
+        let entries = choice.program(ElementType::Bf16).entries;
+        assert_eq!(
+            entries,
+            ["linrec_tile_fwd<bf16, 8, 64, 0, 3>", "linrec_tile_bwd<bf16, 8, 64, 0, 3>"]
+        );
+        assert_eq!(KernelChoice::default().program(F32).entries.len(), 4);
     }
 }

@@ -45,6 +45,18 @@ impl ElementType {
         }
     }
 
+    /// Its name, as [`Display`](fmt::Display) writes it.
+    pub fn rust_name(self) -> &'static str {
+        match self {
+            ElementType::F32 => "f32",
+            ElementType::F64 => "f64",
+            ElementType::Bf16 => "bf16",
+            ElementType::F16 => "f16",
+            ElementType::ComplexF32 => "complex32",
+            ElementType::ComplexF64 => "complex64",
+        }
+    }
+
     /// The type that the kernels compute in.
     pub fn accumulator(self) -> ElementType {
         match self {
@@ -67,13 +79,6 @@ impl ElementType {
 /// As Rust writes it, `complex32` and `complex64` for the complex numbers (each part's bits).
 impl fmt::Display for ElementType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            ElementType::F32 => "f32",
-            ElementType::F64 => "f64",
-            ElementType::Bf16 => "bf16",
-            ElementType::F16 => "f16",
-            ElementType::ComplexF32 => "complex32",
-            ElementType::ComplexF64 => "complex64",
-        })
+        f.pad(self.rust_name())
     }
 }

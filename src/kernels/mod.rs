@@ -26,7 +26,8 @@
 //!
 //! - [`Pass::Forward`]: `inputs, coeffs, outputs, initial, final_state, num_seqs, seq_len`;
 //! - [`Pass::Backward`]: `d_outputs, coeffs, outputs, initial, d_inputs, d_coeffs, d_initial, num_seqs,
-//!   seq_len`.
+//!   seq_len`;
+//! - after these, if [`KernelChoice::takes_direction`], a 32-bit `reverse`: 0 or 1.
 
 mod choice;
 mod element_type;
@@ -35,7 +36,7 @@ mod program;
 mod ptx;
 mod shipped;
 
-pub use choice::{Geometry, KernelChoice, Pass};
+pub use choice::{Config, Geometry, KernelChoice, Pass};
 pub use element_type::ElementType;
 pub use hash::Hash;
 pub use program::{Header, OPTIONS, Program};

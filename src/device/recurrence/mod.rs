@@ -9,7 +9,7 @@ pub use shape::Shape;
 use std::marker::PhantomData;
 
 use super::{Buffer, Device, Function, Launch, Launched, Storage, Stream};
-use crate::kernels::{KernelChoice, Pass};
+use crate::kernels::{KernelChoice, Pass, Program};
 use crate::{Direction, Error};
 
 /// The recurrence on a device, computed by one kernel: its data stays there.
@@ -20,8 +20,8 @@ use crate::{Direction, Error};
 pub struct Recurrence<S> {
     device: Device,
     choice: KernelChoice,
-    forward: OfDirection,
-    backward: OfDirection,
+    forward: Option<OfDirection>,
+    backward: Option<OfDirection>,
     storage: PhantomData<fn() -> S>,
 }
 
@@ -39,10 +39,29 @@ impl<S: Storage> Recurrence<S> {
     /// [`Error::Device`] if the kernel is not shipped and cannot be compiled, or the device refuses
     /// it.
     pub fn new(device: &Device, choice: KernelChoice) -> Result<Recurrence<S>, Error> {
-        let module = device.program(&choice.program(S::ELEMENT))?;
-        let load = |pass| -> Result<OfDirection, Error> {
-            let of = |direction| module.function(&choice.entry(S::ELEMENT, pass, direction));
-            Ok(OfDirection { forward: of(Direction::Forward)?, reverse: of(Direction::Reverse)? })
+        Recurrence::from_program(device, choice, &choice.program(S::ELEMENT))
+    }
+
+    /// The same with another source: one that has entries of the kernel's names, with the same arguments
+    /// and the same launch, and computes in its own way. A pass that it has no entries for is unsupported.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Recurrence::new`].
+    pub fn from_program(
+        device: &Device,
+        choice: KernelChoice,
+        program: &Program,
+    ) -> Result<Recurrence<S>, Error> {
+        let module = device.program(program)?;
+        let load = |pass| -> Result<Option<OfDirection>, Error> {
+            let entry = |direction| choice.entry(S::ELEMENT, pass, direction);
+            let (forward, reverse) = (entry(Direction::Forward), entry(Direction::Reverse));
+            if ![&forward, &reverse].iter().all(|entry| program.entries.contains(entry)) {
+                return Ok(None);
+            }
+            let (forward, reverse) = (module.function(&forward)?, module.function(&reverse)?);
+            Ok(Some(OfDirection { forward, reverse }))
         };
         let (forward, backward) = (load(Pass::Forward)?, load(Pass::Backward)?);
         Ok(Recurrence { device: device.clone(), choice, forward, backward, storage: PhantomData })
@@ -59,14 +78,23 @@ impl<S: Storage> Recurrence<S> {
     }
 
     /// The kernel's function for a pass, with the direction of the recurrence.
-    pub fn function(&self, pass: Pass, direction: Direction) -> &Function {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if the program has none.
+    pub fn function(&self, pass: Pass, direction: Direction) -> Result<&Function, Error> {
         let functions = match pass {
             Pass::Forward => &self.forward,
             Pass::Backward => &self.backward,
         };
-        match direction {
-            Direction::Forward => &functions.forward,
-            Direction::Reverse => &functions.reverse,
+        match (functions, direction) {
+            (Some(functions), Direction::Forward) => Ok(&functions.forward),
+            (Some(functions), Direction::Reverse) => Ok(&functions.reverse),
+            (None, _) => {
+                let entry = self.choice.entry(S::ELEMENT, pass, direction);
+                let what = format!("what takes `{entry}`, which its program does not have");
+                Err(Error::Unsupported { engine: self.choice.label(), what })
+            }
         }
     }
 
@@ -75,7 +103,8 @@ impl<S: Storage> Recurrence<S> {
     /// # Errors
     ///
     /// [`Error::ShapeMismatch`] if a buffer does not have `num_seqs * seq_len`, or a state `num_seqs`
-    /// elements; [`Error::Device`] if one is on another device, if there are more sequences than a
+    /// elements; [`Error::Unsupported`] if the kernel does not take sequences of that length;
+    /// [`Error::Device`] if one is on another device, if there are more sequences than a
     /// grid takes, or if the device fails.
     pub fn forward_into(
         &self,
@@ -91,12 +120,12 @@ impl<S: Storage> Recurrence<S> {
         shape.check_arrays(operation, &arrays)?;
         let states = [("initial", initial), ("final_state", final_state.as_deref())];
         shape.check_states(operation, &states)?;
-        let function = self.function(Pass::Forward, direction);
+        let function = self.function(Pass::Forward, direction)?;
         let Some(launch) = self.begin(operation, function, shape)? else {
             return Ok(Launched::nothing(function));
         };
         let launch = launch.arg(inputs).arg(coeffs).arg(outputs).arg(initial).arg(final_state);
-        self.finish(launch, shape, stream)
+        self.finish(launch, shape, direction, stream)
     }
 
     /// Computes the gradients of a loss from its gradient `d_outputs` with respect to the outputs,
@@ -127,13 +156,13 @@ impl<S: Storage> Recurrence<S> {
         shape.check_arrays(operation, &[("d_inputs", &*d_inputs), ("d_coeffs", &*d_coeffs)])?;
         let states = [("initial", initial), ("d_initial", d_initial.as_deref())];
         shape.check_states(operation, &states)?;
-        let function = self.function(Pass::Backward, direction);
+        let function = self.function(Pass::Backward, direction)?;
         let Some(launch) = self.begin(operation, function, shape)? else {
             return Ok(Launched::nothing(function));
         };
         let launch = launch.arg(d_outputs).arg(coeffs).arg(outputs).arg(initial);
         let launch = launch.arg(d_inputs).arg(d_coeffs).arg(d_initial);
-        self.finish(launch, shape, stream)
+        self.finish(launch, shape, direction, stream)
     }
 
     /// A launch of the right size; `None` if there is nothing to compute.
@@ -143,7 +172,18 @@ impl<S: Storage> Recurrence<S> {
         function: &'a Function,
         shape: Shape,
     ) -> Result<Option<Launch<'a>>, Error> {
-        let geometry = self.choice.geometry(shape.num_seqs as u64);
+        if let Some(most) = self.choice.max_len()
+            && shape.seq_len as u64 > most
+        {
+            let what = format!(
+                "sequences of {} elements in {operation}: {} holds {most} at most; the pipe kernel takes \
+                 any length",
+                shape.seq_len, self.choice
+            );
+            return Err(Error::Unsupported { engine: self.choice.name().into(), what });
+        }
+        let geometry =
+            self.choice.geometry(S::ELEMENT, shape.num_seqs as u64, shape.seq_len as u64);
         if geometry.blocks == 0 {
             return Ok(None);
         }
@@ -165,9 +205,13 @@ impl<S: Storage> Recurrence<S> {
         &self,
         launch: Launch,
         shape: Shape,
+        direction: Direction,
         stream: Option<&Stream>,
     ) -> Result<Launched, Error> {
-        let launch = launch.arg(shape.num_seqs as i64).arg(shape.seq_len as i64);
+        let mut launch = launch.arg(shape.num_seqs as i64).arg(shape.seq_len as i64);
+        if self.choice.takes_direction() {
+            launch = launch.arg(i32::from(direction == Direction::Reverse));
+        }
         match stream {
             Some(stream) => launch.run(stream),
             None => launch.run(&self.device.stream()),

@@ -1,0 +1,78 @@
+// linrec_pipe.cu with one mistake: all tiles publish their warps' totals in the same place.
+//
+// A fast warp publishes the next tile's total while a slow one still reads this tile's. With memcode 1 and 2 the
+// barriers of the staging hide it.
+
+#include "../memio.cuh"
+#include "../scan.cuh"
+
+template <typename Stored, int kMaxElemsPerThread, int kMaxThreadsPerBlock, int kMemcode,
+          int kAlgocode>
+__global__ void __launch_bounds__(kMaxThreadsPerBlock)
+    linrec_pipe_fwd(const Stored* inputs, const Stored* coeffs, Stored* outputs,
+                    const Accum<Stored>* initial, Accum<Stored>* final_state, long long num_seqs,
+                    long long seq_len, int reverse) {
+    using T = Accum<Stored>;
+    extern __shared__ uint4 shared[];
+    __shared__ Transition<T> totals[2][kMaxWarps];  // taken in turns
+    Stored* staging = (Stored*)shared;
+
+    const int max_len = kMaxElemsPerThread * blockDim.x;
+    T carry = initial ? initial[blockIdx.x] : T(0);
+    int turn = 0;
+    for (long long first = 0; first < seq_len; first += max_len) {
+        const int len = min((long long)max_len, seq_len - first);
+        T x[kMaxElemsPerThread], c[kMaxElemsPerThread];
+        load_tile<kMemcode>(row_of(inputs, seq_len, reverse), first, len, T(0), staging, x);
+        load_tile<kMemcode>(row_of(coeffs, seq_len, reverse), first, len, T(1), staging, c);
+    // ANCHOR: mistake
+        scan_tile<kAlgocode>(c, x, totals[0], carry);  // MISTAKE: totals[turn]
+    // ANCHOR_END: mistake
+        store_tile<kMemcode>(row_of(outputs, seq_len, reverse), first, len, staging, x);
+        turn = 1 - turn;
+    }
+    if (final_state && threadIdx.x == 0) final_state[blockIdx.x] = carry;
+}
+
+template <typename Stored, int kMaxElemsPerThread, int kMaxThreadsPerBlock, int kMemcode,
+          int kAlgocode>
+__global__ void __launch_bounds__(kMaxThreadsPerBlock)
+    linrec_pipe_bwd(const Stored* d_outputs, const Stored* coeffs, const Stored* outputs,
+                    const Accum<Stored>* initial, Stored* d_inputs, Stored* d_coeffs,
+                    Accum<Stored>* d_initial, long long num_seqs, long long seq_len, int reverse) {
+    using T = Accum<Stored>;
+    extern __shared__ uint4 shared[];
+    __shared__ Transition<T> totals[2][kMaxWarps];
+    Stored* staging = (Stored*)shared;
+    const bool back = !reverse;
+
+    const int max_len = kMaxElemsPerThread * blockDim.x;
+    const T start = initial ? initial[blockIdx.x] : T(0);
+    T carry(0);
+    int turn = 0;
+    for (long long first = 0; first < seq_len; first += max_len) {
+        const int len = min((long long)max_len, seq_len - first);
+        // The same scan over d_outputs, with the coefficient of the step before.
+        T delta[kMaxElemsPerThread], c[kMaxElemsPerThread];
+        load_tile<kMemcode>(row_of(d_outputs, seq_len, back), first, len, T(0), staging, delta);
+        load_tile<kMemcode>(row_of(coeffs, seq_len, back), first - 1, len, T(1), staging, c);
+        conjugate_all(c);
+        scan_tile<kAlgocode>(c, delta, totals[turn], carry);
+        store_tile<kMemcode>(row_of(d_inputs, seq_len, back), first, len, staging, delta);
+
+        T previous[kMaxElemsPerThread];
+        load_tile<kMemcode>(row_of(outputs, seq_len, back), first + 1, len, start, staging,
+                            previous);
+        conjugate_all(previous);
+#pragma unroll
+        for (int i = 0; i < kMaxElemsPerThread; i++) delta[i] = delta[i] * previous[i];
+        store_tile<kMemcode>(row_of(d_coeffs, seq_len, back), first, len, staging, delta);
+        turn = 1 - turn;
+    }
+
+    if (d_initial && threadIdx.x == 0) {
+        const Row<const Stored> row = row_of(coeffs, seq_len, reverse);
+        const T coeff = seq_len > 0 ? widen(row.data[row.position(0)]) : T(0);
+        d_initial[blockIdx.x] = carry * conjugate(coeff);
+    }
+}

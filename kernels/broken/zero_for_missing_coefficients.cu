@@ -1,0 +1,70 @@
+// linrec_tile.cu with one mistake: coefficients that do not exist are 0 and not 1.
+//
+// Where a thread has a step less than it has registers, what comes before it is lost to all threads after it.
+
+#include "../memio.cuh"
+#include "../scan.cuh"
+
+template <typename Stored, int kMaxElemsPerThread, int kMaxThreadsPerBlock, int kMemcode,
+          int kAlgocode>
+__global__ void __launch_bounds__(kMaxThreadsPerBlock)
+    linrec_tile_fwd(const Stored* inputs, const Stored* coeffs, Stored* outputs,
+                    const Accum<Stored>* initial, Accum<Stored>* final_state, long long num_seqs,
+                    long long seq_len, int reverse) {
+    using T = Accum<Stored>;
+    extern __shared__ uint4 shared[];
+    __shared__ Transition<T> totals[kMaxWarps];
+    Stored* staging = (Stored*)shared;
+
+    // A step that does not exist leaves every state as it is: coefficient 1, input 0.
+    T x[kMaxElemsPerThread], c[kMaxElemsPerThread];
+    load_tile<kMemcode>(row_of(inputs, seq_len, reverse), 0, seq_len, T(0), staging, x);
+    // ANCHOR: mistake
+    load_tile<kMemcode>(row_of(coeffs, seq_len, reverse), 0, seq_len, T(0), staging, c);  // MISTAKE: T(1)
+    // ANCHOR_END: mistake
+
+    T carry = initial ? initial[blockIdx.x] : T(0);
+    scan_tile<kAlgocode>(c, x, totals, carry);
+
+    store_tile<kMemcode>(row_of(outputs, seq_len, reverse), 0, seq_len, staging, x);
+    if (final_state && threadIdx.x == 0) final_state[blockIdx.x] = carry;
+}
+
+// The gradient flows against the recurrence: the same scan over d_outputs in the other direction, with the
+// coefficient of one step later in the recurrence, which is one step before in the scan.
+template <typename Stored, int kMaxElemsPerThread, int kMaxThreadsPerBlock, int kMemcode,
+          int kAlgocode>
+__global__ void __launch_bounds__(kMaxThreadsPerBlock)
+    linrec_tile_bwd(const Stored* d_outputs, const Stored* coeffs, const Stored* outputs,
+                    const Accum<Stored>* initial, Stored* d_inputs, Stored* d_coeffs,
+                    Accum<Stored>* d_initial, long long num_seqs, long long seq_len, int reverse) {
+    using T = Accum<Stored>;
+    extern __shared__ uint4 shared[];
+    __shared__ Transition<T> totals[kMaxWarps];
+    Stored* staging = (Stored*)shared;
+    const bool back = !reverse;
+
+    T delta[kMaxElemsPerThread], c[kMaxElemsPerThread];
+    load_tile<kMemcode>(row_of(d_outputs, seq_len, back), 0, seq_len, T(0), staging, delta);
+    load_tile<kMemcode>(row_of(coeffs, seq_len, back), -1, seq_len, T(1), staging, c);
+    conjugate_all(c);
+
+    T carry(0);
+    scan_tile<kAlgocode>(c, delta, totals, carry);
+    store_tile<kMemcode>(row_of(d_inputs, seq_len, back), 0, seq_len, staging, delta);
+
+    // The state before a step of the recurrence is one step later in the scan.
+    T previous[kMaxElemsPerThread];
+    const T start = initial ? initial[blockIdx.x] : T(0);
+    load_tile<kMemcode>(row_of(outputs, seq_len, back), 1, seq_len, start, staging, previous);
+    conjugate_all(previous);
+#pragma unroll
+    for (int i = 0; i < kMaxElemsPerThread; i++) delta[i] = delta[i] * previous[i];
+    store_tile<kMemcode>(row_of(d_coeffs, seq_len, back), 0, seq_len, staging, delta);
+
+    if (d_initial && threadIdx.x == 0) {
+        const Row<const Stored> row = row_of(coeffs, seq_len, reverse);
+        const T coeff = seq_len > 0 ? widen(row.data[row.position(0)]) : T(0);
+        d_initial[blockIdx.x] = carry * conjugate(coeff);
+    }
+}

@@ -1,0 +1,213 @@
+// How a tile comes from memory into the registers of a block, and back.
+//
+// A kernel counts steps of the recurrence; `Row` knows where in memory a step is. `Share` says which
+// steps of a tile are a thread's. Between the two there are three ways to go, chosen by `kMemcode`:
+//   0  every thread reads its own elements, one by one
+//   1  the block reads neighbouring elements together into shared memory, the threads pick theirs
+//   2  as 1, in words of 16 bytes
+#pragma once
+#include "element.cuh"
+
+// ANCHOR: share
+// A thread's part of a tile: `count` steps from `begin` on. If the steps cannot be dealt out evenly,
+// the last threads, the tail, have one step less.
+struct Share {
+    int begin, count;
+};
+
+__device__ inline Share share(int tile_len) {
+    const int num_threads = blockDim.x, thread = threadIdx.x;
+    const int most = (tile_len + num_threads - 1) / num_threads;
+    const int first_of_tail = num_threads - (most * num_threads - tile_len);
+    if (thread < first_of_tail) return {thread * most, most};
+    return {thread * most - (thread - first_of_tail), most - 1};
+}
+// ANCHOR_END: share
+
+// ANCHOR: row
+// One sequence in memory. With `reverse`, the recurrence walks from its last element to its first.
+template <typename Stored>
+struct Row {
+    Stored* data;
+    long long seq_len;
+    bool reverse;
+
+    // Where a step of the recurrence is.
+    __device__ long long position(long long step) const {
+        return reverse ? seq_len - 1 - step : step;
+    }
+};
+
+// The block's row of an array [num_seqs, seq_len], which may have more than 2^31 elements.
+template <typename Stored>
+__device__ Row<Stored> row_of(Stored* array, long long seq_len, bool reverse) {
+    return {array + seq_len * blockIdx.x, seq_len, reverse};
+}
+// ANCHOR_END: row
+
+// ANCHOR: existing
+// Of some steps in a row, those that exist: from number `begin`, which is 0 or 1, to before `end`.
+struct Range {
+    int begin, end;
+    __device__ bool contains(int i) const { return i < end && (i > 0 || begin == 0); }
+};
+
+// Of `count` steps from `first` on, where `first` is -1 at least.
+template <typename Stored>
+__device__ Range existing(Row<Stored> row, long long first, int count) {
+    return {first < 0 ? 1 : 0, (int)min((long long)count, row.seq_len - first)};
+}
+// ANCHOR_END: existing
+
+// ANCHOR: elements
+// The thread's elements, each kStride after the one before. A stride that is known when the kernel is
+// compiled leaves one address for all of them, and each a constant distance from it.
+template <int kStride, int kMaxElems, typename Stored>
+__device__ void read_strided(const Stored* data, Range existing, Accum<Stored> otherwise,
+                             Accum<Stored> (&elems)[kMaxElems]) {
+#pragma unroll
+    for (int i = 0; i < kMaxElems; i++) {
+        elems[i] = otherwise;
+        if (existing.contains(i)) elems[i] = widen(data[i * kStride]);
+    }
+}
+
+template <int kStride, int kMaxElems, typename Stored>
+__device__ void write_strided(Stored* data, int count, const Accum<Stored> (&elems)[kMaxElems]) {
+#pragma unroll
+    for (int i = 0; i < kMaxElems; i++) {
+        if (i < count) data[i * kStride] = narrow<Stored>(elems[i]);
+    }
+}
+
+// From the thread's first element on, in the direction of the recurrence. `otherwise` stands for those
+// that do not exist.
+template <int kMaxElems, typename Stored>
+__device__ void read(const Stored* data, bool reverse, Range existing, Accum<Stored> otherwise,
+                     Accum<Stored> (&elems)[kMaxElems]) {
+    if (reverse) {
+        read_strided<-1>(data, existing, otherwise, elems);
+    } else {
+        read_strided<1>(data, existing, otherwise, elems);
+    }
+}
+
+template <int kMaxElems, typename Stored>
+__device__ void write(Stored* data, bool reverse, int count,
+                      const Accum<Stored> (&elems)[kMaxElems]) {
+    if (reverse) {
+        write_strided<-1>(data, count, elems);
+    } else {
+        write_strided<1>(data, count, elems);
+    }
+}
+// ANCHOR_END: elements
+
+// ANCHOR: span
+// Where in the row the steps [first, first + len) are, as far as it has them: `count` neighbours, of
+// which the first in memory is `position` elements into the row.
+struct Span {
+    long long position;
+    int count;
+};
+
+template <typename Stored>
+__device__ Span span(Row<Stored> row, long long first, int len) {
+    const Range exist = existing(row, first, len);
+    if (exist.begin >= exist.end) return {0, 0};
+    const long long one_end = row.position(first + exist.begin);
+    const long long other_end = row.position(first + exist.end - 1);
+    return {min(one_end, other_end), exist.end - exist.begin};
+}
+// ANCHOR_END: span
+
+// ANCHOR: words
+// As many elements as make 16 bytes.
+template <typename Stored>
+constexpr int kPerWord = 16 / sizeof(Stored);
+
+// How many elements lie between `data` and the 16-byte boundary before it.
+template <typename Stored>
+__device__ int skew(const Stored* data) {
+    return (unsigned long long)data / sizeof(Stored) % kPerWord<Stored>;
+}
+
+// Copies `count` elements by the whole block, neighbouring threads neighbouring elements. With kMemcode
+// 2, between two places of the same skew, in words of 16 bytes, up to the first boundary and from the
+// last one on singly.
+template <int kMemcode, typename Stored>
+__device__ void copy(Stored* to, const Stored* from, int count) {
+    int begin = 0, end = 0;  // of the words
+    if (kMemcode == 2) {
+        begin = min((kPerWord<Stored> - skew(from)) % kPerWord<Stored>, count);
+        const int words = (count - begin) / kPerWord<Stored>;
+        end = begin + words * kPerWord<Stored>;
+        for (int k = threadIdx.x; k < words; k += blockDim.x) {
+            ((uint4*)(to + begin))[k] = ((const uint4*)(from + begin))[k];
+        }
+        for (int k = threadIdx.x; k < begin; k += blockDim.x) to[k] = from[k];
+    }
+    for (int k = end + threadIdx.x; k < count; k += blockDim.x) to[k] = from[k];
+}
+// ANCHOR_END: words
+
+// ANCHOR: staged
+// memcode 1 and 2. The block copies the tile into shared memory as it lies in the row; there every
+// thread picks its steps.
+template <int kMemcode, int kMaxElems, typename Stored>
+__device__ void load_staged(Row<const Stored> row, long long first, int tile_len, Share mine,
+                            Accum<Stored> otherwise, Stored* staging,
+                            Accum<Stored> (&elems)[kMaxElems]) {
+    const Span tile = span(row, first, tile_len);
+    const Stored* data = row.data + tile.position;
+    if (kMemcode == 2) staging += skew(data);
+    copy<kMemcode>(staging, data, tile.count);
+    __syncthreads();  // all of it is there
+    const Stored* mine_first = staging + (row.position(first + mine.begin) - tile.position);
+    read(mine_first, row.reverse, existing(row, first + mine.begin, mine.count), otherwise, elems);
+    __syncthreads();  // all of it is taken: the next may come
+}
+
+template <int kMemcode, int kMaxElems, typename Stored>
+__device__ void store_staged(Row<Stored> row, long long first, int tile_len, Share mine,
+                             Stored* staging, const Accum<Stored> (&elems)[kMaxElems]) {
+    const Span tile = span(row, first, tile_len);
+    Stored* data = row.data + tile.position;
+    if (kMemcode == 2) staging += skew(data);
+    write(staging + (row.position(first + mine.begin) - tile.position), row.reverse, mine.count, elems);
+    __syncthreads();
+    copy<kMemcode>(data, staging, tile.count);
+    __syncthreads();
+}
+// ANCHOR_END: staged
+
+// ANCHOR: memio
+// The steps [first, first + tile_len) of a row, dealt out to the threads of the block. A `first` of one
+// less or one more than the tile's shifts the row by a step, so that every thread gets the neighbours of
+// its steps. `otherwise` stands for what is in no thread's share, or not in the row.
+//
+// With kMemcode 0 a thread's elements are neighbours, and those of neighbouring lanes lie far apart.
+template <int kMemcode, int kMaxElems, typename Stored>
+__device__ void load_tile(Row<const Stored> row, long long first, int tile_len,
+                          Accum<Stored> otherwise, Stored* staging,
+                          Accum<Stored> (&elems)[kMaxElems]) {
+    const Share mine = share(tile_len);
+    if (kMemcode == 0) {
+        const Range exist = existing(row, first + mine.begin, mine.count);
+        read(row.data + row.position(first + mine.begin), row.reverse, exist, otherwise, elems);
+    } else {
+        load_staged<kMemcode>(row, first, tile_len, mine, otherwise, staging, elems);
+    }
+}
+
+template <int kMemcode, int kMaxElems, typename Stored>
+__device__ void store_tile(Row<Stored> row, long long first, int tile_len, Stored* staging,
+                           const Accum<Stored> (&elems)[kMaxElems]) {
+    const Share mine = share(tile_len);
+    if (kMemcode == 0) {
+        write(row.data + row.position(first + mine.begin), row.reverse, mine.count, elems);
+    } else {
+        store_staged<kMemcode>(row, first, tile_len, mine, staging, elems);
+    }
+}
+// ANCHOR_END: memio

@@ -1,0 +1,59 @@
+//! The time that a device takes, with nothing of use in its caches.
+
+use super::{Buffer, Device, Event, Stream};
+use crate::Error;
+
+/// A stopwatch for single launches.
+///
+/// Before every measurement twice as many bytes as the device's last cache holds are overwritten, so that
+/// inputs come from memory; then the work is timed by two events on the device's own clock. To compare
+/// several ways of doing the same, measure them in turns and take medians: clocks and temperature drift.
+///
+/// ```
+/// # use linrec::device::{Bench, Device};
+/// let device = Device::simt();
+/// let mut buffer = device.allocate::<f32>(1000)?;
+/// let mut bench = Bench::new(&device)?;
+/// let ms = bench.time_ms(|_stream| buffer.zero())?;
+/// assert!(ms >= 0.0);
+/// # Ok::<(), linrec::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Bench {
+    stream: Stream,
+    scrub: Option<Buffer<u32>>,
+    start: Event,
+    end: Event,
+}
+
+impl Bench {
+    /// A stopwatch for a device's default stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] if there is no memory for what the caches are overwritten with.
+    pub fn new(device: &Device) -> Result<Bench, Error> {
+        let words = device.attributes().l2_bytes.map(|bytes| bytes as usize / 2);
+        let scrub = words.map(|words| device.allocate_named("scrub", words)).transpose()?;
+        let (start, end) = (device.event()?, device.event()?);
+        Ok(Bench { stream: device.stream(), scrub, start, end })
+    }
+
+    /// The milliseconds that the work takes which `queue` queues on the stream.
+    ///
+    /// # Errors
+    ///
+    /// Those of `queue`, and [`Error::Device`] if the device fails.
+    pub fn time_ms(
+        &mut self,
+        queue: impl FnOnce(&Stream) -> Result<(), Error>,
+    ) -> Result<f64, Error> {
+        if let Some(scrub) = &mut self.scrub {
+            scrub.zero()?;
+        }
+        self.start.record(&self.stream)?;
+        queue(&self.stream)?;
+        self.end.record(&self.stream)?;
+        self.start.elapsed_ms(&self.end)
+    }
+}
