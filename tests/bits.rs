@@ -1,4 +1,4 @@
-//! The same words from a GPU and from the emulator, for the reference kernel: bit by bit, NaN as NaN.
+//! The same words from a GPU and from the emulator, for every kernel that is shipped: bit by bit, NaN as NaN.
 //!
 //! With a folder in the environment variable `LINREC_RECORD` the test writes `bits.csv` there; the
 //! variable `LINREC_DRIVER` names the driver in it.
@@ -6,10 +6,11 @@
 use std::fmt;
 use std::path::Path;
 
+use half::{bf16, f16};
 use linrec::contract::{self, Case, CoeffKind, InputKind, Layout};
 use linrec::device::{Device, KernelEngine, Storage, driver, under_test};
 use linrec::kernels::KernelChoice;
-use linrec::{Direction, Element, Engine, Error, Gradients, Outputs, lesson};
+use linrec::{Direction, Engine, Error, Gradients, Outputs, lesson};
 use num_complex::Complex;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
@@ -17,17 +18,19 @@ use rand::{RngExt, SeedableRng};
 
 /// Cases drawn from the contract's table, and cases of shapes that are not in it.
 const FROM_TABLE: usize = 300;
-const OTHERS: usize = 100;
+const OTHERS: usize = 60;
 
 #[test]
 fn gpus_give_the_bits_of_the_emulator() {
     let mut rows = Vec::new();
     for gpu in under_test().iter().filter(|device| !device.is_simt()) {
         let cases = cases();
-        rows.extend(compare::<f32>(gpu, &cases).unwrap());
-        rows.extend(compare::<f64>(gpu, &cases).unwrap());
-        rows.extend(compare::<Complex<f32>>(gpu, &cases).unwrap());
-        rows.extend(compare::<Complex<f64>>(gpu, &cases).unwrap());
+        rows.extend(compare_all::<f32>(gpu, &cases).unwrap());
+        rows.extend(compare_all::<f64>(gpu, &cases).unwrap());
+        rows.extend(compare_all::<bf16>(gpu, &cases).unwrap());
+        rows.extend(compare_all::<f16>(gpu, &cases).unwrap());
+        rows.extend(compare_all::<Complex<f32>>(gpu, &cases).unwrap());
+        rows.extend(compare_all::<Complex<f64>>(gpu, &cases).unwrap());
     }
     for row in &rows {
         println!("{row}");
@@ -54,7 +57,7 @@ fn every_kind_of_coefficients_is_drawn_often_enough() {
 
 #[test]
 fn a_single_bit_is_noticed_and_nan_is_nan() {
-    let mut row = Row::new::<f32>("cuda:0", "NVIDIA", "forward", Direction::Forward);
+    let mut row = Row::new::<f32>("cuda:0", "NVIDIA", "ref", "forward", Direction::Forward);
     let case = &cases()[0];
     let quiet = f32::from_bits(0x7fc0_0001);
     row.add(case, "outputs", &[1.0, -0.0, f32::NAN], &[1.0, -0.0, quiet]);
@@ -95,6 +98,7 @@ fn cases() -> Vec<Case> {
 struct Row {
     device: String,
     machine: String,
+    kernel: String,
     element: &'static str,
     pass: &'static str,
     direction: Direction,
@@ -106,15 +110,16 @@ struct Row {
 }
 
 impl Row {
-    fn new<T: Element>(
+    fn new<S: Storage>(
         device: &str,
         machine: &str,
+        kernel: &str,
         pass: &'static str,
         direction: Direction,
     ) -> Row {
-        let (device, machine, element) = (device.to_owned(), machine.to_owned(), T::NAME);
-        let (cases, words, different, first) = (0, 0, 0, None);
-        Row { device, machine, element, pass, direction, cases, words, different, first }
+        let [device, machine, kernel] = [device, machine, kernel].map(str::to_owned);
+        let (element, cases, words, different, first) = (S::ELEMENT.rust_name(), 0, 0, 0, None);
+        Row { device, machine, kernel, element, pass, direction, cases, words, different, first }
     }
 
     /// Compares an array of the GPU with the emulator's.
@@ -135,9 +140,9 @@ impl Row {
             self.different += 1;
             self.first.get_or_insert_with(|| {
                 format!(
-                    "{}, {}: word {index} of {array} is {gpu} on {}, and {emulator} on the \
+                    "{}, {}, {}: word {index} of {array} is {gpu} on {}, and {emulator} on the \
                      emulator, in the case {case}",
-                    self.element, self.pass, self.device
+                    self.kernel, self.element, self.pass, self.device
                 )
             });
         }
@@ -146,25 +151,46 @@ impl Row {
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Row { device, machine, element, pass, direction, cases, words, different, .. } = self;
-        write!(f, "{device} ({machine}), {element}, {pass}, {direction:?}: ")?;
+        let Row { device, machine, kernel, element, pass, direction, .. } = self;
+        write!(f, "{device} ({machine}), {kernel}, {element}, {pass}, {direction:?}: ")?;
+        let Row { cases, words, different, .. } = self;
         write!(f, "{cases} cases, {words} words, {different} different")
     }
 }
 
+/// Every kernel that is shipped for the type.
+fn compare_all<S: Storage>(gpu: &Device, cases: &[Case]) -> Result<Vec<Row>, Error>
+where
+    S::Accum: Words,
+{
+    let mut rows = Vec::new();
+    for choice in KernelChoice::shipped(S::ELEMENT) {
+        rows.extend(compare::<S>(gpu, choice, cases)?);
+    }
+    Ok(rows)
+}
+
 /// Both passes in both directions.
-fn compare<T: Element + Storage<Accum = T> + Words>(
+fn compare<S: Storage>(
     gpu: &Device,
+    choice: KernelChoice,
     cases: &[Case],
-) -> Result<Vec<Row>, Error> {
-    let on_gpu = KernelEngine::<T>::new(gpu, KernelChoice::default())?;
-    let emulated = KernelEngine::<T>::new(&Device::simt(), KernelChoice::default())?;
+) -> Result<Vec<Row>, Error>
+where
+    S::Accum: Words,
+{
+    let on_gpu = KernelEngine::<S>::new(gpu, choice)?;
+    let emulated = KernelEngine::<S>::new(&Device::simt(), choice)?;
+    let most = choice.max_len().unwrap_or(u64::MAX);
+    let taken = |case: &&Case| case.seq_len as u64 <= most;
     let mut rows = Vec::new();
     for direction in [Direction::Forward, Direction::Reverse] {
-        let row = |pass| Row::new::<T>(gpu.label(), gpu.name(), pass, direction);
+        let kernel = choice.label();
+        let row = |pass| Row::new::<S>(gpu.label(), gpu.name(), &kernel, pass, direction);
         let (mut forward, mut backward) = (row("forward"), row("backward"));
-        for case in cases.iter().filter(|case| case.direction == direction) {
-            let data = case.data::<T>();
+        let cases = cases.iter().filter(|case| case.direction == direction).filter(taken);
+        for case in cases {
+            let data = case.data::<S::Accum>();
             let (inputs, coeffs, options) = (data.inputs.view(), data.coeffs(), &data.options);
             let expected = emulated.forward(inputs, coeffs, options)?;
             let Outputs { outputs, final_state } = on_gpu.forward(inputs, coeffs, options)?;
@@ -243,13 +269,15 @@ fn write(rows: &[Row], folder: &Path) -> std::io::Result<()> {
         Err(_) => "unknown".to_owned(),
     });
     let date = lesson::machine::date();
-    let mut text =
-        String::from("device,element,pass,direction,cases,words,different,machine,driver,date\n");
+    let mut text = String::from(
+        "device,kernel,element,pass,direction,cases,words,different,machine,driver,date\n",
+    );
     for row in rows {
-        let Row { device, machine, element, pass, direction, cases, words, different, .. } = row;
+        let Row { device, machine, kernel, element, pass, direction, .. } = row;
+        let Row { cases, words, different, .. } = row;
         let direction = format!("{direction:?}").to_lowercase();
         text += &format!(
-            "{device},{element},{pass},{direction},{cases},{words},{different},{machine},\
+            "{device},{kernel},{element},{pass},{direction},{cases},{words},{different},{machine},\
              {driver},{date}\n"
         );
     }

@@ -7,7 +7,8 @@ use emulator::engine::OnEmulator;
 use emulator::{Argument, Shipped, allocate, download, upload, zeros};
 use linrec::Options;
 use linrec::contract::{self, Case, CoeffKind, Domain};
-use linrec::kernels;
+use linrec::device::{Device, KernelEngine};
+use linrec::kernels::{self, Config, KernelChoice};
 use linrec::reference::{self, Rounding};
 use linrec::simt::{Memory, Report, ReportKind};
 use ndarray::{Array2, array};
@@ -328,6 +329,106 @@ fn unshifted_coefficient() {
     for (case, outcome) in judge(&engine, &domain, CoeffKind::One) {
         assert!(outcome.is_ok(), "{case}: {outcome:?}");
     }
+}
+
+/// A kernel of one block per sequence with another source, as an engine.
+fn per_sequence(name: &str, choice: KernelChoice) -> (KernelEngine<f32>, Domain) {
+    let path = format!("broken/{name}");
+    let ptx = kernels::shipped().find_map(|(shipped, ptx)| (shipped == path).then_some(ptx));
+    let ptx = ptx.unwrap_or_else(|| panic!("{path} is not shipped"));
+    let program = kernels::program(&format!("{path}.cu")).expect("what is shipped has a source");
+    let program = program.with_entries(ptx.entries().map(|(entry, _)| entry));
+    let engine = KernelEngine::from_program(&Device::simt(), choice, &program).unwrap();
+    let domain = engine.domain();
+    let (backward, max_len) = (program.entries.len() > 1, domain.max_len.min(1100));
+    (engine, Domain { max_len, backward, ..domain })
+}
+
+/// What the contract says of the cases with coefficients near one, with their lengths.
+fn judge_near_one(
+    engine: &KernelEngine<f32>,
+    domain: &Domain,
+) -> Vec<(usize, Result<f64, String>)> {
+    let all = contract::cases(domain.tile);
+    let mine = all.iter().filter(|case| {
+        domain.contains(case) && case.coeffs == CoeffKind::NearOne && case.num_seqs > 0
+    });
+    mine.map(|case| (case.seq_len, contract::check::<f32>(engine, domain, case))).collect()
+}
+
+const PIPE: KernelChoice = KernelChoice::Pipe(Config {
+    max_elems_per_thread: 8,
+    max_threads_per_block: 64,
+    memcode: 0,
+    algocode: 3,
+});
+
+#[test]
+fn totals_not_in_turns() {
+    let name = "totals_not_in_turns";
+    let (engine, domain) = per_sequence(name, PIPE);
+    let mut found = 0;
+    for (seq_len, outcome) in judge_near_one(&engine, &domain) {
+        // One tile has 512 steps: up to there no total is published twice.
+        match outcome {
+            Ok(_) => assert!(seq_len <= 512, "{seq_len} steps passed"),
+            Err(what) => {
+                assert!(seq_len > 512, "{seq_len}: {what}");
+                let words = ["writes", "shared memory", "reads", "no barrier lies between"];
+                assert!(words.iter().all(|words| what.contains(words)), "{what}");
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 0);
+}
+
+#[test]
+fn forgotten_between_tiles() {
+    let (engine, domain) = per_sequence("forgotten_between_tiles", PIPE);
+    let mut seen = 0;
+    for (seq_len, outcome) in judge_near_one(&engine, &domain) {
+        if seq_len <= 512 {
+            assert!(outcome.is_ok(), "{seq_len}: {outcome:?}");
+        } else {
+            let what = outcome.expect_err("a forgotten state");
+            assert!(what.starts_with("outputs"), "{seq_len}: {what}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
+}
+
+#[test]
+fn unshifted_in_scan() {
+    let (engine, domain) = per_sequence("unshifted_in_scan", PIPE);
+    let mut seen = 0;
+    for (seq_len, outcome) in judge_near_one(&engine, &domain) {
+        // Short sequences of sparse inputs may have no gradient at all.
+        if seq_len > 100 {
+            let what = outcome.expect_err("an unshifted coefficient");
+            assert!(what.starts_with("d_inputs"), "{seq_len}: {what}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
+}
+
+#[test]
+fn zero_for_missing_coefficients() {
+    let tile = KernelChoice::Tile(Config::TILE);
+    let (engine, domain) = per_sequence("zero_for_missing_coefficients", tile);
+    let (mut seen, mut hidden) = (0, 0);
+    for (seq_len, outcome) in judge_near_one(&engine, &domain) {
+        // A full tile misses nothing.
+        if seq_len == 1024 {
+            assert!(outcome.is_ok(), "{outcome:?}");
+            hidden += 1;
+        } else if seq_len > 1 {
+            seen += usize::from(outcome.is_err());
+        }
+    }
+    assert!(seen > 0 && hidden > 0, "{seen} cases show it and {hidden} hide it");
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 mod engines;
 
-use linrec::device::Storage;
+use half::{bf16, f16};
+use linrec::device::{KernelEngine, Storage, under_test};
+use linrec::kernels::KernelChoice;
 use linrec::{Element, contract};
 use num_complex::Complex;
 
@@ -12,6 +14,31 @@ fn holds<T: Element + Storage<Accum = T>>() {
         println!("{report}");
         assert!(report.passed(), "{report}");
     }
+}
+
+/// The kernels whose arrays are stored in 16 bits.
+fn holds_narrow<S: Storage>() {
+    let mut judged = 0;
+    for device in under_test() {
+        for choice in KernelChoice::shipped(S::ELEMENT) {
+            let engine = KernelEngine::<S>::new(&device, choice).expect("it is shipped");
+            let report = contract::run_stored::<S>(&engine, &engine.domain());
+            println!("{report}");
+            assert!(report.passed(), "{report}");
+            judged += 1;
+        }
+    }
+    assert!(judged > 0);
+}
+
+#[test]
+fn stored_as_bf16() {
+    holds_narrow::<bf16>();
+}
+
+#[test]
+fn stored_as_f16() {
+    holds_narrow::<f16>();
 }
 
 #[test]

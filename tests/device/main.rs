@@ -1,6 +1,7 @@
 //! The device layer, on every device of this machine: the same test bodies for all.
 
 mod arrays;
+mod large;
 mod launches;
 mod loading;
 mod programs;

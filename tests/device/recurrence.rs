@@ -5,7 +5,7 @@ use linrec::contract::{self, Domain};
 use linrec::device::{
     BackwardOptions, Device, ForwardOptions, KernelEngine, Recurrence, Shape, Storage, nvrtc,
 };
-use linrec::kernels::{KernelChoice, Pass};
+use linrec::kernels::{Config, KernelChoice, Pass};
 use linrec::{Direction, Element, Engine, Error, Options};
 use ndarray::{Array1, Array2};
 use num_complex::Complex;
@@ -44,6 +44,30 @@ fn contract_complex_f32() {
 #[test]
 fn contract_complex_f64() {
     holds_the_contract::<Complex<f64>>();
+}
+
+#[test]
+fn a_tile_refuses_what_it_cannot_hold() {
+    on_every_device(|device| {
+        let tile = Recurrence::<f32>::new(device, KernelChoice::Tile(Config::TILE))?;
+        let run = |seq_len: usize| {
+            let (x, c) = (device.upload(&vec![1.0; seq_len])?, device.upload(&vec![0.5; seq_len])?);
+            let mut y = device.allocate(seq_len)?;
+            tile.forward_into(&x, &c, &mut y, (1, seq_len), ForwardOptions::default())?;
+            y.download()
+        };
+        assert_eq!(run(1024)?[1023], 2.0);
+        says(
+            run(1025),
+            &[
+                "tile",
+                "sequences of 1025 elements in forward_into",
+                "1024 at most",
+                "the pipe kernel",
+            ],
+        );
+        Ok(())
+    });
 }
 
 /// Deterministic numbers in [0.5, 1.5), of which no two are alike.
@@ -250,7 +274,7 @@ fn the_functions_are_there_to_look_at() {
         let recurrence = Recurrence::<f32>::new(device, KernelChoice::default())?;
         for (pass, params) in [(Pass::Forward, 7), (Pass::Backward, 9)] {
             for direction in [Direction::Forward, Direction::Reverse] {
-                let function = recurrence.function(pass, direction);
+                let function = recurrence.function(pass, direction)?;
                 assert_eq!(function.params().len(), params);
                 assert_eq!(function.attributes().registers.is_none(), device.is_simt());
             }

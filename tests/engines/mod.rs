@@ -27,10 +27,11 @@ pub fn all<T: Element + Storage<Accum = T>>() -> Vec<Entry<T>> {
         (Box::new(ThroughForward(Loop)), Domain::default()),
     ];
     for device in under_test() {
-        let kernel = KernelEngine::<T>::new(&device, KernelChoice::default());
-        let kernel = kernel.expect("the reference kernel is shipped for every element type");
-        let domain = kernel.domain();
-        engines.push((Box::new(kernel), domain));
+        for choice in KernelChoice::shipped(T::ELEMENT) {
+            let kernel = KernelEngine::<T>::new(&device, choice).expect("it is shipped");
+            let domain = kernel.domain();
+            engines.push((Box::new(kernel), domain));
+        }
     }
     engines
 }

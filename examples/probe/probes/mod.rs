@@ -7,10 +7,11 @@ mod copies;
 mod numbers;
 mod recurrences;
 
-use linrec::Error;
-use linrec::device::{Device, Function};
-use linrec::kernels::{self, Ptx};
+use half::{bf16, f16};
+use linrec::device::{Device, Function, Storage};
+use linrec::kernels::{self, Config, ElementType, KernelChoice, Ptx};
 use linrec::simt::Counters;
+use linrec::{Direction, Error};
 use num_complex::Complex;
 
 use recurrences::Plan;
@@ -84,8 +85,16 @@ impl Probe {
         let kernel = device.module(self.ptx.text())?.function(&self.entry)?;
         match self.base() {
             "linrec_ref_fwd" if self.is_large() => recurrences::last_rows(&kernel),
-            "linrec_ref_fwd" => self.reference(&kernel, false),
-            "linrec_ref_bwd" => self.reference(&kernel, true),
+            "linrec_ref_fwd" => {
+                self.recurrence(&kernel, &Plan::reference(self.is_reverse()), false)
+            }
+            "linrec_ref_bwd" => self.recurrence(&kernel, &Plan::reference(self.is_reverse()), true),
+            "linrec_tile_fwd" | "linrec_pipe_fwd" => {
+                self.recurrence(&kernel, &self.per_sequence()?, false)
+            }
+            "linrec_tile_bwd" | "linrec_pipe_bwd" => {
+                self.recurrence(&kernel, &self.per_sequence()?, true)
+            }
             "block_scan" => {
                 recurrences::forward::<f32>(&kernel, &Plan::block_scan(self.is_reverse()))
             }
@@ -101,19 +110,47 @@ impl Probe {
         }
     }
 
-    fn reference(&self, kernel: &Function, backward: bool) -> Result<Ran, Error> {
-        let plan = Plan::reference(self.is_reverse());
-        match (self.arguments().first().copied(), backward) {
-            (Some("float"), false) => recurrences::forward::<f32>(kernel, &plan),
-            (Some("float"), true) => recurrences::backward::<f32>(kernel, &plan),
-            (Some("double"), false) => recurrences::forward::<f64>(kernel, &plan),
-            (Some("double"), true) => recurrences::backward::<f64>(kernel, &plan),
-            (Some("complex<float>"), false) => recurrences::forward::<Complex<f32>>(kernel, &plan),
-            (Some("complex<float>"), true) => recurrences::backward::<Complex<f32>>(kernel, &plan),
-            (Some("complex<double>"), false) => recurrences::forward::<Complex<f64>>(kernel, &plan),
-            (Some("complex<double>"), true) => recurrences::backward::<Complex<f64>>(kernel, &plan),
-            _ => Err(self.unknown()),
+    fn recurrence(&self, kernel: &Function, plan: &Plan, backward: bool) -> Result<Ran, Error> {
+        fn pass<S: Storage>(kernel: &Function, plan: &Plan, backward: bool) -> Result<Ran, Error> {
+            match backward {
+                false => recurrences::forward::<S>(kernel, plan),
+                true => recurrences::backward::<S>(kernel, plan),
+            }
         }
+        match self.element()? {
+            ElementType::F32 => pass::<f32>(kernel, plan, backward),
+            ElementType::F64 => pass::<f64>(kernel, plan, backward),
+            ElementType::Bf16 => pass::<bf16>(kernel, plan, backward),
+            ElementType::F16 => pass::<f16>(kernel, plan, backward),
+            ElementType::ComplexF32 => pass::<Complex<f32>>(kernel, plan, backward),
+            ElementType::ComplexF64 => pass::<Complex<f64>>(kernel, plan, backward),
+        }
+    }
+
+    fn element(&self) -> Result<ElementType, Error> {
+        let name = self.arguments().first().copied().unwrap_or_default();
+        let named = ElementType::ALL.into_iter().find(|element| element.cuda_name() == name);
+        named.ok_or_else(|| self.unknown())
+    }
+
+    /// For the kernels of one block per sequence: `f32` forward, all others in reverse.
+    fn per_sequence(&self) -> Result<Plan, Error> {
+        let numbers: Vec<u32> =
+            self.arguments().iter().skip(1).filter_map(|number| number.parse().ok()).collect();
+        let &[max_elems_per_thread, max_threads_per_block, memcode, algocode] = &numbers[..] else {
+            return Err(self.unknown());
+        };
+        let config = Config { max_elems_per_thread, max_threads_per_block, memcode, algocode };
+        let choice = match self.base().starts_with("linrec_tile") {
+            true => KernelChoice::Tile(config),
+            false => KernelChoice::Pipe(config),
+        };
+        let element = self.element()?;
+        let direction = match element {
+            ElementType::F32 => Direction::Forward,
+            _ => Direction::Reverse,
+        };
+        Ok(Plan::per_sequence(choice, element, direction))
     }
 
     /// The name without the template's arguments.

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 /// The packages, and what of them: programs, examples, and tests, which are programs as well.
-const TARGETS: [&str; 14] = [
+const TARGETS: [&str; 18] = [
     "--package",
     "ch00-start-here",
     "--package",
@@ -17,12 +17,16 @@ const TARGETS: [&str; 14] = [
     "tour",
     "--example",
     "probe",
+    "--example",
+    "race",
     "--test",
     "bits",
     "--test",
     "device",
     "--test",
     "contract",
+    "--test",
+    "configurations",
 ];
 
 /// One line of what cargo writes with `--message-format=json`.
