@@ -18,7 +18,7 @@ const LINE: u64 = 128;
 pub fn steps(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("steps", "Steps per thread")?;
     lesson.say(
-        "A warp loads its part of one array, each lane its own neighbouring steps, one after the other. Up to 8 steps \
+        "A warp loads its part of one array, each lane its own neighbouring steps, one request for each step. Up to 8 steps \
          counted by the emulator, beyond that from the addresses:",
     );
     let header =
@@ -34,11 +34,10 @@ pub fn steps(lesson: &mut Lesson) -> lesson::Result {
         }
         table.row([
             steps.to_string(),
-            steps.to_string(),
             per_request.to_string(),
             lines.len().to_string(),
-            // Of the floats that the warp loads, 8 lie in a sector.
-            format!("{} times", per_request * steps / (32 * steps / 8)),
+            // As many requests as steps; of the floats that they load, 8 lie in a sector.
+            (per_request * steps / (32 * steps / 8)).to_string(),
         ]);
     }
     lesson.table("steps.csv", Kind::Computed, &table)?;
