@@ -42,9 +42,14 @@ fn every_command_has_help() {
 fn list_names_the_chapters() {
     let output = tour(temporary().path(), &["list"]);
     let lines = text(&output.stdout);
-    for slug in
-        ["01-sequential-loop", "02-two-threads", "03-matrix-form", "04-gradient", "05-ref-kernel"]
-    {
+    for slug in [
+        "01-sequential-loop",
+        "02-two-threads",
+        "03-matrix-form",
+        "04-gradient",
+        "05-ref-kernel",
+        "06-tile-kernel",
+    ] {
         assert!(lines.contains(slug), "{lines}");
     }
 }
