@@ -41,6 +41,7 @@ fn excerpt(from: &Path, to: &Path) -> io::Result<()> {
     take("origin.csv", &|_| true)?;
     take("bits.csv", &|cells| cells[1] == "tile")?;
     take("counters.csv", &|cells| cells[0].starts_with("linrec_tile"))?;
+    take("modules.csv", &|cells| cells[0].starts_with("linrec_tile"))?;
     take("mistakes.csv", &|cells| suspect::names().any(|name| name == cells[0]))?;
     // The pipe kernel with the tile's configuration: up to here, it has one tile.
     take("speed.csv", &|cells| {
