@@ -16,7 +16,7 @@ const ENGINES: [(&str, &str); 3] =
 pub fn speed(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("speed", "What an H200 says")?;
     let mut runs = BTreeMap::<(&str, u32), Vec<f64>>::new();
-    let (mut columns, mut machine) = (Vec::new(), "");
+    let (mut columns, mut machine, mut num_seqs) = (Vec::new(), "", "");
     for line in RECORD.lines() {
         let cells: Vec<&str> = line.split(',').collect();
         if columns.is_empty() {
@@ -25,7 +25,7 @@ pub fn speed(lesson: &mut Lesson) -> lesson::Result {
         }
         let cell = |name: &str| columns.iter().zip(&cells).find(|(column, _)| **column == name);
         let cell = |name: &str| cell(name).map(|(_, cell)| *cell).ok_or("a column is missing");
-        machine = cell("machine")?;
+        (machine, num_seqs) = (cell("machine")?, cell("num_seqs")?);
         let key = (cell("engine")?, cell("seq_len")?.parse()?);
         runs.entry(key).or_default().push(cell("gb_per_s")?.parse()?);
     }
@@ -37,7 +37,7 @@ pub fn speed(lesson: &mut Lesson) -> lesson::Result {
     let lengths: BTreeSet<u32> = runs.keys().map(|&(_, seq_len)| seq_len).collect();
     let measured = runs.values().map(Vec::len).min().unwrap_or(0);
     lesson.say(&format!(
-        "From the record of an {machine}: 13200 sequences in f32, forward, medians of {measured} runs with cold caches. GB/s \
+        "From the record of an {machine}: {num_seqs} sequences in f32, forward, medians of {measured} runs with cold caches. GB/s \
          counts 12 bytes for each element; the roof adds two arrays. The tile's numbers are those of the next \
          chapter's kernel, which up to 1024 steps has one tile of the same size.",
     ));
