@@ -3,12 +3,13 @@
 use linrec::lesson::{self, Chapter};
 
 /// Every chapter of the tutorial.
-pub const CHAPTERS: [Chapter; 6] = [
+pub const CHAPTERS: [Chapter; 7] = [
     ch01_sequential_loop::CHAPTER,
     ch02_two_threads::CHAPTER,
     ch03_matrix_form::CHAPTER,
     ch04_gradient::CHAPTER,
     ch05_ref_kernel::CHAPTER,
+    ch06_tile_kernel::CHAPTER,
     ch07_pipe_kernel::CHAPTER,
 ];
 

@@ -48,6 +48,7 @@ fn list_names_the_chapters() {
         "03-matrix-form",
         "04-gradient",
         "05-ref-kernel",
+        "06-tile-kernel",
         "07-pipe-kernel",
     ] {
         assert!(lines.contains(slug), "{lines}");

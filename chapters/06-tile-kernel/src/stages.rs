@@ -1,0 +1,50 @@
+//! The kernel, stopped after each of its levels.
+
+use linrec::device::{Device, ForwardOptions, KernelEngine, Launched, Recurrence};
+use linrec::kernels::{Config, KernelChoice};
+use linrec::{Engine, Error, Options};
+use ndarray::{Array2, ArrayView2};
+
+/// The kernel of this chapter: up to 4 elements for each of up to 256 threads.
+pub const CHOICE: KernelChoice = KernelChoice::Tile(Config::TILE);
+
+/// What the four stages do: their `algocode` is the index.
+pub const STAGES: [&str; 4] = ["copies", "1: thread", "2: warp", "3: block"];
+
+/// The kernel with so many levels: 0 copies the inputs, 3 computes the recurrence.
+// ANCHOR: stage
+pub fn stage(algocode: u32) -> KernelChoice {
+    KernelChoice::Tile(Config { algocode, ..Config::TILE })
+}
+// ANCHOR_END: stage
+
+/// What a stage writes as outputs, from a state of zero.
+///
+/// # Errors
+///
+/// If there is no such stage, the shapes do not match, or the device fails.
+pub fn outputs(
+    device: &Device,
+    algocode: u32,
+    inputs: ArrayView2<f32>,
+    coeffs: ArrayView2<f32>,
+) -> Result<Array2<f32>, Error> {
+    let engine = KernelEngine::<f32>::new(device, stage(algocode))?;
+    Ok(engine.forward(inputs, coeffs, &Options::default())?.outputs)
+}
+
+/// A forward pass over ones on the emulator, which counts.
+///
+/// # Errors
+///
+/// If the kernel does not take sequences of that length, or is not there.
+pub fn counted(
+    choice: KernelChoice,
+    shape @ (num_seqs, seq_len): (usize, usize),
+) -> Result<Launched, Error> {
+    let device = Device::simt();
+    let ones = device.upload(&vec![1.0_f32; num_seqs * seq_len])?;
+    let mut outputs = device.allocate(ones.len())?;
+    let recurrence = Recurrence::new(&device, choice)?;
+    recurrence.forward_into(&ones, &ones, &mut outputs, shape, ForwardOptions::default())
+}
