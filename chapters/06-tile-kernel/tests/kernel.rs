@@ -168,7 +168,6 @@ fn missing_coefficients_show_unless_no_register_is_without_a_step() {
 
 /// The exercises' kernels, in CUDA.
 #[test]
-#[ignore = "their PTX is not shipped yet: list kernels/exercises in kernels/shipped.toml"]
 fn the_exercises_kernels_are_innocent() {
     for name in ["exercises/reverse_by_shfl_down", "exercises/spread_tail"] {
         assert_eq!(suspect::examine(name).unwrap(), None, "{name}");

@@ -8,7 +8,7 @@ use linrec::simt::Module;
 use super::{Files, list::List};
 use crate::failure::Failure;
 
-/// The most entries, and the most bytes of PTX in all.
+/// The most entries, those for studies not counted, and the most bytes of PTX in all.
 const MOST_ENTRIES: usize = 80;
 const MOST_BYTES: usize = 3_000_000;
 
@@ -35,7 +35,8 @@ pub(super) fn failures(path: &str, ptx: &Ptx) -> Vec<Failure> {
 /// Whether the list keeps to its limits.
 pub(super) fn sizes(list: &List, files: &Files) -> Vec<Failure> {
     let failure = |what| Failure::new(Path::new("kernels/shipped.toml"), None, what);
-    let entries: usize = list.kernels.iter().map(|kernel| kernel.entries.len()).sum();
+    let counted = list.kernels.iter().filter(|kernel| !kernel.is_study());
+    let entries: usize = counted.map(|kernel| kernel.entries.len()).sum();
     let bytes: usize = files.values().map(String::len).sum();
     let many =
         (entries > MOST_ENTRIES).then(|| format!("{entries} entries, more than {MOST_ENTRIES}"));
@@ -52,6 +53,23 @@ mod tests {
         let entries = [("a".to_owned(), "a".to_owned())];
         let ptx = Ptx::new(&[], "", &entries, body);
         failures("a.ptx", &ptx).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn too_many_entries_are_told_and_studies_do_not_count() {
+        let told = |source: &str, entries: usize| {
+            let entries = vec!["k<1>"; entries];
+            let list = format!(
+                "nvrtc = \"12.0\"\narchitecture = 80\n[[kernel]]\nname = \"k\"\n\
+                 source = \"{source}\"\nentries = {entries:?}\n"
+            );
+            let failures = sizes(&List::parse(&list).unwrap(), &Files::new());
+            failures.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(told("a.cu", 80), [""; 0]);
+        assert_eq!(told("a.cu", 81), ["kernels/shipped.toml: 81 entries, more than 80"]);
+        assert_eq!(told("broken/a.cu", 81), [""; 0]);
+        assert_eq!(told("exercises/a.cu", 81), [""; 0]);
     }
 
     #[test]

@@ -31,6 +31,13 @@ pub(super) struct Kernel {
     pub(super) entries: Vec<String>,
 }
 
+impl Kernel {
+    /// Whether it is there to be studied, not to be used: a planted mistake, or an exercise.
+    pub(super) fn is_study(&self) -> bool {
+        ["broken/", "exercises/"].iter().any(|folder| self.source.starts_with(folder))
+    }
+}
+
 impl List {
     pub(super) fn read(path: &Path) -> Result<List> {
         let text =
@@ -38,7 +45,7 @@ impl List {
         List::parse(&text).with_context(|| format!("{} cannot be used", path.display()))
     }
 
-    fn parse(text: &str) -> Result<List> {
+    pub(super) fn parse(text: &str) -> Result<List> {
         let list: List = toml::from_str(text)?;
         let mut names = HashSet::new();
         for kernel in &list.kernels {
