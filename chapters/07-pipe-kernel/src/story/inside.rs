@@ -51,7 +51,8 @@ pub fn inside(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     let last = last.into_iter().flatten().zip(&whole.final_state);
     let otherwise = last.filter(|(a, b)| a.to_bits() != b.to_bits()).count();
     lesson.say(&format!(
-        "A final state is the last output, but not in the same bits: in {otherwise} of {num_seqs} sequences the two differ.",
+        "A final state is the last output, but not in the same bits: in {otherwise} of {num_seqs} sequences the two \
+         differ.",
     ));
     lesson.value("otherwise", otherwise, Kind::Computed);
     lesson.value("sequences", num_seqs, Kind::Computed);
