@@ -48,6 +48,13 @@ fn data(shape: (usize, usize), seed: u64) -> (ndarray::Array2<f32>, ndarray::Arr
     (draw(-1.0, 1.0), draw(0.98, 1.0))
 }
 
+/// A number with commas between thousands, as in a text.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev();
+    groups.map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
+}
+
 /// A long sentence in lines that fit beside the indentation.
 fn wrapped(sentence: &str) -> String {
     let mut lines = vec![String::new()];

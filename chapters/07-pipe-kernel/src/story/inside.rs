@@ -6,6 +6,7 @@ use linrec::lesson::{self, Kind, Lesson, Table};
 use linrec::{Engine, Options};
 use ndarray::Array2;
 
+use super::grouped;
 use crate::{InTiles, PIPE, TILE, TILE_LEN};
 
 /// One launch of the pipe kernel beside launches of single tiles.
@@ -56,6 +57,6 @@ pub fn inside(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     ));
     lesson.value("otherwise", otherwise, Kind::Computed);
     lesson.value("sequences", num_seqs, Kind::Computed);
-    lesson.value("words", whole.outputs.len(), Kind::Computed);
+    lesson.value("words", grouped(whole.outputs.len()), Kind::Computed);
     Ok(())
 }

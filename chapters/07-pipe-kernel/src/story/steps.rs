@@ -25,9 +25,10 @@ pub fn steps(lesson: &mut Lesson) -> lesson::Result {
             differ += usize::from(counted(steps)? != (steps, per_request));
         }
         table.row([
+            // As many requests as steps; of the floats that they load, 8 lie in a sector.
+            steps.to_string(),
             steps.to_string(),
             per_request.to_string(),
-            // As many requests as steps; of the floats that they load, 8 lie in a sector.
             (per_request * steps / (32 * steps / 8)).to_string(),
         ]);
     }
