@@ -47,6 +47,5 @@ pub fn outside(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     let long = 65_536;
     lesson.value("long", grouped(long), Kind::Computed);
     lesson.value("long_launches", long / most, Kind::Computed);
-    lesson.value("four_tiles", seq_len, Kind::Computed);
     Ok(())
 }

@@ -60,7 +60,6 @@ pub fn speed(lesson: &mut Lesson) -> lesson::Result {
     let percent = |ratio: Option<f64>| format!("{:.0} %", 100.0 * ratio.unwrap_or(0.0));
     lesson.value("best_long", percent(ratio("pipe:4x128:0", 4096)), Kind::Computed);
     lesson.value("default_long", percent(ratio("pipe:8x64:0", 4096)), Kind::Computed);
-    lesson.value("sixteen_long", percent(ratio("pipe:16x64:0", 4096)), Kind::Computed);
     let shortest = runs.median("roof", 16).map_or(0.0, |run| 1e3 * run.milliseconds);
     lesson.value("shortest", format!("{shortest:.1}"), Kind::Computed);
     let fastest = runs.median("roof", 65_536).map_or(f64::NAN, |run| run.gb_per_s);
