@@ -29,10 +29,12 @@ const SOURCES: &[(&str, &str)] = &[
     ("linrec_pipe.cu", include_str!("../linrec_pipe.cu")),
     ("linrec_ref.cu", include_str!("../linrec_ref.cu")),
     ("linrec_tile.cu", include_str!("../linrec_tile.cu")),
+    ("linrec_wide.cu", include_str!("../linrec_wide.cu")),
     ("look_back.cu", include_str!("../look_back.cu")),
     ("memio.cuh", include_str!("../memio.cuh")),
     ("scan.cuh", include_str!("../scan.cuh")),
     ("transition.cuh", include_str!("../transition.cuh")),
+    ("wide.cuh", include_str!("../wide.cuh")),
 ];
 
 const MODULES: &[(&str, &str)] = &[
@@ -77,5 +79,13 @@ const MODULES: &[(&str, &str)] = &[
     ("linrec_tile-f32-4x256-02", include_str!("linrec_tile-f32-4x256-02.ptx")),
     ("linrec_tile-f32-4x256-03", include_str!("linrec_tile-f32-4x256-03.ptx")),
     ("linrec_tile-f64-4x256-03", include_str!("linrec_tile-f64-4x256-03.ptx")),
+    ("linrec_wide-bf16-128x2", include_str!("linrec_wide-bf16-128x2.ptx")),
+    ("linrec_wide-complex32-128x2", include_str!("linrec_wide-complex32-128x2.ptx")),
+    ("linrec_wide-complex64-128x2", include_str!("linrec_wide-complex64-128x2.ptx")),
+    ("linrec_wide-f16-128x2", include_str!("linrec_wide-f16-128x2.ptx")),
+    ("linrec_wide-f32-128x2", include_str!("linrec_wide-f32-128x2.ptx")),
+    ("linrec_wide-f32-256x4a", include_str!("linrec_wide-f32-256x4a.ptx")),
+    ("linrec_wide-f32-4x1", include_str!("linrec_wide-f32-4x1.ptx")),
+    ("linrec_wide-f64-128x2", include_str!("linrec_wide-f64-128x2.ptx")),
     ("look_back", include_str!("look_back.ptx")),
 ];

@@ -79,6 +79,12 @@ impl<S: Storage> KernelEngine<S> {
                 max_len: choice.max_len().map_or(domain.max_len, |len| len as usize),
                 ..domain
             },
+            KernelChoice::Wide(config) => Domain {
+                levels: Domain::tree_levels,
+                log_coeffs: false,
+                tile: config.tile(S::ELEMENT) as usize,
+                ..domain
+            },
         }
     }
 

@@ -18,6 +18,8 @@ pub enum KernelChoice {
     Tile(Config),
     /// `linrec_pipe.cu`: one block per sequence, tile by tile.
     Pipe(Config),
+    /// `linrec_wide.cu`: words of 16 bytes, with some lanes of a warp or a whole block for each sequence.
+    Wide(WideConfig),
 }
 
 /// The reference kernel with 64 threads in a block.
@@ -69,6 +71,34 @@ impl Config {
     }
 }
 
+/// What is chosen when `linrec_wide.cu` is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct WideConfig {
+    /// Lanes that share a sequence: 1, 2, 4, 8, 16 or 32, or as many as there are threads in a block.
+    pub lanes: u32,
+    /// Words of 16 bytes that a lane holds of each array.
+    pub words: u32,
+    /// Threads in a block: a multiple of 32 up to 1024.
+    pub threads: u32,
+    /// Whether the next tile is loaded while one is computed.
+    pub ahead: bool,
+}
+
+/// A block of 128 threads for each sequence, with two words each.
+impl Default for WideConfig {
+    fn default() -> Self {
+        WideConfig { lanes: 128, words: 2, threads: 128, ahead: false }
+    }
+}
+
+impl WideConfig {
+    /// Steps of a tile.
+    pub fn tile(&self, element: ElementType) -> u64 {
+        let per_word = 16 / element.bytes() as u64;
+        u64::from(self.lanes) * u64::from(self.words) * per_word
+    }
+}
+
 /// Which of the two computations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pass {
@@ -96,6 +126,7 @@ impl KernelChoice {
             KernelChoice::Ref { .. } => "ref",
             KernelChoice::Tile(_) => "tile",
             KernelChoice::Pipe(_) => "pipe",
+            KernelChoice::Wide(_) => "wide",
         }
     }
 
@@ -105,7 +136,7 @@ impl KernelChoice {
     /// use linrec::kernels::{ElementType, KernelChoice};
     ///
     /// let names: Vec<_> = KernelChoice::shipped(ElementType::F32).map(|choice| choice.label()).collect();
-    /// assert_eq!(names, ["ref", "tile", "pipe", "pipe-m1", "pipe-m2"]);
+    /// assert_eq!(names, ["ref", "tile", "pipe", "pipe-m1", "pipe-m2", "wide-4x1", "wide-128x2", "wide-256x4a"]);
     /// ```
     pub fn shipped(element: ElementType) -> impl Iterator<Item = KernelChoice> {
         let (tile, pipe) = (Config::TILE, Config::default());
@@ -115,6 +146,9 @@ impl KernelChoice {
             KernelChoice::Pipe(pipe),
             KernelChoice::Pipe(Config { memcode: 1, ..pipe }),
             KernelChoice::Pipe(Config { memcode: 2, ..pipe }),
+            KernelChoice::Wide(WideConfig { lanes: 4, words: 1, threads: 128, ahead: false }),
+            KernelChoice::Wide(WideConfig::default()),
+            KernelChoice::Wide(WideConfig { lanes: 256, words: 4, threads: 256, ahead: true }),
         ];
         choices.into_iter().filter(move |choice| choice.program(element).shipped().is_some())
     }
@@ -129,6 +163,9 @@ impl KernelChoice {
                 }
             }
         }
+        if let KernelChoice::Wide(WideConfig { lanes, words, ahead, .. }) = self {
+            label += &format!("-{lanes}x{words}{}", if *ahead { "a" } else { "" });
+        }
         label
     }
 
@@ -136,7 +173,7 @@ impl KernelChoice {
     pub fn max_len(&self) -> Option<u64> {
         match self {
             KernelChoice::Tile(config) => Some(config.max_tile()),
-            KernelChoice::Ref { .. } | KernelChoice::Pipe(_) => None,
+            KernelChoice::Ref { .. } | KernelChoice::Pipe(_) | KernelChoice::Wide(_) => None,
         }
     }
 
@@ -147,6 +184,7 @@ impl KernelChoice {
             KernelChoice::Ref { .. } => "linrec_ref.cu",
             KernelChoice::Tile(_) => "linrec_tile.cu",
             KernelChoice::Pipe(_) => "linrec_pipe.cu",
+            KernelChoice::Wide(_) => "linrec_wide.cu",
         };
         let passes = match self {
             KernelChoice::Tile(config) | KernelChoice::Pipe(config) if config.algocode < 3 => {
@@ -187,6 +225,9 @@ impl KernelChoice {
                      {max_threads_per_block}, {memcode}, {algocode}>"
                 )
             }
+            KernelChoice::Wide(WideConfig { lanes, words, threads, ahead }) => {
+                format!("linrec_{name}_{pass}<{element}, {lanes}, {words}, {threads}, {ahead}>")
+            }
         }
     }
 
@@ -215,6 +256,10 @@ impl KernelChoice {
                 let shared_bytes = u32::try_from(staging).unwrap_or(u32::MAX);
                 Geometry { blocks: num_seqs, threads, shared_bytes }
             }
+            KernelChoice::Wide(WideConfig { lanes, threads, .. }) => {
+                let rows = u64::from((threads / lanes.max(&1)).max(1));
+                Geometry { blocks: num_seqs.div_ceil(rows), threads: *threads, shared_bytes: 0 }
+            }
         }
     }
 }
@@ -230,6 +275,10 @@ impl fmt::Display for KernelChoice {
                 write!(f, "{name} with {max_elems_per_thread} elements for each of up to ")?;
                 write!(f, "{max_threads_per_block} threads, memcode {memcode}")?;
                 if *algocode == 3 { Ok(()) } else { write!(f, ", algocode {algocode}") }
+            }
+            KernelChoice::Wide(WideConfig { lanes, words, threads, ahead }) => {
+                write!(f, "wide with {words} words for each of {lanes} lanes, {threads} threads per block")?;
+                if *ahead { write!(f, ", loading ahead") } else { Ok(()) }
             }
         }
     }

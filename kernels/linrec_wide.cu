@@ -1,0 +1,122 @@
+// The recurrence and its gradient as fast as memory allows: words of 16 bytes, several short rows in a
+// warp or one long row in a block, and, if kAhead, the next tile on its way while this one is computed.
+//
+// Arrays are [num_seqs, seq_len], row after row; sequences may have any length, and rows may begin
+// anywhere. Template parameters: what is stored (float, double, bf16, f16, complex); how many lanes share
+// a row, 1, 2, 4, 8, 16 or 32, or all kThreads of a block; how many words each of them has; threads in a
+// block; whether to load ahead. `initial`, `final_state` and `d_initial` may be null.
+#include "wide.cuh"
+
+// ANCHOR: forward
+template <typename Stored, int kLanes, int kWords, int kThreads, bool kAhead>
+__global__ void __launch_bounds__(kThreads)
+    linrec_wide_fwd(const Stored* inputs, const Stored* coeffs, Stored* outputs,
+                    const Accum<Stored>* initial, Accum<Stored>* final_state, long long num_seqs,
+                    long long seq_len, int reverse) {
+    using T = Accum<Stored>;
+    constexpr int kSteps = kTile<kLanes, kWords, Stored>;
+    __shared__ Transition<T> totals[2][kTeamWarps<kLanes>];  // taken in turns
+    const Place me = place<kLanes>();
+    const bool exists = me.row < num_seqs;
+    inputs += me.row * seq_len, coeffs += me.row * seq_len, outputs += me.row * seq_len;
+    const int before = head(inputs, seq_len, reverse);
+    const bool coeffs_aligned = skew(coeffs) == skew(inputs);
+    const bool outputs_aligned = skew(outputs) == skew(inputs);
+
+    const auto view_at = [&](long long first) {
+        return view<kLanes, kWords, Stored>(me, first, exists ? seq_len : 0, reverse);
+    };
+    struct Loaded {
+        Words<Stored, kWords> x, c;
+    };
+    const auto load = [&](View view) -> Loaded {
+        return {load_words<kWords>(inputs, true, view, T(0)),
+                load_words<kWords>(coeffs, coeffs_aligned, view, T(1))};
+    };
+
+    T carry = initial && exists ? initial[me.row] : T(0);
+    const long long tiles = num_tiles<kLanes, kWords, Stored>(seq_len, before);
+    Loaded next;
+    if (kAhead) next = load(view_at(-before));
+    for (long long tile = 0; tile < tiles; tile++) {
+        const View view = view_at(tile * kSteps - before);
+        Loaded now = kAhead ? next : load(view);
+        if (kAhead) next = load(view_at((tile + 1) * kSteps - before));
+        turn(reverse, now.x);
+        turn(reverse, now.c);
+        scan_words<kLanes>(me, now.c, now.x, totals[tile % 2], carry);
+        turn(reverse, now.x);
+        store_words(outputs, outputs_aligned, view, now.x);
+    }
+    if (final_state && exists && me.warp == 0 && me.lane == 0) final_state[me.row] = carry;
+}
+// ANCHOR_END: forward
+
+// ANCHOR: backward
+template <typename Stored, int kLanes, int kWords, int kThreads, bool kAhead>
+__global__ void __launch_bounds__(kThreads)
+    linrec_wide_bwd(const Stored* d_outputs, const Stored* coeffs, const Stored* outputs,
+                    const Accum<Stored>* initial, Stored* d_inputs, Stored* d_coeffs,
+                    Accum<Stored>* d_initial, long long num_seqs, long long seq_len, int reverse) {
+    using T = Accum<Stored>;
+    constexpr int kSteps = kTile<kLanes, kWords, Stored>;
+    __shared__ Transition<T> totals[2][kTeamWarps<kLanes>];
+    const bool back = !reverse;
+    const Place me = place<kLanes>();
+    const bool exists = me.row < num_seqs;
+    d_outputs += me.row * seq_len, coeffs += me.row * seq_len, outputs += me.row * seq_len;
+    d_inputs += me.row * seq_len, d_coeffs += me.row * seq_len;
+    const int before = head(d_outputs, seq_len, back);
+    const bool coeffs_aligned = skew(coeffs) == skew(d_outputs);
+    const bool outputs_aligned = skew(outputs) == skew(d_outputs);
+    const bool d_inputs_aligned = skew(d_inputs) == skew(d_outputs);
+    const bool d_coeffs_aligned = skew(d_coeffs) == skew(d_outputs);
+    const T start = initial && exists ? initial[me.row] : T(0);
+
+    const auto view_at = [&](long long first) {
+        return view<kLanes, kWords, Stored>(me, first, exists ? seq_len : 0, back);
+    };
+    struct Loaded {
+        Words<Stored, kWords> delta, c, previous;
+        Edges<Stored, kWords> c_edges, previous_edges;
+    };
+    const auto load = [&](View view) -> Loaded {
+        return {load_words<kWords>(d_outputs, true, view, T(0)),
+                load_words<kWords>(coeffs, coeffs_aligned, view, T(1)),
+                load_words<kWords>(outputs, outputs_aligned, view, start),
+                load_edges<kWords>(coeffs, view, false, T(1)),
+                load_edges<kWords>(outputs, view, true, start)};
+    };
+
+    T carry(0);
+    const long long tiles = num_tiles<kLanes, kWords, Stored>(seq_len, before);
+    Loaded next;
+    if (kAhead) next = load(view_at(-before));
+    for (long long tile = 0; tile < tiles; tile++) {
+        const View view = view_at(tile * kSteps - before);
+        Loaded now = kAhead ? next : load(view);
+        if (kAhead) next = load(view_at((tile + 1) * kSteps - before));
+        // The same scan over d_outputs, with the coefficient of the step before.
+        turn(back, now.delta);
+        turn(back, now.c);
+        take_previous(now.c, now.c_edges);
+        end_with_one(now.c, view);
+        conjugate_words(now.c);
+        scan_words<kLanes>(me, now.c, now.delta, totals[tile % 2], carry);
+
+        turn(back, now.previous);
+        take_next(now.previous, now.previous_edges);
+        conjugate_words(now.previous);
+        multiply_words(now.previous, now.delta);
+        turn(back, now.delta);
+        turn(back, now.previous);
+        store_words(d_inputs, d_inputs_aligned, view, now.delta);
+        store_words(d_coeffs, d_coeffs_aligned, view, now.previous);
+    }
+
+    if (d_initial && exists && me.warp == 0 && me.lane == 0) {
+        const T coeff = seq_len > 0 ? widen(coeffs[reverse ? seq_len - 1 : 0]) : T(0);
+        d_initial[me.row] = carry * conjugate(coeff);
+    }
+}
+// ANCHOR_END: backward

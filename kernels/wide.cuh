@@ -1,0 +1,301 @@
+// Rows in words of 16 bytes, straight from memory into registers and back; and the scan over them.
+//
+// A row is walked by a *team*: 1 to 32 lanes of a warp, a power of two, so that a warp has room for
+// several rows; or all threads of a block. Neighbouring lanes hold neighbouring words, which makes every
+// request of a warp one piece of memory. A lane has kWords words, and the next of them is as far away as
+// the warp's lanes of the team reach.
+#pragma once
+#include "memio.cuh"
+#include "scan.cuh"
+
+// ANCHOR: team
+template <int kLanes>
+constexpr int kWidth = kLanes < 32 ? kLanes : 32;  // lanes of a team in one warp
+template <int kLanes>
+constexpr int kTeamWarps = kLanes / kWidth<kLanes>;
+
+// The team's row, and the thread's place in the team.
+struct Place {
+    long long row;
+    int warp, lane;
+};
+
+template <int kLanes>
+__device__ Place place() {
+    const long long row = ((long long)blockDim.x * blockIdx.x + threadIdx.x) / kLanes;
+    const int thread = threadIdx.x % kLanes;
+    return {row, thread / kWidth<kLanes>, thread % kWidth<kLanes>};
+}
+// ANCHOR_END: team
+
+// ANCHOR: head
+template <typename Stored>
+struct alignas(16) Word {
+    Stored elems[kPerWord<Stored>];
+};
+
+// How many steps before its first one a row has to be begun, so that words lie on 16-byte boundaries.
+template <typename Stored>
+__device__ int head(const Stored* data, long long seq_len, bool reverse) {
+    return reverse ? (kPerWord<Stored> - skew(data + seq_len)) % kPerWord<Stored> : skew(data);
+}
+
+// The steps of a tile; and from one word of a lane to its next.
+template <int kLanes, int kWords, typename Stored>
+constexpr int kTile = kLanes * kWords * kPerWord<Stored>;
+template <int kLanes, typename Stored>
+constexpr int kStride = kWidth<kLanes> * kPerWord<Stored>;
+
+// The tiles of a row. Rows that share a warp go on together, although their heads may differ.
+template <int kLanes, int kWords, typename Stored>
+__device__ long long num_tiles(long long seq_len, int head) {
+    const bool same = kLanes >= 32 || seq_len % kPerWord<Stored> == 0;
+    const long long steps = seq_len + (same ? head : kPerWord<Stored> - 1);
+    return (steps + kTile<kLanes, kWords, Stored> - 1) / kTile<kLanes, kWords, Stored>;
+}
+// ANCHOR_END: head
+
+// ANCHOR: tile
+// The lane's view of a tile: where its first word lies in the row, how far the next one is, and which
+// places, counted from the first word, are in the row: all from `begin` to before `end`. In the order of
+// memory; the recurrence goes the other way if `reverse`. Numbers count elements.
+struct View {
+    long long base;
+    int stride, begin, end;
+    bool reverse;
+};
+
+// Of the tile that begins with step `first` of the row, which is negative if the row has a head.
+template <int kLanes, int kWords, typename Stored>
+__device__ View view(Place me, long long first, long long seq_len, bool reverse) {
+    constexpr int kPer = kPerWord<Stored>, kSteps = kTile<kLanes, kWords, Stored>;
+    const int stride = kStride<kLanes, Stored>;
+    const long long step = first + me.warp * kWords * stride + me.lane * kPer;
+    const long long base = reverse ? seq_len - step - kPer : step;
+    const int begin = max(-kSteps - 1ll, -base), end = min(kSteps + 1ll, seq_len - base);
+    return {base, reverse ? -stride : stride, begin, end, reverse};
+}
+// ANCHOR_END: tile
+
+// ANCHOR: word
+// A lane's words of an array, in the order of memory. What is not all in the row, or not `aligned`, goes
+// element by element, with `otherwise` for what does not exist. Nothing here looks at what is loaded, so
+// that one load can follow the other at once.
+template <typename Stored, int kWords>
+struct Words {
+    Accum<Stored> at[kWords][kPerWord<Stored>];
+};
+
+template <int kWords, typename Stored>
+__device__ Words<Stored, kWords> load_words(const Stored* row, bool aligned, View view,
+                                            Accum<Stored> otherwise) {
+    Words<Stored, kWords> words;
+#pragma unroll
+    for (int w = 0; w < kWords; w++) {
+        const int place = w * view.stride;
+        const Stored* data = row + view.base + place;
+        if (aligned && place >= view.begin && place + kPerWord<Stored> <= view.end) {
+            const Word<Stored> word = *(const Word<Stored>*)data;
+#pragma unroll
+            for (int i = 0; i < kPerWord<Stored>; i++) words.at[w][i] = widen(word.elems[i]);
+        } else {
+#pragma unroll
+            for (int i = 0; i < kPerWord<Stored>; i++) {
+                words.at[w][i] = otherwise;
+                const bool exists = place + i >= view.begin && place + i < view.end;
+                if (exists) words.at[w][i] = widen(data[i]);
+            }
+        }
+    }
+    return words;
+}
+
+template <int kWords, typename Stored>
+__device__ void store_words(Stored* row, bool aligned, View view, Words<Stored, kWords> words) {
+#pragma unroll
+    for (int w = 0; w < kWords; w++) {
+        const int place = w * view.stride;
+        Stored* data = row + view.base + place;
+        if (aligned && place >= view.begin && place + kPerWord<Stored> <= view.end) {
+            Word<Stored> word;
+#pragma unroll
+            for (int i = 0; i < kPerWord<Stored>; i++) word.elems[i] = narrow<Stored>(words.at[w][i]);
+            *(Word<Stored>*)data = word;
+        } else {
+#pragma unroll
+            for (int i = 0; i < kPerWord<Stored>; i++) {
+                const bool exists = place + i >= view.begin && place + i < view.end;
+                if (exists) data[i] = narrow<Stored>(words.at[w][i]);
+            }
+        }
+    }
+}
+
+// From the order of memory to that of the recurrence, and back.
+template <int kWords, typename Stored>
+__device__ void turn(bool reverse, Words<Stored, kWords>& words) {
+    constexpr int kLast = kPerWord<Stored> - 1;
+#pragma unroll
+    for (int w = 0; w < kWords; w++) {
+#pragma unroll
+        for (int i = 0; i < kPerWord<Stored> / 2; i++) {
+            const Accum<Stored> low = words.at[w][i], high = words.at[w][kLast - i];
+            words.at[w][i] = reverse ? high : low;
+            words.at[w][kLast - i] = reverse ? low : high;
+        }
+    }
+}
+// ANCHOR_END: word
+
+// ANCHOR: edges
+// For each word of a lane the element beside it: that of the step before it, or of the step after.
+template <typename Stored, int kWords>
+struct Edges {
+    Accum<Stored> at[kWords];
+};
+
+template <int kWords, typename Stored>
+__device__ Edges<Stored, kWords> load_edges(const Stored* row, View view, bool after,
+                                            Accum<Stored> otherwise) {
+    Edges<Stored, kWords> edges;
+#pragma unroll
+    for (int w = 0; w < kWords; w++) {
+        const int place = w * view.stride + (after == view.reverse ? -1 : kPerWord<Stored>);
+        edges.at[w] = otherwise;
+        if (place >= view.begin && place < view.end) edges.at[w] = widen(row[view.base + place]);
+    }
+    return edges;
+}
+
+// Every element takes that of the step before it, and the words' first ones what is at their edges.
+template <int kWords, typename Stored>
+__device__ void take_previous(Words<Stored, kWords>& words, Edges<Stored, kWords> edges) {
+#pragma unroll
+    for (int w = 0; w < kWords; w++) {
+#pragma unroll
+        for (int i = kPerWord<Stored> - 1; i > 0; i--) words.at[w][i] = words.at[w][i - 1];
+        words.at[w][0] = edges.at[w];
+    }
+}
+
+template <int kWords, typename Stored>
+__device__ void take_next(Words<Stored, kWords>& words, Edges<Stored, kWords> edges) {
+#pragma unroll
+    for (int w = 0; w < kWords; w++) {
+#pragma unroll
+        for (int i = 1; i < kPerWord<Stored>; i++) words.at[w][i - 1] = words.at[w][i];
+        words.at[w][kPerWord<Stored> - 1] = edges.at[w];
+    }
+}
+
+// The first step after a sequence: its coefficient would be the last one's, but has to leave the state
+// as it is.
+template <int kWords, typename Stored>
+__device__ void end_with_one(Words<Stored, kWords>& coeffs, View view) {
+#pragma unroll
+    for (int w = 0; w < kWords; w++) {
+        const int place = w * view.stride;
+        const int steps =
+            view.reverse ? place + kPerWord<Stored> - view.begin : view.end - place;
+#pragma unroll
+        for (int i = 0; i < kPerWord<Stored>; i++) {
+            if (i == steps) coeffs.at[w][i] = Accum<Stored>(1);
+        }
+    }
+}
+
+template <int kWords, typename Stored>
+__device__ void conjugate_words(Words<Stored, kWords>& words) {
+#pragma unroll
+    for (int w = 0; w < kWords; w++) conjugate_all(words.at[w]);
+}
+
+template <int kWords, typename Stored>
+__device__ void multiply_words(Words<Stored, kWords>& words, const Words<Stored, kWords>& by) {
+#pragma unroll
+    for (int w = 0; w < kWords; w++) {
+#pragma unroll
+        for (int i = 0; i < kPerWord<Stored>; i++) words.at[w][i] = by.at[w][i] * words.at[w][i];
+    }
+}
+// ANCHOR_END: edges
+
+// ANCHOR: lanes
+template <int kLanes, typename T>
+__device__ T lane_up(T mine, int lanes) {
+    return __shfl_up_sync(kAllLanes, mine, lanes, kWidth<kLanes>);
+}
+template <int kLanes, typename Real>
+__device__ complex<Real> lane_up(complex<Real> mine, int lanes) {
+    return {lane_up<kLanes>(mine.re, lanes), lane_up<kLanes>(mine.im, lanes)};
+}
+template <int kLanes, typename T>
+__device__ Transition<T> lane_up(Transition<T> mine, int lanes) {
+    return {lane_up<kLanes>(mine.coeff, lanes), lane_up<kLanes>(mine.state, lanes)};
+}
+
+template <int kLanes, typename T>
+__device__ T last_lane(T mine) {
+    return __shfl_sync(kAllLanes, mine, kWidth<kLanes> - 1, kWidth<kLanes>);
+}
+template <int kLanes, typename Real>
+__device__ complex<Real> last_lane(complex<Real> mine) {
+    return {last_lane<kLanes>(mine.re), last_lane<kLanes>(mine.im)};
+}
+template <int kLanes, typename T>
+__device__ Transition<T> last_lane(Transition<T> mine) {
+    return {last_lane<kLanes>(mine.coeff), last_lane<kLanes>(mine.state)};
+}
+// ANCHOR_END: lanes
+
+// ANCHOR: scan
+// The recurrence over the team's words: `states` holds the inputs before and the outputs after; `carry`
+// is the state before and becomes that after. A block of several warps takes `totals` in turns.
+template <int kLanes, int kWords, typename Stored, typename T>
+__device__ void scan_words(Place me, Words<Stored, kWords>& coeffs, Words<Stored, kWords>& states,
+                           Transition<T>* totals, T& carry) {
+    constexpr int kPer = kPerWord<Stored>;
+    // Levels 1 and 2, for each word by itself: its lanes are neighbours in the row.
+    Transition<T> before[kWords], total[kWords];
+#pragma unroll
+    for (int w = 0; w < kWords; w++) scan_thread(coeffs.at[w], states.at[w]);
+#pragma unroll
+    for (int w = 0; w < kWords; w++) {
+        Transition<T> upto = {coeffs.at[w][kPer - 1], states.at[w][kPer - 1]};
+#pragma unroll
+        for (int lanes = 1; lanes < kWidth<kLanes>; lanes *= 2) {
+            const Transition<T> below = lane_up<kLanes>(upto, lanes);
+            if (me.lane >= lanes) upto = compose(below, upto);
+        }
+        before[w] = lane_up<kLanes>(upto, 1);
+        total[w] = last_lane<kLanes>(upto);
+    }
+
+    // Level 3, if the team has several warps.
+    T state = carry;  // before the next word
+    if (kTeamWarps<kLanes> > 1) {
+        Transition<T> warp_total = total[0];
+#pragma unroll
+        for (int w = 1; w < kWords; w++) warp_total = compose(warp_total, total[w]);
+        if (me.lane == 0) totals[me.warp] = warp_total;
+        __syncthreads();
+#pragma unroll
+        for (int w = 0; w < kTeamWarps<kLanes>; w++) {
+            if (w == me.warp) state = carry;
+            carry = multiply_add(carry, totals[w].coeff, totals[w].state);
+        }
+    }
+
+#pragma unroll
+    for (int w = 0; w < kWords; w++) {
+        const T mine =
+            me.lane > 0 ? multiply_add(state, before[w].coeff, before[w].state) : state;
+        state = multiply_add(state, total[w].coeff, total[w].state);
+#pragma unroll
+        for (int i = 0; i < kPer; i++) {
+            states.at[w][i] = multiply_add(mine, coeffs.at[w][i], states.at[w][i]);
+        }
+    }
+    if (kTeamWarps<kLanes> == 1) carry = state;
+}
+// ANCHOR_END: scan
