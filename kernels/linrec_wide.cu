@@ -4,11 +4,12 @@
 // Arrays are [num_seqs, seq_len], row after row; sequences may have any length, and rows may begin
 // anywhere. Template parameters: what is stored (float, double, bf16, f16, complex); how many lanes share
 // a row, 1, 2, 4, 8, 16 or 32, or all kThreads of a block; how many words each of them has; threads in a
-// block; whether to load ahead. `initial`, `final_state` and `d_initial` may be null.
+// block; whether to load ahead; whether all rows begin and end on 16-byte boundaries. `initial`, `final_state` and `d_initial` may be null.
 #include "wide.cuh"
 
 // ANCHOR: forward
-template <typename Stored, int kLanes, int kWords, int kThreads, bool kAhead>
+template <typename Stored, int kLanes, int kWords, int kThreads, bool kAhead,
+          bool kWhole>
 __global__ void __launch_bounds__(kThreads)
     linrec_wide_fwd(const Stored* inputs, const Stored* coeffs, Stored* outputs,
                     const Accum<Stored>* initial, Accum<Stored>* final_state, long long num_seqs,
@@ -19,7 +20,7 @@ __global__ void __launch_bounds__(kThreads)
     const Place me = place<kLanes>();
     const bool exists = me.row < num_seqs;
     inputs += me.row * seq_len, coeffs += me.row * seq_len, outputs += me.row * seq_len;
-    const int before = head(inputs, seq_len, reverse);
+    const int before = kWhole ? 0 : head(inputs, seq_len, reverse);
     const bool coeffs_aligned = skew(coeffs) == skew(inputs);
     const bool outputs_aligned = skew(outputs) == skew(inputs);
 
@@ -30,8 +31,8 @@ __global__ void __launch_bounds__(kThreads)
         Words<Stored, kWords> x, c;
     };
     const auto load = [&](View view) -> Loaded {
-        return {load_words<kWords>(inputs, true, view, T(0)),
-                load_words<kWords>(coeffs, coeffs_aligned, view, T(1))};
+        return {load_words<kWhole, kWords>(inputs, true, view, T(0)),
+                load_words<kWhole, kWords>(coeffs, coeffs_aligned, view, T(1))};
     };
 
     T carry = initial && exists ? initial[me.row] : T(0);
@@ -46,14 +47,15 @@ __global__ void __launch_bounds__(kThreads)
         turn(reverse, now.c);
         scan_words<kLanes>(me, now.c, now.x, totals[tile % 2], carry);
         turn(reverse, now.x);
-        store_words(outputs, outputs_aligned, view, now.x);
+        store_words<kWhole>(outputs, outputs_aligned, view, now.x);
     }
     if (final_state && exists && me.warp == 0 && me.lane == 0) final_state[me.row] = carry;
 }
 // ANCHOR_END: forward
 
 // ANCHOR: backward
-template <typename Stored, int kLanes, int kWords, int kThreads, bool kAhead>
+template <typename Stored, int kLanes, int kWords, int kThreads, bool kAhead,
+          bool kWhole>
 __global__ void __launch_bounds__(kThreads)
     linrec_wide_bwd(const Stored* d_outputs, const Stored* coeffs, const Stored* outputs,
                     const Accum<Stored>* initial, Stored* d_inputs, Stored* d_coeffs,
@@ -66,7 +68,7 @@ __global__ void __launch_bounds__(kThreads)
     const bool exists = me.row < num_seqs;
     d_outputs += me.row * seq_len, coeffs += me.row * seq_len, outputs += me.row * seq_len;
     d_inputs += me.row * seq_len, d_coeffs += me.row * seq_len;
-    const int before = head(d_outputs, seq_len, back);
+    const int before = kWhole ? 0 : head(d_outputs, seq_len, back);
     const bool coeffs_aligned = skew(coeffs) == skew(d_outputs);
     const bool outputs_aligned = skew(outputs) == skew(d_outputs);
     const bool d_inputs_aligned = skew(d_inputs) == skew(d_outputs);
@@ -81,9 +83,9 @@ __global__ void __launch_bounds__(kThreads)
         Edges<Stored, kWords> c_edges, previous_edges;
     };
     const auto load = [&](View view) -> Loaded {
-        return {load_words<kWords>(d_outputs, true, view, T(0)),
-                load_words<kWords>(coeffs, coeffs_aligned, view, T(1)),
-                load_words<kWords>(outputs, outputs_aligned, view, start),
+        return {load_words<kWhole, kWords>(d_outputs, true, view, T(0)),
+                load_words<kWhole, kWords>(coeffs, coeffs_aligned, view, T(1)),
+                load_words<kWhole, kWords>(outputs, outputs_aligned, view, start),
                 load_edges<kWords>(coeffs, view, false, T(1)),
                 load_edges<kWords>(outputs, view, true, start)};
     };
@@ -110,8 +112,8 @@ __global__ void __launch_bounds__(kThreads)
         multiply_words(now.previous, now.delta);
         turn(back, now.delta);
         turn(back, now.previous);
-        store_words(d_inputs, d_inputs_aligned, view, now.delta);
-        store_words(d_coeffs, d_coeffs_aligned, view, now.previous);
+        store_words<kWhole>(d_inputs, d_inputs_aligned, view, now.delta);
+        store_words<kWhole>(d_coeffs, d_coeffs_aligned, view, now.previous);
     }
 
     if (d_initial && exists && me.warp == 0 && me.lane == 0) {

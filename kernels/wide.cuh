@@ -78,15 +78,15 @@ __device__ View view(Place me, long long first, long long seq_len, bool reverse)
 // ANCHOR_END: tile
 
 // ANCHOR: word
-// A lane's words of an array, in the order of memory. What is not all in the row, or not `aligned`, goes
-// element by element, with `otherwise` for what does not exist. Nothing here looks at what is loaded, so
-// that one load can follow the other at once.
+// A lane's words of an array, in the order of memory. With kWhole, a word is all in the row or not at all.
+// Else, one that is not all in it, or not `aligned`, goes element by element. `otherwise` stands for what
+// does not exist. Nothing here looks at what is loaded, so that one load can follow the other at once.
 template <typename Stored, int kWords>
 struct Words {
     Accum<Stored> at[kWords][kPerWord<Stored>];
 };
 
-template <int kWords, typename Stored>
+template <bool kWhole, int kWords, typename Stored>
 __device__ Words<Stored, kWords> load_words(const Stored* row, bool aligned, View view,
                                             Accum<Stored> otherwise) {
     Words<Stored, kWords> words;
@@ -94,7 +94,8 @@ __device__ Words<Stored, kWords> load_words(const Stored* row, bool aligned, Vie
     for (int w = 0; w < kWords; w++) {
         const int place = w * view.stride;
         const Stored* data = row + view.base + place;
-        if (aligned && place >= view.begin && place + kPerWord<Stored> <= view.end) {
+        const bool inside = place >= view.begin && place + kPerWord<Stored> <= view.end;
+        if ((kWhole || aligned) && inside) {
             const Word<Stored> word = *(const Word<Stored>*)data;
 #pragma unroll
             for (int i = 0; i < kPerWord<Stored>; i++) words.at[w][i] = widen(word.elems[i]);
@@ -103,25 +104,26 @@ __device__ Words<Stored, kWords> load_words(const Stored* row, bool aligned, Vie
             for (int i = 0; i < kPerWord<Stored>; i++) {
                 words.at[w][i] = otherwise;
                 const bool exists = place + i >= view.begin && place + i < view.end;
-                if (exists) words.at[w][i] = widen(data[i]);
+                if (!kWhole && exists) words.at[w][i] = widen(data[i]);
             }
         }
     }
     return words;
 }
 
-template <int kWords, typename Stored>
+template <bool kWhole, int kWords, typename Stored>
 __device__ void store_words(Stored* row, bool aligned, View view, Words<Stored, kWords> words) {
 #pragma unroll
     for (int w = 0; w < kWords; w++) {
         const int place = w * view.stride;
         Stored* data = row + view.base + place;
-        if (aligned && place >= view.begin && place + kPerWord<Stored> <= view.end) {
+        const bool inside = place >= view.begin && place + kPerWord<Stored> <= view.end;
+        if ((kWhole || aligned) && inside) {
             Word<Stored> word;
 #pragma unroll
             for (int i = 0; i < kPerWord<Stored>; i++) word.elems[i] = narrow<Stored>(words.at[w][i]);
             *(Word<Stored>*)data = word;
-        } else {
+        } else if (!kWhole) {
 #pragma unroll
             for (int i = 0; i < kPerWord<Stored>; i++) {
                 const bool exists = place + i >= view.begin && place + i < view.end;
