@@ -78,14 +78,38 @@ __device__ View view(Place me, long long first, long long seq_len, bool reverse)
 // ANCHOR_END: tile
 
 // ANCHOR: word
-// A lane's words of an array, in the order of memory. With kWhole, a word is all in the row or not at all.
-// Else, one that is not all in it, or not `aligned`, goes element by element. `otherwise` stands for what
-// does not exist. Nothing here looks at what is loaded, so that one load can follow the other at once.
+// A lane's words of an array, in the order of memory.
 template <typename Stored, int kWords>
 struct Words {
     Accum<Stored> at[kWords][kPerWord<Stored>];
 };
 
+template <typename Stored>
+__device__ void unpack(Word<Stored> word, Accum<Stored> (&elems)[kPerWord<Stored>]) {
+#pragma unroll
+    for (int i = 0; i < kPerWord<Stored>; i++) elems[i] = widen(word.elems[i]);
+}
+
+// Whether a word at `place` can be moved at once: it is all in the row.
+template <typename Stored>
+__device__ bool inside(View view, int place) {
+    return place >= view.begin && place + kPerWord<Stored> <= view.end;
+}
+
+// Those elements of a word that are in the row; `otherwise` stands for the others. With kWhole, a word is
+// all in its row or not at all, and here not at all.
+template <bool kWhole, typename Stored>
+__device__ void load_singly(const Stored* row, View view, int place, Accum<Stored> otherwise,
+                            Accum<Stored> (&elems)[kPerWord<Stored>]) {
+#pragma unroll
+    for (int i = 0; i < kPerWord<Stored>; i++) {
+        elems[i] = otherwise;
+        const bool exists = place + i >= view.begin && place + i < view.end;
+        if (!kWhole && exists) elems[i] = widen(row[view.base + place + i]);
+    }
+}
+
+// Nothing here looks at what is loaded, so that one load can follow the other at once.
 template <bool kWhole, int kWords, typename Stored>
 __device__ Words<Stored, kWords> load_words(const Stored* row, bool aligned, View view,
                                             Accum<Stored> otherwise) {
@@ -93,19 +117,10 @@ __device__ Words<Stored, kWords> load_words(const Stored* row, bool aligned, Vie
 #pragma unroll
     for (int w = 0; w < kWords; w++) {
         const int place = w * view.stride;
-        const Stored* data = row + view.base + place;
-        const bool inside = place >= view.begin && place + kPerWord<Stored> <= view.end;
-        if ((kWhole || aligned) && inside) {
-            const Word<Stored> word = *(const Word<Stored>*)data;
-#pragma unroll
-            for (int i = 0; i < kPerWord<Stored>; i++) words.at[w][i] = widen(word.elems[i]);
+        if (aligned && inside<Stored>(view, place)) {
+            unpack(*(const Word<Stored>*)(row + view.base + place), words.at[w]);
         } else {
-#pragma unroll
-            for (int i = 0; i < kPerWord<Stored>; i++) {
-                words.at[w][i] = otherwise;
-                const bool exists = place + i >= view.begin && place + i < view.end;
-                if (!kWhole && exists) words.at[w][i] = widen(data[i]);
-            }
+            load_singly<kWhole>(row, view, place, otherwise, words.at[w]);
         }
     }
     return words;
@@ -117,8 +132,7 @@ __device__ void store_words(Stored* row, bool aligned, View view, Words<Stored, 
     for (int w = 0; w < kWords; w++) {
         const int place = w * view.stride;
         Stored* data = row + view.base + place;
-        const bool inside = place >= view.begin && place + kPerWord<Stored> <= view.end;
-        if ((kWhole || aligned) && inside) {
+        if (aligned && inside<Stored>(view, place)) {
             Word<Stored> word;
 #pragma unroll
             for (int i = 0; i < kPerWord<Stored>; i++) word.elems[i] = narrow<Stored>(words.at[w][i]);
@@ -132,7 +146,53 @@ __device__ void store_words(Stored* row, bool aligned, View view, Words<Stored, 
         }
     }
 }
+// ANCHOR_END: word
 
+// ANCHOR: ahead
+// Words on their way: they are copied into shared memory, where every thread has places of its own, and
+// nobody waits for anybody else. `slots` are the thread's, one for each word, kThreads apart.
+__device__ inline void copy_word(uint4* to, const void* from) {
+    const unsigned address = __cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+}
+
+__device__ inline void close_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+// Until all groups are there but the last kBut.
+template <int kBut>
+__device__ void await_groups() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(kBut) : "memory");
+}
+
+template <int kWords, int kThreads, typename Stored>
+__device__ void send_words(uint4* slots, const Stored* row, bool aligned, View view) {
+#pragma unroll
+    for (int w = 0; w < kWords; w++) {
+        const int place = w * view.stride;
+        if (aligned && inside<Stored>(view, place)) {
+            copy_word(slots + w * kThreads, row + view.base + place);
+        }
+    }
+}
+
+template <bool kWhole, int kWords, int kThreads, typename Stored>
+__device__ Words<Stored, kWords> receive_words(const uint4* slots, const Stored* row, bool aligned,
+                                               View view, Accum<Stored> otherwise) {
+    Words<Stored, kWords> words;
+#pragma unroll
+    for (int w = 0; w < kWords; w++) {
+        const int place = w * view.stride;
+        if (aligned && inside<Stored>(view, place)) {
+            unpack(*(const Word<Stored>*)(slots + w * kThreads), words.at[w]);
+        } else {
+            load_singly<kWhole>(row, view, place, otherwise, words.at[w]);
+        }
+    }
+    return words;
+}
+// ANCHOR_END: ahead
+
+// ANCHOR: turn
 // From the order of memory to that of the recurrence, and back.
 template <int kWords, typename Stored>
 __device__ void turn(bool reverse, Words<Stored, kWords>& words) {
@@ -147,46 +207,85 @@ __device__ void turn(bool reverse, Words<Stored, kWords>& words) {
         }
     }
 }
-// ANCHOR_END: word
+// ANCHOR_END: turn
+
+// ANCHOR: lanes
+// What another lane of the team holds: the one `lanes` below, or a certain one. A complex number goes in
+// two shuffles.
+template <int kLanes, typename Real>
+__device__ Real lane_up(Real mine, int lanes) {
+    return __shfl_up_sync(kAllLanes, mine, lanes, kWidth<kLanes>);
+}
+template <int kLanes, typename Real>
+__device__ Real lane_down(Real mine, int lanes) {
+    return __shfl_down_sync(kAllLanes, mine, lanes, kWidth<kLanes>);
+}
+template <int kLanes, typename Real>
+__device__ Real lane_at(Real mine, int lane) {
+    return __shfl_sync(kAllLanes, mine, lane, kWidth<kLanes>);
+}
+template <int kLanes, typename Real>
+__device__ complex<Real> lane_up(complex<Real> mine, int lanes) {
+    return {lane_up<kLanes>(mine.re, lanes), lane_up<kLanes>(mine.im, lanes)};
+}
+template <int kLanes, typename Real>
+__device__ complex<Real> lane_down(complex<Real> mine, int lanes) {
+    return {lane_down<kLanes>(mine.re, lanes), lane_down<kLanes>(mine.im, lanes)};
+}
+template <int kLanes, typename Real>
+__device__ complex<Real> lane_at(complex<Real> mine, int lane) {
+    return {lane_at<kLanes>(mine.re, lane), lane_at<kLanes>(mine.im, lane)};
+}
+template <int kLanes, typename T>
+__device__ Transition<T> lane_up(Transition<T> mine, int lanes) {
+    return {lane_up<kLanes>(mine.coeff, lanes), lane_up<kLanes>(mine.state, lanes)};
+}
+template <int kLanes, typename T>
+__device__ Transition<T> lane_at(Transition<T> mine, int lane) {
+    return {lane_at<kLanes>(mine.coeff, lane), lane_at<kLanes>(mine.state, lane)};
+}
+// ANCHOR_END: lanes
 
 // ANCHOR: edges
-// For each word of a lane the element beside it: that of the step before it, or of the step after.
-template <typename Stored, int kWords>
-struct Edges {
-    Accum<Stored> at[kWords];
-};
-
+// The element beside the lane's words: that of the step before the first of them, or of the step after
+// the last. Only the first and the last lane need it from memory; `shift` gets the others'.
 template <int kWords, typename Stored>
-__device__ Edges<Stored, kWords> load_edges(const Stored* row, View view, bool after,
-                                            Accum<Stored> otherwise) {
-    Edges<Stored, kWords> edges;
-#pragma unroll
-    for (int w = 0; w < kWords; w++) {
-        const int place = w * view.stride + (after == view.reverse ? -1 : kPerWord<Stored>);
-        edges.at[w] = otherwise;
-        if (place >= view.begin && place < view.end) edges.at[w] = widen(row[view.base + place]);
-    }
-    return edges;
+__device__ Accum<Stored> load_edge(const Stored* row, View view, bool after, bool wanted,
+                                   Accum<Stored> otherwise) {
+    const int word = after ? (kWords - 1) * view.stride : 0;
+    const int place = word + (after == view.reverse ? -1 : kPerWord<Stored>);
+    const bool exists = place >= view.begin && place < view.end;
+    return wanted && exists ? widen(row[view.base + place]) : otherwise;
 }
 
-// Every element takes that of the step before it, and the words' first ones what is at their edges.
-template <int kWords, typename Stored>
-__device__ void take_previous(Words<Stored, kWords>& words, Edges<Stored, kWords> edges) {
+// Every element takes that of the step before it.
+template <int kLanes, int kWords, typename Stored>
+__device__ void take_previous(Place me, Words<Stored, kWords>& words, Accum<Stored> edge) {
+    constexpr int kLast = kPerWord<Stored> - 1;
 #pragma unroll
-    for (int w = 0; w < kWords; w++) {
+    for (int w = kWords - 1; w >= 0; w--) {
+        Accum<Stored> first = lane_up<kLanes>(words.at[w][kLast], 1);
+        const Accum<Stored> word_before = lane_at<kLanes>(words.at[w > 0 ? w - 1 : 0][kLast], kWidth<kLanes> - 1);
+        if (me.lane == 0) first = w > 0 ? word_before : edge;
 #pragma unroll
-        for (int i = kPerWord<Stored> - 1; i > 0; i--) words.at[w][i] = words.at[w][i - 1];
-        words.at[w][0] = edges.at[w];
+        for (int i = kLast; i > 0; i--) words.at[w][i] = words.at[w][i - 1];
+        words.at[w][0] = first;
     }
 }
 
-template <int kWords, typename Stored>
-__device__ void take_next(Words<Stored, kWords>& words, Edges<Stored, kWords> edges) {
+// Every element takes that of the step after it.
+template <int kLanes, int kWords, typename Stored>
+__device__ void take_next(Place me, Words<Stored, kWords>& words, Accum<Stored> edge) {
+    constexpr int kLast = kPerWord<Stored> - 1;
 #pragma unroll
     for (int w = 0; w < kWords; w++) {
+        Accum<Stored> last = lane_down<kLanes>(words.at[w][0], 1);
+        const Accum<Stored> word_after =
+            lane_at<kLanes>(words.at[w < kWords - 1 ? w + 1 : w][0], 0);
+        if (me.lane == kWidth<kLanes> - 1) last = w < kWords - 1 ? word_after : edge;
 #pragma unroll
-        for (int i = 1; i < kPerWord<Stored>; i++) words.at[w][i - 1] = words.at[w][i];
-        words.at[w][kPerWord<Stored> - 1] = edges.at[w];
+        for (int i = 0; i < kLast; i++) words.at[w][i] = words.at[w][i + 1];
+        words.at[w][kLast] = last;
     }
 }
 
@@ -222,34 +321,6 @@ __device__ void multiply_words(Words<Stored, kWords>& words, const Words<Stored,
 }
 // ANCHOR_END: edges
 
-// ANCHOR: lanes
-template <int kLanes, typename T>
-__device__ T lane_up(T mine, int lanes) {
-    return __shfl_up_sync(kAllLanes, mine, lanes, kWidth<kLanes>);
-}
-template <int kLanes, typename Real>
-__device__ complex<Real> lane_up(complex<Real> mine, int lanes) {
-    return {lane_up<kLanes>(mine.re, lanes), lane_up<kLanes>(mine.im, lanes)};
-}
-template <int kLanes, typename T>
-__device__ Transition<T> lane_up(Transition<T> mine, int lanes) {
-    return {lane_up<kLanes>(mine.coeff, lanes), lane_up<kLanes>(mine.state, lanes)};
-}
-
-template <int kLanes, typename T>
-__device__ T last_lane(T mine) {
-    return __shfl_sync(kAllLanes, mine, kWidth<kLanes> - 1, kWidth<kLanes>);
-}
-template <int kLanes, typename Real>
-__device__ complex<Real> last_lane(complex<Real> mine) {
-    return {last_lane<kLanes>(mine.re), last_lane<kLanes>(mine.im)};
-}
-template <int kLanes, typename T>
-__device__ Transition<T> last_lane(Transition<T> mine) {
-    return {last_lane<kLanes>(mine.coeff), last_lane<kLanes>(mine.state)};
-}
-// ANCHOR_END: lanes
-
 // ANCHOR: scan
 // The recurrence over the team's words: `states` holds the inputs before and the outputs after; `carry`
 // is the state before and becomes that after. A block of several warps takes `totals` in turns.
@@ -270,7 +341,7 @@ __device__ void scan_words(Place me, Words<Stored, kWords>& coeffs, Words<Stored
             if (me.lane >= lanes) upto = compose(below, upto);
         }
         before[w] = lane_up<kLanes>(upto, 1);
-        total[w] = last_lane<kLanes>(upto);
+        total[w] = lane_at<kLanes>(upto, kWidth<kLanes> - 1);
     }
 
     // Level 3, if the team has several warps.
