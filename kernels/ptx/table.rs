@@ -84,7 +84,7 @@ const MODULES: &[(&str, &str)] = &[
     ("linrec_wide-complex64-128x2", include_str!("linrec_wide-complex64-128x2.ptx")),
     ("linrec_wide-f16-128x2", include_str!("linrec_wide-f16-128x2.ptx")),
     ("linrec_wide-f32-128x2", include_str!("linrec_wide-f32-128x2.ptx")),
-    ("linrec_wide-f32-256x4a", include_str!("linrec_wide-f32-256x4a.ptx")),
+    ("linrec_wide-f32-256x4-a1-w", include_str!("linrec_wide-f32-256x4-a1-w.ptx")),
     ("linrec_wide-f32-4x1", include_str!("linrec_wide-f32-4x1.ptx")),
     ("linrec_wide-f64-128x2", include_str!("linrec_wide-f64-128x2.ptx")),
     ("look_back", include_str!("look_back.ptx")),

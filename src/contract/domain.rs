@@ -9,6 +9,8 @@ use super::{Case, CoeffKind};
 pub struct Domain {
     /// The longest sequence the engine takes.
     pub max_len: usize,
+    /// The sequence lengths that it takes are multiples of this.
+    pub multiple_of: usize,
     /// A length at which the engine changes what it does; cases just around it join the table.
     pub tile: usize,
     /// `D` of the error bound for a sequence of the given length: see
@@ -28,6 +30,7 @@ impl Default for Domain {
     fn default() -> Self {
         Domain {
             max_len: usize::MAX,
+            multiple_of: 1,
             tile: 64,
             levels: |_| 0,
             exp_ulps: 1.0,
@@ -47,6 +50,7 @@ impl Domain {
     /// Whether the engine takes the case.
     pub fn contains(&self, case: &Case) -> bool {
         case.seq_len <= self.max_len
+            && case.seq_len.is_multiple_of(self.multiple_of)
             && (self.log_coeffs || !case.log_coeffs)
             && (self.growing || case.coeffs != CoeffKind::Growing)
     }

@@ -198,6 +198,12 @@ impl<T> Buffer<T> {
         &self.memory.device
     }
 
+    /// Whether the first element's address is a multiple of `bytes`, a power of two up to 256. Memory that is
+    /// allocated begins at such an address; a slice may begin anywhere in it.
+    pub fn is_aligned_to(&self, bytes: u64) -> bool {
+        self.start.is_multiple_of(bytes)
+    }
+
     pub(super) fn slot(&self, write: bool) -> Slot<'_> {
         match self.memory.place {
             Place::Nowhere => Slot::Null,

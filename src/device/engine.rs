@@ -83,6 +83,7 @@ impl<S: Storage> KernelEngine<S> {
                 levels: Domain::tree_levels,
                 log_coeffs: false,
                 tile: config.tile(S::ELEMENT) as usize,
+                multiple_of: choice.multiple_of(S::ELEMENT) as usize,
                 ..domain
             },
         }

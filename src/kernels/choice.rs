@@ -80,22 +80,28 @@ pub struct WideConfig {
     pub words: u32,
     /// Threads in a block: a multiple of 32 up to 1024.
     pub threads: u32,
-    /// Whether the next tile is loaded while one is computed.
-    pub ahead: bool,
+    /// How many tiles are on their way while one is computed, by way of shared memory.
+    pub ahead: u32,
+    /// Whether all rows have to begin and end at multiples of 16 bytes: simpler, and a little faster.
+    pub whole: bool,
 }
 
 /// A block of 128 threads for each sequence, with two words each.
 impl Default for WideConfig {
     fn default() -> Self {
-        WideConfig { lanes: 128, words: 2, threads: 128, ahead: false }
+        WideConfig { lanes: 128, words: 2, threads: 128, ahead: 0, whole: false }
     }
 }
 
 impl WideConfig {
     /// Steps of a tile.
     pub fn tile(&self, element: ElementType) -> u64 {
-        let per_word = 16 / element.bytes() as u64;
-        u64::from(self.lanes) * u64::from(self.words) * per_word
+        u64::from(self.lanes) * u64::from(self.words) * WideConfig::per_word(element)
+    }
+
+    /// Elements of a word of 16 bytes.
+    fn per_word(element: ElementType) -> u64 {
+        16 / element.bytes() as u64
     }
 }
 
@@ -136,19 +142,25 @@ impl KernelChoice {
     /// use linrec::kernels::{ElementType, KernelChoice};
     ///
     /// let names: Vec<_> = KernelChoice::shipped(ElementType::F32).map(|choice| choice.label()).collect();
-    /// assert_eq!(names, ["ref", "tile", "pipe", "pipe-m1", "pipe-m2", "wide-4x1", "wide-128x2", "wide-256x4a"]);
+    /// assert_eq!(names, ["ref", "tile", "pipe", "pipe-m1", "pipe-m2", "wide-4x1", "wide-128x2", "wide-256x4-a1-w"]);
     /// ```
     pub fn shipped(element: ElementType) -> impl Iterator<Item = KernelChoice> {
-        let (tile, pipe) = (Config::TILE, Config::default());
+        let (tile, pipe, wide) = (Config::TILE, Config::default(), WideConfig::default());
         let choices = [
             KernelChoice::default(),
             KernelChoice::Tile(tile),
             KernelChoice::Pipe(pipe),
             KernelChoice::Pipe(Config { memcode: 1, ..pipe }),
             KernelChoice::Pipe(Config { memcode: 2, ..pipe }),
-            KernelChoice::Wide(WideConfig { lanes: 4, words: 1, threads: 128, ahead: false }),
-            KernelChoice::Wide(WideConfig::default()),
-            KernelChoice::Wide(WideConfig { lanes: 256, words: 4, threads: 256, ahead: true }),
+            KernelChoice::Wide(WideConfig { lanes: 4, words: 1, ..wide }),
+            KernelChoice::Wide(wide),
+            KernelChoice::Wide(WideConfig {
+                lanes: 256,
+                words: 4,
+                threads: 256,
+                ahead: 1,
+                whole: true,
+            }),
         ];
         choices.into_iter().filter(move |choice| choice.program(element).shipped().is_some())
     }
@@ -163,8 +175,14 @@ impl KernelChoice {
                 }
             }
         }
-        if let KernelChoice::Wide(WideConfig { lanes, words, ahead, .. }) = self {
-            label += &format!("-{lanes}x{words}{}", if *ahead { "a" } else { "" });
+        if let KernelChoice::Wide(WideConfig { lanes, words, ahead, whole, .. }) = self {
+            label += &format!("-{lanes}x{words}");
+            if *ahead > 0 {
+                label += &format!("-a{ahead}");
+            }
+            if *whole {
+                label += "-w";
+            }
         }
         label
     }
@@ -174,6 +192,15 @@ impl KernelChoice {
         match self {
             KernelChoice::Tile(config) => Some(config.max_tile()),
             KernelChoice::Ref { .. } | KernelChoice::Pipe(_) | KernelChoice::Wide(_) => None,
+        }
+    }
+
+    /// What a sequence's length has to be a multiple of, and whether arrays have to begin at a multiple of 16
+    /// bytes: 1 and false, but for rows of whole words.
+    pub fn multiple_of(&self, element: ElementType) -> u64 {
+        match self {
+            KernelChoice::Wide(config) if config.whole => WideConfig::per_word(element),
+            _ => 1,
         }
     }
 
@@ -225,9 +252,9 @@ impl KernelChoice {
                      {max_threads_per_block}, {memcode}, {algocode}>"
                 )
             }
-            KernelChoice::Wide(WideConfig { lanes, words, threads, ahead }) => {
-                format!("linrec_{name}_{pass}<{element}, {lanes}, {words}, {threads}, {ahead}>")
-            }
+            KernelChoice::Wide(WideConfig { lanes, words, threads, ahead, whole }) => format!(
+                "linrec_{name}_{pass}<{element}, {lanes}, {words}, {threads}, {ahead}, {whole}>"
+            ),
         }
     }
 
@@ -236,11 +263,17 @@ impl KernelChoice {
         !matches!(self, KernelChoice::Ref { .. })
     }
 
-    /// The launch for `num_seqs` sequences of `seq_len` elements of `element`; of no blocks if there
+    /// The launch of a pass over `num_seqs` sequences of `seq_len` elements of `element`; of no blocks if there
     /// are no sequences.
     ///
     /// What no launch can be, a block of zero threads say, is passed on as it is: the launch refuses it.
-    pub fn geometry(&self, element: ElementType, num_seqs: u64, seq_len: u64) -> Geometry {
+    pub fn geometry(
+        &self,
+        element: ElementType,
+        pass: Pass,
+        num_seqs: u64,
+        seq_len: u64,
+    ) -> Geometry {
         match self {
             KernelChoice::Ref { threads } => Geometry {
                 blocks: num_seqs.div_ceil(u64::from((*threads).max(1))),
@@ -256,9 +289,15 @@ impl KernelChoice {
                 let shared_bytes = u32::try_from(staging).unwrap_or(u32::MAX);
                 Geometry { blocks: num_seqs, threads, shared_bytes }
             }
-            KernelChoice::Wide(WideConfig { lanes, threads, .. }) => {
+            KernelChoice::Wide(WideConfig { lanes, words, threads, ahead, .. }) => {
                 let rows = u64::from((threads / lanes.max(&1)).max(1));
-                Geometry { blocks: num_seqs.div_ceil(rows), threads: *threads, shared_bytes: 0 }
+                let arrays = match pass {
+                    Pass::Forward => 2,
+                    Pass::Backward => 3,
+                };
+                let shared_bytes =
+                    [*words, *threads, *ahead, arrays].into_iter().fold(16, u32::saturating_mul);
+                Geometry { blocks: num_seqs.div_ceil(rows), threads: *threads, shared_bytes }
             }
         }
     }
@@ -276,9 +315,10 @@ impl fmt::Display for KernelChoice {
                 write!(f, "{max_threads_per_block} threads, memcode {memcode}")?;
                 if *algocode == 3 { Ok(()) } else { write!(f, ", algocode {algocode}") }
             }
-            KernelChoice::Wide(WideConfig { lanes, words, threads, ahead }) => {
-                write!(f, "wide with {words} words for each of {lanes} lanes, {threads} threads per block")?;
-                if *ahead { write!(f, ", loading ahead") } else { Ok(()) }
+            KernelChoice::Wide(WideConfig { lanes, words, threads, ahead, whole }) => {
+                write!(f, "wide with {words} words for each of {lanes} lanes, ")?;
+                write!(f, "{threads} threads per block, {ahead} tiles ahead")?;
+                if *whole { write!(f, ", for rows of whole words") } else { Ok(()) }
             }
         }
     }
@@ -293,12 +333,12 @@ mod tests {
     #[test]
     fn every_sequence_has_a_thread_and_no_block_is_idle() {
         for (num_seqs, threads, blocks) in [(0, 64, 0), (1, 64, 1), (64, 64, 1), (65, 64, 2)] {
-            let geometry = KernelChoice::Ref { threads }.geometry(F32, num_seqs, 10);
+            let geometry = KernelChoice::Ref { threads }.geometry(F32, Pass::Forward, num_seqs, 10);
             assert_eq!(geometry.blocks, blocks);
         }
-        let all = KernelChoice::Ref { threads: 1 }.geometry(F32, u64::MAX, 1);
+        let all = KernelChoice::Ref { threads: 1 }.geometry(F32, Pass::Forward, u64::MAX, 1);
         assert_eq!(all.blocks, u64::MAX);
-        assert_eq!(KernelChoice::Ref { threads: 0 }.geometry(F32, 3, 1).threads, 0);
+        assert_eq!(KernelChoice::Ref { threads: 0 }.geometry(F32, Pass::Forward, 3, 1).threads, 0);
     }
 
     #[test]
@@ -307,12 +347,15 @@ mod tests {
         for (seq_len, threads) in
             [(0, 32), (1, 32), (256, 32), (257, 64), (1023, 128), (1024, 128), (u64::MAX, 128)]
         {
-            let geometry = KernelChoice::Pipe(config).geometry(F32, 3, seq_len);
+            let geometry = KernelChoice::Pipe(config).geometry(F32, Pass::Forward, 3, seq_len);
             assert_eq!((geometry.blocks, geometry.threads), (3, threads), "{seq_len}");
         }
         let staged = KernelChoice::Pipe(Config { memcode: 2, ..config });
-        assert_eq!(staged.geometry(ElementType::F64, 1, 300).shared_bytes, 64 * 8 * 8 + 16);
-        assert_eq!(KernelChoice::Pipe(config).geometry(F32, 1, 300).shared_bytes, 0);
+        assert_eq!(
+            staged.geometry(ElementType::F64, Pass::Forward, 1, 300).shared_bytes,
+            64 * 8 * 8 + 16
+        );
+        assert_eq!(KernelChoice::Pipe(config).geometry(F32, Pass::Forward, 1, 300).shared_bytes, 0);
     }
 
     #[test]

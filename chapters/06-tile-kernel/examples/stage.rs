@@ -11,7 +11,7 @@ use ch06_tile_kernel::layout::shares;
 use ch06_tile_kernel::levels::LANES;
 use ch06_tile_kernel::stages::{self, CHOICE, STAGES};
 use linrec::device::Device;
-use linrec::kernels::ElementType;
+use linrec::kernels::{ElementType, Pass};
 use linrec::lesson::{self, Table};
 use ndarray::Array2;
 
@@ -43,7 +43,8 @@ fn show(arguments: &[String]) -> lesson::Result {
 
     println!("{}, last level: {level}", stages::stage(algocode));
     println!("{seq_len} steps, inputs 1, coefficients {coeff}; some steps around the borders:\n");
-    let threads = CHOICE.geometry(ElementType::F32, 1, seq_len as u64).threads as usize;
+    let threads =
+        CHOICE.geometry(ElementType::F32, Pass::Forward, 1, seq_len as u64).threads as usize;
     let mut table = Table::new(["step", "thread", "warp", "output", "with all levels", "missing"]);
     for (thread, share) in shares(seq_len, threads).into_iter().enumerate() {
         // The first threads, and those on both sides of a warp's border.

@@ -47,7 +47,7 @@ pub fn watch(inputs: &[f32], coeffs: &[f32]) -> Result<Watched, Error> {
     let mut y = device.allocate(num_steps)?;
     let recurrence = Recurrence::<f32>::new(&device, CHOICE)?;
     let kernel = recurrence.function(Pass::Forward, Direction::Forward)?;
-    let threads = CHOICE.geometry(ElementType::F32, 1, num_steps as u64).threads;
+    let threads = CHOICE.geometry(ElementType::F32, Pass::Forward, 1, num_steps as u64).threads;
 
     // ANCHOR: traced
     let mut trace = Trace::new(LIMIT);

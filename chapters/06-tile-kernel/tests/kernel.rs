@@ -7,7 +7,7 @@ use ch06_tile_kernel::levels::{LANES, scan_thread, scan_tile, scan_warp};
 use ch06_tile_kernel::stages::{self, CHOICE, stage};
 use ch06_tile_kernel::suspect;
 use linrec::device::{Device, KernelEngine, Storage, under_test};
-use linrec::kernels::ElementType;
+use linrec::kernels::{ElementType, Pass};
 use linrec::simt::Access;
 use linrec::{Direction, Element, Engine, Options, kernels};
 use ndarray::{Array1, Array2, Axis};
@@ -28,7 +28,7 @@ fn same_bits<T: Element + Storage<Accum = T>>(device: &Device, seq_len: usize) {
     let (inputs, coeffs) = data::<T>((3, seq_len));
     let initial = Array1::from_vec([-2.0, 0.0, 5.0].map(T::from_real).to_vec());
     let engine = KernelEngine::<T>::new(device, CHOICE).unwrap();
-    let threads = CHOICE.geometry(T::ELEMENT, 3, seq_len as u64).threads as usize;
+    let threads = CHOICE.geometry(T::ELEMENT, Pass::Forward, 3, seq_len as u64).threads as usize;
     let shares = shares(seq_len, threads);
     for direction in [Direction::Forward, Direction::Reverse] {
         let options = Options { direction, initial: Some(initial.clone()), ..Options::default() };
@@ -68,7 +68,9 @@ fn a_stage_does_its_levels_and_no_more() {
             let run = |algocode| stages::outputs(&device, algocode, x.view(), c.view()).unwrap();
             assert_eq!(run(0), x);
 
-            let threads = CHOICE.geometry(ElementType::F32, 1, seq_len as u64).threads as usize;
+            let threads = CHOICE
+                .geometry(ElementType::F32, Pass::Forward, 1, seq_len as u64)
+                .threads as usize;
             let shares = shares(seq_len, threads);
             let (mut states, mut lanes) = (Vec::new(), Vec::new());
             for share in &shares {

@@ -1,7 +1,8 @@
 //! Rows of an array that is larger than this machine's memory.
 
+use linrec::Error;
 use linrec::device::{Buffer, Device, Function};
-use linrec::{Error, kernels::ElementType};
+use linrec::kernels::{ElementType, Pass};
 
 use crate::PIPE;
 
@@ -33,7 +34,7 @@ pub fn last_rows(
         c.slice(row)?.upload(coeffs)?;
     }
 
-    let geometry = PIPE.geometry(ElementType::F32, NUM_SEQS as u64, SEQ_LEN as u64);
+    let geometry = PIPE.geometry(ElementType::F32, Pass::Forward, NUM_SEQS as u64, SEQ_LEN as u64);
     let none = None::<&Buffer<f32>>;
     let launch = kernel.launch(geometry.blocks as u32, geometry.threads);
     let launch = launch.arg(&x).arg(&c).arg(&mut y).arg(none).arg(none);

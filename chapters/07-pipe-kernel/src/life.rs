@@ -93,7 +93,8 @@ pub fn traced(inputs: &[f32], coeffs: &[f32]) -> Result<(Vec<f32>, Trace, Launch
     let (x, c) = (device.upload(inputs)?, device.upload(coeffs)?);
     let mut y = device.allocate_named::<f32>("outputs", inputs.len())?;
     let mut trace = Trace::new(1 << 16);
-    let geometry = PIPE.geometry(linrec::kernels::ElementType::F32, 1, inputs.len() as u64);
+    let geometry =
+        PIPE.geometry(linrec::kernels::ElementType::F32, Pass::Forward, 1, inputs.len() as u64);
     let none = None::<&Buffer<f32>>;
     let launch = recurrence.function(Pass::Forward, Direction::Forward)?;
     let launch = launch.launch(1, geometry.threads).arg(&x).arg(&c).arg(&mut y);

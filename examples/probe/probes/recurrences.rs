@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 use linrec::contract::{Domain, Stored};
 use linrec::device::{Buffer, Device, Function, Launch, Launched, Storage};
-use linrec::kernels::{ElementType, KernelChoice};
+use linrec::kernels::{ElementType, KernelChoice, Pass};
 use linrec::reference::{self, Rounding};
 use linrec::{Direction, Element, Error, Options};
 use ndarray::{Array, Array1, Array2, Dimension};
@@ -48,7 +48,7 @@ impl Plan {
     /// of threads with fewer elements, and for the pipe three tiles.
     pub fn per_sequence(choice: KernelChoice, element: ElementType, direction: Direction) -> Plan {
         let (num_seqs, seq_len) = (3, if choice.max_len().is_some() { 301 } else { 1203 });
-        let geometry = choice.geometry(element, num_seqs as u64, seq_len as u64);
+        let geometry = choice.geometry(element, Pass::Forward, num_seqs as u64, seq_len as u64);
         let is_whole = match choice {
             KernelChoice::Tile(config) | KernelChoice::Pipe(config) => config.algocode == 3,
             _ => true,

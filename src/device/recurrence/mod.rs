@@ -121,7 +121,8 @@ impl<S: Storage> Recurrence<S> {
         let states = [("initial", initial), ("final_state", final_state.as_deref())];
         shape.check_states(operation, &states)?;
         let function = self.function(Pass::Forward, direction)?;
-        let Some(launch) = self.begin(operation, function, shape)? else {
+        self.check_words(operation, shape, &[inputs, coeffs, outputs])?;
+        let Some(launch) = self.begin(operation, Pass::Forward, function, shape)? else {
             return Ok(Launched::nothing(function));
         };
         let launch = launch.arg(inputs).arg(coeffs).arg(outputs).arg(initial).arg(final_state);
@@ -157,7 +158,8 @@ impl<S: Storage> Recurrence<S> {
         let states = [("initial", initial), ("d_initial", d_initial.as_deref())];
         shape.check_states(operation, &states)?;
         let function = self.function(Pass::Backward, direction)?;
-        let Some(launch) = self.begin(operation, function, shape)? else {
+        self.check_words(operation, shape, &[d_outputs, coeffs, outputs, d_inputs, d_coeffs])?;
+        let Some(launch) = self.begin(operation, Pass::Backward, function, shape)? else {
             return Ok(Launched::nothing(function));
         };
         let launch = launch.arg(d_outputs).arg(coeffs).arg(outputs).arg(initial);
@@ -165,10 +167,34 @@ impl<S: Storage> Recurrence<S> {
         self.finish(launch, shape, direction, stream)
     }
 
+    /// Refuses what a kernel for rows of whole words does not take.
+    fn check_words(
+        &self,
+        operation: &str,
+        shape: Shape,
+        arrays: &[&Buffer<S>],
+    ) -> Result<(), Error> {
+        let multiple = self.choice.multiple_of(S::ELEMENT);
+        let refuse = |what| Err(Error::Unsupported { engine: self.choice.label(), what });
+        if multiple > 1 && !(shape.seq_len as u64).is_multiple_of(multiple) {
+            return refuse(format!(
+                "sequences of {} elements in {operation}: its rows are whole words of {multiple} elements; take \
+                 `whole: false`",
+                shape.seq_len
+            ));
+        }
+        if multiple > 1 && !arrays.iter().all(|array| array.is_aligned_to(16)) {
+            let what = "an array that does not begin at a multiple of 16 bytes";
+            return refuse(format!("{what} in {operation}; take `whole: false`"));
+        }
+        Ok(())
+    }
+
     /// A launch of the right size; `None` if there is nothing to compute.
     fn begin<'a>(
         &self,
         operation: &str,
+        pass: Pass,
         function: &'a Function,
         shape: Shape,
     ) -> Result<Option<Launch<'a>>, Error> {
@@ -182,8 +208,8 @@ impl<S: Storage> Recurrence<S> {
             );
             return Err(Error::Unsupported { engine: self.choice.name().into(), what });
         }
-        let geometry =
-            self.choice.geometry(S::ELEMENT, shape.num_seqs as u64, shape.seq_len as u64);
+        let (num_seqs, seq_len) = (shape.num_seqs as u64, shape.seq_len as u64);
+        let geometry = self.choice.geometry(S::ELEMENT, pass, num_seqs, seq_len);
         if geometry.blocks == 0 {
             return Ok(None);
         }

@@ -3,6 +3,7 @@
 use ch05_ref_kernel::fused::fused;
 use linrec::contract::{self, Domain, Report};
 use linrec::device::{Device, KernelEngine, Storage};
+use linrec::kernels::Pass;
 use linrec::lesson::{self, Kind, Lesson, Table};
 use linrec::reference::{self, Rounding};
 use linrec::{Element, Engine, Options};
@@ -85,7 +86,7 @@ fn compare<T: Element + Storage<Accum = T>>(
     let run = |device: &Device| KernelEngine::<T>::new(device, CHOICE)?.forward(x, c, &options);
     let kernel = run(device)?.outputs;
 
-    let threads = CHOICE.geometry(T::ELEMENT, 1, seq_len as u64).threads as usize;
+    let threads = CHOICE.geometry(T::ELEMENT, Pass::Forward, 1, seq_len as u64).threads as usize;
     let shares = shares(seq_len, threads);
     let rows = inputs.rows().into_iter().zip(coeffs.rows());
     let levels = rows.flat_map(|(x, c)| scan_tile(&x.to_vec(), &c.to_vec(), T::zero(), &shares, 4));

@@ -1,7 +1,7 @@
 //! What the tile costs beside one thread per sequence.
 
 use linrec::device::Launched;
-use linrec::kernels::{ElementType, KernelChoice};
+use linrec::kernels::{ElementType, KernelChoice, Pass};
 use linrec::lesson::{self, Kind, Lesson, Table, plot, plot::Chart};
 use linrec::simt::{Access, Counters};
 
@@ -77,7 +77,8 @@ struct Cost {
 
 impl Cost {
     fn of(choice: KernelChoice) -> Result<Cost, linrec::Error> {
-        let geometry = choice.geometry(ElementType::F32, NUM_SEQS as u64, SEQ_LEN as u64);
+        let geometry =
+            choice.geometry(ElementType::F32, Pass::Forward, NUM_SEQS as u64, SEQ_LEN as u64);
         let warps = geometry.blocks * u64::from(geometry.threads / 32);
         Ok(Cost { warps, counters: counters(&counted(choice, (NUM_SEQS, SEQ_LEN))?) })
     }

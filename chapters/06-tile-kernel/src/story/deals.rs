@@ -1,6 +1,6 @@
 //! Other ways to deal out a tile: for the page's exercise.
 
-use linrec::kernels::ElementType;
+use linrec::kernels::{ElementType, Pass};
 use linrec::lesson::{self, Kind, Lesson, Table};
 
 use crate::exercises::{filled, requests_and_sectors, spread};
@@ -18,7 +18,8 @@ pub fn deals(lesson: &mut Lesson) -> lesson::Result {
     let mut table = Table::new(header);
     let mut lost = 0;
     for steps in [77, 200, 260, 1000, 1001, 1024] {
-        let threads = CHOICE.geometry(ElementType::F32, 1, steps as u64).threads as usize;
+        let threads =
+            CHOICE.geometry(ElementType::F32, Pass::Forward, 1, steps as u64).threads as usize;
         let deals = [shares(steps, threads), spread(steps, threads), filled(steps, threads, 4)];
         let costs = deals.map(|deal| {
             lost += steps - deal.iter().map(|share| share.count).sum::<usize>();
