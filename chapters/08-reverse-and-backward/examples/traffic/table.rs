@@ -1,0 +1,80 @@
+//! Nsight Compute's numbers beside the kernels' names.
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+
+/// The metrics that are kept: their columns in ours, and their names in Nsight Compute's table.
+const METRICS: [(&str, &str); 14] = [
+    ("load_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"),
+    ("load_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"),
+    ("load_hits", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum"),
+    ("l2_reads", "lts__t_sectors_srcunit_tex_op_read.sum"),
+    ("dram_read", "dram__bytes_read.sum"),
+    ("store_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"),
+    ("store_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"),
+    ("l2_writes", "lts__t_sectors_srcunit_tex_op_write.sum"),
+    ("dram_written", "dram__bytes_write.sum"),
+    ("shared_load_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"),
+    ("shared_load_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"),
+    ("shared_store_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"),
+    ("shared_store_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"),
+    ("instructions", "smsp__inst_executed.sum"),
+];
+
+/// Joins the table that `ncu` wrote, one row for each launch, with the file that names the launches in order.
+pub fn join(ncu: &Path, labels: &Path, csv: &Path) -> Result<(), Box<dyn Error>> {
+    let (ncu, labels) = (fs::read_to_string(ncu)?, fs::read_to_string(labels)?);
+    let mut rows = ncu.lines().skip_while(|line| !line.starts_with("\"ID\"")).map(cells);
+    let header = rows.next().ok_or("no line begins with \"ID\": this is no table of ncu's")?;
+    let units = rows.next().unwrap_or_default();
+    let launches: Vec<_> = rows.filter(|row| row.len() == header.len()).collect();
+    let labels: Vec<&str> = labels.lines().collect();
+    if launches.len() != labels.len() {
+        let (found, named) = (launches.len(), labels.len());
+        return Err(format!("{found} launches were counted, and {named} are named").into());
+    }
+    let columns: Vec<_> = METRICS
+        .iter()
+        .filter_map(|&(name, metric)| {
+            let place = header.iter().position(|column| column == metric);
+            if place.is_none() {
+                eprintln!("ncu has no column {metric}");
+            }
+            Some((name, place?))
+        })
+        .collect();
+    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let mut text = format!("direction,engine,num_seqs,seq_len,{}\n", names.join(","));
+    for (label, launch) in labels.iter().zip(&launches) {
+        text += label;
+        for &(_, place) in &columns {
+            let unit = units.get(place).map(String::as_str).unwrap_or_default();
+            text += &format!(",{:.0}", number(&launch[place])? * scale(unit)?);
+        }
+        text += "\n";
+    }
+    fs::write(csv, text)?;
+    Ok(())
+}
+
+/// The cells of a line of CSV, in which every cell is quoted.
+fn cells(line: &str) -> Vec<String> {
+    line.trim_matches('"').split("\",\"").map(str::to_owned).collect()
+}
+
+/// A number, perhaps with commas between its thousands.
+fn number(text: &str) -> Result<f64, Box<dyn Error>> {
+    text.replace(',', "").parse().map_err(|_| format!("`{text}` is no number").into())
+}
+
+/// What a unit stands for.
+fn scale(unit: &str) -> Result<f64, Box<dyn Error>> {
+    Ok(match unit {
+        "" | "byte" | "inst" | "sector" | "request" => 1.0,
+        "Kbyte" => 1e3,
+        "Mbyte" => 1e6,
+        "Gbyte" => 1e9,
+        other => return Err(format!("the unit `{other}` is not known here").into()),
+    })
+}
