@@ -4,15 +4,17 @@
 //! ```text
 //! traffic times FOLDER          medians are not taken: every run goes into FOLDER/times.csv
 //! traffic once LABELS           launches every kernel once, and writes their names into LABELS
-//! traffic table NCU LABELS CSV  joins what `ncu --csv --page raw` wrote with the names
+//! traffic table NCU LABELS CSV  joins what `ncu --page raw` wrote with the names
+//! traffic spans SASS CSV        reads loads and stores off what `ncu --page source` wrote
 //! ```
 //!
-//! `times` and `once` need a GPU; `once` is to be run under `ncu`:
+//! `times` and `once` need a GPU; `once` is to be run under `ncu`, with the metrics that `table` looks for:
 //!
 //! ```text
-//! ncu --clock-control none --csv --page raw --log-file ncu.csv --section MemoryWorkloadAnalysis_Tables \
-//!     --section WarpStateStats --section Occupancy --metrics dram__bytes_read.sum,dram__bytes_write.sum \
-//!     target/release/examples/traffic once labels.txt
+//! ncu --clock-control none --csv --page raw --print-units base --log-file NCU \
+//!     --section MemoryWorkloadAnalysis_Tables --section SpeedOfLight --metrics ... traffic once LABELS
+//! ncu --clock-control none --csv --page source --print-source sass --log-file SASS \
+//!     --section SourceCounters --kernel-name regex:linrec_strides traffic once LABELS
 //! ```
 
 mod field;
@@ -28,6 +30,9 @@ use linrec::device::{Bench, Device, Storage};
 use linrec::kernels::{Config, KernelChoice};
 use linrec::lesson::machine;
 use num_complex::Complex;
+
+const USAGE: &str =
+    "usage: traffic times FOLDER | once LABELS | table NCU LABELS CSV | spans SASS CSV";
 
 /// Measurements of each kernel at each length.
 const RUNS: usize = 11;
@@ -54,7 +59,8 @@ fn main() -> ExitCode {
         ["times", folder] => times(Path::new(folder)),
         ["once", labels] => once(Path::new(labels)),
         ["table", ncu, labels, csv] => table::join(Path::new(ncu), Path::new(labels), Path::new(csv)),
-        _ => Err("usage: traffic times FOLDER | once LABELS | table NCU LABELS CSV".into()),
+        ["spans", sass, csv] => table::spans(Path::new(sass), Path::new(csv)),
+        _ => Err(USAGE.into()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

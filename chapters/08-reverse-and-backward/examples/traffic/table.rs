@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// The metrics that are kept: their columns in ours, and their names in Nsight Compute's table.
-const METRICS: [(&str, &str); 14] = [
+const METRICS: [(&str, &str); 16] = [
     ("load_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"),
     ("load_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"),
     ("load_hits", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum"),
@@ -20,6 +20,8 @@ const METRICS: [(&str, &str); 14] = [
     ("shared_store_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"),
     ("shared_store_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"),
     ("instructions", "smsp__inst_executed.sum"),
+    ("l2_percent", "lts__throughput.avg.pct_of_peak_sustained_elapsed"),
+    ("dram_percent", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"),
 ];
 
 /// Joins the table that `ncu` wrote, one row for each launch, with the file that names the launches in order.
@@ -58,6 +60,36 @@ pub fn join(ncu: &Path, labels: &Path, csv: &Path) -> Result<(), Box<dyn Error>>
     Ok(())
 }
 
+/// Of each kernel in the source page that `ncu` printed: its loads and stores of global memory that were executed,
+/// and how many executed instructions lie between the first and the last of them, both included.
+pub fn spans(ncu: &Path, csv: &Path) -> Result<(), Box<dyn Error>> {
+    let page = fs::read_to_string(ncu)?;
+    let mut text = String::from("kernel,loads,loads_span,stores,stores_span\n");
+    for kernel in page.split("\"Kernel Name\",").skip(1) {
+        let mut rows = kernel.lines().map(cells);
+        let name = rows.next().and_then(|row| row.first().cloned()).unwrap_or_default();
+        let header = rows.next().ok_or("a kernel without a table")?;
+        let place = |column: &str| {
+            let place = header.iter().position(|name| name == column);
+            place.ok_or_else(|| format!("the page has no column `{column}`"))
+        };
+        let (source, executed) = (place("Source")?, place("Instructions Executed")?);
+        let code: Vec<String> = rows
+            .filter(|row| row.len() == header.len() && row[executed] != "0")
+            .map(|row| row[source].clone())
+            .collect();
+        let span = |opcode: &str| {
+            let is_one = |line: &String| line.split(' ').any(|word| word.starts_with(opcode));
+            let first = code.iter().position(is_one).unwrap_or(0);
+            let last = code.iter().rposition(is_one).unwrap_or(0);
+            format!("{},{}", code.iter().filter(|line| is_one(line)).count(), last - first + 1)
+        };
+        text += &format!("{name},{},{}\n", span("LDG"), span("STG"));
+    }
+    fs::write(csv, text)?;
+    Ok(())
+}
+
 /// The cells of a line of CSV, in which every cell is quoted.
 fn cells(line: &str) -> Vec<String> {
     line.trim_matches('"').split("\",\"").map(str::to_owned).collect()
@@ -71,7 +103,7 @@ fn number(text: &str) -> Result<f64, Box<dyn Error>> {
 /// What a unit stands for.
 fn scale(unit: &str) -> Result<f64, Box<dyn Error>> {
     Ok(match unit {
-        "" | "byte" | "inst" | "sector" | "request" => 1.0,
+        "" | "byte" | "inst" | "sector" | "request" | "%" => 1.0,
         "Kbyte" => 1e3,
         "Mbyte" => 1e6,
         "Gbyte" => 1e9,
