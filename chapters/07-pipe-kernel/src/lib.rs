@@ -5,6 +5,7 @@
 //! - [`life`]: what the warps of a block do over its tiles, from the emulator's trace.
 //! - [`far`]: rows of an array that is larger than this machine's memory.
 //! - [`measured`]: the recorded runs of an H200.
+//! - [`traffic`]: what a profiler counted between the caches and the memory.
 //! - [`suspect`]: the kernel with a planted mistake, as an engine that the contract can try.
 //! - [`exercises`]: the solutions of the page's exercises.
 
@@ -13,6 +14,7 @@ pub mod far;
 pub mod life;
 pub mod measured;
 pub mod suspect;
+pub mod traffic;
 
 mod in_tiles;
 mod story;

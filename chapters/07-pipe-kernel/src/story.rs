@@ -2,7 +2,6 @@
 
 mod clock;
 mod contract;
-mod edge;
 mod far;
 mod inside;
 mod life;
@@ -12,6 +11,7 @@ mod peers;
 mod picture;
 mod speed;
 mod steps;
+mod traffic;
 
 use linrec::device::Device;
 use linrec::lesson::{self, Lesson};
@@ -23,7 +23,6 @@ const RECORD: &str = include_str!("../results/h200/speed.csv");
 pub fn run(lesson: &mut Lesson) -> lesson::Result {
     let device = Device::auto()?;
     lesson.engine(&format!("pipe@{}", device.label()));
-    edge::edge(lesson, &device)?;
     outside::outside(lesson, &device)?;
     inside::inside(lesson, &device)?;
     life::life(lesson)?;
@@ -31,6 +30,8 @@ pub fn run(lesson: &mut Lesson) -> lesson::Result {
     far::far(lesson)?;
     speed::speed(lesson)?;
     steps::steps(lesson)?;
+    traffic::traffic(lesson)?;
+    traffic::one_kernel(lesson)?;
     peers::peers(lesson)?;
     clock::clock(lesson, &device)?;
     contract::contract(lesson, &device)?;
@@ -45,6 +46,13 @@ fn data(shape: (usize, usize), seed: u64) -> (ndarray::Array2<f32>, ndarray::Arr
         ndarray::Array2::from_shape_simple_fn(shape, || rng.random_range(low..high))
     };
     (draw(-1.0, 1.0), draw(0.98, 1.0))
+}
+
+/// A number with commas between thousands, as in a text.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev();
+    groups.map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
 }
 
 /// A long sentence in lines that fit beside the indentation.

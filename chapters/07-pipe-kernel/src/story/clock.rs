@@ -15,8 +15,8 @@ pub fn clock(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.step("clock", "On this machine")?;
     if device.is_simt() {
         lesson.say(
-            "There is no GPU here, and an emulator cannot tell how long one takes. What it counts are the causes; \
-             the record above has the effects.",
+            "There is no GPU here, and an emulator cannot tell how long one takes. Where there is one, this step times \
+             the kernel beside the roof.",
         );
         return Ok(());
     }

@@ -1,28 +1,22 @@
-//! The contract, for every element type.
+//! The contract, for the real element types; the tests hold the complex ones to it, too.
 
 use linrec::Element;
 use linrec::contract::{self, Domain};
 use linrec::device::{Device, KernelEngine, Storage};
 use linrec::lesson::{self, Kind, Lesson, Table};
-use num_complex::Complex;
 
 use crate::PIPE;
 
 /// The longest sequence of the contract's table that runs here, just beyond a tile; the tests run them all.
 const MAX_LEN: usize = 513;
 
-/// Holds each type to the contract.
+/// Holds both types to the contract.
 pub fn contract(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.step("contract", "The contract")?;
     lesson.say(&format!(
         "Both passes, both directions, all kinds of coefficients, sequences up to {MAX_LEN}:",
     ));
-    let reports = [
-        judge::<f32>(device)?,
-        judge::<f64>(device)?,
-        judge::<Complex<f32>>(device)?,
-        judge::<Complex<f64>>(device)?,
-    ];
+    let reports = [judge::<f32>(device)?, judge::<f64>(device)?];
     let mut table = Table::new(["element", "cases", "failed", "largest error / bound"]);
     for report in &reports {
         table.row([

@@ -6,6 +6,7 @@ use linrec::lesson::{self, Kind, Lesson, Table};
 use linrec::{Engine, Options};
 use ndarray::Array2;
 
+use super::grouped;
 use crate::{InTiles, PIPE, TILE, TILE_LEN};
 
 /// One launch of the pipe kernel beside launches of single tiles.
@@ -51,10 +52,11 @@ pub fn inside(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     let last = last.into_iter().flatten().zip(&whole.final_state);
     let otherwise = last.filter(|(a, b)| a.to_bits() != b.to_bits()).count();
     lesson.say(&format!(
-        "A final state is the last output, but not in the same bits: in {otherwise} of {num_seqs} sequences the two differ.",
+        "A final state is the last output, but not in the same bits: in {otherwise} of {num_seqs} sequences the two \
+         differ.",
     ));
     lesson.value("otherwise", otherwise, Kind::Computed);
     lesson.value("sequences", num_seqs, Kind::Computed);
-    lesson.value("words", whole.outputs.len(), Kind::Computed);
+    lesson.value("words", grouped(whole.outputs.len()), Kind::Computed);
     Ok(())
 }

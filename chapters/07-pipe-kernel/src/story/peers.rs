@@ -18,7 +18,6 @@ const NOISE: f64 = 0.02;
 struct Peer {
     add: f64,
     pipe: f64,
-    config: String,
 }
 
 /// Compares the ratios to the add of each one's own run.
@@ -71,10 +70,6 @@ pub fn peers(lesson: &mut Lesson) -> lesson::Result {
                 lesson.value(key, text, Kind::Computed);
             }
         }
-        if seq_len == 4096 {
-            lesson.value("post_long", format!("{theirs:.2}"), Kind::Computed);
-            lesson.value("post_config", peer.config, Kind::Computed);
-        }
     }
     lesson.table("peers.csv", Kind::Computed, &table)?;
     lesson.check("what is missing to the post's ratio, at any length", missing, NOISE);
@@ -98,8 +93,6 @@ fn read_peers() -> BTreeMap<usize, Peer> {
             peer.add = speed;
         } else {
             peer.pipe = speed;
-            let config = cells.next().unwrap_or_default().split('"').nth(1).unwrap_or_default();
-            peer.config = config.to_owned();
         }
     }
     peers.retain(|_, peer| peer.add > 0.0 && peer.pipe > 0.0);

@@ -1,0 +1,97 @@
+//! What a profiler counted between the caches and the memory of an H200.
+
+/// Sequences of the recorded runs.
+const NUM_SEQS: f64 = 13_200.0;
+
+/// One kernel at one length. What moves is in multiples of what the arrays hold: 1 is each sector once.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Traffic {
+    /// As in [`crate::measured`].
+    pub engine: String,
+    /// Steps of a sequence.
+    pub seq_len: usize,
+    /// Warps that a multiprocessor holds, on average while it works.
+    pub warps: f64,
+    /// Of the sectors that are asked for, the part that the L1 caches have, in percent.
+    pub loads_in_l1: f64,
+    /// Sectors read from the L2 cache, and from memory, per sector of both inputs.
+    pub read: [f64; 2],
+    /// Sectors written to the L2 cache, and to memory, per sector of the outputs.
+    pub written: [f64; 2],
+    /// How much of the time the L1 caches, the inputs of the L2 cache and the memory are busy, in percent.
+    pub busy: [f64; 3],
+}
+
+/// Reads the table that `examples/traffic.rs` makes.
+///
+/// # Errors
+///
+/// A sentence, if a column is missing or a number cannot be read.
+pub fn read(csv: &str) -> Result<Vec<Traffic>, String> {
+    let mut lines = csv.lines();
+    let header: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+    lines
+        .map(|line| {
+            let cells: Vec<&str> = line.split(',').collect();
+            let cell = |name: &str| {
+                let place = header.iter().position(|column| *column == name);
+                let cell = place.and_then(|place| cells.get(place));
+                cell.ok_or_else(|| format!("there is no `{name}` in the record's line {line}"))
+            };
+            let number = |name: &str| -> Result<f64, String> {
+                let cell = cell(name)?;
+                cell.parse().map_err(|_| format!("`{cell}` is no number: {line}"))
+            };
+            let seq_len = number("seq_len")?;
+            let bytes = 4.0 * NUM_SEQS * seq_len;
+            let (sectors, inputs) = (bytes / 32.0, 2.0);
+            Ok(Traffic {
+                engine: (*cell("engine")?).to_owned(),
+                seq_len: seq_len as usize,
+                warps: 0.64 * number("resident_warps_percent")?,
+                loads_in_l1: number("loads_in_l1_percent")?,
+                read: [
+                    number("l2_sectors_read")? / sectors / inputs,
+                    number("dram_bytes_read")? / bytes / inputs,
+                ],
+                written: [
+                    number("l2_sectors_written")? / sectors,
+                    number("dram_bytes_written")? / bytes,
+                ],
+                busy: [
+                    number("l1_busy_percent")?,
+                    number("l2_input_busy_percent")?,
+                    number("dram_busy_percent")?,
+                ],
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+
+    const HEADER: &str = "engine,seq_len,resident_warps_percent,loads_in_l1_percent,l2_sectors_read,\
+                          l2_sectors_written,dram_bytes_read,dram_bytes_written,l1_busy_percent,\
+                          l2_input_busy_percent,dram_busy_percent";
+
+    #[test]
+    fn what_moves_is_in_multiples_of_the_arrays() {
+        // An array of 13,200 sequences of 8 has as many sectors as sequences.
+        let csv = format!("{HEADER}\npipe:a,8,50,75,26400,39600,844800,211200,1,2,3\n");
+        let [row] = &read(&csv).unwrap()[..] else { panic!("one row") };
+        assert_eq!((row.engine.as_str(), row.seq_len), ("pipe:a", 8));
+        assert_eq!((row.warps, row.loads_in_l1), (32.0, 75.0));
+        assert_eq!((row.read, row.written), ([1.0, 1.0], [3.0, 0.5]));
+        assert_eq!(row.busy, [1.0, 2.0, 3.0]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_a_sentence() {
+        let error = read("engine,seq_len\nroof,8\n").unwrap_err();
+        assert!(error.contains("`resident_warps_percent`"), "{error}");
+        let error = read(&format!("{HEADER}\nroof,8,many\n")).unwrap_err();
+        assert!(error.contains("`many`"), "{error}");
+    }
+}
