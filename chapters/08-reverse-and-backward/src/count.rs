@@ -16,7 +16,7 @@ pub fn count<S: Storage>(
     shape @ (num_seqs, seq_len): (usize, usize),
 ) -> Result<Counters, Error> {
     let device = Device::simt();
-    let ones = device.upload(&vec![S::narrow(S::Accum::one()); num_seqs * seq_len])?;
+    let ones = device.upload(&vec![S::narrow(S::Accum::from_real(1.0)); num_seqs * seq_len])?;
     let (mut y, mut z) = (device.allocate(ones.len())?, device.allocate(ones.len())?);
     let recurrence = Recurrence::<S>::new(&device, choice)?;
     let launched = match pass {

@@ -53,7 +53,7 @@ fn narrow_state<S: Storage>(
 ) -> Array2<S::Accum> {
     let mut outputs = inputs.to_owned();
     for (mut outputs, coeffs) in outputs.rows_mut().into_iter().zip(coeffs.rows()) {
-        let mut state = S::Accum::zero();
+        let mut state = S::Accum::from_real(0.0);
         for (output, &coeff) in outputs.iter_mut().zip(coeffs) {
             state = S::narrow(state.mul_add(coeff, *output)).widen();
             *output = state;

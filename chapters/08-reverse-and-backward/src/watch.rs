@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linrec::device::{Buffer, Device, Recurrence};
+use linrec::device::{Device, Recurrence};
 use linrec::kernels::{ElementType, KernelChoice, Pass};
 use linrec::simt::{Accessed, Counters, Event, Trace, What};
 use linrec::{Direction, Error};

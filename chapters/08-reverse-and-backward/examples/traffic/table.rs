@@ -65,9 +65,10 @@ pub fn join(ncu: &Path, labels: &Path, csv: &Path) -> Result<(), Box<dyn Error>>
 pub fn spans(ncu: &Path, csv: &Path) -> Result<(), Box<dyn Error>> {
     let page = fs::read_to_string(ncu)?;
     let mut text = String::from("kernel,loads,loads_span,stores,stores_span\n");
-    for kernel in page.split("\"Kernel Name\",").skip(1) {
+    for kernel in page.split("\"Kernel Name\",\"").skip(1) {
         let mut rows = kernel.lines().map(cells);
-        let name = rows.next().and_then(|row| row.first().cloned()).unwrap_or_default();
+        let name = rows.next().and_then(|row| row.first().cloned());
+        let name = name.as_deref().unwrap_or_default().trim_matches(['"', ',']);
         let header = rows.next().ok_or("a kernel without a table")?;
         let place = |column: &str| {
             let place = header.iter().position(|name| name == column);
@@ -92,7 +93,9 @@ pub fn spans(ncu: &Path, csv: &Path) -> Result<(), Box<dyn Error>> {
 
 /// The cells of a line of CSV, in which every cell is quoted.
 fn cells(line: &str) -> Vec<String> {
-    line.trim_matches('"').split("\",\"").map(str::to_owned).collect()
+    let line = line.strip_prefix('"').unwrap_or(line);
+    let line = line.strip_suffix('"').unwrap_or(line);
+    line.split("\",\"").map(str::to_owned).collect()
 }
 
 /// A number, perhaps with commas between its thousands.
