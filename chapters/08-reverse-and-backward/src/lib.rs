@@ -3,11 +3,13 @@
 //! - [`watch`]: which thread loads and stores which element of a row, from the emulator's trace.
 //! - [`count`]: what a launch of a kernel costs, counted by the emulator.
 //! - [`strides`]: the pipe kernel with the distance between elements in a variable or not.
+//! - [`ahead`]: the pipe kernel that asks for a whole tile before it waits.
 //! - [`stored`]: the recurrence in numbers of 2 to 16 bytes, and its errors.
 //! - [`record`]: the measurements of an H200 that the page shows.
 //! - [`suspect`]: the backward kernel with a planted mistake, and what finds it.
 //! - [`exercises`]: the solutions of the page's exercises.
 
+pub mod ahead;
 pub mod count;
 pub mod exercises;
 pub mod record;

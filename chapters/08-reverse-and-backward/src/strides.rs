@@ -49,35 +49,44 @@ pub fn entry((elems, threads): (u32, u32), known: Known) -> String {
 ///
 /// [`Error::Device`] if the device refuses them.
 pub fn module(device: &Device) -> Result<Module, Error> {
-    let path = "exercises/variable_stride.cu";
+    let orders = Known::ALL.into_iter().rev();
+    let entries = SIZES.iter().flat_map(|&size| orders.clone().map(move |known| entry(size, known)));
+    catalogue(device, "exercises/variable_stride.cu", entries)
+}
+
+/// The shipped instances of an exercise's kernel.
+///
+/// # Errors
+///
+/// [`Error::Device`] if the device refuses them, or there are none.
+pub fn catalogue(
+    device: &Device,
+    path: &str,
+    entries: impl IntoIterator<Item = String>,
+) -> Result<Module, Error> {
     let program = kernels::program(path).ok_or_else(|| {
         let message = format!("{path} is not in the catalogue");
         Error::Device { device: device.label().to_owned(), message }
     })?;
-    let entries = SIZES.iter().flat_map(|&size| {
-        let mut orders = Known::ALL;
-        orders.reverse();
-        orders.map(|known| entry(size, known))
-    });
     device.program(&program.with_entries(entries))
 }
 
-/// A forward pass from zero, with whatever launch the pipe kernel of this size has.
+/// A forward pass from zero by a kernel that takes what the pipe kernel takes, with the blocks of the pipe
+/// kernel of this size and so many bytes of dynamic shared memory.
 ///
 /// The kernel takes arrays of `f32`, and it is up to the caller that `S` is that.
 pub fn launch<'a, S: Storage>(
     kernel: &'a Function,
-    (elems, threads): (u32, u32),
+    (size, shared_bytes): ((u32, u32), u32),
     inputs: &'a Buffer<S>,
     coeffs: &'a Buffer<S>,
     outputs: &'a mut Buffer<S>,
     (num_seqs, seq_len): (usize, usize),
     direction: Direction,
 ) -> Launch<'a> {
-    let choice = pipe((elems, threads));
-    let geometry = choice.geometry(ElementType::F32, num_seqs as u64, seq_len as u64);
+    let geometry = pipe(size).geometry(ElementType::F32, num_seqs as u64, seq_len as u64);
     let none = None::<&Buffer<f32>>;
-    let launch = kernel.launch(geometry.blocks as u32, geometry.threads);
+    let launch = kernel.launch(geometry.blocks as u32, geometry.threads).shared(shared_bytes);
     let launch = launch.arg(inputs).arg(coeffs).arg(outputs).arg(none).arg(none);
     let launch = launch.arg(num_seqs as i64).arg(seq_len as i64);
     launch.arg(i32::from(direction == Direction::Reverse))

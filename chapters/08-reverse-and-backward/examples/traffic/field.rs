@@ -1,6 +1,7 @@
 //! The arrays, and what runs over them.
 
 use ch05_ref_kernel::by_hand::shipped;
+use ch08_reverse_and_backward::ahead;
 use ch08_reverse_and_backward::strides::{self, Known};
 use linrec::device::{
     BackwardOptions, Buffer, Device, ForwardOptions, Function, Recurrence, Storage,
@@ -83,7 +84,8 @@ pub struct Runner<S> {
 enum Kernel<S> {
     Roof(Function, Pass),
     Pipe(Recurrence<S>, Pass),
-    Strides(Function, (u32, u32)),
+    /// One of the exercises': with elements per thread and threads per block, and bytes of shared memory.
+    Exercise(Function, ((u32, u32), u32)),
 }
 
 impl<S: Storage> Runner<S> {
@@ -125,15 +127,27 @@ impl<S: Storage> Runner<S> {
 }
 
 impl Runner<f32> {
-    /// The pipe kernel with its strides in variables, or not.
-    pub fn strides(device: &Device) -> Result<Vec<Runner<f32>>, Error> {
-        let module = strides::module(device)?;
+    /// The pipe kernels of the exercises: with their strides in variables, or not; and those that ask ahead, with
+    /// free words or without.
+    pub fn exercises(device: &Device) -> Result<Vec<Runner<f32>>, Error> {
         let mut runners = Vec::new();
+        let mut add = |name: String, function: Function, size, shared| {
+            let kernel = Kernel::Exercise(function, (size, shared));
+            runners.push(Runner { name, machine: device.name().to_owned(), kernel });
+        };
+        let module = strides::module(device)?;
         for size in strides::SIZES {
             for known in Known::ALL {
                 let name = format!("strides:{}x{}:{}", size.0, size.1, known.variable());
-                let kernel = Kernel::Strides(module.function(&strides::entry(size, known))?, size);
-                runners.push(Runner { name, machine: device.name().to_owned(), kernel });
+                add(name, module.function(&strides::entry(size, known))?, size, 0);
+            }
+        }
+        let module = ahead::module(device)?;
+        for size in ahead::SIZES {
+            for free in ahead::FREE {
+                let name = format!("ahead:{}x{}:{free}", size.0, size.1);
+                let shared = ahead::shared_bytes(size, free);
+                add(name, module.function(&ahead::entry(size, free))?, size, shared);
             }
         }
         Ok(runners)
@@ -166,7 +180,7 @@ impl<S: Storage> Runner<S> {
                 let options = BackwardOptions::default();
                 recurrence.backward_into(&a, &b, &c, &mut d, &mut e, shape, options).map(drop)
             }
-            Kernel::Strides(function, size) => {
+            Kernel::Exercise(function, size) => {
                 let launch = strides::launch(function, *size, &a, &b, &mut d, shape, Forward);
                 launch.run(&stream).map(drop)
             }

@@ -14,7 +14,7 @@
 //! ncu --clock-control none --csv --page raw --print-units base --log-file NCU \
 //!     --section MemoryWorkloadAnalysis_Tables --section SpeedOfLight --metrics ... traffic once LABELS
 //! ncu --clock-control none --csv --page source --print-source sass --log-file SASS \
-//!     --section SourceCounters --kernel-name regex:linrec_strides traffic once LABELS
+//!     --section SourceCounters --kernel-name regex:"linrec_(strides|ahead)" traffic once LABELS
 //! ```
 
 mod field;
@@ -100,7 +100,7 @@ fn runners(device: &Device, pass: Pass) -> Result<Vec<Runner<f32>>, linrec::Erro
         }
     }
     if pass == Pass::Forward {
-        runners.extend(Runner::strides(device)?);
+        runners.extend(Runner::exercises(device)?);
     }
     Ok(runners)
 }
@@ -233,7 +233,7 @@ fn compare(
     num_seqs: usize,
 ) -> Result<(), Box<dyn Error>> {
     let shape = (num_seqs, 1000);
-    for runner in runners.iter().filter(|runner| runner.name().starts_with("strides:")) {
+    for runner in runners.iter().skip(1).filter(|runner| !runner.name().starts_with("pipe:")) {
         let size = runner.name().split(':').nth(1).unwrap_or_default();
         let name = format!("pipe:{size}:0");
         let Some(pipe) = runners.iter().find(|runner| runner.name() == name) else { continue };

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// The metrics that are kept: their columns in ours, and their names in Nsight Compute's table.
-const METRICS: [(&str, &str); 16] = [
+const METRICS: [(&str, &str); 19] = [
     ("load_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"),
     ("load_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"),
     ("load_hits", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum"),
@@ -21,6 +21,9 @@ const METRICS: [(&str, &str); 16] = [
     ("shared_store_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"),
     ("instructions", "smsp__inst_executed.sum"),
     ("l2_percent", "lts__throughput.avg.pct_of_peak_sustained_elapsed"),
+    ("l1_percent", "l1tex__throughput.avg.pct_of_peak_sustained_active"),
+    ("warps", "sm__warps_active.avg.per_cycle_active"),
+    ("nanoseconds", "gpu__time_duration.sum"),
     ("dram_percent", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"),
 ];
 
@@ -52,7 +55,7 @@ pub fn join(ncu: &Path, labels: &Path, csv: &Path) -> Result<(), Box<dyn Error>>
         text += label;
         for &(_, place) in &columns {
             let unit = units.get(place).map(String::as_str).unwrap_or_default();
-            text += &format!(",{:.0}", number(&launch[place])? * scale(unit)?);
+            text += &format!(",{}", (100.0 * number(&launch[place])? * scale(unit)?).round() / 100.0);
         }
         text += "\n";
     }
@@ -106,10 +109,7 @@ fn number(text: &str) -> Result<f64, Box<dyn Error>> {
 /// What a unit stands for.
 fn scale(unit: &str) -> Result<f64, Box<dyn Error>> {
     Ok(match unit {
-        "" | "byte" | "inst" | "sector" | "request" | "%" => 1.0,
-        "Kbyte" => 1e3,
-        "Mbyte" => 1e6,
-        "Gbyte" => 1e9,
+        "" | "byte" | "inst" | "sector" | "request" | "warp" | "ns" | "%" => 1.0,
         other => return Err(format!("the unit `{other}` is not known here").into()),
     })
 }

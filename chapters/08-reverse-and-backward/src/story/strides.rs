@@ -33,7 +33,7 @@ pub fn strides(lesson: &mut Lesson, device: &Device) -> lesson::Result {
                 let (inputs, coeffs) = (device.upload(&flat(&x))?, device.upload(&flat(&c))?);
                 let mut outputs = device.allocate::<f32>(num_seqs * seq_len)?;
                 let size = (elems, threads);
-                launch(&kernel, size, &inputs, &coeffs, &mut outputs, shape, direction)
+                launch(&kernel, (size, 0), &inputs, &coeffs, &mut outputs, shape, direction)
                     .run(&device.stream())?;
                 let outputs = outputs.download()?;
                 different += differ(&outputs, &*expected.get_or_insert_with(|| outputs.clone()));
@@ -76,7 +76,7 @@ fn counted(size: (u32, u32), known: Known, shape: (usize, usize)) -> lesson::Res
     let mut outputs = device.allocate::<f32>(ones.len())?;
     let all = module(&device)?;
     let kernel = all.function(&entry(size, known))?;
-    let launch = launch(&kernel, size, &ones, &ones, &mut outputs, shape, Direction::Forward);
+    let launch = launch(&kernel, (size, 0), &ones, &ones, &mut outputs, shape, Direction::Forward);
     Ok(launch.run(&device.stream())?.counters().cloned().unwrap_or_default())
 }
 
