@@ -1,5 +1,6 @@
 //! The chapter's run.
 
+mod ahead;
 mod banks;
 mod bytes;
 mod choose;
@@ -29,6 +30,7 @@ pub fn run(lesson: &mut Lesson) -> lesson::Result {
     ways::speed(lesson)?;
     price::price(lesson)?;
     banks::banks(lesson)?;
+    ahead::ahead(lesson)?;
     strides::strides(lesson, &device)?;
     types::types(lesson, &device)?;
     choose::choose(lesson)?;

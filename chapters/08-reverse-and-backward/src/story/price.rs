@@ -1,9 +1,8 @@
 //! Where the sectors of each way go, and who is busy: what Nsight Compute counted on an H200.
 
-use linrec::Direction;
 use linrec::kernels::Pass as KernelPass;
 use linrec::lesson::{self, Kind, Lesson, Table};
-use linrec::simt::{Access, Trace, What};
+use linrec::simt::Access;
 
 use crate::count::{count, of};
 use crate::pipe;
@@ -17,7 +16,7 @@ pub fn price(lesson: &mut Lesson) -> lesson::Result {
     let elements = traffic_elements();
     lesson.say(
         "Nsight Compute on the H200, 13200 sequences of 4096, forward. Sectors that the multiprocessors ask for, and \
-         those that get as far as L2, both as multiples of the arrays' own; and bytes of DRAM per element:",
+         those that get as far as L2, both as multiples of the arrays' own; and bytes that are read from DRAM and written to it, per element:",
     );
     let header = [
         "kernel",
@@ -26,8 +25,8 @@ pub fn price(lesson: &mut Lesson) -> lesson::Result {
         "loads to L2",
         "stores asked",
         "stores to L2",
-        "DRAM read",
-        "DRAM written",
+        "read",
+        "written",
         "speed / roof",
     ];
     let mut table = Table::new(header);
@@ -62,13 +61,15 @@ pub fn price(lesson: &mut Lesson) -> lesson::Result {
     let found = get("pipe:4x128:0", "load_hits") / get("pipe:4x128:0", "load_sectors");
     lesson.value("found_4", format!("{:.0} %", 100.0 * found), Kind::Computed);
 
-    lesson.say("The same launches: what else a way costs, and how busy L2 and DRAM were.");
+    lesson.say("The same launches: instructions of warps and passes over the banks of shared memory for every 32 elements, and how \
+         busy the caches and DRAM were:");
     let header = [
         "kernel",
         "memcode",
-        "instructions of warps",
-        "passes over the banks",
-        "due to conflicts",
+        "instructions",
+        "shared passes",
+        "conflicts",
+        "L1 busy",
         "L2 busy",
         "DRAM busy",
     ];
@@ -87,13 +88,13 @@ pub fn price(lesson: &mut Lesson) -> lesson::Result {
                 format!("{:.0}", 32.0 * get(&engine, "instructions") / elements),
                 per_32(["shared_load_wavefronts", "shared_store_wavefronts"]),
                 per_32(["shared_load_conflicts", "shared_store_conflicts"]),
+                format!("{:.0} %", get(&engine, "l1_percent")),
                 format!("{:.0} %", get(&engine, "l2_percent")),
                 format!("{:.0} %", get(&engine, "dram_percent")),
             ]);
         }
     }
     lesson.table("work.csv", Kind::Computed, &table)?;
-    lesson.say("Instructions and passes are for every 32 elements.");
     for (key, engine, what) in [
         ("l2_busy_0", "pipe:8x64:0", "l2_percent"),
         ("l2_busy_1", "pipe:8x64:1", "l2_percent"),
@@ -103,58 +104,7 @@ pub fn price(lesson: &mut Lesson) -> lesson::Result {
         lesson.value(key, format!("{:.0} %", get(engine, what)), Kind::Computed);
     }
 
-    lesson.say(
-        "What a warp has asked memory for when it first has to wait at a barrier, in the emulator's trace of a full \
-         tile, 8 x 64:",
-    );
-    let mut table = Table::new(["memcode", "requests", "bytes", "barriers until the tile is loaded"]);
-    for memcode in 0..3 {
-        let ahead = ahead(memcode)?;
-        table.row([
-            memcode.to_string(),
-            ahead.requests.to_string(),
-            ahead.bytes.to_string(),
-            ahead.barriers.to_string(),
-        ]);
-    }
-    lesson.table("ahead.csv", Kind::Computed, &table)?;
     equal_counts(lesson)
-}
-
-/// What the first warp of a block does before its first shuffle, which needs all of its elements.
-struct Ahead {
-    requests: usize,
-    bytes: u32,
-    barriers: usize,
-}
-
-fn ahead(memcode: u32) -> lesson::Result<Ahead> {
-    use linrec::device::{Buffer, Device, Recurrence};
-    let (device, choice, len) = (Device::simt(), pipe(memcode), crate::TILE_LEN);
-    let ones = device.upload(&vec![1.0_f32; len])?;
-    let mut outputs = device.allocate::<f32>(len)?;
-    let recurrence = Recurrence::<f32>::new(&device, choice)?;
-    let function = recurrence.function(KernelPass::Forward, Direction::Forward)?;
-    let geometry = choice.geometry(linrec::kernels::ElementType::F32, 1, len as u64);
-    let none = None::<&Buffer<f32>>;
-    let mut trace = Trace::new(1 << 14);
-    let launch = function.launch(1, geometry.threads).shared(geometry.shared_bytes);
-    let launch = launch.arg(&ones).arg(&ones).arg(&mut outputs).arg(none).arg(none);
-    let launch = launch.arg(1_i64).arg(len as i64).arg(0_i32);
-    launch.traced(&mut trace).run(&device.stream())?;
-    let mut ahead = Ahead { requests: 0, bytes: 0, barriers: 0 };
-    for event in trace.events.iter().filter(|event| event.warp == 0) {
-        match &event.what {
-            What::Load(load) if !load.shared && ahead.barriers == 0 => {
-                ahead.requests += 1;
-                ahead.bytes += load.bytes * load.values.len() as u32 * event.lanes.count_ones();
-            }
-            What::Barrier => ahead.barriers += 1,
-            What::Shuffle { .. } => break,
-            _ => {}
-        }
-    }
-    Ok(ahead)
 }
 
 /// Whether the emulator's requests, sectors and conflicts are those of the GPU.

@@ -82,7 +82,7 @@ pub fn shift(lesson: &mut Lesson) -> lesson::Result {
 
 /// The beginning of the row, the border between its tiles, and its end.
 fn windows(watched: &Watched, border: usize) -> Windows {
-    let windows = vec![0..6, border - 5..border + 5, STEPS - 10..STEPS];
+    let windows = vec![0..3, border - 3..border + 4, STEPS - 10..STEPS];
     let names = ["d_outputs", "coeffs", "outputs"];
     let arrays = names.into_iter().enumerate().map(|(array, name)| {
         let owner = |at: usize| {

@@ -45,7 +45,7 @@ pub fn strides(lesson: &mut Lesson, device: &Device) -> lesson::Result {
          both, or in neither. Both directions:",
     );
     lesson.check("words that differ between the four", different, 0.0);
-    lesson.say("4096 steps in the emulator; sectors and instructions of the first tile's worth of a launch:");
+    lesson.say("One sequence of 4096 in the emulator:");
     let mut table = Table::new(["kernel", "in a variable", "requests", "sectors", "instructions"]);
     let mut sectors = Vec::new();
     for size in SIZES {

@@ -53,10 +53,10 @@ impl Panel for Requests {
             }
         }
         let bottom = TOP + LINE * self.requests() + 1;
-        left(area, "request 1", (6, TOP + LINE / 2 + 1), 12)?;
+        left(area, "request 1", (6, TOP + LINE / 2 + 1), 13)?;
         if self.requests() > 1 {
             let last = TOP + LINE * (self.requests() - 1) + LINE / 2 + 1;
-            left(area, format!("… {}", self.requests()), (6, last), 12)?;
+            left(area, format!("… {}", self.requests()), (6, last + 2), 13)?;
         }
         let frame = [(LEFT - 2, TOP - 1), (x(self.len) + 2, bottom + 1)];
         area.draw(&Rectangle::new(frame, GREY.mix(0.7).stroke_width(1)))?;

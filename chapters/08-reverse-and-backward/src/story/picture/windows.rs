@@ -20,11 +20,11 @@ pub struct Windows {
 }
 
 const LEFT: i32 = 78;
-const CELL: i32 = 23;
+const CELL: i32 = 30;
 const GAP: i32 = 18;
 const TOP: i32 = 30;
-const ROW: i32 = 44;
-const HEIGHT: i32 = 26;
+const ROW: i32 = 46;
+const HEIGHT: i32 = 30;
 
 impl Panel for Windows {
     fn height(&self, _width: u32) -> u32 {
@@ -37,7 +37,7 @@ impl Panel for Windows {
         for (number, window) in self.windows.iter().enumerate() {
             for (place, at) in window.clone().enumerate() {
                 let x = begin + CELL * place as i32;
-                middle(area, at.to_string(), (x + CELL / 2, 14), 11)?;
+                middle(area, at.to_string(), (x + CELL / 2, 14), 13)?;
                 for (row, (_, windows)) in self.arrays.iter().enumerate() {
                     let top = TOP + ROW * row as i32;
                     let corners = [(x, top), (x + CELL, top + HEIGHT)];
@@ -45,11 +45,11 @@ impl Panel for Windows {
                     match windows[number].get(place).copied().flatten() {
                         Some((tile, thread)) => {
                             cell(area, corners, color(tile, thread))?;
-                            middle(area, thread.to_string(), centre, 12)?;
+                            middle(area, thread.to_string(), centre, 15)?;
                         }
                         None => {
                             area.draw(&Rectangle::new(corners, GREY.mix(0.6).stroke_width(1)))?;
-                            middle(area, "–", centre, 12)?;
+                            middle(area, "–", centre, 15)?;
                         }
                     }
                 }
@@ -57,7 +57,7 @@ impl Panel for Windows {
             begin += CELL * window.len() as i32 + GAP;
         }
         for (row, (name, _)) in self.arrays.iter().enumerate() {
-            left(area, *name, (6, TOP + ROW * row as i32 + HEIGHT / 2), 13)?;
+            left(area, *name, (6, TOP + ROW * row as i32 + HEIGHT / 2), 14)?;
         }
         Ok(())
     }
