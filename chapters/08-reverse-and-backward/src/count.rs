@@ -70,9 +70,8 @@ pub fn of_threads(counters: &Counters, access: Access) -> Sum {
     let lines = line("// ANCHOR: elements")..line("// ANCHOR_END: elements");
     let within = |site: &&Site| {
         let source = site.source.as_ref();
-        let here = source.is_some_and(|(file, line)| {
-            file.ends_with("memio.cuh") && lines.contains(&(line - 1))
-        });
+        let here = source
+            .is_some_and(|(file, line)| file.ends_with("memio.cuh") && lines.contains(&(line - 1)));
         here && site.access == access
     };
     sum(counters.sites.iter().filter(within))

@@ -160,7 +160,8 @@ mod tests {
         let [d_outputs, coeffs, _] = data((3, 700)).map(|array| array.mapv(|x| x as f32));
         for device in under_test() {
             let engine = KernelEngine::<f32>::new(&device, pipe(0)).unwrap();
-            let with = |fill| d_inputs_with(&engine, d_outputs.view(), coeffs.view(), fill).unwrap();
+            let with =
+                |fill| d_inputs_with(&engine, d_outputs.view(), coeffs.view(), fill).unwrap();
             let usual = with(1.0);
             for fill in [0.0, -3.0, 1e30] {
                 assert_eq!(with(fill), usual);

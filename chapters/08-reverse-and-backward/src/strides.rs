@@ -50,7 +50,8 @@ pub fn entry((elems, threads): (u32, u32), known: Known) -> String {
 /// [`Error::Device`] if the device refuses them.
 pub fn module(device: &Device) -> Result<Module, Error> {
     let orders = Known::ALL.into_iter().rev();
-    let entries = SIZES.iter().flat_map(|&size| orders.clone().map(move |known| entry(size, known)));
+    let entries =
+        SIZES.iter().flat_map(|&size| orders.clone().map(move |known| entry(size, known)));
     catalogue(device, "exercises/variable_stride.cu", entries)
 }
 

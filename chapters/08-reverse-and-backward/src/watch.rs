@@ -72,7 +72,7 @@ pub fn watch(
 ) -> Result<Watched, Error> {
     let device = Device::simt();
     // A row of one element could not be told from a state.
-    if seq_len < 2 || seq_len > MOST {
+    if !(2..=MOST).contains(&seq_len) {
         let arrays = vec![("row", vec![seq_len])];
         return Err(Error::ShapeMismatch { operation: "watch", arrays });
     }
@@ -91,14 +91,9 @@ pub fn watch(
     let launch = kernel.launch(1, geometry.threads).shared(geometry.shared_bytes);
     let launch = match pass {
         Pass::Forward => launch.arg(&a).arg(&b).arg(&mut d).arg(&initial).arg(&mut state),
-        Pass::Backward => launch
-            .arg(&a)
-            .arg(&b)
-            .arg(&c)
-            .arg(&initial)
-            .arg(&mut d)
-            .arg(&mut e)
-            .arg(&mut state),
+        Pass::Backward => {
+            launch.arg(&a).arg(&b).arg(&c).arg(&initial).arg(&mut d).arg(&mut e).arg(&mut state)
+        }
     };
     let launch = launch.arg(1_i64).arg(seq_len as i64);
     let launch = launch.arg(i32::from(direction == Direction::Reverse));

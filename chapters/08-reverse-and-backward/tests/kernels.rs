@@ -30,8 +30,7 @@ fn outputs(
     let coeffs = device.upload(c.as_slice().unwrap()).unwrap();
     let mut outputs = device.allocate::<f32>(x.len()).unwrap();
     outputs.poison().unwrap();
-    let launch =
-        strides::launch(kernel, size, &inputs, &coeffs, &mut outputs, x.dim(), direction);
+    let launch = strides::launch(kernel, size, &inputs, &coeffs, &mut outputs, x.dim(), direction);
     launch.run(&device.stream()).unwrap();
     Array2::from_shape_vec(x.dim(), outputs.download().unwrap()).unwrap()
 }

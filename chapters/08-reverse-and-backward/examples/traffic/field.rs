@@ -3,11 +3,11 @@
 use ch05_ref_kernel::by_hand::shipped;
 use ch08_reverse_and_backward::ahead;
 use ch08_reverse_and_backward::strides::{self, Known};
+use linrec::Direction::Forward;
 use linrec::device::{
     BackwardOptions, Buffer, Device, ForwardOptions, Function, Recurrence, Storage,
 };
 use linrec::kernels::{Config, KernelChoice};
-use linrec::Direction::Forward;
 use linrec::{Element, Error};
 
 /// Which way data flows.

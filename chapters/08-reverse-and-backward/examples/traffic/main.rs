@@ -58,7 +58,9 @@ fn main() -> ExitCode {
     let outcome = match arguments.as_slice() {
         ["times", folder] => times(Path::new(folder)),
         ["once", labels] => once(Path::new(labels)),
-        ["table", ncu, labels, csv] => table::join(Path::new(ncu), Path::new(labels), Path::new(csv)),
+        ["table", ncu, labels, csv] => {
+            table::join(Path::new(ncu), Path::new(labels), Path::new(csv))
+        }
         ["spans", sass, csv] => table::spans(Path::new(sass), Path::new(csv)),
         _ => Err(USAGE.into()),
     };
@@ -123,9 +125,8 @@ fn once(labels: &Path) -> Result<(), Box<dyn Error>> {
 fn times(folder: &Path) -> Result<(), Box<dyn Error>> {
     let (device, num_seqs) = gpu()?;
     let mut bench = Bench::new(&device)?;
-    let mut csv = String::from(
-        "date,machine,element,direction,engine,num_seqs,seq_len,ms,gb_per_s,ratio\n",
-    );
+    let mut csv =
+        String::from("date,machine,element,direction,engine,num_seqs,seq_len,ms,gb_per_s,ratio\n");
     {
         let longest = LENGTHS.into_iter().max().unwrap_or_default();
         let mut field = Field::<f32>::new(&device, num_seqs * longest)?;
@@ -202,13 +203,7 @@ fn race<S: Storage>(
     let (date, machine) = (machine::date(), runners[0].machine());
     let bytes = (shape.0 * shape.1 * pass.arrays() * size_of::<S>()) as f64;
     for (runner, ms) in runners.iter().zip(&ms) {
-        println!(
-            "{:8} {:6} {:26} {:.3}",
-            pass.name(),
-            shape.1,
-            runner.name(),
-            roof / median(ms)
-        );
+        println!("{:8} {:6} {:26} {:.3}", pass.name(), shape.1, runner.name(), roof / median(ms));
         for ms in ms {
             *csv += &format!(
                 "{date},{machine},{},{},{},{},{},{ms:.6},{:.1},{:.4}\n",

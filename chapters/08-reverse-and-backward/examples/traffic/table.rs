@@ -55,7 +55,8 @@ pub fn join(ncu: &Path, labels: &Path, csv: &Path) -> Result<(), Box<dyn Error>>
         text += label;
         for &(_, place) in &columns {
             let unit = units.get(place).map(String::as_str).unwrap_or_default();
-            text += &format!(",{}", (100.0 * number(&launch[place])? * scale(unit)?).round() / 100.0);
+            text +=
+                &format!(",{}", (100.0 * number(&launch[place])? * scale(unit)?).round() / 100.0);
         }
         text += "\n";
     }

@@ -33,8 +33,11 @@ pub fn ahead(lesson: &mut Lesson) -> lesson::Result {
         ("1, ahead", "ahead:8x64:0", first_requests(Kernel::Ahead)?),
     ];
     for (name, engine, (requests, bytes)) in kernels {
-        let get = |what| traffic(Pass::Forward, engine, what).ok_or("a kernel is not in the record");
-        if get("warps").is_err() { continue; }
+        let get =
+            |what| traffic(Pass::Forward, engine, what).ok_or("a kernel is not in the record");
+        if get("warps").is_err() {
+            continue;
+        }
         let warps = get("warps")?;
         // Two arrays of four bytes.
         let rate = 8.0 * traffic_elements() / get("nanoseconds")? / multiprocessors();

@@ -15,7 +15,8 @@ pub fn banks(lesson: &mut Lesson) -> lesson::Result {
         "One warp takes its elements from shared memory, lane l from word l * steps on. Passes over the banks for each \
          request, as the emulator counts them with memcode 1:",
     );
-    let mut table = Table::new(["steps per thread", "passes per request", "with a free word after 32"]);
+    let mut table =
+        Table::new(["steps per thread", "passes per request", "with a free word after 32"]);
     let mut unlike = 0;
     for steps in 1..=8 {
         let counters = count::<f32>(pipe(1), Pass::Forward, (1, 32 * steps))?;

@@ -19,8 +19,7 @@ pub fn contract(lesson: &mut Lesson, device: &Device) -> lesson::Result {
         let domain = Domain { max_len: MAX_LEN, ..engine.domain() };
         Ok(contract::run::<f32>(&engine, &domain))
     };
-    let reports =
-        [of_way(1)?, of_way(2)?, narrow::<bf16>(device)?, narrow::<f16>(device)?];
+    let reports = [of_way(1)?, of_way(2)?, narrow::<bf16>(device)?, narrow::<f16>(device)?];
     let mut table = Table::new(["kernel", "element", "cases", "failed", "error / bound"]);
     for report in &reports {
         table.row([

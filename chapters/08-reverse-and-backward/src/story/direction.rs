@@ -29,9 +29,8 @@ pub fn direction(lesson: &mut Lesson, device: &Device) -> lesson::Result {
         let mine = watched.loads.iter().filter(|load| load.array == 0 && load.thread == thread);
         mine.map(|load| load.position).collect()
     };
-    let text = |positions: &[usize]| {
-        positions.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
-    };
+    let text =
+        |positions: &[usize]| positions.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
     let mut unmirrored = 0;
     for thread in 0..32 {
         let (there, back) = (of(&forward, thread), of(&reverse, thread));
@@ -42,9 +41,9 @@ pub fn direction(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     }
     lesson.table("direction.csv", Kind::Computed, &table)?;
     lesson.check("threads that do not hold the mirror image", unmirrored as f64, 0.0);
-    let rows = |watched: &Watched| (0..STEPS).map(|at| {
-        watched.loads_of(0, at).next().map_or(0, |load| load.thread)
-    }).collect();
+    let rows = |watched: &Watched| {
+        (0..STEPS).map(|at| watched.loads_of(0, at).next().map_or(0, |load| load.thread)).collect()
+    };
     let picture = Rows { rows: vec![("forward", rows(&forward)), ("reverse", rows(&reverse))] };
     let svg = plot::grid(&[&picture], 1)?;
     lesson.figure("direction.svg", "Which thread holds which element", Kind::Computed, &svg)?;

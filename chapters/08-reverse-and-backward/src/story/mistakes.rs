@@ -30,7 +30,11 @@ pub fn mistakes(lesson: &mut Lesson) -> lesson::Result {
     lesson.say("The first that goes wrong, the longest sequences first:");
     lesson.show(wrapped(&found));
     lesson.value("found_unshifted", &found, Kind::Computed);
-    lesson.check("mistakes that went unnoticed", u8::from(wrong == 0 || found.is_empty()).into(), 0.0);
+    lesson.check(
+        "mistakes that went unnoticed",
+        u8::from(wrong == 0 || found.is_empty()).into(),
+        0.0,
+    );
     let right = KernelEngine::<f32>::new(&Device::simt(), pipe(0))?;
     let [inputs, initial] = suspect::shared_coefficient(&engine, &right, 1000)?;
     let off = f64::from(inputs.max(initial));

@@ -21,12 +21,12 @@ pub fn price(lesson: &mut Lesson) -> lesson::Result {
     let header = [
         "kernel",
         "memcode",
-        "loads asked",
-        "loads to L2",
-        "stores asked",
-        "stores to L2",
-        "read",
-        "written",
+        "loads",
+        "L2 reads",
+        "stores",
+        "L2 writes",
+        "DRAM reads",
+        "writes",
         "speed / roof",
     ];
     let mut table = Table::new(header);
@@ -142,7 +142,9 @@ fn equal_counts(lesson: &mut Lesson) -> lesson::Result {
         unequal as f64,
         0.0,
     );
-    lesson.say("Conflicts of one sequence, by the emulator and by Nsight Compute (the latter on average):");
+    lesson.say(
+        "Conflicts of one sequence, by the emulator and by Nsight Compute (the latter on average):",
+    );
     let mut table = Table::new(["pass", "memcode", "emulator", "H200"]);
     for (pass, memcode, ours, theirs) in conflicts {
         table.row([

@@ -26,9 +26,10 @@ pub fn shift(lesson: &mut Lesson) -> lesson::Result {
     let mut table = Table::new(["tile", "thread", "d_outputs", "coeffs", "outputs"]);
     for (tile, thread) in [(0, 0), (0, 1), (0, 63), (1, 0), (1, 1), (1, 63)] {
         let range = |array| {
-            let mine = watched.loads.iter().filter(|load| {
-                (load.array, load.tile, load.thread) == (array, tile, thread)
-            });
+            let mine = watched
+                .loads
+                .iter()
+                .filter(|load| (load.array, load.tile, load.thread) == (array, tile, thread));
             let at: Vec<usize> = mine.map(|load| load.position).collect();
             // What thread 0 loads last is for the gradient of the initial state.
             let at = if array == 1 && at.len() > 1 && at.ends_with(&[0]) && at[at.len() - 2] > 1 {
@@ -47,9 +48,8 @@ pub fn shift(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("shift.csv", Kind::Computed, &table)?;
 
     let count = |wanted: &dyn Fn(usize) -> bool| (0..STEPS).filter(|&at| wanted(at)).count() as f64;
-    let owner = |array, at: usize| {
-        watched.loads_of(array, at).next().map(|load| (load.tile, load.thread))
-    };
+    let owner =
+        |array, at: usize| watched.loads_of(array, at).next().map(|load| (load.tile, load.thread));
     let astray = count(&|at| {
         let coeff = at + 1 < STEPS && owner(1, at + 1) != owner(0, at);
         coeff || (at > 0 && owner(2, at - 1) != owner(0, at))
@@ -85,9 +85,8 @@ fn windows(watched: &Watched, border: usize) -> Windows {
     let windows = vec![0..3, border - 3..border + 4, STEPS - 10..STEPS];
     let names = ["d_outputs", "coeffs", "outputs"];
     let arrays = names.into_iter().enumerate().map(|(array, name)| {
-        let owner = |at: usize| {
-            watched.loads_of(array, at).next().map(|load| (load.tile, load.thread))
-        };
+        let owner =
+            |at: usize| watched.loads_of(array, at).next().map(|load| (load.tile, load.thread));
         (name, windows.iter().map(|window| window.clone().map(owner).collect()).collect())
     });
     Windows { arrays: arrays.collect(), windows: windows.clone() }

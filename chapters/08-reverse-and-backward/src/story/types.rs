@@ -36,11 +36,17 @@ pub fn types(lesson: &mut Lesson, device: &Device) -> lesson::Result {
         "From the record of the H200: 10^9 elements per second for 13200 sequences of 4096, forward / backward, and \
          words that differ from the emulator's:",
     );
-    let header = ["stored", "8 x 64", "4 x 128", "better one / roof", "words compared", "different"];
+    let header =
+        ["stored", "8 x 64", "4 x 128", "better one / roof", "words compared", "different"];
     let mut table = Table::new(header);
-    for (name, bytes) in
-        [("f32", 4.0), ("f64", 8.0), ("bf16", 2.0), ("f16", 2.0), ("complex32", 8.0), ("complex64", 16.0)]
-    {
+    for (name, bytes) in [
+        ("f32", 4.0),
+        ("f64", 8.0),
+        ("bf16", 2.0),
+        ("f16", 2.0),
+        ("complex32", 8.0),
+        ("complex64", 16.0),
+    ] {
         let mut rates = [Vec::new(), Vec::new()];
         let mut ratios = Vec::new();
         for pass in Pass::BOTH {

@@ -99,8 +99,10 @@ pub fn speed(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("speed.csv", Kind::Computed, &table)?;
 
     lesson.say("Sequences of 4096, with up to 4 elements for each of up to 128 threads beside it:");
-    let mut table = Table::new(["memcode", "8 x 64", "4 x 128", "backward, 8 x 64", "backward, 4 x 128"]);
-    let (there, back) = (times(record::Pass::Forward, "f32")?, times(record::Pass::Backward, "f32")?);
+    let mut table =
+        Table::new(["memcode", "8 x 64", "4 x 128", "backward, 8 x 64", "backward, 4 x 128"]);
+    let (there, back) =
+        (times(record::Pass::Forward, "f32")?, times(record::Pass::Backward, "f32")?);
     for (memcode, name) in WAYS.iter().enumerate() {
         let cells = [&there, &back].into_iter().flat_map(|runs| {
             ["8x64", "4x128"].map(|size| {
@@ -128,8 +130,8 @@ pub fn speed(lesson: &mut Lesson) -> lesson::Result {
         ("pipe:4x128:0", "memcode 0, 4 x 128"),
     ];
     for (engine, name) in names {
-        let points = lengths()
-            .filter_map(|len| Some((len as f64, forward.median(engine, len)?.ratio)));
+        let points =
+            lengths().filter_map(|len| Some((len as f64, forward.median(engine, len)?.ratio)));
         chart = chart.measured(name, points);
     }
     chart = chart.dashed("the roof", [(16.0, 1.0), (65_536.0, 1.0)]);
