@@ -1,7 +1,7 @@
 //! Races kernels against the element-wise roof over lengths, by the project's protocol:
 //!
 //! ```text
-//! cargo run --release --example race -- --kernels pipe:8x64:0,pipe:4x256:0 --lengths 16,1024,65536
+//! cargo run --release -p linrec --example race -- --kernels pipe:8x64:0,pipe:4x256:0 --lengths 16,1024,65536
 //! ```
 //!
 //! For every length all kernels run in turns, each with caches that hold nothing of use, `--runs` times; what is

@@ -4,7 +4,7 @@ use bytemuck::Pod;
 use ndarray::{Array1, Array2, ArrayView2, Dimension};
 
 use super::{BackwardOptions, Buffer, Device, ForwardOptions, Recurrence, Shape, Storage};
-use crate::kernels::{ElementType, KernelChoice, Program};
+use crate::kernels::{KernelChoice, Program};
 use crate::{Engine, Error, Gradients, Options, Outputs, validate};
 
 /// The copying wrapper around a [`Recurrence`]: arrays go to the device and results come back.
@@ -67,7 +67,7 @@ impl<S: Storage> KernelEngine<S> {
     pub fn domain(&self) -> crate::contract::Domain {
         use crate::contract::Domain;
         let choice = self.recurrence.choice();
-        let growing = S::ELEMENT != ElementType::F16;
+        let growing = S::ELEMENT != crate::kernels::ElementType::F16;
         let domain = Domain { growing, ..Domain::default() };
         match choice {
             // The loop of chapter 1, with one rounding a step.

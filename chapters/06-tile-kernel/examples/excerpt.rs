@@ -43,9 +43,8 @@ fn excerpt(from: &Path, to: &Path) -> io::Result<()> {
     take("counters.csv", &|cells| cells[0].starts_with("linrec_tile"))?;
     take("modules.csv", &|cells| cells[0].starts_with("linrec_tile"))?;
     take("mistakes.csv", &|cells| suspect::names().any(|name| name == cells[0]))?;
-    // The pipe kernel with the tile's configuration: up to here, it has one tile.
     take("speed.csv", &|cells| {
-        let engine = ["roof", "ref:64", "pipe:4x256:0"].contains(&cells[4]);
+        let engine = ["roof", "ref:64", "tile:4x256:0"].contains(&cells[4]);
         engine && cells[3] == "forward" && cells[6].parse().is_ok_and(|len: usize| len <= MAX_LEN)
     })
 }

@@ -7,10 +7,9 @@ use linrec::lesson::{self, Kind, Lesson, Table, plot, plot::Chart};
 /// Every measurement: see `examples/excerpt.rs`.
 const RECORD: &str = include_str!("../../results/h200/speed.csv");
 
-/// The engines of the record, and what they are called here. The pipe kernel has the tile's configuration and
-/// runs over one tile.
+/// The engines of the record, and what they are called here.
 const ENGINES: [(&str, &str); 3] =
-    [("roof", "roof"), ("ref:64", "thread per sequence"), ("pipe:4x256:0", "one tile")];
+    [("roof", "roof"), ("ref:64", "thread per sequence"), ("tile:4x256:0", "one tile")];
 
 /// Medians of the measurements, beside the roof.
 pub fn speed(lesson: &mut Lesson) -> lesson::Result {
@@ -38,8 +37,7 @@ pub fn speed(lesson: &mut Lesson) -> lesson::Result {
     let measured = runs.values().map(Vec::len).min().unwrap_or(0);
     lesson.say(&format!(
         "From the record of an {machine}: {num_seqs} sequences in f32, forward, medians of {measured} runs with cold caches. GB/s \
-         counts 12 bytes for each element; the roof adds two arrays. The tile's numbers are those of the next \
-         chapter's kernel, which up to 1024 steps has one tile of the same size.",
+         counts 12 bytes for each element; the roof adds two arrays.",
     ));
     let header = ["length", "roof, GB/s", "thread per sequence / roof", "one tile / roof"];
     let mut table = Table::new(header);
