@@ -99,7 +99,7 @@ pub fn price(lesson: &mut Lesson) -> lesson::Result {
         ("l2_busy_0", "pipe:8x64:0", "l2_percent"),
         ("l2_busy_1", "pipe:8x64:1", "l2_percent"),
         ("dram_busy_1", "pipe:8x64:1", "dram_percent"),
-        ("dram_busy_2", "pipe:8x64:2", "dram_percent"),
+        ("l1_busy_2", "pipe:8x64:2", "l1_percent"),
     ] {
         lesson.value(key, format!("{:.0} %", get(engine, what)), Kind::Computed);
     }
