@@ -119,6 +119,14 @@ fn measured(lesson: &mut Lesson) -> lesson::Result {
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         chart = chart.measured(&format!("{} x {}", size.0, size.1), points);
     }
+    let written = |engine| {
+        let sectors = traffic(Pass::Forward, engine, "l2_writes").unwrap_or(f64::NAN);
+        format!("{:.2}", sectors * 32.0 / (4.0 * traffic_elements()))
+    };
+    lesson.value("written_pipe", written("pipe:8x64:0"), Kind::Computed);
+    lesson.value("written_nothing", written("strides:8x64:nothing"), Kind::Computed);
+    let pipe = runs.median("pipe:8x64:0", 4096).map_or(f64::NAN, |run| run.ratio);
+    lesson.value("pipe_8", format!("{pipe:.2}"), Kind::Computed);
     lesson.table("spans.csv", Kind::Computed, &table)?;
     let svg = plot::svg(&[&chart])?;
     lesson.figure("spans.svg", "Distance between stores", Kind::Computed, &svg)
