@@ -51,6 +51,7 @@ fn excerpt(from: &Path, to: &Path) -> io::Result<()> {
     take("bits.csv", &|cells| {
         cells[1] != "ref" && (cells[3] == "backward" || cells[4] == "reverse")
     })?;
+    take("accesses.csv", &|cells| cells[0].starts_with("linrec_pipe-f32"))?;
     take("counters.csv", &|cells| cells[0].starts_with("linrec_pipe-f32"))?;
     take("modules.csv", &|cells| cells[0].starts_with("linrec_pipe"))?;
     take("mistakes.csv", &|cells| cells[0] == "unshifted_in_scan")?;
