@@ -56,6 +56,12 @@ pub fn price(lesson: &mut Lesson) -> lesson::Result {
     }
     lesson.table("traffic.csv", Kind::Computed, &table)?;
     let multiple = |engine: &str| get(engine, "l2_writes") * SECTOR / (4.0 * elements);
+    // Three arrays, two of them shifted.
+    for (key, what) in [("back_asked", "load_sectors"), ("back_l2", "l2_reads")] {
+        let sectors = traffic(Pass::Backward, "pipe:8x64:1", what).unwrap_or(f64::NAN);
+        let multiple = sectors * SECTOR / (4.0 * 3.0 * elements);
+        lesson.value(key, format!("{multiple:.2}"), Kind::Computed);
+    }
     lesson.value("written_4", format!("{:.1}", multiple("pipe:4x128:0")), Kind::Computed);
     lesson.value("written_8", format!("{:.1}", multiple("pipe:8x64:0")), Kind::Computed);
     let found = get("pipe:4x128:0", "load_hits") / get("pipe:4x128:0", "load_sectors");
