@@ -1,5 +1,5 @@
 // linrec_pipe.cu, forward, with memcode 1 done another way: a thread asks for all of its elements of both arrays
-// before it puts the first into shared memory. An exercise of chapter 8.
+// before it puts the first into shared memory. Chapter 8 measures it.
 //
 // Arguments and launch as for linrec_pipe_fwd<float, ...>, all levels; dynamic shared memory for two tiles, and
 // with kFree words left free after every 32 for those as well.

@@ -31,6 +31,7 @@ pub fn run(lesson: &mut Lesson) -> lesson::Result {
     price::price(lesson)?;
     banks::banks(lesson)?;
     ahead::ahead(lesson)?;
+    ahead::first(lesson)?;
     strides::strides(lesson, &device)?;
     types::types(lesson, &device)?;
     choose::choose(lesson)?;

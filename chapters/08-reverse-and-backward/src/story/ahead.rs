@@ -26,38 +26,82 @@ pub fn ahead(lesson: &mut Lesson) -> lesson::Result {
         ["memcode", "requests", "bytes", "warps", "bytes / ns", "under way, ns", "speed / roof"];
     let mut table = Table::new(header);
     let runs = times(Pass::Forward, "f32")?;
-    for memcode in 0..3 {
-        let (requests, bytes) = first_requests(Kernel::Way(memcode))?;
-        let engine = format!("pipe:8x64:{memcode}");
-        let get = |what| traffic(Pass::Forward, &engine, what).ok_or("the record has a gap");
-        let (warps, run) = (get("warps")?, runs.median(&engine, 4096));
+    let kernels = [
+        ("0", "pipe:8x64:0", Kernel::Way(0)),
+        ("1", "pipe:8x64:1", Kernel::Way(1)),
+        ("2", "pipe:8x64:2", Kernel::Way(2)),
+    ];
+    for (name, engine, kernel) in kernels {
+        let (requests, bytes) = first_requests(kernel)?;
+        let get = |what| traffic(Pass::Forward, engine, what).ok_or("the record has a gap");
+        let run = runs.median(engine, 4096).ok_or("the record has a gap")?;
+        let warps = get("warps")?;
         // Two arrays of four bytes.
         let rate = 8.0 * traffic_elements() / get("nanoseconds")? / multiprocessors();
         let under_way = warps * f64::from(bytes) / rate;
         table.row([
-            memcode.to_string(),
+            name.to_owned(),
             requests.to_string(),
             bytes.to_string(),
             format!("{warps:.0}"),
             format!("{rate:.1}"),
             format!("{under_way:.0}"),
-            run.map_or(String::from("–"), |run| format!("{:.2}", run.ratio)),
+            format!("{:.2}", run.ratio),
         ]);
-        for (key, value) in [("under_way", under_way), ("warps", warps)] {
-            lesson.value(&format!("{key}_{memcode}"), format!("{value:.0}"), Kind::Computed);
+        for (what, value) in [("under_way", under_way), ("warps", warps)] {
+            lesson.value(&format!("{what}_{name}"), format!("{value:.0}"), Kind::Computed);
         }
     }
     lesson.table("ahead.csv", Kind::Computed, &table)?;
     let ms = |engine| runs.median(engine, 4096).map_or(f64::NAN, |run| run.milliseconds);
     let gain = ms("pipe:8x64:1") / ms("pipe:8x64:2");
     lesson.value("gain_2", format!("{gain:.1}"), Kind::Computed);
+    Ok(())
+}
+
+/// What is left when a kernel asks first: conflicts, and how much they cost.
+pub fn first(lesson: &mut Lesson) -> lesson::Result {
+    lesson.step("first", "Ask first, wait later")?;
     let (requests, bytes) = first_requests(Kernel::Ahead)?;
     lesson.say(&format!(
-        "The exercise's kernel, which does as memcode 1 but asks first, has {requests} requests of {bytes} bytes under way.",
+        "In the emulator's trace of a full tile, 8 x 64, a warp now has {requests} requests and {bytes} bytes under way \
+         when it needs the first.",
     ));
-    lesson.value("ahead_requests", requests, Kind::Computed);
-    lesson.value("ahead_bytes", bytes, Kind::Computed);
-    Ok(())
+    lesson.say(
+        "The kernels that ask first, on the H200, with so many words of shared memory left free after every 32. \
+         Conflicts are for every 32 elements:",
+    );
+    let header =
+        ["kernel", "free words", "conflicts", "L1 busy", "L2 busy", "DRAM busy", "speed / roof"];
+    let mut table = Table::new(header);
+    let runs = times(Pass::Forward, "f32")?;
+    for (elems, threads) in exercise::SIZES {
+        for free in exercise::FREE {
+            let engine = format!("ahead:{elems}x{threads}:{free}");
+            let get = |what| traffic(Pass::Forward, &engine, what).ok_or("the record has a gap");
+            let conflicts = get("shared_load_conflicts")? + get("shared_store_conflicts")?;
+            let run = runs.median(&engine, 4096).ok_or("the record has a gap")?;
+            table.row([
+                format!("{elems} x {threads}"),
+                free.to_string(),
+                format!("{:.1}", 32.0 * conflicts / traffic_elements()),
+                format!("{:.0} %", get("l1_percent")?),
+                format!("{:.0} %", get("l2_percent")?),
+                format!("{:.0} %", get("dram_percent")?),
+                format!("{:.2}", run.ratio),
+            ]);
+            lesson.value(
+                &format!("ahead_{elems}_{free}"),
+                format!("{:.2}", run.ratio),
+                Kind::Computed,
+            );
+            if free == 0 {
+                let busy = format!("{:.0} %", get("l1_percent")?);
+                lesson.value(&format!("ahead_l1_{elems}"), busy, Kind::Computed);
+            }
+        }
+    }
+    lesson.table("first.csv", Kind::Computed, &table)
 }
 
 enum Kernel {

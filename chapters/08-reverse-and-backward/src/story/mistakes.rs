@@ -29,7 +29,6 @@ pub fn mistakes(lesson: &mut Lesson) -> lesson::Result {
     let found = examine(&engine, &domain).map(|found| found.to_string()).unwrap_or_default();
     lesson.say("The first that goes wrong, the longest sequences first:");
     lesson.show(wrapped(&found));
-    lesson.value("found_unshifted", &found, Kind::Computed);
     lesson.check(
         "mistakes that went unnoticed",
         u8::from(wrong == 0 || found.is_empty()).into(),

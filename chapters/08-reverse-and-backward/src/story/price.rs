@@ -64,11 +64,11 @@ pub fn price(lesson: &mut Lesson) -> lesson::Result {
     }
     lesson.value("written_4", format!("{:.1}", multiple("pipe:4x128:0")), Kind::Computed);
     lesson.value("written_8", format!("{:.1}", multiple("pipe:8x64:0")), Kind::Computed);
-    let found = get("pipe:4x128:0", "load_hits") / get("pipe:4x128:0", "load_sectors");
-    lesson.value("found_4", format!("{:.0} %", 100.0 * found), Kind::Computed);
 
-    lesson.say("The same launches: instructions of warps and passes over the banks of shared memory for every 32 elements, and how \
-         busy the caches and DRAM were:");
+    lesson.say(
+        "The same launches: instructions of warps and passes over the banks of shared memory for every 32 elements, \
+         and how busy the caches and DRAM were:",
+    );
     let header = [
         "kernel",
         "memcode",

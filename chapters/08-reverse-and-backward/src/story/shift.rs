@@ -5,7 +5,7 @@ use linrec::kernels::Pass;
 use linrec::lesson::{self, Kind, Lesson, Table, plot};
 
 use super::picture::Windows;
-use crate::watch::{INITIAL, Watched, watch};
+use crate::watch::{Watched, watch};
 use crate::{TILE_LEN, pipe};
 
 /// Steps of the row: a full tile, and one that is not full.
@@ -66,15 +66,6 @@ pub fn shift(lesson: &mut Lesson) -> lesson::Result {
         count(&|at| !once(0, at) || !once(1, at)),
         0.0,
     );
-    let ends = [
-        ("coefficients that nobody loads", (0..STEPS).filter(|&at| owner(1, at).is_none()).count()),
-        ("outputs that nobody loads", (0..STEPS).filter(|&at| owner(2, at).is_none()).count()),
-    ];
-    for (name, found) in ends {
-        lesson.value(&name.replace(' ', "_"), found, Kind::Computed);
-    }
-    let initial = watched.loads.iter().filter(|load| load.array == INITIAL);
-    lesson.value("loads_of_initial", initial.count(), Kind::Computed);
 
     let svg = plot::grid(&[&windows(&watched, border)], 1)?;
     lesson.figure("shift.svg", "Who loads what on the way back", Kind::Computed, &svg)
