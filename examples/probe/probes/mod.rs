@@ -95,6 +95,9 @@ impl Probe {
             "linrec_tile_bwd" | "linrec_pipe_bwd" => {
                 self.recurrence(&kernel, &self.per_sequence()?, true)
             }
+            "linrec_strides" | "linrec_ahead" => {
+                recurrences::forward::<f32>(&kernel, &self.exercise()?)
+            }
             "block_scan" => {
                 recurrences::forward::<f32>(&kernel, &Plan::block_scan(self.is_reverse()))
             }
@@ -151,6 +154,22 @@ impl Probe {
             _ => Direction::Reverse,
         };
         Ok(Plan::per_sequence(choice, element, direction))
+    }
+
+    /// For those of exercises/ that are launched as the pipe kernel is and have a name of their own.
+    fn exercise(&self) -> Result<Plan, Error> {
+        let numbers: Vec<u32> =
+            self.arguments().iter().filter_map(|number| number.parse().ok()).collect();
+        let &[max_elems_per_thread, max_threads_per_block, ref free @ ..] = &numbers[..] else {
+            return Err(self.unknown());
+        };
+        let config = Config { max_elems_per_thread, max_threads_per_block, ..Config::default() };
+        let plan =
+            Plan::per_sequence(KernelChoice::Pipe(config), ElementType::F32, Direction::Reverse);
+        // Two tiles of floats, and after every 32 of them so many words.
+        let tile = max_elems_per_thread * max_threads_per_block;
+        let words = free.first().map_or(0, |free| 2 * (tile + tile / 32 * free));
+        Ok(plan.with_shared(4 * words))
     }
 
     /// The name without the template's arguments.

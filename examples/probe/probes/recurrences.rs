@@ -66,6 +66,11 @@ impl Plan {
         }
     }
 
+    /// The same with so many bytes of dynamic shared memory.
+    pub fn with_shared(self, shared_bytes: u32) -> Plan {
+        Plan { shared_bytes, ..self }
+    }
+
     /// One block per sequence: the third warp has elements for 11 of its lanes, the fourth none.
     pub fn block_scan(reverse: bool) -> Plan {
         let (num_seqs, seq_len) = (3, 300);

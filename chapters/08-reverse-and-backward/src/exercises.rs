@@ -1,0 +1,203 @@
+//! Solutions to the exercises that ask for code.
+
+use ch04_gradient::shift::shift;
+use linrec::{Direction, Element, Engine, Error, Gradients, Options};
+use ndarray::{Array1, Array2, ArrayView2};
+
+/// How many times a warp goes to the banks of shared memory if lane `l` reads word `l * steps`, and after every
+/// 32 words of the tile so many are left free.
+// ANCHOR: passes
+pub fn passes(steps: usize, free: usize) -> usize {
+    let mut words_of_bank = [0; 32];
+    for lane in 0..32 {
+        let word = lane * steps;
+        words_of_bank[(word + word / 32 * free) % 32] += 1;
+    }
+    words_of_bank.into_iter().max().unwrap_or(0)
+}
+// ANCHOR_END: passes
+
+/// How many of the `count` elements from `position` on memcode 2 copies singly, in words of `per_word`, and
+/// singly again. Rows begin where `per_word` divides the position.
+// ANCHOR: words
+pub fn words(position: usize, count: usize, per_word: usize) -> [usize; 3] {
+    let skew = position % per_word;
+    let before = ((per_word - skew) % per_word).min(count);
+    let words = (count - before) / per_word;
+    [before, words, count - before - words * per_word]
+}
+// ANCHOR_END: words
+
+/// The gradient of the inputs, with `fill` in the place of the coefficient after the last step.
+///
+/// # Errors
+///
+/// Those of the engine.
+// ANCHOR: fill
+pub fn d_inputs_with(
+    engine: &dyn Engine<f32>,
+    d_outputs: ArrayView2<f32>,
+    coeffs: ArrayView2<f32>,
+    fill: f32,
+) -> Result<Array2<f32>, Error> {
+    let back = Options { direction: Direction::Reverse, ..Options::default() };
+    let fill = Array1::from_elem(coeffs.nrows(), fill);
+    let next_coeffs = shift(coeffs, Direction::Reverse, fill.view())?;
+    Ok(engine.forward(d_outputs, next_coeffs.view(), &back)?.outputs)
+}
+// ANCHOR_END: fill
+
+/// The recurrence in both directions, with the same coefficients and from zero.
+// ANCHOR: both
+#[derive(Debug, Clone)]
+pub struct BothWays<T> {
+    /// The outputs of each direction, `[num_seqs, seq_len]`.
+    outputs: [(Direction, Array2<T>); 2],
+}
+
+impl<T: Element> BothWays<T> {
+    /// Computes it.
+    ///
+    /// # Errors
+    ///
+    /// Those of the engine.
+    pub fn forward(
+        engine: &dyn Engine<T>,
+        inputs: ArrayView2<T>,
+        coeffs: ArrayView2<T>,
+    ) -> Result<BothWays<T>, Error> {
+        let one = |direction| -> Result<_, Error> {
+            let options = Options { direction, ..Options::default() };
+            Ok((direction, engine.forward(inputs, coeffs, &options)?.outputs))
+        };
+        Ok(BothWays { outputs: [one(Direction::Forward)?, one(Direction::Reverse)?] })
+    }
+
+    /// What every step hears from both sides: the sum.
+    pub fn sum(&self) -> Array2<T> {
+        &self.outputs[0].1 + &self.outputs[1].1
+    }
+
+    /// The gradients of the inputs and of the coefficients, given that of the sum.
+    ///
+    /// # Errors
+    ///
+    /// Those of the engine.
+    pub fn backward(
+        &self,
+        engine: &dyn Engine<T>,
+        d_sum: ArrayView2<T>,
+        coeffs: ArrayView2<T>,
+    ) -> Result<[Array2<T>; 2], Error> {
+        // A sum hands its gradient to both of its terms.
+        let one = |(direction, outputs): &(Direction, Array2<T>)| {
+            let options = Options { direction: *direction, ..Options::default() };
+            engine.backward(d_sum, coeffs, outputs.view(), &options)
+        };
+        let [Gradients { d_inputs, d_coeffs, .. }, other] =
+            [one(&self.outputs[0])?, one(&self.outputs[1])?];
+        Ok([d_inputs + other.d_inputs, d_coeffs + other.d_coeffs])
+    }
+}
+// ANCHOR_END: both
+
+#[cfg(test)]
+mod tests {
+    use super::{BothWays, d_inputs_with, passes, words};
+    use crate::count::{count, of, of_threads};
+    use crate::pipe;
+    use linrec::device::{KernelEngine, under_test};
+    use linrec::kernels::{KernelChoice, Pass};
+    use linrec::simt::Access;
+    use ndarray::Array2;
+    use rand::rngs::StdRng;
+    use rand::{RngExt, SeedableRng};
+
+    fn data(shape: (usize, usize)) -> [Array2<f64>; 3] {
+        let mut rng = StdRng::seed_from_u64(88);
+        let mut draw = |low: f64, high: f64| {
+            Array2::from_shape_simple_fn(shape, || rng.random_range(low..high))
+        };
+        [draw(-1.0, 1.0), draw(0.9, 1.0), draw(-1.0, 1.0)]
+    }
+
+    #[test]
+    fn banks_are_counted_as_the_emulator_counts_them() {
+        for steps in 1..=8 {
+            let counters = count::<f32>(pipe(2), Pass::Forward, (1, 32 * steps)).unwrap();
+            let threads = of_threads(&counters, Access::SharedLoad);
+            assert_eq!(threads.wavefronts, passes(steps, 0) as u64 * threads.requests, "{steps}");
+        }
+        // Room after every 32 words is what powers of two need.
+        assert!([2, 4, 8, 16, 32].iter().all(|&steps| passes(steps, 1) == 1));
+        assert_eq!((passes(8, 0), passes(8, 4)), (8, 4));
+    }
+
+    #[test]
+    fn words_are_those_that_the_kernel_copies() {
+        for (num_seqs, seq_len) in [(5, 509), (8, 77), (4, 512), (6, 3)] {
+            let counters = count::<f32>(pipe(2), Pass::Forward, (num_seqs, seq_len)).unwrap();
+            let loads = counters.sites.iter().filter(|site| site.access == Access::GlobalLoad);
+            let in_words: u64 =
+                loads.filter(|site| site.opcode.contains(".v4")).map(|site| site.bytes).sum();
+            let copied = (0..num_seqs).map(|row| words(row * seq_len, seq_len, 4));
+            let (mut expected, mut all) = (0, 0);
+            for [before, words, after] in copied {
+                expected += 16 * words as u64;
+                all += before + 4 * words + after;
+                assert!(before < 4 && after < 4);
+            }
+            // Two arrays.
+            assert_eq!(in_words, 2 * expected, "{num_seqs} rows of {seq_len}");
+            assert_eq!(of(&counters, Access::GlobalLoad).bytes, 2 * 4 * all as u64);
+        }
+        assert_eq!(words(1, 2, 4), [2, 0, 0]);
+        assert_eq!(words(3, 0, 8), [0, 0, 0]);
+    }
+
+    #[test]
+    fn no_gradient_depends_on_the_coefficient_that_is_not_there() {
+        let [d_outputs, coeffs, _] = data((3, 700)).map(|array| array.mapv(|x| x as f32));
+        for device in under_test() {
+            let engine = KernelEngine::<f32>::new(&device, pipe(0)).unwrap();
+            let with =
+                |fill| d_inputs_with(&engine, d_outputs.view(), coeffs.view(), fill).unwrap();
+            let usual = with(1.0);
+            for fill in [0.0, -3.0, 1e30] {
+                assert_eq!(with(fill), usual);
+            }
+            assert!(with(f32::NAN).iter().all(|delta| delta.is_nan()));
+            // It reaches no output that could have been finite otherwise, but products of coefficients.
+            assert!(usual.iter().all(|delta| delta.is_finite()));
+        }
+    }
+
+    #[test]
+    fn both_ways_have_the_slopes_of_the_sum() {
+        let [inputs, coeffs, weights] = data((2, 33));
+        for device in under_test() {
+            let engine =
+                KernelEngine::<f64>::new(&device, KernelChoice::Pipe(Default::default())).unwrap();
+            let loss = |inputs: &Array2<f64>, coeffs: &Array2<f64>| {
+                let both = BothWays::forward(&engine, inputs.view(), coeffs.view()).unwrap();
+                (&both.sum() * &weights).sum()
+            };
+            let both = BothWays::forward(&engine, inputs.view(), coeffs.view()).unwrap();
+            let [d_inputs, d_coeffs] =
+                both.backward(&engine, weights.view(), coeffs.view()).unwrap();
+            let h = 1e-6;
+            for place in [(0, 0), (0, 16), (1, 31), (1, 32)] {
+                let slope = |change: &dyn Fn(f64) -> f64| (change(h) - change(-h)) / (2.0 * h);
+                let moved = |array: &Array2<f64>, by: f64| {
+                    let mut array = array.clone();
+                    array[place] += by;
+                    array
+                };
+                let by_input = slope(&|by| loss(&moved(&inputs, by), &coeffs));
+                let by_coeff = slope(&|by| loss(&inputs, &moved(&coeffs, by)));
+                assert!((by_input - d_inputs[place]).abs() < 1e-7, "{by_input}");
+                assert!((by_coeff - d_coeffs[place]).abs() < 1e-6, "{by_coeff}");
+            }
+        }
+    }
+}
