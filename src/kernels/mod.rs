@@ -18,6 +18,10 @@
 //! assert!(ptx.text().contains(ptx.symbol(&entry).unwrap()));
 //! ```
 //!
+//! # Which one
+//!
+//! [`KernelChoice::best`] looks a shape up in a table of measurements ([`Tuned`]): what was fastest on an H200.
+//!
 //! # Arguments
 //!
 //! Every kernel that computes the recurrence takes the same arguments, whatever its algorithm:
@@ -29,13 +33,16 @@
 //!   seq_len`;
 //! - after these, if [`KernelChoice::takes_direction`], a 32-bit `reverse`: 0 or 1.
 
+mod best;
 mod choice;
 mod element_type;
 mod hash;
+mod name;
 mod program;
 mod ptx;
 mod shipped;
 
+pub use best::Tuned;
 pub use choice::{Config, Geometry, KernelChoice, Pass, WideConfig};
 pub use element_type::ElementType;
 pub use hash::Hash;

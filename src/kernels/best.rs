@@ -1,0 +1,326 @@
+//! The measured rule: which kernel is the fastest for a shape.
+
+use std::sync::OnceLock;
+
+use super::{Config, ElementType, KernelChoice, Pass};
+use crate::Error;
+
+/// What was measured, as `tour tune` wrote it.
+const MEASURED: &str = include_str!("tuned.csv");
+
+/// A kernel that was among the fastest at a shape: a line of the measured rule.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tuned {
+    /// What the arrays hold.
+    pub element: ElementType,
+    /// Which computation.
+    pub pass: Pass,
+    /// How many sequences there were.
+    pub num_seqs: u64,
+    /// How long they were.
+    pub seq_len: u64,
+    /// The kernel.
+    pub choice: KernelChoice,
+    /// What it took, in milliseconds.
+    pub ms: f64,
+    /// Its speed as a part of the roof's in the same rounds of measurements.
+    pub ratio: f64,
+}
+
+impl Tuned {
+    /// The columns of the rule.
+    pub const HEADER: &'static str = "element,pass,num_seqs,seq_len,kernel,ms,ratio";
+
+    /// Reads a rule: lines with the columns of [`Tuned::HEADER`].
+    ///
+    /// ```
+    /// use linrec::kernels::Tuned;
+    ///
+    /// let csv = format!("{}\nf32,forward,13200,4096,wide:256x4/256:w,0.150,0.99\n", Tuned::HEADER);
+    /// let rule = Tuned::read(&csv)?;
+    /// assert_eq!(rule[0].choice.name(), "wide");
+    /// assert_eq!(rule[0].to_csv(), "f32,forward,13200,4096,wide:256x4/256:w,0.150000,0.9900");
+    /// # Ok::<(), linrec::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] with the line that cannot be read.
+    pub fn read(csv: &str) -> Result<Vec<Tuned>, Error> {
+        let mut lines = csv.lines();
+        let header = lines.next().unwrap_or_default();
+        if header != Tuned::HEADER {
+            return Err(unreadable(header));
+        }
+        lines.map(|line| Tuned::from_line(line).ok_or_else(|| unreadable(line))).collect()
+    }
+
+    fn from_line(line: &str) -> Option<Tuned> {
+        let cells: Vec<&str> = line.split(',').collect();
+        let [element, pass, num_seqs, seq_len, kernel, ms, ratio] = cells[..] else { return None };
+        Some(Tuned {
+            element: element.parse().ok()?,
+            pass: pass.parse().ok()?,
+            num_seqs: num_seqs.parse().ok()?,
+            seq_len: seq_len.parse().ok()?,
+            choice: kernel.parse().ok()?,
+            ms: ms.parse().ok()?,
+            ratio: ratio.parse().ok()?,
+        })
+    }
+
+    /// The line, without its end.
+    pub fn to_csv(&self) -> String {
+        let Tuned { element, pass, num_seqs, seq_len, choice, ms, ratio } = self;
+        let (pass, kernel) = (pass.name(), choice.spec());
+        format!("{element},{pass},{num_seqs},{seq_len},{kernel},{ms:.6},{ratio:.4}")
+    }
+
+    /// The rule that is part of this library, measured on an H200.
+    pub fn measured() -> &'static [Tuned] {
+        static RULE: OnceLock<Vec<Tuned>> = OnceLock::new();
+        // A test reads it; if it could not be read, every choice would be the default.
+        RULE.get_or_init(|| Tuned::read(MEASURED).unwrap_or_default())
+    }
+}
+
+fn unreadable(line: &str) -> Error {
+    let what = format!("the line `{line}`; its columns are {}", Tuned::HEADER);
+    Error::Unsupported { engine: String::from("the measured rule"), what }
+}
+
+/// A shape to find a kernel for.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    element: ElementType,
+    pass: Pass,
+    num_seqs: u64,
+    seq_len: u64,
+    /// Whether all rows begin and end at multiples of 16 bytes.
+    whole: bool,
+}
+
+impl KernelChoice {
+    /// The kernel that was fastest where it was measured, at the shape nearest to this one.
+    ///
+    /// `whole` says that every row begins and ends at a multiple of 16 bytes: the length is a multiple of a
+    /// word, and all arrays begin at one. With `shipped_only` it is a kernel whose PTX is part of this
+    /// library; without, it may have to be compiled when it is loaded.
+    ///
+    /// What was not measured is taken from its neighbours: a shape from the nearest one, by ratios of
+    /// numbers of sequences and of lengths, and an element type from another one of as many bytes, or else
+    /// from `f32` with rows of as many bytes. The rule was measured on an H200 and is a good guess elsewhere.
+    ///
+    /// ```
+    /// use linrec::kernels::{ElementType, KernelChoice, Pass};
+    ///
+    /// let choice = KernelChoice::best(ElementType::F32, Pass::Forward, 10_000, 1000, true, true);
+    /// assert!(choice.program(ElementType::F32).shipped().is_some());
+    /// ```
+    pub fn best(
+        element: ElementType,
+        pass: Pass,
+        num_seqs: u64,
+        seq_len: u64,
+        whole: bool,
+        shipped_only: bool,
+    ) -> KernelChoice {
+        let wanted = Wanted { element, pass, num_seqs, seq_len, whole };
+        let allowed =
+            |choice: KernelChoice| !shipped_only || shipped(element).contains(&choice);
+        best_of(Tuned::measured(), wanted, allowed).unwrap_or_else(|| {
+            // Both are shipped for some types, and one of them for every type.
+            let pipe = KernelChoice::Pipe(Config::default());
+            if shipped(element).contains(&pipe) { pipe } else { KernelChoice::default() }
+        })
+    }
+
+    /// The same among the kernels of one name: `ref`, `tile`, `pipe` or `wide`. `None` if none was measured
+    /// that takes such rows.
+    pub fn best_named(
+        name: &str,
+        element: ElementType,
+        pass: Pass,
+        num_seqs: u64,
+        seq_len: u64,
+        whole: bool,
+    ) -> Option<KernelChoice> {
+        let wanted = Wanted { element, pass, num_seqs, seq_len, whole };
+        best_of(Tuned::measured(), wanted, |choice| choice.name() == name)
+    }
+}
+
+/// The kernels that are shipped for a type.
+fn shipped(element: ElementType) -> &'static [KernelChoice] {
+    static SHIPPED: [OnceLock<Vec<KernelChoice>>; ElementType::ALL.len()] =
+        [const { OnceLock::new() }; ElementType::ALL.len()];
+    let place = ElementType::ALL.iter().position(|&other| other == element).unwrap_or(0);
+    SHIPPED[place].get_or_init(|| KernelChoice::shipped(element).collect())
+}
+
+fn best_of(
+    rule: &[Tuned],
+    wanted: Wanted,
+    allowed: impl Fn(KernelChoice) -> bool,
+) -> Option<KernelChoice> {
+    let takes = |choice: KernelChoice| {
+        let words = choice.multiple_of(wanted.element);
+        let fits = choice.max_len().is_none_or(|most| wanted.seq_len <= most);
+        fits && allowed(choice) && (words == 1 || (wanted.whole && wanted.seq_len % words == 0))
+    };
+    let lines = || rule.iter().filter(|line| line.pass == wanted.pass && takes(line.choice));
+    let measured = stand_in(wanted.element, |element| lines().any(|line| line.element == element))?;
+    // Of another type, rows of as many bytes.
+    let seq_len = wanted.seq_len * wanted.element.bytes() as u64 / measured.bytes() as u64;
+    let distance = |line: &Tuned| {
+        // A factor of two for rows that begin anywhere where they do not, and the reverse.
+        let words = 16 / line.element.bytes().min(16) as u64;
+        let other = wanted.whole != (line.seq_len % words == 0);
+        octaves(line.num_seqs, wanted.num_seqs)
+            + octaves(line.seq_len, seq_len)
+            + f64::from(u8::from(other))
+    };
+    let lines = lines().filter(|line| line.element == measured);
+    // The nearest shape first, and the fastest of it.
+    lines
+        .map(|line| (distance(line), -line.ratio, line.choice))
+        .min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)))
+        .map(|(.., choice)| choice)
+}
+
+/// The type itself if it was measured, or one of as many bytes, or `f32`.
+fn stand_in(
+    element: ElementType,
+    measured: impl Fn(ElementType) -> bool,
+) -> Option<ElementType> {
+    let alike = ElementType::ALL.into_iter().filter(|other| other.bytes() == element.bytes());
+    [element].into_iter().chain(alike).chain([ElementType::F32]).find(|&other| measured(other))
+}
+
+/// By how many factors of two two numbers differ.
+fn octaves(one: u64, other: u64) -> f64 {
+    ((one.max(1) as f64).log2() - (other.max(1) as f64).log2()).abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULE: &str = "element,pass,num_seqs,seq_len,kernel,ms,ratio
+f32,forward,10000,16,wide:4x1/128:w,0.005,0.95
+f32,forward,10000,16,wide:4x1/128,0.005,0.93
+f32,forward,10000,16,ref:64,0.008,0.60
+f32,forward,10000,4096,wide:256x4/256:w,0.15,0.99
+f32,forward,10000,4096,wide:128x2/128,0.16,0.95
+f32,forward,10000,4096,pipe:4x128:0,0.17,0.90
+f32,forward,10000,4093,wide:512x1/512,0.15,0.98
+f32,forward,1,4096,wide:1024x2/1024:w,0.01,0.2
+f32,forward,10000,1024,tile:4x256:0,0.05,0.999
+f32,forward,10000,1024,wide:128x2/128,0.05,0.99
+f32,backward,10000,4096,pipe:4x64:0,0.3,0.9
+f64,forward,10000,512,wide:64x4/64,0.1,0.9
+";
+
+    const F32: ElementType = ElementType::F32;
+
+    fn pick(element: ElementType, num_seqs: u64, seq_len: u64, whole: bool) -> String {
+        let wanted = Wanted { element, pass: Pass::Forward, num_seqs, seq_len, whole };
+        best_of(&Tuned::read(RULE).unwrap(), wanted, |_| true).unwrap().spec()
+    }
+
+    #[test]
+    fn the_fastest_at_the_nearest_shape() {
+        assert_eq!(pick(F32, 13_200, 4096, true), "wide:256x4/256:w");
+        assert_eq!(pick(F32, 13_200, 5000, true), "wide:256x4/256:w");
+        assert_eq!(pick(F32, 13_200, 20, true), "wide:4x1/128:w");
+        assert_eq!(pick(F32, 2, 4096, true), "wide:1024x2/1024:w");
+        assert_eq!(pick(F32, 13_200, 1 << 40, true), "wide:256x4/256:w");
+        assert_eq!(pick(F32, 0, 0, true), "wide:4x1/128:w");
+    }
+
+    #[test]
+    fn rows_that_begin_anywhere_are_taken_from_such_rows() {
+        assert_eq!(pick(F32, 13_200, 4093, false), "wide:512x1/512");
+        // 4096 is nearer to 4095, but was measured with rows of whole words.
+        assert_eq!(pick(F32, 13_200, 4095, false), "wide:512x1/512");
+        // Short ones were measured as whole rows only; then the best of those that take any row.
+        assert_eq!(pick(F32, 13_200, 17, false), "wide:4x1/128");
+        // Whole words, says the caller, but the length is none.
+        assert_eq!(pick(F32, 13_200, 17, true), "wide:4x1/128");
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_take_the_length_is_not_taken() {
+        assert_eq!(pick(F32, 13_200, 1024, true), "tile:4x256:0");
+        assert_eq!(pick(F32, 13_200, 1028, true), "wide:128x2/128");
+    }
+
+    #[test]
+    fn types_stand_in_for_each_other() {
+        assert_eq!(pick(ElementType::F64, 13_200, 16, true), "wide:64x4/64");
+        assert_eq!(pick(ElementType::ComplexF32, 13_200, 512, true), "wide:64x4/64");
+        // Neither bf16 nor f16 was measured: rows of as many bytes in f32.
+        assert_eq!(pick(ElementType::Bf16, 13_200, 32, true), "wide:4x1/128:w");
+        assert_eq!(pick(ElementType::ComplexF64, 13_200, 1024, true), "wide:256x4/256:w");
+    }
+
+    #[test]
+    fn passes_are_told_apart_and_what_is_not_allowed_is_left_out() {
+        let rule = Tuned::read(RULE).unwrap();
+        let wanted = Wanted {
+            element: F32,
+            pass: Pass::Backward,
+            num_seqs: 10_000,
+            seq_len: 16,
+            whole: true,
+        };
+        assert_eq!(best_of(&rule, wanted, |_| true).unwrap().spec(), "pipe:4x64:0");
+        assert!(best_of(&rule, wanted, |choice| choice.name() == "wide").is_none());
+        assert!(best_of(&[], wanted, |_| true).is_none());
+    }
+
+    #[test]
+    fn the_measured_rule_can_be_read_and_covers_both_passes() {
+        let rule = Tuned::read(MEASURED).unwrap();
+        for pass in Pass::ALL {
+            assert!(rule.iter().any(|line| line.element == F32 && line.pass == pass));
+        }
+        for line in &rule {
+            assert!(line.choice.max_len().is_none_or(|most| line.seq_len <= most), "{line:?}");
+            assert_eq!(line.seq_len % line.choice.multiple_of(line.element), 0, "{line:?}");
+            assert!(line.ms > 0.0 && line.ratio > 0.0, "{line:?}");
+            assert_eq!(Tuned::from_line(&line.to_csv()).map(|read| read.choice), Some(line.choice));
+        }
+    }
+
+    #[test]
+    fn every_type_and_shape_has_a_kernel_that_takes_it() {
+        for element in ElementType::ALL {
+            for (num_seqs, seq_len) in [(0, 0), (1, 1), (1, 1 << 30), (13_200, 4093), (1 << 30, 3)] {
+                for (whole, shipped_only) in
+                    [(false, false), (false, true), (true, false), (true, true)]
+                {
+                    for pass in Pass::ALL {
+                        let choice = KernelChoice::best(
+                            element, pass, num_seqs, seq_len, whole, shipped_only,
+                        );
+                        assert!(choice.max_len().is_none_or(|most| seq_len <= most));
+                        let words = choice.multiple_of(element);
+                        assert!(words == 1 || (whole && seq_len % words == 0));
+                        let is_shipped = choice.program(element).shipped().is_some();
+                        assert!(!shipped_only || is_shipped, "{element}: {choice}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_is_named() {
+        let error = Tuned::read("a,b\n").unwrap_err().to_string();
+        assert!(error.contains("`a,b`") && error.contains("num_seqs"), "{error}");
+        let cut = &RULE[..RULE.len() - 20];
+        let error = Tuned::read(cut).unwrap_err().to_string();
+        assert!(error.contains("`f64,forward,"), "{error}");
+    }
+}
