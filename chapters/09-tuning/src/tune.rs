@@ -1,0 +1,221 @@
+//! `tour tune`: tries the configurations of a kernel, and says which is the fastest at which length.
+
+mod measure;
+mod tables;
+
+use std::path::PathBuf;
+
+use linrec::device::{Device, Recurrence, Storage};
+use linrec::kernels::{ElementType, KernelChoice, Pass};
+use linrec::lesson;
+use rayon::prelude::*;
+
+use crate::element::{self, Job};
+use crate::log::Log;
+use crate::{LENGTHS, configs, counted, judge, rule};
+
+/// What to try.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Settings {
+    /// The kernel
+    #[arg(value_name = "KERNEL", value_parser = configs::KERNELS)]
+    kernel: String,
+
+    /// The element type: f32, f64, bf16, f16, complex32 or complex64
+    #[arg(long, value_name = "TYPE", default_value = "f32", value_parser = element::parse)]
+    element: ElementType,
+
+    /// Lengths of the sequences; 16 to 65536 in powers of two, 1000 and 4093 if none are given
+    #[arg(long, value_name = "L,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    lengths: Vec<u32>,
+
+    /// Numbers of sequences; 100 for each multiprocessor if none are given
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    sequences: Vec<u32>,
+
+    /// Measurements of each configuration; eleven times as many where one takes microseconds
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+
+    /// Where the record and the tables go; what is in the record is not measured again
+    #[arg(long, value_name = "FOLDER", default_value = "target/tour/tune")]
+    out: PathBuf,
+
+    /// The device: simt, cuda or cuda:1; the first GPU, or else the emulator, if none is given
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+}
+
+impl Settings {
+    fn lengths(&self) -> Vec<usize> {
+        if self.lengths.is_empty() {
+            return LENGTHS.to_vec();
+        }
+        let mut lengths: Vec<usize> = self.lengths.iter().map(|&len| len as usize).collect();
+        lengths.sort_unstable();
+        lengths.dedup();
+        lengths
+    }
+}
+
+/// Tries a kernel's configurations; whether all of them were right.
+///
+/// # Errors
+///
+/// If a file cannot be written, the device fails, or has not enough memory.
+pub fn run(settings: &Settings) -> lesson::Result<bool> {
+    let device = crate::device(settings.device.as_deref())?;
+    crate::folder(&settings.out)?;
+    if device.is_simt() {
+        let Settings { kernel, element, lengths, sequences, out, .. } = settings;
+        let lengths: Vec<usize> = lengths.iter().map(|&len| len as usize).collect();
+        let num_seqs = sequences.first().map(|&number| number as usize);
+        return counted::run(kernel, *element, &lengths, num_seqs, out);
+    }
+    element::dispatch(settings.element, OnGpu { settings, device: &device })
+}
+
+struct OnGpu<'a> {
+    settings: &'a Settings,
+    device: &'a Device,
+}
+
+impl Job for OnGpu<'_> {
+    type Output = lesson::Result<bool>;
+
+    fn run<S: Storage>(self) -> lesson::Result<bool> {
+        let OnGpu { settings, device } = self;
+        let mut log = Log::open(&settings.out.join("runs.csv"))?;
+        if let Some(cut) = &log.cut {
+            let shown: String = cut.chars().take(60).collect();
+            println!(
+                "The last line of {} was cut off after `{shown}`; it is measured again.",
+                log.path().display()
+            );
+        }
+        if !log.lines.is_empty() {
+            let (count, path) = (log.lines.len(), log.path().display());
+            println!("{path} holds {count} measurements; none of them is made again.");
+        }
+        let mut trouble = Vec::new();
+        let candidates = load::<S>(device, &settings.kernel, &settings.lengths(), &mut trouble);
+        let candidates = judged::<S>(device, candidates, &mut trouble)?;
+        let right = trouble.iter().all(|trouble| !trouble.is_wrong);
+
+        measure::all(device, settings, candidates, &mut log, &mut trouble)?;
+        tables::show(settings, &log.lines)?;
+        report(&trouble);
+        tables::write_trouble(&settings.out, &settings.kernel, S::ELEMENT, &trouble)?;
+
+        let finalists = rule::finalists(&log.lines);
+        let path = settings.out.join("tuned.csv");
+        crate::write(&path, &rule::to_csv(&finalists))?;
+        println!("The rule of everything measured so far is {}.", path.display());
+        Ok(right)
+    }
+}
+
+/// Why a configuration is not in the tables.
+#[derive(Debug, Clone)]
+pub struct Trouble {
+    choice: KernelChoice,
+    /// In which pass, if not in both.
+    pass: Option<Pass>,
+    why: String,
+    is_wrong: bool,
+}
+
+/// Loads, or compiles, every configuration that is worth a measurement somewhere.
+// ANCHOR: load
+fn load<S: Storage>(
+    device: &Device,
+    kernel: &str,
+    lengths: &[usize],
+    trouble: &mut Vec<Trouble>,
+) -> Vec<Recurrence<S>> {
+    let mut choices = configs::all(kernel, S::ELEMENT);
+    choices.retain(|&choice| lengths.iter().any(|&len| configs::worth(choice, S::ELEMENT, len)));
+    let progress = lesson::progress(choices.len(), "compiling");
+    let loaded: Vec<_> = choices
+        .par_iter()
+        .map(|&choice| {
+            let recurrence = Recurrence::<S>::new(device, choice);
+            progress.inc(1);
+            recurrence
+        })
+        .collect();
+    progress.finish_and_clear();
+    let mut recurrences = Vec::new();
+    for (choice, loaded) in choices.into_iter().zip(loaded) {
+        match loaded {
+            Ok(recurrence) => recurrences.push(recurrence),
+            Err(error) => {
+                let why = error.to_string();
+                trouble.push(Trouble { choice, pass: None, why, is_wrong: false });
+            }
+        }
+    }
+    recurrences
+}
+// ANCHOR_END: load
+
+/// Those whose results are right; a wrong one is no candidate, however fast.
+fn judged<S: Storage>(
+    device: &Device,
+    candidates: Vec<Recurrence<S>>,
+    trouble: &mut Vec<Trouble>,
+) -> lesson::Result<Vec<Recurrence<S>>> {
+    let progress = lesson::progress(candidates.len(), "checking errors");
+    // A kernel that cannot be launched has no error; measuring says why.
+    let launches = |recurrence: &Recurrence<S>| -> Result<bool, linrec::Error> {
+        let long = (17, 200_000);
+        let passes = Pass::ALL.map(|pass| crate::field::refused(recurrence, pass, long));
+        passes.into_iter().try_fold(true, |all, refused| Ok(all && refused?.is_none()))
+    };
+    let errors: Vec<_> = candidates
+        .par_iter()
+        .map(|recurrence| {
+            let choice = recurrence.choice();
+            let error = match launches(recurrence) {
+                Ok(true) => judge::worst::<S>(device, choice).map(Some),
+                Ok(false) => Ok(None),
+                Err(error) => Err(error),
+            };
+            progress.inc(1);
+            error
+        })
+        .collect();
+    progress.finish_and_clear();
+    let (mut right, mut worst, mut count) = (Vec::new(), 0.0_f64, 0);
+    for (recurrence, error) in candidates.into_iter().zip(errors) {
+        match error? {
+            Some(error) if error > 1.0 => {
+                let why = format!("WRONG: its largest error is {error:.3} times its bound");
+                let choice = recurrence.choice();
+                trouble.push(Trouble { choice, pass: None, why, is_wrong: true });
+                continue;
+            }
+            Some(error) => (worst, count) = (worst.max(error), count + 1),
+            None => {}
+        }
+        right.push(recurrence);
+    }
+    println!("{count} configurations are right: the largest error is {worst:.2} of its bound.");
+    Ok(right)
+}
+
+fn report(trouble: &[Trouble]) {
+    if trouble.is_empty() {
+        return;
+    }
+    println!("\nNot measured:");
+    let mut whys: Vec<&str> = trouble.iter().map(|trouble| trouble.why.as_str()).collect();
+    whys.sort_unstable();
+    whys.dedup();
+    for why in whys {
+        let of = trouble.iter().filter(|trouble| trouble.why == why);
+        let mut names: Vec<String> = of.map(|trouble| trouble.choice.spec()).collect();
+        names.dedup();
+        println!("  {}: {why}", names.join(", "));
+    }
+}
