@@ -166,19 +166,21 @@ fn judged<S: Storage>(
     trouble: &mut Vec<Trouble>,
 ) -> lesson::Result<Vec<Recurrence<S>>> {
     let progress = lesson::progress(candidates.len(), "checking errors");
-    // A kernel that cannot be launched has no error; measuring says why.
-    let launches = |recurrence: &Recurrence<S>| -> Result<bool, linrec::Error> {
-        let long = (17, 200_000);
-        let passes = Pass::ALL.map(|pass| crate::field::refused(recurrence, pass, long));
-        passes.into_iter().try_fold(true, |all, refused| Ok(all && refused?.is_none()))
+    // What cannot be launched has no error to be checked.
+    let refused = |recurrence: &Recurrence<S>| -> Result<Option<(Pass, String)>, linrec::Error> {
+        for pass in Pass::ALL {
+            if let Some(why) = crate::field::refused(recurrence, pass, (17, 200_000))? {
+                return Ok(Some((pass, why)));
+            }
+        }
+        Ok(None)
     };
     let errors: Vec<_> = candidates
         .par_iter()
         .map(|recurrence| {
-            let choice = recurrence.choice();
-            let error = match launches(recurrence) {
-                Ok(true) => judge::worst::<S>(device, choice).map(Some),
-                Ok(false) => Ok(None),
+            let error = match refused(recurrence) {
+                Ok(None) => judge::worst::<S>(device, recurrence.choice()).map(Ok),
+                Ok(Some(refused)) => Ok(Err(refused)),
                 Err(error) => Err(error),
             };
             progress.inc(1);
@@ -188,15 +190,18 @@ fn judged<S: Storage>(
     progress.finish_and_clear();
     let (mut right, mut worst, mut count) = (Vec::new(), 0.0_f64, 0);
     for (recurrence, error) in candidates.into_iter().zip(errors) {
+        let choice = recurrence.choice();
         match error? {
-            Some(error) if error > 1.0 => {
+            Ok(error) if error > 1.0 => {
                 let why = format!("WRONG: its largest error is {error:.3} times its bound");
-                let choice = recurrence.choice();
                 trouble.push(Trouble { choice, pass: None, why, is_wrong: true });
                 continue;
             }
-            Some(error) => (worst, count) = (worst.max(error), count + 1),
-            None => {}
+            Ok(error) => (worst, count) = (worst.max(error), count + 1),
+            Err((pass, why)) => {
+                trouble.push(Trouble { choice, pass: Some(pass), why, is_wrong: false });
+                continue;
+            }
         }
         right.push(recurrence);
     }
