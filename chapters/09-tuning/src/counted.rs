@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use linrec::device::{BackwardOptions, Device, ForwardOptions, Recurrence, Storage, nvrtc};
+use linrec::device::{BackwardOptions, Buffer, Device, ForwardOptions, Recurrence, Storage, nvrtc};
 use linrec::kernels::{ElementType, KernelChoice, Pass};
 use linrec::lesson::{self, Table};
 use linrec::simt::{Access, Class, Counters};
@@ -90,9 +90,12 @@ pub fn count<S: Storage>(
     let recurrence = Recurrence::<S>::new(&device, choice)?;
     let shape = (num_seqs, seq_len);
     let elements = num_seqs * seq_len;
-    let zeros = vec![S::zeroed(); elements];
-    let (a, b, c) = (device.upload(&zeros)?, device.upload(&zeros)?, device.upload(&zeros)?);
-    let (mut d, mut e) = (device.allocate(elements)?, device.allocate(elements)?);
+    let zeros = || -> Result<Buffer<S>, Error> {
+        let mut buffer = device.allocate(elements)?;
+        buffer.zero()?;
+        Ok(buffer)
+    };
+    let (a, b, c, mut d, mut e) = (zeros()?, zeros()?, zeros()?, zeros()?, zeros()?);
     let launched = match pass {
         Pass::Forward => {
             recurrence.forward_into(&a, &b, &mut d, shape, ForwardOptions::default())?

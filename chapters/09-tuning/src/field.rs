@@ -157,10 +157,10 @@ impl<S: Storage> Field<S> {
     }
 }
 
-/// How often a problem is run: where a run takes some microseconds, eleven times as often, since there the
+/// How often a problem is run: where a run takes some microseconds, five times as often, since there the
 /// times of launches vary.
 pub fn runs_of(runs: usize, bytes: usize) -> usize {
-    if bytes < 200_000_000 { 11 * runs } else { runs }
+    if bytes < 200_000_000 { 5 * runs } else { runs }
 }
 
 /// The bytes that a pass over arrays of so many elements has to read and write.
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn short_problems_run_more_often() {
-        assert_eq!(runs_of(9, bytes(Pass::Forward, 13_200 * 16, 4)), 99);
+        assert_eq!(runs_of(9, bytes(Pass::Forward, 13_200 * 16, 4)), 45);
         assert_eq!(runs_of(9, bytes(Pass::Forward, 13_200 * 4096, 4)), 9);
         assert_eq!(bytes(Pass::Backward, 1000, 8), 40_000);
     }

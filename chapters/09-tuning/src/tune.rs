@@ -33,7 +33,7 @@ pub struct Settings {
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     sequences: Vec<u32>,
 
-    /// Measurements of each configuration; eleven times as many where one takes microseconds
+    /// Measurements of each configuration; five times as many where one takes microseconds
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
 
