@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use ch09_tuning::{attrs, tune};
 use clap::{Parser, Subcommand};
 use linrec::lesson::{self, Settings};
 
@@ -16,7 +17,8 @@ use crate::{bench, catalogue, doctor, tour};
 #[command(after_help = "Examples (at the root of the workspace):
   cargo run --release                      all chapters
   cargo run --release -- 3 --step          chapter 3, waiting for Enter between its steps
-  cargo run --release -- bench             how close this machine's CPU comes to the speed of memory")]
+  cargo run --release -- bench             how close this machine comes to the speed of memory
+  cargo run --release -- tune pipe         the fastest configurations of the pipe kernel, on a GPU")]
 struct Cli {
     /// The chapters to run, by number; all if none is named.
     #[arg(value_name = "CHAPTER")]
@@ -35,8 +37,12 @@ enum Command {
     List,
     /// Say what this machine offers, and whether the library works on it.
     Doctor,
-    /// Measure the library on this machine's CPU beside the plain loop and the roof.
+    /// Measure the library on this machine's GPU, or else its CPU, beside the roof.
     Bench(bench::Settings),
+    /// Say what each configuration of the kernels takes: registers, shared memory, occupancy.
+    Attrs(attrs::Settings),
+    /// Try the configurations of a kernel, and say which is the fastest at which length.
+    Tune(tune::Settings),
 }
 
 /// Does what the command line asks for.
@@ -53,11 +59,15 @@ pub fn run() -> lesson::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Some(Command::Doctor) => doctor::run(),
-        Some(Command::Bench(settings)) => Ok(match bench::run(&settings)? {
-            true => ExitCode::SUCCESS,
-            false => ExitCode::FAILURE,
-        }),
+        Some(Command::Bench(settings)) => bench::run(&settings).map(code),
+        Some(Command::Attrs(settings)) => attrs::run(&settings).map(|()| ExitCode::SUCCESS),
+        Some(Command::Tune(settings)) => tune::run(&settings).map(code),
     }
+}
+
+/// The exit code of what is right, or is not.
+fn code(right: bool) -> ExitCode {
+    if right { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn list() {

@@ -30,7 +30,7 @@ fn temporary() -> tempfile::TempDir {
 #[test]
 fn every_command_has_help() {
     let folder = temporary();
-    for args in [&["--help"][..], &["list", "--help"], &["doctor", "--help"], &["bench", "--help"]]
+    for args in [&["--help"][..], &["list", "--help"], &["doctor", "--help"], &["bench", "--help"], &["attrs", "--help"], &["tune", "--help"]]
     {
         let output = tour(folder.path(), args);
         assert!(output.status.success(), "{args:?}");
@@ -51,6 +51,7 @@ fn list_names_the_chapters() {
         "06-tile-kernel",
         "07-pipe-kernel",
         "08-reverse-and-backward",
+        "09-tuning",
     ] {
         assert!(lines.contains(slug), "{lines}");
     }
@@ -139,4 +140,40 @@ fn a_small_bench_keeps_every_run() {
             assert_eq!(runs.count(), 2 * 3, "{engine} {direction}");
         }
     }
+}
+
+#[test]
+fn attributes_without_a_gpu_are_those_of_another_machine_and_of_ptx() {
+    let folder = temporary();
+    let output = tour(folder.path(), &["attrs", "pipe", "--device", "simt"]);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    assert!(said.contains("There is no GPU here") && said.contains("H200"), "{said}");
+    assert!(said.contains("pipe:8x64:2") && said.contains("names of registers"), "{said}");
+    assert!(!folder.path().join("target").exists(), "nothing was found out, and nothing is written");
+}
+
+#[test]
+fn tuning_without_a_gpu_counts() {
+    let folder = temporary();
+    let args = ["tune", "ref", "--device", "simt", "--lengths", "5,40", "--sequences", "3", "--out", "t"];
+    let output = tour(folder.path(), &args);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    assert!(said.contains("There is no GPU here") && said.contains("counts instead"), "{said}");
+    let csv = std::fs::read_to_string(folder.path().join("t/counted-ref-f32-backward.csv"));
+    assert!(csv.expect("the table").contains("40,ref:64,"));
+}
+
+#[test]
+fn wrong_words_for_tuning_are_named() {
+    let folder = temporary();
+    refused(folder.path(), &["tune", "fast"], "fast");
+    refused(folder.path(), &["tune", "pipe", "--device", "gpu"], "`gpu` is no device");
+    refused(folder.path(), &["tune", "pipe", "--element", "f8"], "`f8`");
+    refused(folder.path(), &["tune", "pipe", "--lengths", "0"], "0");
+    refused(folder.path(), &["attrs", "--device", "cuda:x"], "`cuda:x` is no device");
+    refused(folder.path(), &["bench", "--device", "simt"], "no speed to be measured");
+    std::fs::write(folder.path().join("file"), "").expect("a file");
+    refused(folder.path(), &["tune", "ref", "--device", "simt", "--out", "file/x"], "cannot make the folder");
 }

@@ -1,4 +1,5 @@
-//! `tour bench`: the library's CPU engine beside the plain loop and the roof, all in one run.
+//! `tour bench`: the library's engines beside the roof, all in one run: the kernels on a GPU where there is
+//! one (chapter 9), and else the CPU engine and the plain loop.
 //!
 //! The roof is an element-wise kernel that moves the same bytes: an add of two arrays into a third for
 //! the forward pass (12 bytes per f32 element), three arrays combined into two for the backward pass
@@ -15,8 +16,11 @@ mod summary;
 
 use std::path::PathBuf;
 
+use ch09_tuning::{element, race};
 use linrec::contract::{self, Domain};
 use linrec::cpu::{Cpu, Simd};
+use linrec::device::Device;
+use linrec::kernels::ElementType;
 use linrec::lesson::plot::{self, Panel};
 use linrec::lesson::{self, Kind, Lesson};
 
@@ -55,6 +59,39 @@ pub struct Settings {
     /// Where tables and figures go.
     #[arg(long, value_name = "FOLDER", default_value = "target/tour")]
     out: PathBuf,
+
+    /// What to measure: cpu, cuda or cuda:1; the first GPU, or else the CPU, if none is given.
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+
+    /// On a GPU: the element type.
+    #[arg(long, value_name = "TYPE", default_value = "f32", value_parser = element::parse)]
+    element: ElementType,
+
+    /// On a GPU: the lengths, instead of 16 to 65536.
+    #[arg(long, value_name = "L,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    lengths: Vec<u32>,
+
+    /// On a GPU: which configurations run, a tuned.csv of `tour tune`, instead of the library's own rule.
+    #[arg(long, value_name = "FILE")]
+    tuned: Option<PathBuf>,
+}
+
+/// The GPU to measure; `None` for the CPU.
+fn gpu(settings: &Settings) -> lesson::Result<Option<Device>> {
+    let of_cpu = settings.csv.is_some() || settings.simd.is_some();
+    let device = match settings.device.as_deref() {
+        Some("cpu") => return Ok(None),
+        None if of_cpu => return Ok(None),
+        name => ch09_tuning::device(name)?,
+    };
+    match (device.is_simt(), &settings.device) {
+        (false, _) => Ok(Some(device)),
+        (true, None) => Ok(None),
+        (true, Some(_)) => {
+            Err("an emulator has no speed to be measured; write cpu, cuda or cuda:1".into())
+        }
+    }
 }
 
 /// The sequence lengths are the powers of two from 16 to 65536.
@@ -76,6 +113,16 @@ fn simd(name: &str) -> Result<Simd, String> {
 /// If the CSV file cannot be written (that is found out before anything is measured), or the output
 /// folder, or if there is not enough memory.
 pub fn run(settings: &Settings) -> lesson::Result<bool> {
+    if let Some(device) = gpu(settings)? {
+        let settings = race::Settings {
+            element: settings.element,
+            lengths: settings.lengths.iter().map(|&len| len as usize).collect(),
+            runs: settings.runs as usize,
+            tuned: settings.tuned.clone(),
+            out: settings.out.clone(),
+        };
+        return race::run(&device, &settings);
+    }
     // An instruction set that the machine lacks was refused with the command line.
     let cpu = settings.simd.and_then(|simd| Cpu::new().with_simd(simd)).unwrap_or_default();
     let csv = settings.csv.as_deref().map(|path| CsvFile::create(path, settings.overwrite));
