@@ -126,8 +126,7 @@ impl KernelChoice {
         shipped_only: bool,
     ) -> KernelChoice {
         let wanted = Wanted { element, pass, num_seqs, seq_len, whole };
-        let allowed =
-            |choice: KernelChoice| !shipped_only || shipped(element).contains(&choice);
+        let allowed = |choice: KernelChoice| !shipped_only || shipped(element).contains(&choice);
         best_of(Tuned::measured(), wanted, allowed).unwrap_or_else(|| {
             // Both are shipped for some types, and one of them for every type.
             let pipe = KernelChoice::Pipe(Config::default());
@@ -171,7 +170,8 @@ fn best_of(
     let lines = || rule.iter().filter(|line| line.pass == wanted.pass && takes(line.choice));
     let measured = stand_in(wanted.element, |element| lines().any(|line| line.element == element))?;
     // Of another type, rows of as many bytes.
-    let seq_len = wanted.seq_len * wanted.element.bytes() as u64 / measured.bytes() as u64;
+    let seq_len =
+        wanted.seq_len.saturating_mul(wanted.element.bytes() as u64) / measured.bytes() as u64;
     let distance = |line: &Tuned| {
         // A factor of two for rows that begin anywhere where they do not, and the reverse.
         let words = 16 / line.element.bytes().min(16) as u64;
@@ -189,10 +189,7 @@ fn best_of(
 }
 
 /// The type itself if it was measured, or one of as many bytes, or `f32`.
-fn stand_in(
-    element: ElementType,
-    measured: impl Fn(ElementType) -> bool,
-) -> Option<ElementType> {
+fn stand_in(element: ElementType, measured: impl Fn(ElementType) -> bool) -> Option<ElementType> {
     let alike = ElementType::ALL.into_iter().filter(|other| other.bytes() == element.bytes());
     [element].into_iter().chain(alike).chain([ElementType::F32]).find(|&other| measured(other))
 }
@@ -235,7 +232,7 @@ f64,forward,10000,512,wide:64x4/64,0.1,0.9
         assert_eq!(pick(F32, 13_200, 20, true), "wide:4x1/128:w");
         assert_eq!(pick(F32, 2, 4096, true), "wide:1024x2/1024:w");
         assert_eq!(pick(F32, 13_200, 1 << 40, true), "wide:256x4/256:w");
-        assert_eq!(pick(F32, 0, 0, true), "wide:4x1/128:w");
+        assert_eq!(pick(F32, 13_200, 0, true), "wide:4x1/128:w");
     }
 
     #[test]
@@ -296,13 +293,19 @@ f64,forward,10000,512,wide:64x4/64,0.1,0.9
     #[test]
     fn every_type_and_shape_has_a_kernel_that_takes_it() {
         for element in ElementType::ALL {
-            for (num_seqs, seq_len) in [(0, 0), (1, 1), (1, 1 << 30), (13_200, 4093), (1 << 30, 3)] {
+            for (num_seqs, seq_len) in [(0, 0), (1, 1), (1, 1 << 30), (13_200, 4093), (1 << 30, 3)]
+            {
                 for (whole, shipped_only) in
                     [(false, false), (false, true), (true, false), (true, true)]
                 {
                     for pass in Pass::ALL {
                         let choice = KernelChoice::best(
-                            element, pass, num_seqs, seq_len, whole, shipped_only,
+                            element,
+                            pass,
+                            num_seqs,
+                            seq_len,
+                            whole,
+                            shipped_only,
                         );
                         assert!(choice.max_len().is_none_or(|most| seq_len <= most));
                         let words = choice.multiple_of(element);

@@ -28,8 +28,7 @@ impl KernelChoice {
             KernelChoice::Tile(config) | KernelChoice::Pipe(config) => {
                 let Config { max_elems_per_thread, max_threads_per_block, memcode, algocode } =
                     config;
-                let stage =
-                    if *algocode == 3 { String::new() } else { format!(":a{algocode}") };
+                let stage = if *algocode == 3 { String::new() } else { format!(":a{algocode}") };
                 format!("{name}:{max_elems_per_thread}x{max_threads_per_block}:{memcode}{stage}")
             }
             KernelChoice::Wide(WideConfig { lanes, words, threads, ahead, whole }) => {
@@ -166,7 +165,8 @@ mod tests {
             assert_eq!(name.parse(), Ok(choice), "{name}");
             if !choices.contains(&choice) {
                 assert!(!names.contains(&name), "{name}");
-                (names.push(name), choices.push(choice));
+                names.push(name);
+                choices.push(choice);
             }
         }
         assert_eq!("pipe:4x128".parse::<KernelChoice>().unwrap().spec(), "pipe:4x128:0");
@@ -175,9 +175,22 @@ mod tests {
     #[test]
     fn what_is_no_kernel_is_named() {
         for name in [
-            "", "ref", "ref:", "ref:x", "ref:64:0", "pipe:8", "pipe:8x64:", "pipe:8x64:0:b2",
-            "pipe:8x64:0:a", "pipe:8x64:0:a2:w", "pipe:+8x64", "wide:8x64", "wide:4x1/128:w:a1",
-            "wide:4x1/128:w:w", "flat:4x1", "ref:99999999999",
+            "",
+            "ref",
+            "ref:",
+            "ref:x",
+            "ref:64:0",
+            "pipe:8",
+            "pipe:8x64:",
+            "pipe:8x64:0:b2",
+            "pipe:8x64:0:a",
+            "pipe:8x64:0:a2:w",
+            "pipe:+8x64",
+            "wide:8x64",
+            "wide:4x1/128:w:a1",
+            "wide:4x1/128:w:w",
+            "flat:4x1",
+            "ref:99999999999",
         ] {
             let error = name.parse::<KernelChoice>().unwrap_err().to_string();
             assert!(error.contains(&format!("`{name}`")), "{error}");

@@ -30,8 +30,14 @@ fn temporary() -> tempfile::TempDir {
 #[test]
 fn every_command_has_help() {
     let folder = temporary();
-    for args in [&["--help"][..], &["list", "--help"], &["doctor", "--help"], &["bench", "--help"], &["attrs", "--help"], &["tune", "--help"]]
-    {
+    for args in [
+        &["--help"][..],
+        &["list", "--help"],
+        &["doctor", "--help"],
+        &["bench", "--help"],
+        &["attrs", "--help"],
+        &["tune", "--help"],
+    ] {
         let output = tour(folder.path(), args);
         assert!(output.status.success(), "{args:?}");
         assert!(text(&output.stdout).contains("Usage:"), "{args:?}");
@@ -150,13 +156,17 @@ fn attributes_without_a_gpu_are_those_of_another_machine_and_of_ptx() {
     assert!(output.status.success(), "{said}{}", text(&output.stderr));
     assert!(said.contains("There is no GPU here") && said.contains("H200"), "{said}");
     assert!(said.contains("pipe:8x64:2") && said.contains("names of registers"), "{said}");
-    assert!(!folder.path().join("target").exists(), "nothing was found out, and nothing is written");
+    assert!(
+        !folder.path().join("target").exists(),
+        "nothing was found out, and nothing is written"
+    );
 }
 
 #[test]
 fn tuning_without_a_gpu_counts() {
     let folder = temporary();
-    let args = ["tune", "ref", "--device", "simt", "--lengths", "5,40", "--sequences", "3", "--out", "t"];
+    let args =
+        ["tune", "ref", "--device", "simt", "--lengths", "5,40", "--sequences", "3", "--out", "t"];
     let output = tour(folder.path(), &args);
     let said = text(&output.stdout);
     assert!(output.status.success(), "{said}{}", text(&output.stderr));
@@ -175,5 +185,9 @@ fn wrong_words_for_tuning_are_named() {
     refused(folder.path(), &["attrs", "--device", "cuda:x"], "`cuda:x` is no device");
     refused(folder.path(), &["bench", "--device", "simt"], "no speed to be measured");
     std::fs::write(folder.path().join("file"), "").expect("a file");
-    refused(folder.path(), &["tune", "ref", "--device", "simt", "--out", "file/x"], "cannot make the folder");
+    refused(
+        folder.path(),
+        &["tune", "ref", "--device", "simt", "--out", "file/x"],
+        "cannot make the folder",
+    );
 }

@@ -124,7 +124,11 @@ impl Taken {
             })
         };
         let lines = csv.lines().skip(1);
-        lines.map(|line| read(line).ok_or_else(|| format!("`{line}` is no row of attributes").into())).collect()
+        lines
+            .map(|line| {
+                read(line).ok_or_else(|| format!("`{line}` is no row of attributes").into())
+            })
+            .collect()
     }
 }
 

@@ -96,7 +96,7 @@ pub fn worth(choice: KernelChoice, element: ElementType, seq_len: usize) -> bool
                 return tile <= 4 * len && len <= 8 * tile && len <= 512;
             }
             let ahead = config.ahead == 0 || tile < len;
-            ahead && tile <= 2 * len && len <= 32 * tile
+            ahead && tile <= 2 * len && len.min(1 << 16) <= 32 * tile
         }
         _ => true,
     }

@@ -69,7 +69,8 @@ impl PerElement {
 
     /// The cells of a table.
     pub fn cells(&self) -> [String; 7] {
-        let PerElement { instructions, loaded, stored, requests, shuffles, shared, barriers } = self;
+        let PerElement { instructions, loaded, stored, requests, shuffles, shared, barriers } =
+            self;
         [instructions, loaded, stored, requests, shuffles, shared, barriers]
             .map(|number| format!("{number:.1}"))
     }
@@ -122,7 +123,7 @@ pub fn run(
     num_seqs: Option<usize>,
     out: &Path,
 ) -> lesson::Result<bool> {
-    let lengths = if lengths.is_empty() { &LENGTHS } else { lengths };
+    let lengths = if lengths.is_empty() { &LENGTHS[..] } else { lengths };
     let num_seqs = num_seqs.unwrap_or(NUM_SEQS);
     println!(
         "There is no GPU here, and an emulator cannot tell how long a GPU takes. It counts instead, for {num_seqs} \
@@ -173,7 +174,10 @@ impl Job for Count<'_> {
             let error = judge::worst::<S>(&Device::simt(), choice)?;
             progress.inc(1);
             if error > 1.0 {
-                println!("{}: WRONG: its largest error is {error:.3} times its bound", choice.spec());
+                println!(
+                    "{}: WRONG: its largest error is {error:.3} times its bound",
+                    choice.spec()
+                );
             } else {
                 right.push(choice);
             }
@@ -235,7 +239,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let element = ElementType::F32;
         assert!(run("ref", element, &[5], Some(3), folder.path()).unwrap());
-        let csv = std::fs::read_to_string(folder.path().join("counted-ref-f32-forward.csv")).unwrap();
+        let csv =
+            std::fs::read_to_string(folder.path().join("counted-ref-f32-forward.csv")).unwrap();
         assert!(csv.contains("5,ref:64,"), "{csv}");
     }
 }

@@ -23,7 +23,12 @@ pub fn bytes_on_their_way(gb_per_s: f64, nanoseconds: f64) -> f64 {
 }
 
 /// The same for each warp of a GPU that is full of them, in bytes for each lane.
-pub fn bytes_for_each_lane(gb_per_s: f64, nanoseconds: f64, multiprocessors: u32, warps: u32) -> f64 {
+pub fn bytes_for_each_lane(
+    gb_per_s: f64,
+    nanoseconds: f64,
+    multiprocessors: u32,
+    warps: u32,
+) -> f64 {
     bytes_on_their_way(gb_per_s, nanoseconds) / f64::from(multiprocessors * warps * 32)
 }
 // ANCHOR_END: little
@@ -32,7 +37,7 @@ pub fn bytes_for_each_lane(gb_per_s: f64, nanoseconds: f64, multiprocessors: u32
 /// shapes of the rule; and how much that is: 1 means nothing.
 // ANCHOR: one_for_all
 pub fn one_for_all(rule: &[Tuned]) -> Option<(KernelChoice, f64)> {
-    let shape = |line: &Tuned| (line.num_seqs, line.seq_len);
+    let shape = |line: &Tuned| (line.pass.name(), line.num_seqs, line.seq_len);
     let best = |of: &Tuned| {
         let here = rule.iter().filter(|line| shape(line) == shape(of));
         here.map(|line| line.ratio).fold(0.0, f64::max)

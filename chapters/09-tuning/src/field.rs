@@ -275,7 +275,8 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused_with_the_numbers() {
         let device = Device::simt();
-        let choice = KernelChoice::Pipe(linrec::kernels::Config { memcode: 2, ..Default::default() });
+        let choice =
+            KernelChoice::Pipe(linrec::kernels::Config { memcode: 2, ..Default::default() });
         let recurrence = Recurrence::<f32>::new(&device, choice).unwrap();
         for pass in Pass::ALL {
             assert_eq!(refused(&recurrence, pass, (3, 4096)).unwrap(), None);

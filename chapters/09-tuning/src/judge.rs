@@ -66,12 +66,11 @@ fn error_of<S: Storage>(engine: &KernelEngine<S>, case: &Case) -> Result<f64, Er
     worst = worst.max(state);
 
     // Each pass is judged by itself: it is given the reference's outputs.
-    let y = stored.array(exact.outputs.mapv(S::Accum::narrow));
+    let y = stored.array(exact.outputs.mapv(<S::Accum as Element>::narrow));
     let d_y = stored.array(data.d_outputs.clone());
     let arrays = (d_y.view(), c.view(), y.view());
     let exact = reference::backward(arrays.0, arrays.1, arrays.2, &data.options)?;
-    let bound =
-        reference::backward_bound(arrays.0, arrays.1, arrays.2, &data.options, rounding)?;
+    let bound = reference::backward_bound(arrays.0, arrays.1, arrays.2, &data.options, rounding)?;
     let got = engine.backward(arrays.0, arrays.1, arrays.2, &data.options)?;
     for error in [
         compare(&stored, &got.d_inputs, &exact.d_inputs, &bound.d_inputs),

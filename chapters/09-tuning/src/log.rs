@@ -1,7 +1,7 @@
 //! The record of a tuning: a CSV file that grows, so that nothing is measured twice.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use linrec::kernels::{ElementType, Pass};
@@ -51,7 +51,13 @@ impl Line {
     }
 
     /// Whether it is the same measurement as another, made at whatever time.
-    pub fn is_of(&self, element: ElementType, pass: Pass, engine: &str, shape: (usize, usize)) -> bool {
+    pub fn is_of(
+        &self,
+        element: ElementType,
+        pass: Pass,
+        engine: &str,
+        shape: (usize, usize),
+    ) -> bool {
         let mine = (self.element, self.pass, self.num_seqs, self.seq_len);
         mine == (element, pass, shape.0, shape.1) && self.engine == engine
     }
@@ -69,7 +75,8 @@ impl Line {
 
     fn read(line: &str) -> Option<Line> {
         let cells: Vec<&str> = line.split(',').collect();
-        let [date, machine, element, pass, engine, num_seqs, seq_len, _, _, ratio, runs] = cells[..]
+        let [date, machine, element, pass, engine, num_seqs, seq_len, _, _, ratio, runs] =
+            cells[..]
         else {
             return None;
         };
@@ -103,7 +110,8 @@ pub fn read(text: &str) -> lesson::Result<Vec<Line>> {
         None => return Ok(Vec::new()),
     }
     let read = |(number, line): (usize, &str)| {
-        Line::read(line).ok_or_else(|| format!("line {} cannot be read: `{line}`", number + 1).into())
+        Line::read(line)
+            .ok_or_else(|| format!("line {} cannot be read: `{line}`", number + 1).into())
     };
     lines.map(read).collect()
 }
@@ -135,15 +143,16 @@ impl Log {
             Err(error) => return Err(format!("cannot read {}: {error}", path.display()).into()),
         };
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        let lines =
-            read(&text[..whole]).map_err(|error| format!("{}: {error}", path.display()))?;
+        let lines = read(&text[..whole]).map_err(|error| format!("{}: {error}", path.display()))?;
         // Something that is no record at all is left as it is.
         if whole == 0 && !HEADER.starts_with(&text) {
             return Err(format!("{} is no record of a tuning", path.display()).into());
         }
+        let mut options = OpenOptions::new();
         let mut file =
-            OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
+            options.create(true).write(true).truncate(false).open(path).map_err(failed)?;
         file.set_len(whole as u64).map_err(failed)?;
+        file.seek(SeekFrom::End(0)).map_err(failed)?;
         if whole == 0 {
             file.write_all(format!("{HEADER}\n").as_bytes()).map_err(failed)?;
         }

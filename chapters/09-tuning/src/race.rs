@@ -28,8 +28,7 @@ pub struct Settings {
 }
 
 /// The columns of the record: one line for every run. The ratio is to the roof of the same round.
-pub const HEADER: &str =
-    "date,machine,element,direction,engine,num_seqs,seq_len,ms,gb_per_s,ratio";
+pub const HEADER: &str = "date,machine,element,direction,engine,num_seqs,seq_len,ms,gb_per_s,ratio";
 
 /// Races on a GPU; whether all that ran was right.
 ///
@@ -75,7 +74,9 @@ impl Job for Work<'_> {
         let entrants = entrants::<S>(device, rule, num_seqs, &lengths)?;
 
         lesson.step("before", "First, is it right?")?;
-        lesson.say("What is measured must be right: the largest error of each, in units of its bound.");
+        lesson.say(
+            "What is measured must be right: the largest error of each, in units of its bound.",
+        );
         let worst = worst::<S>(device, &entrants)?;
         lesson.check("largest error in units of its bound", worst, 1.0);
 
@@ -95,7 +96,8 @@ impl Job for Work<'_> {
             let name = format!("{}.csv", pass.name());
             lesson.table(&name, Kind::Timed, &table(&race, pass, &lengths))?;
         }
-        let svg = figure(&race, &record::peers())?;
+        let peers = if S::ELEMENT == ElementType::F32 { record::peers() } else { Vec::new() };
+        let svg = figure(&race, &peers, S::ELEMENT)?;
         lesson.figure("bench.svg", "Every kernel beside the roof", Kind::Timed, &svg)
     }
 }
@@ -233,7 +235,9 @@ pub fn table(race: &Race, pass: Pass, lengths: &[usize]) -> Table {
         ];
         for name in configs::KERNELS {
             let run = race.kernel(pass, name, seq_len);
-            cells.push(run.map_or_else(|| String::from("–"), |(_, run)| format!("{:.3}", run.ratio)));
+            cells.push(
+                run.map_or_else(|| String::from("–"), |(_, run)| format!("{:.3}", run.ratio)),
+            );
         }
         let wide = race.kernel(pass, "wide", seq_len).map_or("", |(engine, _)| engine);
         cells.push(wide.trim_start_matches("wide:").to_owned());
@@ -245,7 +249,7 @@ pub fn table(race: &Race, pass: Pass, lengths: &[usize]) -> Table {
 /// What is drawn of ours: the name in the record, and that in the legend.
 const OURS: [&str; 5] = ["wide", "pipe", "tile", "ref", "roof"];
 
-/// What is quoted, and in which pass the peer's name contains what.
+/// What is quoted: a part of the peer's name, and the name in the legend.
 const QUOTED: [(&str, &str); 3] = [
     ("accelerated-scan", "accelerated-scan (quoted)"),
     ("Triton pipe", "the post's Triton pipe (quoted)"),
@@ -257,14 +261,14 @@ const QUOTED: [(&str, &str); 3] = [
 /// # Errors
 ///
 /// If it cannot be drawn.
-pub fn figure(race: &Race, peers: &[record::Peer]) -> lesson::Result<String> {
+pub fn figure(race: &Race, peers: &[record::Peer], element: ElementType) -> lesson::Result<String> {
     let chart = |pass: Pass| -> Chart {
         let lengths: Vec<usize> =
             race.lengths(pass).into_iter().filter(|len| len.is_power_of_two()).collect();
         let speed = |run: Run| run.gb_per_s;
         let fastest = lengths.iter().filter_map(|&len| race.median(pass, "roof", len)).map(speed);
         let fastest = fastest.fold(0.0, f64::max);
-        let mut chart = Chart::new(&format!("{}, f32, 13200 sequences", pass.name()))
+        let mut chart = Chart::new(&format!("{}, {element}", pass.name()))
             .axes("length of a sequence", "GB/s")
             .log_x(2.0)
             .y_range(0.0, 1.15 * fastest.max(1.0));
@@ -279,8 +283,7 @@ pub fn figure(race: &Race, peers: &[record::Peer]) -> lesson::Result<String> {
         }
         for (part, label) in QUOTED {
             let mine = peers.iter().filter(|peer| peer.pass == pass && peer.name.contains(part));
-            let points: Vec<_> =
-                mine.map(|peer| (peer.seq_len as f64, peer.gb_per_s)).collect();
+            let points: Vec<_> = mine.map(|peer| (peer.seq_len as f64, peer.gb_per_s)).collect();
             if !points.is_empty() {
                 chart = chart.dashed(label, points);
             }
@@ -311,9 +314,9 @@ mod tests {
         let expected = "length,\"roof, µs\",\"roof, GB/s\",ref,tile,pipe,wide,wide is\n\
                         16,5.0,500,–,–,–,0.500,4x1/128\n32,5.0,1000,–,–,–,1.000,8x1/128:w\n";
         assert_eq!(csv, expected);
-        let svg = figure(&race, &record::peers()).unwrap();
+        let svg = figure(&race, &record::peers(), ElementType::F32).unwrap();
         assert!(svg.contains("accelerated-scan (quoted)") && svg.contains("backward"));
-        figure(&Race::default(), &[]).unwrap();
+        figure(&Race::default(), &[], ElementType::F32).unwrap();
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl Race {
     pub fn read(csv: &str) -> lesson::Result<Race> {
         let mut race = Race::default();
         for line in csv.lines().skip(1) {
-            let read = || -> Option<()> {
+            let mut read = || -> Option<()> {
                 let cells: Vec<&str> = line.split(',').collect();
                 let [_, _, _, pass, engine, _, seq_len, ms, gb_per_s, ratio] = cells[..] else {
                     return None;
@@ -102,7 +102,6 @@ impl Race {
                 race.0.entry(key).or_default().push(run);
                 Some(())
             };
-            let mut read = read;
             read().ok_or_else(|| format!("`{line}` is no line of a race"))?;
         }
         Ok(race)
@@ -210,7 +209,9 @@ mod tests {
         let peers = peers();
         assert!(peers.len() > 90, "{}", peers.len());
         let known = peers.iter().find(|peer| {
-            peer.name.contains("CUDA pipe best") && peer.pass == Pass::Backward && peer.seq_len == 16
+            peer.name.contains("CUDA pipe best")
+                && peer.pass == Pass::Backward
+                && peer.seq_len == 16
         });
         assert_eq!(known.map(|peer| peer.gb_per_s), Some(221.7));
         assert_eq!(machine("no such column"), "");

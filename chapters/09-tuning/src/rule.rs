@@ -20,11 +20,12 @@ pub fn finalists(lines: &[Line]) -> Vec<Tuned> {
             let any_rows = line.choice.multiple_of(line.element) == 1;
             let is_shipped = shipped.contains(&line.choice);
             // It is kept if it is the first of its name among all, or among those that have what it has.
-            let groups = [(true, true), (any_rows, true), (true, is_shipped), (any_rows, is_shipped)]
-                .into_iter()
-                .enumerate()
-                .filter(|(_, (rows, ships))| *rows && *ships)
-                .map(|(group, _)| (line.choice.name(), group));
+            let groups =
+                [(true, true), (any_rows, true), (true, is_shipped), (any_rows, is_shipped)]
+                    .into_iter()
+                    .enumerate()
+                    .filter(|(_, (rows, ships))| *rows && *ships)
+                    .map(|(group, _)| (line.choice.name(), group));
             let groups: Vec<_> = groups.collect();
             if groups.iter().any(|group| !seen.contains(group)) {
                 rule.push(line);

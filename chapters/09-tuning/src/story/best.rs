@@ -72,7 +72,8 @@ pub fn of<'a>(
 ) -> impl Iterator<Item = &'a Line> {
     let beginning = format!("{kernel}:");
     lines.iter().filter(move |line| {
-        line.pass == pass && line.seq_len == seq_len && line.engine.starts_with(&beginning)
+        let shape = (line.num_seqs, line.seq_len) == (13_200, seq_len);
+        line.pass == pass && shape && line.engine.starts_with(&beginning)
     })
 }
 

@@ -68,7 +68,8 @@ const COLUMNS: [fn(&PerElement) -> f64; 7] = [
 /// The time of a configuration as a multiple of the roof's; of the smallest block that is the same launch.
 fn time(lines: &[Line], choice: KernelChoice, seq_len: usize) -> Option<f64> {
     let element = ElementType::F32;
-    let geometry = |choice: KernelChoice| choice.geometry(element, Pass::Forward, 1, seq_len as u64);
+    let geometry =
+        |choice: KernelChoice| choice.geometry(element, Pass::Forward, 1, seq_len as u64);
     let same = |line: &&Line| -> bool {
         let other: Result<KernelChoice, _> = line.engine.parse();
         other.is_ok_and(|other| match (other, choice) {

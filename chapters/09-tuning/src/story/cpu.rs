@@ -57,9 +57,9 @@ fn race(cpu: &Cpu, elements: usize) -> Result<[f64; 2], Error> {
     let mut ours = || {
         for _ in 0..repeats {
             let rows = ArrayViewMut2::from_shape(shape, &mut y[..]);
-            let run = rows.map_err(|_| too_large(elements)).and_then(|rows| {
-                cpu.forward_into(x_rows, c_rows, &options, rows).map(drop)
-            });
+            let run = rows
+                .map_err(|_| too_large(elements))
+                .and_then(|rows| cpu.forward_into(x_rows, c_rows, &options, rows).map(drop));
             if let Err(error) = run {
                 failed = Err(error);
             }

@@ -20,8 +20,7 @@ pub fn bandwidth(lesson: &mut Lesson) -> lesson::Result {
         cell(peak, 0),
         if race.is_empty() { NOTHING } else { "" }
     ));
-    let header =
-        ["length", "pass", "16 bytes", "4 bytes", "streaming", "of the peak"];
+    let header = ["length", "pass", "16 bytes", "4 bytes", "streaming", "of the peak"];
     let mut table = Table::new(header);
     for pass in Pass::ALL {
         for len in [1024, 4096, 16_384, 65_536] {
@@ -70,12 +69,18 @@ pub fn empty(lesson: &mut Lesson) -> lesson::Result {
     let top = race.median(Pass::Forward, "roof", 65_536).map(|run| run.gb_per_s);
     for len in [16, 32, 64, 128, 256, 512, 1024, 4096] {
         let us = |engine: &str| race.median(Pass::Forward, engine, len).map(|run| 1e3 * run.ms);
-        let kernel = |name: &str| {
-            race.kernel(Pass::Forward, name, len).map(|(_, run)| 1e3 * run.ms)
-        };
+        let kernel =
+            |name: &str| race.kernel(Pass::Forward, name, len).map(|(_, run)| 1e3 * run.ms);
         let bytes = top.map(|top| 12.0 * (13_200 * len) as f64 / top / 1e3);
-        let times =
-            [us("launch"), us("empty"), bytes, us("roof"), kernel("wide"), kernel("pipe"), kernel("ref")];
+        let times = [
+            us("launch"),
+            us("empty"),
+            bytes,
+            us("roof"),
+            kernel("wide"),
+            kernel("pipe"),
+            kernel("ref"),
+        ];
         let cells = times.map(|time| cell(time, 1));
         table.row([len.to_string()].into_iter().chain(cells));
     }

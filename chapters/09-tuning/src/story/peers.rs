@@ -39,7 +39,11 @@ pub fn peers(lesson: &mut Lesson) -> lesson::Result {
             let ratio = |speed: Option<f64>| speed.zip(roof).map(|(speed, roof)| speed / roof);
             let theirs = COLUMNS.map(|(part, _)| quoted(&peers, pass, len, part));
             let wide = ratio(ours("wide"));
-            slower += theirs.iter().flatten().filter(|&&theirs| wide.is_some_and(|w| w <= theirs)).count();
+            slower += theirs
+                .iter()
+                .flatten()
+                .filter(|&&theirs| wide.is_some_and(|w| w <= theirs))
+                .count();
             let cells = theirs.into_iter().chain([ratio(ours("pipe")), wide]);
             table.row([len.to_string()].into_iter().chain(cells.map(|ratio| cell(ratio, 3))));
         }

@@ -56,7 +56,9 @@ fn few(lesson: &mut Lesson, rule: &[Tuned]) -> lesson::Result {
     for (num_seqs, seq_len) in shapes {
         let mine = rule.iter().filter(|line| {
             let shape = (line.num_seqs, line.seq_len);
-            shape == (num_seqs, seq_len) && line.pass == Pass::Forward && line.element == ElementType::F32
+            shape == (num_seqs, seq_len)
+                && line.pass == Pass::Forward
+                && line.element == ElementType::F32
         });
         let Some(best) = mine.max_by(|a, b| a.ratio.total_cmp(&b.ratio)) else { continue };
         let gb_per_s = 12.0 * (num_seqs * seq_len) as f64 / best.ms / 1e6;

@@ -10,7 +10,8 @@ use crate::{LENGTHS, race, record};
 pub fn race(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("race", "Every kernel beside the roof")?;
     let record = record::race()?;
-    let (few, many) = (record.count(Pass::Forward, "roof", 65_536), record.count(Pass::Forward, "roof", 16));
+    let (few, many) =
+        (record.count(Pass::Forward, "roof", 65_536), record.count(Pass::Forward, "roof", 16));
     lesson.say(&format!(
         "An H200, 13200 sequences of f32, medians of {few} runs, and of {many} where a run takes microseconds. Of each \
          kernel the fastest configuration runs, as a part of the roof in the same round. {}",
@@ -33,6 +34,6 @@ pub fn race(lesson: &mut Lesson) -> lesson::Result {
     }
     lesson.value("bench_runs", few, Kind::Computed);
     lesson.value("bench_runs_short", many, Kind::Computed);
-    let svg = race::figure(&record, &record::peers())?;
+    let svg = race::figure(&record, &record::peers(), linrec::kernels::ElementType::F32)?;
     lesson.figure("bench.svg", "Every kernel beside the roof", Kind::Computed, &svg)
 }
