@@ -224,3 +224,73 @@ fn report(trouble: &[Trouble]) {
         println!("  {}: {why}", names.join(", "));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+
+    fn settings(out: &Path) -> Settings {
+        Settings {
+            kernel: String::from("ref"),
+            element: ElementType::F32,
+            lengths: vec![16, 5],
+            sequences: vec![3],
+            runs: 1,
+            out: out.to_owned(),
+            device: None,
+        }
+    }
+
+    /// The times are the emulator's own and mean nothing; everything around them is as on a GPU.
+    fn tune(out: &Path) -> bool {
+        let (settings, device) = (settings(out), Device::simt());
+        element::dispatch(settings.element, OnGpu { settings: &settings, device: &device }).unwrap()
+    }
+
+    #[test]
+    fn a_sweep_is_made_once_and_goes_on_where_it_was_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.csv");
+        assert!(tune(folder.path()));
+        let whole = fs::read_to_string(&path).unwrap();
+        let lines = crate::log::read(&whole).unwrap();
+        // The roof, the empty kernel and six sizes of a block; two lengths, two passes; five times one run.
+        assert_eq!(lines.len(), 2 * 2 * (2 + 6));
+        assert!(lines.iter().all(|line| line.runs.len() == 5 && line.num_seqs == 3));
+        let rule = linrec::kernels::Tuned::read(
+            &fs::read_to_string(folder.path().join("tuned.csv")).unwrap(),
+        );
+        assert!(rule.unwrap().iter().any(|line| line.seq_len == 5));
+        let best = fs::read_to_string(folder.path().join("best-ref-f32-backward.csv")).unwrap();
+        assert_eq!(best.lines().count(), 1 + 2);
+
+        assert!(tune(folder.path()));
+        assert_eq!(fs::read_to_string(&path).unwrap(), whole);
+
+        fs::write(&path, &whole[..whole.len() - 20]).unwrap();
+        assert!(tune(folder.path()));
+        let again = crate::log::read(&fs::read_to_string(&path).unwrap()).unwrap();
+        let kernels = |lines: &[crate::log::Line]| -> Vec<(String, &str, usize)> {
+            let kernels = lines.iter().filter(|line| line.engine.starts_with("ref:"));
+            let mut keys: Vec<_> = kernels
+                .map(|line| (line.engine.clone(), line.pass.name(), line.seq_len))
+                .collect();
+            keys.sort();
+            keys
+        };
+        // Each once: what was cut, and nothing else, was measured again.
+        assert_eq!(kernels(&again), kernels(&lines));
+    }
+
+    #[test]
+    fn a_record_of_something_else_ends_the_sweep_before_it_begins() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("runs.csv"), "precious\n").unwrap();
+        let (settings, device) = (settings(folder.path()), Device::simt());
+        let work = OnGpu { settings: &settings, device: &device };
+        let error = element::dispatch(settings.element, work).unwrap_err().to_string();
+        assert!(error.contains("runs.csv") && error.contains("`precious`"), "{error}");
+    }
+}
