@@ -284,9 +284,9 @@ pub fn figure(race: &Race, peers: &[record::Peer], element: ElementType) -> less
         for (part, label) in QUOTED {
             let mine = peers.iter().filter(|peer| peer.pass == pass && peer.name.contains(part));
             let points: Vec<_> = mine.map(|peer| (peer.seq_len as f64, peer.gb_per_s)).collect();
-            if !points.is_empty() {
-                chart = chart.dashed(label, points);
-            }
+            // Who has no points has no name, but keeps its colour from the next one.
+            let label = if points.is_empty() { "" } else { label };
+            chart = chart.dashed(label, points);
         }
         chart
     };
