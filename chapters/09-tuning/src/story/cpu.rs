@@ -50,7 +50,7 @@ fn race(cpu: &Cpu, elements: usize) -> Result<[f64; 2], Error> {
     let shape = (elements / 1024, 1024);
     let options = Options::default();
     // As often as it takes for a few milliseconds.
-    let repeats = (1 << 22_usize).div_ceil(elements);
+    let repeats = (1_usize << 22).div_ceil(elements);
     let view = |array| ArrayView2::from_shape(shape, array).map_err(|_| too_large(elements));
     let (x_rows, c_rows) = (view(&x[..])?, view(&c[..])?);
     let mut failed = Ok(());
