@@ -274,9 +274,8 @@ mod tests {
         let again = crate::log::read(&fs::read_to_string(&path).unwrap()).unwrap();
         let kernels = |lines: &[crate::log::Line]| -> Vec<(String, &str, usize)> {
             let kernels = lines.iter().filter(|line| line.engine.starts_with("ref:"));
-            let mut keys: Vec<_> = kernels
-                .map(|line| (line.engine.clone(), line.pass.name(), line.seq_len))
-                .collect();
+            let mut keys: Vec<_> =
+                kernels.map(|line| (line.engine.clone(), line.pass.name(), line.seq_len)).collect();
             keys.sort();
             keys
         };
