@@ -36,7 +36,7 @@ mod program;
 mod ptx;
 mod shipped;
 
-pub use choice::{Config, Geometry, KernelChoice, Pass, WideConfig};
+pub use choice::{Config, Geometry, KernelChoice, Pass, RowsConfig, WideConfig};
 pub use element_type::ElementType;
 pub use hash::Hash;
 pub use program::{Header, OPTIONS, Program};
