@@ -1,57 +1,18 @@
-// Rows in words of 16 bytes, straight from memory into registers and back; and the scan over them.
+// Long rows in words of 16 bytes, one block for each, straight from memory into registers and back; and
+// the scan over them.
 //
-// A row is walked by a *team*: 1 to 32 lanes of a warp, a power of two, so that a warp has room for
-// several rows; or all threads of a block. Neighbouring lanes hold neighbouring words, which makes every
-// request of a warp one piece of memory. A lane has kWords words, and the next of them is as far away as
-// the warp's lanes of the team reach.
+// A warp has kWords pieces of a tile, one behind the other, and in each piece neighbouring lanes hold
+// neighbouring words: so every request of a warp is one piece of memory.
 #pragma once
 #include "memio.cuh"
 #include "scan.cuh"
-
-// ANCHOR: team
-template <int kLanes>
-constexpr int kWidth = kLanes < 32 ? kLanes : 32;  // lanes of a team in one warp
-template <int kLanes>
-constexpr int kTeamWarps = kLanes / kWidth<kLanes>;
-
-// The team's row, and the thread's place in the team.
-struct Place {
-    long long row;
-    int warp, lane;
-};
-
-template <int kLanes>
-__device__ Place place() {
-    const long long row = ((long long)blockDim.x * blockIdx.x + threadIdx.x) / kLanes;
-    const int thread = threadIdx.x % kLanes;
-    return {row, thread / kWidth<kLanes>, thread % kWidth<kLanes>};
-}
-// ANCHOR_END: team
+#include "team.cuh"
 
 // ANCHOR: head
-template <typename Stored>
-struct alignas(16) Word {
-    Stored elems[kPerWord<Stored>];
-};
-
 // How many steps before its first one a row has to be begun, so that words lie on 16-byte boundaries.
 template <typename Stored>
 __device__ int head(const Stored* data, long long seq_len, bool reverse) {
     return reverse ? (kPerWord<Stored> - skew(data + seq_len)) % kPerWord<Stored> : skew(data);
-}
-
-// The steps of a tile; and from one word of a lane to its next.
-template <int kLanes, int kWords, typename Stored>
-constexpr int kTile = kLanes * kWords * kPerWord<Stored>;
-template <int kLanes, typename Stored>
-constexpr int kStride = kWidth<kLanes> * kPerWord<Stored>;
-
-// The tiles of a row. Rows that share a warp go on together, although their heads may differ.
-template <int kLanes, int kWords, typename Stored>
-__device__ long long num_tiles(long long seq_len, int head) {
-    const bool same = kLanes >= 32 || seq_len % kPerWord<Stored> == 0;
-    const long long steps = seq_len + (same ? head : kPerWord<Stored> - 1);
-    return (steps + kTile<kLanes, kWords, Stored> - 1) / kTile<kLanes, kWords, Stored>;
 }
 // ANCHOR_END: head
 
@@ -66,14 +27,14 @@ struct View {
 };
 
 // Of the tile that begins with step `first` of the row, which is negative if the row has a head.
-template <int kLanes, int kWords, typename Stored>
-__device__ View view(Place me, long long first, long long seq_len, bool reverse) {
-    constexpr int kPer = kPerWord<Stored>, kSteps = kTile<kLanes, kWords, Stored>;
-    const int stride = kStride<kLanes, Stored>;
-    const long long step = first + me.warp * kWords * stride + me.lane * kPer;
+template <int kWords, int kThreads, typename Stored>
+__device__ View view(long long first, long long seq_len, bool reverse) {
+    constexpr int kPer = kPerWord<Stored>, kSteps = kThreads * kWords * kPer, kStride = 32 * kPer;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const long long step = first + warp * kWords * kStride + lane * kPer;
     const long long base = reverse ? seq_len - step - kPer : step;
     const int begin = max(-kSteps - 1ll, -base), end = min(kSteps + 1ll, seq_len - base);
-    return {base, reverse ? -stride : stride, begin, end, reverse};
+    return {base, reverse ? -kStride : kStride, begin, end, reverse};
 }
 // ANCHOR_END: tile
 
@@ -209,43 +170,6 @@ __device__ void turn(bool reverse, Words<Stored, kWords>& words) {
 }
 // ANCHOR_END: turn
 
-// ANCHOR: lanes
-// What another lane of the team holds: the one `lanes` below, or a certain one. A complex number goes in
-// two shuffles.
-template <int kLanes, typename Real>
-__device__ Real lane_up(Real mine, int lanes) {
-    return __shfl_up_sync(kAllLanes, mine, lanes, kWidth<kLanes>);
-}
-template <int kLanes, typename Real>
-__device__ Real lane_down(Real mine, int lanes) {
-    return __shfl_down_sync(kAllLanes, mine, lanes, kWidth<kLanes>);
-}
-template <int kLanes, typename Real>
-__device__ Real lane_at(Real mine, int lane) {
-    return __shfl_sync(kAllLanes, mine, lane, kWidth<kLanes>);
-}
-template <int kLanes, typename Real>
-__device__ complex<Real> lane_up(complex<Real> mine, int lanes) {
-    return {lane_up<kLanes>(mine.re, lanes), lane_up<kLanes>(mine.im, lanes)};
-}
-template <int kLanes, typename Real>
-__device__ complex<Real> lane_down(complex<Real> mine, int lanes) {
-    return {lane_down<kLanes>(mine.re, lanes), lane_down<kLanes>(mine.im, lanes)};
-}
-template <int kLanes, typename Real>
-__device__ complex<Real> lane_at(complex<Real> mine, int lane) {
-    return {lane_at<kLanes>(mine.re, lane), lane_at<kLanes>(mine.im, lane)};
-}
-template <int kLanes, typename T>
-__device__ Transition<T> lane_up(Transition<T> mine, int lanes) {
-    return {lane_up<kLanes>(mine.coeff, lanes), lane_up<kLanes>(mine.state, lanes)};
-}
-template <int kLanes, typename T>
-__device__ Transition<T> lane_at(Transition<T> mine, int lane) {
-    return {lane_at<kLanes>(mine.coeff, lane), lane_at<kLanes>(mine.state, lane)};
-}
-// ANCHOR_END: lanes
-
 // ANCHOR: edges
 // The element beside the lane's words: that of the step before the first of them, or of the step after
 // the last. Only the first and the last lane need it from memory; `shift` gets the others'.
@@ -259,14 +183,14 @@ __device__ Accum<Stored> load_edge(const Stored* row, View view, bool after, boo
 }
 
 // Every element takes that of the step before it.
-template <int kLanes, int kWords, typename Stored>
-__device__ void take_previous(Place me, Words<Stored, kWords>& words, Accum<Stored> edge) {
+template <int kWords, typename Stored>
+__device__ void take_previous(Words<Stored, kWords>& words, Accum<Stored> edge) {
     constexpr int kLast = kPerWord<Stored> - 1;
 #pragma unroll
     for (int w = kWords - 1; w >= 0; w--) {
-        Accum<Stored> first = lane_up<kLanes>(words.at[w][kLast], 1);
-        const Accum<Stored> word_before = lane_at<kLanes>(words.at[w > 0 ? w - 1 : 0][kLast], kWidth<kLanes> - 1);
-        if (me.lane == 0) first = w > 0 ? word_before : edge;
+        Accum<Stored> first = lane_up<32>(words.at[w][kLast], 1);
+        const Accum<Stored> word_before = lane_at<32>(words.at[w > 0 ? w - 1 : 0][kLast], 31);
+        if (threadIdx.x % 32 == 0) first = w > 0 ? word_before : edge;
 #pragma unroll
         for (int i = kLast; i > 0; i--) words.at[w][i] = words.at[w][i - 1];
         words.at[w][0] = first;
@@ -274,15 +198,14 @@ __device__ void take_previous(Place me, Words<Stored, kWords>& words, Accum<Stor
 }
 
 // Every element takes that of the step after it.
-template <int kLanes, int kWords, typename Stored>
-__device__ void take_next(Place me, Words<Stored, kWords>& words, Accum<Stored> edge) {
+template <int kWords, typename Stored>
+__device__ void take_next(Words<Stored, kWords>& words, Accum<Stored> edge) {
     constexpr int kLast = kPerWord<Stored> - 1;
 #pragma unroll
     for (int w = 0; w < kWords; w++) {
-        Accum<Stored> last = lane_down<kLanes>(words.at[w][0], 1);
-        const Accum<Stored> word_after =
-            lane_at<kLanes>(words.at[w < kWords - 1 ? w + 1 : w][0], 0);
-        if (me.lane == kWidth<kLanes> - 1) last = w < kWords - 1 ? word_after : edge;
+        Accum<Stored> last = lane_down<32>(words.at[w][0], 1);
+        const Accum<Stored> word_after = lane_at<32>(words.at[w < kWords - 1 ? w + 1 : w][0], 0);
+        if (threadIdx.x % 32 == 31) last = w < kWords - 1 ? word_after : edge;
 #pragma unroll
         for (int i = 0; i < kLast; i++) words.at[w][i] = words.at[w][i + 1];
         words.at[w][kLast] = last;
@@ -322,53 +245,47 @@ __device__ void multiply_words(Words<Stored, kWords>& words, const Words<Stored,
 // ANCHOR_END: edges
 
 // ANCHOR: scan
-// The recurrence over the team's words: `states` holds the inputs before and the outputs after; `carry`
-// is the state before and becomes that after. A block of several warps takes `totals` in turns.
-template <int kLanes, int kWords, typename Stored, typename T>
-__device__ void scan_words(Place me, Words<Stored, kWords>& coeffs, Words<Stored, kWords>& states,
+// The recurrence over a tile: `states` holds the inputs before and the outputs after; `carry` is the state
+// before and becomes that after. Calls take two `totals` in turns.
+template <int kThreads, int kWords, typename Stored, typename T>
+__device__ void scan_words(Words<Stored, kWords>& coeffs, Words<Stored, kWords>& states,
                            Transition<T>* totals, T& carry) {
     constexpr int kPer = kPerWord<Stored>;
-    // Levels 1 and 2, for each word by itself: its lanes are neighbours in the row.
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+
+    // Levels 1 and 2, for each piece of the warp by itself.
     Transition<T> before[kWords], total[kWords];
 #pragma unroll
     for (int w = 0; w < kWords; w++) scan_thread(coeffs.at[w], states.at[w]);
 #pragma unroll
     for (int w = 0; w < kWords; w++) {
-        Transition<T> upto = {coeffs.at[w][kPer - 1], states.at[w][kPer - 1]};
-#pragma unroll
-        for (int lanes = 1; lanes < kWidth<kLanes>; lanes *= 2) {
-            const Transition<T> below = lane_up<kLanes>(upto, lanes);
-            if (me.lane >= lanes) upto = compose(below, upto);
-        }
-        before[w] = lane_up<kLanes>(upto, 1);
-        total[w] = lane_at<kLanes>(upto, kWidth<kLanes> - 1);
+        const Transition<T> mine = {coeffs.at[w][kPer - 1], states.at[w][kPer - 1]};
+        const Transition<T> upto = scan_lanes<32>(lane, mine);
+        before[w] = lane_up<32>(upto, 1);
+        total[w] = lane_at<32>(upto, 31);
     }
 
-    // Level 3, if the team has several warps.
-    T state = carry;  // before the next word
-    if (kTeamWarps<kLanes> > 1) {
-        Transition<T> warp_total = total[0];
+    // Level 3.
+    Transition<T> warp_total = total[0];
 #pragma unroll
-        for (int w = 1; w < kWords; w++) warp_total = compose(warp_total, total[w]);
-        if (me.lane == 0) totals[me.warp] = warp_total;
-        __syncthreads();
+    for (int w = 1; w < kWords; w++) warp_total = compose(warp_total, total[w]);
+    if (lane == 0) totals[warp] = warp_total;
+    __syncthreads();
+    T state = carry;  // before the warp, and then before each of its pieces
 #pragma unroll
-        for (int w = 0; w < kTeamWarps<kLanes>; w++) {
-            if (w == me.warp) state = carry;
-            carry = multiply_add(carry, totals[w].coeff, totals[w].state);
-        }
+    for (int w = 0; w < kThreads / 32; w++) {
+        if (w == warp) state = carry;
+        carry = multiply_add(carry, totals[w].coeff, totals[w].state);
     }
 
 #pragma unroll
     for (int w = 0; w < kWords; w++) {
-        const T mine =
-            me.lane > 0 ? multiply_add(state, before[w].coeff, before[w].state) : state;
+        const T mine = lane > 0 ? multiply_add(state, before[w].coeff, before[w].state) : state;
         state = multiply_add(state, total[w].coeff, total[w].state);
 #pragma unroll
         for (int i = 0; i < kPer; i++) {
             states.at[w][i] = multiply_add(mine, coeffs.at[w][i], states.at[w][i]);
         }
     }
-    if (kTeamWarps<kLanes> == 1) carry = state;
 }
 // ANCHOR_END: scan

@@ -181,7 +181,7 @@ where
 {
     let on_gpu = KernelEngine::<S>::new(gpu, choice)?;
     let emulated = KernelEngine::<S>::new(&Device::simt(), choice)?;
-    let most = choice.max_len().unwrap_or(u64::MAX);
+    let most = choice.max_len(S::ELEMENT).unwrap_or(u64::MAX);
     let taken = |case: &&Case| case.seq_len as u64 <= most;
     let mut rows = Vec::new();
     for direction in [Direction::Forward, Direction::Reverse] {

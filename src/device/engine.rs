@@ -76,7 +76,15 @@ impl<S: Storage> KernelEngine<S> {
                 levels: Domain::tree_levels,
                 log_coeffs: false,
                 tile: config.max_tile() as usize,
-                max_len: choice.max_len().map_or(domain.max_len, |len| len as usize),
+                max_len: choice.max_len(S::ELEMENT).map_or(domain.max_len, |len| len as usize),
+                ..domain
+            },
+            KernelChoice::Rows(config) => Domain {
+                levels: Domain::tree_levels,
+                log_coeffs: false,
+                tile: config.max_len(S::ELEMENT) as usize,
+                max_len: config.max_len(S::ELEMENT) as usize,
+                multiple_of: choice.multiple_of(S::ELEMENT) as usize,
                 ..domain
             },
             KernelChoice::Wide(config) => Domain {

@@ -36,10 +36,10 @@ impl Tuned {
     /// ```
     /// use linrec::kernels::Tuned;
     ///
-    /// let csv = format!("{}\nf32,forward,13200,4096,wide:256x4/256:w,0.150,0.99\n", Tuned::HEADER);
+    /// let csv = format!("{}\nf32,forward,13200,4096,wide:4x256:w,0.150,0.99\n", Tuned::HEADER);
     /// let rule = Tuned::read(&csv)?;
     /// assert_eq!(rule[0].choice.name(), "wide");
-    /// assert_eq!(rule[0].to_csv(), "f32,forward,13200,4096,wide:256x4/256:w,0.150000,0.9900");
+    /// assert_eq!(rule[0].to_csv(), "f32,forward,13200,4096,wide:4x256:w,0.150000,0.9900");
     /// # Ok::<(), linrec::Error>(())
     /// ```
     ///
@@ -134,7 +134,7 @@ impl KernelChoice {
         })
     }
 
-    /// The same among the kernels of one name: `ref`, `tile`, `pipe` or `wide`. `None` if none was measured
+    /// The same among the kernels of one name: `ref`, `tile`, `pipe`, `rows` or `wide`. `None` if none was measured
     /// that takes such rows.
     pub fn best_named(
         name: &str,
@@ -164,7 +164,7 @@ fn best_of(
 ) -> Option<KernelChoice> {
     let takes = |choice: KernelChoice| {
         let words = choice.multiple_of(wanted.element);
-        let fits = choice.max_len().is_none_or(|most| wanted.seq_len <= most);
+        let fits = choice.max_len(wanted.element).is_none_or(|most| wanted.seq_len <= most);
         fits && allowed(choice) && (words == 1 || (wanted.whole && wanted.seq_len % words == 0))
     };
     let lines = || rule.iter().filter(|line| line.pass == wanted.pass && takes(line.choice));
@@ -204,18 +204,18 @@ mod tests {
     use super::*;
 
     const RULE: &str = "element,pass,num_seqs,seq_len,kernel,ms,ratio
-f32,forward,10000,16,wide:4x1/128:w,0.005,0.95
-f32,forward,10000,16,wide:4x1/128,0.005,0.93
+f32,forward,10000,16,rows:4x1/128:w,0.005,0.95
+f32,forward,10000,16,rows:4x1/128,0.005,0.93
 f32,forward,10000,16,ref:64,0.008,0.60
-f32,forward,10000,4096,wide:256x4/256:w,0.15,0.99
-f32,forward,10000,4096,wide:128x2/128,0.16,0.95
+f32,forward,10000,4096,wide:4x256:w,0.15,0.99
+f32,forward,10000,4096,wide:2x128,0.16,0.95
 f32,forward,10000,4096,pipe:4x128:0,0.17,0.90
-f32,forward,10000,4093,wide:512x1/512,0.15,0.98
-f32,forward,1,4096,wide:1024x2/1024:w,0.01,0.2
+f32,forward,10000,4093,wide:1x512,0.15,0.98
+f32,forward,1,4096,wide:2x1024:w,0.01,0.2
 f32,forward,10000,1024,tile:4x256:0,0.05,0.999
-f32,forward,10000,1024,wide:128x2/128,0.05,0.99
+f32,forward,10000,1024,wide:2x128,0.05,0.99
 f32,backward,10000,4096,pipe:4x64:0,0.3,0.9
-f64,forward,10000,512,wide:64x4/64,0.1,0.9
+f64,forward,10000,512,wide:4x64,0.1,0.9
 ";
 
     const F32: ElementType = ElementType::F32;
@@ -227,38 +227,40 @@ f64,forward,10000,512,wide:64x4/64,0.1,0.9
 
     #[test]
     fn the_fastest_at_the_nearest_shape() {
-        assert_eq!(pick(F32, 13_200, 4096, true), "wide:256x4/256:w");
-        assert_eq!(pick(F32, 13_200, 5000, true), "wide:256x4/256:w");
-        assert_eq!(pick(F32, 13_200, 20, true), "wide:4x1/128:w");
-        assert_eq!(pick(F32, 2, 4096, true), "wide:1024x2/1024:w");
-        assert_eq!(pick(F32, 13_200, 1 << 40, true), "wide:256x4/256:w");
-        assert_eq!(pick(F32, 13_200, 0, true), "wide:4x1/128:w");
+        assert_eq!(pick(F32, 13_200, 4096, true), "wide:4x256:w");
+        assert_eq!(pick(F32, 13_200, 5000, true), "wide:4x256:w");
+        assert_eq!(pick(F32, 13_200, 12, true), "rows:4x1/128:w");
+        assert_eq!(pick(F32, 2, 4096, true), "wide:2x1024:w");
+        assert_eq!(pick(F32, 13_200, 1 << 40, true), "wide:4x256:w");
+        assert_eq!(pick(F32, 13_200, 0, true), "rows:4x1/128:w");
     }
 
     #[test]
     fn rows_that_begin_anywhere_are_taken_from_such_rows() {
-        assert_eq!(pick(F32, 13_200, 4093, false), "wide:512x1/512");
+        assert_eq!(pick(F32, 13_200, 4093, false), "wide:1x512");
         // 4096 is nearer to 4095, but was measured with rows of whole words.
-        assert_eq!(pick(F32, 13_200, 4095, false), "wide:512x1/512");
+        assert_eq!(pick(F32, 13_200, 4095, false), "wide:1x512");
         // Short ones were measured as whole rows only; then the best of those that take any row.
-        assert_eq!(pick(F32, 13_200, 17, false), "wide:4x1/128");
+        assert_eq!(pick(F32, 13_200, 15, false), "rows:4x1/128");
         // Whole words, says the caller, but the length is none.
-        assert_eq!(pick(F32, 13_200, 17, true), "wide:4x1/128");
+        assert_eq!(pick(F32, 13_200, 15, true), "rows:4x1/128");
     }
 
     #[test]
     fn a_kernel_that_does_not_take_the_length_is_not_taken() {
         assert_eq!(pick(F32, 13_200, 1024, true), "tile:4x256:0");
-        assert_eq!(pick(F32, 13_200, 1028, true), "wide:128x2/128");
+        assert_eq!(pick(F32, 13_200, 1028, true), "wide:2x128");
+        // 16 steps are all that four lanes of a word hold.
+        assert_eq!(pick(F32, 13_200, 20, true), "ref:64");
     }
 
     #[test]
     fn types_stand_in_for_each_other() {
-        assert_eq!(pick(ElementType::F64, 13_200, 16, true), "wide:64x4/64");
-        assert_eq!(pick(ElementType::ComplexF32, 13_200, 512, true), "wide:64x4/64");
+        assert_eq!(pick(ElementType::F64, 13_200, 16, true), "wide:4x64");
+        assert_eq!(pick(ElementType::ComplexF32, 13_200, 512, true), "wide:4x64");
         // Neither bf16 nor f16 was measured: rows of as many bytes in f32.
-        assert_eq!(pick(ElementType::Bf16, 13_200, 32, true), "wide:4x1/128:w");
-        assert_eq!(pick(ElementType::ComplexF64, 13_200, 1024, true), "wide:256x4/256:w");
+        assert_eq!(pick(ElementType::Bf16, 13_200, 32, true), "rows:4x1/128:w");
+        assert_eq!(pick(ElementType::ComplexF64, 13_200, 1024, true), "wide:4x256:w");
     }
 
     #[test]
@@ -283,7 +285,10 @@ f64,forward,10000,512,wide:64x4/64,0.1,0.9
             assert!(rule.iter().any(|line| line.element == F32 && line.pass == pass));
         }
         for line in &rule {
-            assert!(line.choice.max_len().is_none_or(|most| line.seq_len <= most), "{line:?}");
+            assert!(
+                line.choice.max_len(line.element).is_none_or(|most| line.seq_len <= most),
+                "{line:?}"
+            );
             assert_eq!(line.seq_len % line.choice.multiple_of(line.element), 0, "{line:?}");
             assert!(line.ms > 0.0 && line.ratio > 0.0, "{line:?}");
             assert_eq!(Tuned::from_line(&line.to_csv()).map(|read| read.choice), Some(line.choice));
@@ -307,7 +312,7 @@ f64,forward,10000,512,wide:64x4/64,0.1,0.9
                             whole,
                             shipped_only,
                         );
-                        assert!(choice.max_len().is_none_or(|most| seq_len <= most));
+                        assert!(choice.max_len(element).is_none_or(|most| seq_len <= most));
                         let words = choice.multiple_of(element);
                         assert!(words == 1 || (whole && seq_len % words == 0));
                         let is_shipped = choice.program(element).shipped().is_some();

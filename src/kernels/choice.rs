@@ -18,7 +18,9 @@ pub enum KernelChoice {
     Tile(Config),
     /// `linrec_pipe.cu`: one block per sequence, tile by tile.
     Pipe(Config),
-    /// `linrec_wide.cu`: words of 16 bytes, with some lanes of a warp or a whole block for each sequence.
+    /// `linrec_rows.cu`: some lanes of a warp for each sequence, which must fit into their registers.
+    Rows(RowsConfig),
+    /// `linrec_wide.cu`: one block per sequence, tile by tile in words of 16 bytes.
     Wide(WideConfig),
 }
 
@@ -71,37 +73,62 @@ impl Config {
     }
 }
 
+/// What is chosen when `linrec_rows.cu` is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RowsConfig {
+    /// Lanes of a warp that share a sequence: 1, 2, 4, 8, 16 or 32.
+    pub lanes: u32,
+    /// Words of 16 bytes that a lane holds of each array: neighbours.
+    pub words: u32,
+    /// Threads in a block: a multiple of 32 up to 1024.
+    pub threads: u32,
+    /// Whether all sequences consist of whole words and begin at multiples of 16 bytes.
+    pub whole: bool,
+}
+
+/// 16 lanes with two words each: sequences of up to 128 f32.
+impl Default for RowsConfig {
+    fn default() -> Self {
+        RowsConfig { lanes: 16, words: 2, threads: 32, whole: true }
+    }
+}
+
 /// What is chosen when `linrec_wide.cu` is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WideConfig {
-    /// Lanes that share a sequence: 1, 2, 4, 8, 16 or 32, or as many as there are threads in a block.
-    pub lanes: u32,
-    /// Words of 16 bytes that a lane holds of each array.
+    /// Words of 16 bytes that a thread holds of each array.
     pub words: u32,
     /// Threads in a block: a multiple of 32 up to 1024.
     pub threads: u32,
     /// How many tiles are on their way while one is computed, by way of shared memory.
     pub ahead: u32,
-    /// Whether all rows have to begin and end at multiples of 16 bytes: simpler, and a little faster.
+    /// Whether all sequences consist of whole words and begin at multiples of 16 bytes.
     pub whole: bool,
 }
 
-/// A block of 128 threads for each sequence, with two words each.
+/// A block of 128 threads with two words each, and sequences that may begin anywhere.
 impl Default for WideConfig {
     fn default() -> Self {
-        WideConfig { lanes: 128, words: 2, threads: 128, ahead: 0, whole: false }
+        WideConfig { words: 2, threads: 128, ahead: 0, whole: false }
+    }
+}
+
+/// Elements of so many words of 16 bytes.
+fn elements(element: ElementType, words: u32) -> u64 {
+    u64::from(words) * 16 / element.bytes() as u64
+}
+
+impl RowsConfig {
+    /// The longest sequence.
+    pub fn max_len(&self, element: ElementType) -> u64 {
+        u64::from(self.lanes) * elements(element, self.words)
     }
 }
 
 impl WideConfig {
     /// Steps of a tile.
     pub fn tile(&self, element: ElementType) -> u64 {
-        u64::from(self.lanes) * u64::from(self.words) * WideConfig::per_word(element)
-    }
-
-    /// Elements of a word of 16 bytes.
-    fn per_word(element: ElementType) -> u64 {
-        16 / element.bytes() as u64
+        u64::from(self.threads) * elements(element, self.words)
     }
 }
 
@@ -132,6 +159,7 @@ impl KernelChoice {
             KernelChoice::Ref { .. } => "ref",
             KernelChoice::Tile(_) => "tile",
             KernelChoice::Pipe(_) => "pipe",
+            KernelChoice::Rows(_) => "rows",
             KernelChoice::Wide(_) => "wide",
         }
     }
@@ -142,25 +170,21 @@ impl KernelChoice {
     /// use linrec::kernels::{ElementType, KernelChoice};
     ///
     /// let names: Vec<_> = KernelChoice::shipped(ElementType::F32).map(|choice| choice.label()).collect();
-    /// assert_eq!(names, ["ref", "tile", "pipe", "pipe-m1", "pipe-m2", "wide-4x1", "wide-128x2", "wide-256x4-a1-w"]);
+    /// assert_eq!(names, ["ref", "tile", "pipe", "pipe-m1", "pipe-m2", "rows-16x2-w", "rows-16x2", "wide-2x128", "wide-4x256-a1-w"]);
     /// ```
     pub fn shipped(element: ElementType) -> impl Iterator<Item = KernelChoice> {
-        let (tile, pipe, wide) = (Config::TILE, Config::default(), WideConfig::default());
+        let (tile, pipe) = (Config::TILE, Config::default());
+        let (rows, wide) = (RowsConfig::default(), WideConfig::default());
         let choices = [
             KernelChoice::default(),
             KernelChoice::Tile(tile),
             KernelChoice::Pipe(pipe),
             KernelChoice::Pipe(Config { memcode: 1, ..pipe }),
             KernelChoice::Pipe(Config { memcode: 2, ..pipe }),
-            KernelChoice::Wide(WideConfig { lanes: 4, words: 1, ..wide }),
+            KernelChoice::Rows(rows),
+            KernelChoice::Rows(RowsConfig { whole: false, ..rows }),
             KernelChoice::Wide(wide),
-            KernelChoice::Wide(WideConfig {
-                lanes: 256,
-                words: 4,
-                threads: 256,
-                ahead: 1,
-                whole: true,
-            }),
+            KernelChoice::Wide(WideConfig { words: 4, threads: 256, ahead: 1, whole: true }),
         ];
         choices.into_iter().filter(move |choice| choice.program(element).shipped().is_some())
     }
@@ -175,21 +199,26 @@ impl KernelChoice {
                 }
             }
         }
-        if let KernelChoice::Wide(WideConfig { lanes, words, ahead, whole, .. }) = self {
-            label += &format!("-{lanes}x{words}");
-            if *ahead > 0 {
-                label += &format!("-a{ahead}");
+        match self {
+            KernelChoice::Rows(RowsConfig { lanes, words, whole, .. }) => {
+                label += &format!("-{lanes}x{words}{}", if *whole { "-w" } else { "" });
             }
-            if *whole {
-                label += "-w";
+            KernelChoice::Wide(WideConfig { words, threads, ahead, whole }) => {
+                label += &format!("-{words}x{threads}");
+                if *ahead > 0 {
+                    label += &format!("-a{ahead}");
+                }
+                label += if *whole { "-w" } else { "" };
             }
+            _ => {}
         }
         label
     }
 
     /// The longest sequence that the kernel takes; `None` if it takes any.
-    pub fn max_len(&self) -> Option<u64> {
+    pub fn max_len(&self, element: ElementType) -> Option<u64> {
         match self {
+            KernelChoice::Rows(config) => Some(config.max_len(element)),
             KernelChoice::Tile(config) => Some(config.max_tile()),
             KernelChoice::Ref { .. } | KernelChoice::Pipe(_) | KernelChoice::Wide(_) => None,
         }
@@ -199,7 +228,8 @@ impl KernelChoice {
     /// bytes: 1 and false, but for rows of whole words.
     pub fn multiple_of(&self, element: ElementType) -> u64 {
         match self {
-            KernelChoice::Wide(config) if config.whole => WideConfig::per_word(element),
+            KernelChoice::Rows(RowsConfig { whole: true, .. })
+            | KernelChoice::Wide(WideConfig { whole: true, .. }) => elements(element, 1),
             _ => 1,
         }
     }
@@ -211,6 +241,7 @@ impl KernelChoice {
             KernelChoice::Ref { .. } => "linrec_ref.cu",
             KernelChoice::Tile(_) => "linrec_tile.cu",
             KernelChoice::Pipe(_) => "linrec_pipe.cu",
+            KernelChoice::Rows(_) => "linrec_rows.cu",
             KernelChoice::Wide(_) => "linrec_wide.cu",
         };
         let passes = match self {
@@ -252,15 +283,21 @@ impl KernelChoice {
                      {max_threads_per_block}, {memcode}, {algocode}>"
                 )
             }
-            KernelChoice::Wide(WideConfig { lanes, words, threads, ahead, whole }) => format!(
-                "linrec_{name}_{pass}<{element}, {lanes}, {words}, {threads}, {ahead}, {whole}>"
-            ),
+            KernelChoice::Rows(RowsConfig { lanes, words, threads, whole }) => {
+                let reverse = direction == Direction::Reverse;
+                format!(
+                    "linrec_{name}_{pass}<{element}, {lanes}, {words}, {threads}, {reverse}, {whole}>"
+                )
+            }
+            KernelChoice::Wide(WideConfig { words, threads, ahead, whole }) => {
+                format!("linrec_{name}_{pass}<{element}, {words}, {threads}, {ahead}, {whole}>")
+            }
         }
     }
 
     /// Whether the direction is the kernels' last argument, 0 or 1, and no matter of the entry.
     pub fn takes_direction(&self) -> bool {
-        !matches!(self, KernelChoice::Ref { .. })
+        !matches!(self, KernelChoice::Ref { .. } | KernelChoice::Rows(_))
     }
 
     /// The launch of a pass over `num_seqs` sequences of `seq_len` elements of `element`; of no blocks if there
@@ -289,15 +326,19 @@ impl KernelChoice {
                 let shared_bytes = u32::try_from(staging).unwrap_or(u32::MAX);
                 Geometry { blocks: num_seqs, threads, shared_bytes }
             }
-            KernelChoice::Wide(WideConfig { lanes, words, threads, ahead, .. }) => {
+            KernelChoice::Rows(RowsConfig { lanes, threads, .. }) => {
                 let rows = u64::from((threads / lanes.max(&1)).max(1));
+                let blocks = num_seqs.div_ceil(rows);
+                Geometry { blocks, threads: *threads, shared_bytes: 0 }
+            }
+            KernelChoice::Wide(WideConfig { words, threads, ahead, .. }) => {
                 let arrays = match pass {
                     Pass::Forward => 2,
                     Pass::Backward => 3,
                 };
-                let shared_bytes =
-                    [*words, *threads, *ahead, arrays].into_iter().fold(16, u32::saturating_mul);
-                Geometry { blocks: num_seqs.div_ceil(rows), threads: *threads, shared_bytes }
+                let factors = [*words, *threads, *ahead, arrays];
+                let shared_bytes = factors.into_iter().fold(16, u32::saturating_mul);
+                Geometry { blocks: num_seqs, threads: *threads, shared_bytes }
             }
         }
     }
@@ -315,10 +356,17 @@ impl fmt::Display for KernelChoice {
                 write!(f, "{max_threads_per_block} threads, memcode {memcode}")?;
                 if *algocode == 3 { Ok(()) } else { write!(f, ", algocode {algocode}") }
             }
-            KernelChoice::Wide(WideConfig { lanes, words, threads, ahead, whole }) => {
-                write!(f, "wide with {words} words for each of {lanes} lanes, ")?;
-                write!(f, "{threads} threads per block, {ahead} tiles ahead")?;
-                if *whole { write!(f, ", for rows of whole words") } else { Ok(()) }
+            KernelChoice::Rows(RowsConfig { lanes, words, threads, whole }) => {
+                write!(f, "rows with {words} words for each of {lanes} lanes, ")?;
+                write!(f, "{threads} threads per block")?;
+                if *whole { write!(f, ", whole words") } else { Ok(()) }
+            }
+            KernelChoice::Wide(WideConfig { words, threads, ahead, whole }) => {
+                write!(f, "wide with {words} words for each of {threads} threads")?;
+                if *ahead > 0 {
+                    write!(f, ", {ahead} tiles ahead")?;
+                }
+                if *whole { write!(f, ", whole words") } else { Ok(()) }
             }
         }
     }

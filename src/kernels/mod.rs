@@ -43,7 +43,7 @@ mod ptx;
 mod shipped;
 
 pub use best::Tuned;
-pub use choice::{Config, Geometry, KernelChoice, Pass, WideConfig};
+pub use choice::{Config, Geometry, KernelChoice, Pass, RowsConfig, WideConfig};
 pub use element_type::ElementType;
 pub use hash::Hash;
 pub use program::{Header, OPTIONS, Program};

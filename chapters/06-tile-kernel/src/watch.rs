@@ -38,7 +38,7 @@ pub struct Watched {
 /// If the arrays differ in length or are longer than a tile, and those of the device.
 pub fn watch(inputs: &[f32], coeffs: &[f32]) -> Result<Watched, Error> {
     let (num_steps, device) = (inputs.len(), Device::simt());
-    let fits = CHOICE.max_len().is_some_and(|most| num_steps as u64 <= most);
+    let fits = CHOICE.max_len(ElementType::F32).is_some_and(|most| num_steps as u64 <= most);
     if coeffs.len() != num_steps || num_steps == 0 || !fits {
         let arrays = vec![("inputs", vec![num_steps]), ("coeffs", vec![coeffs.len()])];
         return Err(Error::ShapeMismatch { operation: "watch", arrays });

@@ -1,9 +1,9 @@
 //! Which configurations there are of a kernel, and which of them are worth a measurement at a length.
 
-use linrec::kernels::{Config, ElementType, KernelChoice, WideConfig};
+use linrec::kernels::{Config, ElementType, KernelChoice, RowsConfig, WideConfig};
 
 /// The kernels, by their names.
-pub const KERNELS: [&str; 4] = ["ref", "tile", "pipe", "wide"];
+pub const KERNELS: [&str; 5] = ["ref", "tile", "pipe", "rows", "wide"];
 
 /// Threads of a block: all that a GPU takes, in powers of two.
 const THREADS: [u32; 6] = [32, 64, 128, 256, 512, 1024];
@@ -15,6 +15,7 @@ pub fn all(kernel: &str, element: ElementType) -> Vec<KernelChoice> {
         "ref" => THREADS.map(|threads| KernelChoice::Ref { threads }).to_vec(),
         "tile" => tiles().map(KernelChoice::Tile).collect(),
         "pipe" => tiles().map(KernelChoice::Pipe).collect(),
+        "rows" => rows(element),
         "wide" => wide(element),
         _ => Vec::new(),
     }
@@ -34,47 +35,45 @@ fn tiles() -> impl Iterator<Item = Config> {
 }
 // ANCHOR_END: all
 
-/// Some lanes of a warp for each row, or a block for each row with tiles ahead; each for any rows, and for
-/// rows of whole words.
-fn wide(element: ElementType) -> Vec<KernelChoice> {
+/// Some lanes of a warp for each row, which they hold; for any rows, and for rows of whole words.
+fn rows(element: ElementType) -> Vec<KernelChoice> {
     let mut configs = Vec::new();
-    for lanes in [2, 4, 8, 16, 32] {
+    for lanes in [1, 2, 4, 8, 16, 32] {
         for words in [1, 2, 4] {
             for threads in [32, 64, 128] {
-                configs.push((lanes, words, threads, 0));
+                for whole in wholes(element) {
+                    configs.push(RowsConfig { lanes, words, threads, whole: *whole });
+                }
             }
         }
     }
-    for threads in [64, 128, 256, 512, 1024] {
-        for words in [1, 2, 4, 8] {
-            for ahead in [0, 1, 2] {
-                configs.push((threads, words, threads, ahead));
-            }
-        }
-    }
-    let sensible = |&(lanes, words, threads, ahead): &(u32, u32, u32, u32)| {
-        let bytes = words * 16;
-        match (lanes < threads, ahead) {
-            // More than a tile of 2 KiB for a part of a warp belongs to a warp or a block.
-            (true, _) => lanes * bytes <= 2048,
-            // What is loaded ahead pays when there is much of it.
-            (false, 0) => words <= 4 && threads * bytes <= 32 << 10,
-            (false, _) => threads >= 128 && words >= 2 && threads * bytes <= 64 << 10,
-        }
-    };
-    // A warp for a row, with one warp in the block, is both of the first and of the second kind.
-    let of = |(lanes, words, threads, ahead), whole| {
-        KernelChoice::Wide(WideConfig { lanes, words, threads, ahead, whole })
-    };
-    let kept: Vec<_> = configs.into_iter().filter(sensible).collect();
-    let both = |config| [of(config, false), of(config, true)];
-    let choices = kept.into_iter().flat_map(both);
-    // An element of 16 bytes is a word of its own: all rows are whole.
-    choices.filter(|choice| element.bytes() < 16 || !is_whole(*choice)).collect()
+    configs.into_iter().map(KernelChoice::Rows).collect()
 }
 
-fn is_whole(choice: KernelChoice) -> bool {
-    matches!(choice, KernelChoice::Wide(config) if config.whole)
+/// A block for each row, tile by tile.
+fn wide(element: ElementType) -> Vec<KernelChoice> {
+    let mut configs = Vec::new();
+    for threads in [32, 64, 128, 256, 512, 1024] {
+        for words in [1, 2, 4, 8] {
+            for ahead in [0, 1, 2] {
+                let bytes = threads * words * 16;
+                // What is loaded ahead pays when there is much of it, and shared memory is full at some point.
+                let sensible = match ahead {
+                    0 => words <= 4 && bytes <= 32 << 10,
+                    _ => threads >= 128 && words >= 2 && bytes <= 64 << 10,
+                };
+                for whole in wholes(element).iter().filter(|_| sensible) {
+                    configs.push(WideConfig { words, threads, ahead, whole: *whole });
+                }
+            }
+        }
+    }
+    configs.into_iter().map(KernelChoice::Wide).collect()
+}
+
+/// An element of 16 bytes is a word of its own: all rows are whole.
+fn wholes(element: ElementType) -> &'static [bool] {
+    if element.bytes() < 16 { &[false, true] } else { &[false] }
 }
 
 /// Whether a configuration is measured at a length: it takes such sequences, is not the same launch as a
@@ -82,7 +81,9 @@ fn is_whole(choice: KernelChoice) -> bool {
 // ANCHOR: worth
 pub fn worth(choice: KernelChoice, element: ElementType, seq_len: usize) -> bool {
     let len = seq_len as u64;
-    if choice.max_len().is_some_and(|most| len > most) || len % choice.multiple_of(element) != 0 {
+    if choice.max_len(element).is_some_and(|most| len > most)
+        || len % choice.multiple_of(element) != 0
+    {
         return false;
     }
     match choice {
@@ -90,11 +91,10 @@ pub fn worth(choice: KernelChoice, element: ElementType, seq_len: usize) -> bool
         KernelChoice::Tile(config) | KernelChoice::Pipe(config) => {
             config.max_threads_per_block == 32 || config.max_tile() / 2 < len
         }
+        // More than a few times too large, and most lanes have nothing to do.
+        KernelChoice::Rows(config) => config.max_len(element) < 4 * len,
         KernelChoice::Wide(config) => {
             let tile = config.tile(element);
-            if config.lanes <= 32 {
-                return tile <= 4 * len && len <= 8 * tile && len <= 512;
-            }
             let ahead = config.ahead == 0 || tile < len;
             ahead && tile <= 2 * len && len.min(1 << 16) <= 32 * tile
         }
@@ -127,9 +127,16 @@ mod tests {
     #[test]
     fn every_length_has_configurations_and_every_configuration_a_length() {
         for element in ElementType::ALL {
-            for kernel in ["ref", "pipe", "wide"] {
+            for kernel in ["ref", "pipe", "rows", "wide"] {
                 let all = all(kernel, element);
                 for len in LENGTHS {
+                    // Rows must fit into a warp.
+                    if kernel == "rows" && len > 32 {
+                        continue;
+                    }
+                    if kernel == "wide" && len < 256 {
+                        continue;
+                    }
                     let here = all.iter().filter(|choice| worth(**choice, element, len)).count();
                     assert!(here > 0, "{kernel} of {element} at {len}");
                 }

@@ -211,7 +211,7 @@ impl Job for Count<'_> {
 
 /// Whether the kernel takes sequences of this length.
 fn takes(choice: KernelChoice, element: ElementType, seq_len: usize) -> bool {
-    let fits = choice.max_len().is_none_or(|most| seq_len as u64 <= most);
+    let fits = choice.max_len(element).is_none_or(|most| seq_len as u64 <= most);
     fits && (seq_len as u64).is_multiple_of(choice.multiple_of(element))
 }
 
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn words_of_16_bytes_are_loaded_once_and_in_few_requests() {
-        let wide: KernelChoice = "wide:128x2/128".parse().unwrap();
+        let wide: KernelChoice = "wide:2x128".parse().unwrap();
         let pipe: KernelChoice = "pipe:8x64:0".parse().unwrap();
         let [wide, pipe] =
             [wide, pipe].map(|choice| count::<f32>(choice, Pass::Forward, (8, 4096)).unwrap());

@@ -38,7 +38,7 @@ pub enum Roof {
 }
 
 impl<S: Storage> Runner<S> {
-    /// Its name in records: `roof`, `empty`, `wide:128x2/128`.
+    /// Its name in records: `roof`, `empty`, `wide:2x128`.
     pub fn name(&self) -> String {
         match self {
             Runner::Kernel(recurrence) => recurrence.choice().spec(),

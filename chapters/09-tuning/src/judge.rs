@@ -11,7 +11,7 @@ use ndarray::{Array, Dimension};
 /// that is derived for each result: up to 1 is right. NaN counts as infinite.
 ///
 /// The lengths are chosen by the configuration: just past one tile, and past three of them where the kernel
-/// goes on, so that a lost carry shows.
+/// goes on, so that a lost carry shows; a full tile and a shorter one where it does not.
 ///
 /// # Errors
 ///
@@ -20,7 +20,8 @@ use ndarray::{Array, Dimension};
 pub fn worst<S: Storage>(device: &Device, choice: KernelChoice) -> Result<f64, Error> {
     let engine = KernelEngine::<S>::new(device, choice)?;
     let mut worst = 0.0_f64;
-    for seq_len in lengths(choice, engine.domain().tile, choice.multiple_of(S::ELEMENT) as usize) {
+    let multiple = choice.multiple_of(S::ELEMENT) as usize;
+    for seq_len in lengths(choice.max_len(S::ELEMENT), engine.domain().tile, multiple) {
         for (direction, coeffs) in
             [(Direction::Forward, CoeffKind::NearOne), (Direction::Reverse, CoeffKind::Signed)]
         {
@@ -41,14 +42,15 @@ pub fn worst<S: Storage>(device: &Device, choice: KernelChoice) -> Result<f64, E
 }
 // ANCHOR_END: judge
 
-fn lengths(choice: KernelChoice, tile: usize, multiple: usize) -> Vec<usize> {
+fn lengths(most: Option<u64>, tile: usize, multiple: usize) -> Vec<usize> {
+    if let Some(most) = most {
+        // A kernel of one tile: a full one, and one that is not.
+        let most = most as usize;
+        return vec![most, most.saturating_sub(multiple).max(multiple)];
+    }
     // A tile of the reference kernel is a step.
     let tile = tile.clamp(1, 40_000);
-    let wanted = [tile + 1, 3 * tile + 5].map(|len| len.next_multiple_of(multiple));
-    let most = choice.max_len().map_or(usize::MAX, |most| most as usize);
-    let mut lengths: Vec<usize> = wanted.iter().map(|&len| len.min(most)).collect();
-    lengths.dedup();
-    lengths
+    [tile + 1, 3 * tile + 5].map(|len| len.next_multiple_of(multiple)).to_vec()
 }
 
 fn error_of<S: Storage>(engine: &KernelEngine<S>, case: &Case) -> Result<f64, Error> {

@@ -9,10 +9,11 @@ use crate::attrs::Taken;
 use crate::log::{self, Line};
 
 /// Tables of `tour attrs`.
-const ATTRS: [&str; 4] = [
+const ATTRS: [&str; 5] = [
     include_str!("../results/h200/attrs-ref-f32.csv"),
     include_str!("../results/h200/attrs-tile-f32.csv"),
     include_str!("../results/h200/attrs-pipe-f32.csv"),
+    include_str!("../results/h200/attrs-rows-f32.csv"),
     include_str!("../results/h200/attrs-wide-f32.csv"),
 ];
 
@@ -129,6 +130,13 @@ impl Race {
     /// How many runs there are of an engine at a length.
     pub fn count(&self, pass: Pass, engine: &str, seq_len: usize) -> usize {
         self.0.get(&(pass.name(), engine.to_owned(), seq_len)).map_or(0, Vec::len)
+    }
+
+    /// The fastest of all kernels at a length, and its medians.
+    pub fn fastest(&self, pass: Pass, seq_len: usize) -> Option<(&str, Run)> {
+        let kernels = crate::configs::KERNELS.iter();
+        let runs = kernels.filter_map(|name| self.kernel(pass, name, seq_len));
+        runs.max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio))
     }
 
     /// The configuration of a kernel that ran at a length, and its medians.

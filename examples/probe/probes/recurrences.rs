@@ -47,7 +47,7 @@ impl Plan {
     /// A kernel of one block per sequence: rows of an odd length that begin anywhere in a sector, a tail
     /// of threads with fewer elements, and for the pipe three tiles.
     pub fn per_sequence(choice: KernelChoice, element: ElementType, direction: Direction) -> Plan {
-        let (num_seqs, seq_len) = (3, if choice.max_len().is_some() { 301 } else { 1203 });
+        let (num_seqs, seq_len) = (3, if choice.max_len(element).is_some() { 301 } else { 1203 });
         let geometry = choice.geometry(element, Pass::Forward, num_seqs as u64, seq_len as u64);
         let is_whole = match choice {
             KernelChoice::Tile(config) | KernelChoice::Pipe(config) => config.algocode == 3,

@@ -198,7 +198,7 @@ impl<S: Storage> Recurrence<S> {
         function: &'a Function,
         shape: Shape,
     ) -> Result<Option<Launch<'a>>, Error> {
-        if let Some(most) = self.choice.max_len()
+        if let Some(most) = self.choice.max_len(S::ELEMENT)
             && shape.seq_len as u64 > most
         {
             let what = format!(

@@ -17,7 +17,7 @@ pub fn inside(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     let (x, c, options) = (inputs.view(), coeffs.view(), Options::default());
     let pipe = KernelEngine::<f32>::new(device, PIPE)?;
     let tile = KernelEngine::<f32>::new(device, TILE)?;
-    let most = TILE.max_len().unwrap_or_default() as usize;
+    let most = TILE.max_len(linrec::kernels::ElementType::F32).unwrap_or_default() as usize;
 
     let whole = pipe.forward(x, c, &options)?;
     let by_tiles = InTiles::new(&pipe, TILE_LEN).forward(x, c, &options)?;

@@ -12,7 +12,7 @@ use crate::{InTiles, TILE};
 /// A sequence of four tiles, and the state between them.
 pub fn outside(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.step("outside", "Tile after tile, from outside")?;
-    let most = TILE.max_len().unwrap_or_default() as usize;
+    let most = TILE.max_len(linrec::kernels::ElementType::F32).unwrap_or_default() as usize;
     let seq_len = 3 * most + 928;
     let (inputs, coeffs) = super::data((1, seq_len), 71);
     let (x, c, options) = (inputs.view(), coeffs.view(), Options::default());

@@ -66,7 +66,7 @@ fn spills(lesson: &mut Lesson, taken: &[Taken]) -> lesson::Result {
         taken.iter().filter(|taken| taken.blocks == 0).count()
     ));
     let mut table = Table::new(["kernel", "pass", "of", "spill", "most bytes", "by"]);
-    for kernel in ["ref", "tile", "pipe", "wide"] {
+    for kernel in ["ref", "tile", "pipe", "rows", "wide"] {
         for pass in Pass::ALL {
             let of = |taken: &&&Taken| {
                 taken.pass == pass && taken.kernel.split(':').next() == Some(kernel)
@@ -97,6 +97,6 @@ pub fn ptx(lesson: &mut Lesson) -> lesson::Result {
         "Before the driver translates it, a kernel has as many registers as it likes. These are the shipped kernels \
          for f32, with the 32-bit registers that their PTX gives a name to:",
     );
-    let table = attrs::of_ptx(&["ref", "tile", "pipe", "wide"], ElementType::F32)?;
+    let table = attrs::of_ptx(&["ref", "tile", "pipe", "rows", "wide"], ElementType::F32)?;
     lesson.table("ptx.csv", Kind::Computed, &table)
 }

@@ -37,7 +37,7 @@ pub fn best(lesson: &mut Lesson) -> lesson::Result {
     if lines.is_empty() {
         lesson.say(NOTHING);
     }
-    for kernel in ["pipe", "wide"] {
+    for kernel in ["pipe", "rows", "wide"] {
         for pass in Pass::ALL {
             let (name, file) = (pass.name(), format!("best-{kernel}-{}.csv", pass.name()));
             lesson.say(&format!("{kernel}, {name}, 13200 sequences of f32 on an H200:"));

@@ -27,7 +27,7 @@ pub fn counters(lesson: &mut Lesson) -> lesson::Result {
     for seq_len in LENGTHS {
         let mut all: Vec<(PerElement, Option<f64>)> = Vec::new();
         for choice in KernelChoice::shipped(ElementType::F32) {
-            if choice.max_len().is_some_and(|most| seq_len as u64 > most) {
+            if choice.max_len(ElementType::F32).is_some_and(|most| seq_len as u64 > most) {
                 continue;
             }
             let counted = counted::count::<f32>(choice, Pass::Forward, (32, seq_len))?;

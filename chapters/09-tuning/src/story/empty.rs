@@ -63,8 +63,17 @@ pub fn empty(lesson: &mut Lesson) -> lesson::Result {
          kernels. {}",
         if race.is_empty() { NOTHING } else { "" }
     ));
-    let header =
-        ["length", "one block", "13200 blocks", "bytes alone", "roof", "wide", "pipe", "ref"];
+    let header = [
+        "length",
+        "one block",
+        "13200 blocks",
+        "bytes alone",
+        "roof",
+        "rows",
+        "wide",
+        "pipe",
+        "ref",
+    ];
     let mut table = Table::new(header);
     let top = race.median(Pass::Forward, "roof", 65_536).map(|run| run.gb_per_s);
     for len in [16, 32, 64, 128, 256, 512, 1024, 4096] {
@@ -77,6 +86,7 @@ pub fn empty(lesson: &mut Lesson) -> lesson::Result {
             us("empty"),
             bytes,
             us("roof"),
+            kernel("rows"),
             kernel("wide"),
             kernel("pipe"),
             kernel("ref"),

@@ -28,8 +28,9 @@ pub fn peers(lesson: &mut Lesson) -> lesson::Result {
     for pass in Pass::ALL {
         lesson.say(&format!("The {} pass:", pass.name()));
         let columns = COLUMNS.iter().map(|&(_, column)| column);
-        let mut table =
-            Table::new(["length"].into_iter().chain(columns).chain(["ours: pipe", "ours: wide"]));
+        let mut table = Table::new(
+            ["length"].into_iter().chain(columns).chain(["ours: pipe", "ours: fastest"]),
+        );
         let mut lengths: Vec<usize> = peers.iter().map(|peer| peer.seq_len).collect();
         lengths.sort_unstable();
         lengths.dedup();
@@ -38,13 +39,13 @@ pub fn peers(lesson: &mut Lesson) -> lesson::Result {
             let roof = race.median(Pass::Forward, "roof", len).map(|run| run.gb_per_s);
             let ratio = |speed: Option<f64>| speed.zip(roof).map(|(speed, roof)| speed / roof);
             let theirs = COLUMNS.map(|(part, _)| quoted(&peers, pass, len, part));
-            let wide = ratio(ours("wide"));
+            let fastest = ratio(race.fastest(pass, len).map(|(_, run)| run.gb_per_s));
             slower += theirs
                 .iter()
                 .flatten()
-                .filter(|&&theirs| wide.is_some_and(|w| w <= theirs))
+                .filter(|&&theirs| fastest.is_some_and(|ours| ours <= theirs))
                 .count();
-            let cells = theirs.into_iter().chain([ratio(ours("pipe")), wide]);
+            let cells = theirs.into_iter().chain([ratio(ours("pipe")), fastest]);
             table.row([len.to_string()].into_iter().chain(cells.map(|ratio| cell(ratio, 3))));
         }
         lesson.table(&format!("peers-{}.csv", pass.name()), Kind::Computed, &table)?;
