@@ -271,7 +271,7 @@ pub fn figure(race: &Race, peers: &[record::Peer], element: ElementType) -> less
         let mut chart = Chart::new(&format!("{}, {element}", pass.name()))
             .axes("length of a sequence", "GB/s")
             .log_x(2.0)
-            .y_range(0.0, 1.15 * fastest.max(1.0));
+            .y_range(0.0, 1.45 * fastest.max(1.0));
         for name in OURS {
             let of = |len: usize| match name {
                 "roof" => race.median(pass, name, len),
