@@ -112,7 +112,12 @@ impl Track {
                 rows.add(pass, "roof", seq_len, ms);
             }
             for runner in runners {
-                if runner.recurrence.choice().max_len(linrec::kernels::ElementType::F32).is_some_and(|most| seq_len as u64 > most) {
+                if runner
+                    .recurrence
+                    .choice()
+                    .max_len(linrec::kernels::ElementType::F32)
+                    .is_some_and(|most| seq_len as u64 > most)
+                {
                     continue;
                 }
                 let ms = self.kernel_ms(pass, seq_len, runner)?;

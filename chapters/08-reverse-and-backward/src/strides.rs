@@ -2,7 +2,7 @@
 //! `kernels/exercises/variable_stride.cu`.
 
 use linrec::device::{Buffer, Device, Function, Launch, Module, Storage};
-use linrec::kernels::{self, Config, ElementType, KernelChoice};
+use linrec::kernels::{self, Config, ElementType, KernelChoice, Pass};
 use linrec::{Direction, Error};
 
 /// What the compiler knows of the distance, 1 or -1.
@@ -85,7 +85,8 @@ pub fn launch<'a, S: Storage>(
     (num_seqs, seq_len): (usize, usize),
     direction: Direction,
 ) -> Launch<'a> {
-    let geometry = pipe(size).geometry(ElementType::F32, num_seqs as u64, seq_len as u64);
+    let geometry =
+        pipe(size).geometry(ElementType::F32, Pass::Forward, num_seqs as u64, seq_len as u64);
     let none = None::<&Buffer<f32>>;
     let launch = kernel.launch(geometry.blocks as u32, geometry.threads).shared(shared_bytes);
     let launch = launch.arg(inputs).arg(coeffs).arg(outputs).arg(none).arg(none);

@@ -131,7 +131,12 @@ fn first_requests(kernel: Kernel) -> lesson::Result<(usize, u32)> {
             let recurrence = Recurrence::<f32>::new(&device, pipe(memcode))?;
             let function = recurrence.function(KernelPass::Forward, Direction::Forward)?;
             let element = linrec::kernels::ElementType::F32;
-            run(function, pipe(memcode).geometry(element, 1, TILE_LEN as u64).shared_bytes)?;
+            run(
+                function,
+                pipe(memcode)
+                    .geometry(element, KernelPass::Forward, 1, TILE_LEN as u64)
+                    .shared_bytes,
+            )?;
         }
         Kernel::Ahead => {
             let size = strides::SIZES[1];
