@@ -4,19 +4,34 @@ use linrec::Error;
 use linrec::device::{
     BackwardOptions, Bench, Buffer, Device, ForwardOptions, Function, Recurrence,
 };
-use linrec::kernels::{Config, KernelChoice};
+use linrec::kernels::{Config, ElementType, KernelChoice, RowsConfig, WideConfig};
 
 use crate::rows::Rows;
 
-/// A kernel by its name: `ref:64`, `pipe:8x64:0`.
+/// A kernel by its name: `ref:64`, `pipe:8x64:0`, `rows:16x2x32:w`, `wide:2x512:a2w`.
 pub fn parse(name: &str) -> Result<KernelChoice, String> {
-    let wrong = || format!("`{name}` is no kernel; write ref:64, tile:4x256:0 or pipe:8x64:0");
+    let wrong = || {
+        let all = "ref:64, tile:4x256:0, pipe:8x64:0, rows:16x2x32:w or wide:2x512:a2w";
+        format!("`{name}` is no kernel; write {all}")
+    };
     let number = |text: &str| text.parse::<u32>().map_err(|_| wrong());
     let mut parts = name.split(':');
     let kind = parts.next().unwrap_or_default();
     let size = parts.next().ok_or_else(wrong)?;
     if kind == "ref" {
         return Ok(KernelChoice::Ref { threads: number(size)? });
+    }
+    let numbers = || size.split('x').map(number).collect::<Result<Vec<_>, _>>();
+    let options = name.splitn(3, ':').nth(2).unwrap_or_default();
+    let whole = options.ends_with('w');
+    if kind == "rows" {
+        let [lanes, words, threads] = numbers()?[..] else { return Err(wrong()) };
+        return Ok(KernelChoice::Rows(RowsConfig { lanes, words, threads, whole }));
+    }
+    if kind == "wide" {
+        let [words, threads] = numbers()?[..] else { return Err(wrong()) };
+        let ahead = options.trim_end_matches('w').strip_prefix('a').map_or(Ok(0), number)?;
+        return Ok(KernelChoice::Wide(WideConfig { words, threads, ahead, whole }));
     }
     let (elems, threads) = size.split_once('x').ok_or_else(wrong)?;
     let config = Config {
@@ -42,6 +57,13 @@ impl Runner {
     /// Loads the kernel, or compiles it.
     pub fn new(device: &Device, choice: KernelChoice, name: &str) -> Result<Runner, Error> {
         Ok(Runner { name: name.to_owned(), recurrence: Recurrence::new(device, choice)? })
+    }
+
+    /// Whether the kernel takes sequences of this length.
+    fn takes(&self, seq_len: u64) -> bool {
+        let choice = self.recurrence.choice();
+        let fits = choice.max_len(ElementType::F32).is_none_or(|most| seq_len <= most);
+        fits && seq_len.is_multiple_of(choice.multiple_of(ElementType::F32))
     }
 }
 
@@ -112,7 +134,7 @@ impl Track {
                 rows.add(pass, "roof", seq_len, ms);
             }
             for runner in runners {
-                if runner.recurrence.choice().max_len(linrec::kernels::ElementType::F32).is_some_and(|most| seq_len as u64 > most) {
+                if !runner.takes(seq_len as u64) {
                     continue;
                 }
                 let ms = self.kernel_ms(pass, seq_len, runner)?;

@@ -204,8 +204,8 @@ mod tests {
     use super::*;
 
     const RULE: &str = "element,pass,num_seqs,seq_len,kernel,ms,ratio
-f32,forward,10000,16,rows:4x1/128:w,0.005,0.95
-f32,forward,10000,16,rows:4x1/128,0.005,0.93
+f32,forward,10000,16,rows:4x1x128:w,0.005,0.95
+f32,forward,10000,16,rows:4x1x128,0.005,0.93
 f32,forward,10000,16,ref:64,0.008,0.60
 f32,forward,10000,4096,wide:4x256:w,0.15,0.99
 f32,forward,10000,4096,wide:2x128,0.16,0.95
@@ -229,10 +229,10 @@ f64,forward,10000,512,wide:4x64,0.1,0.9
     fn the_fastest_at_the_nearest_shape() {
         assert_eq!(pick(F32, 13_200, 4096, true), "wide:4x256:w");
         assert_eq!(pick(F32, 13_200, 5000, true), "wide:4x256:w");
-        assert_eq!(pick(F32, 13_200, 12, true), "rows:4x1/128:w");
+        assert_eq!(pick(F32, 13_200, 12, true), "rows:4x1x128:w");
         assert_eq!(pick(F32, 2, 4096, true), "wide:2x1024:w");
         assert_eq!(pick(F32, 13_200, 1 << 40, true), "wide:4x256:w");
-        assert_eq!(pick(F32, 13_200, 0, true), "rows:4x1/128:w");
+        assert_eq!(pick(F32, 13_200, 0, true), "rows:4x1x128:w");
     }
 
     #[test]
@@ -241,9 +241,9 @@ f64,forward,10000,512,wide:4x64,0.1,0.9
         // 4096 is nearer to 4095, but was measured with rows of whole words.
         assert_eq!(pick(F32, 13_200, 4095, false), "wide:1x512");
         // Short ones were measured as whole rows only; then the best of those that take any row.
-        assert_eq!(pick(F32, 13_200, 15, false), "rows:4x1/128");
+        assert_eq!(pick(F32, 13_200, 15, false), "rows:4x1x128");
         // Whole words, says the caller, but the length is none.
-        assert_eq!(pick(F32, 13_200, 15, true), "rows:4x1/128");
+        assert_eq!(pick(F32, 13_200, 15, true), "rows:4x1x128");
     }
 
     #[test]
@@ -259,7 +259,7 @@ f64,forward,10000,512,wide:4x64,0.1,0.9
         assert_eq!(pick(ElementType::F64, 13_200, 16, true), "wide:4x64");
         assert_eq!(pick(ElementType::ComplexF32, 13_200, 512, true), "wide:4x64");
         // Neither bf16 nor f16 was measured: rows of as many bytes in f32.
-        assert_eq!(pick(ElementType::Bf16, 13_200, 32, true), "rows:4x1/128:w");
+        assert_eq!(pick(ElementType::Bf16, 13_200, 32, true), "rows:4x1x128:w");
         assert_eq!(pick(ElementType::ComplexF64, 13_200, 1024, true), "wide:4x256:w");
     }
 

@@ -9,8 +9,8 @@ impl KernelChoice {
     /// A name that says everything about the choice, and from which it can be read again.
     ///
     /// `ref:64` for threads in a block; `pipe:8x64:0` for elements of a thread, threads and memcode (and `:a2`
-    /// for another algocode than 3); `rows:16x2/32` for lanes, words and threads; `wide:2x128` for words and
-    /// threads, with `:a1` for a tile ahead. `:w` after one of the last two is for rows of whole words.
+    /// for another algocode than 3); `rows:16x2x32` for lanes, words and threads; `wide:2x128` for words and
+    /// threads, with `:a1` for a tile ahead. `:w` and `:a1w` are for rows of whole words.
     ///
     /// ```
     /// use linrec::kernels::{Config, KernelChoice, WideConfig};
@@ -18,8 +18,8 @@ impl KernelChoice {
     /// let pipe = KernelChoice::Pipe(Config { memcode: 2, ..Config::default() });
     /// assert_eq!(pipe.spec(), "pipe:8x64:2");
     /// let wide = KernelChoice::Wide(WideConfig { ahead: 1, whole: true, ..WideConfig::default() });
-    /// assert_eq!(wide.spec(), "wide:2x128:a1:w");
-    /// assert_eq!("wide:2x128:a1:w".parse(), Ok(wide));
+    /// assert_eq!(wide.spec(), "wide:2x128:a1w");
+    /// assert_eq!("wide:2x128:a1w".parse(), Ok(wide));
     /// ```
     pub fn spec(&self) -> String {
         let name = self.name();
@@ -32,11 +32,13 @@ impl KernelChoice {
                 format!("{name}:{max_elems_per_thread}x{max_threads_per_block}:{memcode}{stage}")
             }
             KernelChoice::Rows(RowsConfig { lanes, words, threads, whole }) => {
-                format!("{name}:{lanes}x{words}/{threads}{}", if *whole { ":w" } else { "" })
+                format!("{name}:{lanes}x{words}x{threads}{}", if *whole { ":w" } else { "" })
             }
             KernelChoice::Wide(WideConfig { words, threads, ahead, whole }) => {
-                let ahead = if *ahead == 0 { String::new() } else { format!(":a{ahead}") };
-                format!("{name}:{words}x{threads}{ahead}{}", if *whole { ":w" } else { "" })
+                let ahead = if *ahead == 0 { String::new() } else { format!("a{ahead}") };
+                let options = ahead + if *whole { "w" } else { "" };
+                let colon = if options.is_empty() { "" } else { ":" };
+                format!("{name}:{words}x{threads}{colon}{options}")
             }
         }
     }
@@ -50,7 +52,7 @@ impl FromStr for KernelChoice {
         read(name).ok_or_else(|| Error::Unsupported {
             engine: String::from("the catalogue of kernels"),
             what: format!(
-                "`{name}`; write ref:64, tile:4x256:0, pipe:8x64:0, rows:16x2/32:w or wide:2x128:a1:w"
+                "`{name}`; write ref:64, tile:4x256:0, pipe:8x64:0, rows:16x2x32:w or wide:2x128:a1w"
             ),
         })
     }
@@ -74,23 +76,30 @@ fn read(name: &str) -> Option<KernelChoice> {
             if kind == "tile" { KernelChoice::Tile(config) } else { KernelChoice::Pipe(config) }
         }
         "rows" => {
-            let (size, threads) = size.split_once('/')?;
-            let (lanes, words) = size.split_once('x')?;
-            KernelChoice::Rows(RowsConfig {
-                lanes: number(lanes)?,
-                words: number(words)?,
-                threads: number(threads)?,
-                whole: is_whole(&mut rest),
-            })
+            let (lanes, size) = size.split_once('x')?;
+            let (words, threads) = size.split_once('x')?;
+            let whole = rest.first() == Some(&"w");
+            if whole {
+                rest.remove(0);
+            }
+            let (lanes, words, threads) = (number(lanes)?, number(words)?, number(threads)?);
+            KernelChoice::Rows(RowsConfig { lanes, words, threads, whole })
         }
         "wide" => {
             let (words, threads) = size.split_once('x')?;
-            KernelChoice::Wide(WideConfig {
-                words: number(words)?,
-                threads: number(threads)?,
-                ahead: lettered('a', &mut rest)?.unwrap_or(0),
-                whole: is_whole(&mut rest),
-            })
+            let (mut ahead, mut whole) = (0, false);
+            if !rest.is_empty() {
+                let options = rest.remove(0);
+                let tiles = options.strip_suffix('w');
+                whole = tiles.is_some();
+                let tiles = tiles.unwrap_or(options);
+                // `w` alone, or `a1` with or without it.
+                if !(whole && tiles.is_empty()) {
+                    ahead = number(tiles.strip_prefix('a')?)?;
+                }
+            }
+            let (words, threads) = (number(words)?, number(threads)?);
+            KernelChoice::Wide(WideConfig { words, threads, ahead, whole })
         }
         _ => return None,
     };
@@ -101,15 +110,6 @@ fn number(text: &str) -> Option<u32> {
     // Not `+8`, which `parse` takes.
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()
-}
-
-/// Whether the next part is `w`, which it then takes.
-fn is_whole(rest: &mut Vec<&str>) -> bool {
-    let whole = rest.first() == Some(&"w");
-    if whole {
-        rest.remove(0);
-    }
-    whole
 }
 
 /// The number of the next part if it begins with this letter; `None` if it does and is none.
@@ -206,7 +206,7 @@ mod tests {
             "pipe:8x64:0:a2:w",
             "pipe:+8x64",
             "wide:8x2/64",
-            "wide:4x128:w:a1",
+            "wide:4x128:wa1",
             "wide:4x128:w:w",
             "rows:4x128",
             "rows:4x1/128:a1",

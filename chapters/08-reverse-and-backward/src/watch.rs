@@ -87,7 +87,7 @@ pub fn watch(
 
     let recurrence = Recurrence::<f32>::new(&device, choice)?;
     let kernel = recurrence.function(pass, direction)?;
-    let geometry = choice.geometry(ElementType::F32, pass, 1, seq_len as u64);
+    let geometry = choice.geometry(ElementType::F32, Pass::Forward, 1, seq_len as u64);
     let launch = kernel.launch(1, geometry.threads).shared(geometry.shared_bytes);
     let launch = match pass {
         Pass::Forward => launch.arg(&a).arg(&b).arg(&mut d).arg(&initial).arg(&mut state),

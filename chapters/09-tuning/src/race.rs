@@ -301,9 +301,9 @@ mod tests {
 
     const CSV: &str = "date,machine,element,direction,engine,num_seqs,seq_len,ms,gb_per_s,ratio
 2026-11-21,NVIDIA H200,f32,forward,roof,13200,16,0.005,500,1
-2026-11-21,NVIDIA H200,f32,forward,rows:4x1/128,13200,16,0.010,250,0.5
+2026-11-21,NVIDIA H200,f32,forward,rows:4x1x128,13200,16,0.010,250,0.5
 2026-11-21,NVIDIA H200,f32,forward,roof,13200,32,0.005,1000,1
-2026-11-21,NVIDIA H200,f32,forward,rows:8x1/128:w,13200,32,0.005,1000,1
+2026-11-21,NVIDIA H200,f32,forward,rows:8x1x128:w,13200,32,0.005,1000,1
 2026-11-21,NVIDIA H200,f32,backward,roof,13200,16,0.005,900,1
 ";
 
@@ -312,7 +312,7 @@ mod tests {
         let race = Race::read(CSV).unwrap();
         let csv = table(&race, Pass::Forward, &[16, 32, 64]).to_csv();
         let expected = "length,\"roof, µs\",\"roof, GB/s\",ref,tile,pipe,rows,wide,fastest\n\
-                        16,5.0,500,–,–,–,0.500,–,rows:4x1/128\n32,5.0,1000,–,–,–,1.000,–,rows:8x1/128:w\n";
+                        16,5.0,500,–,–,–,0.500,–,rows:4x1x128\n32,5.0,1000,–,–,–,1.000,–,rows:8x1x128:w\n";
         assert_eq!(csv, expected);
         let svg = figure(&race, &record::peers(), ElementType::F32).unwrap();
         assert!(svg.contains("accelerated-scan (quoted)") && svg.contains("backward"));

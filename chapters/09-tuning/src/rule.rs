@@ -103,7 +103,7 @@ mod tests {
             ("pipe:4x128:0", 0.9),
             ("pipe:4x64:0", 0.8),
             ("pipe:8x64:0", 0.5),
-            ("wide:4x256:a1:w", 0.99),
+            ("wide:4x256:a1w", 0.99),
             ("wide:4x512:w", 0.98),
             ("wide:4x512", 0.97),
             ("wide:2x128", 0.96),
@@ -117,7 +117,7 @@ mod tests {
         };
         let rule = finalists(&lines);
         let expected =
-            ["wide:4x256:a1:w", "wide:4x512", "wide:2x128", "pipe:4x128:0", "pipe:8x64:0"];
+            ["wide:4x256:a1w", "wide:4x512", "wide:2x128", "pipe:4x128:0", "pipe:8x64:0"];
         assert_eq!(names(&rule), expected);
         assert_eq!(names(&Tuned::read(&to_csv(&rule)).unwrap()), expected);
         let f32 = ElementType::F32;
