@@ -47,7 +47,9 @@ fn rows(element: ElementType) -> Vec<KernelChoice> {
             }
         }
     }
-    configs.into_iter().map(KernelChoice::Rows).collect()
+    // What holds less than the shortest sequences of the tables is left out.
+    let holds = |config: &RowsConfig| config.max_len(element) >= 16;
+    configs.into_iter().filter(holds).map(KernelChoice::Rows).collect()
 }
 
 /// A block for each row, tile by tile.
@@ -76,16 +78,21 @@ fn wholes(element: ElementType) -> &'static [bool] {
     if element.bytes() < 16 { &[false, true] } else { &[false] }
 }
 
-/// Whether a configuration is measured at a length: it takes such sequences, is not the same launch as a
+/// Whether a configuration takes sequences of a length.
+pub fn takes(choice: KernelChoice, element: ElementType, seq_len: usize) -> bool {
+    let len = seq_len as u64;
+    let fits = choice.max_len(element).is_none_or(|most| len <= most);
+    fits && len.is_multiple_of(choice.multiple_of(element))
+}
+
+/// Whether a configuration is worth a measurement at a length: it takes such sequences, is not the same launch as a
 /// smaller one, and is neither a hundred times too large nor too small.
 // ANCHOR: worth
 pub fn worth(choice: KernelChoice, element: ElementType, seq_len: usize) -> bool {
-    let len = seq_len as u64;
-    if choice.max_len(element).is_some_and(|most| len > most)
-        || len % choice.multiple_of(element) != 0
-    {
+    if !takes(choice, element, seq_len) {
         return false;
     }
+    let len = seq_len as u64;
     match choice {
         // With half of the threads the launch would be the same.
         KernelChoice::Tile(config) | KernelChoice::Pipe(config) => {

@@ -193,7 +193,7 @@ impl Job for Count<'_> {
             for &seq_len in lengths {
                 for &choice in &right {
                     progress.inc(1);
-                    if takes(choice, S::ELEMENT, seq_len) {
+                    if configs::takes(choice, S::ELEMENT, seq_len) {
                         let counted = count::<S>(choice, pass, (num_seqs, seq_len))?;
                         let names = [seq_len.to_string(), choice.spec()];
                         table.row(names.into_iter().chain(counted.cells()));
@@ -207,12 +207,6 @@ impl Job for Count<'_> {
         progress.finish_and_clear();
         Ok(worst <= 1.0)
     }
-}
-
-/// Whether the kernel takes sequences of this length.
-fn takes(choice: KernelChoice, element: ElementType, seq_len: usize) -> bool {
-    let fits = choice.max_len(element).is_none_or(|most| seq_len as u64 <= most);
-    fits && (seq_len as u64).is_multiple_of(choice.multiple_of(element))
 }
 
 #[cfg(test)]

@@ -125,6 +125,16 @@ pub struct Trouble {
     is_wrong: bool,
 }
 
+/// Which configurations are measured at which lengths: those that are worth it, and what is shipped wherever it
+/// can be used, since the library may have to choose among these.
+fn wanted(element: ElementType) -> impl Fn(KernelChoice, usize) -> bool {
+    let shipped: Vec<KernelChoice> = KernelChoice::shipped(element).collect();
+    move |choice, len| {
+        let usable = shipped.contains(&choice) && configs::takes(choice, element, len);
+        usable || configs::worth(choice, element, len)
+    }
+}
+
 /// Loads, or compiles, every configuration that is worth a measurement somewhere.
 // ANCHOR: load
 fn load<S: Storage>(
@@ -134,7 +144,8 @@ fn load<S: Storage>(
     trouble: &mut Vec<Trouble>,
 ) -> Vec<Recurrence<S>> {
     let mut choices = configs::all(kernel, S::ELEMENT);
-    choices.retain(|&choice| lengths.iter().any(|&len| configs::worth(choice, S::ELEMENT, len)));
+    let wanted = wanted(S::ELEMENT);
+    choices.retain(|&choice| lengths.iter().any(|&len| wanted(choice, len)));
     let progress = lesson::progress(choices.len(), "compiling");
     let loaded: Vec<_> = choices
         .par_iter()

@@ -5,7 +5,6 @@ use linrec::kernels::Pass;
 use linrec::lesson::{self, machine};
 
 use super::{Settings, Trouble};
-use crate::configs;
 use crate::field::{self, Field, Roof, Runner};
 use crate::log::{Line, Log};
 
@@ -36,6 +35,7 @@ pub fn all<S: Storage>(
         return Err("there is no shape to measure".into());
     };
 
+    let wanted = super::wanted(S::ELEMENT);
     let mut jobs = Vec::new();
     for pass in Pass::ALL {
         for &shape in &shapes {
@@ -46,7 +46,7 @@ pub fn all<S: Storage>(
             let mut todo = Vec::new();
             for recurrence in &candidates {
                 let choice = recurrence.choice();
-                if !configs::worth(choice, S::ELEMENT, shape.1)
+                if !wanted(choice, shape.1)
                     || log.has(S::ELEMENT, pass, &choice.spec(), shape, runs)
                 {
                     continue;
