@@ -165,7 +165,8 @@ fn best_of(
     let takes = |choice: KernelChoice| {
         let words = choice.multiple_of(wanted.element);
         let fits = choice.max_len(wanted.element).is_none_or(|most| wanted.seq_len <= most);
-        fits && allowed(choice) && (words == 1 || (wanted.whole && wanted.seq_len % words == 0))
+        fits && allowed(choice)
+            && (words == 1 || (wanted.whole && wanted.seq_len.is_multiple_of(words)))
     };
     let lines = || rule.iter().filter(|line| line.pass == wanted.pass && takes(line.choice));
     let measured = stand_in(wanted.element, |element| lines().any(|line| line.element == element))?;
@@ -175,7 +176,7 @@ fn best_of(
     let distance = |line: &Tuned| {
         // A factor of two for rows that begin anywhere where they do not, and the reverse.
         let words = 16 / line.element.bytes().min(16) as u64;
-        let other = wanted.whole != (line.seq_len % words == 0);
+        let other = wanted.whole != line.seq_len.is_multiple_of(words);
         octaves(line.num_seqs, wanted.num_seqs)
             + octaves(line.seq_len, seq_len)
             + f64::from(u8::from(other))

@@ -17,7 +17,7 @@ const STREAMING: &str = include_str!("streaming.cu");
 #[derive(Debug, Clone)]
 pub enum Runner<S> {
     /// A kernel of the recurrence.
-    Kernel(Recurrence<S>),
+    Kernel(Box<Recurrence<S>>),
     /// The element-wise kernel that reads and writes as many bytes, 16 at a time.
     Roof(Roof),
     /// A kernel that does nothing, with one block of a warp for each sequence.
@@ -258,7 +258,7 @@ mod tests {
             let mut field = Field::<f32>::new(&device, 40 * 100).unwrap();
             assert_eq!(field.roofs().next(), Some(Roof::Words));
             let pipe = Recurrence::new(&device, KernelChoice::Pipe(Default::default())).unwrap();
-            let mut runners = vec![Runner::Kernel(pipe), Runner::Empty, Runner::Launch];
+            let mut runners = vec![Runner::Kernel(Box::new(pipe)), Runner::Empty, Runner::Launch];
             runners.extend(field.roofs().map(Runner::Roof));
             for runner in &runners {
                 for pass in Pass::ALL {

@@ -191,7 +191,7 @@ fn measure<S: Storage>(
         let shape = (num_seqs, *seq_len);
         let bytes = field::bytes(*pass, num_seqs * seq_len, S::ELEMENT.bytes());
         let roofs: Vec<Runner<S>> = field.roofs().map(Runner::Roof).collect();
-        let kernels = kernels.iter().cloned().map(Runner::Kernel);
+        let kernels = kernels.iter().cloned().map(|kernel| Runner::Kernel(Box::new(kernel)));
         let runners: Vec<Runner<S>> =
             roofs.into_iter().chain([Runner::Empty, Runner::Launch]).chain(kernels).collect();
         // ANCHOR: rounds

@@ -31,7 +31,7 @@ pub fn here(lesson: &mut Lesson, device: &Device) -> lesson::Result {
         for len in [64, 1024, 4096] {
             let choice =
                 KernelChoice::best(ElementType::F32, pass, num_seqs as u64, len as u64, true, true);
-            let kernel = Runner::Kernel(linrec::device::Recurrence::new(device, choice)?);
+            let kernel = Runner::Kernel(Box::new(linrec::device::Recurrence::new(device, choice)?));
             let roof = Runner::Roof(Roof::Words);
             let (mut ours, mut ratios) = (Vec::new(), Vec::new());
             for run in 0..=RUNS {

@@ -71,7 +71,7 @@ pub fn all<S: Storage>(
     let progress = lesson::progress(steps, "measuring");
     for (pass, shape, runs, todo) in jobs {
         progress.set_message(format!("{} at {}", pass.name(), shape.1));
-        let kernels = todo.into_iter().map(Runner::Kernel);
+        let kernels = todo.into_iter().map(|kernel| Runner::Kernel(Box::new(kernel)));
         let runners: Vec<Runner<S>> =
             [Runner::Roof(Roof::Words), Runner::Empty].into_iter().chain(kernels).collect();
         let mut times = vec![Vec::with_capacity(runs); runners.len()];
