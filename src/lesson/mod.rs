@@ -28,6 +28,7 @@
 
 mod cli;
 pub mod clock;
+mod excerpt;
 pub mod machine;
 pub mod plot;
 mod progress;
@@ -36,6 +37,7 @@ mod story;
 mod table;
 
 pub use cli::{Settings, main};
+pub use excerpt::Excerpt;
 pub use progress::progress;
 pub use record::{Check, Figure, Record, RecordedTable, Value};
 pub use story::Lesson;

@@ -118,6 +118,11 @@ impl Lesson {
         self.print(&format!("\n{lines}"));
     }
 
+    /// Shows a long sentence that the code itself has said, an error say, in indented lines.
+    pub fn quote(&mut self, sentence: &str) {
+        self.show(wrap(sentence, WIDTH - 4));
+    }
+
     /// Shows a table and writes it as CSV to `file`.
     ///
     /// # Errors

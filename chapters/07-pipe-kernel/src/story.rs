@@ -54,21 +54,3 @@ fn grouped(number: usize) -> String {
     let groups = digits.as_bytes().rchunks(3).rev();
     groups.map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
 }
-
-/// A long sentence in lines that fit beside the indentation.
-fn wrapped(sentence: &str) -> String {
-    let mut lines = vec![String::new()];
-    for word in sentence.split(' ') {
-        let Some(last) = lines.last_mut() else { break };
-        let used = last.chars().count();
-        if used > 0 && used + 1 + word.chars().count() > 80 {
-            lines.push(word.to_owned());
-        } else {
-            if used > 0 {
-                last.push(' ');
-            }
-            last.push_str(word);
-        }
-    }
-    lines.join("\n")
-}

@@ -57,21 +57,3 @@ fn differ<'a>(
     let pairs = ours.into_iter().zip(theirs);
     pairs.filter(|(a, b)| a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan())).count() as f64
 }
-
-/// A long sentence in lines that fit beside the indentation.
-fn wrapped(sentence: &str) -> String {
-    let mut lines = vec![String::new()];
-    for word in sentence.split(' ') {
-        let Some(last) = lines.last_mut() else { break };
-        let used = last.chars().count();
-        if used > 0 && used + 1 + word.chars().count() > 80 {
-            lines.push(word.to_owned());
-        } else {
-            if used > 0 {
-                last.push(' ');
-            }
-            last.push_str(word);
-        }
-    }
-    lines.join("\n")
-}

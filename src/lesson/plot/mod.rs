@@ -16,6 +16,7 @@
 
 mod chart;
 mod heat_map;
+pub mod sketch;
 mod ticks;
 
 pub use chart::Chart;

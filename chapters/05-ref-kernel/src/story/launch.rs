@@ -70,7 +70,7 @@ pub fn refuse(lesson: &mut Lesson) -> lesson::Result {
         if let Err(error) = outcome {
             told += 1;
             lesson.say(&format!("{what}:"));
-            lesson.show(wrapped(&error.to_string()));
+            lesson.quote(&error.to_string());
         }
     };
     let (six, five) = (device.upload(&[1.0_f32; 6])?, device.upload(&[1.0_f32; 5])?);
@@ -106,26 +106,8 @@ pub fn refuse(lesson: &mut Lesson) -> lesson::Result {
     );
     if let Err(error) = by_hand::forward(&device, &[1.0; 6], &[1.0; 5], (2, 3)) {
         told += 1;
-        lesson.show(wrapped(&error.to_string()));
+        lesson.quote(&error.to_string());
     }
     lesson.check("wrong calls that went unnoticed", f64::from(6 - told), 0.0);
     Ok(())
-}
-
-/// A long sentence in lines that fit beside the indentation.
-pub(super) fn wrapped(sentence: &str) -> String {
-    let mut lines = vec![String::new()];
-    for word in sentence.split(' ') {
-        let last = lines.last().map_or(0, |line| line.chars().count());
-        if last > 0 && last + 1 + word.chars().count() > 80 {
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines.join("\n")
 }

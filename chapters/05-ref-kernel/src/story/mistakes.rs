@@ -4,7 +4,6 @@ use linrec::Error;
 use linrec::device::Device;
 use linrec::lesson::{self, Kind, Lesson};
 
-use super::launch::wrapped;
 use crate::by_hand;
 use crate::suspect::{self, Suspect};
 
@@ -27,7 +26,7 @@ pub fn mistakes(lesson: &mut Lesson) -> lesson::Result {
         let [file, _] = suspect.files();
         lesson.say(&format!("{what} ({file}):"));
         match suspect.examine() {
-            Some(finding) => lesson.show(wrapped(&finding.to_string())),
+            Some(finding) => lesson.quote(&finding.to_string()),
             None => lesson.show("nothing was found"),
         }
     }

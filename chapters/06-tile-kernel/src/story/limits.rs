@@ -28,7 +28,7 @@ pub fn limits(lesson: &mut Lesson) -> lesson::Result {
         "The sum of {most} ones is {last}. One step more, and the library says, before anything is launched:",
     ));
     let refused = forward(most + 1).err().map(|error| error.to_string());
-    lesson.show(wrapped(refused.as_deref().unwrap_or("nothing")));
+    lesson.quote(refused.as_deref().unwrap_or("nothing"));
     let off = f64::from((last - most as f32).abs());
     lesson.check("the sum of the longest tile, error", off, 0.0);
     let unnoticed = refused.iter().all(|sentence| !sentence.contains("holds 1024 at most"));
@@ -65,22 +65,4 @@ pub fn limits(lesson: &mut Lesson) -> lesson::Result {
     );
     lesson.check("accesses to local memory", local as f64, 0.0);
     Ok(())
-}
-
-/// A long sentence in lines that fit beside the indentation.
-pub(super) fn wrapped(sentence: &str) -> String {
-    let mut lines = vec![String::new()];
-    for word in sentence.split(' ') {
-        let last = lines.last().map_or(0, |line| line.chars().count());
-        if last > 0 && last + 1 + word.chars().count() > 80 {
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines.join("\n")
 }

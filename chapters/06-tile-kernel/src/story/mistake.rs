@@ -2,7 +2,6 @@
 
 use linrec::lesson::{self, Kind, Lesson};
 
-use super::limits::wrapped;
 use crate::suspect;
 
 /// Shows what is found in it.
@@ -13,7 +12,7 @@ pub fn mistake(lesson: &mut Lesson) -> lesson::Result {
         lesson.say(&format!("kernels/broken/{name}.cu:"));
         match suspect::examine(&format!("broken/{name}"))? {
             Some(finding) => {
-                lesson.show(wrapped(&finding.to_string()));
+                lesson.quote(&finding.to_string());
                 lesson.value(&format!("found_{name}"), &finding, Kind::Computed);
             }
             None => missed += 1,

@@ -2,7 +2,6 @@
 
 use linrec::lesson::{self, Kind, Lesson};
 
-use super::wrapped;
 use crate::suspect;
 
 /// Totals that are not taken in turns.
@@ -13,7 +12,7 @@ pub fn turns(lesson: &mut Lesson) -> lesson::Result {
          the contract's cases, the longest first:",
     );
     let found = examine("totals_not_in_turns")?;
-    lesson.show(wrapped(&found));
+    lesson.quote(&found);
     lesson.check("races that went unnoticed", u8::from(!found.contains("no barrier")).into(), 0.0);
     Ok(())
 }
@@ -23,7 +22,7 @@ pub fn others(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("mistakes", "A mistake to be found")?;
     lesson.say("And forgotten_between_tiles, which breaks no rule of the machine:");
     let found = examine("forgotten_between_tiles")?;
-    lesson.show(wrapped(&found));
+    lesson.quote(&found);
     lesson.value("found_forgotten", &found, Kind::Computed);
     lesson.check("mistakes that went unnoticed", u8::from(found.is_empty()).into(), 0.0);
     Ok(())

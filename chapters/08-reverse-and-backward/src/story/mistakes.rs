@@ -4,7 +4,6 @@ use ch07_pipe_kernel::suspect::examine;
 use linrec::device::{Device, KernelEngine};
 use linrec::lesson::{self, Kind, Lesson, Table};
 
-use super::wrapped;
 use crate::{pipe, suspect};
 
 /// The longest cases that are tried.
@@ -28,7 +27,7 @@ pub fn mistakes(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("mistakes.csv", Kind::Computed, &table)?;
     let found = examine(&engine, &domain).map(|found| found.to_string()).unwrap_or_default();
     lesson.say("The first that goes wrong, the longest sequences first:");
-    lesson.show(wrapped(&found));
+    lesson.quote(&found);
     lesson.check(
         "mistakes that went unnoticed",
         u8::from(wrong == 0 || found.is_empty()).into(),

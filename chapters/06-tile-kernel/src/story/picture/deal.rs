@@ -1,10 +1,11 @@
 //! From the row in memory to the registers of the threads.
 
 use linrec::lesson::Result;
+use linrec::lesson::plot::sketch::{GREY, cell, left, middle};
 use linrec::lesson::plot::{Area, COLORS, Panel};
 use plotters::prelude::*;
 
-use super::{COLUMN, GREY, LEFT, cell, left, line, middle};
+use super::{COLUMN, LEFT, line};
 
 /// Which steps each thread of a warp holds.
 pub struct Deal {

@@ -1,9 +1,10 @@
 //! How far back each lane reaches, round after round.
 
 use linrec::lesson::Result;
+use linrec::lesson::plot::sketch::{cell, left, middle};
 use linrec::lesson::plot::{Area, COLORS, Panel};
 
-use super::{COLUMN, LEFT, cell, left, line, middle};
+use super::{COLUMN, LEFT, line};
 
 /// The steps that each lane's transition spans, before the first round and after each.
 pub struct Rounds {

@@ -2,9 +2,10 @@
 
 use ch02_two_threads::Transition;
 use linrec::lesson::Result;
+use linrec::lesson::plot::sketch::{GREY, cell, left, middle};
 use linrec::lesson::plot::{Area, COLORS, Panel};
 
-use super::{GREY, cell, left, line, middle};
+use super::line;
 
 /// The transitions of the warps, and the state before each and after the last.
 pub struct Warps {

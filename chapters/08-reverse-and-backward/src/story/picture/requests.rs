@@ -1,10 +1,10 @@
 //! Where the requests of a block go, one after the other.
 
 use linrec::lesson::Result;
+use linrec::lesson::plot::sketch::{GREY, left};
 use linrec::lesson::plot::{Area, COLORS, Panel};
 use plotters::prelude::*;
 
-use super::{GREY, left};
 use crate::watch::Access;
 
 /// The loads of one array by the warps of a block, in one tile.

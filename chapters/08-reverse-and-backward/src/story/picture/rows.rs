@@ -1,9 +1,10 @@
 //! A row in memory, and who holds it.
 
 use linrec::lesson::Result;
+use linrec::lesson::plot::sketch::{cell, left, middle};
 use linrec::lesson::plot::{Area, Panel};
 
-use super::{cell, color, left, middle};
+use super::{TINT, color};
 
 /// The thread of every element, once for each of some ways to walk.
 pub struct Rows {
@@ -28,7 +29,7 @@ impl Panel for Rows {
             let x = |at: usize| LEFT + width * at as i32 / threads.len().max(1) as i32;
             left(area, *name, (6, top + HEIGHT / 2), 15)?;
             for (at, &thread) in threads.iter().enumerate() {
-                cell(area, [(x(at), top), (x(at + 1), top + HEIGHT)], color(0, thread))?;
+                cell(area, [(x(at), top), (x(at + 1), top + HEIGHT)], color(0, thread), TINT)?;
             }
             left(area, "thread", (6, top + HEIGHT + 12), 13)?;
             for thread in [0, 6, 12, 18, 24, 31] {

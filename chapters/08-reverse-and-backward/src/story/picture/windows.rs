@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use linrec::lesson::Result;
+use linrec::lesson::plot::sketch::{GREY, cell, left, middle};
 use linrec::lesson::plot::{Area, Panel};
 use plotters::prelude::*;
 
-use super::{GREY, cell, color, left, middle};
+use super::{TINT, color};
 
 /// Who loads an element: tile and thread.
 type Owner = Option<(u32, u32)>;
@@ -44,7 +45,7 @@ impl Panel for Windows {
                     let centre = (x + CELL / 2, top + HEIGHT / 2);
                     match windows[number].get(place).copied().flatten() {
                         Some((tile, thread)) => {
-                            cell(area, corners, color(tile, thread))?;
+                            cell(area, corners, color(tile, thread), TINT)?;
                             middle(area, thread.to_string(), centre, 15)?;
                         }
                         None => {

@@ -1,0 +1,51 @@
+//! What pictures are made of that are no charts: words and cells at places in pixels.
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::{Area, Result};
+
+/// Between the colours of data: frames, axes, what is not there.
+pub const GREY: RGBColor = RGBColor(128, 128, 128);
+
+/// Text around a point.
+///
+/// # Errors
+///
+/// If the backend cannot draw.
+pub fn middle(area: &Area, text: impl Into<String>, at: (i32, i32), size: u32) -> Result {
+    write(area, text, at, size, HPos::Center)
+}
+
+/// Text from a point on.
+///
+/// # Errors
+///
+/// If the backend cannot draw.
+pub fn left(area: &Area, text: impl Into<String>, at: (i32, i32), size: u32) -> Result {
+    write(area, text, at, size, HPos::Left)
+}
+
+fn write(
+    area: &Area,
+    text: impl Into<String>,
+    at: (i32, i32),
+    size: u32,
+    horizontal: HPos,
+) -> Result {
+    let style = ("sans-serif", size).into_text_style(&(1, 1)).color(&BLACK);
+    let style = style.pos(Pos::new(horizontal, VPos::Center));
+    area.draw(&Text::new(text.into(), at, style))?;
+    Ok(())
+}
+
+/// A cell with a ground of `strength` between 0 and 1, and a frame.
+///
+/// # Errors
+///
+/// If the backend cannot draw.
+pub fn cell(area: &Area, corners: [(i32, i32); 2], color: RGBColor, strength: f64) -> Result {
+    area.draw(&Rectangle::new(corners, color.mix(strength).filled()))?;
+    area.draw(&Rectangle::new(corners, color.stroke_width(1)))?;
+    Ok(())
+}
