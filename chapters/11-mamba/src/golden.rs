@@ -67,20 +67,32 @@ impl<T: Real> Given<T> {
     }
 }
 
+impl<T: Real> Given<T> {
+    /// All arrays in another type.
+    fn map<S: Real>(&self, number: impl Fn(T) -> S) -> Given<S> {
+        Given {
+            u: self.u.mapv(&number),
+            delta: self.delta.mapv(&number),
+            a: self.a.mapv(&number),
+            b: self.b.mapv(&number),
+            c: self.c.mapv(&number),
+            d: self.d.as_ref().map(|d| d.mapv(&number)),
+            z: self.z.as_ref().map(|z| z.mapv(&number)),
+            delta_bias: self.delta_bias.as_ref().map(|bias| bias.mapv(&number)),
+            delta_softplus: self.delta_softplus,
+        }
+    }
+
+    /// All arrays in double precision.
+    pub fn widen(&self) -> Given<f64> {
+        self.map(|number| number.widen())
+    }
+}
+
 impl Given<f64> {
     /// All arrays rounded to another type.
     pub fn narrow<T: Real>(&self) -> Given<T> {
-        Given {
-            u: self.u.mapv(T::narrow),
-            delta: self.delta.mapv(T::narrow),
-            a: self.a.mapv(T::narrow),
-            b: self.b.mapv(T::narrow),
-            c: self.c.mapv(T::narrow),
-            d: self.d.as_ref().map(|d| d.mapv(T::narrow)),
-            z: self.z.as_ref().map(|z| z.mapv(T::narrow)),
-            delta_bias: self.delta_bias.as_ref().map(|bias| bias.mapv(T::narrow)),
-            delta_softplus: self.delta_softplus,
-        }
+        self.map(T::narrow)
     }
 }
 

@@ -2,14 +2,18 @@
 
 pub mod activation;
 pub mod block;
+pub mod bounds;
 pub mod channel;
-pub mod direct;
+pub mod competitors;
+pub mod dissection;
 pub mod golden;
-
+pub mod post;
+pub mod rounding;
 pub mod task;
 pub mod training;
 
 mod arguments;
+mod direct;
 mod gradients;
 mod real;
 mod scan;

@@ -120,7 +120,7 @@ impl<T: Real> Block<T> {
 
     /// What the block's scan is called with.
     // ANCHOR: arguments
-    fn arguments<'a>(&'a self, inside: &'a Inside<T>) -> Arguments<'a, T> {
+    pub fn arguments<'a>(&'a self, inside: &'a Inside<T>) -> Arguments<'a, T> {
         let channels = self.config.channels;
         let shape = (inside.batch, inside.len);
         Arguments {
