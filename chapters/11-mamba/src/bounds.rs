@@ -3,7 +3,6 @@
 
 use linrec::{Element, Error};
 use ndarray::{Array1, Array2, Array3, Array4, ArrayView3, Axis, Zip};
-use rayon::prelude::*;
 
 use crate::activation::{sigmoid, silu, silu_slope, softplus};
 use crate::arguments::{Arguments, Sizes};

@@ -2,7 +2,7 @@
 //! read first.
 
 use linrec::{Error, Options};
-use ndarray::{Array2, Array3, Array4, ArrayView3, Axis, s};
+use ndarray::{Array2, Array3, Array4};
 
 use crate::arguments::Arguments;
 use crate::Real;
