@@ -4,6 +4,10 @@
 //! states has, row by row. The loops contain nothing that keeps a compiler from vector instructions, and
 //! [`Arch::dispatch`] has them compiled for several instruction sets. Since no product and sum are fused, all of them
 //! compute the same bits.
+//!
+//! The closures take what they write to for themselves (`let y = y`), so that they can be called once only. To
+//! a closure that can be called again, `dispatch` gets by way of a function that is not compiled for the wider
+//! instructions, and neither is the closure then.
 
 use linrec::cpu::Cpu;
 use linrec::{Error, Options};
@@ -70,7 +74,8 @@ impl<T: Real> Expanded<T> {
 pub fn expand<T: Real>(channel: &Channel<T>, inputs: &mut [T], coeffs: &mut [T], scaled: &mut [T]) {
     let &Channel { u, delta, a, b, .. } = channel;
     let len = delta.len().max(1);
-    Arch::new().dispatch(|| {
+    Arch::new().dispatch(#[inline(always)] move || {
+        let (inputs, coeffs, scaled) = (inputs, coeffs, scaled);
         for ((scaled, &delta), &u) in scaled.iter_mut().zip(delta).zip(u) {
             *scaled = delta * u;
         }
@@ -91,7 +96,8 @@ pub fn expand<T: Real>(channel: &Channel<T>, inputs: &mut [T], coeffs: &mut [T],
 // ANCHOR: contract
 pub fn contract<T: Real>(c: &[T], states: &[T], y: &mut [T]) {
     let len = y.len().max(1);
-    Arch::new().dispatch(|| {
+    Arch::new().dispatch(#[inline(always)] move || {
+        let y = y;
         y.fill(T::zero());
         for (c, states) in c.chunks_exact(len).zip(states.chunks_exact(len)) {
             for ((y, &c), &state) in y.iter_mut().zip(c).zip(states) {
@@ -189,7 +195,8 @@ fn chain<T: Real>(
     [d_inputs, d_coeffs, coeffs]: [&[T]; 3],
     (d_scaled, d_delta): (&mut [T], &mut [T]),
 ) -> T {
-    Arch::new().dispatch(|| {
+    Arch::new().dispatch(#[inline(always)] move || {
+        let (d_scaled, d_delta) = (d_scaled, d_delta);
         for ((sum, &b), &d_input) in d_scaled.iter_mut().zip(b).zip(d_inputs) {
             *sum = *sum + b * d_input;
         }
@@ -207,7 +214,8 @@ fn chain<T: Real>(
 /// `products_{n,l} = row_l · factors_{n,l}`.
 fn outer<T: Real>(row: &[T], factors: &[T], products: &mut [T]) {
     let len = row.len().max(1);
-    Arch::new().dispatch(|| {
+    Arch::new().dispatch(#[inline(always)] move || {
+        let products = products;
         for (products, factors) in products.chunks_exact_mut(len).zip(factors.chunks_exact(len)) {
             for ((product, &x), &factor) in products.iter_mut().zip(row).zip(factors) {
                 *product = x * factor;
@@ -220,7 +228,8 @@ fn outer<T: Real>(row: &[T], factors: &[T], products: &mut [T]) {
 fn add_products<T: Real>(row: &[T], factors: ArrayView2<T>, sums: &mut [T]) {
     let len = row.len().max(1);
     let factors = factors.to_slice().unwrap_or_default();
-    Arch::new().dispatch(|| {
+    Arch::new().dispatch(#[inline(always)] move || {
+        let sums = sums;
         for (sums, factors) in sums.chunks_exact_mut(len).zip(factors.chunks_exact(len)) {
             for ((sum, &x), &factor) in sums.iter_mut().zip(row).zip(factors) {
                 *sum = *sum + x * factor;

@@ -145,7 +145,8 @@ pub fn fused(problem: &Problem, by_time: [&[[f32; 16]]; 2], y: &mut [f32]) {
     y.par_chunks_exact_mut(problem.len).enumerate().for_each(|(number, y)| {
         let Channel { u, delta, a, .. } = problem.channel(number);
         let Ok(a): Result<[f32; 16], _> = a.try_into() else { return };
-        Arch::new().dispatch(|| {
+        Arch::new().dispatch(#[inline(always)] move || {
+            let y = y;
             let mut states = [0.0; 16];
             let steps = delta.iter().zip(u).zip(by_time[0].iter().zip(by_time[1]));
             for (y, ((&delta, &u), (b, c))) in y.iter_mut().zip(steps) {
