@@ -6,6 +6,7 @@ pub mod bounds;
 pub mod channel;
 pub mod competitors;
 pub mod dissection;
+pub mod exercises;
 pub mod golden;
 pub mod post;
 pub mod rounding;

@@ -1,10 +1,14 @@
 //! The selective scan against Mamba's own numbers.
 
-use ch11_mamba::golden::{self, Given};
-use ch11_mamba::{bounds, direct, selective_scan, selective_scan_backward};
+use ch04_gradient::differences::central_differences;
+use ch11_mamba::golden::{self, Given, distance};
+use ch11_mamba::{Real, bounds, direct, dissection, selective_scan, selective_scan_backward};
+use linrec::Error;
 use linrec::contract::Domain;
 use linrec::cpu::{Cpu, Simd};
-use ndarray::{Array, Dimension};
+use ndarray::{Array, Array1, Array2, Array3, Array4, Dimension};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 
 #[test]
 fn mambas_own_numbers_agree() {
@@ -68,4 +72,190 @@ fn in_single_precision_everything_is_within_its_bound() {
             within(&name("d_delta_bias"), bias.0, bias.1, bias.2);
         }
     }
+}
+
+/// A random problem with everything in it.
+fn random(
+    rng: &mut StdRng,
+    [batch, channels, groups, states, len]: [usize; 5],
+    is_full: bool,
+) -> Given<f64> {
+    let mut uniform = |low: f64, high: f64| rng.random_range(low..high);
+    let wide = (batch, channels, len);
+    let shared = (batch, groups, states, len);
+    Given {
+        u: Array3::from_shape_simple_fn(wide, || uniform(-1.0, 1.0)),
+        delta: Array3::from_shape_simple_fn(wide, || uniform(0.01, 1.0)),
+        a: Array2::from_shape_simple_fn((channels, states), || uniform(-3.0, -0.1)),
+        b: Array4::from_shape_simple_fn(shared, || uniform(-1.0, 1.0)),
+        c: Array4::from_shape_simple_fn(shared, || uniform(-1.0, 1.0)),
+        d: is_full.then(|| Array1::from_shape_simple_fn(channels, || uniform(-1.0, 1.0))),
+        z: is_full.then(|| Array3::from_shape_simple_fn(wide, || uniform(-2.0, 2.0))),
+        delta_bias: is_full.then(|| Array1::from_shape_simple_fn(channels, || uniform(-1.0, 1.0))),
+        delta_softplus: is_full,
+    }
+}
+
+const SHAPES: [[usize; 5]; 9] = [
+    [1, 1, 1, 1, 1],
+    [2, 6, 3, 2, 7],
+    [1, 70, 1, 3, 33],
+    [3, 4, 4, 1, 65],
+    [1, 34, 1, 16, 100],
+    [0, 3, 1, 2, 5],
+    [2, 3, 1, 2, 0],
+    [2, 0, 1, 2, 5],
+    [2, 3, 1, 0, 5],
+];
+
+#[test]
+fn all_ways_agree_in_all_shapes() {
+    let mut rng = StdRng::seed_from_u64(6);
+    for shape in SHAPES {
+        for is_full in [true, false] {
+            let given = random(&mut rng, shape, is_full);
+            let arguments = given.arguments();
+            let exact = direct(&arguments).unwrap();
+            let got = selective_scan(&Cpu::new(), &arguments).unwrap();
+            assert!(distance(&got.y, &exact.y) <= 1e-12, "{shape:?}");
+            assert!(distance(&got.last_state, &exact.last_state) <= 1e-12, "{shape:?}");
+            if !is_full {
+                let y = dissection::scan(&arguments).unwrap();
+                assert!(distance(&y, &exact.y) <= 1e-12, "{shape:?}");
+            }
+            let d_y = exact.y.view();
+            let d = selective_scan_backward(&Cpu::new(), &arguments, d_y, None).unwrap();
+            assert_eq!(d.d_b.shape(), given.b.shape());
+            assert!(d.d_u.iter().chain(&d.d_delta).all(|d| d.is_finite()), "{shape:?}");
+        }
+    }
+}
+
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    let given = random(&mut StdRng::seed_from_u64(7), [2, 70, 1, 5, 50], true).narrow::<f32>();
+    let arguments = given.arguments();
+    let run = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let output = selective_scan(&Cpu::new(), &arguments).unwrap();
+            let d_y = output.y.view();
+            let d = selective_scan_backward(&Cpu::new(), &arguments, d_y, None).unwrap();
+            (output, d)
+        })
+    };
+    assert_eq!(run(1), run(3));
+}
+
+#[test]
+fn arrays_of_any_strides_are_taken() {
+    let given = random(&mut StdRng::seed_from_u64(8), [2, 6, 2, 3, 20], true);
+    let exact = selective_scan(&Cpu::new(), &given.arguments()).unwrap();
+    let turned = Given {
+        u: turned(&given.u),
+        delta: turned(&given.delta),
+        a: turned(&given.a),
+        b: turned(&given.b),
+        c: turned(&given.c),
+        z: given.z.as_ref().map(turned),
+        ..given.clone()
+    };
+    assert!(turned.u.strides()[2] != 1);
+    assert_eq!(selective_scan(&Cpu::new(), &turned.arguments()).unwrap(), exact);
+}
+
+/// The same array, its first axis the fastest in memory.
+fn turned<D: Dimension>(array: &Array<f64, D>) -> Array<f64, D> {
+    array.t().as_standard_layout().into_owned().reversed_axes()
+}
+
+/// The loss is a sum over `y` and over the last states with random weights; slopes are measured on the
+/// definition.
+#[test]
+fn gradients_are_the_slopes_of_the_definition() {
+    let mut rng = StdRng::seed_from_u64(9);
+    let given = random(&mut rng, [2, 4, 2, 3, 9], true);
+    let sizes = given.arguments().sizes().unwrap();
+    let d_y = Array3::from_shape_simple_fn(given.u.dim(), || rng.random_range(-1.0..1.0));
+    let shape = (sizes.batch, sizes.channels, sizes.states);
+    let d_last = Array3::from_shape_simple_fn(shape, || rng.random_range(-1.0..1.0));
+    let (dy, dl) = (d_y.view(), Some(d_last.view()));
+    let d = selective_scan_backward(&Cpu::new(), &given.arguments(), dy, dl).unwrap();
+
+    let check = |name: &str, at: Vec<f64>, got: Vec<f64>, set: &dyn Fn(&mut Given<f64>, &[f64])| {
+        let slopes = central_differences(Array1::from(at).view(), 1e-5, |numbers| {
+            let mut there = given.clone();
+            set(&mut there, numbers.as_slice().unwrap());
+            let output = direct(&there.arguments())?;
+            Ok::<_, Error>((output.y * &d_y).sum() + (output.last_state * &d_last).sum())
+        });
+        let slopes = slopes.unwrap();
+        let worst = slopes.iter().zip(&got).fold(0.0, |m: f64, (a, b)| m.max((a - b).abs()));
+        let size = got.iter().fold(0.0, |m: f64, d| m.max(d.abs()));
+        assert!(worst < 1e-8 && size > 1e-2 && got.len() == slopes.len(), "{name}: {worst:e} of {size:e}");
+    };
+    fn put<D: Dimension>(array: &mut Array<f64, D>, numbers: &[f64]) {
+        array.iter_mut().zip(numbers).for_each(|(place, number)| *place = *number);
+    }
+    fn flat<D: Dimension>(array: &Array<f64, D>) -> Vec<f64> {
+        array.iter().copied().collect()
+    }
+    let (skip, z, bias) = (given.d.as_ref(), given.z.as_ref(), given.delta_bias.as_ref());
+    check("u", flat(&given.u), flat(&d.d_u), &|g, n| put(&mut g.u, n));
+    check("delta", flat(&given.delta), flat(&d.d_delta), &|g, n| put(&mut g.delta, n));
+    check("A", flat(&given.a), flat(&d.d_a), &|g, n| put(&mut g.a, n));
+    check("B", flat(&given.b), flat(&d.d_b), &|g, n| put(&mut g.b, n));
+    check("C", flat(&given.c), flat(&d.d_c), &|g, n| put(&mut g.c, n));
+    check("D", flat(skip.unwrap()), flat(&d.d_d), &|g, n| put(g.d.as_mut().unwrap(), n));
+    check("z", flat(z.unwrap()), flat(&d.d_z), &|g, n| put(g.z.as_mut().unwrap(), n));
+    let set = |g: &mut Given<f64>, n: &[f64]| put(g.delta_bias.as_mut().unwrap(), n);
+    check("delta_bias", flat(bias.unwrap()), flat(&d.d_delta_bias), &set);
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    let given = random(&mut StdRng::seed_from_u64(10), [1, 6, 2, 3, 5], true);
+    let refused = |change: &dyn Fn(&mut Given<f64>), expected: &str| {
+        let mut wrong = given.clone();
+        change(&mut wrong);
+        let error = selective_scan(&Cpu::new(), &wrong.arguments()).unwrap_err();
+        assert_eq!(error.to_string(), format!("shape mismatch in selective scan: {expected}"));
+        assert!(direct(&wrong.arguments()).is_err() && bounds::forward(&wrong.arguments(), 0).is_err());
+    };
+    refused(&|g| g.delta = Array3::zeros((1, 6, 4)), "u [1, 6, 5], delta [1, 6, 4]");
+    refused(&|g| g.a = Array2::zeros((5, 3)), "u [1, 6, 5], A [5, 3]");
+    refused(&|g| g.b = Array4::zeros((1, 4, 3, 5)), "u [1, 6, 5], B [1, 4, 3, 5]");
+    refused(&|g| g.b = Array4::zeros((1, 2, 2, 5)), "A [6, 3], B [1, 2, 2, 5]");
+    refused(&|g| g.c = Array4::zeros((1, 1, 3, 5)), "B [1, 2, 3, 5], C [1, 1, 3, 5]");
+    refused(&|g| g.z = Some(Array3::zeros((2, 6, 5))), "u [1, 6, 5], z [2, 6, 5]");
+    refused(&|g| g.d = Some(Array1::zeros(7)), "u [1, 6, 5], D [7]");
+    let (arguments, short) = (given.arguments(), Array3::zeros((1, 6, 4)));
+    let error = selective_scan_backward(&Cpu::new(), &arguments, short.view(), None).unwrap_err();
+    let expected = "shape mismatch in selective scan backward: u [1, 6, 5], d_y [1, 6, 4]";
+    assert_eq!(error.to_string(), expected);
+}
+
+/// Every 97th float from -104 to 88, and what is beyond.
+#[test]
+fn the_exponential_keeps_its_promise() {
+    let unit = (f32::EPSILON / 2.0) as f64;
+    let mut worst: f64 = 0.0;
+    for x in (0..(104f32).to_bits()).step_by(97).flat_map(|bits| {
+        let x = f32::from_bits(bits);
+        [x.min(88.0), -x]
+    }) {
+        let (got, exact) = (f64::from(x.exponential()), f64::from(x).exp());
+        let error = (got - exact).abs();
+        if exact < f32::EXP_UNDERFLOW {
+            assert!(got == 0.0 || error <= f32::EXP_ROUNDINGS * unit * exact, "e^{x}: {got:e}");
+        } else {
+            worst = worst.max(error / (unit * exact));
+        }
+    }
+    println!("largest error: {worst} u");
+    assert!(worst <= f32::EXP_ROUNDINGS);
+    assert_eq!(f32::NEG_INFINITY.exponential(), 0.0);
+    assert_eq!(89f32.exponential(), f32::INFINITY);
+    assert!(f32::NAN.exponential().is_nan());
+    assert_eq!(0f32.exponential(), 1.0);
 }

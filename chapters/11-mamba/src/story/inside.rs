@@ -28,7 +28,7 @@ pub fn inside(lesson: &mut Lesson, trained: &Trained) -> lesson::Result {
     let sorted = delta.select(Axis(0), &order);
     let limit = 2.0;
     let map = HeatMap::new("Step sizes Δ of all channels", sorted, (0.0, limit))
-        .axes("position l: 32, then three questions", "channels");
+        .axes("position l", "channels");
 
     let places = |wanted: &dyn Fn(usize) -> bool, height: f64| -> Vec<(f64, f64)> {
         let found = tokens.iter().enumerate().filter(|(_, token)| wanted(**token));
@@ -37,20 +37,16 @@ pub fn inside(lesson: &mut Lesson, trained: &Trained) -> lesson::Result {
     let series = |values: &[f64]| -> Vec<(f64, f64)> {
         values.iter().enumerate().map(|(l, &value)| (l as f64, value)).collect()
     };
-    let top = written.iter().copied().fold(0.0, f64::max).max(1.0);
-    let strip = Strip(
-        Chart::new("Mean over the block's states")
-            .axes("position l", "share")
-            .y_range(0.0, 1.15)
-            .line("coefficient c: what passes", series(&kept))
-            .line(
-                "size of the input x: what is written (largest: 1)",
-                series(&written.iter().map(|w| w / top).collect::<Vec<_>>()),
-            )
-            .dots("a symbol is here", places(&is_symbol, 1.05))
-            .dots("a question", places(&|token| token > task.symbols, 1.05)),
-    );
-    let svg = plot::grid(&[&map, &strip], 1)?;
+    let top = written.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let shares: Vec<_> = written.iter().map(|w| w / top).collect();
+    let chart = Chart::new("Mean over all states of all channels")
+        .axes("position l", "share")
+        .y_range(0.0, 1.6)
+        .line("coefficient c: what passes", series(&kept))
+        .line("size of x, largest 1: what is written", series(&shares))
+        .dots("a symbol", places(&is_symbol, 1.08))
+        .dots("a question", places(&|token| token > task.symbols, 1.08));
+    let svg = plot::grid(&[&Strip(map), &Strip(chart)], 1)?;
     lesson.figure("inside.svg", "What the block does with one sequence", Kind::Computed, &svg)?;
 
     // Over many sequences, by what kind of token it is.
@@ -102,10 +98,10 @@ fn steps(block: &Block<f32>, tokens: &Array2<usize>) -> Result<Steps, linrec::Er
     Ok((delta, kept, written))
 }
 
-/// A chart that is wide and low.
-struct Strip(Chart);
+/// A picture that is wide and low.
+struct Strip<P>(P);
 
-impl Panel for Strip {
+impl<P: Panel> Panel for Strip<P> {
     fn draw(&self, area: &Area) -> lesson::Result {
         self.0.draw(area)
     }
