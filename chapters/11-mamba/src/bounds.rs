@@ -211,7 +211,8 @@ impl<'w, 'a, T: Real> Counted<'w, 'a, T> {
     fn back(&self, d_y: impl Fn(usize) -> Count, d_last: impl Fn(usize) -> Count) -> OfChannel {
         let Sizes { states, len, .. } = self.sizes;
         let per_step = |f: &dyn Fn(usize) -> Count| Array1::from_shape_fn(len, f);
-        let per_state = |f: &dyn Fn((usize, usize)) -> Count| Array2::from_shape_fn((states, len), f);
+        let per_state =
+            |f: &dyn Fn((usize, usize)) -> Count| Array2::from_shape_fn((states, len), f);
 
         // Through the gate.
         let z = |l| self.arguments.z.map(|z| z[[self.i, self.j, l]].widen());
@@ -241,7 +242,8 @@ impl<'w, 'a, T: Real> Counted<'w, 'a, T> {
         });
 
         // To what they were made of.
-        let d_scaled = per_step(&|l| Count::sum((0..states).map(|n| self.b(n, l) * d_inputs[[n, l]])));
+        let d_scaled =
+            per_step(&|l| Count::sum((0..states).map(|n| self.b(n, l) * d_inputs[[n, l]])));
         let slope = |l| match self.arguments.delta_softplus {
             true => activation(sigmoid(self.delta_given(l))),
             false => Count::exact(1.0),

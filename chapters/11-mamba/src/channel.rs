@@ -74,21 +74,24 @@ impl<T: Real> Expanded<T> {
 pub fn expand<T: Real>(channel: &Channel<T>, inputs: &mut [T], coeffs: &mut [T], scaled: &mut [T]) {
     let &Channel { u, delta, a, b, .. } = channel;
     let len = delta.len().max(1);
-    Arch::new().dispatch(#[inline(always)] move || {
-        let (inputs, coeffs, scaled) = (inputs, coeffs, scaled);
-        for ((scaled, &delta), &u) in scaled.iter_mut().zip(delta).zip(u) {
-            *scaled = delta * u;
-        }
-        let rows = coeffs.chunks_exact_mut(len).zip(inputs.chunks_exact_mut(len));
-        for (((coeffs, inputs), &a), b) in rows.zip(a).zip(b.chunks_exact(len)) {
-            for (coeff, &delta) in coeffs.iter_mut().zip(delta) {
-                *coeff = (delta * a).exponential();
+    Arch::new().dispatch(
+        #[inline(always)]
+        move || {
+            let (inputs, coeffs, scaled) = (inputs, coeffs, scaled);
+            for ((scaled, &delta), &u) in scaled.iter_mut().zip(delta).zip(u) {
+                *scaled = delta * u;
             }
-            for ((input, &scaled), &b) in inputs.iter_mut().zip(scaled.iter()).zip(b) {
-                *input = scaled * b;
+            let rows = coeffs.chunks_exact_mut(len).zip(inputs.chunks_exact_mut(len));
+            for (((coeffs, inputs), &a), b) in rows.zip(a).zip(b.chunks_exact(len)) {
+                for (coeff, &delta) in coeffs.iter_mut().zip(delta) {
+                    *coeff = (delta * a).exponential();
+                }
+                for ((input, &scaled), &b) in inputs.iter_mut().zip(scaled.iter()).zip(b) {
+                    *input = scaled * b;
+                }
             }
-        }
-    });
+        },
+    );
 }
 // ANCHOR_END: expand
 
@@ -96,15 +99,18 @@ pub fn expand<T: Real>(channel: &Channel<T>, inputs: &mut [T], coeffs: &mut [T],
 // ANCHOR: contract
 pub fn contract<T: Real>(c: &[T], states: &[T], y: &mut [T]) {
     let len = y.len().max(1);
-    Arch::new().dispatch(#[inline(always)] move || {
-        let y = y;
-        y.fill(T::zero());
-        for (c, states) in c.chunks_exact(len).zip(states.chunks_exact(len)) {
-            for ((y, &c), &state) in y.iter_mut().zip(c).zip(states) {
-                *y = *y + c * state;
+    Arch::new().dispatch(
+        #[inline(always)]
+        move || {
+            let y = y;
+            y.fill(T::zero());
+            for (c, states) in c.chunks_exact(len).zip(states.chunks_exact(len)) {
+                for ((y, &c), &state) in y.iter_mut().zip(c).zip(states) {
+                    *y += c * state;
+                }
             }
-        }
-    });
+        },
+    );
 }
 // ANCHOR_END: contract
 
@@ -195,45 +201,55 @@ fn chain<T: Real>(
     [d_inputs, d_coeffs, coeffs]: [&[T]; 3],
     (d_scaled, d_delta): (&mut [T], &mut [T]),
 ) -> T {
-    Arch::new().dispatch(#[inline(always)] move || {
-        let (d_scaled, d_delta) = (d_scaled, d_delta);
-        for ((sum, &b), &d_input) in d_scaled.iter_mut().zip(b).zip(d_inputs) {
-            *sum = *sum + b * d_input;
-        }
-        let mut d_a = T::zero();
-        let exponents = d_coeffs.iter().zip(coeffs).map(|(&d_coeff, &coeff)| d_coeff * coeff);
-        for ((sum, &delta), d_exponent) in d_delta.iter_mut().zip(delta).zip(exponents) {
-            *sum = *sum + a * d_exponent;
-            d_a = d_a + delta * d_exponent;
-        }
-        d_a
-    })
+    Arch::new().dispatch(
+        #[inline(always)]
+        move || {
+            let (d_scaled, d_delta) = (d_scaled, d_delta);
+            for ((sum, &b), &d_input) in d_scaled.iter_mut().zip(b).zip(d_inputs) {
+                *sum += b * d_input;
+            }
+            let mut d_a = T::zero();
+            let exponents = d_coeffs.iter().zip(coeffs).map(|(&d_coeff, &coeff)| d_coeff * coeff);
+            for ((sum, &delta), d_exponent) in d_delta.iter_mut().zip(delta).zip(exponents) {
+                *sum += a * d_exponent;
+                d_a += delta * d_exponent;
+            }
+            d_a
+        },
+    )
 }
 // ANCHOR_END: chain
 
 /// `products_{n,l} = row_l · factors_{n,l}`.
 fn outer<T: Real>(row: &[T], factors: &[T], products: &mut [T]) {
     let len = row.len().max(1);
-    Arch::new().dispatch(#[inline(always)] move || {
-        let products = products;
-        for (products, factors) in products.chunks_exact_mut(len).zip(factors.chunks_exact(len)) {
-            for ((product, &x), &factor) in products.iter_mut().zip(row).zip(factors) {
-                *product = x * factor;
+    Arch::new().dispatch(
+        #[inline(always)]
+        move || {
+            let products = products;
+            for (products, factors) in products.chunks_exact_mut(len).zip(factors.chunks_exact(len))
+            {
+                for ((product, &x), &factor) in products.iter_mut().zip(row).zip(factors) {
+                    *product = x * factor;
+                }
             }
-        }
-    });
+        },
+    );
 }
 
 /// `sums_{n,l} += row_l · factors_{n,l}`.
 fn add_products<T: Real>(row: &[T], factors: ArrayView2<T>, sums: &mut [T]) {
     let len = row.len().max(1);
     let factors = factors.to_slice().unwrap_or_default();
-    Arch::new().dispatch(#[inline(always)] move || {
-        let sums = sums;
-        for (sums, factors) in sums.chunks_exact_mut(len).zip(factors.chunks_exact(len)) {
-            for ((sum, &x), &factor) in sums.iter_mut().zip(row).zip(factors) {
-                *sum = *sum + x * factor;
+    Arch::new().dispatch(
+        #[inline(always)]
+        move || {
+            let sums = sums;
+            for (sums, factors) in sums.chunks_exact_mut(len).zip(factors.chunks_exact(len)) {
+                for ((sum, &x), &factor) in sums.iter_mut().zip(row).zip(factors) {
+                    *sum += x * factor;
+                }
             }
-        }
-    });
+        },
+    );
 }

@@ -145,25 +145,28 @@ pub fn fused(problem: &Problem, by_time: [&[[f32; 16]]; 2], y: &mut [f32]) {
     y.par_chunks_exact_mut(problem.len).enumerate().for_each(|(number, y)| {
         let Channel { u, delta, a, .. } = problem.channel(number);
         let Ok(a): Result<[f32; 16], _> = a.try_into() else { return };
-        Arch::new().dispatch(#[inline(always)] move || {
-            let y = y;
-            let mut states = [0.0; 16];
-            let steps = delta.iter().zip(u).zip(by_time[0].iter().zip(by_time[1]));
-            for (y, ((&delta, &u), (b, c))) in y.iter_mut().zip(steps) {
-                let mut products = [0.0; 16];
-                for n in 0..16 {
-                    states[n] = states[n] * (delta * a[n]).exponential() + delta * u * b[n];
-                    products[n] = c[n] * states[n];
-                }
-                // In pairs: a sum from left to right would be a chain of 16.
-                for half in [8, 4, 2, 1] {
-                    for n in 0..half {
-                        products[n] += products[n + half];
+        Arch::new().dispatch(
+            #[inline(always)]
+            move || {
+                let y = y;
+                let mut states = [0.0; 16];
+                let steps = delta.iter().zip(u).zip(by_time[0].iter().zip(by_time[1]));
+                for (y, ((&delta, &u), (b, c))) in y.iter_mut().zip(steps) {
+                    let mut products = [0.0; 16];
+                    for n in 0..16 {
+                        states[n] = states[n] * (delta * a[n]).exponential() + delta * u * b[n];
+                        products[n] = c[n] * states[n];
                     }
+                    // In pairs: a sum from left to right would be a chain of 16.
+                    for half in [8, 4, 2, 1] {
+                        for n in 0..half {
+                            products[n] += products[n + half];
+                        }
+                    }
+                    *y = products[0];
                 }
-                *y = products[0];
-            }
-        });
+            },
+        );
     });
 }
 // ANCHOR_END: fused

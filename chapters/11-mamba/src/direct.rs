@@ -28,7 +28,8 @@ pub fn direct<T: Real>(arguments: &Arguments<T>) -> Result<Output<f64>, Error> {
                 }
                 let mut sum = arguments.d.map_or(0.0, |d| d[j].widen() * u);
                 for n in 0..sizes.states {
-                    let (a, b) = (arguments.a[[j, n]].widen(), arguments.b[[i, group, n, l]].widen());
+                    let (a, b) =
+                        (arguments.a[[j, n]].widen(), arguments.b[[i, group, n, l]].widen());
                     let state = &mut last_state[[i, j, n]];
                     *state = *state * (delta * a).exp() + delta * b * u;
                     sum += arguments.c[[i, group, n, l]].widen() * *state;

@@ -4,8 +4,8 @@
 use linrec::{Error, Options};
 use ndarray::{Array2, Array3, Array4};
 
-use crate::arguments::Arguments;
 use crate::Real;
+use crate::arguments::Arguments;
 
 /// The recurrence's inputs and coefficients, a sequence for each state of each channel:
 /// `x = (Δ u) B` and `c = e^(Δ A)`, both `[batch, channels, states, len]`.
@@ -28,7 +28,8 @@ pub fn contract<T: Real>(arguments: &Arguments<T>, states: &Array4<T>) -> Array3
     let (batch, channels, num_states, len) = states.dim();
     let group = channels / arguments.c.dim().1.max(1);
     Array3::from_shape_fn((batch, channels, len), |(i, j, l)| {
-        let terms = (0..num_states).map(|n| arguments.c[[i, j / group, n, l]] * states[[i, j, n, l]]);
+        let terms =
+            (0..num_states).map(|n| arguments.c[[i, j / group, n, l]] * states[[i, j, n, l]]);
         terms.fold(T::zero(), |sum, term| sum + term)
     })
 }

@@ -110,7 +110,11 @@ pub fn cases() -> Result<Vec<Golden>, ReadNpzError> {
 type Npz<'a> = NpzReader<Cursor<&'a [u8]>>;
 
 fn read(npz: &mut Npz, name: &'static str) -> Result<Golden, ReadNpzError> {
-    fn array<D: Dimension>(npz: &mut Npz, case: &str, name: &str) -> Result<Array<f64, D>, ReadNpzError> {
+    fn array<D: Dimension>(
+        npz: &mut Npz,
+        case: &str,
+        name: &str,
+    ) -> Result<Array<f64, D>, ReadNpzError> {
         npz.by_name(&format!("{case}_{name}"))
     }
     let is_full = name.starts_with("full");

@@ -139,9 +139,10 @@ impl<T: Real> Way<'_, '_, T> {
         let mut rooms = (Expanded::new(states, len), Expanded::new(states, len));
         let mut d_b = vec![T::zero(); states * len];
         let mut d_c = vec![T::zero(); states * len];
-        let channels = piece.channels.clone().map(|number| {
-            self.channel((piece.batch, number), (&mut d_b, &mut d_c), &mut rooms)
-        });
+        let channels = piece
+            .channels
+            .clone()
+            .map(|number| self.channel((piece.batch, number), (&mut d_b, &mut d_c), &mut rooms));
         let channels = channels.collect::<Result<_, _>>()?;
         Ok(PieceGradients { piece, channels, d_b, d_c })
     }
@@ -179,8 +180,8 @@ impl<T: Real> Way<'_, '_, T> {
         let mut d_d = T::zero();
         if let Some(d) = own.d {
             for ((d_u, &d_v), &u) in inner.d_u.iter_mut().zip(&d_v).zip(own.u.iter()) {
-                *d_u = *d_u + d * d_v;
-                d_d = d_d + d_v * u;
+                *d_u += d * d_v;
+                d_d += d_v * u;
             }
         }
         for (d_delta, slope) in inner.d_delta.iter_mut().zip(own.delta_slopes()) {

@@ -50,7 +50,7 @@ fn exp_f32(x: f32) -> f32 {
     // 1.5 · 2^23: adding it rounds to a whole number, which is left in the lowest bits.
     const ROUND: f32 = 12_582_912.0;
     // ln 2 in two parts. The first has so few bits that its product with n is exact.
-    const LN_2: [f32; 2] = [0.693_359_375, -2.121_944_4e-4];
+    const LN_2: [f32; 2] = [355.0 / 512.0, -2.121_944_4e-4];
     let rounded = x * std::f32::consts::LOG2_E + ROUND;
     let n = rounded - ROUND;
     let r = (x - n * LN_2[0]) - n * LN_2[1];

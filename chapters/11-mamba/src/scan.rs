@@ -7,10 +7,10 @@ use linrec::cpu::Cpu;
 use ndarray::{Array2, Array3, ArrayView1, ArrayView2, s};
 use rayon::prelude::*;
 
+use crate::Real;
 use crate::activation::{rounded, silu, softplus};
 use crate::arguments::{Arguments, Sizes};
 use crate::channel::{Channel, Expanded, contract};
-use crate::Real;
 
 /// What a selective scan computes.
 #[derive(Debug, Clone, PartialEq)]
@@ -105,7 +105,8 @@ pub(crate) struct Own<'a, T: Clone> {
 
 impl<'a, T: Real> Own<'a, T> {
     pub(crate) fn of(arguments: &Arguments<'a, T>, batch: usize, number: usize) -> Self {
-        let row = |array: ndarray::ArrayView3<'a, T>| contiguous(array.slice_move(s![batch, number, ..]));
+        let row =
+            |array: ndarray::ArrayView3<'a, T>| contiguous(array.slice_move(s![batch, number, ..]));
         let mut own = Own {
             number,
             u: row(arguments.u),
@@ -161,7 +162,7 @@ impl<'a, T: Real> Own<'a, T> {
     pub(crate) fn skip(&self, y: &mut [T]) {
         if let Some(d) = self.d {
             for (y, &u) in y.iter_mut().zip(self.u.iter()) {
-                *y = *y + d * u;
+                *y += d * u;
             }
         }
     }

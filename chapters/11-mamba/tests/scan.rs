@@ -192,7 +192,10 @@ fn gradients_are_the_slopes_of_the_definition() {
         let slopes = slopes.unwrap();
         let worst = slopes.iter().zip(&got).fold(0.0, |m: f64, (a, b)| m.max((a - b).abs()));
         let size = got.iter().fold(0.0, |m: f64, d| m.max(d.abs()));
-        assert!(worst < 1e-8 && size > 1e-2 && got.len() == slopes.len(), "{name}: {worst:e} of {size:e}");
+        assert!(
+            worst < 1e-8 && size > 1e-2 && got.len() == slopes.len(),
+            "{name}: {worst:e} of {size:e}"
+        );
     };
     fn put<D: Dimension>(array: &mut Array<f64, D>, numbers: &[f64]) {
         array.iter_mut().zip(numbers).for_each(|(place, number)| *place = *number);
@@ -220,7 +223,9 @@ fn what_does_not_fit_is_named() {
         change(&mut wrong);
         let error = selective_scan(&Cpu::new(), &wrong.arguments()).unwrap_err();
         assert_eq!(error.to_string(), format!("shape mismatch in selective scan: {expected}"));
-        assert!(direct(&wrong.arguments()).is_err() && bounds::forward(&wrong.arguments(), 0).is_err());
+        assert!(
+            direct(&wrong.arguments()).is_err() && bounds::forward(&wrong.arguments(), 0).is_err()
+        );
     };
     refused(&|g| g.delta = Array3::zeros((1, 6, 4)), "u [1, 6, 5], delta [1, 6, 4]");
     refused(&|g| g.a = Array2::zeros((5, 3)), "u [1, 6, 5], A [5, 3]");

@@ -12,8 +12,8 @@ use ndarray::{Array2, Array3, Array4, ArrayView2, ArrayView3, Axis, concatenate,
 
 use crate::activation::{rounded, silu, silu_slope};
 use crate::{Arguments, Real, selective_scan, selective_scan_backward};
-pub use weights::{Config, Weights};
 use weights::rows;
+pub use weights::{Config, Weights};
 
 /// The engine of a block: on every machine of a kind the same instructions, so that training gives the same
 /// weights everywhere.
@@ -179,13 +179,11 @@ impl<T: Real> Block<T> {
 
         let d_convolved = d_u * inside.convolved.mapv(|x| rounded(silu_slope, x));
         let x = rows(&inside.projected, 0..channels);
-        let back =
-            convolution::backward(d_convolved.view(), x, inside.len, w.convolution.view());
+        let back = convolution::backward(d_convolved.view(), x, inside.len, w.convolution.view());
         d.convolution = back.d_weights;
         d.convolution_bias = back.d_bias;
         let d_z = features(scan.d_z.view());
-        let d_projected =
-            concatenate(Axis(0), &[back.d_x.view(), d_z.view()]).unwrap_or_default();
+        let d_projected = concatenate(Axis(0), &[back.d_x.view(), d_z.view()]).unwrap_or_default();
         d.project_in = d_projected.dot(&inside.embedded.t());
         let d_embedded = d_mixed + w.project_in.t().dot(&d_projected);
         for (&token, column) in tokens.iter().zip(d_embedded.columns()) {

@@ -65,11 +65,12 @@ fn find(seed: u64) -> Result<Found, linrec::Error> {
         let error = (f64::from(got) - exact).abs();
         found.largest_y = found.largest_y.max(exact.abs());
         found.largest_bound = found.largest_bound.max(bound);
-        // Written so that NaN counts as the worst.
-        found.share = if error <= found.share * bound { found.share } else { error / bound };
-        if !(error <= found.error) {
+        // NaN counts as the worst.
+        let error = if error.is_nan() { f64::INFINITY } else { error };
+        if error > found.error {
             (found.error, found.bound_there) = (error, bound);
         }
+        found.share = found.share.max(if error > 0.0 { error / bound } else { 0.0 });
     }
     Ok(found)
 }

@@ -64,7 +64,11 @@ pub fn inside(lesson: &mut Lesson, trained: &Trained) -> lesson::Result {
             let (count, sum) = found.fold((0.0, 0.0), |(n, sum), (_, v)| (n + 1.0, sum + v));
             sum / count
         };
-        table.row([name.to_owned(), format!("{:.3}", mean(&kept)), format!("{:.3}", mean(&written))]);
+        table.row([
+            name.to_owned(),
+            format!("{:.3}", mean(&kept)),
+            format!("{:.3}", mean(&written)),
+        ]);
     }
     lesson.say("The mean over all states of all channels, over 256 sequences:");
     lesson.table("inside.csv", Kind::Computed, &table)

@@ -30,7 +30,8 @@ pub fn selection(lesson: &mut Lesson) -> lesson::Result {
         47 => 0.5,
         l => 0.4 * ((l * l * 37 % 101) as f64 / 50.0 - 1.0),
     });
-    let chosen = Array2::from_shape_fn((1, len), |(_, l)| if [8, 26, 47].contains(&l) { 7.0 } else { 0.0 });
+    let chosen =
+        Array2::from_shape_fn((1, len), |(_, l)| if [8, 26, 47].contains(&l) { 7.0 } else { 0.0 });
     let states = |delta: &Array2<f64>| -> lesson::Result<Vec<(f64, f64)>> {
         let b = delta.mapv(|delta| if delta > 0.0 { (1.0 - (-delta).exp()) / delta } else { 0.0 });
         let y = one_state(u.view(), delta.view(), b.view())?;

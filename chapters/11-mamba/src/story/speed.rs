@@ -48,21 +48,21 @@ pub fn speed(lesson: &mut Lesson, given: &Given<f32>) -> lesson::Result {
         "floor / this, 1 core",
         "floor / this, all",
     ]);
-    let ways: [(&str, fn(&Times) -> Duration); 4] = [
-        ("plain loops", |t| t.plain),
-        ("unfused: whole arrays", |t| t.unfused),
-        ("channel by channel", |t| t.by_channel),
-        ("one fused loop", |t| t.fused),
+    let ways = [
+        ("plain loops", one.plain, all.plain),
+        ("unfused: whole arrays", one.unfused, all.unfused),
+        ("channel by channel", one.by_channel, all.by_channel),
+        ("one fused loop", one.fused, all.fused),
     ];
-    for (name, time) in ways {
-        let seconds = |times| time(times).as_secs_f64();
+    for (name, on_one, on_all) in ways {
+        let (on_one, on_all) = (on_one.as_secs_f64(), on_all.as_secs_f64());
         let cells = [
-            1e3 * seconds(&one),
-            1e3 * seconds(&all),
-            one.plain.as_secs_f64() / seconds(&one),
-            all.plain.as_secs_f64() / seconds(&all),
-            floor(&one) / seconds(&one),
-            floor(&all) / seconds(&all),
+            1e3 * on_one,
+            1e3 * on_all,
+            one.plain.as_secs_f64() / on_one,
+            all.plain.as_secs_f64() / on_all,
+            floor(&one) / on_one,
+            floor(&all) / on_all,
         ];
         let texts = cells.iter().enumerate().map(|(column, cell)| match column {
             0 | 1 => format!("{cell:.0}"),
@@ -128,9 +128,7 @@ fn parts(lesson: &mut Lesson, times: &Times, large: f64) -> lesson::Result {
 }
 
 /// Runs work on so many threads.
-fn in_pool<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R
-where
-{
+fn in_pool<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R {
     match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
         Ok(pool) => pool.install(work),
         // Without a pool of its own it runs in the one that is there.
@@ -146,7 +144,8 @@ fn measure(
 ) -> Result<Times, linrec::Error> {
     let cpu = Cpu::new();
     let arguments = given.arguments();
-    let flat = |array: &ndarray::Array4<f32>| by_time(array.as_slice().unwrap_or_default(), post::LEN);
+    let flat =
+        |array: &ndarray::Array4<f32>| by_time(array.as_slice().unwrap_or_default(), post::LEN);
     let (b, c) = (flat(&given.b), flat(&given.c));
     let mut y = vec![0.0; given.u.len()];
     let (unfused, y) = (RefCell::new(unfused), RefCell::new(&mut y[..]));

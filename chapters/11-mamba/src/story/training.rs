@@ -40,7 +40,8 @@ pub fn training(lesson: &mut Lesson) -> lesson::Result<Trained> {
     bar.finish_and_clear();
     let pairs = pairs?;
 
-    let mut table = Table::new(["block", "weights", "seed", "right answers", "on sequences twice as long"]);
+    let mut table =
+        Table::new(["block", "weights", "seed", "right answers", "on sequences twice as long"]);
     for (seed, (selective, fixed)) in seeds.iter().zip(&pairs) {
         for (name, trained) in [("selective", selective), ("fixed", fixed)] {
             table.row([
