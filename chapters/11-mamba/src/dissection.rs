@@ -2,10 +2,30 @@
 //! read first.
 
 use linrec::{Error, Options};
-use ndarray::{Array2, Array3, Array4};
+use ndarray::{Array1, Array2, Array3, Array4, Axis};
 
 use crate::Real;
 use crate::arguments::Arguments;
+
+/// One channel, the core of all: `u` and `delta` `[len]`, `a` `[states]`, `b` and `c` `[states, len]`.
+///
+/// # Errors
+///
+/// The engine's.
+// ANCHOR: one_channel
+pub fn one_channel<T: Real>(
+    [u, delta]: [&Array1<T>; 2],
+    a: &Array1<T>,
+    [b, c]: [&Array2<T>; 2],
+) -> Result<Array1<T>, Error> {
+    // What the sequence says makes the coefficients, and the inputs.
+    let coeffs = (a.to_owned().insert_axis(Axis(1)) * delta).mapv_into(T::exp);
+    let inputs = b * &(delta * u);
+    let states = linrec::forward(inputs.view(), coeffs.view(), &Options::default())?.outputs;
+    // And it says what is read from the states.
+    Ok((c * &states).sum_axis(Axis(0)))
+}
+// ANCHOR_END: one_channel
 
 /// The recurrence's inputs and coefficients, a sequence for each state of each channel:
 /// `x = (Δ u) B` and `c = e^(Δ A)`, both `[batch, channels, states, len]`.

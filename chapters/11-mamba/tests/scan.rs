@@ -132,6 +132,19 @@ fn all_ways_agree_in_all_shapes() {
 }
 
 #[test]
+fn one_channel_is_the_core_of_it() {
+    let case = &golden::cases().unwrap()[0];
+    let Given { u, delta, a, b, c, .. } = &case.given;
+    let row = |array: &Array3<f64>, j| array.slice(ndarray::s![0, j, ..]).to_owned();
+    let of_all = |array: &Array4<f64>| array.slice(ndarray::s![0, 0, .., ..]).to_owned();
+    for j in 0..a.nrows() {
+        let arrays = ([&row(u, j), &row(delta, j)], [&of_all(b), &of_all(c)]);
+        let y = dissection::one_channel(arrays.0, &a.row(j).to_owned(), arrays.1).unwrap();
+        assert!(distance(&y, &row(&case.output.y, j)) <= 1e-11);
+    }
+}
+
+#[test]
 fn the_number_of_threads_changes_no_bit() {
     let given = random(&mut StdRng::seed_from_u64(7), [2, 70, 1, 5, 50], true).narrow::<f32>();
     let arguments = given.arguments();
