@@ -1,7 +1,9 @@
 //! What goes into a selective scan, and whether it fits together.
 
 use linrec::Error;
-use ndarray::{ArrayView1, ArrayView2, ArrayView3, ArrayView4};
+use ndarray::{Array, ArrayView1, ArrayView2, ArrayView3, ArrayView4, Dimension, IntoDimension};
+
+use crate::Real;
 
 /// The arguments of a selective scan, under the names and in the shapes of Mamba's own function.
 ///
@@ -89,6 +91,17 @@ impl<T> Arguments<'_, T> {
         }
         Ok(Sizes { batch, channels, groups, states, len })
     }
+}
+
+/// An array of zeros for a result, or an error where the memory cannot be had: a view that was broadcast can
+/// describe far more elements than it holds.
+pub(crate) fn zeros<T: Real, S: IntoDimension>(shape: S) -> Result<Array<T, S::Dim>, Error> {
+    let shape = shape.into_dimension();
+    let len = shape.slice().iter().fold(1_usize, |len, &n| len.saturating_mul(n));
+    let bytes = len.saturating_mul(size_of::<T>());
+    let operation = "selective scan";
+    Vec::<T>::new().try_reserve_exact(len).map_err(|_| Error::OutOfMemory { operation, bytes })?;
+    Ok(Array::zeros(shape))
 }
 
 fn mismatch(expected: (&'static str, &[usize]), given: (&'static str, &[usize])) -> Error {

@@ -1,9 +1,9 @@
 //! A selective scan step by step, straight from its definition: what the other ones are compared with.
 
 use linrec::Error;
-use ndarray::Array3;
 
 use crate::activation::{silu, softplus};
+use crate::arguments::zeros;
 use crate::{Arguments, Output, Real};
 
 /// Computes a selective scan in double precision, one step after the other.
@@ -14,8 +14,8 @@ use crate::{Arguments, Output, Real};
 // ANCHOR: direct
 pub fn direct<T: Real>(arguments: &Arguments<T>) -> Result<Output<f64>, Error> {
     let sizes = arguments.sizes()?;
-    let mut y = Array3::zeros((sizes.batch, sizes.channels, sizes.len));
-    let mut last_state = Array3::zeros((sizes.batch, sizes.channels, sizes.states));
+    let mut y = zeros((sizes.batch, sizes.channels, sizes.len))?;
+    let mut last_state = zeros((sizes.batch, sizes.channels, sizes.states))?;
     for i in 0..sizes.batch {
         for j in 0..sizes.channels {
             let group = j / sizes.group_size();

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::Real;
 use crate::activation::{rounded, silu, silu_slope};
-use crate::arguments::{Arguments, Sizes};
+use crate::arguments::{Arguments, Sizes, zeros};
 use crate::channel::{self, ChannelGradients, Expanded, contract};
 use crate::scan::{Own, Shared};
 
@@ -58,14 +58,14 @@ pub fn selective_scan_backward<T: Real>(
         same_shape(("last_state", &expected), ("d_last_state", d_last_state.shape()))?;
     }
     let mut gradients = Gradients {
-        d_u: Array3::zeros((batch, channels, len)),
-        d_delta: Array3::zeros((batch, channels, len)),
-        d_a: Array2::zeros((channels, states)),
-        d_b: Array4::zeros((batch, groups, states, len)),
-        d_c: Array4::zeros((batch, groups, states, len)),
-        d_d: Array1::zeros(channels),
-        d_z: Array3::zeros((batch, channels, len)),
-        d_delta_bias: Array1::zeros(channels),
+        d_u: zeros((batch, channels, len))?,
+        d_delta: zeros((batch, channels, len))?,
+        d_a: zeros((channels, states))?,
+        d_b: zeros((batch, groups, states, len))?,
+        d_c: zeros((batch, groups, states, len))?,
+        d_d: zeros(channels)?,
+        d_z: zeros((batch, channels, len))?,
+        d_delta_bias: zeros(channels)?,
     };
     if d_y.is_empty() {
         return Ok(gradients);

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use crate::Real;
 use crate::activation::{rounded, silu, softplus};
-use crate::arguments::{Arguments, Sizes};
+use crate::arguments::{Arguments, Sizes, zeros};
 use crate::channel::{Channel, Expanded, contract};
 
 /// What a selective scan computes.
@@ -32,8 +32,8 @@ pub struct Output<T> {
 // ANCHOR: selective_scan
 pub fn selective_scan<T: Real>(cpu: &Cpu, arguments: &Arguments<T>) -> Result<Output<T>, Error> {
     let sizes = arguments.sizes()?;
-    let mut y = Array3::zeros((sizes.batch, sizes.channels, sizes.len));
-    let mut last_state = Array3::zeros((sizes.batch, sizes.channels, sizes.states));
+    let mut y = zeros((sizes.batch, sizes.channels, sizes.len))?;
+    let mut last_state = zeros((sizes.batch, sizes.channels, sizes.states))?;
     if y.is_empty() {
         return Ok(Output { y, last_state });
     }

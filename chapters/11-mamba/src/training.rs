@@ -16,8 +16,8 @@ use crate::task::{Batch, Task};
 pub struct Score<T> {
     /// The mean over all questions of minus the logarithm of the probability given to the right answer.
     pub loss: f64,
-    /// The share of questions whose right answer has the largest logit.
-    pub accuracy: f64,
+    /// For each question, the share of sequences in which the right answer has the largest logit.
+    pub right: Vec<f64>,
     /// The gradient of the loss by the logits.
     pub d_logits: Array2<T>,
 }
@@ -27,8 +27,8 @@ pub struct Score<T> {
 pub fn score<T: Real>(logits: &Array2<T>, batch: &Batch) -> Score<T> {
     let (len, asked) = (batch.tokens.ncols(), batch.answers.ncols());
     let count = batch.answers.len().max(1) as f64;
-    let mut right = 0;
-    let mut score = Score { loss: 0.0, accuracy: 0.0, d_logits: Array2::zeros(logits.dim()) };
+    let d_logits = Array2::zeros(logits.dim());
+    let mut score = Score { loss: 0.0, right: vec![0.0; asked], d_logits };
     for ((seq, number), &answer) in batch.answers.indexed_iter() {
         let position = seq * len + len - asked + number;
         let logits: Array1<f64> = logits.column(position).mapv(|logit| logit.widen());
@@ -36,13 +36,16 @@ pub fn score<T: Real>(logits: &Array2<T>, batch: &Batch) -> Score<T> {
         let powers = logits.mapv(|logit| (logit - largest).exp());
         let probabilities = &powers / powers.sum();
         score.loss -= probabilities[answer].ln() / count;
-        right += usize::from(logits[answer] == largest);
+        if logits[answer] == largest {
+            score.right[number] += 1.0;
+        }
         for (symbol, probability) in probabilities.iter().enumerate() {
             let target = if symbol == answer { 1.0 } else { 0.0 };
             score.d_logits[[symbol, position]] = T::narrow((probability - target) / count);
         }
     }
-    score.accuracy = right as f64 / count;
+    let num_seqs = batch.answers.nrows().max(1) as f64;
+    score.right.iter_mut().for_each(|right| *right /= num_seqs);
     score
 }
 // ANCHOR_END: score
@@ -107,8 +110,8 @@ pub struct Trained {
     pub block: Block<f32>,
     /// Steps, and the accuracy after them on 256 sequences that are not trained with.
     pub curve: Vec<(f64, f64)>,
-    /// The accuracy at the end, on 1024 sequences that were used for nothing else.
-    pub accuracy: f64,
+    /// The share of right answers at the end to each question, for 1024 sequences that were used for nothing else.
+    pub right: Vec<f64>,
 }
 
 /// What the average of the weights keeps of itself in each step.
@@ -139,7 +142,8 @@ impl Plan {
         };
         for step in 0..=self.steps {
             if step % self.every == 0 {
-                curve.push((step as f64, accuracy(&cpu, &block(&average), &held_out)?));
+                let right = right_answers(&cpu, &block(&average), &held_out)?;
+                curve.push((step as f64, mean(&right)));
             }
             if step < self.steps {
                 let batch = self.task.draw(&mut rng, self.batch);
@@ -150,17 +154,33 @@ impl Plan {
             }
         }
         let block = block(&average);
-        let accuracy = accuracy(&cpu, &block, &unseen)?;
-        Ok(Trained { block, curve, accuracy })
+        let right = right_answers(&cpu, &block, &unseen)?;
+        Ok(Trained { block, curve, right })
     }
     // ANCHOR_END: train
 }
 
-/// The share of right answers.
+impl Trained {
+    /// The share of right answers at the end, over all questions.
+    pub fn accuracy(&self) -> f64 {
+        mean(&self.right)
+    }
+}
+
+/// The share of right answers to each question.
 ///
 /// # Errors
 ///
 /// Those of the scan.
-pub fn accuracy<T: Real>(cpu: &Cpu, block: &Block<T>, batch: &Batch) -> Result<f64, Error> {
-    Ok(score(&block.forward(cpu, batch.tokens.view())?.logits, batch).accuracy)
+pub fn right_answers<T: Real>(
+    cpu: &Cpu,
+    block: &Block<T>,
+    batch: &Batch,
+) -> Result<Vec<f64>, Error> {
+    Ok(score(&block.forward(cpu, batch.tokens.view())?.logits, batch).right)
+}
+
+/// The mean of some shares.
+pub fn mean(shares: &[f64]) -> f64 {
+    shares.iter().sum::<f64>() / shares.len().max(1) as f64
 }

@@ -2,7 +2,9 @@
 
 use ch04_gradient::differences::central_differences;
 use ch11_mamba::golden::{self, Given, distance};
-use ch11_mamba::{Real, bounds, direct, dissection, selective_scan, selective_scan_backward};
+use ch11_mamba::{
+    Arguments, Real, bounds, direct, dissection, selective_scan, selective_scan_backward,
+};
 use linrec::Error;
 use linrec::contract::Domain;
 use linrec::cpu::{Cpu, Simd};
@@ -251,6 +253,32 @@ fn what_does_not_fit_is_named() {
     let error = selective_scan_backward(&Cpu::new(), &arguments, short.view(), None).unwrap_err();
     let expected = "shape mismatch in selective scan backward: u [1, 6, 5], d_y [1, 6, 4]";
     assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn what_does_not_fit_into_memory_is_an_error() {
+    let one = Array3::<f64>::ones((1, 1, 1));
+    let (channels, len) = (1 << 20, 1 << 40);
+    let (a, b) = (Array2::ones((1, 1)), Array4::ones((1, 1, 1, 1)));
+    let arguments = Arguments {
+        u: one.broadcast((1, channels, len)).unwrap(),
+        delta: one.broadcast((1, channels, len)).unwrap(),
+        a: a.broadcast((channels, 1)).unwrap(),
+        b: b.broadcast((1, 1, 1, len)).unwrap(),
+        c: b.broadcast((1, 1, 1, len)).unwrap(),
+        d: None,
+        z: None,
+        delta_bias: None,
+        delta_softplus: false,
+    };
+    let errors = [
+        selective_scan(&Cpu::new(), &arguments).unwrap_err(),
+        selective_scan_backward(&Cpu::new(), &arguments, arguments.u, None).unwrap_err(),
+        direct(&arguments).unwrap_err(),
+    ];
+    for error in errors {
+        assert!(error.to_string().starts_with("out of memory in selective scan: "), "{error}");
+    }
 }
 
 /// Every 97th float from -104 to 88, and what is beyond.

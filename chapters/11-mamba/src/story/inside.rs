@@ -41,7 +41,7 @@ pub fn inside(lesson: &mut Lesson, trained: &Trained) -> lesson::Result {
     let shares: Vec<_> = written.iter().map(|w| w / top).collect();
     let chart = Chart::new("Mean over all states of all channels")
         .axes("position l", "share")
-        .y_range(0.0, 1.6)
+        .y_range(0.0, 1.9)
         .line("coefficient c: what passes", series(&kept))
         .line("size of x, largest 1: what is written", series(&shares))
         .dots("a symbol", places(&is_symbol, 1.08))
