@@ -159,13 +159,18 @@ impl<'w, 'a, T: Real> Counted<'w, 'a, T> {
         self.arguments.delta[[self.i, self.j, l]].widen() + bias
     }
 
+    /// Softplus makes positive numbers only; without it anything may have been given.
+    fn delta_sign(&self, l: usize) -> f64 {
+        if self.arguments.delta_softplus { 1.0 } else { self.delta_given(l).signum() }
+    }
+
     // ANCHOR: expanded
-    /// `c = e^(Δ A)`. An error of the exponent is a relative error of the power, and counts as so many roundings.
+    /// `c = e^(Δ A)`. An error of the exponent is a relative one of the power.
     fn coeff(&self, n: usize, l: usize) -> Count {
         let a = self.arguments.a[[self.j, n]].widen();
         let exponent = self.delta[l] * Count::exact(a);
         let roundings = exponent.bound::<T>() / T::UNIT_ROUNDOFF + T::EXP_ROUNDINGS;
-        let power = (exponent.size * a.signum()).exp();
+        let power = (exponent.size * a.signum() * self.delta_sign(l)).exp();
         Count { slack: T::EXP_UNDERFLOW, ..Count::exact(power).rounded(roundings) }
     }
 

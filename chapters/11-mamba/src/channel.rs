@@ -167,28 +167,21 @@ pub fn backward<T: Real>(
     )?;
 
     // c = e^(Δ A) and x = Δ u B: what they were made of.
-    let (d_inputs, d_coeffs) = (&room.outputs, &room.coeffs);
-    add_products(&expanded.scaled, d_inputs.view(), d_b);
-    let mut gradients = ChannelGradients {
-        d_u: vec![T::zero(); len],
-        d_delta: vec![T::zero(); len],
-        d_a: vec![T::zero(); channel.a.len()],
-    };
-    let rows = d_inputs.rows().into_iter().zip(d_coeffs.rows()).zip(expanded.coeffs.rows());
-    let per_state = channel.a.iter().zip(channel.b.chunks_exact(len.max(1)));
-    for ((((d_inputs, d_coeffs), coeffs), (&a, b)), d_a) in
-        rows.zip(per_state).zip(&mut gradients.d_a)
-    {
-        let arrays = [d_inputs, d_coeffs, coeffs].map(|row| row.to_slice().unwrap_or_default());
-        let sums = (&mut gradients.d_u[..], &mut gradients.d_delta[..]);
-        *d_a = chain(channel.delta, a, b, arrays, sums);
+    add_products(&expanded.scaled, room.outputs.view(), d_b);
+    let (mut d_u, mut d_delta) = (vec![T::zero(); len], vec![T::zero(); len]);
+    let mut d_a = vec![T::zero(); channel.a.len()];
+    let arrays = [&room.outputs, &room.coeffs, &expanded.coeffs];
+    for (n, d_a) in d_a.iter_mut().enumerate() {
+        let rows = arrays.map(|array| &array.as_slice().unwrap_or_default()[n * len..][..len]);
+        let b = &channel.b[n * len..][..len];
+        *d_a = chain(channel.delta, channel.a[n], b, rows, (&mut d_u, &mut d_delta));
     }
     // So far d_u is Σ B δ. It goes on to both factors of Δ u.
-    for (l, d_u) in gradients.d_u.iter_mut().enumerate() {
-        gradients.d_delta[l] += channel.u[l] * *d_u;
+    for (l, d_u) in d_u.iter_mut().enumerate() {
+        d_delta[l] += channel.u[l] * *d_u;
         *d_u = channel.delta[l] * *d_u;
     }
-    Ok(gradients)
+    Ok(ChannelGradients { d_u, d_delta, d_a })
 }
 // ANCHOR_END: backward
 

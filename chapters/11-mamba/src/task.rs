@@ -50,13 +50,14 @@ impl Task {
         let mut tokens = Array2::zeros((num_seqs, self.len()));
         let mut answers = Array2::zeros((num_seqs, self.asked));
         for (mut tokens, mut answers) in tokens.rows_mut().into_iter().zip(answers.rows_mut()) {
-            let count = rng.random_range(self.asked..=self.most);
+            let most = self.most.min(self.positions);
+            let count = rng.random_range(self.asked.min(most)..=most);
             let stretch = rng.random_range(count..=self.positions);
             let start = rng.random_range(0..=self.positions - stretch);
             let mut places = index::sample(rng, stretch, count).into_vec();
             places.sort_unstable();
             for (age, place) in places.into_iter().rev().enumerate() {
-                let symbol = rng.random_range(0..self.symbols);
+                let symbol = rng.random_range(0..self.symbols.max(1));
                 tokens[start + place] = 1 + symbol;
                 if age < self.asked {
                     tokens[self.positions + age] = 1 + self.symbols + age;

@@ -4,6 +4,7 @@ use ch04_gradient::differences::central_differences;
 use ch11_mamba::block::{Block, Config, Weights, engine};
 use ch11_mamba::task::Task;
 use ch11_mamba::training::{Plan, loss_and_gradient};
+use ndarray::{Array2, array};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -65,6 +66,17 @@ fn the_answers_are_the_last_symbols() {
         assert_eq!(questions, [9, 10, 11]);
         assert!(symbols.iter().all(|&symbol| symbol < 8));
     }
+}
+
+#[test]
+fn tokens_that_a_block_does_not_know_are_named() {
+    let config = small(true);
+    let block = Block::new(config, Weights::initial(&config, 1));
+    let said =
+        |tokens: Array2<usize>| block.forward(&engine(), tokens.view()).unwrap_err().to_string();
+    assert_eq!(said(array![[0, 6]]), "a block with tokens below 6 does not support token 6");
+    let empty = "a block with tokens below 6 does not support a batch of shape [2, 0]";
+    assert_eq!(said(Array2::zeros((2, 0))), empty);
 }
 
 #[test]

@@ -71,12 +71,12 @@ impl<T: Real> Block<T> {
     ///
     /// # Errors
     ///
-    /// Those of the scan.
+    /// If there are no positions, or a token is not one of the block's; and those of the scan.
     // ANCHOR: forward
     pub fn forward(&self, cpu: &Cpu, tokens: ArrayView2<usize>) -> Result<Inside<T>, Error> {
         let (Config { channels, rank, states, .. }, w) = (self.config, &self.weights);
         let (batch, len) = tokens.dim();
-        let embedded = self.embed(tokens);
+        let embedded = self.embed(tokens)?;
         let projected = w.project_in.dot(&embedded);
         let x = rows(&projected, 0..channels);
         let convolved =
@@ -194,10 +194,21 @@ impl<T: Real> Block<T> {
     }
 
     /// The token's column of the embedding at every position, `[width, batch · len]`.
-    fn embed(&self, tokens: ArrayView2<usize>) -> Array2<T> {
+    fn embed(&self, tokens: ArrayView2<usize>) -> Result<Array2<T>, Error> {
+        let known = self.config.tokens;
+        let unsupported = |what| Error::Unsupported {
+            engine: format!("a block with tokens below {known}"),
+            what,
+        };
+        if tokens.is_empty() {
+            return Err(unsupported(format!("a batch of shape {:?}", tokens.shape())));
+        }
+        if let Some(token) = tokens.iter().find(|token| **token >= known) {
+            return Err(unsupported(format!("token {token}")));
+        }
         let indices: Vec<usize> = tokens.iter().copied().collect();
         let columns = self.weights.embedding.select(Axis(1), &indices);
-        columns.as_standard_layout().into_owned()
+        Ok(columns.as_standard_layout().into_owned())
     }
 }
 
