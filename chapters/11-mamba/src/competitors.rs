@@ -9,9 +9,9 @@ use ndarray::Array2;
 use pulp::Arch;
 use rayon::prelude::*;
 
-use crate::Real;
 use crate::channel::{self, Channel, slice};
 use crate::golden::Given;
+use crate::{Real, Sizes};
 
 /// A problem as plain slices, row after row.
 #[derive(Debug, Clone, Copy)]
@@ -26,18 +26,35 @@ pub struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    /// The first sequence and the first group of a problem in standard layout.
-    pub fn of(given: &'a Given<f32>) -> Self {
-        let (states, len) = (given.a.ncols(), given.u.dim().2);
-        Problem {
-            u: given.u.as_slice().unwrap_or_default(),
-            delta: given.delta.as_slice().unwrap_or_default(),
-            a: given.a.as_slice().unwrap_or_default(),
-            b: given.b.as_slice().unwrap_or_default(),
-            c: given.c.as_slice().unwrap_or_default(),
-            states,
-            len,
+    /// A problem with one sequence and one group, in standard layout.
+    ///
+    /// # Errors
+    ///
+    /// If it is another one, if its shapes do not fit together, or if there is nothing to compute.
+    pub fn of(given: &'a Given<f32>) -> Result<Self, Error> {
+        let sizes = given.arguments().sizes()?;
+        let slices = (
+            given.u.as_slice(),
+            given.delta.as_slice(),
+            given.a.as_slice(),
+            given.b.as_slice(),
+            given.c.as_slice(),
+        );
+        match (sizes, slices) {
+            (
+                Sizes { batch: 1, groups: 1, states: 1.., len: 1.., .. },
+                (Some(u), Some(delta), Some(a), Some(b), Some(c)),
+            ) => Ok(Problem { u, delta, a, b, c, states: sizes.states, len: sizes.len }),
+            _ => Err(Error::Unsupported {
+                engine: "a timed scan".to_owned(),
+                what: format!("{sizes:?}, or these strides"),
+            }),
         }
+    }
+
+    /// The rows of `y`, one for each channel.
+    fn rows<'y>(&self, y: &'y mut [f32]) -> impl IndexedParallelIterator<Item = &'y mut [f32]> {
+        y.par_chunks_exact_mut(self.len).take(self.u.len() / self.len)
     }
 
     fn channel(&self, number: usize) -> Channel<'a, f32> {
@@ -51,7 +68,7 @@ impl<'a> Problem<'a> {
 /// The plain loops over channels, states and time; `y` is `[channels, len]`.
 // ANCHOR: plain
 pub fn plain(problem: &Problem, y: &mut [f32]) {
-    y.par_chunks_exact_mut(problem.len).enumerate().for_each(|(number, y)| {
+    problem.rows(y).enumerate().for_each(|(number, y)| {
         let Channel { u, delta, a, b, c } = problem.channel(number);
         y.fill(0.0);
         for (n, a) in a.iter().enumerate() {
@@ -125,9 +142,7 @@ impl Unfused {
     pub fn contract(&self, problem: &Problem, y: &mut [f32]) {
         let size = problem.states * problem.len;
         let states = self.outputs.as_slice().unwrap_or_default().par_chunks_exact(size);
-        y.par_chunks_exact_mut(problem.len)
-            .zip(states)
-            .for_each(|(y, states)| channel::contract(problem.c, states, y));
+        problem.rows(y).zip(states).for_each(|(y, states)| channel::contract(problem.c, states, y));
     }
 
     /// The bytes that these three passes move, each array counted once for each time it is read or
@@ -142,7 +157,7 @@ impl Unfused {
 /// ever reaches memory. `b` and `c` are read state by state, so they are wanted as `[len, 16]`.
 // ANCHOR: fused
 pub fn fused(problem: &Problem, by_time: [&[[f32; 16]]; 2], y: &mut [f32]) {
-    y.par_chunks_exact_mut(problem.len).enumerate().for_each(|(number, y)| {
+    problem.rows(y).enumerate().for_each(|(number, y)| {
         let Channel { u, delta, a, .. } = problem.channel(number);
         let Ok(a): Result<[f32; 16], _> = a.try_into() else { return };
         Arch::new().dispatch(

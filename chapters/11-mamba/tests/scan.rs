@@ -1,6 +1,7 @@
 //! The selective scan against Mamba's own numbers.
 
 use ch04_gradient::differences::central_differences;
+use ch11_mamba::competitors::{Problem, Unfused, by_time, fused, plain};
 use ch11_mamba::golden::{self, Given, distance};
 use ch11_mamba::{
     Arguments, Real, bounds, direct, dissection, selective_scan, selective_scan_backward,
@@ -275,6 +276,28 @@ fn what_does_not_fit_is_named() {
     let error = selective_scan_backward(&Cpu::new(), &arguments, short.view(), None).unwrap_err();
     let expected = "shape mismatch in selective scan backward: u [1, 6, 5], d_y [1, 6, 4]";
     assert_eq!(error.to_string(), expected);
+}
+
+/// What is timed computes the same thing.
+#[test]
+fn all_that_is_timed_is_within_the_bound() {
+    let given = random(&mut StdRng::seed_from_u64(12), [1, 5, 1, 16, 70], false).narrow::<f32>();
+    let exact = direct(&given.arguments()).unwrap();
+    let bound = bounds::forward(&given.arguments(), Domain::tree_levels(70)).unwrap();
+    let problem = Problem::of(&given).unwrap();
+    let by_time = |array: &Array4<f32>| by_time(array.as_slice().unwrap(), 70);
+    let (b, c) = (by_time(&given.b), by_time(&given.c));
+    let mut unfused = Unfused::new(&problem);
+    let check = |name: &str, way: &mut dyn FnMut(&mut [f32])| {
+        let mut y = Array3::from_elem(given.u.dim(), f32::NAN);
+        way(y.as_slice_mut().unwrap());
+        within(name, &y, &exact.y, &bound.y);
+    };
+    check("plain", &mut |y| plain(&problem, y));
+    check("fused", &mut |y| fused(&problem, [&b, &c], y));
+    check("unfused", &mut |y| unfused.scan(&Cpu::new(), &problem, y).unwrap());
+    let several = random(&mut StdRng::seed_from_u64(12), [2, 4, 2, 16, 7], false).narrow::<f32>();
+    assert!(Problem::of(&several).is_err());
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub fn selection(lesson: &mut Lesson) -> lesson::Result {
     lesson.say("With A = -1 and B = 1 the recurrence is h_l = h_{l-1} e^-Δ + Δ u_l.");
     lesson.table("steps.csv", Kind::Computed, &table)?;
 
-    // Noise, and three numbers worth keeping. B = 1 / Δ where it writes, so that h becomes u.
+    // Noise, and three numbers worth keeping. With B = (1 - e^-Δ) / Δ the state moves towards u.
     let len = 60;
     let u = Array2::from_shape_fn((1, len), |(_, l)| match l {
         8 => 1.0,

@@ -32,7 +32,7 @@ pub fn speed(lesson: &mut Lesson, given: &Given<f32>) -> lesson::Result {
         "The post's sizes in f32, {runs} interleaved runs of each way, on 1 core and on {cores}. The floor is what \
          the bytes of the unfused arrays take at the speed of an element-wise addition of arrays of the same size.",
     ));
-    let problem = Problem::of(given);
+    let problem = Problem::of(given)?;
     let mut unfused = Unfused::new(&problem);
     let one = in_pool(1, || measure(runs, given, &problem, &mut unfused))?;
     let all = in_pool(cores, || measure(runs, given, &problem, &mut unfused))?;
