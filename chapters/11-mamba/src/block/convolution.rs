@@ -1,0 +1,71 @@
+//! The causal depthwise convolution: every channel mixes a few of its own latest positions.
+
+use ndarray::{Array2, ArrayView2};
+
+use crate::Real;
+
+/// `x'_l = bias + Σ_k w_k x_{l-k}` in every channel, with `w_0` the last of the `weights` `[channels, reach]`.
+///
+/// `x` is `[channels, batch · len]`. What lies before the first position of a sequence counts as zero.
+// ANCHOR: convolution
+pub fn forward<T: Real>(
+    x: ArrayView2<T>,
+    len: usize,
+    weights: ArrayView2<T>,
+    bias: ArrayView2<T>,
+) -> Array2<T> {
+    let mut results = Array2::zeros(x.dim());
+    let channels = results.rows_mut().into_iter().zip(x.rows());
+    for (((mut results, x), weights), &bias) in channels.zip(weights.rows()).zip(bias) {
+        results.fill(bias);
+        let sequences = results.exact_chunks_mut(len).into_iter().zip(x.exact_chunks(len));
+        for (mut results, x) in sequences {
+            for (k, &weight) in weights.iter().rev().enumerate() {
+                for (result, &x) in results.iter_mut().skip(k).zip(x) {
+                    *result += weight * x;
+                }
+            }
+        }
+    }
+    results
+}
+// ANCHOR_END: convolution
+
+/// The gradients of a convolution.
+pub struct Gradients<T> {
+    /// Of `x`.
+    pub d_x: Array2<T>,
+    /// Of the weights.
+    pub d_weights: Array2<T>,
+    /// Of the bias, one column.
+    pub d_bias: Array2<T>,
+}
+
+/// The way back: every position gives to the ones it was made of.
+pub fn backward<T: Real>(
+    d_results: ArrayView2<T>,
+    x: ArrayView2<T>,
+    len: usize,
+    weights: ArrayView2<T>,
+) -> Gradients<T> {
+    let mut d_x = Array2::zeros(x.dim());
+    let mut d_weights = Array2::zeros(weights.dim());
+    let mut d_bias = Array2::zeros((weights.nrows(), 1));
+    for (channel, d_results) in d_results.rows().into_iter().enumerate() {
+        d_bias[[channel, 0]] = d_results.sum();
+        let mut d_x = d_x.row_mut(channel);
+        let d_sequences = d_x.exact_chunks_mut(len).into_iter();
+        let sequences = x.row(channel);
+        let sequences = sequences.exact_chunks(len).into_iter().zip(d_results.exact_chunks(len));
+        for (mut d_x, (x, d_results)) in d_sequences.zip(sequences) {
+            for (k, &weight) in weights.row(channel).iter().rev().enumerate() {
+                let d_weight = &mut d_weights[[channel, weights.ncols() - 1 - k]];
+                for ((d_x, &x), &d_result) in d_x.iter_mut().zip(x).zip(d_results.iter().skip(k)) {
+                    *d_x += weight * d_result;
+                    *d_weight += x * d_result;
+                }
+            }
+        }
+    }
+    Gradients { d_x, d_weights, d_bias }
+}

@@ -1,0 +1,252 @@
+//! A small Mamba block between an embedding and an answer, with its gradient.
+//!
+//! Everything that has positions is a matrix `[features, batch · len]`: the positions of the first sequence, then those of the
+//! second, and so on. So a projection is one product of matrices.
+
+pub mod convolution;
+mod weights;
+
+use linrec::Error;
+use linrec::cpu::{Cpu, Simd};
+use ndarray::{Array2, Array3, Array4, ArrayView2, ArrayView3, Axis, concatenate, s};
+
+use crate::activation::{rounded, silu, silu_slope};
+use crate::{Arguments, Real, selective_scan, selective_scan_backward};
+use weights::rows;
+pub use weights::{Config, Weights};
+
+/// The engine of a block: on every machine of a kind the same instructions, so that training gives the same
+/// weights everywhere.
+pub fn engine() -> Cpu {
+    Cpu::new().with_simd(Simd::Portable).unwrap_or_default()
+}
+
+/// A block: sizes and weights.
+#[derive(Debug, Clone)]
+pub struct Block<T> {
+    /// The sizes.
+    pub config: Config,
+    /// The weights.
+    pub weights: Weights<T>,
+}
+
+/// What happens inside a block on the way forward; the way back needs it.
+#[derive(Debug, Clone)]
+pub struct Inside<T> {
+    batch: usize,
+    len: usize,
+    /// The embedded tokens, `[width, batch · len]`.
+    pub embedded: Array2<T>,
+    /// `x` and `z` after the first projection, `[2 · channels, batch · len]`.
+    pub projected: Array2<T>,
+    /// `x` after the convolution, `[channels, batch · len]`.
+    pub convolved: Array2<T>,
+    /// What is scanned, `[channels, batch · len]`.
+    pub u: Array2<T>,
+    /// What `Δ` is made of, `B`, and `C`: `[rank + 2 · states, batch · len]`; empty in a fixed block.
+    pub selected: Array2<T>,
+    /// `B`, `[batch, 1, states, len]`, or `[batch, channels, states, len]` in a fixed block.
+    pub b: Array4<T>,
+    /// `C`, of the same shape.
+    pub c: Array4<T>,
+    /// `Δ` before its bias, `[channels, batch · len]`; zero in a fixed block.
+    pub delta: Array2<T>,
+    /// `-e^(log_a)`.
+    pub a: Array2<T>,
+    /// What the scan gives, `[channels, batch · len]`.
+    pub scanned: Array2<T>,
+    /// What the answers are made of, `[width, batch · len]`.
+    pub mixed: Array2<T>,
+    /// A number for each answer, `[answers, batch · len]`.
+    pub logits: Array2<T>,
+}
+
+impl<T: Real> Block<T> {
+    /// A block with these weights.
+    pub fn new(config: Config, weights: Weights<T>) -> Self {
+        Block { config, weights }
+    }
+
+    /// Computes the answers to a batch of tokens `[batch, len]`.
+    ///
+    /// # Errors
+    ///
+    /// If there are no positions, or a token is not one of the block's; and those of the scan.
+    // ANCHOR: forward
+    pub fn forward(&self, cpu: &Cpu, tokens: ArrayView2<usize>) -> Result<Inside<T>, Error> {
+        let (Config { channels, rank, states, .. }, w) = (self.config, &self.weights);
+        let (batch, len) = tokens.dim();
+        let embedded = self.embed(tokens)?;
+        let projected = w.project_in.dot(&embedded);
+        let x = rows(&projected, 0..channels);
+        let convolved =
+            convolution::forward(x, len, w.convolution.view(), w.convolution_bias.view());
+        let u = convolved.mapv(|x| rounded(silu, x));
+        let (selected, delta, b, c) = if self.config.is_selective {
+            let selected = w.select.dot(&u);
+            let delta = w.spread.dot(&rows(&selected, 0..rank));
+            let b = shared_by_all(rows(&selected, rank..rank + states), (batch, len));
+            let c = shared_by_all(rows(&selected, rank + states..rank + 2 * states), (batch, len));
+            (selected, delta, b, c)
+        } else {
+            let b = shared_by_none(rows(&w.select, 0..states), (batch, len));
+            let c = shared_by_none(rows(&w.select, states..2 * states), (batch, len));
+            (Array2::zeros((0, 0)), Array2::zeros(u.dim()), b, c)
+        };
+        let a = w.log_a.mapv(|a| T::narrow(-a.widen().exp()));
+        let mut inside = Inside {
+            batch,
+            len,
+            scanned: Array2::zeros((0, 0)),
+            mixed: Array2::zeros((0, 0)),
+            logits: Array2::zeros((0, 0)),
+            embedded,
+            projected,
+            convolved,
+            u,
+            selected,
+            b,
+            c,
+            delta,
+            a,
+        };
+        let y = selective_scan(cpu, &self.arguments(&inside))?.y;
+        inside.scanned = features(y.view());
+        inside.mixed = &inside.embedded + &w.project_out.dot(&inside.scanned);
+        inside.logits = w.answer.dot(&inside.mixed);
+        Ok(inside)
+    }
+    // ANCHOR_END: forward
+
+    /// What the block's scan is called with.
+    // ANCHOR: arguments
+    pub fn arguments<'a>(&'a self, inside: &'a Inside<T>) -> Arguments<'a, T> {
+        let channels = self.config.channels;
+        let shape = (inside.batch, inside.len);
+        Arguments {
+            u: sequences(inside.u.view(), shape),
+            delta: sequences(inside.delta.view(), shape),
+            a: inside.a.view(),
+            b: inside.b.view(),
+            c: inside.c.view(),
+            d: Some(self.weights.skip.column(0)),
+            z: Some(sequences(rows(&inside.projected, channels..2 * channels), shape)),
+            delta_bias: Some(self.weights.delta_bias.column(0)),
+            delta_softplus: true,
+        }
+    }
+    // ANCHOR_END: arguments
+
+    /// The gradient of a loss by all weights, from its gradient by the logits `[answers, batch · len]`.
+    ///
+    /// # Errors
+    ///
+    /// Those of the scan.
+    pub fn backward(
+        &self,
+        cpu: &Cpu,
+        tokens: ArrayView2<usize>,
+        inside: &Inside<T>,
+        d_logits: ArrayView2<T>,
+    ) -> Result<Weights<T>, Error> {
+        let (Config { channels, rank, states, is_selective, .. }, w) = (self.config, &self.weights);
+        let mut d = Weights::zeros(&self.config);
+        d.answer = d_logits.dot(&inside.mixed.t());
+        let d_mixed = w.answer.t().dot(&d_logits);
+        d.project_out = d_mixed.dot(&inside.scanned.t());
+        let d_scanned = w.project_out.t().dot(&d_mixed);
+
+        let d_y = sequences(d_scanned.view(), (inside.batch, inside.len));
+        let scan = selective_scan_backward(cpu, &self.arguments(inside), d_y, None)?;
+        d.log_a = scan.d_a * &inside.a;
+        d.skip = scan.d_d.insert_axis(Axis(1));
+        d.delta_bias = scan.d_delta_bias.insert_axis(Axis(1));
+        let mut d_u = features(scan.d_u.view());
+        if is_selective {
+            let d_delta = features(scan.d_delta.view());
+            d.spread = d_delta.dot(&rows(&inside.selected, 0..rank).t());
+            let d_low = w.spread.t().dot(&d_delta);
+            let (d_b, d_c) = (of_all(&scan.d_b), of_all(&scan.d_c));
+            let parts = [d_low.view(), d_b.view(), d_c.view()];
+            // All three have a column for each position.
+            let d_selected = concatenate(Axis(0), &parts).unwrap_or_default();
+            d.select = d_selected.dot(&inside.u.t());
+            d_u += &w.select.t().dot(&d_selected);
+        } else {
+            d.select.slice_mut(s![..states, ..]).assign(&of_each(&scan.d_b));
+            d.select.slice_mut(s![states.., ..]).assign(&of_each(&scan.d_c));
+        }
+
+        let d_convolved = d_u * inside.convolved.mapv(|x| rounded(silu_slope, x));
+        let x = rows(&inside.projected, 0..channels);
+        let back = convolution::backward(d_convolved.view(), x, inside.len, w.convolution.view());
+        d.convolution = back.d_weights;
+        d.convolution_bias = back.d_bias;
+        let d_z = features(scan.d_z.view());
+        let d_projected = concatenate(Axis(0), &[back.d_x.view(), d_z.view()]).unwrap_or_default();
+        d.project_in = d_projected.dot(&inside.embedded.t());
+        let d_embedded = d_mixed + w.project_in.t().dot(&d_projected);
+        for (&token, column) in tokens.iter().zip(d_embedded.columns()) {
+            let mut sum = d.embedding.column_mut(token);
+            sum += &column;
+        }
+        Ok(d)
+    }
+
+    /// The token's column of the embedding at every position, `[width, batch · len]`.
+    fn embed(&self, tokens: ArrayView2<usize>) -> Result<Array2<T>, Error> {
+        let known = self.config.tokens;
+        let unsupported = |what| Error::Unsupported {
+            engine: format!("a block with tokens below {known}"),
+            what,
+        };
+        if tokens.is_empty() {
+            return Err(unsupported(format!("a batch of shape {:?}", tokens.shape())));
+        }
+        if let Some(token) = tokens.iter().find(|token| **token >= known) {
+            return Err(unsupported(format!("token {token}")));
+        }
+        let indices: Vec<usize> = tokens.iter().copied().collect();
+        let columns = self.weights.embedding.select(Axis(1), &indices);
+        Ok(columns.as_standard_layout().into_owned())
+    }
+}
+
+/// `[features, batch · len]` as `[batch, features, len]`.
+fn sequences<T>(matrix: ArrayView2<'_, T>, (batch, len): (usize, usize)) -> ArrayView3<'_, T> {
+    let features = matrix.nrows();
+    // The matrix has batch · len columns, whole rows of one that is in standard layout.
+    let split = matrix.into_shape_with_order((features, batch, len));
+    split.unwrap_or_else(|_| unreachable!("columns are positions")).permuted_axes([1, 0, 2])
+}
+
+/// `[batch, features, len]` as `[features, batch · len]`.
+fn features<T: Real>(array: ArrayView3<T>) -> Array2<T> {
+    let (batch, features, len) = array.dim();
+    let permuted = array.permuted_axes([1, 0, 2]);
+    let flat = permuted.iter().copied().collect();
+    Array2::from_shape_vec((features, batch * len), flat).unwrap_or_default()
+}
+
+/// `B` or `C` that all channels share, `[states, batch · len]`, as `[batch, 1, states, len]`.
+fn shared_by_all<T: Real>(matrix: ArrayView2<T>, shape: (usize, usize)) -> Array4<T> {
+    sequences(matrix, shape).insert_axis(Axis(1)).to_owned()
+}
+
+/// Its gradient, back in a matrix.
+fn of_all<T: Real>(gradient: &Array4<T>) -> Array2<T> {
+    features(gradient.index_axis(Axis(1), 0))
+}
+
+/// `B` or `C` that each channel has for itself and that stays the same, `[states, channels]`, as
+/// `[batch, channels, states, len]`.
+fn shared_by_none<T: Real>(matrix: ArrayView2<T>, (batch, len): (usize, usize)) -> Array4<T> {
+    let (states, channels) = matrix.dim();
+    Array4::from_shape_fn((batch, channels, states, len), |(_, j, n, _)| matrix[[n, j]])
+}
+
+/// Its gradient: the sum over sequences and positions, `[states, channels]`.
+fn of_each<T: Real>(gradient: &Array4<T>) -> Array2<T> {
+    let over_positions: Array3<T> = gradient.sum_axis(Axis(3));
+    over_positions.sum_axis(Axis(0)).reversed_axes()
+}

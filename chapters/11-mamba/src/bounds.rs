@@ -1,0 +1,311 @@
+//! How far a selective scan in `f32` may be from the same one in double precision: every operation once
+//! more, on [`Count`]s.
+
+use linrec::{Element, Error};
+use ndarray::{Array1, Array2, Array3, Array4, ArrayView3, Axis, Zip};
+
+use crate::activation::{sigmoid, silu, silu_slope, softplus};
+use crate::arguments::{Arguments, Sizes};
+use crate::rounding::Count;
+use crate::{Gradients, Output, Real};
+
+/// A function that is computed in double precision and rounded once. (The second rounding is far more than
+/// what double precision adds.)
+const ACTIVATION_ROUNDINGS: f64 = 2.0;
+
+/// The largest errors that [`selective_scan`](crate::selective_scan) may make, result by result.
+///
+/// `levels` are those of the engine behind the recurrence, see [`Rounding`](linrec::reference::Rounding).
+///
+/// # Errors
+///
+/// If the shapes do not fit together.
+pub fn forward<T: Real>(arguments: &Arguments<T>, levels: usize) -> Result<Output<f64>, Error> {
+    let sizes = arguments.sizes()?;
+    let mut y = Array3::zeros((sizes.batch, sizes.channels, sizes.len));
+    let mut last_state = Array3::zeros((sizes.batch, sizes.channels, sizes.states));
+    Zip::indexed(y.lanes_mut(Axis(2))).and(last_state.lanes_mut(Axis(2))).par_for_each(
+        |(i, j), mut y, mut last_state| {
+            let channel = Counted::new(arguments, sizes, (i, j), levels);
+            for (l, y) in y.iter_mut().enumerate() {
+                *y = channel.y(l).bound::<T>();
+            }
+            if let Some(last) = sizes.len.checked_sub(1) {
+                for (bound, state) in last_state.iter_mut().zip(channel.states.column(last)) {
+                    *bound = state.bound::<T>();
+                }
+            }
+        },
+    );
+    Ok(Output { y, last_state })
+}
+
+/// The largest errors that [`selective_scan_backward`](crate::selective_scan_backward) may make.
+///
+/// # Errors
+///
+/// If the shapes do not fit together.
+pub fn backward<T: Real>(
+    arguments: &Arguments<T>,
+    d_y: ArrayView3<T>,
+    d_last_state: Option<ArrayView3<T>>,
+    levels: usize,
+) -> Result<Gradients<f64>, Error> {
+    let sizes = arguments.sizes()?;
+    let Sizes { batch, channels, groups, states, len } = sizes;
+    let size = sizes.group_size();
+    let all: Array2<OfChannel> = Array2::from_shape_fn((batch, channels), |(i, j)| {
+        let d_last = |n| d_last_state.map_or(Count::default(), |d| exact(d[[i, j, n]]));
+        Counted::new(arguments, sizes, (i, j), levels).back(|l| exact(d_y[[i, j, l]]), d_last)
+    });
+    let bound = |count: Count| count.bound::<T>();
+    let over_group = |of: fn(&OfChannel) -> &Array2<Count>| {
+        Array4::from_shape_fn((batch, groups, states, len), |(i, g, n, l)| {
+            bound(Count::sum((0..size).map(|k| of(&all[[i, g * size + k]])[[n, l]])))
+        })
+    };
+    let own = |of: fn(&OfChannel) -> &Array1<Count>| {
+        Array3::from_shape_fn((batch, channels, len), |(i, j, l)| bound(of(&all[[i, j]])[l]))
+    };
+    let over_batch = |j: usize, of: fn(&OfChannel) -> &Array1<Count>| {
+        bound(Count::sum((0..batch).flat_map(|i| of(&all[[i, j]]).iter().copied())))
+    };
+    Ok(Gradients {
+        d_u: own(|c| &c.d_u),
+        d_delta: own(|c| &c.d_delta),
+        d_a: Array2::from_shape_fn((channels, states), |(j, n)| {
+            let terms = (0..batch).flat_map(|i| all[[i, j]].d_a.row(n).to_vec());
+            bound(Count::sum(terms))
+        }),
+        d_b: over_group(|c| &c.d_b),
+        d_c: over_group(|c| &c.d_c),
+        d_d: Array1::from_shape_fn(channels, |j| over_batch(j, |c| &c.d_d)),
+        d_z: own(|c| &c.d_z),
+        d_delta_bias: Array1::from_shape_fn(channels, |j| over_batch(j, |c| &c.d_delta)),
+    })
+}
+
+fn exact<T: Real>(value: T) -> Count {
+    Count::exact(value.widen())
+}
+
+/// A function of an exact number.
+fn activation(value: f64) -> Count {
+    Count::exact(value).rounded(ACTIVATION_ROUNDINGS)
+}
+
+/// One channel of a scan, counted.
+struct Counted<'w, 'a, T> {
+    arguments: &'w Arguments<'a, T>,
+    i: usize,
+    j: usize,
+    sizes: Sizes,
+    levels: usize,
+    /// `Δ_l`.
+    delta: Vec<Count>,
+    /// `c = e^(Δ A)`, `[states, len]`.
+    coeffs: Array2<Count>,
+    /// `h`, `[states, len]`.
+    states: Array2<Count>,
+}
+
+/// The gradients of one channel, counted.
+struct OfChannel {
+    d_u: Array1<Count>,
+    d_delta: Array1<Count>,
+    d_z: Array1<Count>,
+    /// The terms whose sum is the gradient of `D`.
+    d_d: Array1<Count>,
+    /// The terms whose sums over the positions are the gradients of `A`.
+    d_a: Array2<Count>,
+    /// This channel's share.
+    d_b: Array2<Count>,
+    d_c: Array2<Count>,
+}
+
+impl<'w, 'a, T: Real> Counted<'w, 'a, T> {
+    fn new(
+        arguments: &'w Arguments<'a, T>,
+        sizes: Sizes,
+        (i, j): (usize, usize),
+        levels: usize,
+    ) -> Self {
+        let shape = (sizes.states, sizes.len);
+        let (coeffs, states) = (Array2::default(shape), Array2::default(shape));
+        let delta = Vec::with_capacity(sizes.len);
+        let mut channel = Counted { arguments, i, j, sizes, levels, delta, coeffs, states };
+        for l in 0..sizes.len {
+            let given = channel.delta_given(l);
+            channel.delta.push(match (arguments.delta_softplus, arguments.delta_bias) {
+                (true, _) => activation(softplus(given)),
+                (false, Some(_)) => activation(given),
+                (false, None) => Count::exact(given),
+            });
+        }
+        for n in 0..sizes.states {
+            let mut walk = Walk::new(levels);
+            for l in 0..sizes.len {
+                let coeff = channel.coeff(n, l);
+                channel.coeffs[[n, l]] = coeff;
+                channel.states[[n, l]] = walk.step(coeff, channel.input(n, l));
+            }
+        }
+        channel
+    }
+
+    /// `Δ` before softplus.
+    fn delta_given(&self, l: usize) -> f64 {
+        let bias = self.arguments.delta_bias.map_or(0.0, |bias| bias[self.j].widen());
+        self.arguments.delta[[self.i, self.j, l]].widen() + bias
+    }
+
+    /// Softplus makes positive numbers only; without it anything may have been given.
+    fn delta_sign(&self, l: usize) -> f64 {
+        if self.arguments.delta_softplus { 1.0 } else { self.delta_given(l).signum() }
+    }
+
+    // ANCHOR: expanded
+    /// `c = e^(Δ A)`. An error of the exponent is a relative one of the power.
+    fn coeff(&self, n: usize, l: usize) -> Count {
+        let a = self.arguments.a[[self.j, n]].widen();
+        let exponent = self.delta[l] * Count::exact(a);
+        let roundings = exponent.bound::<T>() / T::UNIT_ROUNDOFF + T::EXP_ROUNDINGS;
+        let power = (exponent.size * a.signum() * self.delta_sign(l)).exp();
+        Count { slack: T::EXP_UNDERFLOW, ..Count::exact(power).rounded(roundings) }
+    }
+
+    /// `x = (Δ u) B`.
+    fn input(&self, n: usize, l: usize) -> Count {
+        self.scaled(l) * self.b(n, l)
+    }
+
+    /// `(Σ C h + D u) silu(z)`, the sum in any order.
+    fn y(&self, l: usize) -> Count {
+        match self.arguments.z {
+            Some(z) => self.ungated(l) * activation(silu(z[[self.i, self.j, l]].widen())),
+            None => self.ungated(l),
+        }
+    }
+    // ANCHOR_END: expanded
+
+    fn ungated(&self, l: usize) -> Count {
+        let sum = Count::sum((0..self.sizes.states).map(|n| self.c(n, l) * self.states[[n, l]]));
+        self.arguments.d.map_or(sum, |d| sum + exact(d[self.j]) * self.u(l))
+    }
+
+    fn u(&self, l: usize) -> Count {
+        exact(self.arguments.u[[self.i, self.j, l]])
+    }
+
+    fn scaled(&self, l: usize) -> Count {
+        self.delta[l] * self.u(l)
+    }
+
+    fn group(&self) -> usize {
+        self.j / self.sizes.group_size()
+    }
+
+    fn b(&self, n: usize, l: usize) -> Count {
+        exact(self.arguments.b[[self.i, self.group(), n, l]])
+    }
+
+    fn c(&self, n: usize, l: usize) -> Count {
+        exact(self.arguments.c[[self.i, self.group(), n, l]])
+    }
+
+    fn back(&self, d_y: impl Fn(usize) -> Count, d_last: impl Fn(usize) -> Count) -> OfChannel {
+        let Sizes { states, len, .. } = self.sizes;
+        let per_step = |f: &dyn Fn(usize) -> Count| Array1::from_shape_fn(len, f);
+        let per_state =
+            |f: &dyn Fn((usize, usize)) -> Count| Array2::from_shape_fn((states, len), f);
+
+        // Through the gate.
+        let z = |l| self.arguments.z.map(|z| z[[self.i, self.j, l]].widen());
+        let d_v = per_step(&|l| z(l).map_or(d_y(l), |z| d_y(l) * activation(silu(z))));
+        let d_z = per_step(&|l| {
+            let slope = |z| d_y(l) * self.ungated(l) * activation(silu_slope(z));
+            z(l).map_or(Count::default(), slope)
+        });
+
+        // Back along the states.
+        let mut d_inputs = Array2::default((states, len));
+        for n in 0..states {
+            let mut walk = Walk::new(self.levels);
+            let mut later = Count::default();
+            for l in (0..len).rev() {
+                let mut d_state = d_v[l] * self.c(n, l);
+                if l + 1 == len {
+                    d_state = d_state + d_last(n);
+                }
+                d_inputs[[n, l]] = walk.step(later, d_state);
+                later = self.coeffs[[n, l]];
+            }
+        }
+        let d_exponents = per_state(&|(n, l)| {
+            let before = if l > 0 { self.states[[n, l - 1]] } else { Count::default() };
+            d_inputs[[n, l]] * before * self.coeffs[[n, l]]
+        });
+
+        // To what they were made of.
+        let d_scaled =
+            per_step(&|l| Count::sum((0..states).map(|n| self.b(n, l) * d_inputs[[n, l]])));
+        let slope = |l| match self.arguments.delta_softplus {
+            true => activation(sigmoid(self.delta_given(l))),
+            false => Count::exact(1.0),
+        };
+        let a = |n| exact(self.arguments.a[[self.j, n]]);
+        let d_delta = per_step(&|l| {
+            let through_coeffs = Count::sum((0..states).map(|n| a(n) * d_exponents[[n, l]]));
+            (through_coeffs + self.u(l) * d_scaled[l]) * slope(l)
+        });
+        let d_u = per_step(&|l| {
+            let through_states = self.delta[l] * d_scaled[l];
+            self.arguments.d.map_or(through_states, |d| through_states + exact(d[self.j]) * d_v[l])
+        });
+        OfChannel {
+            d_u,
+            d_delta,
+            d_z,
+            d_d: per_step(&|l| match self.arguments.d {
+                Some(_) => d_v[l] * self.u(l),
+                None => Count::default(),
+            }),
+            d_a: per_state(&|(n, l)| self.delta[l] * d_exponents[[n, l]]),
+            d_b: per_state(&|(n, l)| self.scaled(l) * d_inputs[[n, l]]),
+            d_c: per_state(&|(n, l)| d_v[l] * self.states[[n, l]]),
+        }
+    }
+}
+
+/// A linear recurrence on counts, as [`linrec::reference`] counts it: a term meets a product and an addition in
+/// every step, and the additions at the levels that combine partial results.
+// ANCHOR: walk
+struct Walk {
+    levels: f64,
+    state: Count,
+    operations: f64,
+    largest: f64,
+    product: f64,
+    largest_product: f64,
+}
+
+impl Walk {
+    fn new(levels: usize) -> Self {
+        let levels = levels as f64;
+        let (state, operations) = (Count::default(), 2.0 + levels);
+        Walk { levels, state, operations, largest: 0.0, product: 0.0, largest_product: 0.0 }
+    }
+
+    fn step(&mut self, coeff: Count, input: Count) -> Count {
+        self.state = self.state * coeff + input.rounded(1.0 + self.levels);
+        // Products of coefficients may underflow before they meet a state.
+        self.operations += 2.0;
+        self.largest = self.largest.max(self.state.size);
+        self.product = coeff.size * self.product.max(1.0);
+        self.largest_product = self.largest_product.max(self.product);
+        let factors = (1.0 + self.largest) * (1.0 + self.largest_product);
+        let slack = self.state.slack + self.operations * f32::SMALLEST_SUBNORMAL * factors;
+        Count { slack, ..self.state }
+    }
+}
+// ANCHOR_END: walk
