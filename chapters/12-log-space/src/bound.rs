@@ -72,7 +72,7 @@ pub fn along<T: Real>(
             y_hat += inputs[l];
             largest_log = largest_log.max(log_size(inputs[l]));
             let here = relative(roundings(engine.order(), terms, way, largest_log, log_size(y_hat)));
-            error = scaled(product, carried) * (1.0 + here) + scaled(here, y_hat);
+            error = scaled(scaled(product, carried), 1.0 + here) + scaled(here, y_hat);
             bounds.push(error + T::SMALLEST_SUBNORMAL);
         }
     }

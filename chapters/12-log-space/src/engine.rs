@@ -1,9 +1,8 @@
 //! Log space as an engine.
 
 use linrec::contract::Domain;
-use linrec::{Element, Engine, Error, Gradients, Options, Outputs, validate};
+use linrec::{Engine, Error, Gradients, Options, Outputs, validate};
 use ndarray::{Array1, ArrayBase, ArrayView1, ArrayView2, Axis, Ix2, RawData};
-use num_traits::Float;
 
 use crate::{Order, Real, SignedLog, bound, segments, two_sums};
 

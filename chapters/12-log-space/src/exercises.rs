@@ -1,1 +1,1 @@
-//! Draft.
+//! Solutions to the exercises that ask for code.
