@@ -2,11 +2,11 @@
 
 use ch12_log_space::{LogSpace, Order, Real, judge};
 use linrec::contract::{self, Case, CoeffKind, Domain};
-use linrec::{Element, Engine};
+use linrec::{Element as _, Engine};
 use rayon::prelude::*;
 
-/// The lengths below this are judged in all ways; the longest ones by the engines that users take.
-const MAX_LEN: usize = 5000;
+/// Up to this length every case is judged in all ways; longer ones a sequence at a time by two engines.
+const MAX_LEN: usize = 1000;
 
 fn engines() -> [LogSpace; 5] {
     [
@@ -120,5 +120,4 @@ fn a_lost_carry_is_seen() {
         let got = Forgetful.forward(x, c, &data.options).unwrap().outputs;
         assert!(judge::worst("outputs", &got, &exact, &limit).is_err(), "{case}");
     }
-    assert_eq!(f32::NAME, "f32");
 }

@@ -101,7 +101,8 @@ fn over_length(lesson: &mut Lesson) -> Result {
     let mut chart = Chart::new("minGRU: largest relative error of the state")
         .axes("length L", "relative error")
         .log_x(2.0)
-        .log_y(10.0);
+        .log_y(10.0)
+        .y_range(1e-8, 1e6);
     for errors in &all {
         let points = lengths.iter().zip(&errors.upto).map(|(&l, &e)| (l as f64, e));
         chart = chart.measured(errors.name, points.filter(|(_, e)| e.is_finite()));
