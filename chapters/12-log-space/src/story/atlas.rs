@@ -3,6 +3,8 @@
 use linrec::lesson::{Kind, Lesson, Result, Table, progress};
 use ndarray::Array2;
 
+use crate::exercises::longest_way;
+use crate::stored::{BF16, F16};
 use crate::atlas::{Grid, Legend, Map, Method, draw, map, sixteen_bits};
 use crate::{LogSpace, Order};
 
@@ -58,6 +60,17 @@ pub fn atlas(lesson: &mut Lesson) -> Result {
     for map in all() {
         lesson.check(&format!("{}: largest error / bound", map.title), map.largest_share(), 1.0);
     }
+    for (key, storage) in [("f16", F16), ("bf16", BF16)] {
+        for seq_len in [16, 4096] {
+            let way = longest_way(storage, seq_len, 0.05);
+            let way = way.map_or("none".to_owned(), |way| format!("{way:.1}"));
+            lesson.value(&format!("{key}_way_{seq_len}"), way, Kind::Computed);
+        }
+    }
+    // Half of the distance between 30 and the next bfloat16.
+    let thirty = half::bf16::from_f32(30.0);
+    let next = half::bf16::from_bits(thirty.to_bits() + 1);
+    lesson.value("bf16_at_30", (next.to_f32() - thirty.to_f32()) / 2.0, Kind::Computed);
     lesson.value("atlas_cells", grid.rates.len() * grid.lengths.len(), Kind::Computed);
     lesson.value("atlas_longest", grid.lengths.last().copied().unwrap_or(0), Kind::Computed);
     Ok(())

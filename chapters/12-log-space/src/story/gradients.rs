@@ -62,6 +62,7 @@ pub fn gradients(lesson: &mut Lesson) -> Result {
          maximum: {} where all is positive, {} with signs, {} with zeros.",
         number(distances[0]), number(distances[1]), number(distances[2]),
     ));
+    lesson.value("golden_signed", number(distances[1]), Kind::Computed);
     let largest = distances.into_iter().fold(0.0, f64::max);
     lesson.check("golden sequences, relative difference", largest, 1e-11);
     let mut largest = 0.0_f64;

@@ -19,12 +19,16 @@ pub fn zeros(lesson: &mut Lesson) -> Result {
     let zero = SignedLog::of(0.0);
     let values = |y: Vec<SignedLog<f32>>| y.iter().map(|y| y.value()).collect::<Vec<f32>>();
     let sums = |coeffs: &[f32]| values(two_sums(Order::Tree, &pack(&inputs), &pack(coeffs), zero));
-    let at_least = |eps: f32| sums(&coeffs.map(|c| c.max(eps)));
+    // The common remedy: nothing is smaller than eps, neither a coefficient nor an input.
+    let at_least = |eps: f32| {
+        let (x, c) = (inputs.map(|x| x.max(eps)), coeffs.map(|c| c.max(eps)));
+        values(two_sums(Order::Tree, &pack(&x), &pack(&c), zero))
+    };
     let exact = linrec(&inputs, &coeffs, 0.0);
     let cut = values(LogSpace::whole().sequence(&pack(&inputs), &pack(&coeffs), zero));
     let columns = [exact.clone(), sums(&coeffs), at_least(1e-6), at_least(1e-12), cut.clone()];
 
-    let header = ["l", "x", "c", "loop", "plain sums", "c ≥ 1e-6", "c ≥ 1e-12", "cut at zero"];
+    let header = ["l", "x", "c", "loop", "plain sums", "eps 1e-6", "eps 1e-12", "cut at zero"];
     let mut table = Table::new(header);
     for l in 0..inputs.len() {
         let given = [inputs[l], coeffs[l]].map(|v| number(v.into()));
