@@ -11,11 +11,11 @@ pub use figure::{Legend, draw};
 use ch01_sequential_loop::{linrec, linrec_into};
 use ch02_two_threads::{Part, Transition, TwoThreads, tree, two_threads};
 use half::{bf16, f16};
+use linrec::Options;
 use linrec::contract::Domain;
 use linrec::device::Storage;
 use linrec::lesson::Result;
 use linrec::reference::{self, Rounding};
-use linrec::Options;
 use ndarray::{Array1, Array2, ArrayView1};
 use num_traits::Float;
 use rand::rngs::StdRng;
@@ -126,33 +126,26 @@ pub fn map<T: Real>(grid: &Grid, method: &Method, title: &str) -> Result<Map> {
         let (x, c) = (narrow(&problem.inputs), narrow(&problem.coeffs));
         let bounds = method.bounds::<T>(&x, &c, &problem)?;
         let largest = <T as Float>::max_value().modulus();
-        let errors: Vec<(f64, usize)> = match method {
-            // Its result depends on where it splits: one run for each length.
-            Method::TwoThreads => {
-                let mut errors = Vec::new();
-                for &len in &grid.lengths {
-                    let y = method.outputs::<T>(&x[..len], &c[..len])?;
-                    errors.push((largest_error(&y, &problem, largest), len));
-                }
-                errors
-            }
-            // Theirs depends on what came before only: the longest run contains the shorter ones.
-            _ => {
-                let y = method.outputs::<T>(&x, &c)?;
-                let upto = |&len: &usize| (largest_error(&y[..len], &problem, largest), len);
-                grid.lengths.iter().map(upto).collect()
-            }
-        };
-        Ok(errors.into_iter().map(|(error, len)| (error, largest_of(&bounds[..len]))).collect())
+        method.cells(grid, &problem, largest, &bounds, |len| {
+            method.outputs::<T>(&x[..len], &c[..len])
+        })
     })
 }
 
-/// The map of log space with every array stored in 16 bits. Coefficients are positive, and given as logarithms.
+/// The map of a method with its arrays stored in 16 bits. Coefficients are positive, and given as logarithms.
+///
+/// Log space stores every array of its own, too ([`array_by_array`]); the others compute in `f32` from what they read to
+/// what they write.
 ///
 /// # Errors
 ///
-/// None at present.
-pub fn stored_map<S: Storage<Accum = f32>>(grid: &Grid, narrow: Narrow, title: &str) -> Result<Map> {
+/// If a thread cannot be started.
+pub fn stored_map<S: Storage<Accum = f32>>(
+    grid: &Grid,
+    method: &Method,
+    narrow: Narrow,
+    title: &str,
+) -> Result<Map> {
     over_rates(grid, title, |rate, sequence| {
         let mut rng = generator(rate, sequence);
         let mut draw = |low: f64, high: f64| S::narrow(rng.random_range(low..high) as f32);
@@ -163,31 +156,54 @@ pub fn stored_map<S: Storage<Accum = f32>>(grid: &Grid, narrow: Narrow, title: &
         }
         let wide = |values: &[S]| values.iter().map(|v| f64::from(v.widen())).collect::<Vec<f64>>();
         let problem = Problem::new(wide(&x), wide(&logs).iter().map(|log| log.exp()).collect());
-        let y = wide(&array_by_array(&x, &logs));
-
-        let (mut way, mut largest_log) = (0.0, 0.0_f64);
-        let along = |l: usize| {
-            way += wide(&logs[l..=l])[0].abs();
-            largest_log = largest_log.max(log_size(problem.inputs[l]));
-            let log_y = log_size(problem.y_hat[l]);
-            stored::relative_bound::<S>(narrow, l + 2, way, largest_log, log_y)
+        if let Method::LogSpace(_) = method {
+            let bounds = log_space_bounds::<S>(&problem, &wide(&logs), narrow);
+            let run = |len: usize| Ok(wide(&array_by_array(&x[..len], &logs[..len])));
+            return method.cells(grid, &problem, narrow.largest, &bounds, run);
+        }
+        let computed = |values: &[S]| values.iter().map(|v| v.widen()).collect::<Vec<f32>>();
+        let (inputs, logs) = (computed(&x), computed(&logs));
+        let c: Vec<f32> = logs.iter().map(|log| log.exp()).collect();
+        let store = |y: f64| f64::from(S::narrow(y as f32).widen());
+        let bounds = method.bounds_of_logs(&inputs, &logs, &problem)?;
+        // The output is rounded once more: to nearest, or by half of the smallest number.
+        let stored = |(l, bound): (usize, f64)| {
+            bound + narrow.unit_roundoff * (1.0 + bound) + narrow.smallest / 2.0 / problem.y_hat[l]
         };
-        let bounds: Vec<f64> = (0..y.len()).map(along).collect();
-        let cell = |&len: &usize| {
-            (largest_error(&y[..len], &problem, narrow.largest), largest_of(&bounds[..len]))
-        };
-        Ok(grid.lengths.iter().map(cell).collect())
+        let bounds: Vec<f64> = bounds.into_iter().enumerate().map(stored).collect();
+        method.cells(grid, &problem, narrow.largest, &bounds, |len| {
+            let y = method.outputs::<f32>(&inputs[..len], &c[..len])?;
+            Ok(y.into_iter().map(store).collect())
+        })
     })
 }
 
-/// The two maps of 16 bits.
+/// The bounds of [`array_by_array`], relative to `ŷ`.
+fn log_space_bounds<S: Storage<Accum = f32>>(
+    problem: &Problem,
+    logs: &[f64],
+    narrow: Narrow,
+) -> Vec<f64> {
+    let (mut way, mut largest_log) = (0.0, 0.0_f64);
+    let along = |(l, log): (usize, &f64)| {
+        way += log.abs();
+        largest_log = largest_log.max(log_size(problem.inputs[l]));
+        let log_y = log_size(problem.y_hat[l]);
+        stored::relative_bound::<S>(narrow, l + 2, way, largest_log, log_y)
+    };
+    logs.iter().enumerate().map(along).collect()
+}
+
+/// The maps of a method in bfloat16 and in float16.
 ///
 /// # Errors
 ///
 /// As [`stored_map`].
-pub fn sixteen_bits(grid: &Grid) -> Result<[Map; 2]> {
-    let half = stored_map::<f16>(grid, stored::F16, "log space, float16")?;
-    Ok([stored_map::<bf16>(grid, stored::BF16, "log space, bfloat16")?, half])
+pub fn sixteen_bits(grid: &Grid, method: &Method, name: &str) -> Result<[Map; 2]> {
+    Ok([
+        stored_map::<bf16>(grid, method, stored::BF16, &format!("{name}, bfloat16"))?,
+        stored_map::<f16>(grid, method, stored::F16, &format!("{name}, float16"))?,
+    ])
 }
 
 /// Runs `cells`, which gives error and bound for every length, for all rates and sequences; keeps the largest.
@@ -197,11 +213,8 @@ fn over_rates(
     cells: impl Fn(f64, usize) -> Result<Vec<(f64, f64)>> + Sync,
 ) -> Result<Map> {
     let shape = (grid.rates.len(), grid.lengths.len());
-    let mut map = Map {
-        title: title.to_owned(),
-        errors: Array2::zeros(shape),
-        bounds: Array2::zeros(shape),
-    };
+    let mut map =
+        Map { title: title.to_owned(), errors: Array2::zeros(shape), bounds: Array2::zeros(shape) };
     let row = |&rate: &f64| (0..grid.sequences).map(|sequence| cells(rate, sequence)).collect();
     let rows: Vec<Result<Vec<_>>> = grid.rates.par_iter().map(row).collect();
     for (i, sequences) in rows.into_iter().enumerate() {
@@ -216,6 +229,31 @@ fn over_rates(
 }
 
 impl Method {
+    /// Error and bound for every length. `run` computes the first elements, as many as it is asked for.
+    fn cells(
+        &self,
+        grid: &Grid,
+        problem: &Problem,
+        largest: f64,
+        bounds: &[f64],
+        run: impl Fn(usize) -> Result<Vec<f64>>,
+    ) -> Result<Vec<(f64, f64)>> {
+        // What two threads compute depends on where they split. All others look at what came before
+        // only, so the longest run contains the shorter ones.
+        let whole = match self {
+            Method::TwoThreads => None,
+            _ => Some(run(grid.longest())?),
+        };
+        let cell = |&len: &usize| {
+            let error = match &whole {
+                Some(whole) => largest_error(&whole[..len], problem, largest),
+                None => largest_error(&run(len)?, problem, largest),
+            };
+            Ok((error, largest_of(&bounds[..len])))
+        };
+        grid.lengths.iter().map(cell).collect()
+    }
+
     fn outputs<T: Real>(&self, x: &[T], c: &[T]) -> Result<Vec<f64>> {
         let mut y = Array1::zeros(x.len());
         let (inputs, coeffs) = (ArrayView1::from(x), ArrayView1::from(c));
@@ -232,7 +270,8 @@ impl Method {
                 y = elements.iter().map(|transition| transition.state).collect();
             }
             Method::LogSpace(engine) => {
-                let logs = |values: &[T]| values.iter().map(|&v| SignedLog::of(v)).collect::<Vec<_>>();
+                let logs =
+                    |values: &[T]| values.iter().map(|&v| SignedLog::of(v)).collect::<Vec<_>>();
                 let outputs = engine.sequence(&logs(x), &logs(c), SignedLog::of(T::zero()));
                 y = outputs.iter().map(|y| y.value()).collect();
             }
@@ -249,21 +288,30 @@ impl Method {
                 let sizes = size(&problem.coeffs);
                 bound::along(engine, &size(&problem.inputs), (&sizes, &logs), 0.0)
             }
-            _ => {
-                let levels = match self {
-                    Method::TwoThreads => (TwoThreads::domain().levels)(x.len()),
-                    Method::Tree => Domain::tree_levels(x.len()),
-                    _ => 0,
-                };
-                let rounding = Rounding { levels, exp_ulps: 0.0 };
-                let row = |values: &[T]| Array2::from_shape_vec((1, x.len()), values.to_vec());
-                let (x, c) = (row(x)?, row(c)?);
-                let options = Options::default();
-                let bound = reference::forward_bound(x.view(), c.view(), &options, rounding)?;
-                bound.outputs.into_iter().collect()
-            }
+            _ => self.library_bounds(x, c, false)?,
         };
         Ok(bounds.into_iter().zip(&problem.y_hat).map(|(bound, y_hat)| bound / y_hat).collect())
+    }
+
+    /// The same for a method that multiplies, given the logarithms of the coefficients.
+    fn bounds_of_logs(&self, x: &[f32], logs: &[f32], problem: &Problem) -> Result<Vec<f64>> {
+        let bounds = self.library_bounds(x, logs, true)?;
+        Ok(bounds.into_iter().zip(&problem.y_hat).map(|(bound, y_hat)| bound / y_hat).collect())
+    }
+
+    /// The library's bound, for the levels of this method.
+    fn library_bounds<T: Real>(&self, x: &[T], c: &[T], log_coeffs: bool) -> Result<Vec<f64>> {
+        let levels = match self {
+            Method::TwoThreads => (TwoThreads::domain().levels)(x.len()),
+            Method::Tree => Domain::tree_levels(x.len()),
+            _ => 0,
+        };
+        let row = |values: &[T]| Array2::from_shape_vec((1, x.len()), values.to_vec());
+        let (x, c) = (row(x)?, row(c)?);
+        let options = Options { log_coeffs, ..Options::default() };
+        let rounding = Rounding { levels, exp_ulps: 1.0 };
+        let bound = reference::forward_bound(x.view(), c.view(), &options, rounding)?;
+        Ok(bound.outputs.into_iter().collect())
     }
 }
 
@@ -307,5 +355,10 @@ impl Map {
             share => share,
         };
         self.errors.iter().zip(&self.bounds).map(share).fold(0.0, f64::max)
+    }
+
+    /// The largest error of all cells in which the outputs are in range.
+    pub fn largest_error(&self) -> f64 {
+        self.errors.iter().filter(|error| !error.is_nan()).fold(0.0, |m, &error| m.max(error))
     }
 }

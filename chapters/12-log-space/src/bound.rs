@@ -71,7 +71,8 @@ pub fn along<T: Real>(
             }
             y_hat += inputs[l];
             largest_log = largest_log.max(log_size(inputs[l]));
-            let here = relative(roundings(engine.order(), terms, way, largest_log, log_size(y_hat)));
+            let here =
+                relative(roundings(engine.order(), terms, way, largest_log, log_size(y_hat)));
             error = scaled(scaled(product, carried), 1.0 + here) + scaled(here, y_hat);
             bounds.push(error + T::SMALLEST_SUBNORMAL);
         }
@@ -198,7 +199,8 @@ fn widened_bound<T: Real>(
 /// several segments rounds no more than one segment of the same length. It promises little, and to long
 /// sequences nothing; the contract still sees whatever is wrong by more than rounding.
 pub fn domain<T: Real>() -> Domain {
-    let (levels, max_len): (fn(usize) -> usize, usize) = match T::UNIT_ROUNDOFF > f64::UNIT_ROUNDOFF {
+    let (levels, max_len): (fn(usize) -> usize, usize) = match T::UNIT_ROUNDOFF > f64::UNIT_ROUNDOFF
+    {
         true => (|seq_len| without_data(seq_len, 104.0), 1000),
         false => (|seq_len| without_data(seq_len, 745.0), usize::MAX),
     };

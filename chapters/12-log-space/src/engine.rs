@@ -148,10 +148,7 @@ impl<T: Real> Engine<T> for LogSpace {
 }
 
 /// The same elements, in the order in which the recurrence walks along them.
-fn walking<S: RawData, T>(
-    mut array: ArrayBase<S, Ix2>,
-    options: &Options<T>,
-) -> ArrayBase<S, Ix2> {
+fn walking<S: RawData, T>(mut array: ArrayBase<S, Ix2>, options: &Options<T>) -> ArrayBase<S, Ix2> {
     if options.direction == linrec::Direction::Reverse {
         array.invert_axis(Axis(1));
     }

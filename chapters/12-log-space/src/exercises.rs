@@ -77,7 +77,8 @@ impl Scaled {
         if self.mantissa == 0.0 || other.mantissa == 0.0 {
             return if self.mantissa == 0.0 { other } else { self };
         }
-        let (large, small) = if self.exponent >= other.exponent { (self, other) } else { (other, self) };
+        let (large, small) =
+            if self.exponent >= other.exponent { (self, other) } else { (other, self) };
         let apart = (large.exponent - small.exponent).min(2000) as i32;
         Scaled::new(large.mantissa + small.mantissa * 2_f64.powi(-apart), large.exponent)
     }
@@ -90,9 +91,8 @@ impl Scaled {
 
 /// The final state of a sequence, by the plain loop.
 pub fn final_state(inputs: &[f64], coeffs: &[f64], initial: f64) -> Scaled {
-    let step = |y: Scaled, (&x, &c): (&f64, &f64)| {
-        y.times(Scaled::new(c, 0)).plus(Scaled::new(x, 0))
-    };
+    let step =
+        |y: Scaled, (&x, &c): (&f64, &f64)| y.times(Scaled::new(c, 0)).plus(Scaled::new(x, 0));
     inputs.iter().zip(coeffs).fold(Scaled::new(initial, 0), step)
 }
 // ANCHOR_END: scaled
@@ -158,9 +158,12 @@ mod tests {
         // Back in range the numbers are those of the loop, to the last bits.
         let (x, c) = ([1.0, -0.3, 0.0, 5.0, 1e-3], [0.1, 1e200, -1e200, 1e-300, 1e-100]);
         let state = final_state(&x, &c, 0.7);
-        let exact = ((0.7_f64 * 0.1 + 1.0) * 1e200 - 0.3) * -1.0;
+        let exact = -((0.7_f64 * 0.1 + 1.0) * 1e200 - 0.3);
         let exact = (exact * 1e-100 + 5.0) * 1e-100 + 1e-3;
-        assert!((state.mantissa * 2_f64.powi(state.exponent as i32) - exact).abs() < 1e-15 * exact.abs());
+        assert!(
+            (state.mantissa * 2_f64.powi(state.exponent as i32) - exact).abs()
+                < 1e-15 * exact.abs()
+        );
         let tiny = Scaled::new(5e-324, 0);
         assert_eq!((tiny.mantissa, tiny.exponent), (1.0, -1074));
     }

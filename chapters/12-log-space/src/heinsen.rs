@@ -77,7 +77,8 @@ mod tests {
             for (log, exact) in special.iter().zip(linrec(&inputs, &coeffs, 4.0)) {
                 assert!((log.exp() - exact).abs() < 1e-14 * exact.abs());
             }
-            let pack = |values: &[f64]| values.iter().map(|&v| SignedLog::of(v)).collect::<Vec<_>>();
+            let pack =
+                |values: &[f64]| values.iter().map(|&v| SignedLog::of(v)).collect::<Vec<_>>();
             let general = two_sums(order, &pack(&inputs), &pack(&signed), SignedLog::of(-4.0));
             for (y, exact) in general.iter().zip(linrec(&inputs, &signed, -4.0)) {
                 assert!((y.value() - exact).abs() < 1e-14, "{} {exact}", y.value());

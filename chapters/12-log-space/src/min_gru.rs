@@ -17,11 +17,7 @@ pub fn softplus<T: Real>(k: T) -> T {
 
 /// `ln g(h̃)`, with `g(h̃) = h̃ + 1/2` from zero on and `σ(h̃)` below: always positive.
 pub fn log_g<T: Real>(h_tilde: T) -> T {
-    if h_tilde >= T::zero() {
-        Float::ln(h_tilde + T::from_real(0.5))
-    } else {
-        -softplus(-h_tilde)
-    }
+    if h_tilde >= T::zero() { Float::ln(h_tilde + T::from_real(0.5)) } else { -softplus(-h_tilde) }
 }
 
 /// `ln (1 − z)`, the coefficient, and `ln (z g)`, the input.

@@ -58,13 +58,20 @@ pub struct Narrow {
     pub unit_roundoff: f64,
     /// The largest number.
     pub largest: f64,
+    /// The smallest number above zero.
+    pub smallest: f64,
 }
 
 /// bfloat16: 8 significant bits, the range of `f32`.
-pub const BF16: Narrow = Narrow { unit_roundoff: 1.0 / 256.0, largest: 3.39e38 };
+pub const BF16: Narrow = Narrow {
+    unit_roundoff: 1.0 / 256.0,
+    largest: 3.3895313892515355e38,
+    smallest: 9.183549615799121e-41,
+};
 
 /// float16: 11 significant bits, and nothing above 65504.
-pub const F16: Narrow = Narrow { unit_roundoff: 1.0 / 2048.0, largest: 65504.0 };
+pub const F16: Narrow =
+    Narrow { unit_roundoff: 1.0 / 2048.0, largest: 65504.0, smallest: 5.960464477539063e-8 };
 
 #[cfg(test)]
 mod tests {
@@ -78,7 +85,9 @@ mod tests {
         assert_eq!(F16.largest, f16::MAX.to_f64());
         assert_eq!(F16.unit_roundoff, f16::EPSILON.to_f64() / 2.0);
         assert_eq!(BF16.unit_roundoff, bf16::EPSILON.to_f64() / 2.0);
-        assert!((BF16.largest / bf16::MAX.to_f64() - 1.0).abs() < 1e-3);
+        assert_eq!(BF16.largest, bf16::MAX.to_f64());
+        assert_eq!(BF16.smallest, bf16::from_bits(1).to_f64());
+        assert_eq!(F16.smallest, f16::from_bits(1).to_f64());
     }
 
     #[test]

@@ -21,9 +21,11 @@ fn errors_stay_below_the_bounds() {
             assert!(share > 0.0 && share <= 1.0, "{method:?}, {}: {share}", map.title);
         }
     }
-    for map in sixteen_bits(&grid()).unwrap() {
-        let share = map.largest_share();
-        assert!(share > 0.0 && share <= 1.0, "{}: {share}", map.title);
+    for method in [Method::Loop, Method::TwoThreads, Method::Tree, whole()] {
+        for map in sixteen_bits(&grid(), &method, "stored").unwrap() {
+            let share = map.largest_share();
+            assert!(share > 0.0 && share <= 1.0, "{method:?}, {}: {share}", map.title);
+        }
     }
 }
 
@@ -47,7 +49,7 @@ fn ranges_end_where_the_types_end() {
     assert!(single.errors.row(3).iter().all(|error| error.is_finite()));
 
     // A way of 80,000 cannot be stored in float16, but in bfloat16.
-    let [bf16, f16] = sixteen_bits(&grid()).unwrap();
+    let [bf16, f16] = sixteen_bits(&grid(), &whole(), "log space").unwrap();
     assert!(f16.errors[[3, 3]].is_infinite() && f16.bounds[[3, 3]].is_infinite());
     assert!(bf16.errors[[3, 3]].is_finite());
 }

@@ -2,7 +2,7 @@
 
 use ch12_log_space::{LogSpace, Order, Real, judge};
 use linrec::contract::{self, Case, CoeffKind, Domain};
-use linrec::{Element as _, Engine};
+use linrec::Engine;
 use rayon::prelude::*;
 
 /// Up to this length every case is judged in all ways; longer ones a sequence at a time by two engines.

@@ -9,11 +9,7 @@ use linrec::{Engine, Options, reference};
 const LIMIT: f64 = 1e-11;
 
 fn engines() -> [LogSpace; 3] {
-    [
-        LogSpace::whole(),
-        LogSpace::restarting(8.0),
-        LogSpace::whole().with_order(Order::InOrder),
-    ]
+    [LogSpace::whole(), LogSpace::restarting(8.0), LogSpace::whole().with_order(Order::InOrder)]
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! minGRU: what it does to inputs that are far out, and to shapes that do not fit.
 
-use ch12_log_space::min_gru::{backward, forward, softplus};
 use ch12_log_space::LogSpace;
+use ch12_log_space::min_gru::{backward, forward, softplus};
 use linrec::Error;
 use ndarray::{Array1, Array2, array};
 

@@ -149,11 +149,16 @@ fn draw_legend(area: &Area, top: i32, legend: Legend) -> Result {
     let (low, high) = legend.powers;
     let label = |text: String, place: (i32, i32)| area.draw(&Text::new(text, place, font()));
     label(format!("1e{low}"), (left, top + 34))?;
-    label(if high == 0 { "1".to_owned() } else { format!("1e{high}") }, (left + width - 14, top + 34))?;
+    label(
+        if high == 0 { "1".to_owned() } else { format!("1e{high}") },
+        (left + width - 14, top + 34),
+    )?;
     label("relative error".to_owned(), (left + 88, top + 34))?;
 
     for (row, (color, text)) in
-        [(FAILED, "failed: not a number"), (NO_NUMBER, "out of the type’s range")].iter().enumerate()
+        [(FAILED, "failed: not a number"), (NO_NUMBER, "out of the type’s range")]
+            .iter()
+            .enumerate()
     {
         let y = top + 8 + 28 * row as i32;
         area.draw(&Rectangle::new([(430, y), (458, y + 20)], color.filled()))?;

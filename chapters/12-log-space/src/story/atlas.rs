@@ -3,16 +3,17 @@
 use linrec::lesson::{Kind, Lesson, Result, Table, progress};
 use ndarray::Array2;
 
+use super::number;
+use crate::atlas::{Grid, Legend, Map, Method, draw, map, sixteen_bits};
 use crate::exercises::longest_way;
 use crate::stored::{BF16, F16};
-use crate::atlas::{Grid, Legend, Map, Method, draw, map, sixteen_bits};
 use crate::{LogSpace, Order};
 
 /// Draws both pages of the atlas.
 pub fn atlas(lesson: &mut Lesson) -> Result {
     lesson.step("atlas", "The precision atlas")?;
     let grid = Grid::new(lesson.size(1 << 16, 1 << 20), lesson.size(2, 4));
-    let bar = progress(8, "computing maps");
+    let bar = progress(18, "computing maps");
     let f32_map = |method: &Method, title: &str| {
         bar.inc(1);
         map::<f32>(&grid, method, title)
@@ -28,19 +29,54 @@ pub fn atlas(lesson: &mut Lesson) -> Result {
         f32_map(&whole, "log space, tree")?,
         f32_map(&restarting, "log space, reach 8")?,
     ];
-    let double = map::<f64>(&grid, &whole, "log space, f64")?;
-    let [bf16, f16] = sixteen_bits(&grid)?;
+    let methods = [
+        ("loop", Method::Loop),
+        ("two threads", Method::TwoThreads),
+        ("tree", Method::Tree),
+        ("log space", whole),
+    ];
+    let mut in_types = Vec::new();
+    for (name, method) in &methods {
+        let double = map::<f64>(&grid, method, &format!("{name}, f64"))?;
+        bar.inc(1);
+        let [bf16, f16] = sixteen_bits(&grid, method, name)?;
+        bar.inc(2);
+        in_types.push([double, bf16, f16]);
+    }
     bar.finish_and_clear();
+    let [double, bf16, f16] = &in_types[3];
 
     let legend = Legend { powers: (-8, 0), contours: [-6, -4, -2] };
     let svg = draw(&grid, &maps.each_ref(), legend)?;
     lesson.figure("methods.svg", "errors in f32", Kind::Computed, &svg)?;
     let single = Map { title: "log space, f32".to_owned(), ..maps[4].clone() };
     let legend = Legend { powers: (-12, 0), contours: [-12, -4, -1] };
-    let svg = draw(&grid, &[&double, &single, &bf16, &f16], legend)?;
+    let svg = draw(&grid, &[double, &single, bf16, f16], legend)?;
     lesson.figure("types.svg", "errors of log space", Kind::Computed, &svg)?;
 
-    let all = || maps.iter().chain([&double, &bf16, &f16]);
+    lesson.say(
+        "The largest error in all of a map, wherever the outputs are in range, for each method and element type. In \
+         16 bits the coefficients are positive and given as logarithms.",
+    );
+    let mut table = Table::new(["method", "f64", "f32", "bfloat16", "float16"]);
+    let mut worst = 0.0_f64;
+    // Of the six maps in f32, those of the four methods.
+    for (((name, _), [double, bf16, f16]), single) in
+        methods.iter().zip(&in_types).zip([0, 1, 2, 4])
+    {
+        let row = [double, &maps[single], bf16, f16];
+        worst = row.iter().fold(worst, |m, map| m.max(map.largest_share()));
+        let cells = row.map(|map| match map.largest_error() {
+            error if error.is_infinite() => "fails".to_owned(),
+            error => number(error),
+        });
+        table.row([(*name).to_owned()].into_iter().chain(cells));
+    }
+    lesson.table("everywhere.csv", Kind::Computed, &table)?;
+    lesson.check("all methods and types, largest error / bound", worst, 1.0);
+
+    let all = || maps.iter().chain([double, bf16, f16]);
+    lesson.step("how-far", "How long may a sequence be?")?;
     lesson.say(
         "Two lines of the maps as numbers: the longest sequence in which every output has an error below 1 %, as \
          measured and as promised by the bound. The coefficients are about 0.9 (mean of ln c: -0.1), and about 0.4 \
@@ -49,9 +85,9 @@ pub fn atlas(lesson: &mut Lesson) -> Result {
     let header = ["map", "0.9: measured", "promised", "0.4: measured", "promised"];
     let mut table = Table::new(header);
     for map in all() {
-        let cells = [-0.1, -1.0].into_iter().flat_map(|rate| {
-            [&map.errors, &map.bounds].map(|values| longest(&grid, values, rate))
-        });
+        let cells = [-0.1, -1.0]
+            .into_iter()
+            .flat_map(|rate| [&map.errors, &map.bounds].map(|values| longest(&grid, values, rate)));
         let named = ["f64", "float16"].iter().any(|element| map.title.ends_with(element));
         let title = format!("{}{}", map.title, if named { "" } else { ", f32" });
         table.row([title].into_iter().chain(cells));

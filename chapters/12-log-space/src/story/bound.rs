@@ -46,12 +46,19 @@ pub fn bound(lesson: &mut Lesson) -> Result {
         .dots("loop", points(&by_loop))
         .dots("log space", points(&in_logs))
         .line("bound of log space", points(&limits));
-    lesson.figure("bound.svg", "the error and its bound", Kind::Computed, &plot::svg(&[&chart])?)?;
+    lesson.figure(
+        "bound.svg",
+        "the error and its bound",
+        Kind::Computed,
+        &plot::svg(&[&chart])?,
+    )?;
     let largest = |values: &[f64]| values.iter().fold(0.0_f64, |m, &v| m.max(v));
     let (of_logs, of_loop) = (largest(&in_logs), largest(&by_loop));
     lesson.say(&format!(
         "The largest relative error is {} for log space and {} for the loop: {:.0} times.",
-        number(of_logs), number(of_loop), of_logs / of_loop,
+        number(of_logs),
+        number(of_loop),
+        of_logs / of_loop,
     ));
     let share = in_logs.iter().zip(&limits).map(|(error, limit)| error / limit);
     lesson.check("log space, largest error / bound", share.fold(0.0, f64::max), 1.0);

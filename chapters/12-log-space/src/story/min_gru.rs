@@ -6,8 +6,8 @@ use linrec::lesson::plot::{self, Chart};
 use linrec::lesson::{Kind, Lesson, Result, Table};
 use ndarray::{Array1, Array2};
 use num_traits::Float;
-use rand::rngs::StdRng;
 use rand::SeedableRng;
+use rand::rngs::StdRng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::number;
@@ -68,7 +68,8 @@ fn over_length(lesson: &mut Lesson) -> Result {
         let h = forward(engine, k.view(), h_tilde.view(), h0.view())?;
         Ok(h.iter().map(|&h| h.into()).collect())
     };
-    let looped = loop_over::<f32>(&k, &h_tilde, 0.5).iter().map(|&h| h.into()).collect::<Vec<f64>>();
+    let looped =
+        loop_over::<f32>(&k, &h_tilde, 0.5).iter().map(|&h| h.into()).collect::<Vec<f64>>();
     let states = in_logs(&whole)?;
     let bounds = relative_bound(&whole, k.row(0), h_tilde.row(0), 0.5);
     let share = states.iter().zip(&exact).zip(&bounds).map(|((h, e), b)| (h - e).abs() / (e * b));

@@ -6,7 +6,9 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::number;
-use crate::{LogSpace, Order, SignedLog, bound, complex_two_sums, linrec_to_the_last_bit, two_sums};
+use crate::{
+    LogSpace, Order, SignedLog, bound, complex_two_sums, linrec_to_the_last_bit, two_sums,
+};
 
 /// The largest relative errors up to every position.
 struct Errors {
@@ -30,7 +32,13 @@ pub fn signs(lesson: &mut Lesson) -> Result {
          relative to the recurrence on absolute values:",
     ));
     let header = [
-        "L", "0.9 to 1: signs", "complex", "imaginary part", "±1: signs", "complex", "imaginary part",
+        "L",
+        "0.9 to 1: signs",
+        "complex",
+        "imaginary part",
+        "±1: signs",
+        "complex",
+        "imaginary part",
     ];
     let mut table = Table::new(header);
     for len in std::iter::successors(Some(16), |l| Some(l * 4)).take_while(|&l| l <= longest) {

@@ -30,8 +30,7 @@ pub fn stable(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-const WAYS: [&str; 3] =
-    ["division by products", "exponentials of x - a", "log-sum-exp"];
+const WAYS: [&str; 3] = ["division by products", "exponentials of x - a", "log-sum-exp"];
 
 fn first_wrong<T: Real>(way: &str, seq_len: usize) -> Option<usize> {
     let (inputs, coeffs) = (vec![T::one(); seq_len], vec![T::from_real(0.5); seq_len]);
@@ -67,5 +66,5 @@ fn first_wrong<T: Real>(way: &str, seq_len: usize) -> Option<usize> {
         let right = (y - exact).modulus() <= 0.01 * exact.modulus();
         !right
     };
-    outputs.iter().zip(&exact).position(|pair| wrong(pair))
+    outputs.iter().zip(&exact).position(wrong)
 }

@@ -9,8 +9,7 @@ use crate::{LogSpace, Order, SignedLog, two_sums};
 /// A reset: by the loop, by the plain sums, with a small number in its place, and cut.
 pub fn zeros(lesson: &mut Lesson) -> Result {
     lesson.step("zeros", "A reset")?;
-    let (inputs, coeffs) =
-        ([1e6_f32, 1e6, 0.0, 1.0, 1.0, 1.0], [0.5_f32, 1.0, 0.0, 0.5, 0.5, 0.5]);
+    let (inputs, coeffs) = ([1e6_f32, 1e6, 0.0, 1.0, 1.0, 1.0], [0.5_f32, 1.0, 0.0, 0.5, 0.5, 0.5]);
     lesson.say(
         "The state has grown to two million when a coefficient is 0, and the input as well: the state is 0, and \
          begins again. In f32:",
@@ -45,6 +44,10 @@ pub fn zeros(lesson: &mut Lesson) -> Result {
     });
     lesson.check("outputs that the cut gets wrong", wrong.count() as f64, 0.0);
     let missing = columns[1].iter().filter(|y| !y.is_nan()).count();
-    lesson.check("outputs of the plain sums from the zero on that are numbers", missing as f64 - 2.0, 0.0);
+    lesson.check(
+        "outputs of the plain sums from the zero on that are numbers",
+        missing as f64 - 2.0,
+        0.0,
+    );
     Ok(())
 }
