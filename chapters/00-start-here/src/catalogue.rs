@@ -3,7 +3,7 @@
 use linrec::lesson::{self, Chapter};
 
 /// Every chapter of the tutorial.
-pub const CHAPTERS: [Chapter; 7] = [
+pub const CHAPTERS: [Chapter; 8] = [
     ch01_sequential_loop::CHAPTER,
     ch02_two_threads::CHAPTER,
     ch03_matrix_form::CHAPTER,
@@ -11,6 +11,7 @@ pub const CHAPTERS: [Chapter; 7] = [
     ch05_ref_kernel::CHAPTER,
     ch06_tile_kernel::CHAPTER,
     ch07_pipe_kernel::CHAPTER,
+    ch12_log_space::CHAPTER,
 ];
 
 /// The chapters that were asked for, by number (`3`, `03`) or folder (`03-matrix-form`); all of them

@@ -50,6 +50,7 @@ fn list_names_the_chapters() {
         "05-ref-kernel",
         "06-tile-kernel",
         "07-pipe-kernel",
+        "12-log-space",
     ] {
         assert!(lines.contains(slug), "{lines}");
     }
