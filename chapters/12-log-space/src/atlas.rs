@@ -1,8 +1,9 @@
 //! The precision atlas: the error of each method over length and coefficients.
 //!
-//! A map has a row for each rate, the mean of `ln |c|`, from strong growth to strong decay, and a column for
-//! each length. In it is the largest error of all outputs up to that length, relative to `ŷ`, the
-//! recurrence on absolute values: so it counts digits, whatever terms may cancel.
+//! A map has a row for each rate, the mean of `ln |c|`, from strong growth to strong decay, and
+//! a column for each length. In it is the largest error of all outputs up to that length,
+//! relative to `ŷ`, the recurrence on absolute values: so it counts digits, whatever terms may
+//! cancel.
 
 mod figure;
 
@@ -37,8 +38,8 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Rates from +10 to −10, down to 0.001 in size, three for each factor of ten, and lengths 16, 32 … up to
-    /// `longest`.
+    /// Rates from +10 to −10, down to 0.001 in size, three for each factor of ten, and lengths
+    /// 16, 32 … up to `longest`.
     pub fn new(longest: usize, sequences: usize) -> Self {
         let sizes = (0..13).map(|i| 10_f64.powf(1.0 - f64::from(i) / 3.0));
         let growing: Vec<f64> = sizes.collect();
@@ -62,8 +63,8 @@ impl Grid {
 pub struct Map {
     /// Its method and element type.
     pub title: String,
-    /// The largest relative error. Infinite where a result is missing that the type could hold; NaN where the
-    /// outputs themselves leave the type's range.
+    /// The largest relative error. Infinite where a result is missing that the type could hold;
+    /// NaN where the outputs themselves leave the type's range.
     pub errors: Array2<f64>,
     /// The derived bound on it.
     pub bounds: Array2<f64>,
@@ -132,10 +133,11 @@ pub fn map<T: Real>(grid: &Grid, method: &Method, title: &str) -> Result<Map> {
     })
 }
 
-/// The map of a method with its arrays stored in 16 bits. Coefficients are positive, and given as logarithms.
+/// The map of a method with its arrays stored in 16 bits. Coefficients are positive, and given
+/// as logarithms.
 ///
-/// Log space stores every array of its own, too ([`array_by_array`]); the others compute in `f32` from what they read to
-/// what they write.
+/// Log space stores every array of its own, too ([`array_by_array`]); the others compute in
+/// `f32` from what they read to what they write.
 ///
 /// # Errors
 ///
@@ -206,7 +208,8 @@ pub fn sixteen_bits(grid: &Grid, method: &Method, name: &str) -> Result<[Map; 2]
     ])
 }
 
-/// Runs `cells`, which gives error and bound for every length, for all rates and sequences; keeps the largest.
+/// Runs `cells`, which gives error and bound for every length, for all rates and sequences;
+/// keeps the largest.
 fn over_rates(
     grid: &Grid,
     title: &str,
@@ -229,7 +232,8 @@ fn over_rates(
 }
 
 impl Method {
-    /// Error and bound for every length. `run` computes the first elements, as many as it is asked for.
+    /// Error and bound for every length. `run` computes the first elements, as many as it is
+    /// asked for.
     fn cells(
         &self,
         grid: &Grid,
@@ -238,8 +242,8 @@ impl Method {
         bounds: &[f64],
         run: impl Fn(usize) -> Result<Vec<f64>>,
     ) -> Result<Vec<(f64, f64)>> {
-        // What two threads compute depends on where they split. All others look at what came before
-        // only, so the longest run contains the shorter ones.
+        // What two threads compute depends on where they split. All others look at what came
+        // before only, so the longest run contains the shorter ones.
         let whole = match self {
             Method::TwoThreads => None,
             _ => Some(run(grid.longest())?),
@@ -346,7 +350,8 @@ fn log_size(v: f64) -> f64 {
 }
 
 impl Map {
-    /// The largest error in units of its bound, over all cells in which the outputs are in range.
+    /// The largest error in units of its bound, over all cells in which the outputs are in
+    /// range.
     pub fn largest_share(&self) -> f64 {
         let share = |(error, bound): (&f64, &f64)| match error / bound {
             _ if error.is_nan() => 0.0,

@@ -1,7 +1,8 @@
-//! How far the results of log space may be off: a bound derived from the logarithms that it adds.
+//! How far the results of log space may be off: a bound derived from the logarithms that it
+//! adds.
 //!
-//! An error in a logarithm is a *relative* error of the number. And the error in a sum of logarithms is
-//! as large as the sum is, times `u`. With, at position `l` of a segment,
+//! An error in a logarithm is a *relative* error of the number. And the error in a sum of
+//! logarithms is as large as the sum is, times `u`. With, at position `l` of a segment,
 //!
 //! - `A` the way that the coefficients' logarithms have gone, `Σ |ln c|` since the segment's start,
 //! - `X` the largest `|ln |x_k||` of the terms so far, the carry among them,
@@ -9,22 +10,25 @@
 //! - `D` the additions that an entry of a prefix sum meets (the depth of the tree, or `l + 1` in order),
 //! - `ŷ` the recurrence on absolute values,
 //!
-//! the steps of [`two_sums`](crate::two_sums) round as follows, in units of `u` and relative to `ŷ`:
+//! the steps of [`two_sums`](crate::two_sums) round as follows, in units of `u` and relative to
+//! `ŷ`:
 //!
 //! ```text
-//! 2 (D + 2) A      the logarithms ln c (one unit in the last place, that is 2 u) and their sum: once
-//!                  where a term is divided by its product, once where all are multiplied again
+//! 2 (D + 2) A      the logarithms ln c (one unit in the last place, that is 2 u) and their sum:
+//!                  once where a term is divided by its product, once where all are multiplied
 //! 2 X + T          the logarithms ln x, and x divided by the product
 //! D (T + 5)        the second sum: each addition rounds its result, an |ln| of at most T, and
 //!                  computes e^-d and ln(1 ± e^-d), together less than 5
 //! |ln ŷ| + 3       the last addition, and the exponential
 //! ```
 //!
-//! Where terms cancel, the sum `v` is smaller than the sum `V` of their sizes, and the error `|v| |ln |v||`
-//! of rounding its logarithm is at most `V (|ln V| + 1/e)`: hence the 5 and the 3.
+//! Where terms cancel, the sum `v` is smaller than the sum `V` of their sizes, and the error
+//! `|v| |ln |v||` of rounding its logarithm is at most `V (|ln V| + 1/e)`: hence the 5 and the
+//! 3.
 //!
-//! From segment to segment the error of the state is carried on as in the recurrence itself. Its first
-//! coefficient is multiplied in log space, which rounds `2 |ln c| + |ln(carry)| + 1` times.
+//! From segment to segment the error of the state is carried on as in the recurrence itself.
+//! Its first coefficient is multiplied in log space, which rounds `2 |ln c| + |ln(carry)| + 1`
+//! times.
 
 use linrec::contract::Domain;
 use linrec::reference::{self, Rounding};
@@ -44,8 +48,8 @@ pub fn roundings(order: Order, terms: usize, way: f64, largest_log: f64, log_y_h
 }
 
 // ANCHOR: along
-/// The bounds of all outputs of one sequence. `inputs` are the sizes `|x|`, `sizes` the sizes `|c|`, `coeffs`
-/// their logarithms as the engine has them.
+/// The bounds of all outputs of one sequence. `inputs` are the sizes `|x|`, `sizes` the sizes
+/// `|c|`, `coeffs` their logarithms as the engine has them.
 pub fn along<T: Real>(
     engine: &LogSpace,
     inputs: &[f64],
@@ -122,7 +126,8 @@ pub fn forward<T: Real>(
     Ok(Outputs { outputs, final_state })
 }
 
-/// The largest errors of the backward pass beside [`reference::backward`], given the same outputs.
+/// The largest errors of the backward pass beside [`reference::backward`], given the same
+/// outputs.
 ///
 /// # Errors
 ///
@@ -144,7 +149,8 @@ pub fn backward<T: Real>(
     let d_inputs = forward(engine, d_outputs, next.view(), &walk)?.outputs;
 
     let (u, tiny) = (T::UNIT_ROUNDOFF + f64::UNIT_ROUNDOFF, T::SMALLEST_SUBNORMAL);
-    // A coefficient given as its logarithm has the error of an exponential, one unit in the last place.
+    // A coefficient given as its logarithm has the error of an exponential, one unit in the
+    // last place.
     let of_coeff = if options.log_coeffs { 2.0 * u } else { 0.0 };
     let mut d_coeffs = Array2::zeros((num_seqs, seq_len));
     let mut d_initial = Array1::zeros(num_seqs);
@@ -192,12 +198,14 @@ fn widened_bound<T: Real>(
     reference::forward_bound(inputs.view(), coeffs.view(), &wide, rounding)
 }
 
-/// What log space promises without a look at the data, in the words of the contract of all engines.
+/// What log space promises without a look at the data, in the words of the contract of all
+/// engines.
 ///
-/// No logarithm of a number of the type is larger than some 104 (`f32`) or 745 (`f64`). Put in for every `|ln c|`
-/// and `|ln x|`, the bound of this module becomes a number of levels for each length, valid for any cuts: a carry over
-/// several segments rounds no more than one segment of the same length. It promises little, and to long
-/// sequences nothing; the contract still sees whatever is wrong by more than rounding.
+/// No logarithm of a number of the type is larger than some 104 (`f32`) or 745 (`f64`). Put in
+/// for every `|ln c|` and `|ln x|`, the bound of this module becomes a number of levels for
+/// each length, valid for any cuts: a carry over several segments rounds no more than one
+/// segment of the same length. It promises little, and to long sequences nothing; the contract
+/// still sees whatever is wrong by more than rounding.
 pub fn domain<T: Real>() -> Domain {
     let (levels, max_len): (fn(usize) -> usize, usize) = match T::UNIT_ROUNDOFF > f64::UNIT_ROUNDOFF
     {

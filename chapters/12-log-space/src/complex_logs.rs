@@ -7,8 +7,9 @@ use num_traits::Float;
 use crate::{Order, Real};
 
 // ANCHOR: complex
-/// The recurrence of real numbers by two prefix sums of complex logarithms: a negative number has the
-/// logarithm `ln |v| + iπ`. Returns all of `e^(a + b)`, whose imaginary part should be zero.
+/// The recurrence of real numbers by two prefix sums of complex logarithms: a negative number
+/// has the logarithm `ln |v| + iπ`. Returns all of `e^(a + b)`, whose imaginary part should be
+/// zero.
 pub fn complex_two_sums<T: Real>(
     order: Order,
     inputs: &[T],

@@ -8,9 +8,9 @@ use crate::{Order, Real, SignedLog, bound, segments, two_sums};
 
 /// The recurrence of real numbers by prefix sums of signed logarithms.
 ///
-/// The sums start afresh at every zero, and, given a reach, wherever `Σ |ln c|` would pass it. The
-/// state goes from segment to segment as a logarithm. Complex numbers are not in its domain: it is an
-/// engine for `f32` and `f64`.
+/// The sums start afresh at every zero, and, given a reach, wherever `Σ |ln c|` would pass it.
+/// The state goes from segment to segment as a logarithm. Complex numbers are not in its
+/// domain: it is an engine for `f32` and `f64`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogSpace {
     name: String,
@@ -54,8 +54,8 @@ impl LogSpace {
     }
 
     // ANCHOR: sequence
-    /// One sequence, from log space to log space. There is one output for every pair of an input
-    /// and a coefficient.
+    /// One sequence, from log space to log space. There is one output for every pair of an
+    /// input and a coefficient.
     pub fn sequence<T: Real>(
         &self,
         inputs: &[SignedLog<T>],
@@ -121,8 +121,8 @@ impl<T: Real> Engine<T> for LogSpace {
         let mut dx = walking(d_inputs.view_mut(), options);
         let mut dc = walking(d_coeffs.view_mut(), options);
         for i in 0..num_seqs {
-            // δ^(x)_l = δ^(x)_{l+1} c_{l+1} + δ^(y)_l, from the last step to the first. There are no
-            // coefficients to compute: the logarithms are moved by one place.
+            // δ^(x)_l = δ^(x)_{l+1} c_{l+1} + δ^(y)_l, from the last step to the first. There
+            // are no coefficients to compute: the logarithms are moved by one place.
             let logs = coeff_logs(c.row(i), options);
             let back: Vec<_> = dy.row(i).iter().rev().map(|&d| SignedLog::of(d)).collect();
             let zero = SignedLog::of(T::zero());

@@ -4,8 +4,8 @@ use ndarray::{Array2, ArrayView2};
 
 use crate::stored::{self, Narrow};
 
-/// The gradient of `ln c`, from the outputs `y`, the inputs `x` and the gradient `δ^(x)`. All arrays have the same
-/// shape.
+/// The gradient of `ln c`, from the outputs `y`, the inputs `x` and the gradient `δ^(x)`. All
+/// arrays have the same shape.
 // ANCHOR: without_coeffs
 pub fn d_log_coeffs(
     outputs: ArrayView2<f64>,
@@ -98,8 +98,9 @@ pub fn final_state(inputs: &[f64], coeffs: &[f64], initial: f64) -> Scaled {
 // ANCHOR_END: scaled
 
 // ANCHOR: how_far
-/// The longest way `Σ |ln c|` over `seq_len` elements for which the bound of stored logarithms promises an error of
-/// at most `tolerance`, where inputs and outputs are between `1/e` and `e`; `None` if not even a way of zero.
+/// The longest way `Σ |ln c|` over `seq_len` elements for which the bound of stored logarithms
+/// promises an error of at most `tolerance`, where inputs and outputs are between `1/e` and
+/// `e`; `None` if not even a way of zero.
 pub fn longest_way(storage: Narrow, seq_len: usize, tolerance: f64) -> Option<f64> {
     let fits = |way: f64| {
         let bound = stored::relative_bound::<half::f16>(storage, seq_len + 1, way, 1.0, 1.0);

@@ -1,7 +1,8 @@
 //! Golden data of this chapter: results computed once in double precision with PyTorch 2.11.
 //!
-//! `heinsen_f64.npz` holds plain recurrences whose coefficients and inputs are positive, signed, or zero in one
-//! place; `min_gru_f64.npz` a minGRU layer with the gradients of PyTorch's autograd. They are compiled in.
+//! `heinsen_f64.npz` holds plain recurrences whose coefficients and inputs are positive,
+//! signed, or zero in one place; `min_gru_f64.npz` a minGRU layer with the gradients of
+//! PyTorch's autograd. They are compiled in.
 
 use std::io::Cursor;
 

@@ -5,8 +5,8 @@ use num_traits::Float;
 use crate::{Order, Real, SignedLog};
 
 // ANCHOR: heinsen
-/// `ln y` of a sequence in which inputs, coefficients and initial state are positive, from their
-/// logarithms (Heinsen 2023, the special case).
+/// `ln y` of a sequence in which inputs, coefficients and initial state are positive, from
+/// their logarithms (Heinsen 2023, the special case).
 ///
 /// There is one result for every pair of an input and a coefficient.
 pub fn heinsen<T: Real>(

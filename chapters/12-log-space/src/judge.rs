@@ -6,7 +6,8 @@ use ndarray::{Array, Array2, Dimension};
 
 use crate::{LogSpace, Real, bound};
 
-/// Runs a case of the contract's table forward and backward. Returns the largest error in units of its bound.
+/// Runs a case of the contract's table forward and backward. Returns the largest error in units
+/// of its bound.
 ///
 /// # Errors
 ///

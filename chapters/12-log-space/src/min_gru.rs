@@ -1,7 +1,8 @@
 //! minGRU: a recurrent network whose gates do not look at the state (Feng et al. 2024).
 //!
-//! With a gate `z = σ(k)` and a candidate `g(h̃)`, `h_l = (1 − z_l) h_{l-1} + z_l g(h̃_l)`. Both `1 − z` and
-//! `z` are made from `k` as logarithms, so log space needs no `ln` of a coefficient, and none is ever zero.
+//! With a gate `z = σ(k)` and a candidate `g(h̃)`, `h_l = (1 − z_l) h_{l-1} + z_l g(h̃_l)`.
+//! Both `1 − z` and `z` are made from `k` as logarithms, so log space needs no `ln` of a
+//! coefficient, and none is ever zero.
 
 use linrec::{Engine, Error, Options, validate};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Zip};
@@ -27,7 +28,8 @@ fn logs<T: Real>(k: T, h_tilde: T) -> (T, T) {
 // ANCHOR_END: logs
 
 // ANCHOR: forward
-/// The states `h`. Shapes: `k` and `h_tilde` `[num_seqs, seq_len]`, one row for each unit, `h0` `[num_seqs]`.
+/// The states `h`. Shapes: `k` and `h_tilde` `[num_seqs, seq_len]`, one row for each unit, `h0`
+/// `[num_seqs]`.
 ///
 /// # Errors
 ///
@@ -114,9 +116,10 @@ fn check<T: Real>(
 
 /// The largest errors of [`forward`], relative to the states, which are all positive here.
 ///
-/// It is the bound of log space over one segment (an engine without a reach), with the logarithms less exact
-/// than a single `ln`: a softplus is off by at most 5 `u` of itself (two units in the last place of two
-/// functions, and an addition), and `ln x` is the sum of two such logarithms.
+/// It is the bound of log space over one segment (an engine without a reach), with the
+/// logarithms less exact than a single `ln`: a softplus is off by at most 5 `u` of itself (two
+/// units in the last place of two functions, and an addition), and `ln x` is the sum of two
+/// such logarithms.
 pub fn relative_bound<T: Real>(
     engine: &LogSpace,
     k: ArrayView1<T>,

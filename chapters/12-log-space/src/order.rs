@@ -13,7 +13,8 @@ pub enum Order {
 
 impl Order {
     // ANCHOR: prefix
-    /// Turns every entry into the sum of all entries up to and with it, for any associative `add`.
+    /// Turns every entry into the sum of all entries up to and with it, for any associative
+    /// `add`.
     pub fn prefix<P: Copy>(self, entries: &mut [P], mut add: impl FnMut(P, P) -> P) {
         match self {
             Order::Tree => _ = tree(entries, add),

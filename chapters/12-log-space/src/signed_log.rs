@@ -47,7 +47,8 @@ impl<T: Real> SignedLog<T> {
     // ANCHOR_END: signed_log
 
     // ANCHOR: plus
-    /// The sum: the larger number times `1 ± e^-d`, where `d ≥ 0` is how far apart the logarithms are.
+    /// The sum: the larger number times `1 ± e^-d`, where `d ≥ 0` is how far apart the
+    /// logarithms are.
     pub fn plus(self, other: Self) -> Self {
         let (large, small) = if self.log >= other.log { (self, other) } else { (other, self) };
         if small.log == T::neg_infinity() {

@@ -5,8 +5,9 @@ use linrec::device::Storage;
 use crate::{Order, Real, SignedLog, bound};
 
 // ANCHOR: stored
-/// The recurrence from zero as a program writes it that knows arrays and prefix sums alone: each of its
-/// five intermediate arrays is rounded to `S`. Within an operation it computes in `S::Accum`.
+/// The recurrence from zero as a program writes it that knows arrays and prefix sums alone:
+/// each of its five intermediate arrays is rounded to `S`. Within an operation it computes in
+/// `S::Accum`.
 ///
 /// Inputs, and coefficients as logarithms, are given as they are stored.
 pub fn array_by_array<S: Storage>(inputs: &[S], log_coeffs: &[S]) -> Vec<S>
@@ -27,10 +28,11 @@ where
 }
 // ANCHOR_END: stored
 
-/// How far the results of [`array_by_array`] may be off at most, relative to the recurrence on absolute values.
+/// How far the results of [`array_by_array`] may be off at most, relative to the recurrence on
+/// absolute values.
 ///
-/// On top of the bound of log space ([`bound::roundings`]) comes the rounding of each array: `a` counts twice,
-/// once where it divides and once where it multiplies.
+/// On top of the bound of log space ([`bound::roundings`]) comes the rounding of each array:
+/// `a` counts twice, once where it divides and once where it multiplies.
 pub fn relative_bound<S: Storage>(
     storage: Narrow,
     terms: usize,

@@ -1,11 +1,12 @@
 //! Log space against the table of cases: within its own bound, and within the contract's.
 
 use ch12_log_space::{LogSpace, Order, Real, judge};
-use linrec::contract::{self, Case, CoeffKind, Domain};
 use linrec::Engine;
+use linrec::contract::{self, Case, CoeffKind, Domain};
 use rayon::prelude::*;
 
-/// Up to this length every case is judged in all ways; longer ones a sequence at a time by two engines.
+/// Up to this length every case is judged in all ways; longer ones a sequence at a time by two
+/// engines.
 const MAX_LEN: usize = 1000;
 
 fn engines() -> [LogSpace; 5] {

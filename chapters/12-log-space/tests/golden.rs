@@ -41,7 +41,8 @@ fn the_special_case_agrees_where_all_is_positive() {
     }
 }
 
-/// The golden numbers are rounded to f32 first, so the reference is computed from the rounded ones.
+/// The golden numbers are rounded to f32 first, so the reference is computed from the rounded
+/// ones.
 #[test]
 fn heinsens_sequences_stay_within_the_bound_in_f32() {
     for case in golden::recurrences().expect("the archive can be read") {

@@ -11,7 +11,8 @@ use super::{Grid, Map};
 pub struct Legend {
     /// The errors at the light and at the dark end, as powers of ten.
     pub powers: (i32, i32),
-    /// The powers of ten at which the bound has a contour, from the thinnest to the thickest line.
+    /// The powers of ten at which the bound has a contour, from the thinnest to the thickest
+    /// line.
     pub contours: [i32; 3],
 }
 
@@ -72,7 +73,11 @@ fn panel(
         let colors: Vec<_> = errors.iter().map(|&error| color(error, legend)).collect();
         let mut column = 0;
         for run in colors.chunk_by(|a, b| a == b) {
-            let corners = [(x(column), y(row)), (x(column + run.len()), y(row + 1))];
+            // One pixel into its neighbours, which are drawn over it: no seams where a figure is scaled.
+            let (right, below) = (column + run.len(), row + 1);
+            let seam = |further: bool| i32::from(further);
+            let end = (x(right) + seam(right < columns), y(below) + seam(below < rows));
+            let corners = [(x(column), y(row)), end];
             area.draw(&Rectangle::new(corners, run[0].filled()))?;
             column += run.len();
         }

@@ -126,7 +126,8 @@ fn loop_over<T: crate::Real>(k: &Array2<T>, h_tilde: &Array2<T>, h0: f64) -> Vec
     ch01_sequential_loop::linrec(&inputs, &coeffs, T::from_real(h0))
 }
 
-/// Errors of the two sums with all arrays stored as `S`, inputs and log-coefficients included, from the state 0.
+/// Errors of the two sums with all arrays stored as `S`, inputs and log-coefficients included,
+/// from the state 0.
 fn stored_errors<S: Storage<Accum = f32>>(
     name: &'static str,
     lengths: &[usize],

@@ -68,7 +68,7 @@ pub fn signs(lesson: &mut Lesson) -> Result {
     lesson.value("flipping_signs", number(flipping.signs[last]), Kind::Computed);
     lesson.value("flipping_complex", number(flipping.complex[last]), Kind::Computed);
     lesson.value("decaying_both", number(decaying.complex[last]), Kind::Computed);
-    lesson.value("left_over", number(flipping.imaginary[last]), Kind::Computed);
+    lesson.value("left_over", number(decaying.imaginary[last]), Kind::Computed);
     lesson.say(
         "An angle adds up: after n negative coefficients it is n π, and as uncertain as a sum of that size. The \
          real part hears of it with the square of the error, which is why it is late. A sign does not add up.",
