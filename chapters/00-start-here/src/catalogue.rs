@@ -29,10 +29,8 @@ pub fn select(names: &[String]) -> lesson::Result<Vec<Chapter>> {
 
 fn find(name: &str) -> lesson::Result<Chapter> {
     let matches = |chapter: &&Chapter| name.parse() == Ok(chapter.number) || name == chapter.slug;
-    let last = CHAPTERS.len();
-    CHAPTERS.iter().find(matches).copied().ok_or_else(|| {
-        format!("there is no chapter {name}: there are 1 to {last}, and `list` names them").into()
-    })
+    let found = CHAPTERS.iter().find(matches).copied();
+    found.ok_or_else(|| format!("there is no chapter {name}: `list` names them").into())
 }
 
 #[cfg(test)]
@@ -41,8 +39,9 @@ mod tests {
 
     #[test]
     fn numbers_and_folders_agree_and_count_up() {
-        for (index, chapter) in CHAPTERS.iter().enumerate() {
-            assert_eq!(chapter.number as usize, index + 1);
+        // Chapters may be missing while they are written.
+        assert!(CHAPTERS.is_sorted_by(|a, b| a.number < b.number));
+        for chapter in &CHAPTERS {
             assert!(chapter.slug.starts_with(&format!("{:02}-", chapter.number)));
         }
     }

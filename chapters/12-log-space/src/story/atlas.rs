@@ -12,7 +12,7 @@ use crate::{LogSpace, Order};
 /// Draws both pages of the atlas.
 pub fn atlas(lesson: &mut Lesson) -> Result {
     lesson.step("atlas", "The precision atlas")?;
-    let grid = Grid::new(lesson.size(1 << 16, 1 << 18), lesson.size(2, 4));
+    let grid = Grid::new(lesson.size(1 << 16, 1 << 18), 2);
     let bar = progress(18, "computing maps");
     let f32_map = |method: &Method, title: &str| {
         bar.inc(1);
