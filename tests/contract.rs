@@ -2,6 +2,7 @@
 
 mod engines;
 
+use ch12_log_space::{LogSpace, Real};
 use half::{bf16, f16};
 use linrec::device::{KernelEngine, Storage, under_test};
 use linrec::kernels::KernelChoice;
@@ -29,6 +30,28 @@ fn holds_narrow<S: Storage>() {
         }
     }
     assert!(judged > 0);
+}
+
+/// Log space is an engine for real numbers alone. Its sharper bound, which looks at the data, is judged
+/// in its chapter's own tests, the longest sequences included.
+fn holds_in_log_space<T: Real>() {
+    for engine in [LogSpace::whole(), LogSpace::restarting(8.0)] {
+        let stated = engine.domain::<T>();
+        let domain = contract::Domain { max_len: stated.max_len.min(4093), ..stated };
+        let report = contract::run::<T>(&engine, &domain);
+        println!("{report}");
+        assert!(report.passed(), "{report}");
+    }
+}
+
+#[test]
+fn f32_in_log_space() {
+    holds_in_log_space::<f32>();
+}
+
+#[test]
+fn f64_in_log_space() {
+    holds_in_log_space::<f64>();
 }
 
 #[test]

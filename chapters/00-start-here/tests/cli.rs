@@ -59,6 +59,7 @@ fn list_names_the_chapters() {
         "08-reverse-and-backward",
         "09-tuning",
         "11-mamba",
+        "12-log-space",
     ] {
         assert!(lines.contains(slug), "{lines}");
     }
