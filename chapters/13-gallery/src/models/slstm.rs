@@ -4,7 +4,7 @@
 //! linear recurrence. What is here is its memory without that feedback.
 
 use linrec::Error;
-use ndarray::{Array2, ArrayView2, Axis, Zip, concatenate, s};
+use ndarray::{Array2, ArrayView2, Axis, Zip, concatenate};
 
 use super::log_sigmoid;
 use crate::{Problem, expect};
@@ -50,12 +50,10 @@ impl Gates<'_> {
         self.check()?;
         let running = self.stabiliser();
         let strength = (&self.input - &running).mapv_into(f64::exp);
-        let mut keep = self.forget.mapv(log_sigmoid);
-        keep -= &running;
-        keep.slice_mut(s![.., 1..]).scaled_add(1.0, &running.slice(s![.., ..-1]));
-        keep.mapv_inplace(f64::exp);
-        keep.slice_mut(s![.., ..1]).fill(0.0); // nothing is kept of nothing
-
+        let keep = Array2::from_shape_fn(running.dim(), |at @ (channel, l)| match l {
+            0 => 0.0, // there is nothing to keep
+            _ => (log_sigmoid(self.forget[at]) + running[[channel, l - 1]] - running[at]).exp(),
+        });
         let both = |memory: &Array2<f64>, normaliser: &Array2<f64>| {
             concatenate(Axis(0), &[memory.view(), normaliser.view()])
         };
