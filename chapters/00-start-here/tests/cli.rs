@@ -51,6 +51,7 @@ fn list_names_the_chapters() {
         "06-tile-kernel",
         "07-pipe-kernel",
         "08-reverse-and-backward",
+        "13-gallery",
     ] {
         assert!(lines.contains(slug), "{lines}");
     }
