@@ -1,6 +1,6 @@
 //! A real series: the mean sunspot number of every year from 1700 to 2008.
 //!
-//! Compiled by the National Geophysical Data Center (NOAA), in the public domain; `data/README.md` says more.
+//! Compiled by the National Geophysical Data Center (NOAA), in the public domain; `data/SOURCE.txt` says more.
 
 use linrec::{Direction, Error, Options};
 use ndarray::{Array1, ArrayView1};

@@ -17,7 +17,7 @@ fn a_tame_network_converges_to_its_states_within_the_bound() {
         let guesses = network.iterate(slopes, 120).unwrap();
         let [.., last, guess] = guesses.as_slice() else { panic!("120 guesses") };
         let error = errors(guess.view(), states.view());
-        let bound = network.error_bound(last.view(), guess.view(), states.view()).unwrap();
+        let bound = network.error_bound(slopes, last.view(), guess.view(), states.view()).unwrap();
         for (l, (error, bound)) in error.iter().zip(&bound).enumerate() {
             assert!(error <= bound, "{slopes:?} at {l}: {error:e} > {bound:e}");
             // The bound says something: it grows with the last change, and that is small.
@@ -37,7 +37,7 @@ fn every_iteration_settles_at_least_one_more_position() {
         for (k, pair) in guesses.windows(2).enumerate() {
             let [guess, next] = pair else { panic!("two") };
             let error = errors(next.view(), states.view());
-            let bound = network.error_bound(guess.view(), next.view(), states.view()).unwrap();
+            let bound = network.error_bound(slopes, guess.view(), next.view(), states.view()).unwrap();
             for l in 0..=k {
                 assert!(error[l] <= bound[l], "{slopes:?} {k} {l}: {:e} > {:e}", error[l], bound[l]);
                 assert!(bound[l] < 1e-6, "{slopes:?} {k} {l}: {:e}", bound[l]);

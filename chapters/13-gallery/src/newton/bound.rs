@@ -25,11 +25,12 @@ impl Gated {
     /// If the shapes do not match.
     pub fn error_bound(
         &self,
+        slopes: Slopes,
         last: ArrayView2<f64>,
         guess: ArrayView2<f64>,
         states: ArrayView2<f64>,
     ) -> Result<Array1<f64>, Error> {
-        let problem = self.linearised(last, Slopes::Diagonal)?;
+        let problem = self.linearised(last, slopes)?;
         let levels = linrec::contract::Domain::tree_levels(self.seq_len());
         let rounding = Rounding { levels, exp_ulps: 0.0 };
         let (x, c) = (problem.inputs.view(), problem.coeffs.view());

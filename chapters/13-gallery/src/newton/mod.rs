@@ -87,7 +87,7 @@ impl Gated {
     /// The step at each of some positions, from the states before them.
     fn step(&self, before: ArrayView2<f64>, positions: std::ops::Range<usize>) -> Step {
         let part = s![.., positions];
-        let gates = (self.gate.dot(&before) + self.gate_drive.slice(part.clone())).mapv_into(sigmoid);
+        let gates = (self.gate.dot(&before) + self.gate_drive.slice(part)).mapv_into(sigmoid);
         let candidates = self.candidate.dot(&before) + self.candidate_drive.slice(part);
         Step { gates, candidates: candidates.mapv_into(f64::tanh) }
     }
@@ -174,7 +174,7 @@ impl Gated {
         let zero = Array1::zeros(states.nrows());
         let before = shift(states, Direction::Forward, zero.view())?;
         let step = self.step(before.view(), 0..self.seq_len());
-        let mut difference = Array1::from_elem(states.nrows(), 1.0);
+        let mut difference = Array1::from_elem(states.nrows(), (states.nrows() as f64).sqrt().recip());
         let mut growth = 0.0;
         for l in 0..self.seq_len() {
             let (by_gate, by_candidate) = (self.gate.dot(&difference), self.candidate.dot(&difference));

@@ -157,7 +157,7 @@ pub fn lru(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
         let scale = scales[n] * scales[n];
         chart = chart
             .line(&format!("|λ| = {modulus}"), places.iter().map(|&l| at(l, 1.0)))
-            .dashed("without γ", places.iter().map(|&l| at(l, scale)));
+            .dashed(if n == 0 { "without γ" } else { "" }, places.iter().map(|&l| at(l, scale)));
     }
     lesson.figure("lru.svg", "The size of states", Kind::Computed, &plot::svg(&[&chart])?)?;
     lesson.check("mean square and 1 − |λ|^(2(l+1)), difference", worst, super::LIMIT);
