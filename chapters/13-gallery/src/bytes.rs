@@ -85,7 +85,11 @@ impl Cost {
 
 /// The gallery, with the sizes that its papers use or that are usual.
 pub const MODELS: [Cost; 10] = [
-    Cost { reading: None, making: 1.0, ..real("moving average, returns, interest", 1.0, 1.0, false) },
+    Cost {
+        reading: None,
+        making: 1.0,
+        ..real("moving average, returns, interest", 1.0, 1.0, false)
+    },
     Cost {
         complex: true,
         reading: Some(3.0),

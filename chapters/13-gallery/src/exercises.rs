@@ -139,7 +139,13 @@ mod tests {
     fn parity_counts_ones() {
         let bits: Vec<bool> = (0..1000).map(|l| l * l % 7 < 3).collect();
         let mut odd = false;
-        let expected: Vec<bool> = bits.iter().map(|&bit| { odd ^= bit; odd }).collect();
+        let expected: Vec<bool> = bits
+            .iter()
+            .map(|&bit| {
+                odd ^= bit;
+                odd
+            })
+            .collect();
         assert_eq!(parity(&bits).unwrap(), expected);
         assert!(parity(&[]).unwrap().is_empty());
     }

@@ -65,8 +65,15 @@ struct Gallery {
 impl Gallery {
     fn open(device: &Device) -> lesson::Result<Gallery> {
         let pipe = KernelChoice::Pipe(Config::default());
-        let header =
-            ["model", "numbers", "rows", "steps", "from the formula", "library / bound", "kernel / bound"];
+        let header = [
+            "model",
+            "numbers",
+            "rows",
+            "steps",
+            "from the formula",
+            "library / bound",
+            "kernel / bound",
+        ];
         Ok(Gallery {
             real: KernelEngine::new(device, pipe)?,
             complex: KernelEngine::new(device, pipe)?,

@@ -23,13 +23,21 @@ pub fn numbers() -> Array1<f64> {
 ///
 /// None for finite series; the engine's.
 // ANCHOR: smooth
-pub fn smooth(series: ArrayView1<f64>, keep: f64, direction: Direction) -> Result<Array1<f64>, Error> {
+pub fn smooth(
+    series: ArrayView1<f64>,
+    keep: f64,
+    direction: Direction,
+) -> Result<Array1<f64>, Error> {
     let row = series.insert_axis(ndarray::Axis(0));
     let first = series.get(direction.position(0, series.len().max(1))).copied();
     let problem = Problem {
         inputs: row.mapv(|x| (1.0 - keep) * x),
         coeffs: row.mapv(|_| keep),
-        options: Options { direction, initial: first.map(|x| ndarray::array![x]), log_coeffs: false },
+        options: Options {
+            direction,
+            initial: first.map(|x| ndarray::array![x]),
+            log_coeffs: false,
+        },
     };
     Ok(problem.solve()?.row(0).to_owned())
 }
@@ -52,9 +60,7 @@ pub fn smooth_both_ways(series: ArrayView1<f64>, keep: f64) -> Result<Array1<f64
 pub fn fit(series: ArrayView1<f64>) -> Option<SecondOrder> {
     let len = series.len();
     // Products of the series with itself, moved by so many years, over all years that have both.
-    let sum = |i: usize, j: usize| -> f64 {
-        (2..len).map(|l| series[l - i] * series[l - j]).sum()
-    };
+    let sum = |i: usize, j: usize| -> f64 { (2..len).map(|l| series[l - i] * series[l - j]).sum() };
     let determinant = sum(1, 1) * sum(2, 2) - sum(1, 2) * sum(1, 2);
     let a1 = (sum(0, 1) * sum(2, 2) - sum(0, 2) * sum(1, 2)) / determinant;
     let a2 = (sum(0, 2) * sum(1, 1) - sum(0, 1) * sum(1, 2)) / determinant;
@@ -82,7 +88,8 @@ pub fn forecast(
     steps: usize,
 ) -> Result<Array1<f64>, Error> {
     let past = filter.problem(surprises(series, filter).view());
-    let states = linrec::forward(past.inputs.view(), past.coeffs.view(), &past.options)?.final_state;
+    let states =
+        linrec::forward(past.inputs.view(), past.coeffs.view(), &past.options)?.final_state;
     let mut future = filter.problem(Array1::zeros(steps).view());
     future.options.initial = Some(states);
     filter.read(future.solve()?.view())

@@ -14,10 +14,10 @@ use ch13_gallery::models::s5::S5;
 use ch13_gallery::models::slstm::Gates;
 use ch13_gallery::models::{log_sigmoid, sigmoid};
 use ch13_gallery::{Problem, distance};
+use linrec::device::Storage;
 use linrec::device::{Device, KernelEngine};
 use linrec::kernels::{Config, KernelChoice};
 use linrec::{Element, Engine};
-use linrec::device::Storage;
 use ndarray::{Array1, Array2, Axis, array};
 use num_complex::Complex;
 use rand::rngs::StdRng;
@@ -90,8 +90,8 @@ fn filters_look_back_twice() {
         let signal = draw(&mut rng, (1, len), -1.0, 1.0).row(0).to_owned();
         for filter in [
             SecondOrder::swinging(7.3, 0.99),
-            SecondOrder { a1: 0.3, a2: 0.6 },  // real poles of both signs
-            SecondOrder { a1: 1.0, a2: 1.0 },  // Fibonacci: one pole outside of the circle
+            SecondOrder { a1: 0.3, a2: 0.6 }, // real poles of both signs
+            SecondOrder { a1: 1.0, a2: 1.0 }, // Fibonacci: one pole outside of the circle
             SecondOrder { a1: -0.5, a2: 0.0 }, // the first order
         ] {
             let got = filter.read(solve(&filter.problem(signal.view())).view()).unwrap();
@@ -195,10 +195,8 @@ fn rg_lru_takes_the_papers_steps() {
         let model = RgLru { decay: array![decay_from(0.9), decay_from(0.999)] };
         let [signals, recurrence, input] =
             std::array::from_fn(|_| draw(&mut rng, (2, len), -4.0, 4.0));
-        let got =
-            solve(&model.problem(signals.view(), recurrence.view(), input.view()).unwrap());
-        let expected =
-            model.direct(signals.view(), recurrence.view(), input.view()).unwrap();
+        let got = solve(&model.problem(signals.view(), recurrence.view(), input.view()).unwrap());
+        let expected = model.direct(signals.view(), recurrence.view(), input.view()).unwrap();
         assert!(distance(&got, &expected) <= LIMIT, "{len}");
     }
     let (two, three) = (Array2::zeros((2, 4)), Array2::zeros((3, 4)));
@@ -212,7 +210,8 @@ fn exponential_gates_average() {
     let mut rng = StdRng::seed_from_u64(7);
     for len in LENGTHS {
         let values = draw(&mut rng, (2, len), -1.0, 1.0);
-        let (input, forget) = (draw(&mut rng, (2, len), -50.0, 50.0), draw(&mut rng, (2, len), -3.0, 6.0));
+        let (input, forget) =
+            (draw(&mut rng, (2, len), -50.0, 50.0), draw(&mut rng, (2, len), -3.0, 6.0));
         let gates = Gates { values: values.view(), input: input.view(), forget: forget.view() };
         let got = gates.read(solve(&gates.problem().unwrap()).view());
         assert!(distance(&got, &gates.direct()) <= LIMIT, "{len}");

@@ -37,9 +37,15 @@ fn every_iteration_settles_at_least_one_more_position() {
         for (k, pair) in guesses.windows(2).enumerate() {
             let [guess, next] = pair else { panic!("two") };
             let error = errors(next.view(), states.view());
-            let bound = network.error_bound(slopes, guess.view(), next.view(), states.view()).unwrap();
+            let bound =
+                network.error_bound(slopes, guess.view(), next.view(), states.view()).unwrap();
             for l in 0..=k {
-                assert!(error[l] <= bound[l], "{slopes:?} {k} {l}: {:e} > {:e}", error[l], bound[l]);
+                assert!(
+                    error[l] <= bound[l],
+                    "{slopes:?} {k} {l}: {:e} > {:e}",
+                    error[l],
+                    bound[l]
+                );
                 assert!(bound[l] < 1e-6, "{slopes:?} {k} {l}: {:e}", bound[l]);
             }
         }

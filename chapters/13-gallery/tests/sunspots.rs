@@ -2,7 +2,9 @@
 
 use ch13_gallery::distance;
 use ch13_gallery::models::iir::SecondOrder;
-use ch13_gallery::sunspots::{FIRST_YEAR, fit, forecast, numbers, smooth, smooth_both_ways, surprises};
+use ch13_gallery::sunspots::{
+    FIRST_YEAR, fit, forecast, numbers, smooth, smooth_both_ways, surprises,
+};
 use linrec::Direction;
 use ndarray::{Array1, array};
 

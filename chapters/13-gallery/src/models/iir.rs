@@ -98,7 +98,8 @@ pub fn bank(
 ) -> Problem<Complex<f64>> {
     let shape = (periods.len(), signal.len());
     let keep = 1.0 - 1.0 / memory;
-    let inputs = Array2::from_shape_fn(shape, |(_, l)| Complex::from(2.0 * (1.0 - keep) * signal[l]));
+    let inputs =
+        Array2::from_shape_fn(shape, |(_, l)| Complex::from(2.0 * (1.0 - keep) * signal[l]));
     let coeffs = Array2::from_shape_fn(shape, |(row, _)| {
         Complex::from_polar(keep, std::f64::consts::TAU / periods[row])
     });

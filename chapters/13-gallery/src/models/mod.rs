@@ -33,7 +33,10 @@ mod tests {
     fn the_logarithm_of_the_sigmoid_holds_at_both_ends() {
         for x in [-3.0, -0.1, 0.0, 0.7, 20.0] {
             let difference = log_sigmoid(x) - sigmoid(x).ln();
-            assert!(difference.abs() <= 4.0 * f64::EPSILON * (1.0 + x.abs()), "{x}: {difference:e}");
+            assert!(
+                difference.abs() <= 4.0 * f64::EPSILON * (1.0 + x.abs()),
+                "{x}: {difference:e}"
+            );
         }
         assert_eq!(log_sigmoid(-1000.0), -1000.0);
         assert_eq!(log_sigmoid(1000.0), 0.0);

@@ -44,7 +44,8 @@ pub fn direct(
         let steps = rewards.ncols();
         let last = (l..steps).find(|&k| ends[[env, k]]);
         let power = |k: usize| discount.powi((k - l) as i32);
-        let within: f64 = (l..=last.unwrap_or(steps - 1)).map(|k| power(k) * rewards[[env, k]]).sum();
+        let within: f64 =
+            (l..=last.unwrap_or(steps - 1)).map(|k| power(k) * rewards[[env, k]]).sum();
         within + if last.is_none() { power(steps) * beyond[env] } else { 0.0 }
     })
 }

@@ -32,7 +32,10 @@ impl Wkv {
             let at = [row / 2, l];
             keys[at].exp() * if row % 2 == 0 { values[at] } else { 1.0 }
         });
-        Ok(Problem::new(inputs, Array2::from_shape_fn(shape, |(row, _)| (-self.decay[row / 2]).exp())))
+        Ok(Problem::new(
+            inputs,
+            Array2::from_shape_fn(shape, |(row, _)| (-self.decay[row / 2]).exp()),
+        ))
     }
 
     /// The average, `[channels, seq_len]`: the states of the step before, and the newest value with its bonus.
@@ -45,7 +48,8 @@ impl Wkv {
         Array2::from_shape_fn(keys.dim(), |(channel, l)| {
             let before = |row: usize| if l > 0 { states[[row, l - 1]] } else { 0.0 };
             let newest = (self.bonus[channel] + keys[[channel, l]]).exp();
-            (before(2 * channel) + newest * values[[channel, l]]) / (before(2 * channel + 1) + newest)
+            (before(2 * channel) + newest * values[[channel, l]])
+                / (before(2 * channel + 1) + newest)
         })
     }
     // ANCHOR_END: rwkv

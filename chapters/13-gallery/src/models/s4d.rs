@@ -22,7 +22,8 @@ pub struct S4d {
 impl S4d {
     /// The initialisation called S4D-Lin: `A_n = −1/2 + iπn`, and `B_n = 1`.
     pub fn linear(c: Array1<Complex<f64>>, step: f64) -> Self {
-        let a = Array1::from_shape_fn(c.len(), |n| Complex::new(-0.5, std::f64::consts::PI * n as f64));
+        let a =
+            Array1::from_shape_fn(c.len(), |n| Complex::new(-0.5, std::f64::consts::PI * n as f64));
         S4d { b: Array1::from_elem(c.len(), Complex::from(1.0)), a, c, step }
     }
 
@@ -68,9 +69,14 @@ impl S4d {
         let (_, enter) = self.discretised();
         let kernel = Array1::from_shape_fn(signal.len(), |l| {
             let power = |n: usize| (self.a[n] * (self.step * l as f64)).exp();
-            2.0 * (0..self.a.len()).map(|n| self.c[n] * enter[n] * power(n)).sum::<Complex<f64>>().re
+            2.0 * (0..self.a.len())
+                .map(|n| self.c[n] * enter[n] * power(n))
+                .sum::<Complex<f64>>()
+                .re
         });
-        Ok(Array1::from_shape_fn(signal.len(), |l| (0..=l).map(|k| kernel[l - k] * signal[k]).sum()))
+        Ok(Array1::from_shape_fn(signal.len(), |l| {
+            (0..=l).map(|k| kernel[l - k] * signal[k]).sum()
+        }))
     }
 
     /// The output in one walk over the signal, with the states in a small array that is never stored as a

@@ -55,7 +55,10 @@ impl Gated {
 
     /// The largest row sum of the step's Jacobian at every position, and what rounding adds to the step in both of the
     /// ways to evaluate it.
-    fn norms_and_rounding(&self, states: ArrayView2<f64>) -> Result<(Array1<f64>, Array1<f64>), Error> {
+    fn norms_and_rounding(
+        &self,
+        states: ArrayView2<f64>,
+    ) -> Result<(Array1<f64>, Array1<f64>), Error> {
         let (size, seq_len) = states.dim();
         let before = shift(states, Direction::Forward, Array1::zeros(size).view())?;
         let step = self.step(before.view(), 0..seq_len);

@@ -66,7 +66,8 @@ impl Gated {
             weights
         };
         let (gate, candidate) = (weights(), weights());
-        let mut drive = || Array2::from_shape_simple_fn((size, seq_len), || rng.random_range(-1.0..1.0));
+        let mut drive =
+            || Array2::from_shape_simple_fn((size, seq_len), || rng.random_range(-1.0..1.0));
         let (gate_drive, candidate_drive) = (drive(), drive());
         Gated { gate, candidate, gate_drive, candidate_drive }
     }
@@ -174,10 +175,12 @@ impl Gated {
         let zero = Array1::zeros(states.nrows());
         let before = shift(states, Direction::Forward, zero.view())?;
         let step = self.step(before.view(), 0..self.seq_len());
-        let mut difference = Array1::from_elem(states.nrows(), (states.nrows() as f64).sqrt().recip());
+        let mut difference =
+            Array1::from_elem(states.nrows(), (states.nrows() as f64).sqrt().recip());
         let mut growth = 0.0;
         for l in 0..self.seq_len() {
-            let (by_gate, by_candidate) = (self.gate.dot(&difference), self.candidate.dot(&difference));
+            let (by_gate, by_candidate) =
+                (self.gate.dot(&difference), self.candidate.dot(&difference));
             let (z, t) = (step.gates.column(l), step.candidates.column(l));
             let h = before.column(l);
             Zip::indexed(&mut difference).for_each(|i, d| {

@@ -63,8 +63,11 @@ pub fn s5(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     );
     let mut rng = StdRng::seed_from_u64(133);
     let eigenvalue = array![Complex::new(-0.2, 1.0)];
-    let model =
-        S5 { eigenvalues: eigenvalue, b: array![[Complex::from(1.0)]], c: array![[Complex::from(0.5)]] };
+    let model = S5 {
+        eigenvalues: eigenvalue,
+        b: array![[Complex::from(1.0)]],
+        c: array![[Complex::from(0.5)]],
+    };
     let (samples, fine, last) = (60, 4096_usize, 40.0);
     // Times on the fine grid, so that both hear the same.
     let mut ticks: Vec<usize> =
@@ -103,9 +106,8 @@ pub fn s5(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
         c: Array2::from_shape_simple_fn((channels, states), || normal_complex(&mut rng)),
     };
     let signals = Array2::from_shape_simple_fn((channels, seq_len), || normal(&mut rng));
-    let steps = Array1::from_shape_simple_fn(seq_len, || {
-        rand::RngExt::random_range(&mut rng, 0.001..0.2)
-    });
+    let steps =
+        Array1::from_shape_simple_fn(seq_len, || rand::RngExt::random_range(&mut rng, 0.001..0.2));
     let solved = gallery.complex(&wide.problem(signals.view(), steps.view())?)?;
     let direct = wide.direct(signals.view(), steps.view())?;
     let error = distance(&wide.read(solved.states.view()), &wide.read(direct.view()));

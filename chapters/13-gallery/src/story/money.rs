@@ -70,8 +70,7 @@ pub fn returns(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
         let formula = direct(rewards.view(), ends.view(), beyond.view(), discount);
         worst = worst.max(distance(&solved.states, &formula));
         let points = solved.states.slice(s![0, ..]).to_vec().into_iter().enumerate();
-        chart = chart
-            .line(&format!("γ = {discount}"), points.map(|(l, value)| (l as f64, value)));
+        chart = chart.line(&format!("γ = {discount}"), points.map(|(l, value)| (l as f64, value)));
         entered = Some(solved);
     }
     lesson.figure("returns.svg", "Discounted returns", Kind::Computed, &plot::svg(&[&chart])?)?;

@@ -55,7 +55,8 @@ pub fn newton(lesson: &mut Lesson) -> lesson::Result {
             }
             if gain == gains[0] && slopes == Slopes::Diagonal {
                 let [.., last, guess] = guesses.as_slice() else { continue };
-                let bound = network.error_bound(slopes, last.view(), guess.view(), states.view())?;
+                let bound =
+                    network.error_bound(slopes, last.view(), guess.view(), states.view())?;
                 let error = errors(guess.view(), states.view());
                 let ratio = error.iter().zip(&bound).fold(0.0, |a: f64, (e, b)| a.max(e / b));
                 lesson.check("tame network, error of the last guess / bound", ratio, 1.0);

@@ -48,7 +48,11 @@ pub fn smooth(lesson: &mut Lesson) -> lesson::Result {
         keep.powi(l.abs_diff(middle) as i32) * (1.0 - keep) / (1.0 + keep)
     });
     let (answer, formula) = (answer.slice(s![100..301]), formula.slice(s![100..301]));
-    lesson.check("there and back, and its formula, relative", distance(&answer, &formula), super::LIMIT);
+    lesson.check(
+        "there and back, and its formula, relative",
+        distance(&answer, &formula),
+        super::LIMIT,
+    );
     Ok(())
 }
 
@@ -100,7 +104,9 @@ pub fn predict(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     let mean = series.slice(s![..seen]).mean().unwrap_or(0.0);
     let centred = &series - mean;
     let past = centred.slice(s![..seen]);
-    let Some(filter) = fit(past) else { return Err("the series does not determine a filter".into()) };
+    let Some(filter) = fit(past) else {
+        return Err("the series does not determine a filter".into());
+    };
     let (radius, angle) = filter.poles()[0].to_polar();
     let period = std::f64::consts::TAU / angle.abs();
     lesson.say(&format!(
@@ -116,7 +122,12 @@ pub fn predict(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     let solved = gallery.complex(&filter.problem(surprises(past, filter).view()))?;
     let again = filter.read(solved.states.view())?;
     let error = distance(&again, &past.to_owned());
-    gallery.enter(lesson, ("sunspots' filter", "series that its surprises give back"), &solved, error);
+    gallery.enter(
+        lesson,
+        ("sunspots' filter", "series that its surprises give back"),
+        &solved,
+        error,
+    );
 
     let ahead = series.len() - seen;
     let expected = forecast(past, filter, ahead)?;
