@@ -6,7 +6,7 @@ use ndarray::{Array1, Axis, array, s};
 use super::Gallery;
 use crate::distance;
 use crate::models::interest::{account, payment, remaining};
-use crate::models::returns::{direct, episodes, horizon, returns};
+use crate::models::returns::{direct, episodes, horizon, returns as returns_of};
 
 /// Three loans, paid back month by month.
 pub fn interest(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
@@ -65,7 +65,7 @@ pub fn returns(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     let mut worst: f64 = 0.0;
     let mut entered = None;
     for discount in discounts {
-        let problem = returns(rewards.view(), ends.view(), beyond.view(), discount)?;
+        let problem = returns_of(rewards.view(), ends.view(), beyond.view(), discount)?;
         let solved = gallery.real(&problem)?;
         let formula = direct(rewards.view(), ends.view(), beyond.view(), discount);
         worst = worst.max(distance(&solved.states, &formula));
