@@ -128,17 +128,22 @@ const fn real(model: &'static str, states: f64, sources: f64, varying: bool) -> 
     Cost { model, states, complex: false, sources, varying, making: 0.0, reading: None }
 }
 
+/// How many states are free, in words where there are none.
+fn free(states: f64) -> String {
+    if states < 1.0 { String::from("none") } else { format!("{states:.0}") }
+}
+
 /// The table of the closing page.
 pub fn table() -> Table {
     let mut table = Table::new([
         "model",
-        "recurrence: bytes",
-        "operations per byte",
-        "whole: operations",
+        "alone: bytes",
+        "ops/byte",
+        "whole: ops",
         "unfused bytes",
         "fused bytes",
-        "operations per fused byte",
-        "states for free",
+        "fused ops/byte",
+        "free states",
     ]);
     for cost in MODELS {
         table.row([
@@ -149,7 +154,7 @@ pub fn table() -> Table {
             format!("{:.0}", cost.unfused_bytes()),
             format!("{:.0}", cost.fused_bytes()),
             format!("{:.2}", cost.operations() / cost.fused_bytes()),
-            format!("{:.1}", cost.free_states(H200_BALANCE)),
+            free(cost.free_states(H200_BALANCE)),
         ]);
     }
     table

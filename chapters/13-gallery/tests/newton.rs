@@ -29,7 +29,7 @@ fn a_tame_network_converges_to_its_states_within_the_bound() {
 #[test]
 fn every_iteration_settles_at_least_one_more_position() {
     // Wild enough that positions far ahead are wrong for long.
-    let (network, iterations) = (network(30.0, 60), 12);
+    let (network, iterations) = (network(30.0, 60), 10);
     let states = network.sequential().unwrap();
     let far = s![.., 40..];
     for slopes in [Slopes::Diagonal, Slopes::Zero] {
