@@ -135,25 +135,16 @@ fn free(states: f64) -> String {
 
 /// The table of the closing page.
 pub fn table() -> Table {
-    let mut table = Table::new([
-        "model",
-        "alone: bytes",
-        "ops/byte",
-        "whole: ops",
-        "unfused bytes",
-        "fused bytes",
-        "fused ops/byte",
-        "free states",
-    ]);
+    let mut table =
+        Table::new(["model", "alone", "operations", "unfused", "fused", "ops/byte", "free"]);
     for cost in MODELS {
         table.row([
             cost.model.to_owned(),
-            format!("{:.0}", cost.recurrence_bytes()),
             format!("{:.2}", cost.recurrence_operations() / cost.recurrence_bytes()),
             format!("{:.0}", cost.operations()),
             format!("{:.0}", cost.unfused_bytes()),
             format!("{:.0}", cost.fused_bytes()),
-            format!("{:.2}", cost.operations() / cost.fused_bytes()),
+            format!("{:.1}", cost.operations() / cost.fused_bytes()),
             free(cost.free_states(H200_BALANCE)),
         ]);
     }

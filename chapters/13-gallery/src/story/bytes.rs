@@ -16,7 +16,10 @@ pub fn bytes(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("bytes", "Operations for each byte")?;
     lesson.say(&format!(
         "For each channel and position, in f32. An H200 can do {H200_BALANCE:.0} operations while one byte \
-         comes from its memory.",
+         comes from its memory. 'alone' is the recurrence, in operations for each byte that it reads or writes; \
+         'unfused' and 'fused' are the bytes of the whole model in three passes or in one, 'ops/byte' its \
+         operations for each fused byte, and 'free' the states that a channel could have before arithmetic \
+         takes as long as memory.",
     ));
     lesson.table("bytes.csv", Kind::Computed, &table())?;
     lesson.value("h200_balance", format!("{H200_BALANCE:.0}"), Kind::Computed);

@@ -85,7 +85,7 @@ pub fn s5(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     let at_samples = model.read(model.problem(signal.view(), steps.view())?.solve()?.view());
     let even = Array1::from_elem(fine, tick);
     let between = model.read(model.problem(held.view(), even.view())?.solve()?.view());
-    let line = between.iter().enumerate().map(|(l, &y)| ((l + 1) as f64 * tick, y)).step_by(8);
+    let line = between.iter().enumerate().map(|(l, &y)| ((l + 1) as f64 * tick, y)).step_by(5);
     let dots = at_samples.iter().zip(&ticks).map(|(&y, &end)| (end as f64 * tick, y));
     let chart = Chart::new("An oscillator that is heard at irregular times")
         .axes("time", "output y")
