@@ -126,7 +126,7 @@ impl Golden {
     ///
     /// If it cannot be read.
     pub fn read() -> Result<Golden, ReadNpzError> {
-        let archive = include_bytes!("../../tests/data/min_gru_f64.npz").as_slice();
+        let archive = include_bytes!("../../../../tests/data/min_gru_f64.npz").as_slice();
         let mut npz = NpzReader::new(Cursor::new(archive))?;
         let mut rows = |name: &str| -> Result<Array2<f64>, ReadNpzError> {
             let array: Array3<f64> = npz.by_name(name)?;
