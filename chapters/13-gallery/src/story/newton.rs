@@ -26,8 +26,7 @@ pub fn newton(lesson: &mut Lesson) -> lesson::Result {
     let mut table = Table::new(header);
     let mut chart = Chart::new("Largest error of a guess, with the diagonal")
         .axes("iteration", "largest error")
-        .log_y(10.0)
-        .y_range(1e-17, 10.0);
+        .log_y(10.0);
     let mut wild = Chart::new("Positions that are right from the start on, gain 32")
         .axes("iteration", "positions");
     for gain in gains {
