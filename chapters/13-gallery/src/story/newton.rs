@@ -9,6 +9,9 @@ use crate::newton::{Gated, Slopes, errors};
 /// An iteration counts as arrived when the largest error is below this.
 const ARRIVED: f64 = 1e-10;
 
+/// The largest error that is drawn.
+const CUT: f64 = 1e6;
+
 /// States of the network.
 const SIZE: usize = 16;
 
@@ -26,9 +29,11 @@ pub fn newton(lesson: &mut Lesson) -> lesson::Result {
     let mut table = Table::new(header);
     let mut chart = Chart::new("Largest error of a guess, with the diagonal")
         .axes("iteration", "largest error")
-        .log_y(10.0);
+        .log_y(10.0)
+        .y_range(1e-17, CUT);
     let mut wild = Chart::new("Positions that are right from the start on, gain 32")
         .axes("iteration", "positions");
+    let mut peak = 0.0;
     for gain in gains {
         let network = Gated::draw(&mut StdRng::seed_from_u64(140), (SIZE, seq_len), gain);
         let states = network.sequential()?;
@@ -47,8 +52,11 @@ pub fn newton(lesson: &mut Lesson) -> lesson::Result {
             });
             if slopes == Slopes::Diagonal {
                 let points = largest.iter().enumerate().take(100);
-                let points = points.map(|(i, &e)| ((i + 1) as f64, e));
+                let points = points.map(|(i, &e)| ((i + 1) as f64, e.min(CUT)));
                 chart = chart.line(&format!("gain {gain}"), points.collect::<Vec<_>>());
+            }
+            if gain == gains[4] && slopes == Slopes::Diagonal {
+                peak = largest.iter().fold(0.0, |a: f64, &b| a.max(b));
             }
             if gain == gains[4] {
                 let right = at.iter().map(|e| e.iter().take_while(|e| **e < 1e-6).count() as f64);
@@ -80,6 +88,8 @@ pub fn newton(lesson: &mut Lesson) -> lesson::Result {
     ));
     // The last digits depend on the width of the processor's vectors.
     lesson.table("newton.csv", Kind::Timed, &table)?;
+    lesson.say(&format!("The wildest network's guesses are off by up to {peak:.0e} on their way."));
+    lesson.value("newton_peak", format!("{peak:.0e}"), Kind::Timed);
     let svg = plot::grid(&[&chart, &wild], 1)?;
     lesson.figure("newton.svg", "Convergence", Kind::Timed, &svg)
 }
