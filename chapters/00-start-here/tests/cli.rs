@@ -60,6 +60,7 @@ fn list_names_the_chapters() {
         "09-tuning",
         "11-mamba",
         "12-log-space",
+        "13-gallery",
     ] {
         assert!(lines.contains(slug), "{lines}");
     }

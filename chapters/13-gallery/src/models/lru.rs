@@ -1,0 +1,79 @@
+//! LRU: the linear recurrent unit (Orvieto et al. 2023).
+
+use linrec::Error;
+use ndarray::{Array1, Array2, ArrayView2};
+use num_complex::Complex;
+
+use crate::{Problem, expect};
+
+/// `N` complex states over `H` channels, with coefficients that cannot leave the unit circle.
+#[derive(Debug, Clone)]
+pub struct Lru {
+    /// `ν`, `[N]`: the coefficient's modulus is `exp(−exp(ν))`.
+    pub nu: Array1<f64>,
+    /// `θ`, `[N]`: its angle is `exp(θ)`.
+    pub theta: Array1<f64>,
+    /// `B`, `[N, H]`.
+    pub b: Array2<Complex<f64>>,
+}
+
+impl Lru {
+    // ANCHOR: lru
+    /// The coefficients `λ`, one for each state.
+    pub fn coefficients(&self) -> Array1<Complex<f64>> {
+        let of = |n: usize| Complex::new(-self.nu[n].exp(), self.theta[n].exp()).exp();
+        Array1::from_shape_fn(self.nu.len(), of)
+    }
+
+    /// `γ = √(1 − |λ|²)`: the scale that keeps the states' mean square as large as the inputs'.
+    pub fn scales(&self) -> Array1<f64> {
+        self.nu.mapv(|nu| (-f64::exp_m1(-2.0 * nu.exp())).sqrt())
+    }
+
+    /// One row for each state; `signals` has shape `[H, seq_len]`.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not match.
+    pub fn problem(&self, signals: ArrayView2<f64>) -> Result<Problem<Complex<f64>>, Error> {
+        expect("lru", ("nu", self.nu.shape()), ("theta", &self.theta))?;
+        let shape = [self.nu.len(), signals.nrows()];
+        expect("lru", ("nu by signals", &shape), ("B", &self.b))?;
+        let (coefficients, scales) = (self.coefficients(), self.scales());
+        let mut inputs = self.b.dot(&signals.mapv(Complex::from));
+        inputs.indexed_iter_mut().for_each(|((n, _), input)| *input *= scales[n]);
+        let coeffs = Array2::from_shape_fn(inputs.dim(), |(n, _)| coefficients[n]);
+        Ok(Problem::new(inputs, coeffs))
+    }
+    // ANCHOR_END: lru
+
+    /// The states as a sum over the past, with `λ^(l−k)` as one exponential each.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Lru::problem`].
+    pub fn direct(&self, signals: ArrayView2<f64>) -> Result<Array2<Complex<f64>>, Error> {
+        let inputs = self.problem(signals)?.inputs;
+        Ok(Array2::from_shape_fn(inputs.dim(), |(n, l)| {
+            let power = |steps: usize| {
+                let steps = steps as f64;
+                Complex::new(-self.nu[n].exp() * steps, self.theta[n].exp() * steps).exp()
+            };
+            (0..=l).map(|k| power(l - k) * inputs[[n, k]]).sum()
+        }))
+    }
+}
+
+/// Coefficients spread evenly over a ring: `|λ|²` and the angle at regular places between their ends.
+///
+/// The paper draws them at random; for a picture, places are better.
+pub fn ring(count: usize, (low, high): (f64, f64), max_angle: f64) -> (Array1<f64>, Array1<f64>) {
+    let share = |n: usize, factor: f64| ((n as f64 + 0.5) * factor).fract();
+    let nu = |n: usize| {
+        let square = low * low + (high * high - low * low) * share(n, 1.0 / count as f64);
+        (-0.5 * square.ln()).ln()
+    };
+    // The golden ratio's multiples are spread over all angles without a pattern.
+    let theta = |n: usize| (max_angle * share(n, 0.618_033_988_749_895)).ln();
+    (Array1::from_shape_fn(count, nu), Array1::from_shape_fn(count, theta))
+}

@@ -1,0 +1,103 @@
+//! What every model of the gallery hands to the recurrence.
+
+use linrec::{Element, Engine, Error, Options, validate};
+use ndarray::{Array2, ArrayBase, Data, Dimension};
+
+/// Inputs and coefficients `[num_seqs, seq_len]`, and how the recurrence walks over them.
+// ANCHOR: problem
+#[derive(Debug, Clone)]
+pub struct Problem<T> {
+    /// `x`.
+    pub inputs: Array2<T>,
+    /// `c`.
+    pub coeffs: Array2<T>,
+    /// Direction, initial state, and whether `coeffs` are logarithms.
+    pub options: Options<T>,
+}
+
+impl<T: Element> Problem<T> {
+    /// Forward, from zero.
+    pub fn new(inputs: Array2<T>, coeffs: Array2<T>) -> Self {
+        Problem { inputs, coeffs, options: Options::default() }
+    }
+
+    /// The states after every step, `[num_seqs, seq_len]`.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not match.
+    pub fn solve(&self) -> Result<Array2<T>, Error> {
+        Ok(linrec::forward(self.inputs.view(), self.coeffs.view(), &self.options)?.outputs)
+    }
+    // ANCHOR_END: problem
+
+    /// The same by an engine of the caller's choice.
+    ///
+    /// # Errors
+    ///
+    /// The engine's.
+    pub fn solve_with(&self, engine: &dyn Engine<T>) -> Result<Array2<T>, Error> {
+        Ok(engine.forward(self.inputs.view(), self.coeffs.view(), &self.options)?.outputs)
+    }
+
+    /// The same problem with plain coefficients, for engines that do not take logarithms.
+    pub fn without_logs(&self) -> Self {
+        let mut plain = self.clone();
+        if plain.options.log_coeffs {
+            plain.coeffs.mapv_inplace(Element::exp);
+            plain.options.log_coeffs = false;
+        }
+        plain
+    }
+}
+
+/// How far two arrays are apart: `max |a − b| / max |b|`; infinite for NaN and for unequal shapes.
+pub fn distance<T: Element, D: Dimension>(
+    got: &ArrayBase<impl Data<Elem = T>, D>,
+    expected: &ArrayBase<impl Data<Elem = T>, D>,
+) -> f64 {
+    if got.shape() != expected.shape() {
+        return f64::INFINITY;
+    }
+    let worst = |numbers: &mut dyn Iterator<Item = f64>| {
+        numbers.fold(0.0, |worst: f64, n| if n.is_nan() { f64::INFINITY } else { worst.max(n) })
+    };
+    let error = worst(&mut got.iter().zip(expected).map(|(&a, &b)| (a - b).modulus()));
+    let largest = worst(&mut expected.iter().map(|b| b.modulus()));
+    if error == 0.0 { 0.0 } else { error / largest }
+}
+
+/// Checks that an array has the shape that the first of a model's arrays asks for.
+///
+/// # Errors
+///
+/// [`Error::ShapeMismatch`] with the names and shapes.
+pub fn expect<D: Dimension>(
+    model: &'static str,
+    (expected_name, expected): (&'static str, &[usize]),
+    (name, array): (&'static str, &ArrayBase<impl Data, D>),
+) -> Result<(), Error> {
+    validate::same_shape(model, (expected_name, expected), (name, array.shape()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Problem, distance};
+    use ndarray::array;
+
+    #[test]
+    fn distances_do_not_hide_nan_nor_shapes() {
+        let b = array![1.0, -4.0];
+        assert_eq!(distance(&array![1.0, -4.0], &b), 0.0);
+        assert_eq!(distance(&array![2.0, -4.0], &b), 0.25);
+        assert_eq!(distance(&array![f64::NAN, -4.0], &b), f64::INFINITY);
+        assert_eq!(distance(&array![1.0], &b), f64::INFINITY);
+    }
+
+    #[test]
+    fn unequal_shapes_are_named() {
+        let problem = Problem::new(array![[1.0, 2.0]], array![[1.0]]);
+        let said = problem.solve().unwrap_err().to_string();
+        assert_eq!(said, "shape mismatch in forward: inputs [1, 2], coeffs [1, 1]");
+    }
+}
