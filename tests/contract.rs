@@ -2,16 +2,16 @@
 
 mod engines;
 
-use ch12_log_space::{LogSpace, Real};
+use engines::Entry;
 use half::{bf16, f16};
 use linrec::device::{KernelEngine, Storage, under_test};
 use linrec::kernels::KernelChoice;
 use linrec::{Element, contract};
 use num_complex::Complex;
 
-fn holds<T: Element + Storage<Accum = T>>() {
-    for (engine, domain) in engines::all::<T>() {
-        let report = contract::run::<T>(engine.as_ref(), &domain);
+fn hold<T: Element>(entries: Vec<Entry<T>>) {
+    for Entry { engine, domain, bound } in entries {
+        let report = contract::run_within::<T>(engine.as_ref(), &domain, bound.as_ref());
         println!("{report}");
         assert!(report.passed(), "{report}");
     }
@@ -32,28 +32,6 @@ fn holds_narrow<S: Storage>() {
     assert!(judged > 0);
 }
 
-/// Log space is an engine for real numbers alone. Its sharper bound, which looks at the data, is judged
-/// in its chapter's own tests, the longest sequences included.
-fn holds_in_log_space<T: Real>() {
-    for engine in [LogSpace::whole(), LogSpace::restarting(8.0)] {
-        let stated = engine.domain::<T>();
-        let domain = contract::Domain { max_len: stated.max_len.min(4093), ..stated };
-        let report = contract::run::<T>(&engine, &domain);
-        println!("{report}");
-        assert!(report.passed(), "{report}");
-    }
-}
-
-#[test]
-fn f32_in_log_space() {
-    holds_in_log_space::<f32>();
-}
-
-#[test]
-fn f64_in_log_space() {
-    holds_in_log_space::<f64>();
-}
-
 #[test]
 fn stored_as_bf16() {
     holds_narrow::<bf16>();
@@ -66,20 +44,20 @@ fn stored_as_f16() {
 
 #[test]
 fn f32() {
-    holds::<f32>();
+    hold(engines::real::<f32>());
 }
 
 #[test]
 fn f64() {
-    holds::<f64>();
+    hold(engines::real::<f64>());
 }
 
 #[test]
 fn complex_f32() {
-    holds::<Complex<f32>>();
+    hold(engines::all::<Complex<f32>>());
 }
 
 #[test]
 fn complex_f64() {
-    holds::<Complex<f64>>();
+    hold(engines::all::<Complex<f64>>());
 }

@@ -2,10 +2,10 @@
 
 mod engines;
 
+use engines::Entry;
+use linrec::Element;
 use linrec::contract::golden::{self, Golden};
-use linrec::device::Storage;
-use linrec::reference::{self, Rounding};
-use linrec::{Element, Engine};
+use linrec::reference;
 use ndarray::{Array, Array2, Dimension};
 use num_complex::Complex;
 
@@ -20,8 +20,8 @@ fn complex() -> Vec<Golden<Complex<f64>>> {
     golden::complex().expect("the archive can be read")
 }
 
-fn agrees_in_double<T: Element<Wide = T> + Storage<Accum = T>>(cases: &[Golden<T>]) {
-    for (engine, domain) in engines::all::<T>() {
+fn agree_in_double<T: Element<Wide = T>>(entries: Vec<Entry<T>>, cases: &[Golden<T>]) {
+    for Entry { engine, domain, .. } in entries {
         for case in cases.iter().filter(|case| case.inputs.ncols() <= domain.max_len) {
             let distance = golden::distance(engine.as_ref(), case).expect("the engine takes it");
             assert!(distance <= LIMIT, "{} on {}: {distance:e}", engine.name(), case.name);
@@ -39,30 +39,26 @@ fn all_cases_are_read() {
 
 #[test]
 fn engines_agree_in_f64() {
-    agrees_in_double(&real());
+    agree_in_double(engines::real(), &real());
 }
 
 #[test]
 fn engines_agree_in_complex_f64() {
-    agrees_in_double(&complex());
+    agree_in_double(engines::all(), &complex());
 }
 
 #[test]
 fn engines_agree_in_f32_within_the_bound() {
-    for (engine, domain) in engines::all::<f32>() {
-        for case in real().iter().filter(|case| case.inputs.ncols() <= domain.max_len) {
-            let rounding = Rounding {
-                levels: (domain.levels)(case.inputs.ncols()),
-                exp_ulps: domain.exp_ulps,
-            };
-            within_the_bound(engine.as_ref(), case, rounding);
+    for entry in engines::real::<f32>() {
+        for case in real().iter().filter(|case| case.inputs.ncols() <= entry.domain.max_len) {
+            within_the_bound(&entry, case);
         }
     }
 }
 
 /// The golden inputs are rounded to f32 first, so the reference is computed from the rounded ones: the
 /// golden file vouches for the reference (above), and the reference for f32.
-fn within_the_bound(engine: &dyn Engine<f32>, case: &Golden<f64>, rounding: Rounding) {
+fn within_the_bound(Entry { engine, bound, .. }: &Entry<f32>, case: &Golden<f64>) {
     let narrow = |array: &Array2<f64>| array.mapv(|value| value as f32);
     let (inputs, coeffs) = (narrow(&case.inputs), narrow(&case.coeffs));
     let (d_outputs, outputs) = (narrow(&case.d_outputs), narrow(&case.outputs));
@@ -72,15 +68,15 @@ fn within_the_bound(engine: &dyn Engine<f32>, case: &Golden<f64>, rounding: Roun
 
     let got = engine.forward(x, c, options).expect("the engine takes it");
     let exact = reference::forward(x, c, options).expect("shapes match");
-    let bound = reference::forward_bound(x, c, options, rounding).expect("shapes match");
-    within(&got.outputs, &exact.outputs, &bound.outputs, &name);
+    let limit = bound.forward_bound(x, c, options).expect("shapes match");
+    within(&got.outputs, &exact.outputs, &limit.outputs, &name);
 
     let got = engine.backward(d, c, y, options).expect("the engine takes it");
     let exact = reference::backward(d, c, y, options).expect("shapes match");
-    let bound = reference::backward_bound(d, c, y, options, rounding).expect("shapes match");
-    within(&got.d_inputs, &exact.d_inputs, &bound.d_inputs, &name);
-    within(&got.d_coeffs, &exact.d_coeffs, &bound.d_coeffs, &name);
-    within(&got.d_initial, &exact.d_initial, &bound.d_initial, &name);
+    let limit = bound.backward_bound(d, c, y, options).expect("shapes match");
+    within(&got.d_inputs, &exact.d_inputs, &limit.d_inputs, &name);
+    within(&got.d_coeffs, &exact.d_coeffs, &limit.d_coeffs, &name);
+    within(&got.d_initial, &exact.d_initial, &limit.d_initial, &name);
 }
 
 fn within<D: Dimension>(

@@ -2,7 +2,8 @@
 
 use super::{Case, CoeffKind};
 
-/// The part of the table that an engine takes, and the rounding that it is judged by.
+/// The part of the table that an engine takes, and the rounding that it is judged by (it is an
+/// [`ErrorBound`](super::ErrorBound)).
 ///
 /// The default takes everything and rounds like a sequential loop.
 #[derive(Debug, Clone)]

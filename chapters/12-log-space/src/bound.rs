@@ -30,7 +30,7 @@
 //! Its first coefficient is multiplied in log space, which rounds `2 |ln c| + |ln(carry)| + 1`
 //! times.
 
-use linrec::contract::Domain;
+use linrec::contract::ErrorBound;
 use linrec::reference::{self, Rounding};
 use linrec::{Element, Error, Gradients, Options, Outputs, validate};
 use ndarray::{Array1, Array2, ArrayView2};
@@ -198,26 +198,23 @@ fn widened_bound<T: Real>(
     reference::forward_bound(inputs.view(), coeffs.view(), &wide, rounding)
 }
 
-/// What log space promises without a look at the data, in the words of the contract of all
-/// engines.
-///
-/// No logarithm of a number of the type is larger than some 104 (`f32`) or 745 (`f64`). Put in
-/// for every `|ln c|` and `|ln x|`, the bound of this module becomes a number of levels for
-/// each length, valid for any cuts: a carry over several segments rounds no more than one
-/// segment of the same length. It promises little, and to long sequences nothing; the contract
-/// still sees whatever is wrong by more than rounding.
-pub fn domain<T: Real>() -> Domain {
-    let (levels, max_len): (fn(usize) -> usize, usize) = match T::UNIT_ROUNDOFF > f64::UNIT_ROUNDOFF
-    {
-        true => (|seq_len| without_data(seq_len, 104.0), 1000),
-        false => (|seq_len| without_data(seq_len, 745.0), usize::MAX),
-    };
-    Domain { levels, max_len, ..Domain::default() }
-}
+impl<T: Real> ErrorBound<T> for LogSpace {
+    fn forward_bound(
+        &self,
+        inputs: ArrayView2<T>,
+        coeffs: ArrayView2<T>,
+        options: &Options<T>,
+    ) -> Result<Outputs<f64>, Error> {
+        forward(self, inputs, coeffs, options)
+    }
 
-fn without_data(seq_len: usize, log: f64) -> usize {
-    let way = log * seq_len as f64;
-    // At a cut, the coefficient and the carry: once for every element at most.
-    let cuts = seq_len as f64 * (3.0 * log + 1.0);
-    (roundings(Order::Tree, seq_len + 1, way, log, log) + cuts).ceil() as usize
+    fn backward_bound(
+        &self,
+        d_outputs: ArrayView2<T>,
+        coeffs: ArrayView2<T>,
+        outputs: ArrayView2<T>,
+        options: &Options<T>,
+    ) -> Result<Gradients<f64>, Error> {
+        backward(self, d_outputs, coeffs, outputs, options)
+    }
 }

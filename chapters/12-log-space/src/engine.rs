@@ -4,7 +4,7 @@ use linrec::contract::Domain;
 use linrec::{Engine, Error, Gradients, Options, Outputs, validate};
 use ndarray::{Array1, ArrayBase, ArrayView1, ArrayView2, Axis, Ix2, RawData};
 
-use crate::{Order, Real, SignedLog, bound, segments, two_sums};
+use crate::{Order, Real, SignedLog, segments, two_sums};
 
 /// The recurrence of real numbers by prefix sums of signed logarithms.
 ///
@@ -48,9 +48,11 @@ impl LogSpace {
         self.reach
     }
 
-    /// What it promises without a look at the data: see [`bound::domain`].
-    pub fn domain<T: Real>(&self) -> Domain {
-        bound::domain::<T>()
+    /// It takes every case of real numbers: any length, any coefficients, zeros among them. How
+    /// exact it is depends on the data: it is an [`ErrorBound`](linrec::contract::ErrorBound)
+    /// itself, see [`bound`](crate::bound).
+    pub fn domain() -> Domain {
+        Domain::default()
     }
 
     // ANCHOR: sequence

@@ -7,8 +7,8 @@
 //!   made of such numbers, and [`complex_two_sums`] the same with complex logarithms, to compare.
 //! - [`LogSpace`]: an [`Engine`](linrec::Engine) that starts the sums afresh at zeros, and wherever they have
 //!   come too far.
-//! - [`bound`]: how far its results may be off, derived from the logarithms of the very problem, and
-//!   [`judge`], who compares.
+//! - [`bound`]: how far its results may be off, derived from the logarithms of the very problem: what the
+//!   contract judges the engine by.
 //! - [`stored`]: the same formula with every array stored in 16 bits.
 //! - [`min_gru`]: a recurrent network whose gates are logarithms from the start.
 //! - [`atlas`]: the error of each method over length and coefficients, as maps.
@@ -31,7 +31,6 @@ pub mod atlas;
 pub mod bound;
 pub mod exercises;
 pub mod golden;
-pub mod judge;
 pub mod min_gru;
 pub mod stored;
 

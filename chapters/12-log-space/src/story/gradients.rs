@@ -5,7 +5,7 @@ use linrec::lesson::{Kind, Lesson, Result, Table};
 use linrec::{Direction, Engine};
 
 use super::number;
-use crate::{LogSpace, golden, judge};
+use crate::{LogSpace, golden};
 
 /// Gradients within the bound, golden data, the table of cases.
 pub fn gradients(lesson: &mut Lesson) -> Result {
@@ -36,10 +36,12 @@ pub fn gradients(lesson: &mut Lesson) -> Result {
         ("in [1, 1 + 16/L]", CoeffKind::Growing),
         ("below 1e-12", CoeffKind::Underflow),
     ];
+    let domain = LogSpace::domain();
+    let share = |case: &Case| contract::check_within::<f32>(&engine, &domain, &engine, case);
     for (name, kind) in kinds {
-        let plain = judge::check::<f32>(&engine, &case(kind, false))?;
+        let plain = share(&case(kind, false))?;
         let log = match kind.has_log() {
-            true => Some(judge::check::<f32>(&engine, &case(kind, true))?),
+            true => Some(share(&case(kind, true))?),
             false => None,
         };
         worst = worst.max(plain).max(log.unwrap_or(0.0));
@@ -71,14 +73,14 @@ pub fn gradients(lesson: &mut Lesson) -> Result {
     }
     lesson.check("golden recurrences with gradients, relative difference", largest, 1e-11);
 
-    let domain = Domain { max_len: 64, ..engine.domain::<f64>() };
-    let report = contract::run::<f64>(&engine, &domain);
+    let domain = Domain { max_len: 64, ..domain };
+    let report = contract::run_within::<f64>(&engine, &domain, &engine);
     lesson.say(&format!(
-        "The table of cases, in f64, with the bound that holds without a look at the data: {} cases up to 64 \
-         elements.",
+        "The contract's table of cases, in f64, with the bound of log space: {} cases up to 64 elements.",
         report.cases,
     ));
     lesson.check("cases that failed", report.failures.len() as f64, 0.0);
+    lesson.check("the contract, largest error / bound", report.worst, 1.0);
     lesson.value("contract_cases", report.cases, Kind::Computed);
     Ok(())
 }
