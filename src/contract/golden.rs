@@ -6,7 +6,7 @@
 
 use std::io::Cursor;
 
-use ndarray::{Array, Array1, Array2, Dimension, Ix1, Ix2};
+use ndarray::{Array, Array1, Array2, ArrayBase, Data, Dimension, Ix1, Ix2};
 use ndarray_npy::{NpzReader, ReadNpzError, ReadableElement};
 use num_complex::Complex;
 
@@ -74,11 +74,11 @@ pub fn distance<T: Element>(
     let Gradients { d_inputs, d_coeffs, d_initial } =
         engine.backward(d_outputs.view(), coeffs.view(), given.view(), &options)?;
 
-    let mut worst = relative(&outputs, &golden.outputs)
-        .max(relative(&d_inputs, &golden.d_inputs))
-        .max(relative(&d_coeffs, &golden.d_coeffs));
+    let mut worst = array_distance(&outputs, &golden.outputs)
+        .max(array_distance(&d_inputs, &golden.d_inputs))
+        .max(array_distance(&d_coeffs, &golden.d_coeffs));
     if let Some(expected) = &golden.d_initial {
-        worst = worst.max(relative(&d_initial, expected));
+        worst = worst.max(array_distance(&d_initial, expected));
     }
     Ok(worst)
 }
@@ -97,8 +97,12 @@ impl<W> Golden<W> {
     }
 }
 
-/// `max |a − b| / max |b|`, infinite where `a` has NaN or another shape.
-fn relative<T: Element, D: Dimension>(got: &Array<T, D>, expected: &Array<T::Wide, D>) -> f64 {
+/// How far an array is from what it should be: `max |a − b| / max |b|`, infinite where `a` has NaN or
+/// another shape.
+pub fn array_distance<T: Element, D: Dimension>(
+    got: &ArrayBase<impl Data<Elem = T>, D>,
+    expected: &ArrayBase<impl Data<Elem = T::Wide>, D>,
+) -> f64 {
     if got.shape() != expected.shape() {
         return f64::INFINITY;
     }
@@ -146,4 +150,19 @@ fn read_array<W: ReadableElement, D: Dimension>(
     array: &str,
 ) -> Result<Array<W, D>, ReadNpzError> {
     npz.by_name(&format!("{case}_{array}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::array_distance;
+    use ndarray::array;
+
+    #[test]
+    fn distances_do_not_hide_nan_nor_shapes() {
+        let b = array![1.0, -4.0];
+        assert_eq!(array_distance(&array![1.0, -4.0], &b), 0.0);
+        assert_eq!(array_distance(&array![2.0, -4.0], &b), 0.25);
+        assert_eq!(array_distance(&array![f64::NAN, -4.0], &b), f64::INFINITY);
+        assert_eq!(array_distance(&array![1.0], &b), f64::INFINITY);
+    }
 }

@@ -71,7 +71,9 @@ pub fn d_a(arguments: &Arguments<f64>, d_states: ArrayView2<f64>) -> Result<Arra
 pub fn gate<T: Real>(s: T) -> (T, T) {
     let delta = crate::activation::softplus(s.widen());
     let opened = crate::activation::sigmoid(s.widen());
-    (T::narrow(delta), T::narrow(opened / delta))
+    // Where the gate is shut both vanish, and their quotient goes to one.
+    let b = if delta > 0.0 { opened / delta } else { 1.0 };
+    (T::narrow(delta), T::narrow(b))
 }
 // ANCHOR_END: gate
 
@@ -79,8 +81,9 @@ pub fn gate<T: Real>(s: T) -> (T, T) {
 mod tests {
     use super::{d_a, gate, step_by_step};
     use crate::activation::sigmoid;
-    use crate::golden::{cases, distance};
+    use crate::golden::cases;
     use crate::{dissection, selective_scan_backward};
+    use linrec::contract::golden::array_distance;
     use linrec::cpu::Cpu;
     use ndarray::Array2;
 
@@ -88,8 +91,8 @@ mod tests {
     fn token_by_token_is_the_same() {
         let case = &cases().unwrap()[0];
         let got = step_by_step(&case.given.arguments()).unwrap();
-        assert!(distance(&got.y, &case.output.y) <= 1e-11);
-        assert!(distance(&got.last_state, &case.output.last_state) <= 1e-11);
+        assert!(array_distance(&got.y, &case.output.y) <= 1e-11);
+        assert!(array_distance(&got.last_state, &case.output.last_state) <= 1e-11);
     }
 
     #[test]
@@ -102,13 +105,14 @@ mod tests {
             case.d_y[[0, row / states, l]] * arguments.c[[0, 0, row % states, l]]
         });
         let got = d_a(&arguments, d_states.view()).unwrap();
-        assert!(distance(&got, &case.gradients.d_a) <= 1e-11);
+        assert!(array_distance(&got, &case.gradients.d_a) <= 1e-11);
         let scan = selective_scan_backward(&Cpu::new(), &arguments, case.d_y.view(), None).unwrap();
-        assert!(distance(&got, &scan.d_a) <= 1e-11);
+        assert!(array_distance(&got, &scan.d_a) <= 1e-11);
     }
 
     #[test]
     fn a_gated_memory_is_a_selective_scan() {
+        assert_eq!(gate(-1000.0), (0.0, 1.0));
         let mut given = cases().unwrap().swap_remove(0).given;
         given.a.fill(-1.0);
         given.c.fill(1.0);

@@ -6,6 +6,7 @@
 use std::io::Cursor;
 
 use linrec::Error;
+use linrec::contract::golden::array_distance;
 use linrec::cpu::Cpu;
 use ndarray::{Array, Array1, Array2, Array3, Array4, Dimension};
 use ndarray_npy::{NpzReader, ReadNpzError};
@@ -162,31 +163,18 @@ pub fn distances(cpu: &Cpu, golden: &Golden) -> Result<Vec<(&'static str, f64)>,
     let d = selective_scan_backward(cpu, &arguments, golden.d_y.view(), None)?;
     let expected = &golden.gradients;
     let mut distances = vec![
-        ("y", distance(&output.y, &golden.output.y)),
-        ("last state", distance(&output.last_state, &golden.output.last_state)),
-        ("d_u", distance(&d.d_u, &expected.d_u)),
-        ("d_delta", distance(&d.d_delta, &expected.d_delta)),
-        ("d_A", distance(&d.d_a, &expected.d_a)),
-        ("d_B", distance(&d.d_b, &expected.d_b)),
-        ("d_C", distance(&d.d_c, &expected.d_c)),
+        ("y", array_distance(&output.y, &golden.output.y)),
+        ("last state", array_distance(&output.last_state, &golden.output.last_state)),
+        ("d_u", array_distance(&d.d_u, &expected.d_u)),
+        ("d_delta", array_distance(&d.d_delta, &expected.d_delta)),
+        ("d_A", array_distance(&d.d_a, &expected.d_a)),
+        ("d_B", array_distance(&d.d_b, &expected.d_b)),
+        ("d_C", array_distance(&d.d_c, &expected.d_c)),
     ];
     if golden.given.d.is_some() {
-        distances.push(("d_D", distance(&d.d_d, &expected.d_d)));
-        distances.push(("d_z", distance(&d.d_z, &expected.d_z)));
-        distances.push(("d_delta_bias", distance(&d.d_delta_bias, &expected.d_delta_bias)));
+        distances.push(("d_D", array_distance(&d.d_d, &expected.d_d)));
+        distances.push(("d_z", array_distance(&d.d_z, &expected.d_z)));
+        distances.push(("d_delta_bias", array_distance(&d.d_delta_bias, &expected.d_delta_bias)));
     }
     Ok(distances)
-}
-
-/// `max |a − b| / max |b|`; infinite where `a` has NaN or another shape.
-pub fn distance<D: Dimension>(got: &Array<f64, D>, expected: &Array<f64, D>) -> f64 {
-    if got.shape() != expected.shape() {
-        return f64::INFINITY;
-    }
-    let largest = expected.iter().fold(0.0, |m: f64, b| m.max(b.abs()));
-    let error = got.iter().zip(expected).fold(0.0, |m: f64, (a, b)| {
-        let difference = (a - b).abs();
-        if difference.is_nan() { f64::INFINITY } else { m.max(difference) }
-    });
-    if error == 0.0 { 0.0 } else { error / largest }
 }

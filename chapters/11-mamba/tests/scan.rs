@@ -2,12 +2,13 @@
 
 use ch04_gradient::differences::central_differences;
 use ch11_mamba::competitors::{Problem, Unfused, by_time, fused, plain};
-use ch11_mamba::golden::{self, Given, distance};
+use ch11_mamba::golden::{self, Given};
 use ch11_mamba::{
     Arguments, Real, bounds, direct, dissection, selective_scan, selective_scan_backward,
 };
 use linrec::Error;
 use linrec::contract::Domain;
+use linrec::contract::golden::array_distance;
 use linrec::cpu::{Cpu, Simd};
 use ndarray::{Array, Array1, Array2, Array3, Array4, Dimension};
 use rand::rngs::StdRng;
@@ -142,11 +143,11 @@ fn all_ways_agree_in_all_shapes() {
             let arguments = given.arguments();
             let exact = direct(&arguments).unwrap();
             let got = selective_scan(&Cpu::new(), &arguments).unwrap();
-            assert!(distance(&got.y, &exact.y) <= 1e-12, "{shape:?}");
-            assert!(distance(&got.last_state, &exact.last_state) <= 1e-12, "{shape:?}");
+            assert!(array_distance(&got.y, &exact.y) <= 1e-12, "{shape:?}");
+            assert!(array_distance(&got.last_state, &exact.last_state) <= 1e-12, "{shape:?}");
             if !is_full {
                 let y = dissection::scan(&arguments).unwrap();
-                assert!(distance(&y, &exact.y) <= 1e-12, "{shape:?}");
+                assert!(array_distance(&y, &exact.y) <= 1e-12, "{shape:?}");
             }
             let d_y = exact.y.view();
             let d = selective_scan_backward(&Cpu::new(), &arguments, d_y, None).unwrap();
@@ -165,7 +166,7 @@ fn one_channel_is_the_core_of_it() {
     for j in 0..a.nrows() {
         let arrays = ([&row(u, j), &row(delta, j)], [&of_all(b), &of_all(c)]);
         let y = dissection::one_channel(arrays.0, &a.row(j).to_owned(), arrays.1).unwrap();
-        assert!(distance(&y, &row(&case.output.y, j)) <= 1e-11);
+        assert!(array_distance(&y, &row(&case.output.y, j)) <= 1e-11);
     }
 }
 

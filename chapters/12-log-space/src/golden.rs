@@ -7,7 +7,7 @@
 use std::io::Cursor;
 
 use linrec::Options;
-use ndarray::{Array, Array1, Array2, Array3, Dimension};
+use ndarray::{Array1, Array2, Array3};
 use ndarray_npy::{NpzReader, ReadNpzError};
 
 use crate::Real;
@@ -101,15 +101,4 @@ fn rows(array: Array3<f64>) -> Array2<f64> {
     let (batch, time, units) = array.dim();
     let at = |(row, l): (usize, usize)| array[[row / units, l, row % units]];
     Array2::from_shape_fn((batch * units, time), at)
-}
-
-/// `max |a − b| / max |b|`; infinite where a number is missing or is none.
-pub fn distance<T: Real, D: Dimension>(got: &Array<T, D>, expected: &Array<f64, D>) -> f64 {
-    if got.shape() != expected.shape() {
-        return f64::INFINITY;
-    }
-    let largest = expected.iter().fold(0.0, |m: f64, b| m.max(b.abs()));
-    let errors = got.iter().zip(expected).map(|(a, b)| (a.widen() - b).abs());
-    let error = errors.fold(0.0, |m: f64, e| if e.is_nan() { f64::INFINITY } else { m.max(e) });
-    if error == 0.0 { 0.0 } else { error / largest }
 }

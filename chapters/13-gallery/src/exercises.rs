@@ -82,10 +82,10 @@ pub fn parity(bits: &[bool]) -> Result<Vec<bool>, Error> {
 #[cfg(test)]
 mod tests {
     use super::{advantages, cascade, parity, settle};
-    use crate::distance;
     use crate::models::iir::SecondOrder;
     use crate::models::interest::payment;
     use crate::models::rwkv::Wkv;
+    use linrec::contract::golden::array_distance;
     use ndarray::{Array1, Array2, array};
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
             SecondOrder { a1: 0.5, a2: 0.3 }, // real poles
         ] {
             let got = cascade(filter, signal.view()).unwrap();
-            assert!(distance(&got, &filter.direct(signal.view())) < 1e-11, "{filter:?}");
+            assert!(array_distance(&got, &filter.direct(signal.view())) < 1e-11, "{filter:?}");
         }
         let double = SecondOrder { a1: 1.0, a2: -0.25 }; // twice 1/2, and no rounding in between
         let said = double.filter(signal.view()).unwrap_err().to_string();
@@ -158,6 +158,6 @@ mod tests {
         let states = wkv.problem(keys.view(), values.view()).unwrap().solve().unwrap();
         let averages = wkv.read(states.view(), keys.view(), values.view());
         let ratio = &states.row(0) / &states.row(1);
-        assert!(distance(&averages.row(0).to_owned(), &ratio) < 1e-12);
+        assert!(array_distance(&averages.row(0).to_owned(), &ratio) < 1e-12);
     }
 }

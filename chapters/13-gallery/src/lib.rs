@@ -19,7 +19,7 @@ mod story;
 
 use linrec::lesson::Chapter;
 
-pub use problem::{Problem, distance, expect};
+pub use problem::{Problem, expect};
 
 /// This chapter.
 pub const CHAPTER: Chapter =

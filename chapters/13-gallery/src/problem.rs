@@ -51,22 +51,6 @@ impl<T: Element> Problem<T> {
     }
 }
 
-/// How far two arrays are apart: `max |a − b| / max |b|`; infinite for NaN and for unequal shapes.
-pub fn distance<T: Element, D: Dimension>(
-    got: &ArrayBase<impl Data<Elem = T>, D>,
-    expected: &ArrayBase<impl Data<Elem = T>, D>,
-) -> f64 {
-    if got.shape() != expected.shape() {
-        return f64::INFINITY;
-    }
-    let worst = |numbers: &mut dyn Iterator<Item = f64>| {
-        numbers.fold(0.0, |worst: f64, n| if n.is_nan() { f64::INFINITY } else { worst.max(n) })
-    };
-    let error = worst(&mut got.iter().zip(expected).map(|(&a, &b)| (a - b).modulus()));
-    let largest = worst(&mut expected.iter().map(|b| b.modulus()));
-    if error == 0.0 { 0.0 } else { error / largest }
-}
-
 /// Checks that an array has the shape that the first of a model's arrays asks for.
 ///
 /// # Errors
@@ -82,17 +66,8 @@ pub fn expect<D: Dimension>(
 
 #[cfg(test)]
 mod tests {
-    use super::{Problem, distance};
+    use super::Problem;
     use ndarray::array;
-
-    #[test]
-    fn distances_do_not_hide_nan_nor_shapes() {
-        let b = array![1.0, -4.0];
-        assert_eq!(distance(&array![1.0, -4.0], &b), 0.0);
-        assert_eq!(distance(&array![2.0, -4.0], &b), 0.25);
-        assert_eq!(distance(&array![f64::NAN, -4.0], &b), f64::INFINITY);
-        assert_eq!(distance(&array![1.0], &b), f64::INFINITY);
-    }
 
     #[test]
     fn unequal_shapes_are_named() {

@@ -8,7 +8,8 @@ mod money;
 mod newton;
 mod sunspots;
 
-use linrec::contract::Domain;
+use linrec::contract::{Domain, golden};
+use linrec::cpu::Cpu;
 use linrec::device::{Device, KernelEngine};
 use linrec::kernels::{Config, KernelChoice};
 use linrec::lesson::{self, Kind, Lesson, Table};
@@ -129,6 +130,20 @@ impl Gallery {
         let [library, kernel] = self.worst;
         lesson.check("library, largest error / bound", library, 1.0);
         lesson.check("kernel, largest error / bound", kernel, 1.0);
+
+        let cases = golden::complex()?;
+        lesson.say(&format!(
+            "And {} complex recurrences with their gradients, as PyTorch computed them:",
+            cases.len(),
+        ));
+        let engines: [(&str, &dyn Engine<Complex<f64>>); 2] =
+            [("library", &Cpu::new()), ("kernel", &self.complex)];
+        for (name, engine) in engines {
+            let distances = cases.iter().map(|case| golden::distance(engine, case));
+            let distances: Vec<f64> = distances.collect::<Result<_, _>>()?;
+            let worst = distances.into_iter().fold(0.0, f64::max);
+            lesson.check(&format!("{name} and complex golden data, relative"), worst, LIMIT);
+        }
         Ok(())
     }
 }

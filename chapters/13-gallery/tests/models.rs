@@ -1,11 +1,12 @@
 //! Every model against a formula that uses no recurrence, at the sizes where things go wrong, and what each of them
 //! says to arrays that do not fit.
 
+use ch13_gallery::Problem;
 use ch13_gallery::models::gate_loop::Head;
 use ch13_gallery::models::iir::{SecondOrder, bank, bank_direct};
 use ch13_gallery::models::interest::{account, payment, remaining};
 use ch13_gallery::models::lru::{Lru, ring};
-use ch13_gallery::models::min_rnn::{self, Golden, min_gru, min_gru_backward, min_lstm};
+use ch13_gallery::models::min_rnn::{self, min_gru, min_gru_backward, min_lstm};
 use ch13_gallery::models::returns::{direct, returns};
 use ch13_gallery::models::rg_lru::{RgLru, decay_from};
 use ch13_gallery::models::rwkv::Wkv;
@@ -13,7 +14,7 @@ use ch13_gallery::models::s4d::S4d;
 use ch13_gallery::models::s5::S5;
 use ch13_gallery::models::slstm::Gates;
 use ch13_gallery::models::{log_sigmoid, sigmoid};
-use ch13_gallery::{Problem, distance};
+use linrec::contract::golden::array_distance;
 use linrec::device::Storage;
 use linrec::device::{Device, KernelEngine};
 use linrec::kernels::{Config, KernelChoice};
@@ -40,12 +41,12 @@ fn complex(rng: &mut StdRng, shape: (usize, usize)) -> Array2<Complex<f64>> {
 }
 
 /// The states from the library; those of the kernel on the emulator must be as near.
-fn solve<T: Element + Storage<Accum = T>>(problem: &Problem<T>) -> Array2<T> {
+fn solve<T: Element<Wide = T> + Storage<Accum = T>>(problem: &Problem<T>) -> Array2<T> {
     let states = problem.solve().unwrap();
     let pipe = KernelChoice::Pipe(Config::default());
     let kernel = KernelEngine::<T>::new(&Device::simt(), pipe).unwrap();
     let by_kernel = problem.without_logs().solve_with(&kernel as &dyn Engine<T>).unwrap();
-    assert!(distance(&by_kernel, &states) <= LIMIT);
+    assert!(array_distance(&by_kernel, &states) <= LIMIT);
     states
 }
 
@@ -76,7 +77,7 @@ fn returns_are_double_sums_that_stop_at_ends() {
         let beyond = array![5.0, -5.0, 0.0];
         let got = solve(&returns(rewards.view(), ends.view(), beyond.view(), 0.97).unwrap());
         let expected = direct(rewards.view(), ends.view(), beyond.view(), 0.97);
-        assert!(distance(&got, &expected) <= LIMIT, "{steps}");
+        assert!(array_distance(&got, &expected) <= LIMIT, "{steps}");
     }
     let (rewards, ends) = (Array2::zeros((1, 3)), Array2::from_elem((1, 2), false));
     let said = returns(rewards.view(), ends.view(), array![0.0].view(), 0.9).unwrap_err();
@@ -95,7 +96,10 @@ fn filters_look_back_twice() {
             SecondOrder { a1: -0.5, a2: 0.0 }, // the first order
         ] {
             let got = filter.read(solve(&filter.problem(signal.view())).view()).unwrap();
-            assert!(distance(&got, &filter.direct(signal.view())) <= LIMIT, "{filter:?} {len}");
+            assert!(
+                array_distance(&got, &filter.direct(signal.view())) <= LIMIT,
+                "{filter:?} {len}"
+            );
         }
     }
     let mut impulse = Array1::zeros(50);
@@ -130,8 +134,8 @@ fn s4d_is_a_convolution_fused_or_not() {
         model.b = complex(&mut rng, (1, 5)).row(0).to_owned();
         let got = model.read(solve(&model.problem(signal.view()).unwrap()).view());
         let expected = model.convolution(signal.view()).unwrap();
-        assert!(distance(&got, &expected) <= LIMIT, "{len}");
-        assert!(distance(&model.fused(signal.view()).unwrap(), &expected) <= LIMIT, "{len}");
+        assert!(array_distance(&got, &expected) <= LIMIT, "{len}");
+        assert!(array_distance(&model.fused(signal.view()).unwrap(), &expected) <= LIMIT, "{len}");
     }
     let mut model = S4d::linear(Array1::zeros(4), 0.1);
     model.b = Array1::zeros(3);
@@ -152,14 +156,14 @@ fn a_held_input_may_be_cut_anywhere() {
         let steps = Array1::from_shape_simple_fn(len, || rng.random_range(0.01..0.5));
         let states = solve(&model.problem(signals.view(), steps.view()).unwrap());
         let expected = model.direct(signals.view(), steps.view()).unwrap();
-        assert!(distance(&states, &expected) <= LIMIT, "{len}");
+        assert!(array_distance(&states, &expected) <= LIMIT, "{len}");
         // Every step in two parts, 30 % and 70 %: the same states at its end.
         let twice = Array2::from_shape_fn((3, 2 * len), |(h, l)| signals[[h, l / 2]]);
         let parts =
             Array1::from_shape_fn(2 * len, |l| steps[l / 2] * if l % 2 == 0 { 0.3 } else { 0.7 });
         let cut = solve(&model.problem(twice.view(), parts.view()).unwrap());
         let ends = Array2::from_shape_fn(states.dim(), |(p, l)| cut[[p, 2 * l + 1]]);
-        assert!(distance(&ends, &states) <= LIMIT, "{len}");
+        assert!(array_distance(&ends, &states) <= LIMIT, "{len}");
         let too_many = Array1::zeros(len + 1);
         assert!(model.problem(signals.view(), too_many.view()).is_err());
     }
@@ -178,7 +182,7 @@ fn lru_stays_inside_the_circle_and_sums_powers() {
     for len in LENGTHS {
         let signals = draw(&mut rng, (2, len), -1.0, 1.0);
         let states = solve(&model.problem(signals.view()).unwrap());
-        assert!(distance(&states, &model.direct(signals.view()).unwrap()) <= LIMIT, "{len}");
+        assert!(array_distance(&states, &model.direct(signals.view()).unwrap()) <= LIMIT, "{len}");
     }
     let said = model.problem(Array2::zeros((3, 4)).view()).unwrap_err().to_string();
     assert_eq!(said, "shape mismatch in lru: nu by signals [20, 3], B [20, 2]");
@@ -197,7 +201,7 @@ fn rg_lru_takes_the_papers_steps() {
             std::array::from_fn(|_| draw(&mut rng, (2, len), -4.0, 4.0));
         let got = solve(&model.problem(signals.view(), recurrence.view(), input.view()).unwrap());
         let expected = model.direct(signals.view(), recurrence.view(), input.view()).unwrap();
-        assert!(distance(&got, &expected) <= LIMIT, "{len}");
+        assert!(array_distance(&got, &expected) <= LIMIT, "{len}");
     }
     let (two, three) = (Array2::zeros((2, 4)), Array2::zeros((3, 4)));
     let model = RgLru { decay: Array1::zeros(2) };
@@ -214,10 +218,10 @@ fn exponential_gates_average() {
             (draw(&mut rng, (2, len), -50.0, 50.0), draw(&mut rng, (2, len), -3.0, 6.0));
         let gates = Gates { values: values.view(), input: input.view(), forget: forget.view() };
         let got = gates.read(solve(&gates.problem().unwrap()).view());
-        assert!(distance(&got, &gates.direct()) <= LIMIT, "{len}");
+        assert!(array_distance(&got, &gates.direct()) <= LIMIT, "{len}");
         // The stabiliser cancels: without it, where nothing overflows, the outputs are the same.
         let plain = gates.read(gates.unstabilised().unwrap().solve().unwrap().view());
-        assert!(distance(&plain, &got) <= LIMIT, "{len}");
+        assert!(array_distance(&plain, &got) <= LIMIT, "{len}");
         let loud = &input * 100.0;
         let gates = Gates { input: loud.view(), ..gates };
         let got = gates.read(gates.problem().unwrap().solve().unwrap().view());
@@ -227,19 +231,18 @@ fn exponential_gates_average() {
 
 #[test]
 fn golden_data_agree_with_gradients() {
-    let golden = Golden::read().unwrap();
-    assert_eq!(golden.gate.dim(), (12, 40));
-    let (gate, candidate, initial) =
-        (golden.gate.view(), golden.candidate.view(), golden.initial.view());
+    let golden = ch12_log_space::golden::min_gru().unwrap();
+    assert_eq!(golden.k.dim(), (12, 40));
+    let (gate, candidate, initial) = (golden.k.view(), golden.h_tilde.view(), golden.h0.view());
     let states = solve(&min_gru(gate, candidate, initial).unwrap());
-    assert!(distance(&states, &golden.outputs) <= LIMIT);
+    assert!(array_distance(&states, &golden.h) <= LIMIT);
     let pipe = KernelChoice::Pipe(Config::default());
     let kernel = KernelEngine::<f64>::new(&Device::simt(), pipe).unwrap();
     for engine in [&linrec::cpu::Cpu::new() as &dyn Engine<f64>, &kernel] {
         let (d_gate, d_candidate) =
-            min_gru_backward(engine, (gate, candidate), initial, golden.d_outputs.view()).unwrap();
-        assert!(distance(&d_gate, &golden.d_gate) <= LIMIT, "{}", engine.name());
-        assert!(distance(&d_candidate, &golden.d_candidate) <= LIMIT, "{}", engine.name());
+            min_gru_backward(engine, (gate, candidate), initial, golden.d_h.view()).unwrap();
+        assert!(array_distance(&d_gate, &golden.d_k) <= LIMIT, "{}", engine.name());
+        assert!(array_distance(&d_candidate, &golden.d_h_tilde) <= LIMIT, "{}", engine.name());
     }
 }
 
@@ -251,7 +254,7 @@ fn min_lstm_is_an_average_with_one_sigmoid() {
             std::array::from_fn(|_| draw(&mut rng, (3, len), -5.0, 5.0));
         let (f, i, h) = (forget.view(), input.view(), candidate.view());
         let got = solve(&min_lstm(f, i, h).unwrap());
-        assert!(distance(&got, &min_rnn::min_lstm_direct(f, i, h)) <= LIMIT, "{len}");
+        assert!(array_distance(&got, &min_rnn::min_lstm_direct(f, i, h)) <= LIMIT, "{len}");
     }
     // f / (f + i) is the sigmoid of a difference of logarithms.
     let odds = log_sigmoid(2.0) - log_sigmoid(-1.0);
@@ -273,7 +276,7 @@ fn a_matrix_of_states_is_attention() {
             angle: angle.view(),
         };
         let got = head.read(solve(&head.problem().unwrap()).view());
-        assert!(distance(&got, &head.attention()) <= LIMIT, "{len}");
+        assert!(array_distance(&got, &head.attention()) <= LIMIT, "{len}");
         let narrow = Array2::zeros((3, len));
         assert!(Head { angle: narrow.view(), ..head }.problem().is_err());
         let long = Array2::zeros((3, len + 1));
@@ -290,7 +293,7 @@ fn rwkv_is_a_weighted_average() {
             (draw(&mut rng, (2, len), -3.0, 3.0), draw(&mut rng, (2, len), -1.0, 1.0));
         let states = solve(&model.problem(keys.view(), values.view()).unwrap());
         let got = model.read(states.view(), keys.view(), values.view());
-        assert!(distance(&got, &model.direct(keys.view(), values.view())) <= LIMIT, "{len}");
+        assert!(array_distance(&got, &model.direct(keys.view(), values.view())) <= LIMIT, "{len}");
     }
     let three = Array2::zeros((3, 4));
     let said = model.problem(three.view(), three.view()).unwrap_err().to_string();

@@ -1,11 +1,11 @@
 //! The real series, and what is done with it.
 
-use ch13_gallery::distance;
 use ch13_gallery::models::iir::SecondOrder;
 use ch13_gallery::sunspots::{
     FIRST_YEAR, fit, forecast, numbers, smooth, smooth_both_ways, surprises,
 };
 use linrec::Direction;
+use linrec::contract::golden::array_distance;
 use ndarray::{Array1, array};
 
 #[test]
@@ -37,15 +37,15 @@ fn a_forecast_goes_on_without_surprises() {
         expected.push(1.3 * last - 0.6 * before);
     }
     let got = forecast(series.view(), filter, 20).unwrap();
-    assert!(distance(&got, &Array1::from_iter(expected[6..].iter().copied())) < 1e-12);
+    assert!(array_distance(&got, &Array1::from_iter(expected[6..].iter().copied())) < 1e-12);
     let again = filter.filter(surprises(series.view(), filter).view()).unwrap();
-    assert!(distance(&again, &series) < 1e-13);
+    assert!(array_distance(&again, &series) < 1e-13);
 }
 
 #[test]
 fn smoothing_keeps_what_does_not_change() {
     let level = Array1::from_elem(50, 7.0);
-    assert!(distance(&smooth_both_ways(level.view(), 0.9).unwrap(), &level) < 1e-14);
+    assert!(array_distance(&smooth_both_ways(level.view(), 0.9).unwrap(), &level) < 1e-14);
     let series = array![1.0, 5.0, 2.0];
     let forward = smooth(series.view(), 0.5, Direction::Forward).unwrap();
     assert_eq!(forward, array![1.0, 3.0, 2.5]);

@@ -1,10 +1,11 @@
 //! Two references: the definition step by step, and Mamba's own numbers.
 
+use linrec::contract::golden::array_distance;
 use linrec::cpu::Cpu;
 use linrec::lesson::{self, Kind, Lesson, Table};
 use ndarray::Axis;
 
-use crate::golden::{self, distance};
+use crate::golden;
 use crate::{direct, dissection, selective_scan};
 
 /// Compares the three ways of this chapter with each other, and with Mamba's numbers.
@@ -18,10 +19,11 @@ pub fn witnesses(lesson: &mut Lesson) -> lesson::Result {
         let steps = direct(&arguments)?;
         let ours = selective_scan(&cpu, &arguments)?;
         by_steps = by_steps
-            .max(distance(&ours.y, &steps.y))
-            .max(distance(&ours.last_state, &steps.last_state));
+            .max(array_distance(&ours.y, &steps.y))
+            .max(array_distance(&ours.last_state, &steps.last_state));
         if case.given.z.is_none() {
-            by_dissection = by_dissection.max(distance(&dissection::scan(&arguments)?, &steps.y));
+            by_dissection =
+                by_dissection.max(array_distance(&dissection::scan(&arguments)?, &steps.y));
         }
     }
     lesson.say("The first is the definition, step by step. In f64, over all cases:");
@@ -59,7 +61,7 @@ pub fn witnesses(lesson: &mut Lesson) -> lesson::Result {
     small.delta = small.delta.slice_axis(Axis(1), few.clone().into()).to_owned();
     small.a = small.a.slice_axis(Axis(0), few.into()).to_owned();
     let arguments = small.arguments();
-    let difference = distance(&selective_scan(&cpu, &arguments)?.y, &direct(&arguments)?.y);
+    let difference = array_distance(&selective_scan(&cpu, &arguments)?.y, &direct(&arguments)?.y);
     lesson.check("8 of the post's channels, 1024 steps, in f64", difference, 1e-11);
     Ok(())
 }

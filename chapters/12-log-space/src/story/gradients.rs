@@ -1,5 +1,6 @@
 //! The way back through log space, and other people's numbers.
 
+use linrec::contract::golden::array_distance;
 use linrec::contract::{self, Case, CoeffKind, Domain, InputKind, Layout};
 use linrec::lesson::{Kind, Lesson, Result, Table};
 use linrec::{Direction, Engine};
@@ -57,7 +58,7 @@ pub fn gradients(lesson: &mut Lesson) -> Result {
         let (x, c) = (case.inputs.view(), case.coeffs.view());
         let y = engine.forward(x, c, &case.options::<f64>())?.outputs;
         let distance = &mut distances[kind.unwrap_or(0)];
-        *distance = distance.max(golden::distance(&y, &case.outputs));
+        *distance = distance.max(array_distance(&y, &case.outputs));
     }
     lesson.say(&format!(
         "Heinsen's sequences as PyTorch computed them, in f64, largest difference relative to each array's \

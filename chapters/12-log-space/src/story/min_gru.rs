@@ -1,6 +1,7 @@
 //! minGRU on log space.
 
 use half::{bf16, f16};
+use linrec::contract::golden::array_distance;
 use linrec::device::Storage;
 use linrec::lesson::plot::{self, Chart};
 use linrec::lesson::{Kind, Lesson, Result, Table};
@@ -33,9 +34,9 @@ fn against_golden(lesson: &mut Lesson) -> Result {
          autograd found for k and h̃.",
     );
     let distances = [
-        ("states", golden::distance(&h, &case.h)),
-        ("gradient of k", golden::distance(&d.d_k, &case.d_k)),
-        ("gradient of h̃", golden::distance(&d.d_h_tilde, &case.d_h_tilde)),
+        ("states", array_distance(&h, &case.h)),
+        ("gradient of k", array_distance(&d.d_k, &case.d_k)),
+        ("gradient of h̃", array_distance(&d.d_h_tilde, &case.d_h_tilde)),
     ];
     for (name, distance) in distances {
         lesson.check(&format!("minGRU, {name}, relative difference"), distance, 1e-11);

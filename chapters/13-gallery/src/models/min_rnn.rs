@@ -1,10 +1,7 @@
 //! minGRU and minLSTM: gated networks whose gates do not look at the state (Feng et al. 2024).
 
-use std::io::Cursor;
-
 use linrec::{Engine, Error, Options};
-use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, Zip};
-use ndarray_npy::{NpzReader, ReadNpzError};
+use ndarray::{Array2, ArrayView1, ArrayView2, Zip};
 
 use super::sigmoid;
 use crate::{Problem, expect};
@@ -97,48 +94,4 @@ pub fn min_lstm_direct(
         }
     });
     outputs
-}
-
-/// Golden data of minGRU: computed once by PyTorch in double precision, gradients by its autograd. Every row is one
-/// channel of one sequence, `[12, 40]`.
-#[derive(Debug, Clone)]
-pub struct Golden {
-    /// Into the gate's sigmoid.
-    pub gate: Array2<f64>,
-    /// Into the candidate's activation.
-    pub candidate: Array2<f64>,
-    /// The state before the first step, `[12]`.
-    pub initial: Array1<f64>,
-    /// The states.
-    pub outputs: Array2<f64>,
-    /// The loss's gradient by the states.
-    pub d_outputs: Array2<f64>,
-    /// By the gate.
-    pub d_gate: Array2<f64>,
-    /// By the candidate.
-    pub d_candidate: Array2<f64>,
-}
-
-impl Golden {
-    /// Reads them from the archive that is part of this program.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be read.
-    pub fn read() -> Result<Golden, ReadNpzError> {
-        let archive = include_bytes!("../../../../tests/data/min_gru_f64.npz").as_slice();
-        let mut npz = NpzReader::new(Cursor::new(archive))?;
-        let mut rows = |name: &str| -> Result<Array2<f64>, ReadNpzError> {
-            let array: Array3<f64> = npz.by_name(name)?;
-            let (batch, seq_len, channels) = array.dim();
-            Ok(Array2::from_shape_fn((batch * channels, seq_len), |(row, l)| {
-                array[[row / channels, l, row % channels]]
-            }))
-        };
-        let (gate, candidate, outputs) = (rows("k")?, rows("h_tilde")?, rows("h")?);
-        let (d_outputs, d_gate, d_candidate) = (rows("d_h")?, rows("d_k")?, rows("d_h_tilde")?);
-        let initial: Array2<f64> = npz.by_name("h0")?;
-        let initial = initial.iter().copied().collect();
-        Ok(Golden { gate, candidate, initial, outputs, d_outputs, d_gate, d_candidate })
-    }
 }

@@ -1,5 +1,6 @@
 //! Operations and bytes.
 
+use linrec::contract::golden::array_distance;
 use linrec::lesson::clock::{self, medians};
 use linrec::lesson::{self, Kind, Lesson, Table};
 use ndarray::Array1;
@@ -8,7 +9,6 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::bytes::{H200_BALANCE, table};
-use crate::distance;
 use crate::models::s4d::S4d;
 
 /// The table of the closing page.
@@ -64,6 +64,6 @@ pub fn fused(lesson: &mut Lesson) -> lesson::Result {
     let ratio = (make + recur + read).as_secs_f64() / all.as_secs_f64();
     lesson.say(&format!("The three passes take {ratio:.1} times as long as the one."));
     lesson.value("fused_ratio", format!("{ratio:.1}"), Kind::Timed);
-    lesson.check("one pass and three, relative", distance(&once, &unfused), super::LIMIT);
+    lesson.check("one pass and three, relative", array_distance(&once, &unfused), super::LIMIT);
     Ok(())
 }

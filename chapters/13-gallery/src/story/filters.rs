@@ -1,5 +1,6 @@
 //! A filter of the second order by two complex recurrences.
 
+use linrec::contract::golden::array_distance;
 use linrec::lesson::{self, Kind, Lesson, plot, plot::Chart};
 use ndarray::Array1;
 use rand::SeedableRng;
@@ -7,7 +8,6 @@ use rand::rngs::StdRng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::Gallery;
-use crate::distance;
 use crate::models::iir::SecondOrder;
 
 /// An impulse, and noise.
@@ -35,7 +35,7 @@ pub fn filter(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.figure("filter.svg", "An impulse response", Kind::Computed, &plot::svg(&[&chart])?)?;
     lesson.check(
         "impulse response and formula with sines, relative",
-        distance(&response, &formula),
+        array_distance(&response, &formula),
         super::LIMIT,
     );
 
@@ -43,7 +43,7 @@ pub fn filter(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     let noise = Array1::from_shape_simple_fn(2000, || StandardNormal.sample(&mut rng));
     let solved = gallery.complex(&filter.problem(noise.view()))?;
     let outputs = filter.read(solved.states.view())?;
-    let error = distance(&outputs, &filter.direct(noise.view()));
+    let error = array_distance(&outputs, &filter.direct(noise.view()));
     gallery.enter(lesson, ("filter", "loop that looks back twice"), &solved, error);
     Ok(())
 }

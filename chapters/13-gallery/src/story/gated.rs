@@ -1,5 +1,6 @@
 //! Models whose coefficients are made from the data.
 
+use linrec::contract::golden::array_distance;
 use linrec::cpu::Cpu;
 use linrec::lesson::{self, Kind, Lesson, plot, plot::Chart};
 use ndarray::{Array1, Array2, array};
@@ -8,9 +9,8 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 
 use super::Gallery;
-use crate::distance;
 use crate::models::gate_loop::Head;
-use crate::models::min_rnn::{Golden, min_gru, min_gru_backward, min_lstm, min_lstm_direct};
+use crate::models::min_rnn::{min_gru, min_gru_backward, min_lstm, min_lstm_direct};
 use crate::models::rg_lru::{RgLru, decay_from};
 use crate::models::rwkv::Wkv;
 use crate::models::slstm::Gates;
@@ -56,7 +56,7 @@ pub fn rg_lru(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     let problem = model.problem(signals.view(), recurrence.view(), input.view())?;
     let solved = gallery.real(&problem)?;
     let direct = model.direct(signals.view(), recurrence.view(), input.view())?;
-    let error = distance(&solved.states, &direct);
+    let error = array_distance(&solved.states, &direct);
     gallery.enter(lesson, ("RG-LRU", "the paper's steps"), &solved, error);
     Ok(())
 }
@@ -101,7 +101,7 @@ pub fn slstm(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
         [(1.0, 0.0), (20.0, 0.0), (2.0, 3.0)].map(|(s, m)| normal(&mut rng, shape, s) + m);
     let gates = Gates { values: values.view(), input: input.view(), forget: forget.view() };
     let solved = gallery.real(&gates.problem()?)?;
-    let error = distance(&gates.read(solved.states.view()), &gates.direct());
+    let error = array_distance(&gates.read(solved.states.view()), &gates.direct());
     gallery.enter(lesson, ("xLSTM's scalar memory", "a weighted average"), &solved, error);
     Ok(())
 }
@@ -109,31 +109,32 @@ pub fn slstm(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
 /// Other people's numbers, with gradients.
 pub fn min_rnn(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("min", "minGRU and minLSTM")?;
-    let golden = Golden::read()?;
-    let (rows, seq_len) = golden.gate.dim();
+    let golden = ch12_log_space::golden::min_gru()?;
+    let (rows, seq_len) = golden.k.dim();
     lesson.say(&format!(
         "The witness for minGRU is PyTorch: {rows} rows of {seq_len} positions with their gradients, which \
          its autograd found and we get from the library's backward pass and the chain rule.",
     ));
-    let problem = min_gru(golden.gate.view(), golden.candidate.view(), golden.initial.view())?;
+    let problem = min_gru(golden.k.view(), golden.h_tilde.view(), golden.h0.view())?;
     let solved = gallery.real(&problem)?;
-    let error = distance(&solved.states, &golden.outputs);
+    let error = array_distance(&solved.states, &golden.h);
     gallery.enter(lesson, ("minGRU", "golden data"), &solved, error);
     let (d_gate, d_candidate) = min_gru_backward(
         &Cpu::new(),
-        (golden.gate.view(), golden.candidate.view()),
-        golden.initial.view(),
-        golden.d_outputs.view(),
+        (golden.k.view(), golden.h_tilde.view()),
+        golden.h0.view(),
+        golden.d_h.view(),
     )?;
-    let error = distance(&d_gate, &golden.d_gate).max(distance(&d_candidate, &golden.d_candidate));
+    let error =
+        array_distance(&d_gate, &golden.d_k).max(array_distance(&d_candidate, &golden.d_h_tilde));
     lesson.check("minGRU's gradients and golden data, relative", error, super::LIMIT);
 
-    let candidates = golden.candidate.row(0).mapv(crate::models::min_rnn::positive);
+    let candidates = golden.h_tilde.row(0).mapv(crate::models::min_rnn::positive);
     let chart = Chart::new("minGRU: the state walks towards the candidates")
         .axes("position l", "")
         .line("state h", line(solved.states.row(0)))
         .dots("candidate", line(&candidates))
-        .dashed("gate z", line(&golden.gate.row(0).mapv(crate::models::sigmoid)));
+        .dashed("gate z", line(&golden.k.row(0).mapv(crate::models::sigmoid)));
     lesson.figure("min-gru.svg", "minGRU", Kind::Computed, &plot::svg(&[&chart])?)?;
 
     let mut rng = StdRng::seed_from_u64(137);
@@ -141,7 +142,7 @@ pub fn min_rnn(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     let problem = min_lstm(forget.view(), input.view(), candidate.view())?;
     let solved = gallery.real(&problem)?;
     let direct = min_lstm_direct(forget.view(), input.view(), candidate.view());
-    let error = distance(&solved.states, &direct);
+    let error = array_distance(&solved.states, &direct);
     gallery.enter(lesson, ("minLSTM", "steps with one sigmoid"), &solved, error);
     Ok(())
 }
@@ -169,7 +170,7 @@ pub fn gate_loop(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     ));
     let problem = head.problem()?;
     let solved = gallery.complex(&problem)?;
-    let error = distance(&head.read(solved.states.view()), &head.attention());
+    let error = array_distance(&head.read(solved.states.view()), &head.attention());
     // How much of each position is left at the last, for two of the keys.
     let mut chart = Chart::new("What the last position still has of an earlier one")
         .axes("position k", "real part of the product of gates");
@@ -213,7 +214,7 @@ pub fn rwkv(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     let (keys, values) = (normal(&mut rng, (16, 500), 1.0), normal(&mut rng, (16, 500), 1.0));
     let solved = gallery.real(&model.problem(keys.view(), values.view())?)?;
     let got = model.read(solved.states.view(), keys.view(), values.view());
-    let error = distance(&got, &model.direct(keys.view(), values.view()));
+    let error = array_distance(&got, &model.direct(keys.view(), values.view()));
     gallery.enter(lesson, ("RWKV-4", "its weighted average"), &solved, error);
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! State space models whose coefficients do not depend on the data.
 
+use linrec::contract::golden::array_distance;
 use linrec::lesson::{self, Kind, Lesson, plot, plot::Chart};
 use ndarray::{Array1, Array2, array};
 use num_complex::Complex;
@@ -8,7 +9,6 @@ use rand::rngs::StdRng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::Gallery;
-use crate::distance;
 use crate::models::lru::{Lru, ring};
 use crate::models::s4d::S4d;
 use crate::models::s5::S5;
@@ -48,7 +48,7 @@ pub fn s4d(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     let signal = Array1::from_shape_simple_fn(1000, || normal(&mut rng));
     let solved = gallery.complex(&model.problem(signal.view())?)?;
     let outputs = model.read(solved.states.view());
-    let error = distance(&outputs, &model.convolution(signal.view())?);
+    let error = array_distance(&outputs, &model.convolution(signal.view())?);
     gallery.enter(lesson, ("S4D", "its convolution"), &solved, error);
     Ok(())
 }
@@ -95,7 +95,7 @@ pub fn s5(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     let expected = Array2::from_shape_fn(at_samples.dim(), |(_, l)| between[[0, ticks[l] - 1]]);
     lesson.check(
         "few steps and many at the same times, relative",
-        distance(&at_samples, &expected),
+        array_distance(&at_samples, &expected),
         super::LIMIT,
     );
 
@@ -110,7 +110,7 @@ pub fn s5(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
         Array1::from_shape_simple_fn(seq_len, || rand::RngExt::random_range(&mut rng, 0.001..0.2));
     let solved = gallery.complex(&wide.problem(signals.view(), steps.view())?)?;
     let direct = wide.direct(signals.view(), steps.view())?;
-    let error = distance(&wide.read(solved.states.view()), &wide.read(direct.view()));
+    let error = array_distance(&wide.read(solved.states.view()), &wide.read(direct.view()));
     gallery.enter(lesson, ("S5", "solution of its equation"), &solved, error);
     Ok(())
 }
@@ -170,7 +170,7 @@ pub fn lru(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     let model = Lru { nu, theta, b };
     let signals = Array2::from_shape_simple_fn((8, 600), || normal(&mut rng));
     let solved = gallery.complex(&model.problem(signals.view())?)?;
-    let error = distance(&solved.states, &model.direct(signals.view())?);
+    let error = array_distance(&solved.states, &model.direct(signals.view())?);
     gallery.enter(lesson, ("LRU", "its sum of powers"), &solved, error);
     Ok(())
 }

@@ -1,10 +1,10 @@
 //! Where the next step depends on what is there: money and rewards.
 
+use linrec::contract::golden::array_distance;
 use linrec::lesson::{self, Kind, Lesson, Table, plot, plot::Chart};
 use ndarray::{Array1, Axis, array, s};
 
 use super::Gallery;
-use crate::distance;
 use crate::models::interest::{account, payment, remaining};
 use crate::models::returns::{direct, episodes, horizon, returns as returns_of};
 
@@ -27,7 +27,7 @@ pub fn interest(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
         let problem = account(loan, rates.view(), Array1::from_elem(months, pay).view());
         let solved = gallery.real(&problem)?;
         let formula = -remaining(-loan, rate, pay, months).insert_axis(Axis(0));
-        worst = worst.max(distance(&solved.states, &formula));
+        worst = worst.max(array_distance(&solved.states, &formula));
         let points = solved.states.iter().enumerate();
         let points = points.map(|(l, y)| ((l + 1) as f64 / 12.0, -y / 1000.0));
         chart = chart.line(&format!("{percent} %"), points.step_by(3));
@@ -68,7 +68,7 @@ pub fn returns(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
         let problem = returns_of(rewards.view(), ends.view(), beyond.view(), discount)?;
         let solved = gallery.real(&problem)?;
         let formula = direct(rewards.view(), ends.view(), beyond.view(), discount);
-        worst = worst.max(distance(&solved.states, &formula));
+        worst = worst.max(array_distance(&solved.states, &formula));
         let points = solved.states.slice(s![0, ..]).to_vec().into_iter().enumerate();
         chart = chart.line(&format!("γ = {discount}"), points.map(|(l, value)| (l as f64, value)));
         entered = Some(solved);

@@ -1,15 +1,16 @@
 //! A real series, smoothed, searched for periods, and predicted.
 
 use linrec::Direction;
+use linrec::contract::golden::array_distance;
 use linrec::lesson::{self, Kind, Lesson, plot, plot::Chart};
 use ndarray::{Array1, ArrayView1, s};
 
 use super::Gallery;
 use crate::models::iir::{bank as bank_of, bank_direct};
+use crate::sunspots;
 use crate::sunspots::{
     FIRST_YEAR, fit, forecast, numbers, smooth as walk, smooth_both_ways, surprises,
 };
-use crate::{distance, sunspots};
 
 fn points(series: ArrayView1<f64>, first_year: usize) -> Vec<(f64, f64)> {
     series.iter().enumerate().map(|(l, &y)| ((first_year + l) as f64, y)).collect()
@@ -50,7 +51,7 @@ pub fn smooth(lesson: &mut Lesson) -> lesson::Result {
     let (answer, formula) = (answer.slice(s![100..301]), formula.slice(s![100..301]));
     lesson.check(
         "there and back, and its formula, relative",
-        distance(&answer, &formula),
+        array_distance(&answer, &formula),
         super::LIMIT,
     );
     Ok(())
@@ -91,7 +92,7 @@ pub fn bank(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     let last = series.len() - 1;
     let got = solved.states.column(last).to_owned();
     let formula = periods.mapv(|period| bank_direct(centred.view(), period, memory, last));
-    let error = distance(&got, &formula);
+    let error = array_distance(&got, &formula);
     gallery.enter(lesson, ("bank of resonators", "sum over the past"), &solved, error);
     Ok(())
 }
@@ -121,7 +122,7 @@ pub fn predict(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
 
     let solved = gallery.complex(&filter.problem(surprises(past, filter).view()))?;
     let again = filter.read(solved.states.view())?;
-    let error = distance(&again, &past.to_owned());
+    let error = array_distance(&again, &past.to_owned());
     gallery.enter(
         lesson,
         ("sunspots' filter", "series that its surprises give back"),
