@@ -37,6 +37,14 @@ fn f64_stays_within_its_bound() {
     passes::<f64>();
 }
 
+/// What the bound allows beyond that of a tree of products and additions is not given away: log space needs it.
+#[test]
+fn the_bound_of_a_tree_is_too_narrow_for_it() {
+    let tree = Domain { max_len: 100, levels: Domain::tree_levels, ..LogSpace::domain() };
+    let report = contract::run::<f32>(&LogSpace::whole(), &tree);
+    assert!(!report.failures.is_empty(), "{report}");
+}
+
 /// A bound that nothing exceeds is none: one lost carry must.
 #[test]
 fn a_lost_carry_is_seen() {
