@@ -70,6 +70,7 @@ mod tests {
         assert_eq!(told("a.cu", 81), ["kernels/shipped.toml: 81 entries, more than 80"]);
         assert_eq!(told("broken/a.cu", 81), [""; 0]);
         assert_eq!(told("exercises/a.cu", 81), [""; 0]);
+        assert_eq!(told("ladder/a.cu", 81), [""; 0]);
     }
 
     #[test]
