@@ -99,6 +99,10 @@ const MODULES: &[(&str, &str)] = &[
     ("linrec_ref-f64", include_str!("linrec_ref-f64.ptx")),
     ("linrec_rows-f32-16x2-w", include_str!("linrec_rows-f32-16x2-w.ptx")),
     ("linrec_rows-f32-16x2", include_str!("linrec_rows-f32-16x2.ptx")),
+    ("linrec_rows-f32-2x2-w", include_str!("linrec_rows-f32-2x2-w.ptx")),
+    ("linrec_rows-f32-32x2-w", include_str!("linrec_rows-f32-32x2-w.ptx")),
+    ("linrec_rows-f32-4x2-w", include_str!("linrec_rows-f32-4x2-w.ptx")),
+    ("linrec_rows-f32-8x2-w", include_str!("linrec_rows-f32-8x2-w.ptx")),
     ("linrec_tile-f32-4x256-00", include_str!("linrec_tile-f32-4x256-00.ptx")),
     ("linrec_tile-f32-4x256-01", include_str!("linrec_tile-f32-4x256-01.ptx")),
     ("linrec_tile-f32-4x256-02", include_str!("linrec_tile-f32-4x256-02.ptx")),
@@ -110,6 +114,7 @@ const MODULES: &[(&str, &str)] = &[
     ("linrec_wide-f16-2x128", include_str!("linrec_wide-f16-2x128.ptx")),
     ("linrec_wide-f32-2x128", include_str!("linrec_wide-f32-2x128.ptx")),
     ("linrec_wide-f32-4x256-a1-w", include_str!("linrec_wide-f32-4x256-a1-w.ptx")),
+    ("linrec_wide-f32-4x512-a1-w", include_str!("linrec_wide-f32-4x512-a1-w.ptx")),
     ("linrec_wide-f64-2x128", include_str!("linrec_wide-f64-2x128.ptx")),
     ("look_back", include_str!("look_back.ptx")),
 ];
