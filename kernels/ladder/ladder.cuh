@@ -7,46 +7,47 @@
 #include "../wide.cuh"
 
 // ANCHOR: word
-// The four steps of a row from `step` on, or four times `otherwise` behind its end.
-__device__ inline void load_word(const float* row, long long step, long long seq_len, float otherwise,
-                                 float* elems) {
+// Elements k to k + 3 of a tile with `len` elements, or four times `otherwise` behind its end.
+__device__ inline void load_word(const float* tile, int k, int len, float otherwise, float* elems) {
     float4 word = make_float4(otherwise, otherwise, otherwise, otherwise);
-    if (step < seq_len) word = *(const float4*)(row + step);
+    if (k < len) word = *(const float4*)(tile + k);
     elems[0] = word.x, elems[1] = word.y, elems[2] = word.z, elems[3] = word.w;
 }
 
-__device__ inline void store_word(float* row, long long step, long long seq_len, const float* elems) {
+__device__ inline void store_word(float* tile, int k, int len, const float* elems) {
     const float4 word = make_float4(elems[0], elems[1], elems[2], elems[3]);
-    if (step < seq_len) *(float4*)(row + step) = word;
+    if (k < len) *(float4*)(tile + k) = word;
+}
+
+// Of a tile of kSteps that begins with step `first`, what is in the row; less than nothing behind its end.
+template <int kSteps>
+__device__ int tile_len(long long first, long long seq_len) {
+    return min((long long)kSteps, seq_len - first);
 }
 // ANCHOR_END: word
 
 // ANCHOR: pieces
-// A thread's words of a tile that begins with step `first`: neighbouring lanes hold neighbouring words, and a
-// warp's second piece of 512 bytes comes behind its first one.
+// Where in a tile the thread's words are: in each piece of 512 bytes, neighbouring lanes hold neighbouring words,
+// and a warp has kWords pieces, one behind the other.
 template <int kWords>
-__device__ long long piece(long long first, int w) {
+__device__ int piece(int w) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    return first + 128 * (warp * kWords + w) + 4 * lane;
+    return 128 * (warp * kWords + w) + 4 * lane;
 }
 
 template <int kWords>
-__device__ Words<float, kWords> load_pieces(const float* row, long long first, long long seq_len,
-                                            float otherwise) {
+__device__ Words<float, kWords> load_pieces(const float* tile, int len, float otherwise) {
     Words<float, kWords> words;
 #pragma unroll
     for (int w = 0; w < kWords; w++) {
-        load_word(row, piece<kWords>(first, w), seq_len, otherwise, words.at[w]);
+        load_word(tile, piece<kWords>(w), len, otherwise, words.at[w]);
     }
     return words;
 }
 
 template <int kWords>
-__device__ void store_pieces(float* row, long long first, long long seq_len,
-                             const Words<float, kWords>& words) {
+__device__ void store_pieces(float* tile, int len, const Words<float, kWords>& words) {
 #pragma unroll
-    for (int w = 0; w < kWords; w++) {
-        store_word(row, piece<kWords>(first, w), seq_len, words.at[w]);
-    }
+    for (int w = 0; w < kWords; w++) store_word(tile, piece<kWords>(w), len, words.at[w]);
 }
 // ANCHOR_END: pieces

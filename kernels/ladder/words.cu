@@ -11,12 +11,12 @@ __global__ void __launch_bounds__(kThreads)
     float carry = initial ? initial[blockIdx.x] : 0.0f;
     int turn = 0;
     for (long long first = 0; first < seq_len; first += 4 * kThreads) {
-        const long long step = first + 4 * threadIdx.x;
+        const int len = tile_len<4 * kThreads>(first, seq_len);
         float x[4], c[4];
-        load_word(inputs + row, step, seq_len, 0.0f, x);
-        load_word(coeffs + row, step, seq_len, 1.0f, c);
+        load_word(inputs + row + first, 4 * threadIdx.x, len, 0.0f, x);
+        load_word(coeffs + row + first, 4 * threadIdx.x, len, 1.0f, c);
         scan_tile<kBlock>(c, x, totals[turn], carry);
-        store_word(outputs + row, step, seq_len, x);
+        store_word(outputs + row + first, 4 * threadIdx.x, len, x);
         turn = 1 - turn;
     }
     if (final_state && threadIdx.x == 0) final_state[blockIdx.x] = carry;

@@ -89,6 +89,7 @@ const MODULES: &[(&str, &str)] = &[
     ("linrec_pipe-complex32-8x64-03", include_str!("linrec_pipe-complex32-8x64-03.ptx")),
     ("linrec_pipe-complex64-8x64-03", include_str!("linrec_pipe-complex64-8x64-03.ptx")),
     ("linrec_pipe-f16-8x64-03", include_str!("linrec_pipe-f16-8x64-03.ptx")),
+    ("linrec_pipe-f32-4x128-03", include_str!("linrec_pipe-f32-4x128-03.ptx")),
     ("linrec_pipe-f32-8x64-03", include_str!("linrec_pipe-f32-8x64-03.ptx")),
     ("linrec_pipe-f32-8x64-13", include_str!("linrec_pipe-f32-8x64-13.ptx")),
     ("linrec_pipe-f32-8x64-23", include_str!("linrec_pipe-f32-8x64-23.ptx")),

@@ -1,6 +1,7 @@
 //! What an engine says of itself: which cases it takes, and how often it rounds.
 
 use super::{Case, CoeffKind};
+use crate::Direction;
 
 /// The part of the table that an engine takes, and the rounding that it is judged by.
 ///
@@ -20,6 +21,8 @@ pub struct Domain {
     pub exp_ulps: f64,
     /// Whether it computes gradients.
     pub backward: bool,
+    /// Whether it takes sequences from their last step to their first.
+    pub reverse: bool,
     /// Whether it takes coefficients as logarithms.
     pub log_coeffs: bool,
     /// Whether its numbers reach far enough for coefficients above one, whose products grow to e^16.
@@ -35,6 +38,7 @@ impl Default for Domain {
             levels: |_| 0,
             exp_ulps: 1.0,
             backward: true,
+            reverse: true,
             log_coeffs: true,
             growing: true,
         }
@@ -51,6 +55,7 @@ impl Domain {
     pub fn contains(&self, case: &Case) -> bool {
         case.seq_len <= self.max_len
             && case.seq_len.is_multiple_of(self.multiple_of)
+            && (self.reverse || case.direction == Direction::Forward)
             && (self.log_coeffs || !case.log_coeffs)
             && (self.growing || case.coeffs != CoeffKind::Growing)
     }

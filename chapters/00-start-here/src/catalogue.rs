@@ -3,7 +3,7 @@
 use linrec::lesson::{self, Chapter};
 
 /// Every chapter of the tutorial.
-pub const CHAPTERS: [Chapter; 9] = [
+pub const CHAPTERS: [Chapter; 10] = [
     ch01_sequential_loop::CHAPTER,
     ch02_two_threads::CHAPTER,
     ch03_matrix_form::CHAPTER,
@@ -13,6 +13,7 @@ pub const CHAPTERS: [Chapter; 9] = [
     ch07_pipe_kernel::CHAPTER,
     ch08_reverse_and_backward::CHAPTER,
     ch09_tuning::CHAPTER,
+    ch10_speed_of_memory::CHAPTER,
 ];
 
 /// The chapters that were asked for, by number (`3`, `03`) or folder (`03-matrix-form`); all of them
