@@ -59,7 +59,8 @@ fn measure(cli: &Cli) -> Result<(), Box<dyn std::error::Error>> {
         (simt, csv) => (if simt { 0 } else { cli.runs }, csv),
     };
     println!("{}: {CALLS} calls, each over what the one before wrote\n", device.name());
-    println!("num_seqs  length  microseconds per call: {}  kernels", WAYS.join("   "));
+    println!("microseconds per call: each call by itself, as a graph, and all as one batch");
+    println!("num_seqs  length    plain    graph    batch  kernels");
     let mut text = String::from(
         "date,machine,driver,element,direction,engine,kernel,num_seqs,seq_len,calls,run,us_per_call\n",
     );
@@ -82,9 +83,11 @@ fn measure(cli: &Cli) -> Result<(), Box<dyn std::error::Error>> {
                     all.push(us);
                 }
             }
-            let medians = measured.map(median).map(|us| format!("{us:7.2}")).join(" ");
+            let shown =
+                |us: Option<f64>| us.map_or_else(|| String::from("-"), |us| format!("{us:.2}"));
+            let [plain, graph, batch] = measured.map(median).map(shown);
             let [one, all] = &chain.kernels;
-            println!("{num_seqs:8} {seq_len:7} {:>23}{medians}  {one}, {all}", "");
+            println!("{num_seqs:8} {seq_len:7} {plain:>8} {graph:>8} {batch:>8}  {one}, {all}");
         }
     }
     match csv {
@@ -206,7 +209,7 @@ fn noise(len: usize, seed: u32) -> Vec<f32> {
     (0..len).map(next).collect()
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    values.get(values.len() / 2).copied()
 }

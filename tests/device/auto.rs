@@ -141,7 +141,7 @@ fn equals_the_chosen_kernel<S: Storage>() {
                 assert!(offset == 0 || size_of::<S>() == 16 || choice.multiple_of(S::ELEMENT) == 1);
                 Ok(())
             })?;
-            let aligned = offset * size_of::<S>() % 16 == 0;
+            let aligned = (offset * size_of::<S>()).is_multiple_of(16);
             let choice = auto.choice(Pass::Forward, shape, aligned)?;
             let alone = Recurrence::<S>::new(device, choice)?;
             let other = forward::<S>(device, shape, offset, |[x, c], y, options| {
