@@ -51,10 +51,14 @@ impl Domain {
         seq_len.max(1).next_power_of_two().ilog2() as usize + 4
     }
 
+    /// Whether the engine takes sequences of this length.
+    pub fn takes(&self, seq_len: usize) -> bool {
+        seq_len <= self.max_len && seq_len.is_multiple_of(self.multiple_of)
+    }
+
     /// Whether the engine takes the case.
     pub fn contains(&self, case: &Case) -> bool {
-        case.seq_len <= self.max_len
-            && case.seq_len.is_multiple_of(self.multiple_of)
+        self.takes(case.seq_len)
             && (self.reverse || case.direction == Direction::Forward)
             && (self.log_coeffs || !case.log_coeffs)
             && (self.growing || case.coeffs != CoeffKind::Growing)

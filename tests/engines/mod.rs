@@ -13,7 +13,8 @@ use linrec::{Element, Engine};
 /// An engine and what it takes.
 pub type Entry<T> = (Box<dyn Engine<T>>, Domain);
 
-/// All engines: those of the host, and each kernel on the emulator and on the GPUs that are found.
+/// All engines: those of the host, and each kernel on the emulator and on the GPUs that are found, and
+/// there the one that picks a kernel by itself.
 pub fn all<T: Element + Storage<Accum = T>>() -> Vec<Entry<T>> {
     let tree = Domain { levels: Domain::tree_levels, ..Domain::default() };
     let threads = ManyThreads::new(5);
@@ -32,6 +33,9 @@ pub fn all<T: Element + Storage<Accum = T>>() -> Vec<Entry<T>> {
             let domain = kernel.domain();
             engines.push((Box::new(kernel), domain));
         }
+        let auto = device.engine::<T>();
+        let domain = auto.domain();
+        engines.push((Box::new(auto), domain));
     }
     engines
 }
