@@ -61,9 +61,8 @@ fn run(cli: &Cli) -> lesson::Result {
     if let Some(name) = cli.ideas.iter().find(|name| sizes(name).is_empty()) {
         return Err(format!("there is no step `{name}`; look into kernels/ladder").into());
     }
-    let wanted = |rung: &Rung| {
-        cli.ideas.is_empty() || cli.ideas.iter().any(|name| name == rung.idea.name())
-    };
+    let wanted =
+        |rung: &Rung| cli.ideas.is_empty() || cli.ideas.iter().any(|name| name == rung.idea.name());
     let mut kernels = Vec::new();
     for rung in Idea::ALL.iter().flat_map(|idea| sizes(idea.name())).filter(wanted) {
         let kernel = Kernel::new(&device, rung)?;
@@ -96,7 +95,9 @@ fn sizes(name: &str) -> Vec<Rung> {
         }
         "early" => of(Idea::Early, &[(1, 256), (1, 512), (2, 256), (2, 512), (4, 256), (4, 512)]),
         "ring" => {
-            let of = |ahead| of(Idea::Ring { ahead }, &[(2, 128), (2, 256), (2, 512), (4, 256), (4, 512)]);
+            let of = |ahead| {
+                of(Idea::Ring { ahead }, &[(2, 128), (2, 256), (2, 512), (4, 256), (4, 512)])
+            };
             [of(1), of(2)].concat()
         }
         "persistent" => of(Idea::Persistent, &[(2, 64), (2, 128), (2, 256), (2, 512), (4, 512)]),
@@ -136,7 +137,8 @@ fn measure(cli: &Cli, device: &Device, kernels: &[Kernel]) -> lesson::Result<Str
         let mut shown = vec![Runner::Roof(Roof::Words)];
         for name in ["pipe", "rows", "wide"] {
             let (num, len) = (num_seqs as u64, seq_len as u64);
-            let best = KernelChoice::best_named(name, ElementType::F32, Pass::Forward, num, len, true);
+            let best =
+                KernelChoice::best_named(name, ElementType::F32, Pass::Forward, num, len, true);
             if let Some(choice) = best {
                 shown.push(Runner::Kernel(Box::new(Recurrence::new(device, choice)?)));
             }

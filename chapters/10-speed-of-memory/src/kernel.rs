@@ -126,7 +126,8 @@ impl Engine<f32> for Kernel {
     ) -> Result<Outputs<f32>, Error> {
         let shape = linrec::validate::forward(&inputs, &coeffs, options)?;
         if options.direction == Direction::Reverse || options.log_coeffs {
-            return self.refuse(String::from("reverse: it goes forward, over coefficients as such"));
+            return self
+                .refuse(String::from("reverse: it goes forward, over coefficients as such"));
         }
         let (num_seqs, _) = shape;
         let send = |array: ArrayView2<f32>| {

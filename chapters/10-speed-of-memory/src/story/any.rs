@@ -14,7 +14,8 @@ pub fn any(lesson: &mut Lesson) -> lesson::Result {
         "The kernel wide on an H200, as parts of the roof: the fastest that is compiled for rows of whole words, and the \
          fastest that takes any row.",
     );
-    let mut table = Table::new(["length", "pass", "whole words", "any row", "configuration of the latter"]);
+    let mut table =
+        Table::new(["length", "pass", "whole words", "any row", "configuration of the latter"]);
     for len in [1000, 4093, 4096, 16_384] {
         for pass in Pass::ALL {
             let best = |whole: bool| {

@@ -37,12 +37,11 @@ pub fn asked(rung: Rung) -> Result<Vec<Asked>, Error> {
     launch.arg(1_i64).arg(seq_len as i64).traced(&mut trace).run(&device.stream())?;
 
     // Inputs and coefficients are one buffer here, and each word is asked for twice: once for each.
-    let loads = trace.events.iter().filter(|event| event.warp == 0).filter_map(|event| {
-        match &event.what {
+    let loads =
+        trace.events.iter().filter(|event| event.warp == 0).filter_map(|event| match &event.what {
             What::Load(load) if !load.shared => Some((event.lanes, load.addresses)),
             _ => None,
-        }
-    });
+        });
     let loads: Vec<_> = loads.collect();
     let base = loads.iter().flat_map(|(_, addresses)| addresses).min().copied().unwrap_or(0);
     let mut all: Vec<Asked> = Vec::new();
@@ -54,7 +53,8 @@ pub fn asked(rung: Rung) -> Result<Vec<Asked>, Error> {
             offset: addresses[lane] - base,
         });
         let mine: Vec<Asked> = mine.collect();
-        let seen = |new: &Asked| all.iter().any(|old| (old.lane, old.offset) == (new.lane, new.offset));
+        let seen =
+            |new: &Asked| all.iter().any(|old| (old.lane, old.offset) == (new.lane, new.offset));
         if !mine.iter().any(seen) {
             all.extend(mine);
         }

@@ -18,7 +18,8 @@ pub fn result(lesson: &mut Lesson) -> lesson::Result {
     let header = ["length", "runs", "forward", "by", "backward", "by"];
     let mut table = Table::new(header);
     for len in LENGTHS {
-        let runs = race.count(Pass::Forward, "roof", len).min(race.count(Pass::Backward, "roof", len));
+        let runs =
+            race.count(Pass::Forward, "roof", len).min(race.count(Pass::Backward, "roof", len));
         let mut cells = vec![len.to_string(), runs.to_string()];
         for pass in Pass::ALL {
             let (engine, run) = race.fastest(pass, len).unzip();

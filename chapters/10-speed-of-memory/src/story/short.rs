@@ -14,7 +14,8 @@ pub fn side_by_side(lesson: &mut Lesson) -> lesson::Result {
         "13200 short rows on an H200, forward: microseconds of 13200 empty blocks, and the kernels as parts of the roof. \
          Then how many blocks the fastest of rows has.",
     );
-    let header = ["length", "empty, µs", "roof, µs", "pipe", "wide", "rows", "blocks", "configuration"];
+    let header =
+        ["length", "empty, µs", "roof, µs", "pipe", "wide", "rows", "blocks", "configuration"];
     let mut table = Table::new(header);
     for len in [16, 32, 64, 128, 256, 512] {
         let us = |engine| race.median(Pass::Forward, engine, len).map(|run| 1e3 * run.ms);

@@ -43,7 +43,8 @@ pub fn start(lesson: &mut Lesson) -> lesson::Result {
         "From chapter 9's record of an H200: the fastest pipe kernel at some lengths, in microseconds, and how many of \
          them the roof does not need.",
     );
-    let mut table = Table::new(["length", "pass", "roof, µs", "pipe, µs", "too many", "pipe / roof"]);
+    let mut table =
+        Table::new(["length", "pass", "roof, µs", "pipe, µs", "too many", "pipe / roof"]);
     for len in [16, 128, 1024, 4096, 65_536] {
         for pass in Pass::ALL {
             let roof = race.median(pass, "roof", len);

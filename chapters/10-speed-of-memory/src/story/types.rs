@@ -14,7 +14,8 @@ pub fn types(lesson: &mut Lesson) -> lesson::Result {
         "13200 sequences on an H200: the fastest kernel as a part of the roof for numbers of that size, and how many \
          elements it computes in the time in which f32 computes one.",
     );
-    let header = ["type", "bytes", "pass", "256", "4096", "65536", "elements, 4096", "elements, 65536"];
+    let header =
+        ["type", "bytes", "pass", "256", "4096", "65536", "elements, 4096", "elements, 65536"];
     let mut table = Table::new(header);
     let of = |element: ElementType, pass: Pass, len: usize| {
         lines.iter().find(|line| (line.element, line.pass, line.seq_len) == (element, pass, len))

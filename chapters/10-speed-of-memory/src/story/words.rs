@@ -25,9 +25,8 @@ pub fn words(lesson: &mut Lesson) -> lesson::Result {
     ));
     let pipe = pipe_4x128()?;
     let words = count(Rung::shipped(Idea::Words), SHAPE)?;
-    let [before, after] = [&pipe, &words].map(|counters| {
-        PerElement::new(counters, SHAPE.0 * SHAPE.1).requests
-    });
+    let [before, after] =
+        [&pipe, &words].map(|counters| PerElement::new(counters, SHAPE.0 * SHAPE.1).requests);
     let launches = [("pipe:4x128:0", pipe), ("words:1x256", words)];
     let table = climb::counts(launches, SHAPE.0 * SHAPE.1)?;
     lesson.table("words.csv", Kind::Computed, &table)?;
