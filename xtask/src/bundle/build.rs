@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 /// The packages, and what of them: programs, examples, and tests, which are programs as well.
-const TARGETS: [&str; 18] = [
+const TARGETS: [&str; 24] = [
     "--package",
     "ch00-start-here",
     "--package",
@@ -19,6 +19,12 @@ const TARGETS: [&str; 18] = [
     "probe",
     "--example",
     "race",
+    "--example",
+    "graphs",
+    "--package",
+    "ch10-speed-of-memory",
+    "--example",
+    "ladder",
     "--test",
     "bits",
     "--test",

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 const LIMIT: u64 = 64_000_000;
 
 /// What is copied beside the programs: the script that runs everything, and what it runs.
-const SCRIPTS: [&str; 4] = ["run", "common.py", "counters.py", "sanitize.py"];
+const SCRIPTS: [&str; 5] = ["run", "tune", "common.py", "counters.py", "sanitize.py"];
 
 /// Builds the programs and puts them with the scripts into the folder `out`, which must not hold anything
 /// else; returns what was done, as a sentence.
