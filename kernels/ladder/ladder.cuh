@@ -1,8 +1,8 @@
 // What the steps of the ladder share: rows of floats in words of 16 bytes.
 //
-// The ladder leads from the pipe kernel to linrec_wide.cu, one idea at a time (chapter 10). Its kernels go
-// forward only, and their rows consist of whole words and begin at multiples of 16 bytes. Arrays and arguments
-// otherwise as for linrec_ref.cu.
+// The ladder leads from the pipe kernel to linrec_wide.cu, one idea at a time (chapter 10). Its
+// kernels go forward only, and their rows consist of whole words and begin at multiples of 16
+// bytes. Arrays and arguments otherwise as for linrec_ref.cu.
 #pragma once
 #include "../wide.cuh"
 
@@ -19,7 +19,8 @@ __device__ inline void store_word(float* tile, int k, int len, const float* elem
     if (k < len) *(float4*)(tile + k) = word;
 }
 
-// Of a tile of kSteps that begins with step `first`, what is in the row; less than nothing behind its end.
+// Of a tile of kSteps that begins with step `first`, what is in the row; less than nothing behind
+// its end.
 template <int kSteps>
 __device__ int tile_len(long long first, long long seq_len) {
     return min((long long)kSteps, seq_len - first);
@@ -27,8 +28,8 @@ __device__ int tile_len(long long first, long long seq_len) {
 // ANCHOR_END: word
 
 // ANCHOR: pieces
-// Where in a tile the thread's words are: in each piece of 512 bytes, neighbouring lanes hold neighbouring words,
-// and a warp has kWords pieces, one behind the other.
+// Where in a tile the thread's words are: in each piece of 512 bytes, neighbouring lanes hold
+// neighbouring words, and a warp has kWords pieces, one behind the other.
 template <int kWords>
 __device__ int piece(int w) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;

@@ -4,8 +4,8 @@
 #include "ladder.cuh"
 
 // ANCHOR: ring
-// A thread's words on their way. Every thread has places of its own in shared memory, kThreads apart, so that
-// nobody has to wait for anybody else.
+// A thread's words on their way. Every thread has places of its own in shared memory, kThreads
+// apart, so that nobody has to wait for anybody else.
 template <int kWords, int kThreads>
 __device__ void send_pieces(uint4* places, const float* tile, int len) {
 #pragma unroll

@@ -26,7 +26,11 @@ pub fn speeds(ladder: &Ladder, names: &[&str]) -> Table {
     table
 }
 
-/// What launches cost by the emulator's counters, for each element of `elements`.
+/// What the columns of [`counts`] are.
+pub const COLUMNS: &str = "Instructions for each element; requests, shuffles and passes over shared memory for a warp's \
+    share of 32 elements; sectors of a load and of a store; barriers for 1000 elements.";
+
+/// What launches cost by the emulator's counters.
 pub fn counts<'a>(
     launches: impl IntoIterator<Item = (&'a str, Counters)>,
     elements: usize,
@@ -34,12 +38,12 @@ pub fn counts<'a>(
     let header = [
         "kernel",
         "instructions",
-        "requests / 32",
-        "sectors of a load",
-        "sectors of a store",
-        "shuffles / 32",
-        "shared / 32",
-        "barriers / 1000",
+        "requests",
+        "of a load",
+        "of a store",
+        "shuffles",
+        "shared",
+        "barriers",
     ];
     let mut table = Table::new(header);
     for (name, counters) in launches {

@@ -38,7 +38,16 @@ pub fn result(lesson: &mut Lesson) -> lesson::Result {
         lesson.value(&format!("least_{name}_long"), of(&LENGTHS[6..14]), Kind::Computed);
         lesson.value(&format!("least_{name}_last"), of(&LENGTHS[14..]), Kind::Computed);
     }
-    let svg = figure(&Ladder::read()?)?;
+    let ladder = Ladder::read()?;
+    for (key, run) in [
+        ("pipe_16", race.kernel(Pass::Forward, "pipe", 16).map(|(_, run)| run.ratio)),
+        ("rows_16", race.kernel(Pass::Forward, "rows", 16).map(|(_, run)| run.ratio)),
+        ("pipe_4096", ladder.best("pipe", 4096).map(|(_, run)| run.ratio)),
+        ("words_4096", ladder.best("words", 4096).map(|(_, run)| run.ratio)),
+    ] {
+        lesson.value(key, cell(run, 2), Kind::Computed);
+    }
+    let svg = figure(&ladder)?;
     lesson.figure("ladder.svg", "The ladder", Kind::Computed, &svg)
 }
 

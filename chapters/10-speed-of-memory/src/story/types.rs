@@ -39,5 +39,11 @@ pub fn types(lesson: &mut Lesson) -> lesson::Result {
             ]);
         }
     }
-    lesson.table("types.csv", Kind::Computed, &table)
+    lesson.table("types.csv", Kind::Computed, &table)?;
+    for element in [ElementType::Bf16, ElementType::F16] {
+        let both = of(ElementType::F32, Pass::Forward, 4096).zip(of(element, Pass::Forward, 4096));
+        let more = cell(both.map(|(f32, mine)| f32.ms() / mine.ms()), 2);
+        lesson.value(&format!("{element}_4096"), more, Kind::Computed);
+    }
+    Ok(())
 }

@@ -18,11 +18,7 @@ const SHAPE: (usize, usize) = (4, 4096);
 pub fn words(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("words", "A word for each thread")?;
     let ladder = Ladder::read()?;
-    lesson.say(&format!(
-        "Counted by the emulator over rows of {}, for each element, and requests, shuffles and passes over shared memory \
-         for a warp's share of 32:",
-        SHAPE.1
-    ));
+    lesson.say(&format!("Counted by the emulator over rows of {}. {}", SHAPE.1, climb::COLUMNS));
     let pipe = pipe_4x128()?;
     let words = count(Rung::shipped(Idea::Words), SHAPE)?;
     let [before, after] =
