@@ -96,12 +96,13 @@ fn all_hold_the_contract(choices: &[KernelChoice]) {
             worst = worst.max(report.worst);
         }
         println!(
-            "{}: {kernels} of {} kernels like {}, {cases} cases of f32, largest error {worst:.2} of the bound",
+            "{}: {kernels} of {} configurations ({} and so on), {cases} cases of f32, largest error {worst:.2} of \
+             the bound",
             device.label(),
             choices.len(),
-            choices[0],
+            choices[0].spec(),
         );
-        // Of the largest tiles two may be too much for a block, but not of most.
+        // Tiles on their way may be too much for a block, but only the largest are.
         assert!(2 * kernels > choices.len());
     }
 }

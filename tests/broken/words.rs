@@ -95,7 +95,7 @@ fn word_not_aligned() {
 fn last_coefficient_twice() {
     let name = "last_coefficient_twice";
     let ends_within = |case: &Case| !case.seq_len.is_multiple_of(TILE);
-    let words = ["d_initial[", "instead of"];
+    let words = ["d_initial", "instead of"];
     assert_shown(name, wide(0, true), CoeffKind::NearOne, ends_within, &words);
     // A coefficient of one may stand there as often as it will.
     let (engine, domain) = per_sequence(name, wide(0, true));
@@ -109,6 +109,6 @@ fn lanes_of_other_rows() {
     // The emulator has nothing to say: every lane takes part, and may ask any other. A row that has the warp to
     // itself has no neighbour.
     let neighbours = |case: &Case| case.num_seqs > 1 && case.seq_len > 0;
-    let words = ["outputs[", "instead of"];
+    let words = ["outputs(1, ", "instead of"];
     assert_shown("lanes_of_other_rows", rows(true), CoeffKind::NearOne, neighbours, &words);
 }
