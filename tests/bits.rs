@@ -9,7 +9,7 @@ use std::path::Path;
 use half::{bf16, f16};
 use linrec::contract::{self, Case, CoeffKind, Domain, InputKind, Layout};
 use linrec::device::{Device, KernelEngine, Storage, driver, under_test};
-use linrec::kernels::KernelChoice;
+use linrec::kernels::{ElementType, KernelChoice};
 use linrec::{Direction, Engine, Error, Gradients, Outputs, lesson};
 use num_complex::Complex;
 use rand::rngs::StdRng;
@@ -56,6 +56,17 @@ fn every_kind_of_coefficients_is_drawn_often_enough() {
 }
 
 #[test]
+fn no_kernel_passes_by_taking_few_cases() {
+    let cases = cases();
+    for choice in KernelChoice::shipped(ElementType::F32) {
+        let engine = KernelEngine::<f32>::new(&Device::simt(), choice).unwrap();
+        let taken = taken(&engine.domain(), &cases);
+        let many = taken.iter().filter(|case| case.num_seqs > 17).count();
+        assert!(taken.len() >= 200 && many >= 20, "{} for {choice}", taken.len());
+    }
+}
+
+#[test]
 fn a_single_bit_is_noticed_and_nan_is_nan() {
     let mut row = Row::new::<f32>("cuda:0", "NVIDIA", "ref", "forward", Direction::Forward);
     let case = &cases()[0];
@@ -94,6 +105,12 @@ fn cases() -> Vec<Case> {
         });
     }
     cases
+}
+
+/// Those that a kernel takes, with lengths that it takes; what grows beyond its numbers grows on both sides.
+fn taken(domain: &Domain, cases: &[Case]) -> Vec<Case> {
+    let domain = Domain { growing: true, ..domain.clone() };
+    cases.iter().filter_map(|case| domain.fitted(case)).collect()
 }
 
 /// What came of comparing one pass of one element type in one direction.
@@ -183,10 +200,7 @@ where
 {
     let on_gpu = KernelEngine::<S>::new(gpu, choice)?;
     let emulated = KernelEngine::<S>::new(&Device::simt(), choice)?;
-    let domain = Domain { growing: true, ..on_gpu.domain() };
-    let cases: Vec<_> = cases.iter().filter_map(|case| domain.fitted(case)).collect();
-    // A kernel of few cases would pass by saying nothing.
-    assert!(cases.len() >= 100, "{} cases for {}", cases.len(), choice.label());
+    let cases = taken(&on_gpu.domain(), cases);
     let mut rows = Vec::new();
     for direction in [Direction::Forward, Direction::Reverse] {
         let kernel = choice.label();
