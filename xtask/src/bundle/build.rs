@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 /// The packages, and what of them: programs, examples, and tests, which are programs as well.
-const TARGETS: [&str; 24] = [
+const TARGETS: [&str; 26] = [
     "--package",
     "ch00-start-here",
     "--package",
@@ -33,6 +33,8 @@ const TARGETS: [&str; 24] = [
     "contract",
     "--test",
     "configurations",
+    "--test",
+    "words",
 ];
 
 /// One line of what cargo writes with `--message-format=json`.
