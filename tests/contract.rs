@@ -28,6 +28,10 @@ fn holds_narrow<S: Storage>() {
             assert!(report.passed(), "{report}");
             judged += 1;
         }
+        let engine = device.engine::<S>();
+        let report = contract::run_stored::<S>(&engine, &engine.domain());
+        println!("{report}");
+        assert!(report.passed(), "{report}");
     }
     assert!(judged > 0);
 }

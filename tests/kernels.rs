@@ -41,15 +41,15 @@ fn every_shipped_ptx_runs_in_the_emulator_with_rounding_spelled_out() {
             assert!(module.kernel(symbol).is_some(), "{name} has no {entry}");
             assert!(!symbol.starts_with("_Z"), "{name}: {symbol} is no name for a person");
         }
-        // Planted mistakes and exercises do not count: nobody launches them but to study them.
-        if !name.starts_with("broken/") && !name.starts_with("exercises/") {
+        // Planted mistakes, exercises and steps of the ladder do not count: nobody launches them but to study them.
+        if !["broken/", "exercises/", "ladder/"].iter().any(|folder| name.starts_with(folder)) {
             entries += ptx.entries().count();
         }
         assert_eq!(module.kernels().count(), ptx.entries().count(), "{name}");
         bytes += ptx.text().len();
     }
-    assert!(entries <= 80, "{entries} entries");
-    assert!(bytes <= 4_000_000, "{bytes} bytes");
+    assert!(entries <= 100, "{entries} entries");
+    assert!(bytes <= 5_000_000, "{bytes} bytes");
 }
 
 #[test]

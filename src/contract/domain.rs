@@ -1,6 +1,9 @@
 //! What an engine says of itself: which cases it takes, and how often it rounds.
 
-use super::{Case, CoeffKind};
+use std::collections::HashSet;
+
+use super::{Case, CoeffKind, cases};
+use crate::Direction;
 
 /// The part of the table that an engine takes, and the rounding that it is judged by (it is an
 /// [`ErrorBound`](super::ErrorBound)).
@@ -10,7 +13,8 @@ use super::{Case, CoeffKind};
 pub struct Domain {
     /// The longest sequence the engine takes.
     pub max_len: usize,
-    /// The sequence lengths that it takes are multiples of this.
+    /// The sequence lengths that it takes are multiples of this. The table's lengths are rounded up to such
+    /// ones: see [`Domain::fitted`].
     pub multiple_of: usize,
     /// A length at which the engine changes what it does; cases just around it join the table.
     pub tile: usize,
@@ -21,6 +25,8 @@ pub struct Domain {
     pub exp_ulps: f64,
     /// Whether it computes gradients.
     pub backward: bool,
+    /// Whether it takes sequences from their last step to their first.
+    pub reverse: bool,
     /// Whether it takes coefficients as logarithms.
     pub log_coeffs: bool,
     /// Whether its numbers reach far enough for coefficients above one, whose products grow to e^16.
@@ -36,6 +42,7 @@ impl Default for Domain {
             levels: |_| 0,
             exp_ulps: 1.0,
             backward: true,
+            reverse: true,
             log_coeffs: true,
             growing: true,
         }
@@ -48,10 +55,38 @@ impl Domain {
         seq_len.max(1).next_power_of_two().ilog2() as usize + 4
     }
 
-    /// Whether the engine takes the case.
+    /// Whether the engine takes sequences of this length.
+    pub fn takes(&self, seq_len: usize) -> bool {
+        seq_len <= self.max_len && seq_len.is_multiple_of(self.multiple_of)
+    }
+
+    /// The cases of the table that the engine takes, each with a length that it takes; none twice.
+    pub fn cases(&self) -> Vec<Case> {
+        let mut seen = HashSet::new();
+        let fitted = cases(self.tile).into_iter().filter_map(|case| self.fitted(&case));
+        fitted.filter(|case| seen.insert(case.clone())).collect()
+    }
+
+    /// The case with the next length that is a multiple of `multiple_of`; `None` if the engine does not take
+    /// it.
+    ///
+    /// ```
+    /// use linrec::contract::{Domain, cases};
+    ///
+    /// let words = Domain { multiple_of: 4, max_len: 1000, ..Domain::default() };
+    /// assert!(words.cases().iter().all(|case| case.seq_len % 4 == 0 && case.seq_len <= 1000));
+    /// let odd = cases(64).into_iter().find(|case| case.seq_len == 33).expect("it is in the table");
+    /// assert_eq!(words.fitted(&odd).map(|case| case.seq_len), Some(36));
+    /// ```
+    pub fn fitted(&self, case: &Case) -> Option<Case> {
+        let seq_len = case.seq_len.checked_next_multiple_of(self.multiple_of)?;
+        Some(Case { seq_len, ..case.clone() }).filter(|case| self.contains(case))
+    }
+
+    /// Whether the engine takes the case as it is.
     pub fn contains(&self, case: &Case) -> bool {
-        case.seq_len <= self.max_len
-            && case.seq_len.is_multiple_of(self.multiple_of)
+        self.takes(case.seq_len)
+            && (self.reverse || case.direction == Direction::Forward)
             && (self.log_coeffs || !case.log_coeffs)
             && (self.growing || case.coeffs != CoeffKind::Growing)
     }

@@ -1,5 +1,7 @@
 //! What a kernel is given.
 
+use std::sync::Arc;
+
 use half::{bf16, f16};
 use num_complex::Complex;
 
@@ -14,8 +16,8 @@ use super::buffer::Allocation;
 pub trait Argument<'a>: sealed::IntoSlot<'a> {}
 
 /// An argument, as a launch keeps it.
-#[derive(Debug, Clone, Copy)]
-pub enum Slot<'a> {
+#[derive(Debug, Clone)]
+pub enum Slot {
     /// A number of `bytes` bytes, from the lowest on.
     Number {
         /// The number's bytes, then zeros.
@@ -26,7 +28,7 @@ pub enum Slot<'a> {
     /// The address of the byte at `start`.
     Pointer {
         /// The memory that it points into.
-        memory: &'a Allocation,
+        memory: Arc<Allocation>,
         /// From the beginning of the memory, in bytes.
         start: u64,
         /// Whether the kernel writes there.
@@ -39,12 +41,12 @@ pub enum Slot<'a> {
 mod sealed {
     pub trait IntoSlot<'a> {
         #[doc(hidden)]
-        fn into_slot(self) -> super::Slot<'a>;
+        fn into_slot(self) -> super::Slot;
     }
 }
 pub(super) use sealed::IntoSlot;
 
-impl Slot<'_> {
+impl Slot {
     /// The size in bytes.
     pub(super) fn bytes(&self) -> u32 {
         match self {
@@ -63,21 +65,21 @@ impl Slot<'_> {
 
 impl<'a, T> Argument<'a> for &'a Buffer<T> {}
 impl<'a, T> IntoSlot<'a> for &'a Buffer<T> {
-    fn into_slot(self) -> Slot<'a> {
+    fn into_slot(self) -> Slot {
         self.slot(false)
     }
 }
 
 impl<'a, T> Argument<'a> for &'a mut Buffer<T> {}
 impl<'a, T> IntoSlot<'a> for &'a mut Buffer<T> {
-    fn into_slot(self) -> Slot<'a> {
+    fn into_slot(self) -> Slot {
         self.slot(true)
     }
 }
 
 impl<'a, A: Argument<'a>> Argument<'a> for Option<A> {}
 impl<'a, A: Argument<'a>> IntoSlot<'a> for Option<A> {
-    fn into_slot(self) -> Slot<'a> {
+    fn into_slot(self) -> Slot {
         self.map_or(Slot::Null, IntoSlot::into_slot)
     }
 }
@@ -86,7 +88,7 @@ macro_rules! number {
     ($($number:ty),*) => {$(
         impl<'a> Argument<'a> for $number {}
         impl<'a> IntoSlot<'a> for $number {
-            fn into_slot(self) -> Slot<'a> {
+            fn into_slot(self) -> Slot {
                 let mut value = [0_u64; 2];
                 let bytes = bytemuck::bytes_of(&self);
                 bytemuck::bytes_of_mut(&mut value)[..bytes.len()].copy_from_slice(bytes);

@@ -10,7 +10,7 @@ use bytemuck::Pod;
 use super::argument::Slot;
 use super::cuda::GpuMemory;
 use super::emulator::{Emulator, memory_error};
-use super::{Backend, Device};
+use super::{Backend, Device, recording};
 use crate::Error;
 
 /// An array in a device's memory, of plain numbers: made by [`Device::allocate`] and
@@ -73,6 +73,7 @@ impl<T: Pod> Buffer<T> {
             let arrays = vec![("buffer", vec![self.len]), ("values", vec![values.len()])];
             return Err(Error::ShapeMismatch { operation: "upload", arrays });
         }
+        recording::refuse(self.device(), "uploading")?;
         let bytes = bytemuck::cast_slice(values);
         match &self.memory.place {
             Place::Nowhere => Ok(()),
@@ -92,6 +93,7 @@ impl<T: Pod> Buffer<T> {
     /// [`Error::OutOfMemory`] if the host has no room, [`Error::Device`] if the copy fails, or if a
     /// kernel queued before has failed.
     pub fn download(&self) -> Result<Vec<T>, Error> {
+        recording::refuse(self.device(), "downloading")?;
         let mut values = Vec::new();
         values.try_reserve_exact(self.len).map_err(|_| Error::OutOfMemory {
             operation: "download",
@@ -129,6 +131,7 @@ impl<T: Pod> Buffer<T> {
     }
 
     fn fill(&mut self, byte: u8) -> Result<(), Error> {
+        recording::refuse(self.device(), "filling a buffer")?;
         let bytes = (self.len * size_of::<T>()) as u64;
         match &self.memory.place {
             Place::Nowhere => Ok(()),
@@ -204,10 +207,10 @@ impl<T> Buffer<T> {
         self.start.is_multiple_of(bytes)
     }
 
-    pub(super) fn slot(&self, write: bool) -> Slot<'_> {
+    pub(super) fn slot(&self, write: bool) -> Slot {
         match self.memory.place {
             Place::Nowhere => Slot::Null,
-            _ => Slot::Pointer { memory: &self.memory, start: self.start, write },
+            _ => Slot::Pointer { memory: self.memory.clone(), start: self.start, write },
         }
     }
 }

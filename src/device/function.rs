@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use super::cuda::{Gpu, GpuKernel, GpuModule};
 use super::emulator;
-use super::launch::{Dim, Launch};
-use super::{Backend, Device, lock};
+use super::{Backend, Device, Dim, Launch, lock};
 use crate::Error;
 use crate::kernels::Ptx;
 use crate::simt::{self, Kernel, Param};

@@ -1,44 +1,17 @@
 //! Launches: a grid of blocks, and what each kernel is given.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::argument::{Argument, Slot};
-use super::buffer::Place;
+use super::buffer::{Allocation, Place};
 use super::cuda::{Gpu, GpuKernel, GpuLaunch, GpuMemory, GpuStream};
 use super::emulator::{self, Emulation, Emulator};
 use super::function::Code;
 use super::stream::Queue;
-use super::{Backend, Function, Stream};
+use super::{Backend, Dim, Function, Launched, Stream, recording};
 use crate::Error;
-use crate::simt::{self, Counters, Kernel, Trace};
-
-/// A grid's or a block's extent along each axis; made from a number, a tuple or an array.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Dim(pub [u32; 3]);
-
-impl From<u32> for Dim {
-    fn from(x: u32) -> Dim {
-        Dim([x, 1, 1])
-    }
-}
-
-impl From<(u32, u32)> for Dim {
-    fn from((x, y): (u32, u32)) -> Dim {
-        Dim([x, y, 1])
-    }
-}
-
-impl From<(u32, u32, u32)> for Dim {
-    fn from((x, y, z): (u32, u32, u32)) -> Dim {
-        Dim([x, y, z])
-    }
-}
-
-impl From<[u32; 3]> for Dim {
-    fn from(extent: [u32; 3]) -> Dim {
-        Dim(extent)
-    }
-}
+use crate::simt::{self, Kernel, Trace};
 
 /// A launch that is being put together: see [`Function::launch`].
 ///
@@ -71,27 +44,9 @@ pub struct Launch<'a> {
     grid: [u32; 3],
     block: [u32; 3],
     shared_bytes: u32,
-    slots: Vec<Slot<'a>>,
+    slots: Vec<Slot>,
     blocks: Option<Range<u64>>,
     trace: Option<&'a mut Trace>,
-}
-
-/// A launch that has been queued, and on the emulator run.
-#[derive(Debug, Clone)]
-pub struct Launched {
-    counters: Option<Counters>,
-}
-
-impl Launched {
-    pub(super) fn nothing(function: &Function) -> Launched {
-        let is_simt = matches!(function.code, Code::Simt(_));
-        Launched { counters: is_simt.then(Counters::default) }
-    }
-
-    /// What the emulator counted; `None` on a GPU.
-    pub fn counters(&self) -> Option<&Counters> {
-        self.counters.as_ref()
-    }
 }
 
 impl<'a> Launch<'a> {
@@ -137,16 +92,26 @@ impl<'a> Launch<'a> {
     /// A mistake of the kernel is found by the emulator now ([`Error::Kernel`]), and by a GPU, if it
     /// is one that a GPU notices, in a later operation on the device.
     ///
+    /// On the stream that [`Device::record`](super::Device::record) passes in, the launch is checked and
+    /// recorded, and runs when the graph is replayed.
+    ///
     /// # Errors
     ///
     /// [`Error::Device`] if there are too many or too few arguments, or some of the wrong size or on
     /// another device; if grid, block or shared memory pass a limit; if the device refuses; or if
-    /// blocks or a trace are asked of a GPU. [`Error::Kernel`] with what the emulator found.
+    /// blocks or a trace are asked of a GPU, or a trace of a recording; or if launches are being recorded
+    /// and this is another stream. [`Error::Kernel`] with what the emulator found.
     pub fn run(self, stream: &Stream) -> Result<Launched, Error> {
         let operation = format!("launching `{}`", self.function.name());
         self.function.device.must_be(&stream.device, &operation, "the stream")?;
         self.check_extent(&operation)?;
         self.check_arguments(&operation)?;
+        if let Queue::Recording(recorder) = &stream.queue {
+            return recorder
+                .add(self.record(&operation)?, &operation)
+                .map(|()| Launched::new(None));
+        }
+        recording::refuse_other_stream(&stream.device, &operation)?;
         match (&self.function.code, &stream.queue, &self.function.device.backend) {
             (Code::Cuda(gpu, kernel), Queue::Cuda(stream), _) => {
                 self.run_on_gpu(gpu, kernel, stream, &operation)
@@ -227,12 +192,7 @@ impl<'a> Launch<'a> {
         stream: &GpuStream,
         operation: &str,
     ) -> Result<Launched, Error> {
-        if self.blocks.is_some() || self.trace.is_some() {
-            let what =
-                if self.trace.is_some() { "traces a launch" } else { "runs some blocks of a grid" };
-            let why = format!("only the emulator {what}; use Device::simt() for it");
-            return Err(self.refused(operation, why));
-        }
+        self.check_whole(operation)?;
         let mut memories: Vec<(&GpuMemory, bool)> = Vec::new();
         for slot in &self.slots {
             if let Slot::Pointer { memory, write, .. } = slot
@@ -241,16 +201,40 @@ impl<'a> Launch<'a> {
                 memories.push((memory, *write));
             }
         }
-        let launch = GpuLaunch {
-            kernel,
-            grid: self.grid,
-            block: self.block,
-            shared_bytes: self.shared_bytes,
-            values: &self.values(),
-            memories: &memories,
+        gpu.launch(stream, &self.for_gpu(kernel), &memories)?;
+        Ok(Launched::new(None))
+    }
+
+    /// Refuses what no GPU does with a launch.
+    fn check_whole(&self, operation: &str) -> Result<(), Error> {
+        let what = match (&self.trace, &self.blocks) {
+            (Some(_), _) => "traces a launch",
+            (None, Some(_)) => "runs some blocks of a grid",
+            (None, None) => return Ok(()),
         };
-        gpu.launch(stream, launch)?;
-        Ok(Launched { counters: None })
+        let why = format!("only the emulator {what}; use Device::simt() for it");
+        Err(self.refused(operation, why))
+    }
+
+    /// The launch as the driver is given it.
+    pub(super) fn for_gpu<'b>(&self, kernel: &'b GpuKernel) -> GpuLaunch<'b> {
+        let (grid, block, shared_bytes) = (self.grid, self.block, self.shared_bytes);
+        GpuLaunch { kernel, grid, block, shared_bytes, values: self.values() }
+    }
+
+    /// The launch as a graph keeps it: it borrows nothing.
+    fn record(self, operation: &str) -> Result<Recorded, Error> {
+        if !self.function.device.is_simt() {
+            self.check_whole(operation)?;
+        }
+        if self.trace.is_some() {
+            return Err(
+                self.refused(operation, "a trace cannot be recorded; trace the launch by itself")
+            );
+        }
+        let Launch { function, grid, block, shared_bytes, slots, blocks, .. } = self;
+        let function = function.clone();
+        Ok(Recorded { function, grid, block, shared_bytes, slots, blocks })
     }
 
     fn emulate(self, emulator: &Emulator, kernel: &Kernel) -> Result<Launched, Error> {
@@ -268,20 +252,53 @@ impl<'a> Launch<'a> {
             None => all,
         };
         let counters = emulator.run(Emulation { launch, blocks, trace: self.trace })?;
-        Ok(Launched { counters: Some(counters) })
+        Ok(Launched::new(Some(counters)))
     }
 
     /// What the kernel sees of every argument.
     fn values(&self) -> Vec<[u64; 2]> {
-        let value = |slot: &Slot| match *slot {
-            Slot::Number { value, .. } => value,
+        let value = |slot: &Slot| match slot {
+            Slot::Number { value, .. } => *value,
             Slot::Null => [0, 0],
             Slot::Pointer { memory, start, .. } => match &memory.place {
                 Place::Nowhere => [0, 0],
-                Place::Cuda(memory) => [memory.address(start), 0],
+                Place::Cuda(memory) => [memory.address(*start), 0],
                 Place::Simt { address, .. } => [address + start, 0],
             },
         };
         self.slots.iter().map(value).collect()
+    }
+}
+
+/// A launch that has been checked, and that keeps everything it needs.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    function: Function,
+    grid: [u32; 3],
+    block: [u32; 3],
+    shared_bytes: u32,
+    slots: Vec<Slot>,
+    blocks: Option<Range<u64>>,
+}
+
+impl Recorded {
+    pub(super) fn function(&self) -> &Function {
+        &self.function
+    }
+
+    /// The same launch once more.
+    pub(super) fn launch(&self) -> Launch<'_> {
+        let Recorded { function, grid, block, shared_bytes, slots, blocks } = self;
+        let (grid, block, shared_bytes) = (*grid, *block, *shared_bytes);
+        let (slots, blocks) = (slots.clone(), blocks.clone());
+        Launch { function, grid, block, shared_bytes, slots, blocks, trace: None }
+    }
+
+    /// What it reads and, where it says so, writes.
+    pub(super) fn memories(&self) -> impl Iterator<Item = (&Arc<Allocation>, bool)> {
+        self.slots.iter().filter_map(|slot| match slot {
+            Slot::Pointer { memory, write, .. } => Some((memory, *write)),
+            _ => None,
+        })
     }
 }

@@ -5,11 +5,10 @@
 //! [the emulator](crate::simt) where there is none; results are the same, bit for bit.
 //!
 //! ```
-//! use linrec::device::{Device, Recurrence};
-//! use linrec::kernels::KernelChoice;
+//! use linrec::device::{AutoRecurrence, Device};
 //!
 //! let device = Device::auto()?;
-//! let recurrence = Recurrence::<f32>::new(&device, KernelChoice::default())?;
+//! let recurrence = AutoRecurrence::<f32>::new(&device);
 //!
 //! let inputs = device.upload(&[1.0_f32, 2.0, 3.0, 4.0])?;
 //! let coeffs = device.upload(&[0.0_f32, 1.0, 0.5, 0.5])?;
@@ -25,8 +24,11 @@
 //! - [`Buffer`] of plain numbers, [`Storage`] for the numbers that recurrences are made of;
 //! - [`Module`], [`Function`], [`Launch`] with its [`Argument`]s;
 //! - [`Stream`], [`Event`] and [`Bench`]: order and time;
-//! - [`Recurrence`]: the project's own kernels over buffers; [`KernelEngine`]: the same as an
-//!   [`Engine`](crate::Engine) over arrays of the host;
+//! - [`Graph`]: launches that [`Device::record`] writes down once and one call repeats;
+//! - [`AutoRecurrence`]: the recurrence over buffers, by the kernel that is the fastest for each shape;
+//!   [`Recurrence`]: by the kernel that one names;
+//! - [`AutoEngine`] (from [`Device::engine`]) and [`KernelEngine`]: the same as an [`Engine`](crate::Engine)
+//!   over arrays of the host;
 //! - [`nvrtc`]: CUDA C++ to PTX at run time.
 //!
 //! # What a GPU and the emulator do differently
@@ -46,7 +48,8 @@
 //!    numbers and nothing else.
 //! 2. The number of arguments and the size of each are those that the PTX declares: the driver reads
 //!    nothing of the host beyond them.
-//! 3. Buffers, modules and contexts live until the work queued on them is over.
+//! 3. Buffers, modules and contexts live until the work queued on them is over, and as long as a graph that
+//!    would use them again.
 //! 4. An address outside of every buffer stops the kernel with an error: at once on the emulator, and
 //!    on a GPU, whose address space holds the program's own device memory and nothing of the host.
 //!
@@ -60,12 +63,17 @@ mod attributes;
 mod bench;
 mod buffer;
 mod choose;
+mod copying;
 mod cuda;
+mod dim;
 mod emulator;
 mod engine;
 mod function;
+mod graph;
 mod launch;
+mod launched;
 pub mod nvrtc;
+mod recording;
 mod recurrence;
 mod signature;
 mod storage;
@@ -84,10 +92,13 @@ pub use attributes::Attributes;
 pub use bench::Bench;
 pub use buffer::Buffer;
 pub use cuda::{Driver, driver};
-pub use engine::KernelEngine;
+pub use dim::Dim;
+pub use engine::{AutoEngine, KernelEngine};
 pub use function::{Function, FunctionAttributes, Module};
-pub use launch::{Dim, Launch, Launched};
-pub use recurrence::{BackwardOptions, ForwardOptions, Recurrence, Shape};
+pub use graph::Graph;
+pub use launch::Launch;
+pub use launched::Launched;
+pub use recurrence::{AutoRecurrence, BackwardOptions, ForwardOptions, Recurrence, Shape};
 pub use storage::Storage;
 pub use stream::{Event, Stream};
 
@@ -177,6 +188,7 @@ impl Device {
     ///
     /// [`Error::Device`] if the device fails, or if a kernel queued before has failed.
     pub fn synchronize(&self) -> Result<(), Error> {
+        recording::refuse(self, "waiting for the device")?;
         match &self.backend {
             Backend::Cuda(gpu) => gpu.synchronize(),
             Backend::Simt(_) => Ok(()),

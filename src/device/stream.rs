@@ -1,12 +1,13 @@
 //! Streams and events: the order of work, and its time.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use cudarc::driver::CudaEvent;
 
 use super::cuda::GpuStream;
+use super::recording::{self, Recorder};
 use super::{Backend, Device, lock};
 use crate::Error;
 
@@ -27,6 +28,8 @@ pub struct Stream {
 pub(super) enum Queue {
     Cuda(GpuStream),
     Simt,
+    /// Nothing runs: launches are taken down.
+    Recording(Arc<Recorder>),
 }
 
 impl Stream {
@@ -41,6 +44,7 @@ impl Stream {
     ///
     /// [`Error::Device`] if the device fails, or if a kernel queued before has failed.
     pub fn synchronize(&self) -> Result<(), Error> {
+        self.must_run("waiting for a stream")?;
         match (&self.device.backend, &self.queue) {
             (Backend::Cuda(gpu), Queue::Cuda(stream)) => gpu.wait_for_stream(stream),
             _ => Ok(()),
@@ -57,6 +61,7 @@ impl Stream {
     /// [`Error::Device`] if the event is of another device.
     pub fn wait(&self, event: &Event) -> Result<(), Error> {
         self.device.must_be(&event.device, "waiting for an event", "the event")?;
+        self.must_run("waiting for an event")?;
         match (&self.device.backend, &self.queue, &event.mark) {
             (Backend::Cuda(gpu), Queue::Cuda(stream), Mark::Cuda { event, recorded })
                 if recorded.load(Relaxed) =>
@@ -64,6 +69,14 @@ impl Stream {
                 gpu.wait_for_event(stream, event)
             }
             _ => Ok(()),
+        }
+    }
+
+    /// An error if this is the stream of a recording, or if this thread is recording.
+    pub(super) fn must_run(&self, operation: &str) -> Result<(), Error> {
+        match self.queue {
+            Queue::Recording(_) => Err(recording::records_only(&self.device, operation)),
+            _ => recording::refuse(&self.device, operation),
         }
     }
 }
@@ -111,6 +124,7 @@ impl Event {
     /// [`Error::Device`] if the stream is of another device.
     pub fn record(&self, stream: &Stream) -> Result<(), Error> {
         self.device.must_be(&stream.device, "recording an event", "the stream")?;
+        stream.must_run("recording an event")?;
         match (&self.mark, &self.device.backend, &stream.queue) {
             (Mark::Cuda { event, recorded }, Backend::Cuda(gpu), Queue::Cuda(stream)) => {
                 gpu.record(event, stream)?;
@@ -132,6 +146,7 @@ impl Event {
     /// queued before has failed.
     pub fn elapsed_ms(&self, end: &Event) -> Result<f64, Error> {
         self.device.must_be(&end.device, "timing", "the second event")?;
+        recording::refuse(&self.device, "timing")?;
         let unrecorded = |which| {
             let message = format!("timing: the {which} event has not been recorded");
             Err(Error::device(self.device.label(), message))

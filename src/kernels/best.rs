@@ -110,6 +110,7 @@ impl KernelChoice {
     /// What was not measured is taken from its neighbours: a shape from the nearest one, by ratios of
     /// numbers of sequences and of lengths, and an element type from another one of as many bytes, or else
     /// from `f32` with rows of as many bytes. The rule was measured on an H200 and is a good guess elsewhere.
+    /// [`AutoRecurrence`](crate::device::AutoRecurrence) asks it at every new shape.
     ///
     /// ```
     /// use linrec::kernels::{ElementType, KernelChoice, Pass};

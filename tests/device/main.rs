@@ -1,6 +1,8 @@
 //! The device layer, on every device of this machine: the same test bodies for all.
 
 mod arrays;
+mod auto;
+mod graphs;
 mod large;
 mod launches;
 mod loading;

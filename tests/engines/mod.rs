@@ -26,7 +26,7 @@ impl<T: Element> Entry<T> {
 }
 
 /// The engines for all types of element: those of the host, and each kernel on the emulator and on
-/// the GPUs that are found.
+/// the GPUs that are found, and there the one that picks a kernel by itself.
 pub fn all<T: Element + Storage<Accum = T>>() -> Vec<Entry<T>> {
     let tree = Domain { levels: Domain::tree_levels, ..Domain::default() };
     let threads = ManyThreads::new(5);
@@ -45,6 +45,9 @@ pub fn all<T: Element + Storage<Accum = T>>() -> Vec<Entry<T>> {
             let domain = kernel.domain();
             engines.push(Entry::new(kernel, domain));
         }
+        let auto = device.engine::<T>();
+        let domain = auto.domain();
+        engines.push(Entry::new(auto, domain));
     }
     engines
 }

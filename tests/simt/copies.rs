@@ -106,6 +106,52 @@ fn what_has_not_been_waited_for_is_reported() {
     pending("bar.sync 0;", "ld.shared.u32 %r6, [%r5];");
 }
 
+/// A thread that has nothing to copy closes its group all the same, and waits for as many as the others.
+#[test]
+fn groups_of_nothing_count() {
+    let body = "
+        setp.lt.u32 %p1, %r2, 7;
+        @%p1 cp.async.ca.shared.global [%r4], [%rd3], 4;
+        cp.async.commit_group;
+        cp.async.commit_group;
+        cp.async.wait_group 1;
+        mov.u32 %r5, 99;
+        @%p1 ld.shared.u32 %r5, [%r4];
+        st.global.u32 [%rd4], %r5;";
+    let bench = Bench::new(body);
+    bench.run().unwrap();
+    assert_eq!(bench.words::<32>(), std::array::from_fn(|i| if i < 7 { i as u32 } else { 99 }));
+    // Without the group of nothing there is none that may be left.
+    let bench = Bench::new(&body.replacen("cp.async.commit_group;", "", 1));
+    assert_eq!(bench.run().unwrap_err().kind, ReportKind::Race);
+}
+
+/// The places of a ring: taken again by the thread that has read them, and not before.
+#[test]
+fn a_place_is_copied_to_again_when_it_has_been_read() {
+    let body = "
+        cp.async.ca.shared.global [%r4], [%rd3], 4;
+        cp.async.commit_group;
+        {wait}
+        cp.async.ca.shared.global [%r4], [%rd3], 4;
+        cp.async.commit_group;
+        cp.async.wait_group 0;
+        ld.shared.u32 %r6, [%r4];
+        st.global.u32 [%rd4], %r6;";
+    let bench =
+        Bench::new(&body.replace("{wait}", "cp.async.wait_group 0;\nld.shared.u32 %r5, [%r4];"));
+    bench.run().unwrap();
+    assert_eq!(bench.words::<32>(), std::array::from_fn(|i| i as u32));
+    let bench = Bench::new(&body.replace("{wait}", ""));
+    let report = bench.run().unwrap_err();
+    assert_eq!(report.kind, ReportKind::Race);
+    let sentence = report.to_string();
+    assert!(
+        sentence.contains("copies 4 bytes at offset 0 of shared memory, where the cp.async"),
+        "{sentence}"
+    );
+}
+
 #[test]
 fn a_copy_that_is_not_in_a_group_is_not_waited_for_with_the_groups() {
     let body = "cp.async.ca.shared.global [%r4], [%rd3], 4;\ncp.async.wait_group 0;\nld.shared.u32 %r5, [%r4];";

@@ -58,6 +58,7 @@ fn list_names_the_chapters() {
         "07-pipe-kernel",
         "08-reverse-and-backward",
         "09-tuning",
+        "10-speed-of-memory",
         "11-mamba",
         "12-log-space",
         "13-gallery",

@@ -37,7 +37,8 @@ pub struct PerElement {
 }
 
 impl PerElement {
-    fn new(counters: &Counters, elements: usize) -> PerElement {
+    /// Divides what a launch did among the elements of its problem.
+    pub fn new(counters: &Counters, elements: usize) -> PerElement {
         let each = |count: u64| count as f64 / elements as f64;
         let sum = |accesses: &[Access], of: fn(&Counters, Access) -> u64| {
             accesses.iter().map(|&access| of(counters, access)).sum::<u64>()

@@ -2,7 +2,7 @@
 
 use linrec::contract::{Case, CoeffKind, InputKind, Layout};
 use linrec::device::{
-    BackwardOptions, Bench, Buffer, Device, ForwardOptions, Function, Recurrence, Storage,
+    BackwardOptions, Bench, Buffer, Device, ForwardOptions, Function, Recurrence, Storage, Stream,
 };
 use linrec::kernels::{KernelChoice, Pass, Program};
 use linrec::{Direction, Error};
@@ -129,6 +129,22 @@ impl<S: Storage> Field<S> {
         }
     }
     // ANCHOR_END: time
+
+    /// The same for a forward pass by whatever `run` queues: it is given inputs, coefficients, outputs and the
+    /// stream.
+    ///
+    /// # Errors
+    ///
+    /// Those of `run`, or if the device fails.
+    pub fn forward_ms(
+        &mut self,
+        elements: usize,
+        run: impl FnOnce(&Buffer<S>, &Buffer<S>, &mut Buffer<S>, &Stream) -> Result<(), Error>,
+    ) -> Result<f64, Error> {
+        let [x, c] = [0, 1].map(|i| self.read[i].slice(..elements));
+        let (x, c, mut y) = (x?, c?, self.written[0].slice(..elements)?);
+        self.bench.time_ms(|stream| run(&x, &c, &mut y, stream))
+    }
 
     fn roof_ms(&mut self, roof: Roof, pass: Pass, elements: usize) -> Result<f64, Error> {
         let bytes = elements * size_of::<S>();

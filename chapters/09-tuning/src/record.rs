@@ -139,15 +139,24 @@ impl Race {
         runs.max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio))
     }
 
-    /// The configuration of a kernel that ran at a length, and its medians.
+    /// The fastest configuration of a kernel that ran at a length, and its medians.
     pub fn kernel(&self, pass: Pass, name: &str, seq_len: usize) -> Option<(&str, Run)> {
-        self.0
-            .iter()
-            .find(|((of, engine, len), _)| {
-                let kernel = engine.split_once(':').map_or("", |(kernel, _)| kernel);
-                *of == pass.name() && *len == seq_len && kernel == name
-            })
-            .map(|((_, engine, _), runs)| (engine.as_str(), medians(runs)))
+        let of = |engine: &str| engine.split_once(':').is_some_and(|(kernel, _)| kernel == name);
+        self.best(pass, seq_len, of)
+    }
+
+    /// The fastest of some engines at a length, and its medians.
+    pub fn best(
+        &self,
+        pass: Pass,
+        seq_len: usize,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Option<(&str, Run)> {
+        let here = self.0.iter().filter(|((of, engine, len), _)| {
+            *of == pass.name() && *len == seq_len && wanted(engine)
+        });
+        let runs = here.map(|((_, engine, _), runs)| (engine.as_str(), medians(runs)));
+        runs.max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio))
     }
 }
 

@@ -5,16 +5,17 @@
 
 mod copies;
 mod numbers;
+mod plan;
 mod recurrences;
 
 use half::{bf16, f16};
 use linrec::device::{Device, Function, Storage};
-use linrec::kernels::{self, Config, ElementType, KernelChoice, Ptx};
+use linrec::kernels::{self, Config, ElementType, KernelChoice, Pass, Ptx, RowsConfig, WideConfig};
 use linrec::simt::Counters;
 use linrec::{Direction, Error};
 use num_complex::Complex;
 
-use recurrences::Plan;
+use plan::Plan;
 
 /// One kernel of one shipped PTX.
 pub struct Probe {
@@ -85,21 +86,15 @@ impl Probe {
         let kernel = device.module(self.ptx.text())?.function(&self.entry)?;
         match self.base() {
             "linrec_ref_fwd" if self.is_large() => recurrences::last_rows(&kernel),
-            "linrec_ref_fwd" => {
-                self.recurrence(&kernel, &Plan::reference(self.is_reverse()), false)
-            }
-            "linrec_ref_bwd" => self.recurrence(&kernel, &Plan::reference(self.is_reverse()), true),
-            "linrec_tile_fwd" | "linrec_pipe_fwd" => {
-                self.recurrence(&kernel, &self.per_sequence()?, false)
-            }
-            "linrec_tile_bwd" | "linrec_pipe_bwd" => {
-                self.recurrence(&kernel, &self.per_sequence()?, true)
-            }
+            "linrec_ref_fwd" | "linrec_tile_fwd" | "linrec_pipe_fwd" | "linrec_rows_fwd"
+            | "linrec_wide_fwd" => self.recurrence(&kernel, Pass::Forward),
+            "linrec_ref_bwd" | "linrec_tile_bwd" | "linrec_pipe_bwd" | "linrec_rows_bwd"
+            | "linrec_wide_bwd" => self.recurrence(&kernel, Pass::Backward),
             "linrec_strides" | "linrec_ahead" => {
                 recurrences::forward::<f32>(&kernel, &self.exercise()?)
             }
             "block_scan" => {
-                recurrences::forward::<f32>(&kernel, &Plan::block_scan(self.is_reverse()))
+                recurrences::forward::<f32>(&kernel, &Plan::block_scan(self.direction()))
             }
             "look_back" => recurrences::look_back(&kernel),
             "elementwise_fwd" => copies::elementwise_forward(&kernel, self.floats_per_pack()),
@@ -113,20 +108,23 @@ impl Probe {
         }
     }
 
-    fn recurrence(&self, kernel: &Function, plan: &Plan, backward: bool) -> Result<Ran, Error> {
-        fn pass<S: Storage>(kernel: &Function, plan: &Plan, backward: bool) -> Result<Ran, Error> {
-            match backward {
-                false => recurrences::forward::<S>(kernel, plan),
-                true => recurrences::backward::<S>(kernel, plan),
+    fn recurrence(&self, kernel: &Function, pass: Pass) -> Result<Ran, Error> {
+        fn run<S: Storage>(kernel: &Function, plan: &Plan, pass: Pass) -> Result<Ran, Error> {
+            match pass {
+                Pass::Forward => recurrences::forward::<S>(kernel, plan),
+                Pass::Backward => recurrences::backward::<S>(kernel, plan),
             }
         }
-        match self.element()? {
-            ElementType::F32 => pass::<f32>(kernel, plan, backward),
-            ElementType::F64 => pass::<f64>(kernel, plan, backward),
-            ElementType::Bf16 => pass::<bf16>(kernel, plan, backward),
-            ElementType::F16 => pass::<f16>(kernel, plan, backward),
-            ElementType::ComplexF32 => pass::<Complex<f32>>(kernel, plan, backward),
-            ElementType::ComplexF64 => pass::<Complex<f64>>(kernel, plan, backward),
+        let element = self.element()?;
+        let (choice, direction) = self.choice(element)?;
+        let plan = Plan::of(choice, element, pass, direction);
+        match element {
+            ElementType::F32 => run::<f32>(kernel, &plan, pass),
+            ElementType::F64 => run::<f64>(kernel, &plan, pass),
+            ElementType::Bf16 => run::<bf16>(kernel, &plan, pass),
+            ElementType::F16 => run::<f16>(kernel, &plan, pass),
+            ElementType::ComplexF32 => run::<Complex<f32>>(kernel, &plan, pass),
+            ElementType::ComplexF64 => run::<Complex<f64>>(kernel, &plan, pass),
         }
     }
 
@@ -136,24 +134,46 @@ impl Probe {
         named.ok_or_else(|| self.unknown())
     }
 
-    /// For the kernels of one block per sequence: `f32` forward, all others in reverse.
-    fn per_sequence(&self) -> Result<Plan, Error> {
-        let numbers: Vec<u32> =
-            self.arguments().iter().skip(1).filter_map(|number| number.parse().ok()).collect();
-        let &[max_elems_per_thread, max_threads_per_block, memcode, algocode] = &numbers[..] else {
-            return Err(self.unknown());
-        };
-        let config = Config { max_elems_per_thread, max_threads_per_block, memcode, algocode };
-        let choice = match self.base().starts_with("linrec_tile") {
-            true => KernelChoice::Tile(config),
-            false => KernelChoice::Pipe(config),
-        };
-        let element = self.element()?;
-        let direction = match element {
-            ElementType::F32 => Direction::Forward,
-            _ => Direction::Reverse,
-        };
-        Ok(Plan::per_sequence(choice, element, direction))
+    /// Which of the library's kernels it is, and the direction to launch it in. Where that is an argument, `f32`
+    /// goes forward and all others in reverse, as do rows of whole words in a block of their own.
+    fn choice(&self, element: ElementType) -> Result<(KernelChoice, Direction), Error> {
+        let numbers: Vec<u32> = self
+            .arguments()
+            .into_iter()
+            .skip(1)
+            .filter_map(|argument| match argument {
+                "false" => Some(0),
+                "true" => Some(1),
+                number => number.parse().ok(),
+            })
+            .collect();
+        let kind = self.base().split('_').nth(1).unwrap_or_default();
+        let by_element = direction(element != ElementType::F32);
+        Ok(match (kind, &numbers[..]) {
+            ("ref", &[reverse]) => (KernelChoice::Ref { threads: 64 }, direction(reverse == 1)),
+            ("tile" | "pipe", &[elems, threads, memcode, algocode]) => {
+                let config = Config {
+                    max_elems_per_thread: elems,
+                    max_threads_per_block: threads,
+                    memcode,
+                    algocode,
+                };
+                let is_tile = kind == "tile";
+                let choice =
+                    if is_tile { KernelChoice::Tile(config) } else { KernelChoice::Pipe(config) };
+                (choice, by_element)
+            }
+            ("rows", &[lanes, words, threads, reverse, whole]) => {
+                let config = RowsConfig { lanes, words, threads, whole: whole == 1 };
+                (KernelChoice::Rows(config), direction(reverse == 1))
+            }
+            ("wide", &[words, threads, ahead, whole]) => {
+                let config = WideConfig { words, threads, ahead, whole: whole == 1 };
+                let reverse = config.whole || by_element == Direction::Reverse;
+                (KernelChoice::Wide(config), direction(reverse))
+            }
+            _ => return Err(self.unknown()),
+        })
     }
 
     /// For those of exercises/ that are launched as the pipe kernel is and have a name of their own.
@@ -164,8 +184,8 @@ impl Probe {
             return Err(self.unknown());
         };
         let config = Config { max_elems_per_thread, max_threads_per_block, ..Config::default() };
-        let plan =
-            Plan::per_sequence(KernelChoice::Pipe(config), ElementType::F32, Direction::Reverse);
+        let choice = KernelChoice::Pipe(config);
+        let plan = Plan::of(choice, ElementType::F32, Pass::Forward, Direction::Reverse);
         // Two tiles of floats, and after every 32 of them so many words.
         let tile = max_elems_per_thread * max_threads_per_block;
         let words = free.first().map_or(0, |free| 2 * (tile + tile / 32 * free));
@@ -183,8 +203,9 @@ impl Probe {
         inner.map_or(Vec::new(), |inner| inner.split(", ").collect())
     }
 
-    fn is_reverse(&self) -> bool {
-        self.arguments().last() == Some(&"true")
+    /// Of a kernel whose last argument it is.
+    fn direction(&self) -> Direction {
+        direction(self.arguments().last() == Some(&"true"))
     }
 
     fn floats_per_pack(&self) -> usize {
@@ -198,5 +219,46 @@ impl Probe {
     fn unknown(&self) -> Error {
         let what = format!("`{}`: add it to examples/probe/probes/mod.rs", self.entry);
         Error::Unsupported { engine: "probe".to_owned(), what }
+    }
+}
+
+fn direction(reverse: bool) -> Direction {
+    if reverse { Direction::Reverse } else { Direction::Forward }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn every_kernel_without_a_mistake_is_right() {
+        let device = Device::simt();
+        let mut count = 0;
+        for probe in all().iter().filter(|probe| probe.is_correct()) {
+            let ran =
+                probe.run(&device).unwrap_or_else(|error| panic!("{}: {error}", probe.name()));
+            assert_eq!(ran.verdict, Ok(()), "{}", probe.name());
+            assert!(ran.counters.is_some_and(|counters| counters.instructions > 0));
+            count += 1;
+        }
+        assert!(count >= 80, "{count} kernels");
+    }
+
+    #[test]
+    fn every_mistake_is_reported_or_seen_in_the_results() {
+        let device = Device::simt();
+        let mut found = BTreeMap::new();
+        for probe in all().iter().filter(|probe| !probe.is_correct()) {
+            let is_found = match probe.run(&device) {
+                Ok(ran) => ran.verdict.is_err(),
+                Err(Error::Kernel(_)) => true,
+                Err(error) => panic!("{}: {error}", probe.name()),
+            };
+            *found.entry(probe.module).or_insert(false) |= is_found;
+        }
+        let missed: Vec<_> = found.iter().filter(|(_, is_found)| !**is_found).collect();
+        assert!(missed.is_empty() && found.len() >= 26, "{missed:?} of {}", found.len());
     }
 }

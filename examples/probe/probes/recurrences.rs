@@ -1,112 +1,15 @@
 //! The kernels that compute the recurrence.
 
 use bytemuck::Pod;
-use linrec::contract::{Domain, Stored};
-use linrec::device::{Buffer, Device, Function, Launch, Launched, Storage};
-use linrec::kernels::{ElementType, KernelChoice, Pass};
+use linrec::contract::Stored;
+use linrec::device::{Buffer, Device, Function, Launched, Storage};
 use linrec::reference::{self, Rounding};
 use linrec::{Direction, Element, Error, Options};
 use ndarray::{Array, Array1, Array2, Dimension};
 
 use super::Ran;
 use super::numbers::numbers;
-
-/// How a kernel is launched, and by which bound it is judged.
-pub struct Plan {
-    num_seqs: usize,
-    seq_len: usize,
-    direction: Direction,
-    blocks: u32,
-    threads: u32,
-    shared_bytes: u32,
-    /// Whether the direction is an argument.
-    takes_direction: bool,
-    /// Whether the kernel goes all the way: results of one that stops early are only to be there.
-    is_whole: bool,
-    rounding: Rounding,
-}
-
-impl Plan {
-    /// One thread per sequence: three blocks, the last warp with 22 sequences. The rows' length is odd, so
-    /// that they begin anywhere in a sector.
-    pub fn reference(reverse: bool) -> Plan {
-        let (num_seqs, threads) = (150, 64);
-        Plan {
-            num_seqs,
-            seq_len: 67,
-            direction: direction(reverse),
-            blocks: (num_seqs as u32).div_ceil(threads),
-            threads,
-            shared_bytes: 0,
-            takes_direction: false,
-            is_whole: true,
-            rounding: Rounding { levels: 0, exp_ulps: 0.0 },
-        }
-    }
-
-    /// A kernel of one block per sequence: rows of an odd length that begin anywhere in a sector, a tail
-    /// of threads with fewer elements, and for the pipe three tiles.
-    pub fn per_sequence(choice: KernelChoice, element: ElementType, direction: Direction) -> Plan {
-        let (num_seqs, seq_len) = (3, if choice.max_len(element).is_some() { 301 } else { 1203 });
-        let geometry = choice.geometry(element, Pass::Forward, num_seqs as u64, seq_len as u64);
-        let is_whole = match choice {
-            KernelChoice::Tile(config) | KernelChoice::Pipe(config) => config.algocode == 3,
-            _ => true,
-        };
-        Plan {
-            num_seqs,
-            seq_len,
-            direction,
-            blocks: num_seqs as u32,
-            threads: geometry.threads,
-            shared_bytes: geometry.shared_bytes,
-            takes_direction: choice.takes_direction(),
-            is_whole,
-            rounding: tree(seq_len),
-        }
-    }
-
-    /// The same with so many bytes of dynamic shared memory.
-    pub fn with_shared(self, shared_bytes: u32) -> Plan {
-        Plan { shared_bytes, ..self }
-    }
-
-    /// One block per sequence: the third warp has elements for 11 of its lanes, the fourth none.
-    pub fn block_scan(reverse: bool) -> Plan {
-        let (num_seqs, seq_len) = (3, 300);
-        Plan {
-            num_seqs,
-            seq_len,
-            direction: direction(reverse),
-            blocks: num_seqs as u32,
-            threads: 128,
-            shared_bytes: 0,
-            takes_direction: false,
-            is_whole: true,
-            rounding: tree(seq_len),
-        }
-    }
-
-    /// The arguments that come last, and the launch itself.
-    fn finish(&self, kernel: &Function, launch: Launch) -> Result<Launched, Error> {
-        let mut launch = launch.shared(self.shared_bytes);
-        launch = launch.arg(self.num_seqs as i64).arg(self.seq_len as i64);
-        if self.takes_direction {
-            launch = launch.arg(i32::from(self.direction == Direction::Reverse));
-        }
-        let launched = launch.run(&kernel.device().stream())?;
-        kernel.device().synchronize()?;
-        Ok(launched)
-    }
-}
-
-fn direction(reverse: bool) -> Direction {
-    if reverse { Direction::Reverse } else { Direction::Forward }
-}
-
-fn tree(seq_len: usize) -> Rounding {
-    Rounding { levels: Domain::tree_levels(seq_len), exp_ulps: 0.0 }
-}
+use super::plan::{Plan, tree};
 
 /// What the kernels are given.
 struct Problem<T> {

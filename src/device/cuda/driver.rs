@@ -15,7 +15,7 @@ use crate::Error;
 const OLDEST_CUDA: (u32, u32) = (12, 0);
 
 /// Every function that this crate has cudarc call.
-const FUNCTIONS: [&str; 38] = [
+const FUNCTIONS: [&str; 44] = [
     "cuCtxGetCurrent",
     "cuCtxSetCurrent",
     "cuCtxSynchronize",
@@ -35,6 +35,10 @@ const FUNCTIONS: [&str; 38] = [
     "cuFuncSetAttribute",
     "cuGetErrorName",
     "cuGetErrorString",
+    "cuGraphDestroy",
+    "cuGraphExecDestroy",
+    "cuGraphInstantiateWithFlags",
+    "cuGraphLaunch",
     "cuInit",
     "cuLaunchKernel",
     "cuMemAllocAsync",
@@ -50,8 +54,10 @@ const FUNCTIONS: [&str; 38] = [
     "cuModuleLoadDataEx",
     "cuModuleUnload",
     "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
+    "cuStreamBeginCapture_v2",
     "cuStreamCreate",
     "cuStreamDestroy_v2",
+    "cuStreamEndCapture",
     "cuStreamSynchronize",
     "cuStreamWaitEvent",
 ];

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{DriverError, LaunchConfig, PushKernelArg};
+use cudarc::driver::{CudaStream, DriverError, LaunchConfig, PushKernelArg};
 
 use super::{Gpu, GpuKernel, GpuMemory, GpuStream};
 use crate::Error;
@@ -18,9 +18,7 @@ pub(crate) struct GpuLaunch<'a> {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
     pub(crate) shared_bytes: u32,
-    pub(crate) values: &'a [Value],
-    /// What the values point to, and whether the kernel writes there.
-    pub(crate) memories: &'a [(&'a GpuMemory, bool)],
+    pub(crate) values: Vec<Value>,
 }
 
 impl Gpu {
@@ -72,29 +70,43 @@ impl Gpu {
         }
     }
 
-    /// Queues a launch on a stream.
-    #[allow(unsafe_code)]
-    pub(crate) fn launch(&self, stream: &GpuStream, launch: GpuLaunch) -> Result<(), Error> {
-        let GpuLaunch { kernel, grid, block, shared_bytes, values, memories } = launch;
-        kernel.allow_shared(self, shared_bytes)?;
-        let config = LaunchConfig {
-            grid_dim: grid.into(),
-            block_dim: block.into(),
-            shared_mem_bytes: shared_bytes,
-        };
+    /// Queues a launch on a stream. The `memories` are what its values point to, and whether the
+    /// kernel writes there.
+    pub(crate) fn launch(
+        &self,
+        stream: &GpuStream,
+        launch: &GpuLaunch,
+        memories: &[(&GpuMemory, bool)],
+    ) -> Result<(), Error> {
+        let GpuLaunch { kernel, shared_bytes, .. } = launch;
+        kernel.allow_shared(self, *shared_bytes)?;
         let operation = format!("launching `{}`", kernel.name);
         self.queue(stream, &operation, memories, Some(&kernel.name), |stream| {
-            let mut launch = stream.stream.launch_builder(&kernel.function);
-            for value in values {
-                launch.arg(value);
-            }
-            // SAFETY: (1) the function is of a module of this context that `kernel` keeps loaded;
-            // (2) the driver reads as many values as the kernel has parameters, and of each no more
-            // bytes than it has: both were checked against the PTX, and a value has 16;
-            // (3) the memories are of this context and given back only behind this work; (4) they hold
-            // plain numbers, of which any bytes are valid, and the host has no reference into
-            // them; (5) what a kernel does beyond them is in `device`'s section on safety.
-            unsafe { launch.launch(config) }.map(drop)
+            launch.start(&stream.stream)
         })
+    }
+}
+
+impl GpuLaunch<'_> {
+    /// Gives the launch to the driver. Whoever calls this sees to it that what the values point to lives
+    /// until the kernel is done, and that the shared memory is allowed.
+    #[allow(unsafe_code)]
+    pub(super) fn start(&self, stream: &Arc<CudaStream>) -> Result<(), DriverError> {
+        let config = LaunchConfig {
+            grid_dim: self.grid.into(),
+            block_dim: self.block.into(),
+            shared_mem_bytes: self.shared_bytes,
+        };
+        let mut launch = stream.launch_builder(&self.kernel.function);
+        for value in &self.values {
+            launch.arg(value);
+        }
+        // SAFETY: (1) the function is of a module of this context that `kernel` keeps loaded; (2) the
+        // driver reads as many values as the kernel has parameters, and of each no more bytes than it
+        // has: both were checked against the PTX, and a value has 16; (3) the memories are of this
+        // context and given back only behind this work: `queue` sees to it for a launch, and `GpuGraph`
+        // for a replay; (4) they hold plain numbers, of which any bytes are valid, and the host has no
+        // reference into them; (5) what a kernel does beyond them is in `device`'s section on safety.
+        unsafe { launch.launch(config) }.map(drop)
     }
 }

@@ -10,6 +10,7 @@
 mod driver;
 mod error;
 mod gpu;
+mod graph;
 mod kernel;
 mod launch;
 mod memory;
@@ -19,6 +20,7 @@ pub use driver::{Driver, driver};
 
 pub(crate) use error::name as code_name;
 pub(crate) use gpu::Gpu;
+pub(crate) use graph::GpuGraph;
 pub(crate) use kernel::{GpuKernel, GpuModule};
 pub(crate) use launch::GpuLaunch;
 pub(crate) use memory::GpuMemory;

@@ -1,8 +1,10 @@
 //! The project's kernels over arrays on a device.
 
+mod auto;
 mod options;
 mod shape;
 
+pub use auto::AutoRecurrence;
 pub use options::{BackwardOptions, ForwardOptions};
 pub use shape::Shape;
 
@@ -12,7 +14,8 @@ use super::{Buffer, Device, Function, Launch, Launched, Storage, Stream};
 use crate::kernels::{KernelChoice, Pass, Program};
 use crate::{Direction, Error};
 
-/// The recurrence on a device, computed by one kernel: its data stays there.
+/// The recurrence on a device, computed by one kernel: its data stays there. [`AutoRecurrence`] picks
+/// the kernel by itself.
 ///
 /// Arrays have shape `[num_seqs, seq_len]`, row after row, in the type `S`; states have shape
 /// `[num_seqs]`, in the type that is computed with, `S::Accum`.
@@ -123,7 +126,7 @@ impl<S: Storage> Recurrence<S> {
         let function = self.function(Pass::Forward, direction)?;
         self.check_words(operation, shape, &[inputs, coeffs, outputs])?;
         let Some(launch) = self.begin(operation, Pass::Forward, function, shape)? else {
-            return Ok(Launched::nothing(function));
+            return Ok(Launched::nothing(function).of(self.choice));
         };
         let launch = launch.arg(inputs).arg(coeffs).arg(outputs).arg(initial).arg(final_state);
         self.finish(launch, shape, direction, stream)
@@ -160,7 +163,7 @@ impl<S: Storage> Recurrence<S> {
         let function = self.function(Pass::Backward, direction)?;
         self.check_words(operation, shape, &[d_outputs, coeffs, outputs, d_inputs, d_coeffs])?;
         let Some(launch) = self.begin(operation, Pass::Backward, function, shape)? else {
-            return Ok(Launched::nothing(function));
+            return Ok(Launched::nothing(function).of(self.choice));
         };
         let launch = launch.arg(d_outputs).arg(coeffs).arg(outputs).arg(initial);
         let launch = launch.arg(d_inputs).arg(d_coeffs).arg(d_initial);
@@ -238,9 +241,10 @@ impl<S: Storage> Recurrence<S> {
         if self.choice.takes_direction() {
             launch = launch.arg(i32::from(direction == Direction::Reverse));
         }
-        match stream {
+        let launched = match stream {
             Some(stream) => launch.run(stream),
             None => launch.run(&self.device.stream()),
-        }
+        };
+        launched.map(|launched| launched.of(self.choice))
     }
 }

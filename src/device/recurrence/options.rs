@@ -13,7 +13,8 @@ pub struct ForwardOptions<'a, A> {
     pub initial: Option<&'a Buffer<A>>,
     /// Where the last state of each sequence is written, if it is wanted.
     pub final_state: Option<&'a mut Buffer<A>>,
-    /// The stream to work on; `None` means [`Device::stream`](crate::device::Device::stream).
+    /// The stream to work on, or that of a [recording](crate::device::Device::record); `None` means
+    /// [`Device::stream`](crate::device::Device::stream).
     pub stream: Option<&'a Stream>,
 }
 
@@ -34,7 +35,8 @@ pub struct BackwardOptions<'a, A> {
     pub initial: Option<&'a Buffer<A>>,
     /// Where the gradient with respect to the initial state is written, if it is wanted.
     pub d_initial: Option<&'a mut Buffer<A>>,
-    /// The stream to work on; `None` means [`Device::stream`](crate::device::Device::stream).
+    /// The stream to work on, or that of a [recording](crate::device::Device::record); `None` means
+    /// [`Device::stream`](crate::device::Device::stream).
     pub stream: Option<&'a Stream>,
 }
 

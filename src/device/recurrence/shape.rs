@@ -4,7 +4,7 @@ use crate::Error;
 use crate::device::Buffer;
 
 /// The shape of a batch of sequences that lie one after the other in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// The number of sequences.
     pub num_seqs: usize,

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 /// The packages, and what of them: programs, examples, and tests, which are programs as well.
-const TARGETS: [&str; 18] = [
+const TARGETS: [&str; 26] = [
     "--package",
     "ch00-start-here",
     "--package",
@@ -19,6 +19,12 @@ const TARGETS: [&str; 18] = [
     "probe",
     "--example",
     "race",
+    "--example",
+    "graphs",
+    "--package",
+    "ch10-speed-of-memory",
+    "--example",
+    "ladder",
     "--test",
     "bits",
     "--test",
@@ -27,6 +33,8 @@ const TARGETS: [&str; 18] = [
     "contract",
     "--test",
     "configurations",
+    "--test",
+    "words",
 ];
 
 /// One line of what cargo writes with `--message-format=json`.

@@ -32,9 +32,10 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// Whether it is there to be studied, not to be used: a planted mistake, or an exercise.
+    /// Whether it is there to be studied, not to be used: a planted mistake, an exercise, or a
+    /// step of the ladder.
     pub(super) fn is_study(&self) -> bool {
-        ["broken/", "exercises/"].iter().any(|folder| self.source.starts_with(folder))
+        ["broken/", "exercises/", "ladder/"].iter().any(|folder| self.source.starts_with(folder))
     }
 }
 

@@ -46,17 +46,20 @@ fn equal_counters_pass() {
     let output = script("counters.py", out.path(), &["--enough", "1"], &[]);
     assert!(output.status.success(), "{output:?}");
     let line = last_line(&output);
-    assert!(line.contains("equal in 3 of 4 comparisons over 2 kernels"), "{line}");
-    assert!(line.contains("instruction by instruction in 1 kernels; 0 failures"), "{line}");
+    assert!(line.contains("equal in 6 of 7 comparisons over 3 kernels"), "{line}");
+    assert!(line.contains("instruction by instruction in 2 kernels; 0 failures"), "{line}");
     let loads = row(out.path(), "counters.csv", "copies/copy");
     assert!(loads.starts_with("copies/copy,load,8,8,32,32,4.0,yes,a GPU of paper"), "{loads}");
     // What waits asks as often as it must.
     let loads = row(out.path(), "counters.csv", "waits/wait");
     assert!(loads.starts_with("waits/wait,load,5,900,5,900,1.0,waits"), "{loads}");
+    let counters = fs::read_to_string(out.path().join("counters.csv")).unwrap();
+    assert!(counters.contains("copies/ahead,copy,16,16,256,256,16.0,yes"), "{counters}");
+    assert!(!counters.contains("copies/copy,copy"), "it copies nothing: {counters}");
     let single = row(out.path(), "accesses.csv", "copies/copy");
     assert!(single.contains("ld.global.f32,k.cu:1,LDG.E,8,8,32,32,4.0"), "{single}");
     let module = row(out.path(), "modules.csv", "copies");
-    assert!(module.starts_with("copies,1,16,72,0,100,1160,11.6,"), "{module}");
+    assert!(module.starts_with("copies,2,40,456,0,200,2060,10.3,"), "{module}");
     let executed = row(out.path(), "instructions.csv", "copies/copy");
     assert!(executed.starts_with("copies/copy,100,1160,11.6"), "{executed}");
 }
@@ -77,6 +80,7 @@ fn a_sector_too_many_fails() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("copies/copy: the loads differ"), "{text}");
+    assert!(text.contains("copies/ahead: the copies differ"), "{text}");
 }
 
 #[test]
@@ -84,7 +88,7 @@ fn too_few_kernels_and_a_failing_profiler_fail() {
     let out = tempfile::tempdir().unwrap();
     let output = script("counters.py", out.path(), &[], &[]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("agree in 1 kernels, not in 6"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("agree in 2 kernels, not in 6"));
     let output = script("counters.py", out.path(), &[], &[("FAKE_NCU", "failing")]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("ERR_NVGPUCTRPERM"), "{output:?}");

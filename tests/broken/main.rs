@@ -1,16 +1,18 @@
 //! Kernels with one planted mistake each: the emulator must say what it is, or the contract must see it
 //! in the numbers. And their correct twins, of which neither may say anything.
 
+#[path = "../emulator/mod.rs"]
 mod emulator;
+mod words;
 
 use emulator::engine::OnEmulator;
 use emulator::{Argument, Shipped, allocate, download, upload, zeros};
-use linrec::Options;
 use linrec::contract::{self, Case, CoeffKind, Domain};
 use linrec::device::{Device, KernelEngine};
 use linrec::kernels::{self, Config, KernelChoice};
 use linrec::reference::{self, Rounding};
 use linrec::simt::{Memory, Report, ReportKind};
+use linrec::{Engine, Options};
 use ndarray::{Array2, array};
 
 const NULL: Argument = Argument::Long(0);
@@ -264,14 +266,13 @@ fn linrec_ref(name: &'static str) -> (OnEmulator, Domain) {
 
 /// What the contract says of each case of the table with these coefficients.
 fn judge(
-    engine: &OnEmulator,
+    engine: &dyn Engine<f32>,
     domain: &Domain,
     coeffs: CoeffKind,
 ) -> Vec<(Case, Result<f64, String>)> {
-    let mine = contract::cases(domain.tile)
-        .into_iter()
-        .filter(|case| domain.contains(case) && case.coeffs == coeffs && case.num_seqs > 0);
-    mine.map(|case| (case.clone(), contract::check::<f32>(engine, domain, &case))).collect()
+    let mine = domain.cases().into_iter();
+    let mine = mine.filter(|case| case.coeffs == coeffs && case.num_seqs > 0);
+    mine.map(|case| (case.clone(), contract::check(engine, domain, &case))).collect()
 }
 
 #[test]
@@ -331,7 +332,7 @@ fn unshifted_coefficient() {
     }
 }
 
-/// A kernel of one block per sequence with another source, as an engine.
+/// One of the library's kernels with another source, as an engine. The long lengths of the table add nothing.
 fn per_sequence(name: &str, choice: KernelChoice) -> (KernelEngine<f32>, Domain) {
     let path = format!("broken/{name}");
     let ptx = kernels::shipped().find_map(|(shipped, ptx)| (shipped == path).then_some(ptx));
@@ -340,7 +341,8 @@ fn per_sequence(name: &str, choice: KernelChoice) -> (KernelEngine<f32>, Domain)
     let program = program.with_entries(ptx.entries().map(|(entry, _)| entry));
     let engine = KernelEngine::from_program(&Device::simt(), choice, &program).unwrap();
     let domain = engine.domain();
-    let (backward, max_len) = (program.entries.len() > 1, domain.max_len.min(1100));
+    let backward = program.entries.iter().any(|entry| entry.contains("_bwd"));
+    let max_len = domain.max_len.min(1100);
     (engine, Domain { max_len, backward, ..domain })
 }
 
@@ -349,11 +351,8 @@ fn judge_near_one(
     engine: &KernelEngine<f32>,
     domain: &Domain,
 ) -> Vec<(usize, Result<f64, String>)> {
-    let all = contract::cases(domain.tile);
-    let mine = all.iter().filter(|case| {
-        domain.contains(case) && case.coeffs == CoeffKind::NearOne && case.num_seqs > 0
-    });
-    mine.map(|case| (case.seq_len, contract::check::<f32>(engine, domain, case))).collect()
+    let cases = judge(engine, domain, CoeffKind::NearOne).into_iter();
+    cases.map(|(case, outcome)| (case.seq_len, outcome)).collect()
 }
 
 const PIPE: KernelChoice = KernelChoice::Pipe(Config {
@@ -490,8 +489,9 @@ fn every_broken_kernel_differs_from_its_twin_in_one_place() {
     assert!(count >= 10);
 }
 
-/// The lines without comments, indentation, empty lines and the folder of what is included.
+/// The lines without comments, indentation, empty lines and includes: those of a folder below are others.
 fn code(text: &str) -> Vec<String> {
     let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default().trim());
-    lines.filter(|line| !line.is_empty()).map(|line| line.replace("\"../", "\"")).collect()
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("#include"));
+    lines.map(str::to_owned).collect()
 }

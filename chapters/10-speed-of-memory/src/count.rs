@@ -1,0 +1,80 @@
+//! What a step costs, counted by the emulator.
+
+use ch09_tuning::counted::PerElement;
+use linrec::Error;
+use linrec::device::Device;
+use linrec::simt::{Access, Counters};
+
+use crate::kernel::{Arrays, Kernel};
+use crate::rung::Rung;
+
+/// Runs a step on the emulator over arrays of ones.
+///
+/// # Errors
+///
+/// If the step is not shipped, or does not take such rows.
+pub fn count(rung: Rung, shape @ (num_seqs, seq_len): (usize, usize)) -> Result<Counters, Error> {
+    let device = Device::simt();
+    let ones = device.upload(&vec![1.0_f32; num_seqs * seq_len])?;
+    let mut outputs = device.allocate(ones.len())?;
+    let arrays = Arrays {
+        inputs: &ones,
+        coeffs: &ones,
+        outputs: &mut outputs,
+        initial: None,
+        final_state: None,
+    };
+    let launched = Kernel::new(&device, rung)?.launch(arrays, shape, &device.stream())?;
+    Ok(launched.counters().cloned().unwrap_or_default())
+}
+
+/// The same for each element.
+///
+/// # Errors
+///
+/// As there.
+pub fn per_element(rung: Rung, shape: (usize, usize)) -> Result<PerElement, Error> {
+    Ok(PerElement::new(&count(rung, shape)?, shape.0 * shape.1))
+}
+
+/// How many sectors of 32 bytes a request of a warp touches on average: of loads, and of stores.
+pub fn sectors_per_request(counters: &Counters) -> [f64; 2] {
+    let each = |accesses: &[Access]| {
+        let sum = |of: fn(&Counters, Access) -> u64| {
+            accesses.iter().map(|&access| of(counters, access)).sum::<u64>() as f64
+        };
+        sum(Counters::sectors) / sum(Counters::requests).max(1.0)
+    };
+    [each(&[Access::GlobalLoad, Access::CopyAsync]), each(&[Access::GlobalStore])]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{count, sectors_per_request};
+    use crate::rung::{Idea, Rung};
+    use linrec::simt::Access;
+
+    #[test]
+    fn every_step_moves_each_byte_once() {
+        let (num_seqs, seq_len) = (3, 2092);
+        for idea in Idea::ALL {
+            let counters = count(Rung::shipped(idea), (num_seqs, seq_len)).unwrap();
+            let bytes = |access: Access| -> u64 {
+                counters.sites.iter().filter(|site| site.access == access).map(|s| s.bytes).sum()
+            };
+            let array = (4 * num_seqs * seq_len) as u64;
+            let loaded = bytes(Access::GlobalLoad) + bytes(Access::CopyAsync);
+            assert_eq!([loaded, bytes(Access::GlobalStore)], [2 * array, array], "{idea:?}");
+        }
+    }
+
+    #[test]
+    fn words_side_by_side_fill_their_requests() {
+        for idea in Idea::ALL {
+            let counters = count(Rung::shipped(idea), (2, 2048)).unwrap();
+            // 512 bytes in 16 sectors; or words 32 bytes apart, whose other halves are another request's.
+            let expected = if idea == Idea::Neighbours { 32.0 } else { 16.0 };
+            assert_eq!(sectors_per_request(&counters), [expected; 2], "{idea:?}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The solutions of the page's exercises.
+
+use linrec::kernels::{ElementType, RowsConfig};
+
+/// The fewest threads that a block needs so that a tile holds a whole row of `f32`, with so many words for each
+/// thread; `None` if a block of 1024 does not reach.
+// ANCHOR: threads_for
+pub fn threads_for(seq_len: u32, words: u32) -> Option<u32> {
+    let threads = seq_len.div_ceil(4 * words).next_multiple_of(32);
+    (threads <= 1024).then_some(threads)
+}
+// ANCHOR_END: threads_for
+
+/// Parts of the sectors that the requests of one warp's neighbours touch again: with `words` for each lane, a
+/// request touches this many sectors for each that it needs.
+// ANCHOR: touched
+pub fn touched(words: u32) -> f64 {
+    let (lanes, bytes, sector) = (32, 16, 32);
+    let mut sectors: Vec<u32> = (0..lanes).map(|lane| lane * words * bytes / sector).collect();
+    sectors.dedup();
+    sectors.len() as f64 / f64::from(lanes * bytes / sector)
+}
+// ANCHOR_END: touched
+
+/// By the rule of the page, the configuration for short rows of a type: two words for each lane. `None` if a warp
+/// does not reach, or the row is not made of whole words.
+// ANCHOR: for_short
+pub fn for_short(element: ElementType, seq_len: u32) -> Option<RowsConfig> {
+    let words = (seq_len * element.bytes() as u32).div_ceil(16);
+    let whole = (seq_len * element.bytes() as u32).is_multiple_of(16);
+    let lanes = words.div_ceil(2).next_power_of_two();
+    (whole && lanes <= 32).then_some(RowsConfig { lanes, words: 2, threads: 32, whole })
+}
+// ANCHOR_END: for_short
+
+#[cfg(test)]
+mod tests {
+    use super::{for_short, threads_for, touched};
+    use linrec::kernels::{ElementType, KernelChoice};
+
+    #[test]
+    fn a_tile_holds_the_row_and_no_warp_less_would() {
+        for words in [1, 2, 4] {
+            for seq_len in [4, 100, 1000, 1024, 4096, 16_000] {
+                let Some(threads) = threads_for(seq_len, words) else {
+                    assert!(1024 * 4 * words < seq_len);
+                    continue;
+                };
+                assert!(threads * 4 * words >= seq_len && threads % 32 == 0);
+                assert!(threads == 32 || (threads - 32) * 4 * words < seq_len);
+            }
+        }
+    }
+
+    #[test]
+    fn neighbours_touch_every_sector_as_often_as_they_have_words_up_to_two() {
+        assert_eq!([1, 2, 4].map(touched), [1.0, 2.0, 2.0]);
+    }
+
+    #[test]
+    fn the_rule_gives_kernels_that_take_the_row() {
+        for element in ElementType::ALL {
+            for seq_len in [4, 8, 12, 16, 100, 128, 256, 512] {
+                let Some(config) = for_short(element, seq_len) else { continue };
+                let choice = KernelChoice::Rows(config);
+                assert!(choice.max_len(element).is_some_and(|most| u64::from(seq_len) <= most));
+                assert_eq!(u64::from(seq_len) % choice.multiple_of(element), 0);
+            }
+        }
+        let config = for_short(ElementType::F32, 128).unwrap();
+        assert_eq!((config.lanes, config.words), (16, 2));
+        assert!(for_short(ElementType::F32, 2048).is_none());
+        assert!(for_short(ElementType::Bf16, 12).is_none());
+    }
+}

@@ -1,0 +1,167 @@
+//! A step of the ladder, loaded on a device.
+
+use linrec::contract::Domain;
+use linrec::device::{Buffer, Device, Function, Launched, Stream};
+use linrec::{Direction, Engine, Error, Gradients, Options, Outputs};
+use ndarray::{Array1, Array2, ArrayView2};
+
+use crate::rung::{Idea, Rung};
+
+/// A step of the ladder, loaded on a device.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    rung: Rung,
+    device: Device,
+    function: Function,
+    name: String,
+    /// How many blocks the device holds at a time, at least.
+    room: u64,
+}
+
+/// What a launch computes with: arrays `[num_seqs, seq_len]`, states `[num_seqs]`.
+#[derive(Debug)]
+pub struct Arrays<'a> {
+    /// The inputs.
+    pub inputs: &'a Buffer<f32>,
+    /// The coefficients.
+    pub coeffs: &'a Buffer<f32>,
+    /// The outputs.
+    pub outputs: &'a mut Buffer<f32>,
+    /// The states before the sequences; zero if there are none.
+    pub initial: Option<&'a Buffer<f32>>,
+    /// The states after the sequences, if wanted.
+    pub final_state: Option<&'a mut Buffer<f32>>,
+}
+
+impl Kernel {
+    /// Loads the step, or compiles it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] if it can be neither had nor compiled, or the device refuses it.
+    pub fn new(device: &Device, rung: Rung) -> Result<Kernel, Error> {
+        let name = format!("{}@{}", rung.name(), device.label());
+        let program = rung.program().ok_or_else(|| {
+            let message = format!("kernels/ladder has no {}", rung.idea.name());
+            Error::Device { device: device.label().to_owned(), message }
+        })?;
+        let function = device.program(&program)?.function(&rung.entry())?;
+        let blocks = function.occupancy(rung.threads, rung.shared_bytes())?.unwrap_or(1);
+        let room = u64::from(blocks.max(1)) * u64::from(device.attributes().multiprocessors.max(1));
+        Ok(Kernel { rung, device: device.clone(), function, name, room })
+    }
+
+    /// Which step it is.
+    pub fn rung(&self) -> Rung {
+        self.rung
+    }
+
+    /// The compiled kernel.
+    pub fn function(&self) -> &Function {
+        &self.function
+    }
+
+    /// Queues a forward pass.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if a row does not consist of whole words, or an array does not begin at a multiple of
+    /// 16 bytes; [`Error::Device`] if there are more sequences than a grid takes, or the device fails.
+    // ANCHOR: launch
+    pub fn launch(
+        &self,
+        arrays: Arrays,
+        (num_seqs, seq_len): (usize, usize),
+        stream: &Stream,
+    ) -> Result<Launched, Error> {
+        let Arrays { inputs, coeffs, outputs, initial, final_state } = arrays;
+        if !seq_len.is_multiple_of(4) {
+            return self.refuse(format!("rows of {seq_len} elements; they are whole words of 4"));
+        }
+        if ![inputs, coeffs, &*outputs].iter().all(|array| array.is_aligned_to(16)) {
+            return self.refuse(String::from("an array that begins within a word of 16 bytes"));
+        }
+        let blocks = match self.rung.idea {
+            Idea::Persistent => self.room.min(num_seqs as u64),
+            _ => num_seqs as u64,
+        };
+        let blocks = u32::try_from(blocks)
+            .or_else(|_| self.refuse(format!("{num_seqs} sequences, which no grid takes")))?;
+        let launch = self.function.launch(blocks, self.rung.threads);
+        let launch = launch.shared(self.rung.shared_bytes());
+        let launch = launch.arg(inputs).arg(coeffs).arg(outputs).arg(initial).arg(final_state);
+        launch.arg(num_seqs as i64).arg(seq_len as i64).run(stream)
+    }
+    // ANCHOR_END: launch
+
+    fn refuse<R>(&self, what: String) -> Result<R, Error> {
+        Err(Error::Unsupported { engine: self.name.clone(), what })
+    }
+
+    /// What the engine takes, and how often it rounds.
+    pub fn domain(&self) -> Domain {
+        Domain {
+            multiple_of: 4,
+            tile: self.rung.tile() as usize,
+            levels: Domain::tree_levels,
+            backward: false,
+            reverse: false,
+            log_coeffs: false,
+            ..Domain::default()
+        }
+    }
+}
+
+/// The copying wrapper, forward only, for tests.
+impl Engine<f32> for Kernel {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn forward(
+        &self,
+        inputs: ArrayView2<f32>,
+        coeffs: ArrayView2<f32>,
+        options: &Options<f32>,
+    ) -> Result<Outputs<f32>, Error> {
+        let shape = linrec::validate::forward(&inputs, &coeffs, options)?;
+        if options.direction == Direction::Reverse || options.log_coeffs {
+            return self
+                .refuse(String::from("reverse: it goes forward, over coefficients as such"));
+        }
+        let (num_seqs, _) = shape;
+        let send = |array: ArrayView2<f32>| {
+            self.device.upload(&array.iter().copied().collect::<Vec<f32>>())
+        };
+        let (x, c) = (send(inputs)?, send(coeffs)?);
+        let (mut y, mut last) = (self.device.allocate(x.len())?, self.device.allocate(num_seqs)?);
+        y.poison()?;
+        last.poison()?;
+        let initial = options.initial.as_ref().map(|state| self.device.upload(&state.to_vec()));
+        let initial = initial.transpose()?;
+        if num_seqs > 0 {
+            let arrays = Arrays {
+                inputs: &x,
+                coeffs: &c,
+                outputs: &mut y,
+                initial: initial.as_ref(),
+                final_state: Some(&mut last),
+            };
+            self.launch(arrays, shape, &self.device.stream())?;
+        }
+        let outputs = Array2::from_shape_vec(shape, y.download()?);
+        let outputs = outputs.or_else(|error| self.refuse(error.to_string()))?;
+        Ok(Outputs { outputs, final_state: Array1::from_vec(last.download()?) })
+    }
+
+    fn backward(
+        &self,
+        d_outputs: ArrayView2<f32>,
+        coeffs: ArrayView2<f32>,
+        outputs: ArrayView2<f32>,
+        options: &Options<f32>,
+    ) -> Result<Gradients<f32>, Error> {
+        linrec::validate::backward(&d_outputs, &coeffs, &outputs, options)?;
+        self.refuse(String::from("backward: it goes forward only"))
+    }
+}

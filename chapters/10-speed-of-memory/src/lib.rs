@@ -1,0 +1,25 @@
+//! Chapter 10: The speed of memory.
+//!
+//! - [`rung`]: the steps of the ladder, from the pipe kernel to one at the speed of an addition, with their sizes.
+//! - [`kernel`]: a step loaded on a device: over buffers, and as an engine.
+//! - [`count`]: what a step costs, counted by the emulator.
+//! - [`record`]: what was measured on an H200.
+//! - [`exercises`]: the solutions of the page's exercises.
+
+pub mod count;
+pub mod exercises;
+pub mod kernel;
+pub mod record;
+pub mod rung;
+
+mod story;
+
+use linrec::lesson::Chapter;
+
+/// This chapter.
+pub const CHAPTER: Chapter = Chapter {
+    number: 10,
+    slug: "10-speed-of-memory",
+    title: "The speed of memory",
+    run: story::run,
+};

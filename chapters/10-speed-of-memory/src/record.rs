@@ -1,0 +1,93 @@
+//! What was measured on an H200, as it lies in `results/h200`.
+
+use ch09_tuning::log::{self, Line};
+use ch09_tuning::record::{Race, Run};
+use linrec::kernels::Pass;
+use linrec::lesson;
+
+/// Every run of `examples/ladder.rs`.
+const LADDER: &str = include_str!("../results/h200/ladder.csv");
+
+/// The fastest kernel for each element type and pass at some lengths, after the roof of the same rounds: from the
+/// record of `tour tune`.
+const TYPES: &str = include_str!("../results/h200/types.csv");
+
+/// The steps of the ladder beside the roof, forward.
+#[derive(Debug)]
+pub struct Ladder(Race);
+
+impl Ladder {
+    /// The record.
+    ///
+    /// # Errors
+    ///
+    /// A sentence, if it cannot be read.
+    pub fn read() -> lesson::Result<Ladder> {
+        Race::read(LADDER).map(Ladder)
+    }
+
+    /// The lengths that were measured.
+    pub fn lengths(&self) -> Vec<usize> {
+        self.0.lengths(Pass::Forward)
+    }
+
+    /// How many runs there are of the roof at a length, and so of everything else.
+    pub fn runs(&self, seq_len: usize) -> usize {
+        self.0.count(Pass::Forward, "roof", seq_len)
+    }
+
+    /// The fastest size of a kernel at a length: `wide`, `pieces`, or with an ending, `hints:ls`.
+    pub fn best(&self, name: &str, seq_len: usize) -> Option<(&str, Run)> {
+        let (name, ending) = name.split_once(':').unwrap_or((name, ""));
+        self.0.best(Pass::Forward, seq_len, |engine| {
+            let mut parts = engine.split(':');
+            let is_it = parts.next() == Some(name) && parts.next().is_some();
+            is_it && (ending.is_empty() || parts.next() == Some(ending))
+        })
+    }
+
+    /// A certain size at a length.
+    pub fn of(&self, engine: &str, seq_len: usize) -> Option<Run> {
+        self.0.median(Pass::Forward, engine, seq_len)
+    }
+}
+
+/// The fastest for every element type at some lengths.
+///
+/// # Errors
+///
+/// A sentence, if the record cannot be read.
+pub fn types() -> lesson::Result<Vec<Line>> {
+    let lines = log::read(TYPES)?;
+    Ok(lines.into_iter().filter(|line| line.engine != "roof").collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ladder, types};
+    use linrec::kernels::ElementType;
+
+    #[test]
+    fn the_record_has_at_least_nine_runs_of_everything() {
+        let ladder = Ladder::read().unwrap();
+        for len in ladder.lengths() {
+            assert!(ladder.runs(len) >= 9, "{len}");
+            assert!(ladder.best("wide", len).is_some(), "{len}");
+        }
+        let types = types().unwrap();
+        for element in ElementType::ALL {
+            assert!(types.iter().any(|line| line.element == element), "{element}");
+        }
+        assert!(types.iter().all(|line| line.runs.len() >= 9));
+    }
+
+    #[test]
+    fn names_and_endings_choose() {
+        let ladder = Ladder::read().unwrap();
+        let name = |name| ladder.best(name, 4096).unwrap().0;
+        assert!(name("ring:a1").ends_with(":a1") && name("ring:a2").ends_with(":a2"));
+        assert!(name("hints:l").ends_with(":l") && name("pieces").starts_with("pieces:"));
+        assert!(ladder.best("nothing", 4096).is_none());
+        assert!(ladder.best("roof", 4096).is_none());
+    }
+}

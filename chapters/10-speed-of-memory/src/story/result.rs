@@ -1,0 +1,76 @@
+//! Where the ladder leads.
+
+use ch09_tuning::{LENGTHS, record};
+use linrec::kernels::Pass;
+use linrec::lesson::{self, Kind, Lesson, Table, plot, plot::Chart};
+
+use super::cell;
+use crate::record::Ladder;
+
+/// The fastest at every length, and the ladder as a picture.
+pub fn result(lesson: &mut Lesson) -> lesson::Result {
+    lesson.step("result", "At every length")?;
+    let race = record::race()?;
+    lesson.say(
+        "From chapter 9's record: 13200 sequences of f32 on an H200, the fastest kernel at every length as a part of the \
+         roof, with the number of runs whose median it is.",
+    );
+    let header = ["length", "runs", "forward", "by", "backward", "by"];
+    let mut table = Table::new(header);
+    for len in LENGTHS {
+        let runs =
+            race.count(Pass::Forward, "roof", len).min(race.count(Pass::Backward, "roof", len));
+        let mut cells = vec![len.to_string(), runs.to_string()];
+        for pass in Pass::ALL {
+            let (engine, run) = race.fastest(pass, len).unzip();
+            cells.extend([cell(run.map(|run| run.ratio), 3), engine.unwrap_or("–").to_owned()]);
+        }
+        table.row(cells);
+    }
+    lesson.table("result.csv", Kind::Computed, &table)?;
+    for pass in Pass::ALL {
+        let of = |lengths: &[usize]| {
+            let fastest = lengths.iter().filter_map(|&len| race.fastest(pass, len));
+            cell(fastest.map(|(_, run)| run.ratio).reduce(f64::min), 3)
+        };
+        let name = pass.name();
+        lesson.value(&format!("least_{name}_short"), of(&LENGTHS[..6]), Kind::Computed);
+        lesson.value(&format!("least_{name}_long"), of(&LENGTHS[6..14]), Kind::Computed);
+        lesson.value(&format!("least_{name}_last"), of(&LENGTHS[14..]), Kind::Computed);
+    }
+    let ladder = Ladder::read()?;
+    for (key, run) in [
+        ("pipe_16", race.kernel(Pass::Forward, "pipe", 16).map(|(_, run)| run.ratio)),
+        ("rows_16", race.kernel(Pass::Forward, "rows", 16).map(|(_, run)| run.ratio)),
+        ("pipe_4096", ladder.best("pipe", 4096).map(|(_, run)| run.ratio)),
+        ("words_4096", ladder.best("words", 4096).map(|(_, run)| run.ratio)),
+    ] {
+        lesson.value(key, cell(run, 2), Kind::Computed);
+    }
+    let svg = figure(&ladder)?;
+    lesson.figure("ladder.svg", "The ladder", Kind::Computed, &svg)
+}
+
+/// The steps against the length of a row, as parts of the roof.
+fn figure(ladder: &Ladder) -> lesson::Result<String> {
+    let lengths = ladder.lengths();
+    let mut chart = Chart::new("forward, f32")
+        .axes("length of a sequence", "part of the roof")
+        .log_x(2.0)
+        .y_range(0.5, 1.2);
+    for (name, label) in [
+        ("pipe", "pipe"),
+        ("words", "words"),
+        ("neighbours", "neighbours"),
+        ("pieces", "pieces"),
+        ("rows", "rows"),
+        ("wide", "wide"),
+    ] {
+        // Rows of 512 are no short rows any more.
+        let here = lengths.iter().filter(|&&len| name != "rows" || len < 512);
+        let points = here.filter_map(|&len| Some((len as f64, ladder.best(name, len)?.1.ratio)));
+        chart = chart.measured(label, points);
+    }
+    let roof = lengths.iter().map(|&len| (len as f64, 1.0));
+    plot::svg(&[&chart.dashed("the roof", roof)])
+}

@@ -1,0 +1,117 @@
+//! How each kernel of the recurrence is launched: sizes that leave something over everywhere.
+
+use linrec::contract::Domain;
+use linrec::device::{Function, Launch, Launched};
+use linrec::kernels::{ElementType, KernelChoice, Pass};
+use linrec::reference::Rounding;
+use linrec::{Direction, Error};
+
+/// How a kernel is launched, and by which bound it is judged.
+pub struct Plan {
+    pub num_seqs: usize,
+    pub seq_len: usize,
+    pub direction: Direction,
+    pub blocks: u32,
+    pub threads: u32,
+    shared_bytes: u32,
+    /// Whether the direction is an argument.
+    takes_direction: bool,
+    /// Whether the kernel goes all the way: results of one that stops early are only to be there.
+    pub is_whole: bool,
+    pub rounding: Rounding,
+}
+
+impl Plan {
+    /// One of the library's kernels, launched as the library does.
+    pub fn of(
+        choice: KernelChoice,
+        element: ElementType,
+        pass: Pass,
+        direction: Direction,
+    ) -> Plan {
+        let (num_seqs, seq_len) = shape(choice, element);
+        let geometry = choice.geometry(element, pass, num_seqs as u64, seq_len as u64);
+        let (is_whole, rounding) = match choice {
+            KernelChoice::Ref { .. } => (true, Rounding { levels: 0, exp_ulps: 0.0 }),
+            KernelChoice::Tile(config) | KernelChoice::Pipe(config) => {
+                (config.algocode == 3, tree(seq_len))
+            }
+            _ => (true, tree(seq_len)),
+        };
+        Plan {
+            num_seqs,
+            seq_len,
+            direction,
+            blocks: geometry.blocks as u32,
+            threads: geometry.threads,
+            shared_bytes: geometry.shared_bytes,
+            takes_direction: choice.takes_direction(),
+            is_whole,
+            rounding,
+        }
+    }
+
+    /// The same with so many bytes of dynamic shared memory.
+    pub fn with_shared(self, shared_bytes: u32) -> Plan {
+        Plan { shared_bytes, ..self }
+    }
+
+    /// One block per sequence: the third warp has elements for 11 of its lanes, the fourth none.
+    pub fn block_scan(direction: Direction) -> Plan {
+        let (num_seqs, seq_len) = (3, 300);
+        Plan {
+            num_seqs,
+            seq_len,
+            direction,
+            blocks: num_seqs as u32,
+            threads: 128,
+            shared_bytes: 0,
+            takes_direction: false,
+            is_whole: true,
+            rounding: tree(seq_len),
+        }
+    }
+
+    /// The arguments that come last, and the launch itself.
+    pub fn finish(&self, kernel: &Function, launch: Launch) -> Result<Launched, Error> {
+        let mut launch = launch.shared(self.shared_bytes);
+        launch = launch.arg(self.num_seqs as i64).arg(self.seq_len as i64);
+        if self.takes_direction {
+            launch = launch.arg(i32::from(self.direction == Direction::Reverse));
+        }
+        let launched = launch.run(&kernel.device().stream())?;
+        kernel.device().synchronize()?;
+        Ok(launched)
+    }
+}
+
+/// Rows of an odd length, so that they begin anywhere in a sector, unless they have to be whole words.
+fn shape(choice: KernelChoice, element: ElementType) -> (usize, usize) {
+    let words = |len: u64| match choice.multiple_of(element) {
+        1 => (len | 1) as usize,
+        multiple => (len - len % multiple) as usize,
+    };
+    match choice {
+        // Three blocks, the last warp with 22 sequences.
+        KernelChoice::Ref { .. } => (150, 67),
+        // A tail of threads with fewer elements.
+        KernelChoice::Tile(_) => (3, 301),
+        // Three blocks, the last with one row; and lanes that have less of their row than others, or nothing.
+        KernelChoice::Rows(config) => {
+            let rows_per_block = (config.threads / config.lanes) as usize;
+            (2 * rows_per_block + 1, words(config.max_len(element) * 4 / 5))
+        }
+        // Two tiles, and a third for some of the warps.
+        KernelChoice::Wide(config) => {
+            let tile = config.tile(element);
+            (3, words(2 * tile + tile / 5))
+        }
+        // Three tiles, or more.
+        _ => (3, 1203),
+    }
+}
+
+/// The rounding of a scan.
+pub fn tree(seq_len: usize) -> Rounding {
+    Rounding { levels: Domain::tree_levels(seq_len), exp_ulps: 0.0 }
+}
