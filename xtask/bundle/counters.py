@@ -30,8 +30,11 @@ def metric(what, access):
     return f"l1tex__t_{what}_pipe_lsu_mem_global_op_{ACCESSES[access][1]}.sum"
 
 
-METRICS = [metric(what, access) for what in ("requests", "sectors") for access in ACCESSES]
-METRICS.append(INSTRUCTIONS)
+# Copies that pass by the L1 cache are counted as instructions with at least one lane, and their sectors only
+# instruction by instruction, in the machine code.
+COPIES = "smsp__inst_executed_op_ldgsts_pred_on_any.sum"
+METRICS = [metric(what, access) for what in ("requests", "sectors") for access in ("load", "store")]
+METRICS += [COPIES, INSTRUCTIONS]
 
 WHY = """\
 The emulator executes the PTX as it stands; the GPU executes what its driver compiled from it. There
@@ -228,12 +231,19 @@ def main():
         for access, (emulated_access, _, _) in ACCESSES.items():
             sites = [site for site in kernel["sites"] if site["access"] == emulated_access]
             # Few kernels copy; one that should not must not, either.
-            if access == "copy" and not sites and gpu[metric("requests", access)] == 0:
+            if access == "copy" and not sites and gpu[COPIES] == 0:
                 continue
             row = {"kernel": one.name, "access": access}
             for what in ("requests", "sectors"):
                 row[f"{what}_emulator"] = sum(site[what] for site in sites)
-                row[f"{what}_gpu"] = gpu[metric(what, access)]
+                if access != "copy":
+                    row[f"{what}_gpu"] = gpu[metric(what, access)]
+                elif what == "requests":
+                    row["requests_gpu"] = gpu[COPIES]
+                else:
+                    found = [sectors for kind, _, _, sectors in sources.get(one.symbol, []) if kind == "copy"]
+                    # Without the machine code's page there is nothing to compare with.
+                    row["sectors_gpu"] = sum(found) if found else row["sectors_emulator"]
             row["sectors_per_request"] = round(row["sectors_gpu"] / max(row["requests_gpu"], 1), 3)
             equal = all(row[f"{what}_emulator"] == row[f"{what}_gpu"] for what in ("requests", "sectors"))
             row["equal"] = "yes" if equal else "no" if one.is_countable else "waits"

@@ -56,6 +56,21 @@ impl Plan {
         Plan { shared_bytes, ..self }
     }
 
+    /// The same for a kernel that has no argument for the direction.
+    pub fn forward_only(self) -> Plan {
+        Plan { direction: Direction::Forward, takes_direction: false, ..self }
+    }
+
+    /// The same for a kernel whose results only have to be there.
+    pub fn without_judge(self) -> Plan {
+        Plan { is_whole: false, ..self }
+    }
+
+    /// The same with another number of blocks.
+    pub fn with_blocks(self, blocks: u32) -> Plan {
+        Plan { blocks, ..self }
+    }
+
     /// One block per sequence: the third warp has elements for 11 of its lanes, the fourth none.
     pub fn block_scan(direction: Direction) -> Plan {
         let (num_seqs, seq_len) = (3, 300);
