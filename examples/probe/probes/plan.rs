@@ -119,7 +119,10 @@ fn shape(choice: KernelChoice, element: ElementType) -> (usize, usize) {
         // Two tiles, and a third for some of the warps.
         KernelChoice::Wide(config) => {
             let tile = config.tile(element);
-            (3, words(2 * tile + tile / 5))
+            let len = words(2 * tile + tile / 5);
+            // An H200 counts copies from within a sector by groups of lanes, and not by warps.
+            let sector = 2 * choice.multiple_of(element) as usize;
+            (3, if config.ahead > 0 { len - len % sector } else { len })
         }
         // Three tiles, or more.
         _ => (3, 1203),
