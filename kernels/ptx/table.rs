@@ -129,7 +129,6 @@ const MODULES: &[(&str, &str)] = &[
     ("linrec_wide-f16-2x128", include_str!("linrec_wide-f16-2x128.ptx")),
     ("linrec_wide-f32-2x128", include_str!("linrec_wide-f32-2x128.ptx")),
     ("linrec_wide-f32-4x256-a1-w", include_str!("linrec_wide-f32-4x256-a1-w.ptx")),
-    ("linrec_wide-f32-4x512-a1-w", include_str!("linrec_wide-f32-4x512-a1-w.ptx")),
     ("linrec_wide-f64-2x128", include_str!("linrec_wide-f64-2x128.ptx")),
     ("look_back", include_str!("look_back.ptx")),
 ];

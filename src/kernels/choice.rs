@@ -170,18 +170,25 @@ impl KernelChoice {
     /// use linrec::kernels::{ElementType, KernelChoice};
     ///
     /// let names: Vec<_> = KernelChoice::shipped(ElementType::F32).map(|choice| choice.label()).collect();
-    /// assert_eq!(names, ["ref", "tile", "pipe", "pipe-m1", "pipe-m2", "rows-16x2-w", "rows-16x2", "wide-2x128", "wide-4x256-a1-w"]);
+    /// assert_eq!(names[..5], ["ref", "tile", "pipe", "pipe-m1", "pipe-m2"]);
+    /// assert_eq!(names[5..8], ["rows-2x2-w", "rows-4x2-w", "rows-8x2-w"]);
+    /// assert_eq!(names[8..], ["rows-16x2-w", "rows-32x2-w", "rows-16x2", "wide-2x128", "wide-4x256-a1-w"]);
     /// ```
     pub fn shipped(element: ElementType) -> impl Iterator<Item = KernelChoice> {
         let (tile, pipe) = (Config::TILE, Config::default());
         let (rows, wide) = (RowsConfig::default(), WideConfig::default());
+        let of_lanes = |lanes| KernelChoice::Rows(RowsConfig { lanes, ..rows });
         let choices = [
             KernelChoice::default(),
             KernelChoice::Tile(tile),
             KernelChoice::Pipe(pipe),
             KernelChoice::Pipe(Config { memcode: 1, ..pipe }),
             KernelChoice::Pipe(Config { memcode: 2, ..pipe }),
-            KernelChoice::Rows(rows),
+            of_lanes(2),
+            of_lanes(4),
+            of_lanes(8),
+            of_lanes(16),
+            of_lanes(32),
             KernelChoice::Rows(RowsConfig { whole: false, ..rows }),
             KernelChoice::Wide(wide),
             KernelChoice::Wide(WideConfig { words: 4, threads: 256, ahead: 1, whole: true }),

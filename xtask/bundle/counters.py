@@ -18,10 +18,10 @@ from pathlib import Path
 from common import HERE, outcomes, print_table, probes, program, run, write_csv
 
 # In the emulator's words and in Nsight Compute's.
+# Copies to shared memory that pass by the L1 cache count as loads: an H200's counters do not tell them apart.
 ACCESSES = {
-    "load": ("GlobalLoad", "ld", ("LDG", "LD")),
-    "store": ("GlobalStore", "st", ("STG", "ST")),
-    "copy": ("CopyAsync", "ldgsts", ("LDGSTS",)),
+    "load": (("GlobalLoad", "CopyAsync"), "ld", ("LDG", "LD", "LDGSTS")),
+    "store": (("GlobalStore",), "st", ("STG", "ST")),
 }
 INSTRUCTIONS = "smsp__inst_executed.sum"
 
@@ -151,7 +151,7 @@ def compare_single(kernel, machine_code, access):
     """A kernel's loads or its stores, one by one, in the order of the code: pairs of PTX and machine
     code. None if the driver has other instructions than the PTX."""
     sites = [site for site in kernel["sites"]
-             if site["access"] == ACCESSES[access][0] and site["requests"] > 0]
+             if site["access"] in ACCESSES[access][0] and site["requests"] > 0]
     executed = [one for one in machine_code if one[0] == access and one[2] > 0]
     pairs = lambda sites, executed: [
         (site, one) for site, one in zip(sites, executed)
@@ -226,10 +226,7 @@ def main():
         })
         pairs = {}
         for access, (emulated_access, _, _) in ACCESSES.items():
-            sites = [site for site in kernel["sites"] if site["access"] == emulated_access]
-            # Few kernels copy; one that should not must not, either.
-            if access == "copy" and not sites and gpu[metric("requests", access)] == 0:
-                continue
+            sites = [site for site in kernel["sites"] if site["access"] in emulated_access]
             row = {"kernel": one.name, "access": access}
             for what in ("requests", "sectors"):
                 row[f"{what}_emulator"] = sum(site[what] for site in sites)
@@ -239,8 +236,7 @@ def main():
             row["equal"] = "yes" if equal else "no" if one.is_countable else "waits"
             rows.append(row)
             if row["equal"] == "no":
-                plural = {"copy": "copies"}.get(access, f"{access}s")
-                failures.append(f"{one.name}: the {plural} differ")
+                failures.append(f"{one.name}: the {access}s differ")
             pairs[access] = compare_single(kernel, sources.get(one.symbol, []), access)
             if pairs[access] is None and equal and sum(site["requests"] > 0 for site in sites) == 1:
                 # The only one of its kind: what the sum says, the instruction did.
@@ -257,7 +253,7 @@ def main():
         if all(pair is not None for pair in pairs.values()):
             agreeing.append(one.name)
 
-    print("Requests and sectors of loads, stores and copies, emulator and GPU:\n")
+    print("Requests and sectors of loads and stores, emulator and GPU:\n")
     print_table(["kernel", "access", "requests", "GPU", "sectors", "GPU", "per request", "equal"],
                 [list(row.values()) for row in rows])
     print("Executed warp instructions:\n")

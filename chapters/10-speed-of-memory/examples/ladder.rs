@@ -27,7 +27,11 @@ struct Cli {
     #[arg(long, value_delimiter = ',')]
     ideas: Vec<String>,
     /// Lengths of the sequences, multiples of 4
-    #[arg(long, value_delimiter = ',', default_value = "64,256,512,1024,4096,8192,16384,32768,65536")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "64,256,512,1024,4096,8192,16384,32768,65536"
+    )]
     lengths: Vec<usize>,
     /// How many sequences; 100 for each multiprocessor if not given
     #[arg(long)]

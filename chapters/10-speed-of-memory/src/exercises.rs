@@ -1,5 +1,7 @@
 //! The solutions of the page's exercises.
 
+use linrec::Error;
+use linrec::device::{AutoRecurrence, Buffer, Device, ForwardOptions, Graph};
 use linrec::kernels::{ElementType, RowsConfig};
 
 /// The fewest threads that a block needs so that a tile holds a whole row of `f32`, with so many words for each
@@ -33,10 +35,46 @@ pub fn for_short(element: ElementType, seq_len: u32) -> Option<RowsConfig> {
 }
 // ANCHOR_END: for_short
 
+/// Computes the same chain of recurrences again and again: `x` becomes `y`, and `y` becomes `x`.
+// ANCHOR: chain
+pub fn chain(
+    device: &Device,
+    [x, c, y]: [&Buffer<f32>; 3],
+    shape: (usize, usize),
+    calls: usize,
+) -> Result<Graph, Error> {
+    let recurrence = AutoRecurrence::<f32>::new(device);
+    device.record(|stream| {
+        let (mut x, mut y) = (x.slice(..)?, y.slice(..)?);
+        for _ in 0..calls {
+            let options = ForwardOptions { stream: Some(stream), ..Default::default() };
+            recurrence.forward_into(&x, c, &mut y, shape, options)?;
+            std::mem::swap(&mut x, &mut y);
+        }
+        Ok(())
+    })
+}
+// ANCHOR_END: chain
+
 #[cfg(test)]
 mod tests {
-    use super::{for_short, threads_for, touched};
+    use super::{chain, for_short, threads_for, touched};
     use linrec::kernels::{ElementType, KernelChoice};
+
+    #[test]
+    fn a_chain_is_replayed_over_what_is_there() {
+        for device in linrec::device::under_test() {
+            let upload = |numbers: &[f32]| device.upload(numbers).unwrap();
+            let (mut x, c, y) = (upload(&[1.0, 0.0]), upload(&[0.5, 0.5]), upload(&[0.0, 0.0]));
+            let graph = chain(&device, [&x, &c, &y], (1, 2), 2).unwrap();
+            for (start, expected) in [([1.0, 0.0], [1.0, 1.0]), ([2.0, 4.0], [2.0, 6.0])] {
+                x.upload(&start).unwrap();
+                graph.replay(&device.stream()).unwrap();
+                // Twice y_1 = y_0 / 2 + x_1.
+                assert_eq!(x.download().unwrap(), expected);
+            }
+        }
+    }
 
     #[test]
     fn a_tile_holds_the_row_and_no_warp_less_would() {

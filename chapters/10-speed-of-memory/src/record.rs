@@ -12,6 +12,36 @@ const LADDER: &str = include_str!("../results/h200/ladder.csv");
 /// record of `tour tune`.
 const TYPES: &str = include_str!("../results/h200/types.csv");
 
+/// Every run of linrec's `examples/graphs.rs`.
+const GRAPHS: &str = include_str!("../results/h200/graphs.csv");
+
+/// Words of results that were compared with the emulator's.
+const BITS: &str = include_str!("../results/h200/bits.csv");
+
+/// How many words of the results of rows and wide were compared between an H200 and the emulator, and how many of
+/// them were different.
+pub fn bits() -> (u64, u64) {
+    let cells = BITS.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
+    let number = |cells: &[&str], place: usize| -> u64 {
+        cells.get(place).and_then(|cell| cell.parse().ok()).unwrap_or(0)
+    };
+    cells.fold((0, 0), |(words, different), cells| {
+        (words + number(&cells, 6), different + number(&cells, 7))
+    })
+}
+
+/// Microseconds for each call of a chain, the median of all runs: `plain`, `graph` or `batch`.
+pub fn call_us(way: &str, num_seqs: usize, seq_len: usize) -> Option<f64> {
+    let wanted = [way.to_owned(), num_seqs.to_string(), seq_len.to_string()];
+    let times = GRAPHS.lines().skip(1).filter_map(|line| {
+        let cells: Vec<&str> = line.split(',').collect();
+        let [.., engine, _, num_seqs, seq_len, _, _, us] = cells[..] else { return None };
+        let is_it = [engine, num_seqs, seq_len] == wanted.each_ref().map(String::as_str);
+        is_it.then(|| us.parse().ok()).flatten()
+    });
+    Some(ch09_tuning::median(times)).filter(|median| median.is_finite())
+}
+
 /// The steps of the ladder beside the roof, forward.
 #[derive(Debug)]
 pub struct Ladder(Race);
@@ -64,7 +94,7 @@ pub fn types() -> lesson::Result<Vec<Line>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ladder, types};
+    use super::{Ladder, bits, call_us, types};
     use linrec::kernels::ElementType;
 
     #[test]
@@ -79,6 +109,16 @@ mod tests {
             assert!(types.iter().any(|line| line.element == element), "{element}");
         }
         assert!(types.iter().all(|line| line.runs.len() >= 9));
+    }
+
+    #[test]
+    fn calls_and_bits_were_recorded() {
+        for way in ["plain", "graph", "batch"] {
+            assert!(call_us(way, 132, 1024).is_some_and(|us| us > 0.0), "{way}");
+        }
+        assert!(call_us("plain", 7, 1024).is_none());
+        assert!(bits().0 > 1_000_000);
+        assert_eq!(bits().1, 0);
     }
 
     #[test]

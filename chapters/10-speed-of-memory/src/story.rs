@@ -3,6 +3,7 @@
 mod ahead;
 mod any;
 mod backward;
+mod calls;
 mod climb;
 mod picture;
 mod result;
@@ -30,6 +31,7 @@ pub fn run(lesson: &mut Lesson) -> lesson::Result {
     backward::backward(lesson)?;
     types::types(lesson)?;
     walk::walk(lesson)?;
+    calls::calls(lesson)?;
     result::result(lesson)
 }
 

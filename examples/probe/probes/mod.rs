@@ -93,6 +93,9 @@ impl Probe {
             "linrec_strides" | "linrec_ahead" => {
                 recurrences::forward::<f32>(&kernel, &self.exercise()?)
             }
+            base if base.starts_with("ladder_") => {
+                recurrences::forward::<f32>(&kernel, &self.step_of_the_ladder()?)
+            }
             "block_scan" => {
                 recurrences::forward::<f32>(&kernel, &Plan::block_scan(self.direction()))
             }
@@ -190,6 +193,26 @@ impl Probe {
         let tile = max_elems_per_thread * max_threads_per_block;
         let words = free.first().map_or(0, |free| 2 * (tile + tile / 32 * free));
         Ok(plan.with_shared(4 * words))
+    }
+
+    /// For those of ladder/, which are launched as the kernel wide is for rows of whole words, and only go forward.
+    fn step_of_the_ladder(&self) -> Result<Plan, Error> {
+        let numbers: Vec<u32> =
+            self.arguments().iter().filter_map(|number| number.parse().ok()).collect();
+        let (words, threads, ahead) = match numbers[..] {
+            [threads] => (1, threads, 0),
+            [words, threads] => (words, threads, 0),
+            [words, threads, ahead] => (words, threads, ahead),
+            _ => return Err(self.unknown()),
+        };
+        let choice = KernelChoice::Wide(WideConfig { words, threads, ahead, whole: true });
+        let plan = Plan::of(choice, ElementType::F32, Pass::Forward, Direction::Forward);
+        Ok(match self.base() {
+            "ladder_persistent" => plan.forward_only().with_blocks(2),
+            // An addition: it only has to write everything.
+            "ladder_walk" => plan.forward_only().without_judge(),
+            _ => plan.forward_only(),
+        })
     }
 
     /// The name without the template's arguments.

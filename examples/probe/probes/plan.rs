@@ -56,6 +56,21 @@ impl Plan {
         Plan { shared_bytes, ..self }
     }
 
+    /// The same for a kernel that has no argument for the direction.
+    pub fn forward_only(self) -> Plan {
+        Plan { direction: Direction::Forward, takes_direction: false, ..self }
+    }
+
+    /// The same for a kernel whose results only have to be there.
+    pub fn without_judge(self) -> Plan {
+        Plan { is_whole: false, ..self }
+    }
+
+    /// The same with another number of blocks.
+    pub fn with_blocks(self, blocks: u32) -> Plan {
+        Plan { blocks, ..self }
+    }
+
     /// One block per sequence: the third warp has elements for 11 of its lanes, the fourth none.
     pub fn block_scan(direction: Direction) -> Plan {
         let (num_seqs, seq_len) = (3, 300);
@@ -104,7 +119,10 @@ fn shape(choice: KernelChoice, element: ElementType) -> (usize, usize) {
         // Two tiles, and a third for some of the warps.
         KernelChoice::Wide(config) => {
             let tile = config.tile(element);
-            (3, words(2 * tile + tile / 5))
+            let len = words(2 * tile + tile / 5);
+            // An H200 counts copies from within a sector by groups of lanes, and not by warps.
+            let sector = 2 * choice.multiple_of(element) as usize;
+            (3, if config.ahead > 0 { len - len % sector } else { len })
         }
         // Three tiles, or more.
         _ => (3, 1203),

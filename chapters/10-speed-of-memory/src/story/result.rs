@@ -38,6 +38,9 @@ pub fn result(lesson: &mut Lesson) -> lesson::Result {
         lesson.value(&format!("least_{name}_long"), of(&LENGTHS[6..14]), Kind::Computed);
         lesson.value(&format!("least_{name}_last"), of(&LENGTHS[14..]), Kind::Computed);
     }
+    let (words, different) = crate::record::bits();
+    lesson.value("bits_words", words / 1_000_000, Kind::Computed);
+    lesson.value("bits_different", different, Kind::Computed);
     let ladder = Ladder::read()?;
     for (key, run) in [
         ("pipe_16", race.kernel(Pass::Forward, "pipe", 16).map(|(_, run)| run.ratio)),
