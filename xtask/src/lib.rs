@@ -3,7 +3,11 @@
 pub mod book;
 pub mod bundle;
 pub mod failure;
+pub mod lab;
+pub mod notebooks;
+pub mod numbers;
 pub mod ptx;
+pub mod python;
 pub mod record;
 pub mod results;
 pub mod workspace;

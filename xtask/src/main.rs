@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
-use xtask::{book, bundle, ptx, record, workspace};
+use xtask::lab::{self, Lab};
+use xtask::{book, bundle, notebooks, ptx, record, workspace};
 
 /// The project's own tools.
 #[derive(Parser)]
@@ -19,6 +20,10 @@ struct Cli {
 enum Command {
     /// Build the book from chapters/ into target/book
     Book(BookArgs),
+    /// Open the notebooks in JupyterLab; what that needs is installed into target/lab first
+    Lab(LabArgs),
+    /// Run notebooks from a clean state and keep their outputs
+    Notebooks(NotebooksArgs),
     /// Run chapters and keep what they wrote in their results/, which the pages quote
     Record(RecordArgs),
     /// Compile the kernels of kernels/shipped.toml into kernels/ptx
@@ -39,6 +44,29 @@ struct BookArgs {
     #[arg(long, default_value_t = 8000, requires = "serve")]
     port: u16,
     /// Check the built book as well: links, anchors, images, code, exercises, nothing remote
+    #[arg(long)]
+    check: bool,
+}
+
+#[derive(Args)]
+struct LabArgs {
+    /// Install and compile what is missing, and stop there
+    #[arg(long, conflicts_with_all = ["no_open", "port"])]
+    prepare: bool,
+    /// Start JupyterLab, but no browser
+    #[arg(long)]
+    no_open: bool,
+    /// The port, or the next one that is free
+    #[arg(long, default_value_t = 8888)]
+    port: u16,
+}
+
+#[derive(Args)]
+struct NotebooksArgs {
+    /// The notebooks' numbers; all of them if there is none
+    #[arg(value_name = "NN")]
+    notebooks: Vec<u32>,
+    /// Change nothing: compare the outputs with the committed ones
     #[arg(long)]
     check: bool,
 }
@@ -81,6 +109,10 @@ fn run(cli: &Cli) -> Result<()> {
     let root = workspace::root()?;
     match &cli.command {
         Command::Book(args) => run_book(&root, args),
+        Command::Lab(args) => run_lab(&root, args),
+        Command::Notebooks(args) => {
+            notebooks::run(&Lab::prepare(&root)?, &args.notebooks, args.check)
+        }
         Command::Record(args) => run_record(&root, args),
         Command::Ptx(args) => {
             println!("{}", if args.check { ptx::check(&root)? } else { ptx::generate(&root)? });
@@ -106,6 +138,15 @@ fn run_book(root: &Path, args: &BookArgs) -> Result<()> {
         opener::open(&index).context("no browser could be opened")?;
     }
     Ok(())
+}
+
+fn run_lab(root: &Path, args: &LabArgs) -> Result<()> {
+    let lab = Lab::prepare(root)?;
+    if args.prepare {
+        println!("the lab is ready: `cargo lab` opens it");
+        return Ok(());
+    }
+    lab::serve(&lab, args.port, !args.no_open)
 }
 
 fn run_record(root: &Path, args: &RecordArgs) -> Result<()> {

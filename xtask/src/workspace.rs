@@ -18,6 +18,12 @@ pub fn root() -> Result<PathBuf> {
         .with_context(|| format!("no book.toml in {} or above it", here.display()))
 }
 
+/// The folder that takes what is built: `target`, or the one that `CARGO_TARGET_DIR` names.
+#[must_use]
+pub fn target(root: &Path) -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |named| root.join(named))
+}
+
 /// The folder `NN-name` of chapter `number` inside `chapters`.
 ///
 /// # Errors

@@ -7,10 +7,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::failure::Failure;
+use crate::numbers::{numbers_agree, texts_agree};
 use crate::results::{Check, Output, Run, Value};
-
-/// How far two numbers may be apart, relative to the larger one.
-const TOLERANCE: f64 = 1e-6;
 
 /// The differences between the results in `recorded` and in `fresh`.
 ///
@@ -131,19 +129,4 @@ fn compare_tables(
             differ(file, Some(at + 1), format!("was `{old}`, is `{new}`"));
         }
     }
-}
-
-/// Whether two texts are the same, the numbers in them within the tolerance.
-fn texts_agree(old: &str, new: &str) -> bool {
-    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let (old, new) = (words(old), words(new));
-    old.len() == new.len()
-        && old.iter().zip(&new).all(|(old, new)| {
-            old == new
-                || matches!((old.parse(), new.parse()), (Ok(a), Ok(b)) if numbers_agree(a, b))
-        })
-}
-
-fn numbers_agree(a: f64, b: f64) -> bool {
-    a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= TOLERANCE * a.abs().max(b.abs())
 }

@@ -1,0 +1,86 @@
+//! The Rust kernel: evcxr, and how Jupyter starts it.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde_json::json;
+
+use super::Lab;
+
+/// The version that is installed where there is none.
+const VERSION: &str = "0.22.0";
+
+/// Offline, since `cargo lab` has fetched everything, and the index is not asked at every start. After a panic
+/// the variables are gone, so that a cell with a panic is an error, as it should be.
+const SETTINGS: &str = "[evcxr]\noffline_mode = true\npreserve_vars_on_panic = false\n";
+
+/// The program: the lab's own, or one on the `PATH`, or else it is installed.
+pub(super) fn evcxr(lab: &Lab) -> Result<PathBuf> {
+    let name = format!("evcxr_jupyter{}", env::consts::EXE_SUFFIX);
+    let folder = lab.folder.join("evcxr");
+    let own = folder.join("bin").join(&name);
+    if own.is_file() {
+        return Ok(own);
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    if let Some(found) = env::split_paths(&path).map(|folder| folder.join(&name)).find(|f| f.is_file())
+    {
+        return Ok(found);
+    }
+    println!(
+        "installing the Rust kernel evcxr_jupyter {VERSION} into {} (some 5 minutes on two cores)",
+        folder.display()
+    );
+    let building = folder.join("build");
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    // Its progress is passed through. Without --locked it does not compile.
+    let status = Command::new(cargo)
+        .args(["install", "--quiet", "--locked", "evcxr_jupyter", "--version", VERSION, "--root"])
+        .arg(&folder)
+        .env("CARGO_TARGET_DIR", &building)
+        .status()
+        .context("cargo cannot be started")?;
+    if !status.success() {
+        bail!(
+            "evcxr_jupyter {VERSION} could not be installed ({status}). It comes from crates.io, which must be \
+             reachable. One that you have from elsewhere (conda-forge has a package) is used if it is on the PATH"
+        );
+    }
+    fs::remove_dir_all(&building).with_context(|| format!("{} stays", building.display()))?;
+    Ok(own)
+}
+
+/// Tells Jupyter of the kernel, inside the environment only.
+pub(super) fn register(lab: &Lab, evcxr: &Path) -> Result<()> {
+    let launcher = lab.folder.join("kernel.py");
+    let settings = lab.folder.join("settings");
+    let spec = json!({
+        "argv": [lab.python.program("python"), launcher, evcxr, "{connection_file}"],
+        "display_name": "Rust",
+        "language": "rust",
+        "interrupt_mode": "message",
+        "env": {
+            "EVCXR_CONFIG_DIR": settings,
+            // evcxr brings a kernel that it finds in the user's folders up to date; it is to find none.
+            "JUPYTER_PATH": lab.folder.join("none"),
+        },
+    });
+    let versions = fs::read_to_string(lab.root.join("Cargo.lock")).context("no Cargo.lock")?;
+    let spec = serde_json::to_string_pretty(&spec)?;
+    let files = [
+        (launcher, include_str!("kernel.py")),
+        (settings.join("evcxr.toml"), SETTINGS),
+        (lab.folder.join("Cargo.lock"), &versions),
+        (lab.folder.join("venv/share/jupyter/kernels/rust/kernel.json"), &spec),
+    ];
+    for (path, text) in files {
+        let written = path.parent().map_or(Ok(()), fs::create_dir_all);
+        written
+            .and_then(|()| fs::write(&path, text))
+            .with_context(|| format!("{} cannot be written", path.display()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! JupyterLab itself.
+
+use anyhow::{Context, Result, bail};
+
+use super::Lab;
+
+/// Runs JupyterLab on the notebooks, for this machine only, until it is stopped.
+///
+/// # Errors
+///
+/// When it cannot be started or ends with an error.
+pub fn serve(lab: &Lab, port: u16, open: bool) -> Result<()> {
+    let mut command = lab.command("jupyter");
+    command
+        .args(["lab", "--ServerApp.ip=127.0.0.1", "--ServerApp.default_url=/lab/tree/notebooks"])
+        .arg(format!("--ServerApp.port={port}"))
+        .arg(format!("--ServerApp.root_dir={}", lab.root.display()))
+        // It asks nobody whether there is something new.
+        .args(["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"])
+        .args(["--LabApp.news_url=None"]);
+    if !open {
+        command.arg("--no-browser");
+    }
+    println!("JupyterLab runs on 127.0.0.1 until you stop it with Ctrl-C");
+    let status = command.status().context("JupyterLab cannot be started")?;
+    if !status.success() {
+        bail!("JupyterLab ended with an error ({status})");
+    }
+    Ok(())
+}

@@ -1,0 +1,196 @@
+//! The notebook format (nbformat 4.5), as far as our notebooks use it, in one written form.
+//!
+//! Keys are sorted, texts are lists of lines, the indent is one blank: as Jupyter writes it, so that a notebook that
+//! was saved there differs only where it was changed.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use serde::ser::SerializeSeq;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Value, json};
+
+/// A notebook. The fields here and below are in the order of their names, which is that of the file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Notebook {
+    /// The cells, in their order.
+    pub cells: Vec<Cell>,
+    /// The kernel and its language.
+    pub metadata: BTreeMap<String, Value>,
+    /// The format's version.
+    pub nbformat: u32,
+    /// The same, behind the point.
+    pub nbformat_minor: u32,
+}
+
+/// A cell of a notebook.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// `code`, `markdown` or `raw`.
+    pub cell_type: String,
+    /// Of a code cell: its number in the last run.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    pub execution_count: Option<Option<u32>>,
+    /// A word that stays the same when the cell is changed.
+    pub id: String,
+    /// Its tags, and what Jupyter remembers of it.
+    pub metadata: BTreeMap<String, Value>,
+    /// Of a code cell: what the last run gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<Vec<Output>>,
+    /// The text.
+    pub source: Text,
+}
+
+/// What a code cell gave.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "output_type", rename_all = "snake_case")]
+pub enum Output {
+    /// The value of the cell's last expression.
+    ExecuteResult(Displayed),
+    /// Something shown on the way.
+    DisplayData(Displayed),
+    /// What was printed.
+    Stream {
+        /// `stdout` or `stderr`.
+        name: String,
+        /// The text.
+        text: Text,
+    },
+    /// A failure.
+    Error {
+        /// Its kind.
+        ename: String,
+        /// What it says.
+        evalue: String,
+        /// The same for the reader, with colours.
+        traceback: Vec<String>,
+    },
+}
+
+/// A value in one or more forms.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Displayed {
+    /// The forms, by their media type.
+    pub data: BTreeMap<String, Form>,
+    /// The cell's number.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    pub execution_count: Option<Option<u32>>,
+    /// What Jupyter is to know besides.
+    pub metadata: BTreeMap<String, Value>,
+}
+
+/// One form of a value: text (HTML, SVG, plain), or JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Form {
+    /// A text.
+    Text(Text),
+    /// Anything else.
+    Other(Value),
+}
+
+/// A text, in the file a list of its lines.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Text(pub String);
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut lines = serializer.serialize_seq(None)?;
+        for line in self.0.split_inclusive('\n') {
+            lines.serialize_element(line)?;
+        }
+        lines.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            Whole(String),
+            Lines(Vec<String>),
+        }
+        Ok(Text(match Either::deserialize(deserializer)? {
+            Either::Whole(text) => text,
+            Either::Lines(lines) => lines.concat(),
+        }))
+    }
+}
+
+/// A field that is there, if only with `null`.
+fn given<'de, D, T>(deserializer: D) -> std::result::Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
+
+impl Notebook {
+    /// A notebook of these cells, for the Rust kernel.
+    #[must_use]
+    pub fn new(cells: Vec<Cell>) -> Self {
+        let metadata = [
+            ("kernelspec", json!({"display_name": "Rust", "language": "rust", "name": "rust"})),
+            ("language_info", json!({"file_extension": ".rs", "mimetype": "text/rust", "name": "Rust"})),
+        ];
+        let metadata = metadata.map(|(key, value)| (key.to_owned(), value)).into();
+        Notebook { cells, metadata, nbformat: 4, nbformat_minor: 5 }
+    }
+
+    /// The notebook that a file holds.
+    ///
+    /// # Errors
+    ///
+    /// When the text is none, or one of another version.
+    pub fn parse(text: &str) -> Result<Self> {
+        let notebook: Notebook =
+            serde_json::from_str(text).context("this is no notebook in the format 4.5")?;
+        let version = (notebook.nbformat, notebook.nbformat_minor);
+        ensure!(version == (4, 5), "the notebook's format is {version:?}, and should be (4, 5)");
+        Ok(notebook)
+    }
+
+    /// The file's text.
+    ///
+    /// # Errors
+    ///
+    /// When the notebook cannot be written as JSON.
+    pub fn to_text(&self) -> Result<String> {
+        let mut text = Vec::new();
+        let indent = serde_json::ser::PrettyFormatter::with_indent(b" ");
+        self.serialize(&mut serde_json::Serializer::with_formatter(&mut text, indent))?;
+        text.push(b'\n');
+        Ok(String::from_utf8(text)?)
+    }
+}
+
+impl Cell {
+    /// A code cell that has not been run.
+    #[must_use]
+    pub fn code(id: &str, source: &str) -> Self {
+        Cell {
+            cell_type: "code".to_owned(),
+            execution_count: Some(None),
+            id: id.to_owned(),
+            metadata: BTreeMap::new(),
+            outputs: Some(Vec::new()),
+            source: Text(source.to_owned()),
+        }
+    }
+
+    /// Whether it is a code cell.
+    #[must_use]
+    pub fn is_code(&self) -> bool {
+        self.cell_type == "code"
+    }
+
+    /// Whether it has this tag.
+    #[must_use]
+    pub fn has_tag(&self, tag: &str) -> bool {
+        let tags = self.metadata.get("tags").and_then(Value::as_array);
+        tags.is_some_and(|tags| tags.iter().any(|one| one == tag))
+    }
+}

@@ -1,0 +1,106 @@
+//! The notebooks: running them without a browser, keeping what they gave, or comparing it.
+
+pub mod clean;
+pub mod compare;
+pub mod execute;
+pub mod format;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::lab::Lab;
+use crate::{failure, workspace};
+use format::Notebook;
+
+/// Runs the notebooks of these numbers, or all; keeps their outputs, or compares them.
+///
+/// # Errors
+///
+/// When one cannot be run, one of its cells fails, or its outputs differ. The others are run all the same.
+pub fn run(lab: &Lab, numbers: &[u32], check: bool) -> Result<()> {
+    let mut failed = Vec::new();
+    for path in paths(&lab.root().join("notebooks"), numbers)? {
+        let name = workspace::name_of(&path);
+        println!("notebooks/{name}");
+        if let Err(error) = run_one(lab, &path, check) {
+            eprintln!("{error:#}");
+            failed.push(name);
+        }
+    }
+    if !failed.is_empty() {
+        bail!("failed: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+/// Runs the notebook at `path`, an absolute one, and writes its outputs into it, or compares them.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_one(lab: &Lab, path: &Path, check: bool) -> Result<()> {
+    let page = path.strip_prefix(lab.root()).unwrap_or(path);
+    let text = fs::read_to_string(path)
+        .with_context(|| format!("{} cannot be read", page.display()))?;
+    let committed = Notebook::parse(&text).with_context(|| page.display().to_string())?;
+    let mut run = execute::run(lab, path, &emptied(&committed))?;
+    if let Some(error) = run.error {
+        let place = match error.cell {
+            Some(cell) => format!("cell {}", cell + 1),
+            None => "before the first cell".to_owned(),
+        };
+        bail!("{}, {place}:\n{}", page.display(), error.message.trim());
+    }
+    println!("  {}", times(&run.seconds.values().copied().collect::<Vec<_>>()));
+    clean::clean(&mut run.notebook, &lab.folders());
+    if check {
+        let differences = compare::compare(page, &committed, &run.notebook);
+        return failure::none_of(&differences, "the comparison with the committed outputs");
+    }
+    fs::write(path, run.notebook.to_text()?)
+        .with_context(|| format!("{} cannot be written", page.display()))
+}
+
+/// The notebook without what an earlier run left in it.
+fn emptied(notebook: &Notebook) -> Notebook {
+    let mut notebook = notebook.clone();
+    for cell in notebook.cells.iter_mut().filter(|cell| cell.is_code()) {
+        cell.outputs = Some(Vec::new());
+        cell.execution_count = Some(None);
+    }
+    notebook
+}
+
+fn times(seconds: &[f64]) -> String {
+    let sum: f64 = seconds.iter().sum();
+    match seconds.split_first() {
+        None => "no cells to run".to_owned(),
+        Some((first, rest)) => format!(
+            "{} cells in {sum:.1} s: the first in {first:.1} s, the slowest other in {:.1} s",
+            seconds.len(),
+            rest.iter().copied().fold(0.0, f64::max)
+        ),
+    }
+}
+
+/// The notebooks `NN-name.ipynb` in `folder` in their order: those of `numbers`, or all.
+fn paths(folder: &Path, numbers: &[u32]) -> Result<Vec<PathBuf>> {
+    let entries = folder
+        .read_dir()
+        .with_context(|| format!("the folder {} cannot be read", folder.display()))?;
+    let mut all: Vec<(u32, PathBuf)> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "ipynb"))
+        .filter_map(|path| {
+            Some((workspace::name_of(&path).split_once('-')?.0.parse().ok()?, path))
+        })
+        .collect();
+    all.sort();
+    if let Some(number) = numbers.iter().find(|&number| all.iter().all(|one| one.0 != *number)) {
+        bail!("there is no notebook {number}: no file {number:02}-….ipynb in {}", folder.display());
+    }
+    all.retain(|one| numbers.is_empty() || numbers.contains(&one.0));
+    Ok(all.into_iter().map(|one| one.1).collect())
+}
