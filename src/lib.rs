@@ -33,7 +33,8 @@
 //!   held to, `contract` (a feature) the table of cases that checks it.
 //! - [`device`] runs CUDA kernels on an NVIDIA GPU or on an emulator of one ([`simt`]), [`kernels`] is
 //!   the catalogue of the project's own.
-//! - `lesson` (a feature) is what the tutorial's chapters share.
+//! - `lesson` (a feature) is what the tutorial's chapters share, `notebook` (a feature) what shows
+//!   arrays, results and reports in a Jupyter notebook.
 
 pub mod cpu;
 pub mod device;
@@ -46,6 +47,8 @@ pub mod validate;
 pub mod contract;
 #[cfg(feature = "lesson")]
 pub mod lesson;
+#[cfg(feature = "notebook")]
+pub mod notebook;
 
 mod element;
 mod engine;

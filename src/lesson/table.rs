@@ -20,6 +20,16 @@ impl Table {
         self.rows.push(row);
     }
 
+    /// The columns' names.
+    pub fn header(&self) -> &[String] {
+        &self.header
+    }
+
+    /// The cells, row after row.
+    pub fn rows(&self) -> impl Iterator<Item = &[String]> {
+        self.rows.iter().map(Vec::as_slice)
+    }
+
     /// The table for a terminal: numbers to the right, words to the left.
     pub fn to_text(&self) -> String {
         let widths: Vec<usize> = (0..self.header.len()).map(|column| self.width(column)).collect();

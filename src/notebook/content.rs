@@ -1,0 +1,92 @@
+//! What a value shows, and how evcxr is told.
+
+use std::io::Write;
+
+/// What is shown of a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Content {
+    /// As plain text.
+    pub plain: String,
+    /// As something that a browser draws.
+    pub rich: Option<Rich>,
+}
+
+/// Something that a browser draws.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rich {
+    /// Its media type: `text/html`, `image/svg+xml`.
+    pub media_type: &'static str,
+    /// The text.
+    pub text: String,
+}
+
+/// A value that shows itself in a notebook.
+pub trait Show {
+    /// What it shows.
+    fn content(&self) -> Content;
+
+    /// What evcxr calls for the last expression of a cell.
+    fn evcxr_display(&self) {
+        // A notebook that is gone is no reason to fail: the cell's value was computed.
+        let _ = std::io::stdout().lock().write_all(self.content().to_message().as_bytes());
+    }
+}
+
+impl Content {
+    /// A text and HTML.
+    pub fn html(plain: impl Into<String>, html: impl Into<String>) -> Content {
+        let rich = Rich { media_type: "text/html", text: html.into() };
+        Content { plain: plain.into(), rich: Some(rich) }
+    }
+
+    /// A text and an SVG picture.
+    pub fn svg(plain: impl Into<String>, svg: impl Into<String>) -> Content {
+        let rich = Rich { media_type: "image/svg+xml", text: svg.into() };
+        Content { plain: plain.into(), rich: Some(rich) }
+    }
+
+    /// What evcxr looks for in the standard output.
+    fn to_message(&self) -> String {
+        let part = |media_type: &str, text: &str| {
+            format!("EVCXR_BEGIN_CONTENT {media_type}\n{text}\nEVCXR_END_CONTENT\n")
+        };
+        let rich = self.rich.as_ref().map(|rich| part(rich.media_type, &rich.text));
+        part("text/plain", &self.plain) + &rich.unwrap_or_default()
+    }
+}
+
+/// Text as it stands in HTML.
+pub(super) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// A table in HTML, its cells as text: the first row is the header.
+pub(super) fn table(rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let line = |(at, cells): (usize, Vec<String>)| {
+        let tag = if at == 0 { "th" } else { "td" };
+        let cells = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell)));
+        format!("<tr>{}</tr>", cells.collect::<String>())
+    };
+    let rows: String = rows.into_iter().enumerate().map(line).collect();
+    format!("<table>{rows}</table>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Content, table};
+
+    #[test]
+    fn evcxr_is_given_every_form_between_its_marks() {
+        let message = Content::html("1 < 2", "1 &lt; 2").to_message();
+        let expected = "EVCXR_BEGIN_CONTENT text/plain\n1 < 2\nEVCXR_END_CONTENT\n\
+                        EVCXR_BEGIN_CONTENT text/html\n1 &lt; 2\nEVCXR_END_CONTENT\n";
+        assert_eq!(message, expected);
+    }
+
+    #[test]
+    fn a_table_holds_text_and_no_html() {
+        let rows = [vec!["entry".to_owned()], vec!["fwd<float>".to_owned()]];
+        let expected = "<table><tr><th>entry</th></tr><tr><td>fwd&lt;float&gt;</td></tr></table>";
+        assert_eq!(table(rows), expected);
+    }
+}

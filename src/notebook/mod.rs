@@ -1,0 +1,44 @@
+//! How values show themselves in a Jupyter notebook that runs on evcxr.
+//!
+//! evcxr shows the last expression of a cell through its method `evcxr_display`, or else its `Debug` form.
+//! [`Show`] gives that method to arrays, results, reports, counters, tables and figures. A notebook begins with
+//!
+//! ```text
+//! :dep linrec = { path = "..", features = ["notebook"] }
+//! use linrec::notebook::prelude::*;
+//! ```
+//!
+//! Everything shows itself twice: as plain text, which is what tests compare and what a terminal can show, and as
+//! HTML or a picture.
+//!
+//! ```
+//! use linrec::notebook::prelude::*;
+//!
+//! let decay = array![1.0, 0.5, 0.25];
+//! assert_eq!(decay.content().plain, "f64 [3]: 1, 0.5, 0.25");
+//! assert!(decay.content().rich.is_some_and(|rich| rich.text.contains("<svg")));
+//! ```
+
+mod array;
+mod content;
+mod figure;
+mod number;
+mod report;
+mod results;
+mod sparkline;
+
+pub use content::{Content, Rich, Show};
+pub use figure::{Figure, figure};
+
+/// What a notebook brings into scope.
+pub mod prelude {
+    pub use super::{Show, figure};
+    pub use crate::lesson::Table;
+    pub use crate::lesson::plot::{self, Chart, HeatMap};
+    pub use crate::{Direction, Element, Engine, Gradients, Options, Outputs};
+    pub use ndarray::{self, Array1, Array2, Axis, array, s};
+    pub use plotters;
+}
+
+/// The library's version.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
