@@ -21,6 +21,7 @@
 
 mod array;
 mod content;
+mod exercise;
 mod figure;
 mod number;
 mod report;
@@ -28,11 +29,12 @@ mod results;
 mod sparkline;
 
 pub use content::{Content, Rich, Show};
+pub use exercise::exercise;
 pub use figure::{Figure, figure};
 
 /// What a notebook brings into scope.
 pub mod prelude {
-    pub use super::{Show, figure};
+    pub use super::{Show, exercise, figure};
     pub use crate::lesson::Table;
     pub use crate::lesson::plot::{self, Chart, HeatMap};
     pub use crate::{Direction, Element, Engine, Gradients, Options, Outputs};

@@ -17,16 +17,30 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 SECONDS = 900  # for one cell; the first one compiles the library
 
 
+def said(cell):
+    """What the kernel says of a cell that failed: a panic's words go to the standard error, the compiler's do not."""
+    words = []
+    for output in cell.outputs:
+        if output.output_type == "error":
+            words += output.traceback or [output.evalue]
+        elif output.output_type == "stream" and output.name == "stderr":
+            words.append(output.text)
+    return "\n".join(words)
+
+
 def main():
     path = Path(sys.argv[1])
-    # What the kernel itself prints must not get between: its standard output becomes the standard error.
+    # What the kernel itself prints must not get between; it is of no interest.
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     notebook = nbformat.reads(sys.stdin.read(), as_version=4)
+    started = time.perf_counter()
     seconds = {}
     current = {}
 
     def begins(cell, cell_index):
+        if not current:
+            print(f"  kernel: {time.perf_counter() - started:.1f} s", file=sys.stderr, flush=True)
         current.update(index=cell_index, start=time.perf_counter())
 
     def ends(cell, cell_index, **_):
@@ -46,8 +60,8 @@ def main():
     error = None
     try:
         client.execute()
-    except CellExecutionError as failure:
-        error = {"cell": current.get("index"), "message": failure.traceback or failure.evalue}
+    except CellExecutionError:
+        error = {"cell": current.get("index"), "message": said(notebook.cells[current["index"]])}
     except (CellTimeoutError, DeadKernelError) as failure:
         error = {"cell": current.get("index"), "message": str(failure)}
     json.dump({"notebook": notebook, "seconds": seconds, "error": error}, answer)

@@ -51,7 +51,7 @@ pub fn run_one(lab: &Lab, path: &Path, check: bool) -> Result<()> {
             Some(cell) => format!("cell {}", cell + 1),
             None => "before the first cell".to_owned(),
         };
-        bail!("{}, {place}:\n{}", page.display(), error.message.trim());
+        bail!("{}, {place}:\n{}", page.display(), uncoloured(&error.message));
     }
     println!("  {}", times(&run.seconds.values().copied().collect::<Vec<_>>()));
     clean::clean(&mut run.notebook, &lab.folders());
@@ -71,6 +71,14 @@ fn emptied(notebook: &Notebook) -> Notebook {
         cell.execution_count = Some(None);
     }
     notebook
+}
+
+/// A message without a terminal's colours.
+fn uncoloured(message: &str) -> String {
+    let mut parts = message.trim().split('\u{1b}');
+    let first = parts.next().unwrap_or_default().to_owned();
+    // Behind the escape is `[31m`, or the like.
+    first + &parts.filter_map(|part| Some(part.split_once('m')?.1)).collect::<String>()
 }
 
 fn times(seconds: &[f64]) -> String {
