@@ -15,7 +15,8 @@ impl<T: Element> Show for [T] {
     fn content(&self) -> Content {
         let title = format!("{} [{}]", name::<T>(), self.len());
         let numbers = numbers(self);
-        let html = format!("<div><b>{title}</b><br/>{}<br/>{}</div>", line(self), escaped(&numbers));
+        let html =
+            format!("<div><b>{title}</b><br/>{}<br/>{}</div>", line(self), escaped(&numbers));
         Content::html(format!("{title}: {numbers}"), html)
     }
 }
@@ -80,7 +81,10 @@ mod tests {
     #[test]
     fn shape_and_numbers_are_there_for_any_strides() {
         let values = array![[1.0_f32, 2.0, 3.0], [4.0, 5.0, 6.0]];
-        assert_eq!(values.slice(s![.., ..;-1]).content().plain, "f32 [2, 3]\n0: 3, 2, 1\n1: 6, 5, 4");
+        assert_eq!(
+            values.slice(s![.., ..;-1]).content().plain,
+            "f32 [2, 3]\n0: 3, 2, 1\n1: 6, 5, 4"
+        );
     }
 
     #[test]

@@ -12,7 +12,11 @@ impl<T: Element> Show for Outputs<T> {
 impl<T: Element> Show for Gradients<T> {
     fn content(&self) -> Content {
         let Gradients { d_inputs, d_coeffs, d_initial } = self;
-        named([("d_inputs", d_inputs as &dyn Show), ("d_coeffs", d_coeffs), ("d_initial", d_initial)])
+        named([
+            ("d_inputs", d_inputs as &dyn Show),
+            ("d_coeffs", d_coeffs),
+            ("d_initial", d_initial),
+        ])
     }
 }
 

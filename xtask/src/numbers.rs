@@ -45,7 +45,10 @@ mod tests {
 
     #[test]
     fn the_last_digits_may_differ_and_nothing_else() {
-        assert!(texts_agree("[1.0000001, -2e-3]  in 3 steps", "[1.0000002, -2.0000001e-3] in\n3 steps"));
+        assert!(texts_agree(
+            "[1.0000001, -2e-3]  in 3 steps",
+            "[1.0000002, -2.0000001e-3] in\n3 steps"
+        ));
         assert!(texts_agree("inf NaN", "inf NaN"));
         for (old, new) in [
             ("1.00001", "1.00002"),

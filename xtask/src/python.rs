@@ -33,6 +33,12 @@ impl Environment {
         Ok(environment)
     }
 
+    /// The environment in `folder` if one is there, with whatever packages.
+    #[must_use]
+    pub fn found(folder: &Path) -> Option<Self> {
+        folder.join(INSTALLED).is_file().then(|| Environment { folder: folder.to_owned() })
+    }
+
     /// The program of this name in the environment: `python`, `jupyter`.
     #[must_use]
     pub fn program(&self, name: &str) -> PathBuf {

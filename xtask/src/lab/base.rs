@@ -13,12 +13,20 @@ use crate::notebooks::execute;
 use crate::notebooks::format::{Cell, Notebook};
 
 /// The first cell of a notebook without a chapter.
-const CODE: &str = ":dep linrec = { path = \"..\", features = [\"notebook\"] }\nlinrec::notebook::VERSION";
+const CODE: &str =
+    ":dep linrec = { path = \"..\", features = [\"notebook\"] }\nlinrec::notebook::VERSION";
+
+/// What was built with what, written last.
+const STAMP: &str = "kept/base.txt";
+
+/// Whether that has been done in the lab's folder, for whichever version of the library.
+pub(super) fn is_built(folder: &Path) -> bool {
+    folder.join(STAMP).is_file()
+}
 
 /// Fetches the workspace's dependencies and lets the kernel compile the library, unless that has been done.
 pub(super) fn build(lab: &Lab, evcxr: &Path) -> Result<()> {
-    // What was built with what, written last.
-    let stamp = lab.kept().join("base.txt");
+    let stamp = lab.folder.join(STAMP);
     let locked = fs::read_to_string(lab.folder.join("Cargo.lock")).unwrap_or_default();
     let built_with = format!("{}\n{}\n{CODE}\n{locked}", evcxr.display(), compiler()?);
     if fs::read_to_string(&stamp).ok().as_deref() == Some(&*built_with) {
@@ -36,7 +44,7 @@ pub(super) fn build(lab: &Lab, evcxr: &Path) -> Result<()> {
         bail!("the dependencies could not be fetched ({status}); crates.io must be reachable");
     }
     println!("compiling the library for the notebooks (a minute on two cores)");
-    let kept = lab.kept().join("base");
+    let kept = lab.folder.join("kept/base");
     if kept.exists() {
         fs::remove_dir_all(&kept).with_context(|| format!("{} stays", kept.display()))?;
     }

@@ -26,7 +26,8 @@ pub(super) fn evcxr(lab: &Lab) -> Result<PathBuf> {
         return Ok(own);
     }
     let path = env::var_os("PATH").unwrap_or_default();
-    if let Some(found) = env::split_paths(&path).map(|folder| folder.join(&name)).find(|f| f.is_file())
+    if let Some(found) =
+        env::split_paths(&path).map(|folder| folder.join(&name)).find(|f| f.is_file())
     {
         return Ok(found);
     }

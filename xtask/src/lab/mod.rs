@@ -56,6 +56,15 @@ impl Lab {
         Ok(lab)
     }
 
+    /// The lab of the workspace at `root` if [`Lab::prepare`] has made it; nothing is installed or compiled.
+    #[must_use]
+    pub fn found(root: &Path) -> Option<Self> {
+        let folder = workspace::target(root).join("lab").canonicalize().ok()?;
+        base::is_built(&folder).then_some(())?;
+        let python = Environment::found(&folder.join("venv"))?;
+        Some(Lab { root: root.canonicalize().ok()?, folder, python })
+    }
+
     /// The root of the workspace, as a whole path.
     #[must_use]
     pub fn root(&self) -> &Path {
@@ -95,11 +104,5 @@ impl Lab {
             ("JUPYTERLAB_SETTINGS_DIR", below("settings")),
             ("JUPYTERLAB_WORKSPACES_DIR", below("workspaces")),
         ]
-    }
-
-    /// Where what the notebooks' kernels compile is kept, a folder for each notebook.
-    #[must_use]
-    pub fn kept(&self) -> PathBuf {
-        self.folder.join("kept")
     }
 }

@@ -19,11 +19,16 @@ pub fn compare(page: &Path, committed: &Notebook, fresh: &Notebook) -> Vec<Failu
         if !old.is_code() || old.has_tag(VARIES) {
             continue;
         }
-        let mut differ =
-            |what: String| differences.push(Failure::new(page, None, format!("cell {}: {what}", at + 1)));
+        let mut differ = |what: String| {
+            differences.push(Failure::new(page, None, format!("cell {}: {what}", at + 1)))
+        };
         let (texts, fresh_texts) = (texts(old), texts(new));
         if !texts_agree(&texts, &fresh_texts) {
-            differ(format!("its output was\n{}\nand is\n{}", indented(&texts), indented(&fresh_texts)));
+            differ(format!(
+                "its output was\n{}\nand is\n{}",
+                indented(&texts),
+                indented(&fresh_texts)
+            ));
         }
         let (forms, fresh_forms) = (forms(old), forms(new));
         if forms != fresh_forms {
@@ -36,7 +41,11 @@ pub fn compare(page: &Path, committed: &Notebook, fresh: &Notebook) -> Vec<Failu
     }
     if committed.cells.len() != fresh.cells.len() {
         let counts = (committed.cells.len(), fresh.cells.len());
-        differences.push(Failure::new(page, None, format!("{} cells became {}", counts.0, counts.1)));
+        differences.push(Failure::new(
+            page,
+            None,
+            format!("{} cells became {}", counts.0, counts.1),
+        ));
     }
     differences
 }

@@ -53,6 +53,7 @@ def main():
         startup_timeout=300,
         record_timing=False,
         coalesce_streams=True,
+        shutdown_kernel="immediate",  # it holds nothing that would have to be saved
         resources={"metadata": {"path": str(path.parent)}},
         on_cell_execute=begins,
         on_cell_executed=ends,

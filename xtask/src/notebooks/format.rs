@@ -10,7 +10,7 @@ use serde::ser::SerializeSeq;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
-/// A notebook. The fields here and below are in the order of their names, which is that of the file.
+/// A notebook.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Notebook {
     /// The cells, in their order.
@@ -134,7 +134,10 @@ impl Notebook {
     pub fn new(cells: Vec<Cell>) -> Self {
         let metadata = [
             ("kernelspec", json!({"display_name": "Rust", "language": "rust", "name": "rust"})),
-            ("language_info", json!({"file_extension": ".rs", "mimetype": "text/rust", "name": "Rust"})),
+            (
+                "language_info",
+                json!({"file_extension": ".rs", "mimetype": "text/rust", "name": "Rust"}),
+            ),
         ];
         let metadata = metadata.map(|(key, value)| (key.to_owned(), value)).into();
         Notebook { cells, metadata, nbformat: 4, nbformat_minor: 5 }
@@ -161,9 +164,23 @@ impl Notebook {
     pub fn to_text(&self) -> Result<String> {
         let mut text = Vec::new();
         let indent = serde_json::ser::PrettyFormatter::with_indent(b" ");
-        self.serialize(&mut serde_json::Serializer::with_formatter(&mut text, indent))?;
+        let value = sorted(serde_json::to_value(self)?);
+        value.serialize(&mut serde_json::Serializer::with_formatter(&mut text, indent))?;
         text.push(b'\n');
         Ok(String::from_utf8(text)?)
+    }
+}
+
+/// The same value with the keys of all its objects in order.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(entries) => {
+            let entries: BTreeMap<_, _> =
+                entries.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+            Value::Object(entries.into_iter().collect())
+        }
+        Value::Array(values) => values.into_iter().map(sorted).collect(),
+        value => value,
     }
 }
 

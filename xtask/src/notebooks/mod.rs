@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::lab::Lab;
 use crate::{failure, workspace};
-use format::Notebook;
+use format::{Notebook, Output};
 
 /// Runs the notebooks of these numbers, or all; keeps their outputs, or compares them.
 ///
@@ -42,11 +42,11 @@ pub fn run(lab: &Lab, numbers: &[u32], check: bool) -> Result<()> {
 /// As [`run`].
 pub fn run_one(lab: &Lab, path: &Path, check: bool) -> Result<()> {
     let page = path.strip_prefix(lab.root()).unwrap_or(path);
-    let text = fs::read_to_string(path)
-        .with_context(|| format!("{} cannot be read", page.display()))?;
+    let text =
+        fs::read_to_string(path).with_context(|| format!("{} cannot be read", page.display()))?;
     let committed = Notebook::parse(&text).with_context(|| page.display().to_string())?;
     let mut run = execute::run(lab, path, &emptied(&committed))?;
-    if let Some(error) = run.error {
+    if let Some(error) = run.error.take().or_else(|| complaint(&run.notebook)) {
         let place = match error.cell {
             Some(cell) => format!("cell {}", cell + 1),
             None => "before the first cell".to_owned(),
@@ -61,6 +61,18 @@ pub fn run_one(lab: &Lab, path: &Path, check: bool) -> Result<()> {
     }
     fs::write(path, run.notebook.to_text()?)
         .with_context(|| format!("{} cannot be written", page.display()))
+}
+
+/// What a cell wrote to the standard error: that is all that evcxr does where a cell ends with `Err(…)?`.
+fn complaint(notebook: &Notebook) -> Option<execute::Error> {
+    notebook.cells.iter().enumerate().find_map(|(at, cell)| {
+        cell.outputs.iter().flatten().find_map(|output| match output {
+            Output::Stream { name, text } if name == "stderr" => {
+                Some(execute::Error { cell: Some(at), message: text.0.clone() })
+            }
+            _ => None,
+        })
+    })
 }
 
 /// The notebook without what an earlier run left in it.
@@ -101,9 +113,7 @@ fn paths(folder: &Path, numbers: &[u32]) -> Result<Vec<PathBuf>> {
     let mut all: Vec<(u32, PathBuf)> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "ipynb"))
-        .filter_map(|path| {
-            Some((workspace::name_of(&path).split_once('-')?.0.parse().ok()?, path))
-        })
+        .filter_map(|path| Some((workspace::name_of(&path).split_once('-')?.0.parse().ok()?, path)))
         .collect();
     all.sort();
     if let Some(number) = numbers.iter().find(|&number| all.iter().all(|one| one.0 != *number)) {

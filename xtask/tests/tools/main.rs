@@ -4,5 +4,6 @@ mod book;
 mod browser;
 #[cfg(unix)]
 mod bundle;
+mod notebooks;
 mod record;
 mod support;
