@@ -23,6 +23,7 @@ mod array;
 mod content;
 mod exercise;
 mod figure;
+mod kernel;
 mod number;
 mod report;
 mod results;
@@ -31,6 +32,7 @@ mod sparkline;
 pub use content::{Content, Rich, Show};
 pub use exercise::exercise;
 pub use figure::{Figure, figure};
+pub use kernel::kernel;
 
 /// What a notebook brings into scope.
 pub mod prelude {
