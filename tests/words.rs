@@ -297,7 +297,10 @@ impl Far {
 fn rows_past_element_2_31_are_right() {
     for choice in KernelChoice::shipped(F32) {
         let (rows, seq_len) = match choice {
-            KernelChoice::Rows(config) => (2 * (config.threads / config.lanes) as usize, 124),
+            KernelChoice::Rows(config) => {
+                let rows_per_block = (config.threads / config.lanes) as usize;
+                (2 * rows_per_block, config.max_len(F32) as usize - 4)
+            }
             KernelChoice::Wide(_) => (2, 5000),
             _ => continue,
         };

@@ -77,20 +77,32 @@ impl PerElement {
     }
 }
 
+/// Runs a kernel on the emulator over `num_seqs` sequences, and counts for each element.
+///
+/// # Errors
+///
+/// As for [`counters`].
+pub fn count<S: Storage>(
+    choice: KernelChoice,
+    pass: Pass,
+    shape: (usize, usize),
+) -> Result<PerElement, Error> {
+    Ok(PerElement::new(&counters::<S>(choice, pass, shape)?, shape.0 * shape.1))
+}
+
 /// Runs a kernel on the emulator over `num_seqs` sequences, and counts.
 ///
 /// # Errors
 ///
 /// If the kernel cannot be had, or the emulator finds a mistake in it.
 // ANCHOR: count
-pub fn count<S: Storage>(
+pub fn counters<S: Storage>(
     choice: KernelChoice,
     pass: Pass,
-    (num_seqs, seq_len): (usize, usize),
-) -> Result<PerElement, Error> {
+    shape @ (num_seqs, seq_len): (usize, usize),
+) -> Result<Counters, Error> {
     let device = Device::simt();
     let recurrence = Recurrence::<S>::new(&device, choice)?;
-    let shape = (num_seqs, seq_len);
     let elements = num_seqs * seq_len;
     let zeros = || -> Result<Buffer<S>, Error> {
         let mut buffer = device.allocate(elements)?;
@@ -107,8 +119,7 @@ pub fn count<S: Storage>(
             recurrence.backward_into(&a, &b, &c, &mut d, &mut e, shape, options)?
         }
     };
-    let counters = launched.counters().cloned().unwrap_or_default();
-    Ok(PerElement::new(&counters, elements))
+    Ok(launched.counters().cloned().unwrap_or_default())
 }
 // ANCHOR_END: count
 

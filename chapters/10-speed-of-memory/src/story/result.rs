@@ -1,6 +1,7 @@
 //! Where the ladder leads.
 
-use ch09_tuning::{LENGTHS, record};
+use ch09_tuning::LENGTHS;
+use ch09_tuning::record::{self, Race};
 use linrec::kernels::Pass;
 use linrec::lesson::{self, Kind, Lesson, Table, plot, plot::Chart};
 
@@ -50,30 +51,38 @@ pub fn result(lesson: &mut Lesson) -> lesson::Result {
     ] {
         lesson.value(key, cell(run, 2), Kind::Computed);
     }
-    let svg = figure(&ladder)?;
+    let svg = figure(&race, &ladder)?;
     lesson.figure("ladder.svg", "The ladder", Kind::Computed, &svg)
 }
 
-/// The steps against the length of a row, as parts of the roof.
-fn figure(ladder: &Ladder) -> lesson::Result<String> {
-    let lengths = ladder.lengths();
-    let mut chart = Chart::new("forward, f32")
-        .axes("length of a sequence", "part of the roof")
-        .log_x(2.0)
-        .y_range(0.5, 1.2);
-    for (name, label) in [
-        ("pipe", "pipe"),
-        ("words", "words"),
-        ("neighbours", "neighbours"),
-        ("pieces", "pieces"),
-        ("rows", "rows"),
-        ("wide", "wide"),
-    ] {
-        // Rows of 512 are no short rows any more.
-        let here = lengths.iter().filter(|&&len| name != "rows" || len < 512);
-        let points = here.filter_map(|&len| Some((len as f64, ladder.best(name, len)?.1.ratio)));
-        chart = chart.measured(label, points);
+/// As parts of the roof against the length of a row: short rows by kernel, long ones by step.
+fn figure(race: &Race, ladder: &Ladder) -> lesson::Result<String> {
+    let axes = |title, (low, high)| {
+        Chart::new(title)
+            .axes("length of a sequence", "part of the roof")
+            .log_x(2.0)
+            .y_range(low, high)
+    };
+    let short = [16, 32, 64, 128, 256, 512];
+    let mut above = axes("short rows", (0.0, 1.1));
+    for name in ["pipe", "rows", "wide"] {
+        let points = short
+            .iter()
+            .filter_map(|&len| Some((len as f64, race.kernel(Pass::Forward, name, len)?.1.ratio)));
+        above = above.measured(name, points);
     }
-    let roof = lengths.iter().map(|&len| (len as f64, 1.0));
-    plot::svg(&[&chart.dashed("the roof", roof)])
+    let long = ladder.lengths().into_iter().filter(|&len| len >= 256);
+    let long: Vec<usize> = long.collect();
+    let mut below = axes("long rows", (0.82, 1.02));
+    for name in ["pipe", "words", "neighbours", "pieces", "early", "wide"] {
+        // A block with tiles ahead is far too large for a row that fits into one of them.
+        let least = if name == "early" { 4096 } else { 0 };
+        let here = long.iter().filter(|&&len| len >= least);
+        let points = here.filter_map(|&len| Some((len as f64, ladder.best(name, len)?.1.ratio)));
+        below = below.measured(name, points);
+    }
+    let roof = |lengths: &[usize]| lengths.iter().map(|&len| (len as f64, 1.0)).collect::<Vec<_>>();
+    let (above, below) =
+        (above.dashed("the roof", roof(&short)), below.dashed("the roof", roof(&long)));
+    plot::grid(&[&above, &below], 1)
 }

@@ -1,10 +1,8 @@
 //! Words of 16 bytes, and what else was tried with them.
 
-use ch09_tuning::counted::PerElement;
-use linrec::device::{Device, ForwardOptions, Recurrence};
-use linrec::kernels::{Config, KernelChoice};
+use ch09_tuning::counted::{PerElement, counters};
+use linrec::kernels::{Config, KernelChoice, Pass};
 use linrec::lesson::{self, Kind, Lesson};
-use linrec::simt::Counters;
 
 use super::{climb, picture};
 use crate::count::count;
@@ -19,7 +17,9 @@ pub fn words(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("words", "A word for each thread")?;
     let ladder = Ladder::read()?;
     lesson.say(&format!("Counted by the emulator over rows of {}. {}", SHAPE.1, climb::COLUMNS));
-    let pipe = pipe_4x128()?;
+    let config =
+        Config { max_elems_per_thread: 4, max_threads_per_block: 128, ..Config::default() };
+    let pipe = counters::<f32>(KernelChoice::Pipe(config), Pass::Forward, SHAPE)?;
     let words = count(Rung::shipped(Idea::Words), SHAPE)?;
     let [before, after] =
         [&pipe, &words].map(|counters| PerElement::new(counters, SHAPE.0 * SHAPE.1).requests);
@@ -65,17 +65,4 @@ pub fn others(lesson: &mut Lesson) -> lesson::Result {
     let names = ["pieces", "hints:l", "hints:s", "hints:ls", "persistent"];
     let table = climb::speeds(&ladder, &names);
     lesson.table("others.csv", Kind::Computed, &table)
-}
-
-/// What the pipe kernel's launch costs.
-fn pipe_4x128() -> lesson::Result<Counters> {
-    let config =
-        Config { max_elems_per_thread: 4, max_threads_per_block: 128, ..Config::default() };
-    let device = Device::simt();
-    let recurrence = Recurrence::<f32>::new(&device, KernelChoice::Pipe(config))?;
-    let ones = device.upload(&vec![1.0_f32; SHAPE.0 * SHAPE.1])?;
-    let mut outputs = device.allocate(ones.len())?;
-    let options = ForwardOptions::default();
-    let launched = recurrence.forward_into(&ones, &ones, &mut outputs, SHAPE, options)?;
-    Ok(launched.counters().cloned().unwrap_or_default())
 }
