@@ -6,6 +6,7 @@
 //! ```text
 //! :dep linrec = { path = "..", features = ["notebook"] }
 //! use linrec::notebook::prelude::*;
+//! let machine = begin();
 //! ```
 //!
 //! Everything shows itself twice: as plain text, which is what tests compare and what a terminal can show, and as
@@ -24,6 +25,8 @@ mod content;
 mod exercise;
 mod figure;
 mod kernel;
+mod lanes;
+mod machine;
 mod number;
 mod report;
 mod results;
@@ -33,12 +36,15 @@ pub use content::{Content, Rich, Show};
 pub use exercise::exercise;
 pub use figure::{Figure, figure};
 pub use kernel::kernel;
+pub use lanes::lanes;
+pub use machine::{Machine, begin};
 
 /// What a notebook brings into scope.
 pub mod prelude {
-    pub use super::{Show, exercise, figure};
+    pub use super::{Show, begin, exercise, figure, lanes};
     pub use crate::lesson::Table;
     pub use crate::lesson::plot::{self, Chart, HeatMap};
+    pub use crate::simt::Trace;
     pub use crate::{Direction, Element, Engine, Gradients, Options, Outputs};
     pub use ndarray::{self, Array1, Array2, Axis, array, s};
     pub use plotters;

@@ -27,7 +27,8 @@ impl Show for Counters {
             sums.row([what.to_owned(), count.to_string()]);
         }
         let mut sites = Table::new(["instruction", "line", "requests", "sectors", "per request"]);
-        for site in &self.sites {
+        // What no lane reached is left out.
+        for site in self.sites.iter().filter(|site| site.requests > 0) {
             let line = match &site.source {
                 Some((file, line)) => format!("{file}:{line}"),
                 None => format!("PTX {}", site.line),

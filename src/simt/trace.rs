@@ -40,6 +40,8 @@ pub enum What {
         before: [u32; 32],
         /// What each lane got.
         after: [u32; 32],
+        /// The lane that it is from: its own number where the shuffle had none for it.
+        sources: [u8; 32],
     },
     /// The warp arrived at a barrier of its block.
     Barrier,

@@ -191,10 +191,11 @@ fn a_trace_tells_what_the_lanes_held() {
                 let value = |lane| (first + lane as u64) ^ 63;
                 assert_eq!((at.shared, &at.values[..]), (true, &[std::array::from_fn(value)][..]));
             }
-            (What::Shuffle { mode, before, after }, 4) => {
+            (What::Shuffle { mode, before, after, sources }, 4) => {
                 assert_eq!(*mode, "bfly");
                 assert_eq!(after[..], words[first as usize..first as usize + 32]);
                 assert_eq!(*before, std::array::from_fn(|lane| after[lane ^ 1]));
+                assert_eq!(*sources, std::array::from_fn(|lane| lane as u8 ^ 1));
             }
             (What::Store(at), 5) => {
                 let value = |lane| u64::from(words[first as usize + lane]);

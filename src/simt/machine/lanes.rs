@@ -72,16 +72,23 @@ pub(super) struct Operands {
     pub(super) c: Slot,
 }
 
-/// `shfl.sync`, after the PTX ISA's definition (9.7.8.6). Returns the values before and after.
+/// What the lanes held, and from which lane they got what they hold now.
+pub(super) struct Shuffled {
+    pub(super) before: Words,
+    pub(super) after: Words,
+    pub(super) sources: [u8; 32],
+}
+
+/// `shfl.sync`, after the PTX ISA's definition (9.7.8.6). Returns what the lanes held before and after.
 pub(super) fn shuffle(
     r: &mut Registers,
     op: Shuffle,
     operands: &Operands,
     active: u32,
-) -> Result<(Words, Words)> {
+) -> Result<Shuffled> {
     let Operands { d, valid, a, b, c } = *operands;
     let (values, b, c) = (*r.words(a), *r.words(b), *r.words(c));
-    let (mut result, mut in_range) = (values, 0);
+    let (mut result, mut sources, mut in_range) = (values, [0; 32], 0);
     for lane in 0..32_u32 {
         let (b, c) = (b[lane as usize] & 31, c[lane as usize]);
         let (clamp, segment) = (c & 31, c >> 8 & 31);
@@ -104,6 +111,7 @@ pub(super) fn shuffle(
                 return fault(ReportKind::Shuffle, 1 << lane, message);
             }
             result[lane as usize] = values[source as usize];
+            sources[lane as usize] = source as u8;
             in_range |= u32::from(holds) << lane;
         }
     }
@@ -111,7 +119,7 @@ pub(super) fn shuffle(
     if let Some(valid) = valid {
         r.set_predicate(valid, active, in_range);
     }
-    Ok((values, result))
+    Ok(Shuffled { before: values, after: result, sources })
 }
 
 pub(super) fn name(op: Shuffle) -> &'static str {

@@ -196,8 +196,9 @@ impl Run<'_> {
                     return Ok(Next::Gather);
                 }
                 let operands = lanes::Operands { d, valid, a, b, c };
-                let (before, after) = lanes::shuffle(r, op, &operands, active)?;
-                let what = || What::Shuffle { mode: lanes::name(op), before, after };
+                let lanes::Shuffled { before, after, sources } =
+                    lanes::shuffle(r, op, &operands, active)?;
+                let what = || What::Shuffle { mode: lanes::name(op), before, after, sources };
                 self.trace_lanes(place, active, what);
             }
             Op::Vote { op, d, a, mask } => {
