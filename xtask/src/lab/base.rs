@@ -1,34 +1,41 @@
-//! What all notebooks need, compiled once before the first of them is opened.
+//! What all notebooks need, compiled once before the first of them is opened: the library and the chapters.
 
 use std::env;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Instant, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
+use walkdir::WalkDir;
 
 use super::Lab;
 use crate::notebooks::execute;
 use crate::notebooks::format::{Cell, Notebook};
+use crate::workspace;
 
-/// The first cell of a notebook without a chapter.
-const CODE: &str =
-    ":dep linrec = { path = \"..\", features = [\"notebook\"] }\nlinrec::notebook::VERSION";
+/// The first lines of every notebook.
+const LIBRARY: &str = ":dep linrec = { path = \"..\", features = [\"notebook\"] }\n";
 
 /// What was built with what, written last.
 const STAMP: &str = "kept/base.txt";
+
+/// What the library and the chapters are made of.
+const SOURCES: [&str; 5] = ["Cargo.toml", "Cargo.lock", "src", "kernels", "chapters"];
 
 /// Whether that has been done in the lab's folder, for whichever version of the library.
 pub(super) fn is_built(folder: &Path) -> bool {
     folder.join(STAMP).is_file()
 }
 
-/// Fetches the workspace's dependencies and lets the kernel compile the library, unless that has been done.
+/// Fetches the workspace's dependencies and lets the kernel compile the library and the chapters, unless that has
+/// been done since the last change to them.
 pub(super) fn build(lab: &Lab, evcxr: &Path) -> Result<()> {
     let stamp = lab.folder.join(STAMP);
-    let locked = fs::read_to_string(lab.folder.join("Cargo.lock")).unwrap_or_default();
-    let built_with = format!("{}\n{}\n{CODE}\n{locked}", evcxr.display(), compiler()?);
+    let chapters = chapters(&lab.root)?;
+    let sources = fingerprint(&lab.root);
+    let built_with = format!("{}\n{}{chapters}\n{sources:016x}\n", evcxr.display(), compiler()?);
     if fs::read_to_string(&stamp).ok().as_deref() == Some(&*built_with) {
         return Ok(());
     }
@@ -43,20 +50,70 @@ pub(super) fn build(lab: &Lab, evcxr: &Path) -> Result<()> {
     if !status.success() {
         bail!("the dependencies could not be fetched ({status}); crates.io must be reachable");
     }
-    println!("compiling the library for the notebooks (a minute on two cores)");
-    let kept = lab.folder.join("kept/base");
-    if kept.exists() {
-        fs::remove_dir_all(&kept).with_context(|| format!("{} stays", kept.display()))?;
-    }
+    println!(
+        "compiling the library, then the chapters, for the notebooks (minutes on two cores, once)"
+    );
     let start = Instant::now();
-    let notebook = Notebook::new(vec![Cell::code("base", CODE)]);
+    let cells =
+        [("library", format!("{LIBRARY}linrec::notebook::VERSION")), ("chapters", chapters)];
+    let cells = cells.map(|(name, code)| Cell::code(name, &code));
     // No file of this name is read; its folder is where the code's paths begin.
-    let run = execute::run(lab, &lab.root.join("notebooks/base.ipynb"), &notebook)?;
+    let path = lab.root.join("notebooks/base.ipynb");
+    let run = execute::run(lab, &path, &Notebook::new(cells.into()))?;
     if let Some(error) = run.error {
-        bail!("the library could not be compiled for the notebooks:\n{}", error.message);
+        bail!("this could not be compiled for the notebooks:\n{}", error.message);
     }
-    println!("  {:.0} s", start.elapsed().as_secs_f64());
+    println!("  {:.0} s in all", start.elapsed().as_secs_f64());
+    forget_others(&lab.folder.join("kept"))?;
     fs::write(&stamp, built_with).with_context(|| format!("{} cannot be written", stamp.display()))
+}
+
+/// The cell that asks for all chapters.
+fn chapters(root: &Path) -> Result<String> {
+    let mut names = Vec::new();
+    let folder = root.join("chapters");
+    for entry in folder.read_dir().with_context(|| format!("no folder {}", folder.display()))? {
+        let name = workspace::name_of(&entry?.path());
+        // Chapter 0 is the tour, a program.
+        if name.split_once('-').is_some_and(|(number, _)| number.parse().is_ok_and(|n: u32| n > 0))
+        {
+            names.push(name);
+        }
+    }
+    names.sort();
+    let dependency =
+        |name: &String| format!(":dep ch{name} = {{ path = \"../chapters/{name}\" }}\n");
+    Ok(names.iter().map(dependency).collect::<String>() + "linrec::notebook::VERSION")
+}
+
+/// A number that differs when a file was changed.
+fn fingerprint(root: &Path) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for folder in SOURCES {
+        for entry in WalkDir::new(root.join(folder)).sort_by_file_name().into_iter().flatten() {
+            let Ok(metadata) = entry.metadata() else { continue };
+            let changed =
+                metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            if metadata.is_file() {
+                (entry.path(), metadata.len(), changed).hash(&mut hasher);
+            }
+        }
+    }
+    hasher.finish()
+}
+
+/// Deletes what was kept for notebooks that are not open, which then begin with a copy of what is new.
+fn forget_others(kept: &Path) -> Result<()> {
+    for entry in kept.read_dir().with_context(|| format!("no folder {}", kept.display()))? {
+        let folder = entry?.path();
+        let lock = fs::File::open(folder.join("lock"));
+        let is_open = lock.as_ref().is_ok_and(|lock| lock.try_lock().is_err());
+        if workspace::name_of(&folder) != "base" && folder.is_dir() && !is_open {
+            drop(lock);
+            fs::remove_dir_all(&folder).with_context(|| format!("{} stays", folder.display()))?;
+        }
+    }
+    Ok(())
 }
 
 /// The compiler, in its own words.

@@ -17,6 +17,12 @@ const VERSION: &str = "0.22.0";
 /// the variables are gone, so that a cell with a panic is an error, as it should be.
 const SETTINGS: &str = "[evcxr]\noffline_mode = true\npreserve_vars_on_panic = false\n";
 
+/// A notebook's link to its page opens the page to be read, not to be edited.
+const APPEARANCE: &str = r#"{
+  "@jupyterlab/docmanager-extension:plugin": { "defaultViewers": { "markdown": "Markdown Preview" } }
+}
+"#;
+
 /// The program: the lab's own, or one on the `PATH`, or else it is installed.
 pub(super) fn evcxr(lab: &Lab) -> Result<PathBuf> {
     let name = format!("evcxr_jupyter{}", env::consts::EXE_SUFFIX);
@@ -71,11 +77,13 @@ pub(super) fn register(lab: &Lab, evcxr: &Path) -> Result<()> {
     });
     let versions = fs::read_to_string(lab.root.join("Cargo.lock")).context("no Cargo.lock")?;
     let spec = serde_json::to_string_pretty(&spec)?;
+    let shared = lab.folder.join("venv/share/jupyter");
     let files = [
         (launcher, include_str!("kernel.py")),
         (settings.join("evcxr.toml"), SETTINGS),
         (lab.folder.join("Cargo.lock"), &versions),
-        (lab.folder.join("venv/share/jupyter/kernels/rust/kernel.json"), &spec),
+        (shared.join("kernels/rust/kernel.json"), &spec),
+        (shared.join("lab/settings/overrides.json"), APPEARANCE),
     ];
     for (path, text) in files {
         let written = path.parent().map_or(Ok(()), fs::create_dir_all);

@@ -11,6 +11,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use linrec::device::nvrtc::Nvrtc;
+
+use crate::ptx;
 use crate::python::{Environment, Requirements};
 use crate::workspace;
 
@@ -50,6 +53,7 @@ impl Lab {
             println!("installing JupyterLab into {} (half a minute)", folder.display());
         })?;
         let lab = Lab { root: root.canonicalize()?, folder, python };
+        offer_nvrtc(root);
         let evcxr = kernel::evcxr(&lab)?;
         kernel::register(&lab, &evcxr)?;
         base::build(&lab, &evcxr)?;
@@ -104,5 +108,17 @@ impl Lab {
             ("JUPYTERLAB_SETTINGS_DIR", below("settings")),
             ("JUPYTERLAB_WORKSPACES_DIR", below("workspaces")),
         ]
+    }
+}
+
+/// Installs NVRTC, unless this machine has one. Without it the notebooks work, but for changes to a kernel.
+fn offer_nvrtc(root: &Path) {
+    if Nvrtc::find().is_ok() {
+        return;
+    }
+    if let Err(error) = ptx::install(root) {
+        println!(
+            "{error:#}\nwithout NVRTC, a notebook runs the shipped kernel in place of one that you change"
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! What is kept of a run: nothing that differs from machine to machine or from run to run without a reason.
 
+use super::exercises::WRONG;
 use super::format::{Displayed, Form, Notebook, Output, Text};
 
 /// Numbers the cells as a reader does who runs them from the top, puts what was printed before what is shown,
@@ -10,7 +11,7 @@ pub fn clean(notebook: &mut Notebook, folders: &[(String, &str)]) {
         number += 1;
         cell.execution_count = Some(Some(number));
         // Jupyter notes here when a cell ran, and how it is scrolled.
-        cell.metadata.retain(|key, _| key == "tags");
+        cell.metadata.retain(|key, _| key == "tags" || key == WRONG);
         let outputs = joined(cell.outputs.take().unwrap_or_default());
         let outputs = outputs.into_iter().map(|output| without(output, number, folders));
         cell.outputs = Some(outputs.collect());

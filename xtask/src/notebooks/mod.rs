@@ -3,16 +3,19 @@
 pub mod clean;
 pub mod compare;
 pub mod execute;
+pub mod exercises;
 pub mod format;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
+use crate::failure::{self, Failure};
 use crate::lab::Lab;
-use crate::{failure, workspace};
-use format::{Notebook, Output};
+use crate::workspace;
+use format::{Cell, Notebook, Output};
 
 /// Runs the notebooks of these numbers, or all; keeps their outputs, or compares them.
 ///
@@ -20,6 +23,7 @@ use format::{Notebook, Output};
 ///
 /// When one cannot be run, one of its cells fails, or its outputs differ. The others are run all the same.
 pub fn run(lab: &Lab, numbers: &[u32], check: bool) -> Result<()> {
+    let start = Instant::now();
     let mut failed = Vec::new();
     for path in paths(&lab.root().join("notebooks"), numbers)? {
         let name = workspace::name_of(&path);
@@ -29,6 +33,7 @@ pub fn run(lab: &Lab, numbers: &[u32], check: bool) -> Result<()> {
             failed.push(name);
         }
     }
+    println!("all of them: {:.0} s", start.elapsed().as_secs_f64());
     if !failed.is_empty() {
         bail!("failed: {}", failed.join(", "));
     }
@@ -45,15 +50,32 @@ pub fn run_one(lab: &Lab, path: &Path, check: bool) -> Result<()> {
     let text =
         fs::read_to_string(path).with_context(|| format!("{} cannot be read", page.display()))?;
     let committed = Notebook::parse(&text).with_context(|| page.display().to_string())?;
-    let mut run = execute::run(lab, path, &emptied(&committed))?;
+    let proofs =
+        exercises::proofs(&committed).map_err(|faults| anyhow!("{}: {faults}", page.display()))?;
+    let mut asked = emptied(&committed);
+    asked.cells.extend(proofs);
+    let start = Instant::now();
+    let mut run = execute::run(lab, path, &asked)?;
+    let own = committed.cells.len();
     if let Some(error) = run.error.take().or_else(|| complaint(&run.notebook)) {
         let place = match error.cell {
-            Some(cell) => format!("cell {}", cell + 1),
+            Some(cell) if cell < own => format!("cell {}", cell + 1),
+            Some(cell) => format!("the solution in {}", asked.cells[cell].id),
             None => "before the first cell".to_owned(),
         };
         bail!("{}, {place}:\n{}", page.display(), uncoloured(&error.message));
     }
-    println!("  {}", times(&run.seconds.values().copied().collect::<Vec<_>>()));
+    let proofs = run.notebook.cells.split_off(own);
+    let wrong = proofs.iter().filter_map(|proof| exercises::verdict(proof, &printed(proof)));
+    let wrong = wrong.map(|what| Failure::new(page, None, what)).collect::<Vec<_>>();
+    failure::none_of(&wrong, "the notebook's exercises")?;
+    let seconds = run.seconds.range(..own).map(|cell| *cell.1).collect::<Vec<_>>();
+    println!(
+        "  {} exercises; {}; {:.1} s in all",
+        proofs.len(),
+        times(&seconds),
+        start.elapsed().as_secs_f64()
+    );
     clean::clean(&mut run.notebook, &lab.folders());
     if check {
         let differences = compare::compare(page, &committed, &run.notebook);
@@ -73,6 +95,15 @@ fn complaint(notebook: &Notebook) -> Option<execute::Error> {
             _ => None,
         })
     })
+}
+
+/// What a cell printed.
+fn printed(cell: &Cell) -> String {
+    let printed = cell.outputs.iter().flatten().filter_map(|output| match output {
+        Output::Stream { name, text } if name == "stdout" => Some(text.0.as_str()),
+        _ => None,
+    });
+    printed.collect()
 }
 
 /// The notebook without what an earlier run left in it.

@@ -1,6 +1,6 @@
 //! The pinned NVRTC, in a Python environment of its own.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use linrec::device::nvrtc::Nvrtc;
@@ -17,13 +17,23 @@ const NVRTC: Requirements = Requirements {
              for Linux and Windows on x86-64",
 };
 
-/// NVRTC of exactly `version`, from `target/nvrtc`; installed there first if need be.
-pub(super) fn pinned(root: &Path, version: &str) -> Result<Nvrtc> {
+/// Installs the pinned NVRTC into `target/nvrtc`, where the library finds it, unless it is there.
+///
+/// # Errors
+///
+/// If it cannot be installed; there is none for macOS.
+pub fn install(root: &Path) -> Result<PathBuf> {
     if cfg!(target_os = "macos") {
-        bail!("there is no NVRTC for macOS: run `cargo xtask ptx` on Linux or Windows");
+        bail!("there is no NVRTC for macOS");
     }
     let folder = workspace::target(root).join("nvrtc");
     Environment::with(&folder, &NVRTC, || println!("installing NVRTC into {}", folder.display()))?;
+    Ok(folder)
+}
+
+/// NVRTC of exactly `version`, from `target/nvrtc`; installed there first if need be.
+pub(super) fn pinned(root: &Path, version: &str) -> Result<Nvrtc> {
+    let folder = install(root).context("the kernels are compiled on Linux or Windows")?;
     let nvrtc = Nvrtc::load_below(&folder)
         .with_context(|| format!("delete {} and try again", folder.display()))?;
     let (major, minor) = nvrtc.version();

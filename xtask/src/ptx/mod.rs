@@ -8,6 +8,8 @@ mod inspect;
 mod list;
 mod table;
 
+pub use compiler::install;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,143 @@
+//! Whether the exercises tell right from wrong: a run answers them once more behind the last cell, with the solution that
+//! the notebook gives, and with wrong answers that it names.
+
+use serde_json::Value;
+
+use super::format::{Cell, Notebook};
+
+/// What an exercise's cell holds where the reader's answer goes.
+const UNANSWERED: &str = "= None;";
+
+/// What [`exercise`](linrec::notebook) prints on a right answer.
+const RIGHT: &str = "Right.\n";
+
+/// The key of an exercise's wrong answers, in the metadata of its cell.
+pub(super) const WRONG: &str = "wrong";
+
+/// What precedes a cell's name in the name of the cell that proves it.
+const PROOF: &str = "proof-of-";
+
+/// Code cells that answer the notebook's exercises, each with the solution and with every wrong answer.
+///
+/// # Errors
+///
+/// The exercises that have no solution, or no wrong answer, one in each line.
+pub fn proofs(notebook: &Notebook) -> Result<Vec<Cell>, String> {
+    let mut proofs = Vec::new();
+    let mut faults = Vec::new();
+    for cell in notebook.cells.iter().filter(|cell| cell.is_code() && is_exercise(cell)) {
+        match proof(notebook, cell) {
+            Ok(code) => proofs.push(Cell::code(&format!("{PROOF}{}", cell.id), &code)),
+            Err(fault) => faults.push(format!("exercise {}: {fault}", cell.id)),
+        }
+    }
+    if faults.is_empty() { Ok(proofs) } else { Err(faults.join("\n")) }
+}
+
+/// What is wrong with an exercise whose proof printed this, if anything is.
+pub fn verdict(proof: &Cell, printed: &str) -> Option<String> {
+    let id = proof.id.strip_prefix(PROOF)?;
+    let mut answers = printed.split_inclusive('\n');
+    if answers.next() != Some(RIGHT) {
+        return Some(format!("exercise {id}: the solution is not accepted: {}", printed.trim()));
+    }
+    let accepted = answers.position(|answer| answer != REFUSED)?;
+    Some(format!("exercise {id}: wrong answer {} is accepted", accepted + 1))
+}
+
+/// What a proof prints of a wrong answer that is refused.
+const REFUSED: &str = "refused\n";
+
+fn is_exercise(cell: &Cell) -> bool {
+    cell.source.0.contains("exercise(")
+}
+
+/// The exercise with its solution, then with its wrong answers, whose panics are caught.
+fn proof(notebook: &Notebook, cell: &Cell) -> Result<String, String> {
+    let source = &cell.source.0;
+    if source.matches(UNANSWERED).count() != 1 {
+        return Err(format!("its cell should hold `{UNANSWERED}` once"));
+    }
+    let answered = |answer: &str| source.replace(UNANSWERED, &format!("= {answer};"));
+    let mut code = format!("{{\n{}\n}};\n", answered(solution(notebook, &cell.id)?));
+    let wrong = cell.metadata.get(WRONG).and_then(Value::as_array);
+    let wrong = wrong.into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
+    if wrong.is_empty() {
+        return Err(format!("its cell's metadata names no answer under `{WRONG}`"));
+    }
+    for answer in wrong {
+        code += &format!(
+            "{{\nlet hook = std::panic::take_hook();\n\
+             std::panic::set_hook(Box::new(|_| {{}}));\n\
+             let refused = std::panic::catch_unwind(|| {{\n{}\n}}).is_err();\n\
+             std::panic::set_hook(hook);\n\
+             if refused {{ println!(\"refused\") }}\n}};\n",
+            answered(answer)
+        );
+    }
+    Ok(code)
+}
+
+/// The first block of Rust in the cell `ID-solution`.
+fn solution<'n>(notebook: &'n Notebook, id: &str) -> Result<&'n str, String> {
+    let wanted = format!("{id}-solution");
+    let cell = notebook.cells.iter().find(|cell| cell.id == wanted);
+    let cell = cell.ok_or_else(|| format!("there is no cell {wanted}"))?;
+    let (_, block) = cell
+        .source
+        .0
+        .split_once("```rust\n")
+        .ok_or_else(|| format!("cell {wanted} has no block of Rust"))?;
+    block
+        .split_once("\n```")
+        .map(|(block, _)| block)
+        .ok_or_else(|| format!("the block of Rust in cell {wanted} has no end"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{proofs, verdict};
+    use crate::notebooks::format::{Cell, Notebook};
+    use serde_json::json;
+
+    fn notebook(solution: &str, wrong: &[&str]) -> Notebook {
+        let mut exercise = Cell::code(
+            "even",
+            "let answer: Option<u32> = None;\nexercise(answer, |n| assert!(n % 2 == 0));",
+        );
+        exercise.metadata.insert("wrong".to_owned(), json!(wrong));
+        Notebook::new(vec![exercise, Cell::code("even-solution", solution)])
+    }
+
+    #[test]
+    fn the_solution_and_the_wrong_answers_take_the_place_of_none() {
+        let code = proofs(&notebook("So:\n```rust\nSome(4)\n```\n", &["Some(5)"])).unwrap();
+        assert_eq!(code.len(), 1);
+        let code = &code[0].source.0;
+        assert!(code.starts_with("{\nlet answer: Option<u32> = Some(4);\nexercise("), "{code}");
+        assert!(code.contains("let answer: Option<u32> = Some(5);"), "{code}");
+    }
+
+    #[test]
+    fn an_exercise_without_solution_or_wrong_answer_is_a_fault() {
+        let missing = proofs(&notebook("Some(4)", &["Some(5)"])).unwrap_err();
+        assert_eq!(missing, "exercise even: cell even-solution has no block of Rust");
+        let missing = proofs(&notebook("```rust\nSome(4)\n```", &[])).unwrap_err();
+        assert!(missing.contains("names no answer"), "{missing}");
+    }
+
+    #[test]
+    fn only_right_and_then_refused_will_do() {
+        let proof = Cell::code("proof-of-even", "");
+        assert_eq!(verdict(&proof, "Right.\nrefused\nrefused\n"), None);
+        for (printed, what) in [
+            ("Right.\nRight.\n", "exercise even: wrong answer 1 is accepted"),
+            ("Right.\nrefused\nRight.\n", "exercise even: wrong answer 2 is accepted"),
+            ("Not answered yet\nrefused\n", "not accepted: Not answered yet"),
+            ("", "not accepted"),
+        ] {
+            let verdict = verdict(&proof, printed).unwrap_or_default();
+            assert!(verdict.contains(what), "{printed}: {verdict}");
+        }
+    }
+}
