@@ -17,9 +17,10 @@ const VERSION: &str = "0.22.0";
 /// the variables are gone, so that a cell with a panic is an error, as it should be.
 const SETTINGS: &str = "[evcxr]\noffline_mode = true\npreserve_vars_on_panic = false\n";
 
-/// A notebook's link to its page opens the page to be read, not to be edited.
+/// A notebook's link to its page opens the page to be read, not to be edited; nobody is asked for news.
 const APPEARANCE: &str = r#"{
-  "@jupyterlab/docmanager-extension:plugin": { "defaultViewers": { "markdown": "Markdown Preview" } }
+  "@jupyterlab/docmanager-extension:plugin": { "defaultViewers": { "markdown": "Markdown Preview" } },
+  "@jupyterlab/apputils-extension:notification": { "fetchNews": "false", "checkForUpdates": false }
 }
 "#;
 

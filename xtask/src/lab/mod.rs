@@ -17,7 +17,7 @@ use crate::ptx;
 use crate::python::{Environment, Requirements};
 use crate::workspace;
 
-pub use server::serve;
+pub use server::{command, serve};
 
 /// JupyterLab, and what runs notebooks without it.
 const JUPYTER: Requirements = Requirements {

@@ -1,23 +1,33 @@
 //! JupyterLab itself.
 
+use std::process::Command;
+
 use anyhow::{Context, Result, bail};
 
 use super::Lab;
 
-/// Runs JupyterLab on the notebooks, for this machine only, until it is stopped.
-///
-/// # Errors
-///
-/// When it cannot be started or ends with an error.
-pub fn serve(lab: &Lab, port: u16, open: bool) -> Result<()> {
+/// The command that runs JupyterLab on the notebooks, for this machine only, on `port` or the next that is free.
+#[must_use]
+pub fn command(lab: &Lab, port: u16) -> Command {
     let mut command = lab.command("jupyter");
     command
         .args(["lab", "--ServerApp.ip=127.0.0.1", "--ServerApp.default_url=/lab/tree/notebooks"])
         .arg(format!("--ServerApp.port={port}"))
         .arg(format!("--ServerApp.root_dir={}", lab.root.display()))
+        // Copies of what was saved last do not lie between the notebooks.
+        .arg(format!("--FileCheckpoints.checkpoint_dir={}", lab.folder.join("saved").display()))
         // It asks nobody whether there is something new.
-        .args(["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"])
-        .args(["--LabApp.news_url=None"]);
+        .arg("--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate");
+    command
+}
+
+/// Runs JupyterLab until it is stopped.
+///
+/// # Errors
+///
+/// When it cannot be started or ends with an error.
+pub fn serve(lab: &Lab, port: u16, open: bool) -> Result<()> {
+    let mut command = command(lab, port);
     if !open {
         command.arg("--no-browser");
     }

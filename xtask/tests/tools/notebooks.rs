@@ -5,11 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use xtask::lab::Lab;
 use xtask::notebooks::clean::clean;
 use xtask::notebooks::compare::{VARIES, compare};
 use xtask::notebooks::format::{Cell, Displayed, Form, Notebook, Output, Text};
 use xtask::notebooks::run_one;
+
+use crate::support::lab;
 
 /// A notebook of code cells.
 fn notebook(sources: &[&str]) -> Notebook {
@@ -149,19 +150,6 @@ fn cells_that_vary_are_left_out() {
     assert!(compare(Path::new("n"), &old, &new).is_empty());
 }
 
-/// The lab, if `cargo lab --prepare` has made it.
-fn lab() -> Option<Lab> {
-    let lab = Lab::found(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
-    if lab.is_none() {
-        assert!(
-            std::env::var_os("LINREC_REQUIRE_LAB").is_none(),
-            "no lab: run `cargo lab --prepare`"
-        );
-        println!("skipped: there is no lab; `cargo lab --prepare` makes one");
-    }
-    lab
-}
-
 /// Writes a notebook of these cells into `folder`.
 fn write(folder: &Path, sources: &[&str]) -> PathBuf {
     let path = folder.join("planted.ipynb");
@@ -183,6 +171,23 @@ fn whatever_fails_in_a_cell_fails_the_run() {
     fs::write(&path, written.replace("\"1.5\"", "\"1.6\"")).unwrap();
     let error = run_one(&lab, &path, true).unwrap_err().to_string();
     assert!(error.contains("cell 2: its output was\n    1.6\nand is\n    1.5"), "{error}");
+
+    let exercise = "let answer: Option<u32> = None;\nif let Some(n) = answer { assert_eq!(n % 2, 0); \
+                    println!(\"Right.\") } // exercise(";
+    for (solution, wrong, what) in [
+        ("Some(4)", "Some(5)", ""),
+        ("Some(3)", "Some(5)", "the solution in proof-of-c0"),
+        ("Some(4)", "Some(6)", "exercise c0: wrong answer 1 is accepted"),
+    ] {
+        let mut notebook = notebook(&[exercise]);
+        notebook.cells[0].metadata.insert("wrong".to_owned(), json!([wrong]));
+        let mut cell = Cell::code("c0-solution", &format!("```rust\n{solution}\n```\n"));
+        (cell.cell_type, cell.outputs, cell.execution_count) = ("markdown".to_owned(), None, None);
+        notebook.cells.push(cell);
+        fs::write(&path, notebook.to_text().unwrap()).unwrap();
+        let error = run_one(&lab, &path, false).err().map_or(String::new(), |e| e.to_string());
+        assert!(error.contains(what) && error.is_empty() == what.is_empty(), "{what}: {error}");
+    }
 
     for (code, what) in [
         ("panic!(\"planted {}\", 1)", "planted 1"),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use walkdir::WalkDir;
+use xtask::lab::Lab;
 
 /// A workspace of its own in a temporary folder.
 pub struct Fixture {
@@ -98,4 +99,17 @@ fn copy(from: &Path, to: &Path) {
             fs::copy(entry.path(), &target).expect("a file to copy");
         }
     }
+}
+
+/// The lab, if `cargo lab --prepare` has made it.
+pub fn lab() -> Option<Lab> {
+    let lab = Lab::found(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    if lab.is_none() {
+        assert!(
+            std::env::var_os("LINREC_REQUIRE_LAB").is_none(),
+            "no lab: run `cargo lab --prepare`"
+        );
+        println!("skipped: there is no lab; `cargo lab --prepare` makes one");
+    }
+    lab
 }

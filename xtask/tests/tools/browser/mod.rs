@@ -3,6 +3,7 @@
 //! Without a browser these tests say that they were skipped; with `LINREC_REQUIRE_BROWSER=1` that is a failure.
 
 mod chrome;
+mod lab;
 mod look;
 
 use std::path::{Path, PathBuf};
