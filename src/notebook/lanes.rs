@@ -193,10 +193,10 @@ fn row(
     text(body, (4, y + 15), "start", name);
     let finite = active(event).map(|lane| values[lane].abs()).filter(|size| size.is_finite());
     let largest = finite.fold(0.0, f64::max);
-    for lane in 0..32 {
+    for (lane, &value) in values.iter().enumerate() {
         let x = MARGIN + CELL * lane;
         let takes_part = event.lanes >> lane & 1 == 1;
-        let (color, strength) = match values[lane] {
+        let (color, strength) = match value {
             _ if !takes_part => ("#888888", 0.5),
             value if value.is_nan() => ("#CC79A7", 0.8),
             value if largest > 0.0 => (
@@ -247,7 +247,7 @@ fn brief(word: u32) -> String {
     let text = match value.abs() {
         size if !size.is_finite() => value.to_string(),
         0.0 => "0".to_owned(),
-        size if size < 0.005 || size >= 9999.5 => format!("{value:.0e}"),
+        size if !(0.005..9999.5).contains(&size) => format!("{value:.0e}"),
         size if size < 9.995 => format!("{value:.2}"),
         size if size < 99.95 => format!("{value:.1}"),
         _ => format!("{value:.0}"),

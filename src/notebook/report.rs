@@ -5,7 +5,7 @@ use crate::Error;
 use crate::contract::Report;
 use crate::device::Launched;
 use crate::lesson::Table;
-use crate::simt::Counters;
+use crate::simt::{Access, Counters, Site};
 
 impl Show for Table {
     fn content(&self) -> Content {
@@ -26,21 +26,49 @@ impl Show for Counters {
         ] {
             sums.row([what.to_owned(), count.to_string()]);
         }
-        let mut sites = Table::new(["instruction", "line", "requests", "sectors", "per request"]);
-        // What no lane reached is left out.
-        for site in self.sites.iter().filter(|site| site.requests > 0) {
-            let line = match &site.source {
-                Some((file, line)) => format!("{file}:{line}"),
-                None => format!("PTX {}", site.line),
-            };
-            let per_request = format!("{:.2}", site.sectors_per_request());
-            let numbers = [site.requests.to_string(), site.sectors.to_string(), per_request];
-            sites.row([site.opcode.to_string(), line].into_iter().chain(numbers));
+        let mut sites =
+            Table::new(["instruction", "line", "requests", "sectors", "per request", "conflicts"]);
+        for (opcode, line, site) in by_line(&self.sites) {
+            let only_if = |holds: bool, text: String| if holds { text } else { String::new() };
+            let shared = matches!(
+                site.access,
+                Access::SharedLoad | Access::SharedStore | Access::SharedAtomic
+            );
+            sites.row([
+                opcode,
+                line,
+                site.requests.to_string(),
+                only_if(!shared, site.sectors.to_string()),
+                only_if(!shared, format!("{:.2}", site.sectors_per_request())),
+                only_if(shared, site.conflicts.to_string()),
+            ]);
         }
         let (sums, sites) = (sums.content(), sites.content());
         let html = [sums.rich, sites.rich].into_iter().flatten().map(|rich| rich.text);
         Content::html(format!("{}\n{}", sums.plain, sites.plain), html.collect::<String>())
     }
+}
+
+/// What was counted for each instruction of a line, in the order of the PTX. A loop that the compiler has unrolled has the
+/// same line several times; a line that no lane reached is left out.
+fn by_line(sites: &[Site]) -> Vec<(String, String, Site)> {
+    let mut lines: Vec<(String, String, Site)> = Vec::new();
+    for site in sites.iter().filter(|site| site.requests > 0) {
+        let opcode = site.opcode.to_string();
+        let line = match &site.source {
+            Some((file, line)) => format!("{file}:{line}"),
+            None => format!("PTX {}", site.line),
+        };
+        match lines.iter_mut().find(|one| (&one.0, &one.1) == (&opcode, &line)) {
+            Some((_, _, sum)) => {
+                sum.requests += site.requests;
+                sum.sectors += site.sectors;
+                sum.conflicts += site.conflicts;
+            }
+            None => lines.push((opcode, line, site.clone())),
+        }
+    }
+    lines
 }
 
 impl Show for Launched {
@@ -69,5 +97,30 @@ impl Show for Error {
         let plain = self.to_string();
         let html = format!("<pre>{}</pre>", escaped(&plain));
         Content::html(plain, html)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::by_line;
+    use crate::simt::{Access, Site};
+
+    #[test]
+    fn an_unrolled_loop_has_one_line() {
+        let site = |line, source, requests| Site {
+            line,
+            source: Some(("k.cu".into(), source)),
+            opcode: "ld.global.f32".into(),
+            access: Access::GlobalLoad,
+            requests,
+            sectors: 4 * requests,
+            wavefronts: 0,
+            conflicts: 0,
+            bytes: 128 * requests,
+        };
+        let lines = by_line(&[site(10, 3, 5), site(11, 4, 1), site(12, 4, 0), site(20, 3, 7)]);
+        let seen: Vec<_> =
+            lines.iter().map(|(_, line, site)| (&line[..], site.requests, site.sectors)).collect();
+        assert_eq!(seen, [("k.cu:3", 12, 48), ("k.cu:4", 1, 4)]);
     }
 }
