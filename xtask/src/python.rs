@@ -51,9 +51,10 @@ impl Environment {
 
     fn install(&self, list: &Requirements) -> Result<()> {
         let python = if cfg!(windows) { "python" } else { "python3" };
+        let needed = "Python 3 with its module venv is needed (on Debian the packages python3 and python3-venv)";
         run(
             Command::new(python).args(["-m", "venv", "--clear"]).arg(&self.folder),
-            "Python 3 with its module venv is needed (on Debian the packages python3 and python3-venv)",
+            &format!("{needed}. {}", list.advice),
         )?;
         let wanted = self.write("wanted.txt", list.packages)?;
         let constraints = self.write("constraints.txt", list.constraints)?;
