@@ -6,15 +6,32 @@ use linrec::Element;
 use ndarray::ArrayView1;
 
 use crate::two_threads::start;
-use crate::{Part, Transition, two_threads};
+use crate::{Part, Transition};
 
-// ANCHOR: balance
-/// Two threads that have the same number of steps to do: the first gets two thirds.
-pub fn two_balanced_threads<T: Element>(sequence: Part<T>, initial: T) -> io::Result<T> {
-    let split = 2 * sequence.len().div_ceil(3);
-    two_threads(sequence, initial, split)
+// ANCHOR: share
+/// Two threads that share the combining, too: three quarters of the steps follow one another.
+///
+/// # Errors
+///
+/// If the system cannot start a thread.
+pub fn two_threads_that_share<T: Element>(sequence: Part<T>, initial: T) -> io::Result<T> {
+    let half = sequence.len() / 2;
+    let (mut first, second) = sequence.split_at(half);
+    let (mut third, mut fourth) = second.split_at(half / 2);
+    let middle = thread::scope(|scope| {
+        start(scope, || _ = (third.scan(T::zero()), fourth.scan(T::zero())))?;
+        Ok::<T, io::Error>(first.scan(initial))
+    })?;
+
+    let later = third.transition().apply(middle);
+    let last = fourth.transition().apply(later);
+    thread::scope(|scope| {
+        start(scope, || fourth.combine(later))?;
+        third.combine(middle);
+        Ok(last)
+    })
 }
-// ANCHOR_END: balance
+// ANCHOR_END: share
 
 // ANCHOR: on_the_way
 /// [`Part::combine`] without the stored products: what comes from before the part shrinks, or grows,

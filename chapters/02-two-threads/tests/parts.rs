@@ -1,6 +1,8 @@
 //! The pieces: the tree, the operator, the counted steps, the exercises.
 
-use ch02_two_threads::exercises::{combine_on_the_way, final_state, reduce, two_balanced_threads};
+use ch02_two_threads::exercises::{
+    combine_on_the_way, final_state, reduce, two_threads_that_share,
+};
 use ch02_two_threads::{Part, Transition, many_threads, merge_groups, tree};
 use linrec::Error;
 use ndarray::{Array1, ArrayView1};
@@ -52,7 +54,7 @@ proptest! {
 
         let mut y = Array1::from_elem(x.len(), f64::NAN);
         let part = Part::new(ArrayView1::from(&x), ArrayView1::from(&c), y.view_mut())?;
-        prop_assert_eq!(two_balanced_threads(part, 3.0)?, state);
+        prop_assert_eq!(two_threads_that_share(part, 3.0)?, state);
         prop_assert_eq!(y.to_vec(), expected);
         prop_assert_eq!(final_state(&x, &c, 3.0, threads)?, state);
     }
