@@ -11,6 +11,9 @@ const KEPT: [&str; 19] = [
     "tbody", "thead", "tr", "td", "th",
 ];
 
+/// So many letters of a table's cell stay in one line.
+const SHORT: usize = 36;
+
 /// `html` in one line, its tables in boxes that scroll, its drawings with ids that begin with `prefix`.
 ///
 /// What is wrong otherwise: HTML that is not closed, or an element that the book does not show. Attributes other
@@ -71,6 +74,8 @@ impl Writer<'_> {
         }
         if matches!(name, "td" | "th") && is_number_column(node) {
             self.output += r#" class="number""#;
+        } else if name == "td" && text_of(node).chars().count() <= SHORT {
+            self.output += r#" class="short""#;
         }
         self.output.push('>');
         if name != "br" {
@@ -119,8 +124,8 @@ mod tests {
         let table = "<table><tr><th>a</th><th>b</th></tr><tr><td>x\ny</td><td>1.5</td></tr>\
                      <tr><td colspan=\"2\" style=\"color: red\">z</td></tr></table>";
         let expected = "<div class=\"table-wrapper\"><table><tr><th>a</th><th class=\"number\">b</th></tr>\
-                        <tr><td>x y</td><td class=\"number\">1.5</td></tr>\
-                        <tr><td colspan=\"2\">z</td></tr></table></div>";
+                        <tr><td class=\"short\">x y</td><td class=\"number\">1.5</td></tr>\
+                        <tr><td colspan=\"2\" class=\"short\">z</td></tr></table></div>";
         assert_eq!(html(table, "x").unwrap(), expected);
     }
 

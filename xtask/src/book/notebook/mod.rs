@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use mdbook_driver::book::Chapter;
+use mdbook_driver::book::{Chapter, SectionNumber};
 
 use super::addresses::{self, Addresses};
 use super::page::Page;
@@ -95,10 +95,14 @@ impl Source {
     }
 
     /// The entry of the notebook's page in the sidebar, below `chapter`.
+    ///
+    /// Its number says that it is below: mdBook goes by that alone. The stylesheet does not show it.
     pub fn entry(&self, chapter: &Chapter, content: String) -> Chapter {
         let mut parents = chapter.parent_names.clone();
         parents.push(chapter.name.clone());
         let mut entry = Chapter::new("The notebook", content, self.path(), parents);
+        let number = super::number(&self.chapter).unwrap_or_default();
+        entry.number = Some(SectionNumber::new([number, 1]));
         // There is no such file.
         entry.source_path = None;
         entry
