@@ -105,8 +105,12 @@ fn is_number_column(cell: Node) -> bool {
     texts.peek().is_some() && texts.all(|text| is_number(text.trim()))
 }
 
-/// Whether a text is a number, if with commas between the thousands, a unit or a sign of percent.
+/// Whether a text is a number, if with commas between the thousands, a unit or a sign of percent; a list of numbers
+/// is not.
 fn is_number(text: &str) -> bool {
+    if text.contains(", ") {
+        return false;
+    }
     let number = text.split(' ').next().unwrap_or_default().trim_end_matches(['%', '×']);
     number.replace(',', "").replace('−', "-").parse::<f64>().is_ok()
 }
@@ -117,7 +121,17 @@ fn text_of(node: Node) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::html;
+    use super::{html, is_number};
+
+    #[test]
+    fn numbers_are_known_with_their_units() {
+        for number in ["-1.5", "1,024", "12 %", "3.0×", "2e-7", "1.25 ms", "−4"] {
+            assert!(is_number(number), "{number}");
+        }
+        for text in ["0.5, 1, 2", "two", "", "Ok(1)", "1/2"] {
+            assert!(!is_number(text), "{text}");
+        }
+    }
 
     #[test]
     fn a_table_scrolls_and_its_numbers_stand_to_the_right() {
