@@ -133,7 +133,7 @@ fn run_book(root: &Path, args: &BookArgs) -> Result<()> {
     let book = if args.check { book::check(root)? } else { book::build(root)? };
     let index = book.output.join("index.html");
     let done = if args.check { "built and checked" } else { "built" };
-    println!("{done} {} pages: {}", book.pages.len(), index.display());
+    println!("{done} {} pages: {}", book.pages.count(), index.display());
     if args.open {
         opener::open(&index).context("no browser could be opened")?;
     }

@@ -6,8 +6,9 @@ use super::markdown::{self, Located};
 use super::page::Draft;
 
 /// The first word of the quotation, the class that the stylesheet draws, and the heading that is shown.
-const ASIDES: [(&str, &str, &str); 2] = [
+const ASIDES: [(&str, &str, &str); 3] = [
     ("Predict.", "predict", "Predict before you run"),
+    ("Try.", "try", "Try it"),
     ("Errata.", "errata", "Where the post is wrong or vague"),
 ];
 

@@ -36,6 +36,13 @@ pub fn expand(draft: &mut Draft, events: &[Located]) {
                 include(draft, &directive, compiled);
             }
         }
+    }
+    name_all_for_highlighting(draft, events);
+}
+
+/// Gives every block a language that the book's highlighter knows.
+pub fn name_all_for_highlighting(draft: &mut Draft, events: &[Located]) {
+    for block in markdown::code_blocks(events) {
         name_for_highlighting(draft, &block);
     }
 }

@@ -20,8 +20,8 @@ pub fn is_picture(path: &Path) -> bool {
 enum Target {
     /// To the web or within the page: left as it is.
     AsWritten,
-    /// To a page of the book: the address of the built page.
-    Page(String),
+    /// To a page or a picture of the book: its address there.
+    Inside(String),
     /// To a file of the repository: its path from the root.
     File(String),
 }
@@ -33,13 +33,9 @@ pub fn rewrite(draft: &mut Draft, events: &[Located]) {
             Event::Start(Tag::Link { dest_url, title, .. }) => match target(draft.page, dest_url) {
                 Err(what) => draft.reject(range.clone(), what),
                 Ok(Target::AsWritten) => {}
-                Ok(Target::Page(address)) => {
-                    let title = match title.as_ref() {
-                        "" => String::new(),
-                        title => format!(" \"{}\"", markdown::escape(title)),
-                    };
+                Ok(Target::Inside(address)) => {
                     let inside = inside(events, at);
-                    draft.replace(inside.end..range.end, format!("]({address}{title})"));
+                    draft.replace(inside.end..range.end, destination(&address, title));
                 }
                 Ok(Target::File(path)) => {
                     let text = markdown::plain_text(events, at);
@@ -52,22 +48,46 @@ pub fn rewrite(draft: &mut Draft, events: &[Located]) {
                     }
                 }
             },
-            Event::Start(Tag::Image { dest_url, .. }) => {
-                if let Err(what) = check_picture(draft.page, dest_url) {
-                    draft.reject(range.clone(), what);
+            Event::Start(Tag::Image { dest_url, title, .. }) => match picture(draft.page, dest_url)
+            {
+                Err(what) => draft.reject(range.clone(), what),
+                // In a page all addresses stay; a notebook's page is in another folder than the notebook.
+                Ok(address) if address != **dest_url => {
+                    let inside = inside(events, at);
+                    draft.replace(inside.end..range.end, destination(&address, title));
                 }
-            }
+                Ok(_) => {}
+            },
             _ => {}
         }
     }
 }
 
-/// The place of what stands between the brackets of the link at `events[start]`.
+/// The end of a link or a picture, from the bracket behind its words.
+fn destination(address: &str, title: &str) -> String {
+    match title {
+        "" => format!("]({address})"),
+        title => format!("]({address} \"{}\")", markdown::escape(title)),
+    }
+}
+
+/// Whether one of the links of `page` leads to `file`.
+pub fn leads_to(page: &Page, events: &[Located], file: &Path) -> bool {
+    events.iter().any(|(event, _)| match event {
+        Event::Start(Tag::Link { dest_url, .. }) if !is_remote(dest_url) => {
+            let path = dest_url.split_once('#').map_or(dest_url.as_ref(), |(path, _)| path);
+            !path.is_empty() && page.resolve(path) == file
+        }
+        _ => false,
+    })
+}
+
+/// The place of what stands between the brackets of the link or picture at `events[start]`.
 fn inside(events: &[Located], start: usize) -> Range<usize> {
     let link = &events[start].1;
     let pieces = events[start + 1..]
         .iter()
-        .take_while(|(event, _)| !matches!(event, Event::End(pulldown_cmark::TagEnd::Link)));
+        .take_while(|(event, range)| !(matches!(event, Event::End(_)) && range == link));
     let end = pieces.map(|(_, range)| range.end).max();
     let first = events[start + 1].1.start;
     match end {
@@ -85,29 +105,24 @@ fn target(page: &Page, address: &str) -> Result<Target, String> {
         None => (address, String::new()),
     };
     let mut file = page.resolve(path);
-    let mut written = path.to_owned();
     if file.is_dir() {
         file.push("README.md");
-        written = format!("{}/README.md", path.trim_end_matches('/'));
     }
-    let in_chapters = file.strip_prefix(page.chapters).ok();
-    if in_chapters.is_some_and(|file| page.pages.contains(file)) {
-        let built = match written.strip_suffix("README.md") {
-            Some(folder) => format!("{folder}index.html"),
-            None => Path::new(&written).with_extension("html").to_string_lossy().replace('\\', "/"),
-        };
-        return Ok(Target::Page(built + &fragment));
+    if let Some(built) = page.addresses.of(&file) {
+        return Ok(Target::Inside(page.address(built) + &fragment));
     }
     if !file.is_file() {
         return Err(format!("link to `{address}`: there is no such page or file"));
     }
-    if in_chapters.is_some() && is_picture(&file) {
-        return Ok(Target::AsWritten);
+    match file.strip_prefix(page.chapters) {
+        Ok(copied) if is_picture(&file) => return Ok(Target::Inside(page.address(copied))),
+        _ => {}
     }
     Ok(Target::File(page.path_from_root(&file)))
 }
 
-fn check_picture(page: &Page, address: &str) -> Result<(), String> {
+/// The address in the book of the picture at `address`.
+fn picture(page: &Page, address: &str) -> Result<String, String> {
     if is_remote(address) {
         return Err(format!("picture `{address}` is remote"));
     }
@@ -115,10 +130,10 @@ fn check_picture(page: &Page, address: &str) -> Result<(), String> {
     if !file.is_file() {
         return Err(format!("picture `{address}`: there is no such file"));
     }
-    if !file.starts_with(page.chapters) || !is_picture(&file) {
-        return Err(format!("picture `{address}` would not be copied into the book"));
+    match file.strip_prefix(page.chapters) {
+        Ok(copied) if is_picture(&file) => Ok(page.address(copied)),
+        _ => Err(format!("picture `{address}` would not be copied into the book")),
     }
-    Ok(())
 }
 
 /// Whether an address leaves the book: it has a scheme, or names a host.

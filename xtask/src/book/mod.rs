@@ -4,6 +4,7 @@
 //! failure has its right line. Each kind of rewriting is a module here; none touches code blocks but
 //! `code`, which fills them.
 
+mod addresses;
 mod asides;
 mod checks;
 mod code;
@@ -13,13 +14,13 @@ mod figures;
 mod formulas;
 mod links;
 mod markdown;
+mod notebook;
 mod page;
 pub mod serve;
 mod site;
 mod svg;
 mod tables;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -29,21 +30,22 @@ use mdbook_driver::book::SectionNumber;
 use walkdir::WalkDir;
 
 use crate::failure::{self, Failure};
+use addresses::Addresses;
 use page::{Draft, Page};
 
 /// A book that was built.
 pub struct Book {
     /// The folder of the built pages.
     pub output: PathBuf,
-    /// Its pages' files, relative to `chapters`.
-    pub pages: BTreeSet<PathBuf>,
+    /// Its pages, those of the notebooks too.
+    pub pages: Addresses,
 }
 
 /// Builds the book of the workspace at `root`.
 ///
 /// # Errors
 ///
-/// When a formula, include, value, table, figure or link cannot be resolved; all of them are listed.
+/// When a formula, include, value, table, figure, link or notebook cannot be resolved; all of them are listed.
 pub fn build(root: &Path) -> Result<Book> {
     let (book, failures) = build_all(root)?;
     failure::none_of(&failures, "the book")?;
@@ -59,7 +61,8 @@ pub fn check(root: &Path) -> Result<Book> {
     let (book, mut failures) = build_all(root)?;
     let chapters = root.join("chapters");
     failures.extend(unlisted_pages(root, &chapters, &book.pages)?);
-    failures.extend(site::check(&book.output, &chapters)?);
+    failures.extend(notebook::check(root, &chapters, &book.pages)?);
+    failures.extend(site::check(root, &book.output, &book.pages)?);
     failure::none_of(&failures, "the book")?;
     Ok(book)
 }
@@ -69,19 +72,26 @@ fn build_all(root: &Path) -> Result<(Book, Vec<Failure>)> {
     let mut mdbook = MDBook::load(root).context("the book cannot be loaded")?;
     let source = mdbook.source_dir();
     let output = mdbook.build_dir_for("html");
-    let pages: BTreeSet<PathBuf> =
-        mdbook.book.chapters().filter_map(|chapter| chapter.source_path.clone()).collect();
+    let mut pages = Addresses::default();
+    for path in mdbook.book.chapters().filter_map(|chapter| chapter.source_path.as_ref()) {
+        pages.insert(page::normalized(&source.join(path)), addresses::built(path));
+    }
+    let notebooks = notebook::of_chapters(root, &source, &mut pages)?;
 
     let mut failures = Vec::new();
     mdbook.book.for_each_chapter_mut(|chapter| {
-        if let Some(path) = &chapter.source_path {
-            let page =
-                Page { root, chapters: &source, path, pages: &pages, source: &chapter.content };
-            let (content, wrong) = rewrite(&page);
-            chapter.number = number(path);
+        let Some(path) = &chapter.source_path else { return };
+        let page =
+            Page { root, chapters: &source, path, addresses: &pages, source: &chapter.content };
+        let (content, wrong) = rewrite(&page);
+        failures.extend(wrong);
+        if let Some(notebook) = notebooks.iter().find(|one| one.chapter == *path) {
+            let (content, wrong) = notebook.page(&page);
             failures.extend(wrong);
-            chapter.content = content;
+            chapter.sub_items.push(notebook.entry(chapter, content).into());
         }
+        chapter.number = number(path).map(|number| SectionNumber::new([number]));
+        chapter.content = content;
     });
     mdbook.build().context("the book cannot be built")?;
     remove_sources(&source, &output)?;
@@ -89,10 +99,10 @@ fn build_all(root: &Path) -> Result<(Book, Vec<Failure>)> {
 }
 
 /// The number in the sidebar: the folder's own, so that one number means one thing; none for other pages.
-fn number(page: &Path) -> Option<SectionNumber> {
+fn number(page: &Path) -> Option<u32> {
     let folder = page.parent()?.to_str()?;
     let (number, _) = folder.split_once('-')?;
-    Some(SectionNumber::new([number.parse().ok()?]))
+    number.parse().ok()
 }
 
 /// The page as mdBook gets it, and what is wrong with it.
@@ -110,16 +120,16 @@ fn rewrite(page: &Page) -> (String, Vec<Failure>) {
 }
 
 /// Pasted code in Markdown files under `chapters` that are not pages of the book.
-fn unlisted_pages(root: &Path, chapters: &Path, pages: &BTreeSet<PathBuf>) -> Result<Vec<Failure>> {
+fn unlisted_pages(root: &Path, chapters: &Path, addresses: &Addresses) -> Result<Vec<Failure>> {
     let mut failures = Vec::new();
     for file in markdown_files(chapters) {
         let path = file.strip_prefix(chapters)?;
-        if path == Path::new("SUMMARY.md") || pages.contains(path) {
+        if path == Path::new("SUMMARY.md") || addresses.of(&file).is_some() {
             continue;
         }
         let source = fs::read_to_string(&file)
             .with_context(|| format!("{} cannot be read", file.display()))?;
-        let page = Page { root, chapters, path, pages, source: &source };
+        let page = Page { root, chapters, path, addresses, source: &source };
         let mut draft = Draft::new(&page);
         code::expand(&mut draft, &markdown::events(&source));
         failures.extend(draft.finish().1);

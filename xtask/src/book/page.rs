@@ -1,12 +1,12 @@
 //! A page of the book, and the changes made to it.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
+use super::addresses::{self, Addresses};
 use crate::failure::Failure;
 
-/// A page as its author wrote it.
+/// A page as its author wrote it, or a cell of a notebook.
 pub struct Page<'a> {
     /// The root of the workspace.
     pub root: &'a Path,
@@ -14,16 +14,27 @@ pub struct Page<'a> {
     pub chapters: &'a Path,
     /// The page's file, relative to `chapters`.
     pub path: &'a Path,
-    /// All pages of the book, relative to `chapters`.
-    pub pages: &'a BTreeSet<PathBuf>,
+    /// Where all pages of the book are.
+    pub addresses: &'a Addresses,
     /// The page's Markdown.
     pub source: &'a str,
 }
 
 impl Page<'_> {
+    /// The page's file.
+    pub fn file(&self) -> PathBuf {
+        normalized(&self.chapters.join(self.path))
+    }
+
     /// The folder that the page is in.
     pub fn folder(&self) -> PathBuf {
         normalized(&self.chapters.join(self.path).join(".."))
+    }
+
+    /// How the page writes the address of `built`, relative to the folder of the book.
+    pub fn address(&self, built: &Path) -> String {
+        let file = self.file();
+        addresses::relative(self.addresses.of(&file).unwrap_or(Path::new("")), built)
     }
 
     /// The file that `relative` names, as seen from the page.
@@ -44,7 +55,7 @@ impl Page<'_> {
 }
 
 /// `path` without `.` and `..`, in words only: the file need not exist.
-fn normalized(path: &Path) -> PathBuf {
+pub fn normalized(path: &Path) -> PathBuf {
     let mut result = PathBuf::new();
     for component in path.components() {
         match component {
@@ -84,7 +95,7 @@ impl<'a> Draft<'a> {
 
     /// Notes that something is wrong at the byte `offset` of the source.
     pub fn fail(&mut self, offset: usize, what: impl Into<String>) {
-        let file = self.page.path_from_root(&self.page.chapters.join(self.page.path));
+        let file = self.page.path_from_root(&self.page.file());
         let line = Some(self.page.line(offset));
         // Paths as the author knows them, not those of this machine.
         let root = format!("{}{}", self.page.root.display(), std::path::MAIN_SEPARATOR);

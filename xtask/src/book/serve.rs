@@ -11,7 +11,8 @@ use tiny_http::{Header, Request, Response, Server};
 use walkdir::WalkDir;
 
 /// What a built book depends on, besides this program.
-const SOURCES: [&str; 6] = ["book.toml", "chapters", "kernels", "src", "tests", "xtask/theme"];
+const SOURCES: [&str; 7] =
+    ["book.toml", "chapters", "kernels", "notebooks", "src", "tests", "xtask/theme"];
 
 /// Serves the book of the workspace at `root` on 127.0.0.1 until the program is ended.
 ///
@@ -50,7 +51,7 @@ pub fn serve(root: &Path, port: u16, open: bool) -> Result<()> {
 fn rebuild(root: &Path) -> SystemTime {
     let start = SystemTime::now();
     match super::build(root) {
-        Ok(book) => println!("built {} pages", book.pages.len()),
+        Ok(book) => println!("built {} pages", book.pages.count()),
         Err(error) => eprintln!("error: {error:#}"),
     }
     start

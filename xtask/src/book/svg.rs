@@ -10,23 +10,50 @@ pub fn escape(text: &str) -> String {
 /// Below this width in pixels a drawing does not shrink with the page, but scrolls: its labels must be read.
 const LEGIBLE_WIDTH: f64 = 480.0;
 
+/// Attributes of a drawing that the page says in its own way.
+const REPLACED: [&str; 7] = ["role", "aria-label", "viewBox", "style", "width", "height", "class"];
+
 /// The drawing as an element of the page, on one line: it fills the width up to its own, its ids begin with
 /// `prefix`, and `label` (escaped) says what is seen. What is wrong with the file otherwise.
 ///
 /// Colours stay as they are: the stylesheet gives pure white and pure black the theme's own.
 pub fn inline(text: &str, prefix: &str, label: &str) -> Result<String, String> {
+    draw(parsed(text)?.root_element(), prefix, label)
+}
+
+/// The first words in the drawing: the title of a chart.
+pub fn title(text: &str) -> Result<Option<String>, String> {
+    let document = parsed(text)?;
+    let texts = document.descendants().filter(|node| node.has_tag_name("text"));
+    let mut words = texts.map(|node| {
+        let texts = node.descendants().filter(Node::is_text).filter_map(|node| node.text());
+        texts.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
+    });
+    Ok(words.find(|words| !words.is_empty()))
+}
+
+fn parsed(text: &str) -> Result<Document<'_>, String> {
     let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
-    let document = Document::parse_with_options(text, options)
-        .map_err(|error| format!("is not well-formed: {error}"))?;
-    let root = document.root_element();
+    Document::parse_with_options(text, options)
+        .map_err(|error| format!("is not well-formed: {error}"))
+}
+
+/// As [`inline`], of a drawing that was parsed with what it stands in.
+pub fn draw(root: Node, prefix: &str, label: &str) -> Result<String, String> {
     if root.tag_name().name() != "svg" {
         return Err("is not an SVG drawing".to_owned());
     }
     let (view_box, width) = size(root).ok_or("says neither viewBox nor width and height")?;
     let mut output = format!(
-        r#"<svg role="img" aria-label="{label}" viewBox="{view_box}" style="max-width:{width}px;min-width:{}px">"#,
+        r#"<svg role="img" aria-label="{label}" viewBox="{view_box}" style="max-width:{width}px;min-width:{}px""#,
         width.min(LEGIBLE_WIDTH)
     );
+    // What the whole drawing shares: its font, its colours.
+    for attribute in root.attributes().filter(|one| !REPLACED.contains(&one.name())) {
+        let value = own_ids(attribute.name(), attribute.value(), prefix);
+        output.push_str(&format!(r#" {}="{}""#, attribute.name(), escape(&value)));
+    }
+    output.push('>');
     for child in root.children() {
         write(&mut output, child, prefix)?;
     }
@@ -91,7 +118,7 @@ fn own_ids(name: &str, value: &str, prefix: &str) -> String {
 mod tests {
     use super::*;
 
-    const CHART: &str = r##"<svg width="640" height="400" viewBox="0 0 640 400" xmlns="http://www.w3.org/2000/svg">
+    const CHART: &str = r##"<svg font-size="9" width="640" height="400" viewBox="0 0 640 400" xmlns="http://www.w3.org/2000/svg">
 <clipPath id="c"/><rect x="0" fill="#FFFFFF" clip-path="url(#c)"/>
 
 <text x="1">
@@ -105,7 +132,7 @@ a &lt; b
         assert!(
             svg.starts_with(r#"<svg role="img" aria-label="what is seen" viewBox="0 0 640 400""#)
         );
-        assert!(svg.contains(r#" style="max-width:640px;min-width:480px">"#));
+        assert!(svg.contains(r#" style="max-width:640px;min-width:480px" font-size="9">"#));
         assert!(svg.contains(r##"fill="#FFFFFF" clip-path="url(#figure-x-c)""##));
         assert!(svg.contains(r#"<clipPath id="figure-x-c">"#));
         assert!(svg.contains("<text x=\"1\">a &lt; b</text>"));

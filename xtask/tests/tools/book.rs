@@ -82,7 +82,8 @@ fn the_sidebar_numbers_chapters_by_their_folders() {
     book.write("chapters/words.md", "# Words\n");
     assert_eq!(book.failures(), "");
     let contents = fs::read_to_string(book.path("target/book/toc.html")).unwrap();
-    for entry in ["2.</strong> Other", ">Words", "1.</strong> Sample"] {
+    for entry in ["2.</strong> Other", ">Words", "1.</strong> Sample", "1.1.</strong> The notebook"]
+    {
         assert!(contents.contains(entry), "`{entry}` is not in {contents}");
     }
 }
@@ -155,7 +156,7 @@ fn results_that_are_missing_fail() {
         |book| {
             book.edit("chapters/02-other/README.md", |page| format!("{page}\n{{{{#checks}}}}\n"))
         },
-        &["chapters/02-other/README.md:8: chapters/02-other/results/run.json cannot be read"],
+        &["chapters/02-other/README.md:10: chapters/02-other/results/run.json cannot be read"],
     );
 }
 

@@ -4,6 +4,7 @@ mod book;
 mod browser;
 #[cfg(unix)]
 mod bundle;
+mod notebook_pages;
 mod notebooks;
 mod record;
 mod support;

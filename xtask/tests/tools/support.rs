@@ -19,7 +19,9 @@ impl Fixture {
         let tools = Path::new(env!("CARGO_MANIFEST_DIR"));
         copy(&tools.join("../book.toml"), &folder.path().join("book.toml"));
         copy(&tools.join("theme"), &folder.path().join("xtask/theme"));
-        copy(&tools.join("tests/fixture/chapters"), &folder.path().join("chapters"));
+        for pages in ["chapters", "notebooks"] {
+            copy(&tools.join("tests/fixture").join(pages), &folder.path().join(pages));
+        }
         Self { folder }
     }
 

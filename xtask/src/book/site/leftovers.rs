@@ -25,8 +25,9 @@ pub fn check(page: &BuiltPage, failures: &mut Vec<Failure>) {
         for node in main.descendants() {
             let Node::Text(text) = node.value() else { continue };
             let outside = node.ancestors().filter_map(|ancestor| ancestor.value().as_element());
-            let is_prose =
-                outside.into_iter().all(|e| !matches!(e.name(), "code" | "script" | "style"));
+            let is_prose = outside
+                .into_iter()
+                .all(|e| !matches!(e.name(), "code" | "samp" | "script" | "style"));
             if !is_prose {
                 continue;
             }

@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use scraper::{Html, Selector};
 use walkdir::WalkDir;
 
+use super::addresses::Addresses;
 use crate::failure::Failure;
 
 /// A built page.
@@ -22,7 +23,7 @@ struct BuiltPage {
     html: Html,
     /// All ids in it.
     ids: BTreeSet<String>,
-    /// The Markdown it was built from; nothing for pages of mdBook's own.
+    /// The file it was built from, relative to the root of the workspace, and its text; nothing for pages of mdBook's own.
     source: Option<(PathBuf, String)>,
 }
 
@@ -32,9 +33,9 @@ struct Site {
     pages: Vec<BuiltPage>,
 }
 
-/// Everything that is wrong in the book at `folder`, built from the pages in `chapters`.
-pub fn check(folder: &Path, chapters: &Path) -> Result<Vec<Failure>> {
-    let site = Site::load(folder, chapters)?;
+/// Everything that is wrong in the book at `folder`, whose pages were built from the files in `addresses`.
+pub fn check(root: &Path, folder: &Path, addresses: &Addresses) -> Result<Vec<Failure>> {
+    let site = Site::load(root, folder, addresses)?;
     let mut failures = Vec::new();
     for page in &site.pages {
         references::check(&site, page, &mut failures);
@@ -46,7 +47,7 @@ pub fn check(folder: &Path, chapters: &Path) -> Result<Vec<Failure>> {
 }
 
 impl Site {
-    fn load(folder: &Path, chapters: &Path) -> Result<Self> {
+    fn load(root: &Path, folder: &Path, addresses: &Addresses) -> Result<Self> {
         let mut pages = Vec::new();
         for file in files(folder, "html") {
             let text = read(&file)?;
@@ -56,7 +57,7 @@ impl Site {
                 .filter_map(|element| element.value().id())
                 .map(str::to_owned)
                 .collect();
-            let source = source_of(&path, chapters);
+            let source = addresses.source(&path).and_then(|file| source(root, file));
             pages.push(BuiltPage { path, html, ids, source });
         }
         Ok(Self { folder: folder.to_owned(), pages })
@@ -77,18 +78,13 @@ impl BuiltPage {
         let line = (!sought.is_empty())
             .then(|| text.lines().position(|line| line.contains(sought)))
             .flatten();
-        Failure::new(&Path::new("chapters").join(file), line.map(|line| line + 1), what)
+        Failure::new(file, line.map(|line| line + 1), what)
     }
 }
 
-/// The Markdown that a page was built from.
-fn source_of(page: &Path, chapters: &Path) -> Option<(PathBuf, String)> {
-    let candidates = [page.with_file_name("README.md"), page.with_extension("md")];
-    let is_index = page.file_name().is_some_and(|name| name == "index.html");
-    let candidates = if is_index { &candidates[..] } else { &candidates[1..] };
-    candidates
-        .iter()
-        .find_map(|file| Some((file.clone(), fs::read_to_string(chapters.join(file)).ok()?)))
+/// The path of `file` from the root of the workspace, and its text.
+fn source(root: &Path, file: &Path) -> Option<(PathBuf, String)> {
+    Some((file.strip_prefix(root).ok()?.to_owned(), fs::read_to_string(file).ok()?))
 }
 
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {

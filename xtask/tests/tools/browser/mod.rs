@@ -50,7 +50,7 @@ type Fault = fn(&Fixture);
 #[test]
 fn what_looks_wrong_is_seen() {
     let Some(mut chrome) = browser() else { return };
-    let faults: [(&str, Fault); 7] = [
+    let faults: [(&str, Fault); 9] = [
         ("is wider than the page", |book| book.append("<div style=\"width: 500px\">wide</div>")),
         ("is wider than the page", |book| {
             book.append(&format!("${}$", "a + b + ".repeat(20) + "c"))
@@ -70,6 +70,18 @@ fn what_looks_wrong_is_seen() {
         }),
         ("keeps its colours", |book| {
             book.edit("xtask/theme/css/results.css", |css| css.replace("--fg", "--nothing"));
+        }),
+        // A notebook's outputs: a wide table that does not scroll, and a figure that is hidden.
+        ("notebook.html: <table> \"launchcolumn 0", |book| {
+            book.edit("xtask/theme/css/notebook.css", |css| {
+                css.to_owned()
+                    + ".content :is(.output, .output .table-wrapper) { overflow: visible }"
+            });
+        }),
+        ("notebook.html: <svg> \"\" has no size", |book| {
+            book.edit("xtask/theme/css/notebook.css", |css| {
+                css.to_owned() + "td .drawing { display: none }"
+            });
         }),
         ("console: ", |book| book.append("<script>console.error('broken')</script>")),
     ];

@@ -1,0 +1,129 @@
+//! A notebook's cells as Markdown for mdBook.
+
+use std::ops::Range;
+use std::path::Path;
+
+use pulldown_cmark::{Event, Tag};
+
+use super::outputs;
+use crate::book::markdown::{self, Located};
+use crate::book::page::{Draft, Page};
+use crate::book::{asides, code, formulas, links, number};
+use crate::failure::Failure;
+use crate::notebooks::format::{Cell, Notebook};
+
+/// The page of `notebook`, and what is wrong with it. `page` has the notebook's path, `chapter` is the file of its
+/// chapter's page.
+pub fn page(page: &Page, chapter: &Path, notebook: &Notebook) -> (String, Vec<Failure>) {
+    let mut parts = Vec::new();
+    let mut failures = Vec::new();
+    for (at, cell) in notebook.cells.iter().enumerate() {
+        let (part, wrong) = match cell.cell_type.as_str() {
+            "markdown" => text(page, cell, (at == 0).then_some(chapter)),
+            "code" => code(page, cell),
+            // Of no use to a reader.
+            _ => continue,
+        };
+        parts.push(part);
+        failures.extend(wrong);
+    }
+    (parts.join("\n\n"), failures)
+}
+
+/// Whether the paragraph below the notebook's title links to `chapter`.
+pub fn links_back(page: &Page, chapter: &Path, notebook: &Notebook) -> bool {
+    let Some(first) = notebook.cells.first().filter(|cell| cell.cell_type == "markdown") else {
+        return false;
+    };
+    let events = markdown::events(&first.source.0);
+    introduction(page, &events, chapter).is_some()
+}
+
+/// The notebook's first paragraph, if it links to `chapter`: it tells the reader in JupyterLab what to do.
+fn introduction(page: &Page, events: &[Located], chapter: &Path) -> Option<Range<usize>> {
+    let is_paragraph = |event: &Event| matches!(event, Event::Start(Tag::Paragraph));
+    let start = events.iter().position(|(event, _)| is_paragraph(event))?;
+    let range = &events[start].1;
+    let end = events[start..].iter().position(|(_, piece)| piece.start >= range.end);
+    let paragraph = &events[start..end.map_or(events.len(), |end| start + end)];
+    links::leads_to(page, paragraph, chapter).then(|| range.clone())
+}
+
+/// A cell of Markdown. The first one, which is given the chapter, begins with what the reader of the book is to know
+/// instead of what the reader of the notebook is told.
+fn text(page: &Page, cell: &Cell, chapter: Option<&Path>) -> (String, Vec<Failure>) {
+    let page = Page { source: &cell.source.0, ..*page };
+    let events = markdown::events(page.source);
+    let mut draft = Draft::new(&page);
+    if let Some(chapter) = chapter
+        && let Some(range) = introduction(&page, &events, chapter)
+    {
+        draft.replace(range, about(&page, chapter) + "\n\n");
+    }
+    code::name_all_for_highlighting(&mut draft, &events);
+    formulas::convert_all(&mut draft, &events);
+    links::rewrite(&mut draft, &events);
+    asides::mark(&mut draft, &events);
+    let (text, failures) = draft.finish();
+    (text, failures.into_iter().map(|failure| in_cell(cell, failure)).collect())
+}
+
+/// What the page begins with.
+fn about(page: &Page, chapter: &Path) -> String {
+    let address = page.addresses.of(chapter).map(|built| page.address(built)).unwrap_or_default();
+    let number = chapter.strip_prefix(page.chapters).ok().and_then(number);
+    let name = number.map_or("the chapter".to_owned(), |number| format!("chapter {number}"));
+    format!(
+        "<p class=\"about\">The notebook of <a href=\"{address}\">{name}</a>, with the outputs of its last run. \
+         <code>cargo lab</code> opens it in JupyterLab, where you change it and run it.</p>"
+    )
+}
+
+/// A cell of code and, in a box below, what it gave.
+fn code(page: &Page, cell: &Cell) -> (String, Vec<Failure>) {
+    let source = cell.source.0.trim_end();
+    let block = if source.is_empty() { String::new() } else { fenced(source) };
+    let (outputs, failures) = match outputs::html(cell) {
+        Ok(outputs) => (outputs, Vec::new()),
+        Err(what) => {
+            let file = page.path_from_root(&page.file());
+            let failure = Failure::new(Path::new(&file), None, what);
+            (String::new(), vec![in_cell(cell, failure)])
+        }
+    };
+    (format!("<div class=\"cell\">\n\n{block}\n\n{outputs}\n\n</div>"), failures)
+}
+
+/// A block of Rust between fences that do not stand in it.
+fn fenced(source: &str) -> String {
+    let longest = source.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    let lines = source.lines().map(|line| {
+        // mdBook hides lines that begin with `# `, as rustdoc does, and reads `##` as `#`.
+        let code = line.trim_start();
+        let is_read = code == "#" || code.starts_with("# ") || code.starts_with("##");
+        let mark = if is_read { "#" } else { "" };
+        format!("{}{mark}{code}\n", &line[..line.len() - code.len()])
+    });
+    format!("{fence}rust\n{}{fence}", lines.collect::<String>())
+}
+
+/// The failure with the cell's name: the lines of a notebook's file are not those that its author sees.
+fn in_cell(cell: &Cell, failure: Failure) -> Failure {
+    let line = failure.line.map(|line| format!(", line {line}")).unwrap_or_default();
+    let what = format!("cell {}{line}: {}", cell.id, failure.what);
+    Failure { line: None, what, ..failure }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fenced;
+
+    #[test]
+    fn code_is_shown_as_it_is() {
+        assert_eq!(fenced("let a = 1;"), "```rust\nlet a = 1;\n```");
+        assert_eq!(fenced("// ```` and `"), "`````rust\n// ```` and `\n`````");
+        let source = "#[test]\n  # hidden\n#\n#include \"a\"\n## b";
+        assert_eq!(fenced(source), "```rust\n#[test]\n  ## hidden\n##\n#include \"a\"\n### b\n```");
+    }
+}
