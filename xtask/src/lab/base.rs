@@ -51,7 +51,7 @@ pub(super) fn build(lab: &Lab, evcxr: &Path) -> Result<()> {
         bail!("the dependencies could not be fetched ({status}); crates.io must be reachable");
     }
     println!(
-        "compiling the library, then the chapters, for the notebooks (minutes on two cores, once)"
+        "compiling the library, then the chapters, for the notebooks (3 minutes on two cores)"
     );
     let start = Instant::now();
     let cells =

@@ -39,7 +39,7 @@ pub(super) fn evcxr(lab: &Lab) -> Result<PathBuf> {
         return Ok(found);
     }
     println!(
-        "installing the Rust kernel evcxr_jupyter {VERSION} into {} (some 5 minutes on two cores)",
+        "installing the Rust kernel evcxr_jupyter {VERSION} into {} (8 minutes on two cores)",
         folder.display()
     );
     let building = folder.join("build");
