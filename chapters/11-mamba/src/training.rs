@@ -129,7 +129,7 @@ impl Plan {
     ///
     /// Those of the scan.
     // ANCHOR: train
-    pub fn train(&self, seed: u64, watch: impl Fn()) -> Result<Trained, Error> {
+    pub fn train(&self, seed: u64, watch: &dyn Fn()) -> Result<Trained, Error> {
         let (cpu, config) = (engine(), self.config);
         let mut rng = StdRng::seed_from_u64(seed);
         let (held_out, unseen) = (self.task.draw(&mut rng, 256), self.task.draw(&mut rng, 1024));

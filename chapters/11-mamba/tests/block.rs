@@ -90,7 +90,7 @@ fn weights_go_there_and_back() {
 fn training_is_the_same_every_time() {
     let plan = Plan { steps: 5, every: 5, ..Plan::of_the_chapter(true) };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-    let (once, again) = (plan.train(1, || ()), pool.install(|| plan.train(1, || ())));
+    let (once, again) = (plan.train(1, &|| ()), pool.install(|| plan.train(1, &|| ())));
     assert_eq!(once.unwrap().block.weights, again.unwrap().block.weights);
 }
 
@@ -98,7 +98,7 @@ fn training_is_the_same_every_time() {
 #[test]
 fn only_the_selective_block_learns_the_task() {
     for seed in [11, 12, 13] {
-        let train = |is_selective| Plan::of_the_chapter(is_selective).train(seed, || ()).unwrap();
+        let train = |is_selective| Plan::of_the_chapter(is_selective).train(seed, &|| ()).unwrap();
         let (selective, fixed) = rayon::join(|| train(true), || train(false));
         println!("seed {seed}: {} and {}", selective.accuracy(), fixed.accuracy());
         assert!(selective.accuracy() >= 0.95, "seed {seed}, selective: {}", selective.accuracy());

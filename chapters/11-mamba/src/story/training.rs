@@ -33,7 +33,7 @@ pub fn training(lesson: &mut Lesson) -> lesson::Result<Trained> {
         batch,
     ));
     let bar = progress(2 * seeds.len() * steps, "training");
-    let train = |plan: &Plan, seed: u64| plan.train(seed, || bar.inc(1));
+    let train = |plan: &Plan, seed: u64| plan.train(seed, &|| bar.inc(1));
     let pairs: Result<Vec<(Trained, Trained)>, Error> = seeds
         .iter()
         .map(|&seed| {
