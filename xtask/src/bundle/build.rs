@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
+
+use crate::workspace;
 
 /// The packages, and what of them: programs, examples, and tests, which are programs as well.
 const TARGETS: [&str; 26] = [
@@ -56,9 +58,8 @@ struct Target {
 ///
 /// When cargo fails, or builds something else.
 pub(super) fn programs(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     // Its progress and its errors are passed through.
-    let output = Command::new(cargo)
+    let output = workspace::cargo()
         .current_dir(root)
         .args(["build", "--release", "--message-format=json-render-diagnostics"])
         .args(TARGETS)

@@ -1,6 +1,5 @@
 //! What all notebooks need, compiled once before the first of them is opened: the library and the chapters.
 
-use std::env;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -40,9 +39,8 @@ pub(super) fn build(lab: &Lab, evcxr: &Path) -> Result<()> {
         return Ok(());
     }
     println!("fetching the dependencies");
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     // Of all systems: without the network, cargo wants to know even those that it will not compile.
-    let status = Command::new(cargo)
+    let status = workspace::cargo()
         .current_dir(&lab.root)
         .args(["fetch", "--quiet", "--locked"])
         .status()

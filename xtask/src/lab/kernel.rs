@@ -3,12 +3,12 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 
 use super::Lab;
+use crate::workspace;
 
 /// The version that is installed where there is none.
 const VERSION: &str = "0.22.0";
@@ -43,9 +43,8 @@ pub(super) fn evcxr(lab: &Lab) -> Result<PathBuf> {
         folder.display()
     );
     let building = folder.join("build");
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     // Its progress is passed through. Without --locked it does not compile.
-    let status = Command::new(cargo)
+    let status = workspace::cargo()
         .args(["install", "--quiet", "--locked", "evcxr_jupyter", "--version", VERSION, "--root"])
         .arg(&folder)
         .env("CARGO_TARGET_DIR", &building)

@@ -66,7 +66,8 @@ pub fn run_one(lab: &Lab, path: &Path, check: bool) -> Result<()> {
         bail!("{}, {place}:\n{}", page.display(), uncoloured(&error.message));
     }
     let proofs = run.notebook.cells.split_off(own);
-    let wrong = proofs.iter().filter_map(|proof| exercises::verdict(proof, &printed(proof)));
+    let wrong =
+        proofs.iter().filter_map(|proof| exercises::verdict(proof, &streamed(proof, "stdout")));
     let wrong = wrong.map(|what| Failure::new(page, None, what)).collect::<Vec<_>>();
     failure::none_of(&wrong, "the notebook's exercises")?;
     let seconds = run.seconds.range(..own).map(|cell| *cell.1).collect::<Vec<_>>();
@@ -87,23 +88,18 @@ pub fn run_one(lab: &Lab, path: &Path, check: bool) -> Result<()> {
 
 /// What a cell wrote to the standard error: that is all that evcxr does where a cell ends with `Err(…)?`.
 fn complaint(notebook: &Notebook) -> Option<execute::Error> {
-    notebook.cells.iter().enumerate().find_map(|(at, cell)| {
-        cell.outputs.iter().flatten().find_map(|output| match output {
-            Output::Stream { name, text } if name == "stderr" => {
-                Some(execute::Error { cell: Some(at), message: text.0.clone() })
-            }
-            _ => None,
-        })
-    })
+    let complaints = notebook.cells.iter().map(|cell| streamed(cell, "stderr")).enumerate();
+    let mut complaints = complaints.filter(|(_, message)| !message.is_empty());
+    complaints.next().map(|(at, message)| execute::Error { cell: Some(at), message })
 }
 
-/// What a cell printed.
-fn printed(cell: &Cell) -> String {
-    let printed = cell.outputs.iter().flatten().filter_map(|output| match output {
-        Output::Stream { name, text } if name == "stdout" => Some(text.0.as_str()),
+/// What a cell wrote to a stream: `stdout` or `stderr`.
+fn streamed(cell: &Cell, stream: &str) -> String {
+    let texts = cell.outputs.iter().flatten().filter_map(|output| match output {
+        Output::Stream { name, text } if name == stream => Some(text.0.as_str()),
         _ => None,
     });
-    printed.collect()
+    texts.collect()
 }
 
 /// The notebook without what an earlier run left in it.
@@ -136,14 +132,27 @@ fn times(seconds: &[f64]) -> String {
     }
 }
 
-/// The notebooks `NN-name.ipynb` in `folder` in their order: those of `numbers`, or all.
-fn paths(folder: &Path, numbers: &[u32]) -> Result<Vec<PathBuf>> {
+/// All notebooks in `folder`, by their names.
+///
+/// # Errors
+///
+/// When the folder cannot be read.
+pub fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = folder
         .read_dir()
         .with_context(|| format!("the folder {} cannot be read", folder.display()))?;
-    let mut all: Vec<(u32, PathBuf)> = entries
+    let mut files: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "ipynb"))
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+/// The notebooks `NN-name.ipynb` in `folder` in their order: those of `numbers`, or all.
+fn paths(folder: &Path, numbers: &[u32]) -> Result<Vec<PathBuf>> {
+    let mut all: Vec<(u32, PathBuf)> = files(folder)?
+        .into_iter()
         .filter_map(|path| Some((workspace::name_of(&path).split_once('-')?.0.parse().ok()?, path)))
         .collect();
     all.sort();

@@ -4,7 +4,6 @@ pub mod compare;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
@@ -53,11 +52,10 @@ fn run(root: &Path, number: u32) -> Result<(PathBuf, PathBuf)> {
         fs::remove_dir_all(&written)
             .with_context(|| format!("{} cannot be removed", written.display()))?;
     }
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     // Chapter 0 is the tour itself; what is recorded of it is its benchmark.
     let command: &[&str] = if number == 0 { &["bench"] } else { &[] };
     // Its own output is passed through: it tells how far the run is.
-    let status = Command::new(cargo)
+    let status = workspace::cargo()
         .current_dir(root)
         .args(["run", "--release", "--package", &format!("ch{name}"), "--"])
         .args(command)

@@ -2,18 +2,7 @@
 
 use std::fs;
 
-use crate::support::Fixture;
-
-/// The fixture book with `fault` planted fails with a message that contains all of `expected`.
-#[track_caller]
-fn found(fault: impl FnOnce(&Fixture), expected: &[&str]) {
-    let book = Fixture::new();
-    fault(&book);
-    let failures = book.failures();
-    for part in expected {
-        assert!(failures.contains(part), "`{part}` is not in:\n{failures}");
-    }
-}
+use crate::support::{Fixture, found};
 
 /// As [`found`], with the fault in lines appended to the sample page.
 #[track_caller]

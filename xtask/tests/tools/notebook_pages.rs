@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::Fixture;
+use crate::support::{Fixture, found};
 
 const SAMPLE: &str = "notebooks/01-sample.ipynb";
 const OTHER: &str = "notebooks/02-other.ipynb";
@@ -28,17 +28,6 @@ fn found_in(text: &str, expected: &[&str]) {
         },
         expected,
     );
-}
-
-/// The fixture book with `fault` planted fails with a message that contains all of `expected`.
-#[track_caller]
-fn found(fault: impl FnOnce(&Fixture), expected: &[&str]) {
-    let book = Fixture::new();
-    fault(&book);
-    let failures = book.failures();
-    for part in expected {
-        assert!(failures.contains(part), "`{part}` is not in:\n{failures}");
-    }
 }
 
 #[test]

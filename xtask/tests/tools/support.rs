@@ -86,6 +86,17 @@ impl Fixture {
     }
 }
 
+/// The fixture book with `fault` planted fails with a message that contains all of `expected`.
+#[track_caller]
+pub fn found(fault: impl FnOnce(&Fixture), expected: &[&str]) {
+    let book = Fixture::new();
+    fault(&book);
+    let failures = book.failures();
+    for part in expected {
+        assert!(failures.contains(part), "`{part}` is not in:\n{failures}");
+    }
+}
+
 fn copy(from: &Path, to: &Path) {
     for entry in WalkDir::new(from) {
         let entry = entry.expect("a readable folder");

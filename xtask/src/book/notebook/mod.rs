@@ -8,13 +8,13 @@ mod pairs;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use mdbook_driver::book::{Chapter, SectionNumber};
 
 use super::addresses::{self, Addresses};
 use super::page::Page;
 use crate::failure::Failure;
-use crate::notebooks::format::Notebook;
+use crate::notebooks::{self, format::Notebook};
 pub use pairs::check;
 
 /// The folder of the notebooks.
@@ -57,15 +57,7 @@ fn files(root: &Path) -> Result<Vec<PathBuf>> {
     if !folder.is_dir() {
         return Ok(Vec::new());
     }
-    let entries = folder
-        .read_dir()
-        .with_context(|| format!("the folder {} cannot be read", folder.display()))?;
-    let mut files: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "ipynb"))
-        .collect();
-    files.sort();
-    Ok(files)
+    notebooks::files(&folder)
 }
 
 /// The notebook in `file`; or what is wrong with it.
