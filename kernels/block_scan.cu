@@ -104,5 +104,7 @@ __global__ void __launch_bounds__(kThreads)
     // ANCHOR_END: outputs
 
     store_tile<kReverse>(outputs + row, seq_len, staging, x);
-    if (final_state && threadIdx.x == kThreads - 1) final_state[blockIdx.x] = state;
+    if (final_state && threadIdx.x == 0) {
+        final_state[blockIdx.x] = seq_len > 0 ? staging[seq_len - 1] : state;
+    }
 }

@@ -24,11 +24,12 @@ __global__ void __launch_bounds__(kMaxThreadsPerBlock)
     int turn = 0;
     for (long long first = 0; first < seq_len; first += max_len) {
         const int len = min((long long)max_len, seq_len - first);
+        const Share mine = share<kMaxElemsPerThread>(len);
         T x[kMaxElemsPerThread], c[kMaxElemsPerThread];
-        load_tile<kMemcode>(row_of(inputs, seq_len, reverse), first, len, T(0), staging, x);
-        load_tile<kMemcode>(row_of(coeffs, seq_len, reverse), first, len, T(1), staging, c);
-        scan_tile<kAlgocode>(c, x, totals[turn], carry);
-        store_tile<kMemcode>(row_of(outputs, seq_len, reverse), first, len, staging, x);
+        load_tile<kMemcode>(row_of(inputs, seq_len, reverse), first, len, mine, T(0), staging, x);
+        load_tile<kMemcode>(row_of(coeffs, seq_len, reverse), first, len, mine, T(1), staging, c);
+        scan_tile<kAlgocode>(mine.last(len), c, x, totals[turn], carry);
+        store_tile<kMemcode>(row_of(outputs, seq_len, reverse), first, len, mine, staging, x);
         turn = 1 - turn;
     }
     // ANCHOR_END: tiles
@@ -55,21 +56,22 @@ __global__ void __launch_bounds__(kMaxThreadsPerBlock)
     int turn = 0;
     for (long long first = 0; first < seq_len; first += max_len) {
         const int len = min((long long)max_len, seq_len - first);
+        const Share mine = share<kMaxElemsPerThread>(len);
         // The same scan over d_outputs, with the coefficient of the step before.
         T delta[kMaxElemsPerThread], c[kMaxElemsPerThread];
-        load_tile<kMemcode>(row_of(d_outputs, seq_len, back), first, len, T(0), staging, delta);
-        load_tile<kMemcode>(row_of(coeffs, seq_len, back), first - 1, len, T(1), staging, c);
+        load_tile<kMemcode>(row_of(d_outputs, seq_len, back), first, len, mine, T(0), staging, delta);
+        load_tile<kMemcode>(row_of(coeffs, seq_len, back), first - 1, len, mine, T(1), staging, c);
         conjugate_all(c);
-        scan_tile<kAlgocode>(c, delta, totals[turn], carry);
-        store_tile<kMemcode>(row_of(d_inputs, seq_len, back), first, len, staging, delta);
+        scan_tile<kAlgocode>(mine.last(len), c, delta, totals[turn], carry);
+        store_tile<kMemcode>(row_of(d_inputs, seq_len, back), first, len, mine, staging, delta);
 
         T previous[kMaxElemsPerThread];
-        load_tile<kMemcode>(row_of(outputs, seq_len, back), first + 1, len, start, staging,
+        load_tile<kMemcode>(row_of(outputs, seq_len, back), first + 1, len, mine, start, staging,
                             previous);
         conjugate_all(previous);
 #pragma unroll
         for (int i = 0; i < kMaxElemsPerThread; i++) delta[i] = delta[i] * previous[i];
-        store_tile<kMemcode>(row_of(d_coeffs, seq_len, back), first, len, staging, delta);
+        store_tile<kMemcode>(row_of(d_coeffs, seq_len, back), first, len, mine, staging, delta);
         turn = 1 - turn;
     }
 

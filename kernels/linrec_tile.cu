@@ -21,14 +21,15 @@ __global__ void __launch_bounds__(kMaxThreadsPerBlock)
     Stored* staging = (Stored*)shared;
 
     // A step that does not exist leaves every state as it is: coefficient 1, input 0.
+    const Share mine = share<kMaxElemsPerThread>(seq_len);
     T x[kMaxElemsPerThread], c[kMaxElemsPerThread];
-    load_tile<kMemcode>(row_of(inputs, seq_len, reverse), 0, seq_len, T(0), staging, x);
-    load_tile<kMemcode>(row_of(coeffs, seq_len, reverse), 0, seq_len, T(1), staging, c);
+    load_tile<kMemcode>(row_of(inputs, seq_len, reverse), 0, seq_len, mine, T(0), staging, x);
+    load_tile<kMemcode>(row_of(coeffs, seq_len, reverse), 0, seq_len, mine, T(1), staging, c);
 
     T carry = initial ? initial[blockIdx.x] : T(0);
-    scan_tile<kAlgocode>(c, x, totals, carry);
+    scan_tile<kAlgocode>(mine.last(seq_len), c, x, totals, carry);
 
-    store_tile<kMemcode>(row_of(outputs, seq_len, reverse), 0, seq_len, staging, x);
+    store_tile<kMemcode>(row_of(outputs, seq_len, reverse), 0, seq_len, mine, staging, x);
     if (final_state && threadIdx.x == 0) final_state[blockIdx.x] = carry;
 }
 // ANCHOR_END: forward
@@ -48,23 +49,24 @@ __global__ void __launch_bounds__(kMaxThreadsPerBlock)
     Stored* staging = (Stored*)shared;
     const bool back = !reverse;
 
+    const Share mine = share<kMaxElemsPerThread>(seq_len);
     T delta[kMaxElemsPerThread], c[kMaxElemsPerThread];
-    load_tile<kMemcode>(row_of(d_outputs, seq_len, back), 0, seq_len, T(0), staging, delta);
-    load_tile<kMemcode>(row_of(coeffs, seq_len, back), -1, seq_len, T(1), staging, c);
+    load_tile<kMemcode>(row_of(d_outputs, seq_len, back), 0, seq_len, mine, T(0), staging, delta);
+    load_tile<kMemcode>(row_of(coeffs, seq_len, back), -1, seq_len, mine, T(1), staging, c);
     conjugate_all(c);
 
     T carry(0);
-    scan_tile<kAlgocode>(c, delta, totals, carry);
-    store_tile<kMemcode>(row_of(d_inputs, seq_len, back), 0, seq_len, staging, delta);
+    scan_tile<kAlgocode>(mine.last(seq_len), c, delta, totals, carry);
+    store_tile<kMemcode>(row_of(d_inputs, seq_len, back), 0, seq_len, mine, staging, delta);
 
     // The state before a step of the recurrence is one step later in the scan.
     T previous[kMaxElemsPerThread];
     const T start = initial ? initial[blockIdx.x] : T(0);
-    load_tile<kMemcode>(row_of(outputs, seq_len, back), 1, seq_len, start, staging, previous);
+    load_tile<kMemcode>(row_of(outputs, seq_len, back), 1, seq_len, mine, start, staging, previous);
     conjugate_all(previous);
 #pragma unroll
     for (int i = 0; i < kMaxElemsPerThread; i++) delta[i] = delta[i] * previous[i];
-    store_tile<kMemcode>(row_of(d_coeffs, seq_len, back), 0, seq_len, staging, delta);
+    store_tile<kMemcode>(row_of(d_coeffs, seq_len, back), 0, seq_len, mine, staging, delta);
 
     if (d_initial && threadIdx.x == 0) {
         const Row<const Stored> row = row_of(coeffs, seq_len, reverse);

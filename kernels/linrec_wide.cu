@@ -1,20 +1,20 @@
-// Long sequences as fast as memory allows: one block for each, words of 16 bytes, and kAhead tiles on
-// their way while one is computed.
+// Long sequences as fast as memory allows: one block for each, vectors of 16 bytes, and kAhead tiles in
+// flight while one is computed.
 //
 // Arrays and arguments as for linrec_pipe.cu; rows may have any length and begin anywhere. Template
-// parameters: what is stored; how many words each thread has; threads in a block; how many tiles to load
-// ahead; whether all rows consist of whole words and begin at multiples of 16 bytes.
+// parameters: what is stored; how many vectors each thread has; threads in a block; how many tiles to load
+// ahead; whether all rows consist of whole vectors and begin at multiples of 16 bytes.
 #include "wide.cuh"
 
 // ANCHOR: forward
-template <typename Stored, int kWords, int kThreads, int kAhead,
+template <typename Stored, int kVectors, int kThreads, int kAhead,
           bool kWhole>
 __global__ void __launch_bounds__(kThreads)
     linrec_wide_fwd(const Stored* inputs, const Stored* coeffs, Stored* outputs,
                     const Accum<Stored>* initial, Accum<Stored>* final_state, long long num_seqs,
                     long long seq_len, int reverse) {
     using T = Accum<Stored>;
-    constexpr int kSteps = kThreads * kWords * kPerWord<Stored>, kTurns = kAhead > 0 ? kAhead : 1;
+    constexpr int kSteps = kThreads * kVectors * kPerVector<Stored>, kTurns = kAhead > 0 ? kAhead : 1;
     __shared__ Transition<T> totals[2][kThreads / 32];  // taken in turns
     const long long row = blockIdx.x * seq_len;
     inputs += row, coeffs += row, outputs += row;
@@ -24,30 +24,30 @@ __global__ void __launch_bounds__(kThreads)
 
     const auto view_at = [&](long long tile) {
         const long long first = tile * kSteps - before;
-        return view<kWords, kThreads, Stored>(first, seq_len, reverse);
+        return view<kVectors, kThreads, Stored>(first, seq_len, reverse);
     };
     struct Loaded {
-        Words<Stored, kWords> x, c;
+        Vectors<Stored, kVectors> x, c;
     };
     const auto load = [&](View view) -> Loaded {
-        return {load_words<kWhole, kWords>(inputs, true, view, T(0)),
-                load_words<kWhole, kWords>(coeffs, coeffs_aligned, view, T(1))};
+        return {load_vectors<kWhole, kVectors>(inputs, true, view, T(0)),
+                load_vectors<kWhole, kVectors>(coeffs, coeffs_aligned, view, T(1))};
     };
     extern __shared__ uint4 ahead[];
-    constexpr int kSlots = kWords * kThreads;
+    constexpr int kSlots = kVectors * kThreads;
     const auto send = [&](long long tile) {
         const View view = view_at(tile);
         uint4* slots = ahead + tile % kTurns * 2 * kSlots + threadIdx.x;
-        send_words<kWords, kThreads>(slots, inputs, true, view);
-        send_words<kWords, kThreads>(slots + kSlots, coeffs, coeffs_aligned, view);
+        send_vectors<kVectors, kThreads>(slots, inputs, true, view);
+        send_vectors<kVectors, kThreads>(slots + kSlots, coeffs, coeffs_aligned, view);
         close_group();
     };
     const auto receive = [&](long long tile) -> Loaded {
         await_groups<kTurns - 1>();
         const View view = view_at(tile);
         const uint4* slots = ahead + tile % kTurns * 2 * kSlots + threadIdx.x;
-        return {receive_words<kWhole, kWords, kThreads>(slots, inputs, true, view, T(0)),
-                receive_words<kWhole, kWords, kThreads>(slots + kSlots, coeffs, coeffs_aligned, view,
+        return {receive_vectors<kWhole, kVectors, kThreads>(slots, inputs, true, view, T(0)),
+                receive_vectors<kWhole, kVectors, kThreads>(slots + kSlots, coeffs, coeffs_aligned, view,
                                                         T(1))};
     };
 
@@ -61,23 +61,23 @@ __global__ void __launch_bounds__(kThreads)
         if (kAhead > 0) send(tile + kAhead);
         turn(reverse, now.x);
         turn(reverse, now.c);
-        scan_words<kThreads>(now.c, now.x, totals[tile % 2], carry);
+        scan_vectors<kThreads>(now.c, now.x, totals[tile % 2], carry);
         turn(reverse, now.x);
-        store_words<kWhole>(outputs, outputs_aligned, view, now.x);
+        store_vectors<kWhole>(outputs, outputs_aligned, view, now.x);
     }
     if (final_state && threadIdx.x == 0) final_state[blockIdx.x] = carry;
 }
 // ANCHOR_END: forward
 
 // ANCHOR: backward
-template <typename Stored, int kWords, int kThreads, int kAhead,
+template <typename Stored, int kVectors, int kThreads, int kAhead,
           bool kWhole>
 __global__ void __launch_bounds__(kThreads)
     linrec_wide_bwd(const Stored* d_outputs, const Stored* coeffs, const Stored* outputs,
                     const Accum<Stored>* initial, Stored* d_inputs, Stored* d_coeffs,
                     Accum<Stored>* d_initial, long long num_seqs, long long seq_len, int reverse) {
     using T = Accum<Stored>;
-    constexpr int kSteps = kThreads * kWords * kPerWord<Stored>, kTurns = kAhead > 0 ? kAhead : 1;
+    constexpr int kSteps = kThreads * kVectors * kPerVector<Stored>, kTurns = kAhead > 0 ? kAhead : 1;
     __shared__ Transition<T> totals[2][kThreads / 32];
     const bool back = !reverse;
     const long long row = blockIdx.x * seq_len;
@@ -92,34 +92,34 @@ __global__ void __launch_bounds__(kThreads)
 
     const auto view_at = [&](long long tile) {
         const long long first = tile * kSteps - before;
-        return view<kWords, kThreads, Stored>(first, seq_len, back);
+        return view<kVectors, kThreads, Stored>(first, seq_len, back);
     };
     struct Loaded {
-        Words<Stored, kWords> delta, c, previous;
+        Vectors<Stored, kVectors> delta, c, previous;
     };
     const auto load = [&](View view) -> Loaded {
-        return {load_words<kWhole, kWords>(d_outputs, true, view, T(0)),
-                load_words<kWhole, kWords>(coeffs, coeffs_aligned, view, T(1)),
-                load_words<kWhole, kWords>(outputs, outputs_aligned, view, start)};
+        return {load_vectors<kWhole, kVectors>(d_outputs, true, view, T(0)),
+                load_vectors<kWhole, kVectors>(coeffs, coeffs_aligned, view, T(1)),
+                load_vectors<kWhole, kVectors>(outputs, outputs_aligned, view, start)};
     };
     extern __shared__ uint4 ahead[];
-    constexpr int kSlots = kWords * kThreads;
+    constexpr int kSlots = kVectors * kThreads;
     const auto send = [&](long long tile) {
         const View view = view_at(tile);
         uint4* slots = ahead + tile % kTurns * 3 * kSlots + threadIdx.x;
-        send_words<kWords, kThreads>(slots, d_outputs, true, view);
-        send_words<kWords, kThreads>(slots + kSlots, coeffs, coeffs_aligned, view);
-        send_words<kWords, kThreads>(slots + 2 * kSlots, outputs, outputs_aligned, view);
+        send_vectors<kVectors, kThreads>(slots, d_outputs, true, view);
+        send_vectors<kVectors, kThreads>(slots + kSlots, coeffs, coeffs_aligned, view);
+        send_vectors<kVectors, kThreads>(slots + 2 * kSlots, outputs, outputs_aligned, view);
         close_group();
     };
     const auto receive = [&](long long tile) -> Loaded {
         await_groups<kTurns - 1>();
         const View view = view_at(tile);
         const uint4* slots = ahead + tile % kTurns * 3 * kSlots + threadIdx.x;
-        return {receive_words<kWhole, kWords, kThreads>(slots, d_outputs, true, view, T(0)),
-                receive_words<kWhole, kWords, kThreads>(slots + kSlots, coeffs, coeffs_aligned, view,
+        return {receive_vectors<kWhole, kVectors, kThreads>(slots, d_outputs, true, view, T(0)),
+                receive_vectors<kWhole, kVectors, kThreads>(slots + kSlots, coeffs, coeffs_aligned, view,
                                                         T(1)),
-                receive_words<kWhole, kWords, kThreads>(slots + 2 * kSlots, outputs, outputs_aligned,
+                receive_vectors<kWhole, kVectors, kThreads>(slots + 2 * kSlots, outputs, outputs_aligned,
                                                         view, start)};
     };
 
@@ -129,9 +129,9 @@ __global__ void __launch_bounds__(kThreads)
     for (int tile = 0; tile < kAhead; tile++) send(tile);
     for (long long tile = 0; tile < tiles; tile++) {
         const View view = view_at(tile);
-        const T c_edge = load_edge<kWords>(coeffs, view, false, threadIdx.x % 32 == 0, T(1));
+        const T c_edge = load_edge<kVectors>(coeffs, view, false, threadIdx.x % 32 == 0, T(1));
         const T previous_edge =
-            load_edge<kWords>(outputs, view, true, threadIdx.x % 32 == 31, start);
+            load_edge<kVectors>(outputs, view, true, threadIdx.x % 32 == 31, start);
         Loaded now = kAhead > 0 ? receive(tile) : load(view);
         if (kAhead > 0) send(tile + kAhead);
         // The same scan over d_outputs, with the coefficient of the step before.
@@ -139,17 +139,17 @@ __global__ void __launch_bounds__(kThreads)
         turn(back, now.c);
         take_previous(now.c, c_edge);
         end_with_one(now.c, view);
-        conjugate_words(now.c);
-        scan_words<kThreads>(now.c, now.delta, totals[tile % 2], carry);
+        conjugate_vectors(now.c);
+        scan_vectors<kThreads>(now.c, now.delta, totals[tile % 2], carry);
 
         turn(back, now.previous);
         take_next(now.previous, previous_edge);
-        conjugate_words(now.previous);
-        multiply_words(now.previous, now.delta);
+        conjugate_vectors(now.previous);
+        multiply_vectors(now.previous, now.delta);
         turn(back, now.delta);
         turn(back, now.previous);
-        store_words<kWhole>(d_inputs, d_inputs_aligned, view, now.delta);
-        store_words<kWhole>(d_coeffs, d_coeffs_aligned, view, now.previous);
+        store_vectors<kWhole>(d_inputs, d_inputs_aligned, view, now.delta);
+        store_vectors<kWhole>(d_coeffs, d_coeffs_aligned, view, now.previous);
     }
 
     if (d_initial && threadIdx.x == 0) {

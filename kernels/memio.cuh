@@ -4,19 +4,24 @@
 // steps of a tile are a thread's. Between the two there are three ways to go, chosen by `kMemcode`:
 //   0  every thread reads its own elements, one by one
 //   1  the block reads neighbouring elements together into shared memory, the threads pick theirs
-//   2  as 1, in words of 16 bytes
+//   2  as 1, in vectors of 16 bytes
 #pragma once
 #include "element.cuh"
 
 // ANCHOR: share
-// A thread's part of a tile: `count` steps from `begin` on. If the steps cannot be dealt out evenly,
-// the last threads, the tail, have one step less.
+// A thread's part of a tile: `count` steps from `begin` on. In a full tile each has kMaxElems. If the
+// steps cannot be dealt out evenly, the last threads, the tail, have one step less.
 struct Share {
     int begin, count;
+
+    // Which of the thread's steps is the tile's last; -1 in all other threads.
+    __device__ int last(int tile_len) const { return begin + count == tile_len ? count - 1 : -1; }
 };
 
-__device__ inline Share share(int tile_len) {
+template <int kMaxElems>
+__device__ Share share(int tile_len) {
     const int num_threads = blockDim.x, thread = threadIdx.x;
+    if (tile_len == kMaxElems * num_threads) return {thread * kMaxElems, kMaxElems};
     const int most = (tile_len + num_threads - 1) / num_threads;
     const int first_of_tail = num_threads - (most * num_threads - tile_len);
     if (thread < first_of_tail) return {thread * most, most};
@@ -61,22 +66,20 @@ __device__ Range existing(Row<Stored> row, long long first, int count) {
 
 // ANCHOR: elements
 // The thread's elements, each kStride after the one before. A stride that is known when the kernel is
-// compiled leaves one address for all of them, and each a constant distance from it.
+// compiled leaves one address for all of them, and each a constant distance from it. In a full tile
+// there is nothing to ask between one element and the next.
 template <int kStride, int kMaxElems, typename Stored>
 __device__ void read_strided(const Stored* data, Range existing, Accum<Stored> otherwise,
                              Accum<Stored> (&elems)[kMaxElems]) {
+    if (existing.begin == 0 && existing.end == kMaxElems) {
+#pragma unroll
+        for (int i = 0; i < kMaxElems; i++) elems[i] = widen(data[i * kStride]);
+        return;
+    }
 #pragma unroll
     for (int i = 0; i < kMaxElems; i++) {
         elems[i] = otherwise;
         if (existing.contains(i)) elems[i] = widen(data[i * kStride]);
-    }
-}
-
-template <int kStride, int kMaxElems, typename Stored>
-__device__ void write_strided(Stored* data, int count, const Accum<Stored> (&elems)[kMaxElems]) {
-#pragma unroll
-    for (int i = 0; i < kMaxElems; i++) {
-        if (i < count) data[i * kStride] = narrow<Stored>(elems[i]);
     }
 }
 
@@ -92,20 +95,33 @@ __device__ void read(const Stored* data, bool reverse, Range existing, Accum<Sto
     }
 }
 
+// The same way back. What a full share has is put in the order of memory first, so that in both
+// directions the stores follow each other directly: then most that go to one sector reach L2 as one.
 template <int kMaxElems, typename Stored>
 __device__ void write(Stored* data, bool reverse, int count,
                       const Accum<Stored> (&elems)[kMaxElems]) {
-    if (reverse) {
-        write_strided<-1>(data, count, elems);
-    } else {
-        write_strided<1>(data, count, elems);
+    if (count == kMaxElems) {
+        Stored* lowest = reverse ? data - (kMaxElems - 1) : data;
+        Stored in_memory[kMaxElems];
+#pragma unroll
+        for (int i = 0; i < kMaxElems; i++) {
+            in_memory[i] = narrow<Stored>(reverse ? elems[kMaxElems - 1 - i] : elems[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < kMaxElems; i++) lowest[i] = in_memory[i];
+        return;
+    }
+    const int stride = reverse ? -1 : 1;
+#pragma unroll
+    for (int i = 0; i < kMaxElems; i++) {
+        if (i < count) data[i * stride] = narrow<Stored>(elems[i]);
     }
 }
 // ANCHOR_END: elements
 
 // ANCHOR: span
-// Where in the row the steps [first, first + len) are, as far as it has them: `count` neighbours, of
-// which the first in memory is `position` elements into the row.
+// Where in the row the steps [first, first + len) are, as far as it has them: `count` consecutive elements,
+// of which the first in memory is `position` elements into the row.
 struct Span {
     long long position;
     int count;
@@ -121,35 +137,35 @@ __device__ Span span(Row<Stored> row, long long first, int len) {
 }
 // ANCHOR_END: span
 
-// ANCHOR: words
+// ANCHOR: vectors
 // As many elements as make 16 bytes.
 template <typename Stored>
-constexpr int kPerWord = 16 / sizeof(Stored);
+constexpr int kPerVector = 16 / sizeof(Stored);
 
 // How many elements lie between `data` and the 16-byte boundary before it.
 template <typename Stored>
 __device__ int skew(const Stored* data) {
-    return (unsigned long long)data / sizeof(Stored) % kPerWord<Stored>;
+    return (unsigned long long)data / sizeof(Stored) % kPerVector<Stored>;
 }
 
 // Copies `count` elements by the whole block, neighbouring threads neighbouring elements. With kMemcode
-// 2, between two places of the same skew, in words of 16 bytes, up to the first boundary and from the
+// 2, between two places of the same skew, in vectors of 16 bytes, up to the first boundary and from the
 // last one on singly.
 template <int kMemcode, typename Stored>
 __device__ void copy(Stored* to, const Stored* from, int count) {
-    int begin = 0, end = 0;  // of the words
+    int begin = 0, end = 0;  // of the vectors
     if (kMemcode == 2) {
-        begin = min((kPerWord<Stored> - skew(from)) % kPerWord<Stored>, count);
-        const int words = (count - begin) / kPerWord<Stored>;
-        end = begin + words * kPerWord<Stored>;
-        for (int k = threadIdx.x; k < words; k += blockDim.x) {
+        begin = min((kPerVector<Stored> - skew(from)) % kPerVector<Stored>, count);
+        const int vectors = (count - begin) / kPerVector<Stored>;
+        end = begin + vectors * kPerVector<Stored>;
+        for (int k = threadIdx.x; k < vectors; k += blockDim.x) {
             ((uint4*)(to + begin))[k] = ((const uint4*)(from + begin))[k];
         }
         for (int k = threadIdx.x; k < begin; k += blockDim.x) to[k] = from[k];
     }
     for (int k = end + threadIdx.x; k < count; k += blockDim.x) to[k] = from[k];
 }
-// ANCHOR_END: words
+// ANCHOR_END: vectors
 
 // ANCHOR: staged
 // memcode 1 and 2. The block copies the tile into shared memory as it lies in the row; there every
@@ -182,16 +198,16 @@ __device__ void store_staged(Row<Stored> row, long long first, int tile_len, Sha
 // ANCHOR_END: staged
 
 // ANCHOR: memio
-// The steps [first, first + tile_len) of a row, dealt out to the threads of the block. A `first` of one
-// less or one more than the tile's shifts the row by a step, so that every thread gets the neighbours of
-// its steps. `otherwise` stands for what is in no thread's share, or not in the row.
+// The steps [first, first + tile_len) of a row, of which the thread's are `mine`. A `first` of one less
+// or one more than the tile's shifts the row by a step, so that every thread gets the neighbours of its
+// steps. `otherwise` stands for what is in no thread's share, or not in the row.
 //
-// With kMemcode 0 a thread's elements are neighbours, and those of neighbouring lanes lie far apart.
+// With kMemcode 0 the tile is blocked: a thread's elements are consecutive, and those of neighbouring
+// lanes lie far apart.
 template <int kMemcode, int kMaxElems, typename Stored>
-__device__ void load_tile(Row<const Stored> row, long long first, int tile_len,
+__device__ void load_tile(Row<const Stored> row, long long first, int tile_len, Share mine,
                           Accum<Stored> otherwise, Stored* staging,
                           Accum<Stored> (&elems)[kMaxElems]) {
-    const Share mine = share(tile_len);
     if (kMemcode == 0) {
         const Range exist = existing(row, first + mine.begin, mine.count);
         read(row.data + row.position(first + mine.begin), row.reverse, exist, otherwise, elems);
@@ -201,9 +217,8 @@ __device__ void load_tile(Row<const Stored> row, long long first, int tile_len,
 }
 
 template <int kMemcode, int kMaxElems, typename Stored>
-__device__ void store_tile(Row<Stored> row, long long first, int tile_len, Stored* staging,
-                           const Accum<Stored> (&elems)[kMaxElems]) {
-    const Share mine = share(tile_len);
+__device__ void store_tile(Row<Stored> row, long long first, int tile_len, Share mine,
+                           Stored* staging, const Accum<Stored> (&elems)[kMaxElems]) {
     if (kMemcode == 0) {
         write(row.data + row.position(first + mine.begin), row.reverse, mine.count, elems);
     } else {

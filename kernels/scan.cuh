@@ -61,10 +61,11 @@ __device__ T scan_block(Transition<T> warp_total, Transition<T>* totals, T& carr
 
 // ANCHOR: tile
 // All levels. states[] holds the inputs before and the outputs after; `carry` is the state before the
-// tile and becomes that after it.
+// tile and becomes that after it. It was put together in another order than the outputs: so that both
+// have the same bits, the output of the tile's last step, states[last] in one thread, is the carry.
 template <int kAlgocode, int kMaxElems, typename T>
-__device__ void scan_tile(T (&coeffs)[kMaxElems], T (&states)[kMaxElems], Transition<T>* totals,
-                          T& carry) {
+__device__ void scan_tile(int last, T (&coeffs)[kMaxElems], T (&states)[kMaxElems],
+                          Transition<T>* totals, T& carry) {
     if (kAlgocode >= kThread) scan_thread(coeffs, states);
     if (kAlgocode >= kWarp) {
         const Transition<T> mine = {coeffs[kMaxElems - 1], states[kMaxElems - 1]};
@@ -74,7 +75,10 @@ __device__ void scan_tile(T (&coeffs)[kMaxElems], T (&states)[kMaxElems], Transi
         if (kAlgocode >= kBlock) state = scan_block(upto, totals, carry);
         if (threadIdx.x % 32 > 0) state = multiply_add(state, before.coeff, before.state);
 #pragma unroll
-        for (int i = 0; i < kMaxElems; i++) states[i] = multiply_add(state, coeffs[i], states[i]);
+        for (int i = 0; i < kMaxElems; i++) {
+            states[i] = multiply_add(state, coeffs[i], states[i]);
+            if (kAlgocode == kBlock && i == last) states[i] = carry;
+        }
     }
 }
 // ANCHOR_END: tile

@@ -19,6 +19,7 @@ pub trait Element:
     + Sync
     + std::ops::Neg<Output = Self>
     + crate::cpu::Kernel
+    + crate::once::Once
 {
     /// The type of twice the precision in which the reference is computed:
     /// `f64` for real, `Complex<f64>` for complex elements.
@@ -27,13 +28,13 @@ pub trait Element:
     /// The type's name as Rust writes it, for tables and reports.
     const NAME: &'static str;
 
-    /// The unit round-off `u`: rounding to nearest changes a number by at most `u` times itself.
+    /// The unit round-off `ε`: rounding to nearest changes a number by at most `u` times itself.
     const UNIT_ROUNDOFF: f64;
 
     /// The smallest positive number of the type, the size of the error where results underflow.
     const SMALLEST_SUBNORMAL: f64;
 
-    /// The error of one product, in units of `u`: 1 for real numbers; for complex numbers √5,
+    /// The error of one product, in units of `ε`: 1 for real numbers; for complex numbers √5,
     /// rounded up to 3 (Brent, Percival and Zimmermann, 2007).
     const PRODUCT_ROUNDINGS: f64;
 
@@ -43,7 +44,7 @@ pub trait Element:
     /// `radius · e^(i angle)`, with the angle in radians; a real number is the radius alone.
     fn from_polar(radius: f64, angle: f64) -> Self;
 
-    /// The same number in twice the precision.
+    /// This number as a [`Wide`](Element::Wide) one, in which the reference is computed; nothing is rounded.
     fn widen(self) -> Self::Wide;
 
     /// A wide number, rounded to this type.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+#[cfg(any(feature = "cuda", feature = "simt"))]
 use crate::simt::Report;
 
 /// An error of this library.
@@ -25,6 +26,24 @@ pub enum Error {
         /// The arrays' names and shapes, the one that sets the expectation first.
         arrays: Vec<(&'static str, Vec<usize>)>,
     },
+    /// Arrays do not have the axis that was named.
+    NoSuchAxis {
+        /// The operation that was asked for.
+        operation: &'static str,
+        /// The axis, counted from 0.
+        axis: usize,
+        /// The arrays' shape.
+        shape: Vec<usize>,
+    },
+    /// A text does not say what it should.
+    Parse {
+        /// What the text was taken for: a kernel, a device, a type of elements.
+        what: &'static str,
+        /// The text.
+        text: String,
+        /// What is wrong with it, or what would have been right.
+        message: String,
+    },
     /// The engine does not offer what was asked for.
     Unsupported {
         /// The engine's name.
@@ -47,10 +66,12 @@ pub enum Error {
         message: String,
     },
     /// The emulator found a mistake in a kernel.
+    #[cfg(any(feature = "cuda", feature = "simt"))]
     Kernel(Box<Report>),
 }
 
 impl Error {
+    #[cfg(any(feature = "cuda", feature = "simt"))]
     pub(crate) fn device(device: impl Into<String>, message: impl Into<String>) -> Error {
         Error::Device { device: device.into(), message: message.into() }
     }
@@ -67,11 +88,18 @@ impl fmt::Display for Error {
                 }
                 Ok(())
             }
+            Error::NoSuchAxis { operation, axis, shape } => {
+                write!(f, "no axis {axis} in {operation}: arrays {shape:?}")
+            }
+            Error::Parse { what, text, message } => {
+                write!(f, "`{text}` is no {what}: {message}")
+            }
             Error::Unsupported { engine, what } => write!(f, "{engine} does not support {what}"),
             Error::OutOfMemory { operation, bytes } => {
                 write!(f, "out of memory in {operation}: {bytes} bytes could not be allocated")
             }
             Error::Device { device, message } => write!(f, "{device}: {message}"),
+            #[cfg(any(feature = "cuda", feature = "simt"))]
             Error::Kernel(report) => write!(f, "{report}"),
         }
     }

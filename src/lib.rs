@@ -33,30 +33,42 @@
 //!   held to, `contract` (a feature) the table of cases that checks it.
 //! - [`device`] runs CUDA kernels on an NVIDIA GPU or on an emulator of one ([`simt`]), [`kernels`] is
 //!   the catalogue of the project's own.
-//! - `lesson` (a feature) is what the tutorial's chapters share, `notebook` (a feature) what shows
-//!   arrays, results and reports in a Jupyter notebook.
+//!
+//! # Features
+//!
+//! Both of the first two are on by default; [`device`], [`kernels`] and [`simt`] are there with either of them, and without
+//! both a user of the CPU compiles neither cudarc, nor the emulator, nor any PTX.
+//!
+//! - `cuda`: NVIDIA GPUs, and the compiler NVRTC. The libraries are found at run time. With this one alone there is no
+//!   emulated device, so that [`device::Device::auto`] takes a GPU or fails.
+//! - `simt`: the emulated device. With this one alone [`device::Device::cuda`] is always an error, and kernels are those
+//!   that are shipped.
+//! - `contract`: the table of cases that every engine must pass, and the golden data.
 
 pub mod cpu;
-pub mod device;
-pub mod kernels;
 pub mod reference;
-pub mod simt;
 pub mod validate;
 
 #[cfg(feature = "contract")]
 pub mod contract;
-#[cfg(feature = "lesson")]
-pub mod lesson;
-#[cfg(feature = "notebook")]
-pub mod notebook;
 
+#[cfg(any(feature = "cuda", feature = "simt"))]
+pub mod device;
+#[cfg(any(feature = "cuda", feature = "simt"))]
+pub mod kernels;
+#[cfg(any(feature = "cuda", feature = "simt"))]
+pub use simt;
+
+mod along;
 mod element;
 mod engine;
 mod error;
+mod once;
 mod options;
 
-use ndarray::ArrayView2;
+use ndarray::{Array1, ArrayView2, ArrayViewMut2};
 
+pub use crate::along::{backward_along, forward_along};
 pub use crate::element::Element;
 pub use crate::engine::{Engine, Gradients, Outputs};
 pub use crate::error::Error;
@@ -64,11 +76,26 @@ pub use crate::options::{Direction, Options};
 
 /// Computes the recurrence on this machine's CPU, with [`cpu::Cpu`].
 ///
-/// Shapes: `inputs` and `coeffs` `[num_seqs, seq_len]`, the initial state `[num_seqs]`.
+/// Shapes: `inputs` and `coeffs` `[num_seqs, seq_len]`, the initial state `[num_seqs]`. For other axes and more
+/// dimensions there is [`forward_along`].
+///
+/// # Large coefficients
+///
+/// The steps of a sequence are not taken one after the other: coefficients of consecutive steps are multiplied before
+/// they meet a state. If such a product overflows, results can be infinite or NaN where a loop's are finite: for
+/// `c = [1e200, 1e200, 1, 1]` in `f64` and inputs of zero, say, where the loop gives 0, `inf * 0` may give NaN. What is
+/// finite is within the bound of [`mod@reference`]. Recurrences of models have coefficients of at most 1, and no such products; for others
+/// the loop of [`mod@reference`] takes the steps in their order.
+///
+/// # Threads
+///
+/// Large arrays are computed by the threads of the current rayon pool. A process that was made by `fork` (without
+/// `exec`) has the pool and none of its threads, and a call there waits for ever: fork first, or use
+/// [`cpu::Cpu::single_threaded`] there.
 ///
 /// # Errors
 ///
-/// If the shapes do not match; see [`Engine::forward`].
+/// If the shapes do not match, or [`Error::OutOfMemory`]; see [`Engine::forward`].
 pub fn forward<T: Element>(
     inputs: ArrayView2<T>,
     coeffs: ArrayView2<T>,
@@ -77,9 +104,26 @@ pub fn forward<T: Element>(
     cpu::Cpu::default().forward(inputs, coeffs, options)
 }
 
+/// Computes the outputs into an array of the caller's, of any strides, and returns the final state `[num_seqs]`.
+///
+/// Every element of `outputs` is written, none is read. Otherwise as [`forward`].
+///
+/// # Errors
+///
+/// As [`forward`], and if `outputs` has another shape than `inputs`.
+pub fn forward_into<T: Element>(
+    inputs: ArrayView2<T>,
+    coeffs: ArrayView2<T>,
+    options: &Options<T>,
+    outputs: ArrayViewMut2<T>,
+) -> Result<Array1<T>, Error> {
+    cpu::Cpu::default().forward_into(inputs, coeffs, options, outputs)
+}
+
 /// Computes the gradients on this machine's CPU, with [`cpu::Cpu`].
 ///
-/// `outputs` are those of [`forward`] with the same `coeffs` and `options`.
+/// `outputs` are those of [`forward`] with the same `coeffs` and `options`. What is said there of large coefficients
+/// and of threads holds here, too. For other axes and more dimensions there is [`backward_along`].
 ///
 /// # Errors
 ///
@@ -92,6 +136,31 @@ pub fn backward<T: Element>(
 ) -> Result<Gradients<T>, Error> {
     cpu::Cpu::default().backward(d_outputs, coeffs, outputs, options)
 }
+
+/// Computes the gradients into arrays of the caller's, of any strides, and returns that of the initial state
+/// `[num_seqs]`.
+///
+/// Every element of `d_inputs` and `d_coeffs` is written, none is read. Otherwise as [`backward`].
+///
+/// # Errors
+///
+/// As [`backward`], and if `d_inputs` or `d_coeffs` has another shape than `d_outputs`.
+pub fn backward_into<T: Element>(
+    d_outputs: ArrayView2<T>,
+    coeffs: ArrayView2<T>,
+    outputs: ArrayView2<T>,
+    options: &Options<T>,
+    d_inputs: ArrayViewMut2<T>,
+    d_coeffs: ArrayViewMut2<T>,
+) -> Result<Array1<T>, Error> {
+    cpu::Cpu::default().backward_into(d_outputs, coeffs, outputs, options, d_inputs, d_coeffs)
+}
+
+/// Without the feature most tests are not even compiled: so that the summary says it.
+#[cfg(all(test, not(feature = "contract")))]
+#[test]
+#[ignore = "needs the feature: cargo test -p linrec --features contract"]
+fn contract() {}
 
 /// The code of the README, as a test.
 #[cfg(doctest)]

@@ -1,6 +1,6 @@
 //! What can be asked of a recurrence beside its inputs and coefficients.
 
-use ndarray::Array1;
+use ndarray::{CowArray, Dimension, Ix1};
 
 /// The direction in which a recurrence walks along the sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -37,21 +37,28 @@ impl Direction {
 /// use linrec::{Direction, Options};
 /// use ndarray::array;
 ///
-/// let options = Options { initial: Some(array![100.0]), ..Options::default() };
+/// let before = array![100.0];
+/// let options = Options { initial: Some(before.view().into()), ..Options::default() };
 /// assert_eq!(options.direction, Direction::Forward);
 /// ```
+///
+/// A state is borrowed (`array.view().into()`, `(&array).into()`) or owned (`array.into()`).
+///
+/// `D` is the dimension of the states: one less than that of the arrays, and so `Ix1` for `[num_seqs, seq_len]`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options<T> {
+pub struct Options<'a, T, D: Dimension = Ix1> {
     /// Which way the recurrence walks.
     pub direction: Direction,
-    /// The state before the first step, one per sequence (shape `[num_seqs]`): `y_{-1}`, and for
-    /// [`Direction::Reverse`] `y_L`. `None` means zero.
-    pub initial: Option<Array1<T>>,
-    /// The coefficients are given as `ln c`; gradients are with respect to `ln c` as well.
+    /// The state before the first step, one per sequence (shape `[num_seqs]`; of arrays of more dimensions, their
+    /// shape without the axis of the sequence): `y_{-1}`, and for [`Direction::Reverse`] `y_L`. `None` means zero.
+    pub initial: Option<CowArray<'a, T, D>>,
+    /// The coefficients are given as `ln c`; gradients are with respect to `ln c` as well. Each engine computes `c` by an
+    /// exponential of its own: the CPU's by the standard library's, those of devices by one of multiply-adds, which
+    /// gives the same bits on every device ([`Recurrence`](crate::device::Recurrence#logarithms)).
     pub log_coeffs: bool,
 }
 
-impl<T> Default for Options<T> {
+impl<T, D: Dimension> Default for Options<'_, T, D> {
     fn default() -> Self {
         Options { direction: Direction::Forward, initial: None, log_coeffs: false }
     }

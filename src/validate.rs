@@ -1,6 +1,6 @@
 //! The checks that every engine makes before it computes, and the allocation of its results.
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array, Array1, ArrayView2, Dimension, IntoDimension};
 
 use crate::{Element, Error, Options};
 
@@ -54,16 +54,34 @@ pub fn same_shape(
 /// # Errors
 ///
 /// [`Error::OutOfMemory`] with the number of bytes.
-pub fn allocate<T: Element>(
+pub fn allocate<T: Element, D: Dimension>(
     operation: &'static str,
-    (num_seqs, seq_len): (usize, usize),
-) -> Result<Array2<T>, Error> {
+    shape: impl IntoDimension<Dim = D>,
+) -> Result<Array<T, D>, Error> {
+    let shape = shape.into_dimension();
     // A broadcast view can describe far more elements than it holds. Ask before `zeros`, which
     // would abort the program; `zeros` itself gets untouched pages, which a filled `Vec` would not.
-    let len = num_seqs.saturating_mul(seq_len);
+    let len = shape.slice().iter().fold(1, |len: usize, &size| len.saturating_mul(size));
     let bytes = len.saturating_mul(size_of::<T>());
     Vec::<T>::new().try_reserve_exact(len).map_err(|_| Error::OutOfMemory { operation, bytes })?;
-    Ok(Array2::zeros((num_seqs, seq_len)))
+    Ok(Array::zeros(shape))
+}
+
+/// The state before each row: a copy of the initial states, or zeros.
+///
+/// # Errors
+///
+/// [`Error::OutOfMemory`] with the number of bytes.
+pub fn initial_states<T: Element>(
+    operation: &'static str,
+    options: &Options<T>,
+    num_seqs: usize,
+) -> Result<Array1<T>, Error> {
+    let mut states = allocate(operation, num_seqs)?;
+    if let Some(initial) = &options.initial {
+        states.assign(initial);
+    }
+    Ok(states)
 }
 
 fn shapes<T: Element>(

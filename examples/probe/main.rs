@@ -3,7 +3,7 @@
 //! ```text
 //! cargo run --release -p linrec --example probe -- list
 //! cargo run --release -p linrec --example probe -- run broken/lost_carry --device simt
-//! ncu --set full probe run linrec_ref-f32/linrec_ref_fwd_float_false --device cuda
+//! ncu --set full probe run ref-f32/linrec_ref_fwd_float_false --device cuda
 //! ```
 //!
 //! For each kernel one line: its name, what came of it (`right`, `wrong`, `report` or `error`), and a
@@ -12,8 +12,10 @@
 
 mod probes;
 
+use std::fmt;
+use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
 
 use clap::{Parser, Subcommand};
 use linrec::Error;
@@ -70,7 +72,7 @@ fn list() {
             (false, false) => "uncounted",
             (false, true) => "",
         };
-        println!("{}\t{kind}\t{note}", probe.name());
+        say(format_args!("{}\t{kind}\t{note}", probe.name()));
     }
 }
 
@@ -98,7 +100,7 @@ fn run(names: &[String], device: &str, file: Option<PathBuf>) -> Result<ExitCode
             Err(Error::Kernel(report)) => ("report", report.to_string(), 3),
             Err(error) => ("error", error.to_string(), 3),
         };
-        println!("{}\t{outcome}\t{sentence}", probe.name());
+        say(format_args!("{}\t{outcome}\t{sentence}", probe.name()));
         worst = worst.max(code);
     }
     if let Some(file) = file {
@@ -138,4 +140,14 @@ fn record(probe: &Probe, counters: &Counters) -> Value {
         "instructions": counters.instructions,
         "sites": sites.collect::<Vec<_>>(),
     })
+}
+
+/// Prints a line. Where the pipe is closed, whoever reads has enough, and the file is still wanted.
+fn say(line: fmt::Arguments) {
+    if let Err(error) = writeln!(io::stdout(), "{line}")
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        let _ = writeln!(io::stderr(), "error: the standard output cannot be written: {error}");
+        process::exit(2);
+    }
 }

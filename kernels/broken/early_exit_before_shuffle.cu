@@ -92,5 +92,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int k = 0; k < kElemsPerThread; k++) x[k] = state = fmaf(state, c[k], x[k]);
 
     store_tile<kReverse>(outputs + row, seq_len, staging, x);
-    if (final_state && threadIdx.x == kThreads - 1) final_state[blockIdx.x] = state;
+    if (final_state && threadIdx.x == 0) {
+        final_state[blockIdx.x] = seq_len > 0 ? staging[seq_len - 1] : state;
+    }
 }

@@ -3,14 +3,14 @@
 // Each row but a warp's first goes on from the state of its neighbour.
 
 #include "../scan.cuh"
-#include "../team.cuh"
+#include "../sub_warp.cuh"
 
 // A lane's elements in the order of the recurrence, from step `first` on; `otherwise` stands for those that
-// the row does not have. With kWhole, rows consist of whole words of 16 bytes. Else, element by element.
+// the row does not have. With kWhole, rows consist of whole vectors of 16 bytes. Else, element by element.
 template <bool kReverse, bool kWhole, int kElems, typename Stored>
 __device__ void load_share(const Stored* row, int len, int first, Accum<Stored> otherwise,
                            Accum<Stored> (&elems)[kElems]) {
-    constexpr int kPer = kPerWord<Stored>;
+    constexpr int kPer = kPerVector<Stored>;
     const int lowest = kReverse ? len - first - kElems : first;
 #pragma unroll
     for (int i = 0; i < kElems; i++) elems[i] = otherwise;
@@ -18,10 +18,10 @@ __device__ void load_share(const Stored* row, int len, int first, Accum<Stored> 
     for (int k = 0; k < kElems; k += kWhole ? kPer : 1) {
         if (lowest + k < 0 || lowest + k >= len) continue;
         if (kWhole) {
-            const Word<Stored> word = *(const Word<Stored>*)(row + lowest + k);
+            const Vector<Stored> vector = *(const Vector<Stored>*)(row + lowest + k);
 #pragma unroll
             for (int i = 0; i < kPer; i++) {
-                elems[kReverse ? kElems - 1 - k - i : k + i] = widen(word.elems[i]);
+                elems[kReverse ? kElems - 1 - k - i : k + i] = widen(vector.elems[i]);
             }
         } else {
             elems[kReverse ? kElems - 1 - k : k] = widen(row[lowest + k]);
@@ -31,18 +31,18 @@ __device__ void load_share(const Stored* row, int len, int first, Accum<Stored> 
 
 template <bool kReverse, bool kWhole, int kElems, typename Stored>
 __device__ void store_share(Stored* row, int len, int first, const Accum<Stored> (&elems)[kElems]) {
-    constexpr int kPer = kPerWord<Stored>;
+    constexpr int kPer = kPerVector<Stored>;
     const int lowest = kReverse ? len - first - kElems : first;
 #pragma unroll
     for (int k = 0; k < kElems; k += kWhole ? kPer : 1) {
         if (lowest + k < 0 || lowest + k >= len) continue;
         if (kWhole) {
-            Word<Stored> word;
+            Vector<Stored> vector;
 #pragma unroll
             for (int i = 0; i < kPer; i++) {
-                word.elems[i] = narrow<Stored>(elems[kReverse ? kElems - 1 - k - i : k + i]);
+                vector.elems[i] = narrow<Stored>(elems[kReverse ? kElems - 1 - k - i : k + i]);
             }
-            *(Word<Stored>*)(row + lowest + k) = word;
+            *(Vector<Stored>*)(row + lowest + k) = vector;
         } else {
             row[lowest + k] = narrow<Stored>(elems[kReverse ? kElems - 1 - k : k]);
         }
@@ -62,13 +62,13 @@ __device__ T scan_row(int lane, T initial, T (&coeffs)[kElems], T (&states)[kEle
     return multiply_add(initial, upto.coeff, upto.state);
 }
 
-template <typename Stored, int kLanes, int kWords, int kThreads, bool kReverse, bool kWhole>
+template <typename Stored, int kLanes, int kVectors, int kThreads, bool kReverse, bool kWhole>
 __global__ void __launch_bounds__(kThreads)
     linrec_rows_fwd(const Stored* inputs, const Stored* coeffs, Stored* outputs,
                     const Accum<Stored>* initial, Accum<Stored>* final_state, long long num_seqs,
                     long long seq_len) {
     using T = Accum<Stored>;
-    constexpr int kElems = kWords * kPerWord<Stored>;
+    constexpr int kElems = kVectors * kPerVector<Stored>;
     const long long row = ((long long)kThreads * blockIdx.x + threadIdx.x) / kLanes;
     const bool exists = row < num_seqs;
     const int lane = threadIdx.x % kLanes, first = lane * kElems, len = exists ? seq_len : 0;
@@ -84,13 +84,13 @@ __global__ void __launch_bounds__(kThreads)
     if (final_state && exists && lane == kLanes - 1) final_state[row] = after;
 }
 
-template <typename Stored, int kLanes, int kWords, int kThreads, bool kReverse, bool kWhole>
+template <typename Stored, int kLanes, int kVectors, int kThreads, bool kReverse, bool kWhole>
 __global__ void __launch_bounds__(kThreads)
     linrec_rows_bwd(const Stored* d_outputs, const Stored* coeffs, const Stored* outputs,
                     const Accum<Stored>* initial, Stored* d_inputs, Stored* d_coeffs,
                     Accum<Stored>* d_initial, long long num_seqs, long long seq_len) {
     using T = Accum<Stored>;
-    constexpr int kElems = kWords * kPerWord<Stored>;
+    constexpr int kElems = kVectors * kPerVector<Stored>;
     constexpr bool kBack = !kReverse;
     const long long row = ((long long)kThreads * blockIdx.x + threadIdx.x) / kLanes;
     const bool exists = row < num_seqs;

@@ -66,7 +66,6 @@ __global__ void __launch_bounds__(32)
         }
         states[tile] = fmaf(state, mine.coeff, mine.state);
         store_release(&published[tile], 1);
-        if (final_state && tile == gridDim.x - 1) *final_state = states[tile];
     }
     state = __shfl_sync(kAllLanes, state, 31);
 
@@ -75,5 +74,6 @@ __global__ void __launch_bounds__(32)
     for (int k = 0; k < kElemsPerThread; k++) {
         state = fmaf(state, c[k], x[k]);
         if (first + k < seq_len) outputs[first + k] = state;
+        if (final_state && first + k == seq_len - 1) *final_state = state;
     }
 }

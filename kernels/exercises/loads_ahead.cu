@@ -1,8 +1,8 @@
 // linrec_pipe.cu, forward, with memcode 1 done another way: a thread asks for all of its elements of both arrays
-// before it puts the first into shared memory. Chapter 8 measures it.
+// before it puts the first into shared memory. Chapter 9 measures it.
 //
 // Arguments and launch as for linrec_pipe_fwd<float, ...>, all levels; dynamic shared memory for two tiles, and
-// with kFree words left free after every 32 for those as well.
+// with kFree bank words left free after every 32 for those as well.
 #include "../memio.cuh"
 #include "../scan.cuh"
 
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kMaxThreadsPerBlock)
         }
         __syncthreads();  // all of both arrays is there
         // ANCHOR_END: ahead
-        const Share mine = share(len);
+        const Share mine = share<kMaxElemsPerThread>(len);
         const int begin = row.position(first + mine.begin) - tile.position;
 #pragma unroll
         for (int i = 0; i < kMaxElemsPerThread; i++) {
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kMaxThreadsPerBlock)
             c[i] = i < mine.count ? staged_coeffs[k] : 1.0f;
         }
         // Its barrier comes after everybody has taken its elements.
-        scan_tile<kBlock>(c, x, totals[turn], carry);
+        scan_tile<kBlock>(mine.last(len), c, x, totals[turn], carry);
 #pragma unroll
         for (int i = 0; i < kMaxElemsPerThread; i++) {
             const int k = place<kFree>(reverse ? begin - i : begin + i);

@@ -54,7 +54,7 @@ __device__ T scan_block_down(Transition<T> warp_total, Transition<T>* totals, T&
 // ANCHOR_END: block
 
 template <int kMaxElems, typename T>
-__device__ void scan_tile_down(T (&coeffs)[kMaxElems], T (&states)[kMaxElems],
+__device__ void scan_tile_down(int last, T (&coeffs)[kMaxElems], T (&states)[kMaxElems],
                                Transition<T>* totals, T& carry) {
     scan_thread_down(coeffs, states);
     const Transition<T> upto = scan_warp_down(Transition<T>{coeffs[0], states[0]});
@@ -62,7 +62,10 @@ __device__ void scan_tile_down(T (&coeffs)[kMaxElems], T (&states)[kMaxElems],
     T state = scan_block_down(upto, totals, carry);
     if (threadIdx.x % 32 < 31) state = multiply_add(state, before.coeff, before.state);
 #pragma unroll
-    for (int i = 0; i < kMaxElems; i++) states[i] = multiply_add(state, coeffs[i], states[i]);
+    for (int i = 0; i < kMaxElems; i++) {
+        states[i] = multiply_add(state, coeffs[i], states[i]);
+        if (i == last) states[i] = carry;
+    }
 }
 
 template <typename Stored, int kMaxElemsPerThread, int kMaxThreadsPerBlock, int kMemcode,
@@ -74,17 +77,18 @@ __global__ void __launch_bounds__(kMaxThreadsPerBlock)
     using T = Accum<Stored>;
     __shared__ Transition<T> totals[kMaxWarps];
 
+    const Share mine = share<kMaxElemsPerThread>(seq_len);
     T x[kMaxElemsPerThread], c[kMaxElemsPerThread];
-    load_tile<0>(row_of(inputs, seq_len, false), 0, seq_len, T(0), (Stored*)nullptr, x);
-    load_tile<0>(row_of(coeffs, seq_len, false), 0, seq_len, T(1), (Stored*)nullptr, c);
+    load_tile<0>(row_of(inputs, seq_len, false), 0, seq_len, mine, T(0), (Stored*)nullptr, x);
+    load_tile<0>(row_of(coeffs, seq_len, false), 0, seq_len, mine, T(1), (Stored*)nullptr, c);
 
     T carry = initial ? initial[blockIdx.x] : T(0);
     if (reverse) {
-        scan_tile_down(c, x, totals, carry);
+        scan_tile_down(threadIdx.x == 0 && seq_len > 0 ? 0 : -1, c, x, totals, carry);
     } else {
-        scan_tile<kBlock>(c, x, totals, carry);
+        scan_tile<kBlock>(mine.last(seq_len), c, x, totals, carry);
     }
 
-    store_tile<0>(row_of(outputs, seq_len, false), 0, seq_len, (Stored*)nullptr, x);
+    store_tile<0>(row_of(outputs, seq_len, false), 0, seq_len, mine, (Stored*)nullptr, x);
     if (final_state && threadIdx.x == 0) final_state[blockIdx.x] = carry;
 }

@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kMaxThreadsPerBlock)
     read(coeffs + first, reverse, exist, T(1), c);
 
     T carry = initial ? initial[blockIdx.x] : T(0);
-    scan_tile<kBlock>(c, x, totals, carry);
+    scan_tile<kBlock>(mine.last(seq_len), c, x, totals, carry);
 
     write(outputs + first, reverse, mine.count, x);
     if (final_state && threadIdx.x == 0) final_state[blockIdx.x] = carry;

@@ -1,5 +1,5 @@
 // linrec_pipe.cu, forward, with the distance between a thread's elements either known to the compiler or
-// kept in a variable: the same results, the same requests, another speed. Chapter 8 measures it.
+// kept in a variable: the same results, the same requests, another speed. Chapter 9 measures it.
 //
 // Arguments and launch as for linrec_pipe_fwd<float, ...> with kMemcode 0 and all levels.
 #include "../memio.cuh"
@@ -34,7 +34,8 @@ __global__ void __launch_bounds__(kMaxThreadsPerBlock)
     float carry = initial ? initial[blockIdx.x] : 0.0f;
     int turn = 0;
     for (long long first = 0; first < seq_len; first += max_len) {
-        const Share mine = share(min((long long)max_len, seq_len - first));
+        const int len = min((long long)max_len, seq_len - first);
+        const Share mine = share<kMaxElemsPerThread>(len);
         const Row<float> row = row_of(outputs, seq_len, reverse);
         const Range exist = existing(row, first + mine.begin, mine.count);
         const long long begin = seq_len * blockIdx.x + row.position(first + mine.begin);
@@ -49,7 +50,7 @@ __global__ void __launch_bounds__(kMaxThreadsPerBlock)
             read_by(stride, coeffs + begin, exist, 1.0f, c);
         }
         // ANCHOR_END: stride
-        scan_tile<kBlock>(c, x, totals[turn], carry);
+        scan_tile<kBlock>(mine.last(len), c, x, totals[turn], carry);
         if (kKnownToStores) {
             write(outputs + begin, reverse, mine.count, x);
         } else {

@@ -1,24 +1,24 @@
-// Several words for each thread, each in another piece of the warp's.
+// Several vectors for each thread, each in another piece of the warp's.
 #include "ladder.cuh"
 
 // ANCHOR: kernel
-template <int kWords, int kThreads>
+template <int kVectors, int kThreads>
 __global__ void __launch_bounds__(kThreads)
     ladder_pieces(const float* inputs, const float* coeffs, float* outputs, const float* initial,
                   float* final_state, long long num_seqs, long long seq_len) {
     __shared__ Transition<float> totals[2][kThreads / 32];
-    constexpr int kSteps = 4 * kWords * kThreads;
+    constexpr int kSteps = 4 * kVectors * kThreads;
     const long long row = seq_len * blockIdx.x;
     float carry = initial ? initial[blockIdx.x] : 0.0f;
     int turn = 0;
     for (long long first = 0; first < seq_len; first += kSteps) {
         const int len = tile_len<kSteps>(first, seq_len);
-        auto x = load_pieces<kWords>(inputs + row + first, len, 0.0f);
-        auto c = load_pieces<kWords>(coeffs + row + first, len, 1.0f);
-        scan_words<kThreads>(c, x, totals[turn], carry);
+        auto x = load_pieces<kVectors>(inputs + row + first, len, 0.0f);
+        auto c = load_pieces<kVectors>(coeffs + row + first, len, 1.0f);
+        scan_vectors<kThreads>(c, x, totals[turn], carry);
         store_pieces(outputs + row + first, len, x);
         turn = 1 - turn;
     }
-    if (final_state && threadIdx.x == 0) final_state[blockIdx.x] = carry;
+    store_final(final_state, blockIdx.x, outputs + row, seq_len, carry);
 }
 // ANCHOR_END: kernel

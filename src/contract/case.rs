@@ -81,7 +81,17 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The same values in this layout; what is shared is the coefficients alone, see [`Data::coeffs`].
+    /// All layouts.
+    pub const ALL: [Layout; 5] = [
+        Layout::Standard,
+        Layout::Columns,
+        Layout::Backwards,
+        Layout::EverySecond,
+        Layout::SharedCoeffs,
+    ];
+
+    /// An array of the same shape and values, laid out in memory in this way. [`Layout::SharedCoeffs`] is the standard
+    /// layout here: what is shared is the coefficients alone, see [`Data::coeffs`].
     pub fn apply<T: Element>(self, values: Array2<T>) -> Array2<T> {
         let (rows, columns) = values.dim();
         match self {
@@ -143,7 +153,7 @@ pub struct Data<T: Element> {
     /// The loss's gradient with respect to the outputs.
     pub d_outputs: Array2<T>,
     /// The options.
-    pub options: Options<T>,
+    pub options: Options<'static, T>,
 }
 
 impl<T: Element> Data<T> {
@@ -153,7 +163,7 @@ impl<T: Element> Data<T> {
         self.coeffs.broadcast(self.inputs.dim()).unwrap_or(self.coeffs.view())
     }
 
-    /// The same with other arrays; the initial state stays.
+    /// This data with every array replaced by what `change` makes of it; the options stay, with the initial state.
     pub(super) fn map(self, change: impl Fn(Array2<T>) -> Array2<T>) -> Data<T> {
         Data {
             inputs: change(self.inputs),
@@ -209,7 +219,7 @@ fn push_variants(
     for coeffs in [CoeffKind::NearOne, CoeffKind::Signed] {
         all.push(Case { inputs: InputKind::Sparse, ..standard(coeffs) });
     }
-    for layout in [Layout::Columns, Layout::Backwards, Layout::EverySecond, Layout::SharedCoeffs] {
+    for &layout in &Layout::ALL[1..] {
         all.push(Case { layout, ..standard(CoeffKind::NearOne) });
     }
     for coeffs in CoeffKind::ALL.into_iter().filter(|kind| kind.has_log()) {
@@ -227,6 +237,11 @@ impl Case {
     /// The arrays of this case: the same ones every time. Complex elements get a random phase (but
     /// for the exact coefficients 0, 1 and -1).
     pub fn data<T: Element>(&self) -> Data<T> {
+        T::data(self)
+    }
+
+    /// [`Case::data`], which is compiled once.
+    pub(crate) fn draw<T: Element>(&self) -> Data<T> {
         let Case { num_seqs, seq_len, layout, .. } = *self;
         let mut rng = StdRng::seed_from_u64((num_seqs * 1_000_003 + seq_len) as u64);
         let shape = (num_seqs, seq_len);
@@ -247,7 +262,7 @@ impl Case {
         let inputs = Array2::from_shape_simple_fn(shape, &mut draw_input);
         let d_outputs = Array2::from_shape_simple_fn(shape, &mut draw_input);
         let initial =
-            self.initial.then(|| Array1::from_shape_fn(num_seqs, |_| phase(&mut rng, 10.0)));
+            self.initial.then(|| Array1::from_shape_fn(num_seqs, |_| phase(&mut rng, 10.0)).into());
 
         if layout == Layout::SharedCoeffs {
             coeffs = coeffs.slice_move(s![..num_seqs.min(1), ..]);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Case, CoeffKind, cases};
+use super::{Case, CoeffKind, Table};
 use crate::Direction;
 
 /// The part of the table that an engine takes, and the rounding that it is judged by (it is an
@@ -11,6 +11,8 @@ use crate::Direction;
 /// The default takes everything and rounds like a sequential loop.
 #[derive(Debug, Clone)]
 pub struct Domain {
+    /// How much of the table is run: all of it, unless something else is said.
+    pub table: Table,
     /// The longest sequence the engine takes.
     pub max_len: usize,
     /// The sequence lengths that it takes are multiples of this. The table's lengths are rounded up to such
@@ -18,7 +20,7 @@ pub struct Domain {
     pub multiple_of: usize,
     /// A length at which the engine changes what it does; cases just around it join the table.
     pub tile: usize,
-    /// `D` of the error bound for a sequence of the given length: see
+    /// `d` of the error bound for a sequence of the given length: see
     /// [`Rounding::levels`](crate::reference::Rounding).
     pub levels: fn(usize) -> usize,
     /// The error of the engine's `exp`, in units in the last place.
@@ -31,11 +33,15 @@ pub struct Domain {
     pub log_coeffs: bool,
     /// Whether its numbers reach far enough for coefficients above one, whose products grow to e^16.
     pub growing: bool,
+    /// Whether the final state is the last output, to the bit (where both have the same type). Kernels that take
+    /// tiles hand the state from tile to tile as the product of whole tiles, which rounds in another order.
+    pub final_is_last: bool,
 }
 
 impl Default for Domain {
     fn default() -> Self {
         Domain {
+            table: Table::Full,
             max_len: usize::MAX,
             multiple_of: 1,
             tile: 64,
@@ -45,6 +51,7 @@ impl Default for Domain {
             reverse: true,
             log_coeffs: true,
             growing: true,
+            final_is_last: true,
         }
     }
 }
@@ -60,10 +67,15 @@ impl Domain {
         seq_len <= self.max_len && seq_len.is_multiple_of(self.multiple_of)
     }
 
+    /// This domain with as much of the table as the environment asks for: see [`Table::asked`]. For tests.
+    pub fn as_asked(self) -> Domain {
+        Domain { table: Table::asked(), ..self }
+    }
+
     /// The cases of the table that the engine takes, each with a length that it takes; none twice.
     pub fn cases(&self) -> Vec<Case> {
         let mut seen = HashSet::new();
-        let fitted = cases(self.tile).into_iter().filter_map(|case| self.fitted(&case));
+        let fitted = self.table.cases(self.tile).into_iter().filter_map(|case| self.fitted(&case));
         fitted.filter(|case| seen.insert(case.clone())).collect()
     }
 

@@ -23,8 +23,10 @@ pub struct Golden<W> {
     pub coeffs: Array2<W>,
     /// The loss's gradient with respect to the outputs.
     pub d_outputs: Array2<W>,
-    /// The direction and the initial state.
-    pub options: Options<W>,
+    /// Which way the recurrence walks.
+    pub direction: Direction,
+    /// The state before the first step, where one was given.
+    pub initial: Option<Array1<W>>,
     /// `y`.
     pub outputs: Array2<W>,
     /// The gradients; that of the initial state where one was given.
@@ -85,14 +87,14 @@ pub fn distance<T: Element>(
 
 impl<W> Golden<W> {
     /// The options, rounded to the element type `T`.
-    pub fn options_as<T: Element<Wide = W>>(&self) -> Options<T>
+    pub fn options_as<T: Element<Wide = W>>(&self) -> Options<'static, T>
     where
         W: Clone,
     {
         Options {
-            direction: self.options.direction,
-            initial: self.options.initial.as_ref().map(|y| y.map(|y| T::narrow(y.clone()))),
-            log_coeffs: self.options.log_coeffs,
+            direction: self.direction,
+            initial: self.initial.as_ref().map(|y| y.map(|y| T::narrow(y.clone())).into()),
+            log_coeffs: false,
         }
     }
 }
@@ -140,8 +142,18 @@ fn read_case<W: ReadableElement>(
         d_initial = Some(read_array::<W, Ix1>(npz, &name, "d_initial")?);
     }
     let direction = if name.contains("_rev") { Direction::Reverse } else { Direction::Forward };
-    let options = Options { direction, initial, log_coeffs: false };
-    Ok(Golden { name, inputs, coeffs, d_outputs, options, outputs, d_inputs, d_coeffs, d_initial })
+    Ok(Golden {
+        name,
+        inputs,
+        coeffs,
+        d_outputs,
+        direction,
+        initial,
+        outputs,
+        d_inputs,
+        d_coeffs,
+        d_initial,
+    })
 }
 
 fn read_array<W: ReadableElement, D: Dimension>(

@@ -12,7 +12,8 @@
 //! is derived from the engine's order of evaluation ([`crate::reference`]). The cases
 //! ([`cases`]) are chosen so that near misses fail: coefficients near one, so that a lost carry
 //! shows; lengths just off the powers of two and off the engine's own tile; strided and reversed
-//! views; zeros, ones, signs, growth and underflow. An engine that rounds in a way of its own brings its
+//! views; zeros, ones, signs, growth and underflow. Tests run a part of them, [`Table::Quick`], which says what it leaves
+//! out; with `LINREC_CONTRACT=full` in the environment they run all ([`Domain::as_asked`]). An engine that rounds in a way of its own brings its
 //! own bound ([`ErrorBound`], [`run_within`]).
 
 mod bound;
@@ -21,44 +22,56 @@ mod domain;
 pub mod golden;
 mod report;
 mod stored;
+#[cfg(feature = "simt")]
+pub mod suspect;
+mod table;
 
 pub use bound::ErrorBound;
 pub use case::{Case, CoeffKind, Data, InputKind, Layout, cases};
 pub use domain::Domain;
 pub use report::{Failure, Report};
 pub use stored::Stored;
+pub use table::Table;
 
 use std::panic::{self, AssertUnwindSafe};
 
 use ndarray::{Array, Array2, ArrayView2, Dimension};
 use rayon::prelude::*;
 
-use crate::device::Storage;
 use crate::reference;
-use crate::{Element, Engine, Error, Gradients, Options, Outputs};
+use crate::{Direction, Element, Engine, Error, Gradients, Options, Outputs};
+#[cfg(any(feature = "cuda", feature = "simt"))]
+use crate::{device::Storage, once::Once};
 
 /// Runs every case of the table that lies in the engine's domain: [`Domain::cases`].
 pub fn run<T: Element>(engine: &dyn Engine<T>, domain: &Domain) -> Report {
     run_within(engine, domain, domain)
 }
 
-/// The same for an engine that states a bound of its own; of the domain only the choice of cases counts.
+/// Runs every case of the table that lies in the engine's domain, [`Domain::cases`], and judges the results by
+/// `bound`.
+///
+/// For an engine that states a bound of its own. The domain says which cases are run, and whether gradients and the
+/// last output are compared; its `levels` and `exp_ulps` do not count.
 pub fn run_within<T: Element>(
     engine: &dyn Engine<T>,
     domain: &Domain,
     bound: &dyn ErrorBound<T>,
 ) -> Report {
-    run_through(engine, domain, bound, T::NAME, &Stored::exactly())
+    T::run(engine, domain, bound, T::NAME, &Stored::exactly())
 }
 
-/// The same for an engine whose arrays are stored as `S`, which may have fewer bits than `S::Accum`.
+/// Runs every case of the table that lies in the domain of an engine whose arrays are stored as `S`, which may have
+/// fewer bits than `S::Accum`.
 ///
-/// It is given numbers that `S` holds exactly, and its results may be off by the rounding to `S` as well.
+/// The engine is given numbers that `S` holds exactly, and its results may be off by the rounding to `S` as well.
+#[cfg(any(feature = "cuda", feature = "simt"))]
 pub fn run_stored<S: Storage>(engine: &dyn Engine<S::Accum>, domain: &Domain) -> Report {
-    run_through(engine, domain, domain, S::ELEMENT.rust_name(), &Stored::as_in::<S>())
+    let (element, stored) = (S::ELEMENT.rust_name(), Stored::as_in::<S>());
+    <S::Accum as Once>::run(engine, domain, domain, element, &stored)
 }
 
-fn run_through<T: Element>(
+pub(crate) fn run_through<T: Element>(
     engine: &dyn Engine<T>,
     domain: &Domain,
     bound: &dyn ErrorBound<T>,
@@ -66,7 +79,8 @@ fn run_through<T: Element>(
     stored: &Stored<T>,
 ) -> Report {
     let mine = domain.cases();
-    let outside = cases(domain.tile).iter().filter(|case| domain.fitted(case).is_none()).count();
+    let outside =
+        domain.table.cases(domain.tile).iter().filter(|case| domain.fitted(case).is_none()).count();
     let mut report = Report::new(engine.name(), element, outside);
     let outcomes: Vec<_> = mine
         .par_iter()
@@ -88,17 +102,18 @@ pub fn check<T: Element>(
     check_within(engine, domain, domain, case)
 }
 
-/// The same for an engine that states a bound of its own.
+/// Runs one case of an engine that states a bound of its own; returns the largest error in units of `bound`, or what
+/// went wrong.
 pub fn check_within<T: Element>(
     engine: &dyn Engine<T>,
     domain: &Domain,
     bound: &dyn ErrorBound<T>,
     case: &Case,
 ) -> Result<f64, String> {
-    check_through(engine, domain, bound, case, &Stored::exactly())
+    T::check(engine, domain, bound, case, &Stored::exactly())
 }
 
-fn check_through<T: Element>(
+pub(crate) fn check_through<T: Element>(
     engine: &dyn Engine<T>,
     domain: &Domain,
     bound: &dyn ErrorBound<T>,
@@ -113,6 +128,9 @@ fn check_through<T: Element>(
         widen(&mut limit.outputs, &exact.outputs, stored);
         let got = engine.forward(inputs, coeffs, &data.options)?;
         let mut worst = compare_outputs(&got, &exact, &limit)?;
+        if domain.final_is_last {
+            same_last_state(&got, data.options.direction, stored)?;
+        }
         if domain.backward {
             // The outputs are the reference's, rounded, and not the engine's own: each pass is
             // judged by itself.
@@ -163,6 +181,27 @@ fn compare_outputs<T: Element>(
     Ok(outputs.max(state))
 }
 
+/// The final state must be the last output, to the bit, or what is stored of it.
+fn same_last_state<T: Element>(
+    got: &Outputs<T>,
+    direction: Direction,
+    stored: &Stored<T>,
+) -> Result<(), Complaint> {
+    let seq_len = got.outputs.ncols();
+    if seq_len == 0 {
+        return Ok(()); // the final state is the initial one, and was compared with it
+    }
+    let last = got.outputs.column(direction.position(seq_len - 1, seq_len));
+    for (row, (&state, &last)) in got.final_state.iter().zip(last).enumerate() {
+        if stored.number(state) != last {
+            return Err(Complaint(format!(
+                "final_state[{row}] is {state}, and the last output {last}: they are one number"
+            )));
+        }
+    }
+    Ok(())
+}
+
 fn compare_gradients<T: Element>(
     got: &Gradients<T>,
     exact: &Gradients<T::Wide>,
@@ -207,7 +246,8 @@ fn wrong_shapes_are_errors<T: Element>(engine: &dyn Engine<T>) -> Result<(), Str
     let ones = |shape: (usize, usize)| ndarray::Array2::<T>::ones(shape);
     let (three_by_four, three_by_five) = (ones((3, 4)), ones((3, 5)));
     let plain = Options::default();
-    let wrong_initial = Options { initial: Some(ndarray::Array1::ones(2)), ..Options::default() };
+    let wrong_initial =
+        Options { initial: Some(ndarray::Array1::ones(2).into()), ..Options::default() };
     let (a, b): (ArrayView2<T>, ArrayView2<T>) = (three_by_four.view(), three_by_five.view());
 
     let complaints = [

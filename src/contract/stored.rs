@@ -4,8 +4,8 @@ use ndarray::Array2;
 
 use super::Data;
 use crate::Element;
-use crate::device::Storage;
-use crate::kernels::ElementType;
+#[cfg(any(feature = "cuda", feature = "simt"))]
+use crate::device::{Narrowing, Storage};
 
 /// The rounding of what passes through memory, for numbers `T` that are computed with.
 ///
@@ -29,26 +29,15 @@ impl<T: Element> Stored<T> {
     }
 
     /// The rounding of a storage type.
+    #[cfg(any(feature = "cuda", feature = "simt"))]
     pub fn as_in<S: Storage<Accum = T>>() -> Stored<T> {
-        let round = |x| S::narrow(x).widen();
-        match S::ELEMENT {
-            ElementType::Bf16 => Stored {
-                round,
-                unit_roundoff: 2f64.powi(-8),
-                smallest: 2f64.powi(-133),
-                largest: half::bf16::MAX.to_f64(),
-            },
-            ElementType::F16 => Stored {
-                round,
-                unit_roundoff: 2f64.powi(-11),
-                smallest: 2f64.powi(-24),
-                largest: half::f16::MAX.to_f64(),
-            },
-            ElementType::F32
-            | ElementType::F64
-            | ElementType::ComplexF32
-            | ElementType::ComplexF64 => Stored::exactly(),
-        }
+        let Narrowing { unit_roundoff, smallest, largest } = S::NARROWING;
+        Stored { round: |x| S::narrow(x).widen(), unit_roundoff, smallest, largest }
+    }
+
+    /// A number as it is read back.
+    pub(super) fn number(&self, number: T) -> T {
+        (self.round)(number)
     }
 
     /// An array as it is read back.

@@ -1,4 +1,4 @@
-//! The vocabulary in which the scans are written: a vector of `W` neighbouring elements.
+//! The vocabulary in which the scans are written: a vector of `W` consecutive elements.
 //!
 //! [`Lanes`] says what a scan asks of a vector; each instruction set answers in a few lines
 //! ([`avx512`](super::avx512), [`avx2`](super::avx2), [`portable`](super::portable)), and

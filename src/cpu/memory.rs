@@ -4,7 +4,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2, CowArray, Ix2, Zip};
 
 use crate::Element;
 
-/// Whether the elements of each row are neighbours in memory.
+/// Whether the elements of each row are consecutive in memory.
 pub fn has_contiguous_rows<T>(view: &ArrayView2<T>) -> bool {
     view.ncols() <= 1 || view.strides()[1] == 1
 }

@@ -4,7 +4,7 @@
 //! one to use where there is no GPU. A sequential loop waits for its multiply-add: each needs the
 //! result of the one before. Here
 //!
-//! - within a row, a vector of neighbouring steps is scanned at once, with the widest vector
+//! - within a row, a vector of consecutive steps is scanned at once, with the widest vector
 //!   instructions that the machine has ([`Simd`], chosen at run time);
 //! - many rows are dealt to the threads of the current rayon pool;
 //! - few long rows are cut into tiles on which all threads work at once.
@@ -16,7 +16,7 @@
 //! [`roof`] measures how fast the memory is.
 //!
 //! ```
-//! use linrec::{Options, cpu::Cpu};
+//! use linrec::{Engine, Options, cpu::Cpu};
 //! use ndarray::{Array2, array};
 //!
 //! let inputs = array![[1.0, 2.0, 3.0, 4.0]];
@@ -47,7 +47,7 @@ mod avx512;
 
 use ndarray::{Array1, ArrayView2, ArrayViewMut1, ArrayViewMut2};
 
-use crate::validate::{self, allocate, same_shape};
+use crate::validate::{self, allocate, initial_states, same_shape};
 use crate::{Element, Engine, Error, Gradients, Options, Outputs};
 
 #[doc(hidden)]
@@ -73,12 +73,12 @@ impl Cpu {
         Cpu { simd: Simd::best(), parallel: true }
     }
 
-    /// The same on the calling thread alone: to measure one core, or where the threads have other work.
+    /// This engine on the calling thread alone: to measure one core, or where the other threads have other work.
     pub fn single_threaded(self) -> Self {
         Cpu { parallel: false, ..self }
     }
 
-    /// The same with other vector instructions; `None` if this machine does not have them.
+    /// This engine with these vector instructions; `None` if the machine does not have them.
     pub fn with_simd(self, simd: Simd) -> Option<Self> {
         simd.is_available().then_some(Cpu { simd, ..self })
     }
@@ -88,69 +88,11 @@ impl Cpu {
         self.simd
     }
 
-    /// [`Engine::forward`] into an array of the caller's, of any strides; returns the final state.
-    ///
-    /// Every element of `outputs` is written, none is read.
-    ///
-    /// # Errors
-    ///
-    /// As [`Engine::forward`], and if `outputs` has another shape than `inputs`.
-    pub fn forward_into<T: Element>(
-        &self,
-        inputs: ArrayView2<T>,
-        coeffs: ArrayView2<T>,
-        options: &Options<T>,
-        outputs: ArrayViewMut2<T>,
-    ) -> Result<Array1<T>, Error> {
-        let shape = validate::forward(&inputs, &coeffs, options)?;
-        same_shape("forward", ("inputs", inputs.shape()), ("outputs", outputs.shape()))?;
-        let mut carries = initial_states(options, shape.0);
-        let Options { direction, log_coeffs, .. } = *options;
-        let pass = pass::Forward { direction, log_coeffs, inputs, coeffs, outputs };
-        T::forward(self, pass, carries.view_mut());
-        Ok(carries)
-    }
-
-    /// [`Engine::backward`] into arrays of the caller's, of any strides; returns the gradient of the
-    /// initial state.
-    ///
-    /// Every element of `d_inputs` and `d_coeffs` is written, none is read.
-    ///
-    /// # Errors
-    ///
-    /// As [`Engine::backward`], and if `d_inputs` or `d_coeffs` has another shape than `d_outputs`.
-    pub fn backward_into<T: Element>(
-        &self,
-        d_outputs: ArrayView2<T>,
-        coeffs: ArrayView2<T>,
-        outputs: ArrayView2<T>,
-        options: &Options<T>,
-        d_inputs: ArrayViewMut2<T>,
-        d_coeffs: ArrayViewMut2<T>,
-    ) -> Result<Array1<T>, Error> {
-        let shape = validate::backward(&d_outputs, &coeffs, &outputs, options)?;
-        let expected = ("d_outputs", d_outputs.shape());
-        same_shape("backward", expected, ("d_inputs", d_inputs.shape()))?;
-        same_shape("backward", expected, ("d_coeffs", d_coeffs.shape()))?;
-        let states = initial_states(options, shape.0);
-        let mut carries = Array1::zeros(shape.0);
-        let Options { direction, log_coeffs, .. } = *options;
-        let pass = pass::Backward {
-            direction,
-            log_coeffs,
-            d_outputs,
-            coeffs,
-            outputs,
-            states: states.view(),
-            d_inputs,
-            d_coeffs,
-        };
-        T::backward(self, pass, carries.view_mut());
-        Ok(carries)
-    }
-
     /// Computes a pass; `carries` holds what comes before and then after each row.
     fn run<T: Element, P: pass::Pass<T>>(&self, pass: P, carries: ArrayViewMut1<T>) {
+        if pass.dim().1 == 0 {
+            return; // there may be more rows of no elements than anyone can walk along
+        }
         let threads = if self.parallel { rayon::current_num_threads() } else { 1 };
         if split::pays::<T>(pass.dim(), threads) {
             split::run(self.simd, threads, pass, carries);
@@ -158,11 +100,6 @@ impl Cpu {
             rows::run(self.simd, self.parallel, pass, carries);
         }
     }
-}
-
-/// The state before each row.
-fn initial_states<T: Element>(options: &Options<T>, num_seqs: usize) -> Array1<T> {
-    options.initial.clone().unwrap_or_else(|| Array1::zeros(num_seqs))
 }
 
 impl<T: Element> Engine<T> for Cpu {
@@ -201,5 +138,51 @@ impl<T: Element> Engine<T> for Cpu {
             d_coeffs.view_mut(),
         )?;
         Ok(Gradients { d_inputs, d_coeffs, d_initial })
+    }
+
+    fn forward_into(
+        &self,
+        inputs: ArrayView2<T>,
+        coeffs: ArrayView2<T>,
+        options: &Options<T>,
+        outputs: ArrayViewMut2<T>,
+    ) -> Result<Array1<T>, Error> {
+        let shape = validate::forward(&inputs, &coeffs, options)?;
+        same_shape("forward", ("inputs", inputs.shape()), ("outputs", outputs.shape()))?;
+        let mut carries = initial_states("forward", options, shape.0)?;
+        let Options { direction, log_coeffs, .. } = *options;
+        let pass = pass::Forward { direction, log_coeffs, inputs, coeffs, outputs };
+        T::forward(self, pass, carries.view_mut());
+        Ok(carries)
+    }
+
+    fn backward_into(
+        &self,
+        d_outputs: ArrayView2<T>,
+        coeffs: ArrayView2<T>,
+        outputs: ArrayView2<T>,
+        options: &Options<T>,
+        d_inputs: ArrayViewMut2<T>,
+        d_coeffs: ArrayViewMut2<T>,
+    ) -> Result<Array1<T>, Error> {
+        let shape = validate::backward(&d_outputs, &coeffs, &outputs, options)?;
+        let expected = ("d_outputs", d_outputs.shape());
+        same_shape("backward", expected, ("d_inputs", d_inputs.shape()))?;
+        same_shape("backward", expected, ("d_coeffs", d_coeffs.shape()))?;
+        let states = initial_states("backward", options, shape.0)?;
+        let mut carries: Array1<T> = allocate("backward", shape.0)?;
+        let Options { direction, log_coeffs, .. } = *options;
+        let pass = pass::Backward {
+            direction,
+            log_coeffs,
+            d_outputs,
+            coeffs,
+            outputs,
+            states: states.view(),
+            d_inputs,
+            d_coeffs,
+        };
+        T::backward(self, pass, carries.view_mut());
+        Ok(carries)
     }
 }

@@ -1,6 +1,6 @@
 //! The recurrence along one contiguous piece of a row, a vector at a time.
 //!
-//! A vector of `W` neighbouring steps is scanned in `log2 W` rounds on pairs (output, product of
+//! A vector of `W` consecutive steps is scanned in `log2 W` rounds on pairs (output, product of
 //! coefficients): in round `k` every lane takes in the lane `2^k` before it (Hillis and Steele,
 //! 1986), and lanes without one take in the neutral pair (0, 1). What comes from the steps before
 //! the vector, the carry, enters last, in one multiply-add per vector: that is the only chain from
@@ -80,8 +80,11 @@ fn forward_tail<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>
         outputs: &mut outputs,
     };
     let carry = forward_vector::<T, W, L, REVERSE>(lanes, vector, carry);
-    tail.outputs.copy_from_slice(&outputs[..tail.outputs.len()]);
-    carry
+    let len = tail.outputs.len();
+    tail.outputs.copy_from_slice(&outputs[..len]);
+    // The state after the neutral steps was combined in another order. What comes after the last step has
+    // that step's bits. In a walk down the array the neutral steps come first.
+    if REVERSE { carry } else { lanes.splat(outputs[len - 1]) }
 }
 
 /// What the gradient reads and writes along a piece of a row (`A` = `[T]`) or in one vector (`[T; W]`).

@@ -7,7 +7,7 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attributes {
-    /// How many blocks run side by side at least: streaming multiprocessors of a GPU; on the
+    /// How many blocks run at the same time at least: streaming multiprocessors (SMs) of a GPU; on the
     /// emulator the threads of the current `rayon` pool.
     pub multiprocessors: u32,
     /// Lanes in a warp.
@@ -25,13 +25,13 @@ pub struct Attributes {
     pub shared_bytes_opt_in: u32,
     /// The architecture, as major and minor number: `(9, 0)` is `sm_90`.
     pub compute_capability: (u32, u32),
-    /// 32-bit registers of a multiprocessor.
+    /// 32-bit registers of an SM.
     pub registers: Option<u32>,
-    /// Threads that a multiprocessor holds at a time.
+    /// Threads that an SM holds at a time.
     pub threads_per_multiprocessor: Option<u32>,
-    /// Bytes of the cache that all multiprocessors share.
+    /// Bytes of the cache that all SMs share.
     pub l2_bytes: Option<u64>,
-    /// The highest clock of the multiprocessors, in kHz.
+    /// The highest clock of the SMs, in kHz.
     pub clock_khz: Option<u32>,
     /// The highest clock of the memory, in kHz.
     pub memory_clock_khz: Option<u32>,
@@ -39,7 +39,7 @@ pub struct Attributes {
     pub memory_bus_bits: Option<u32>,
     /// The newest CUDA version that the driver knows, as major and minor number.
     pub cuda_version: Option<(u32, u32)>,
-    /// Whether kernels on it can reach memory of the host that nobody gave them: see
-    /// [the safety of launches](super#safety).
+    /// Whether it uses the host's page tables, so that kernels can reach all of the host's memory. Some of it
+    /// they can reach in any case: see [the safety of launches](super#safety).
     pub reaches_host_memory: bool,
 }

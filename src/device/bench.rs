@@ -33,8 +33,8 @@ impl Bench {
     ///
     /// [`Error::Device`] if there is no memory for what the caches are overwritten with.
     pub fn new(device: &Device) -> Result<Bench, Error> {
-        let words = device.attributes().l2_bytes.map(|bytes| bytes as usize / 2);
-        let scrub = words.map(|words| device.allocate_named("scrub", words)).transpose()?;
+        let floats = device.attributes().l2_bytes.map(|bytes| bytes as usize / 2);
+        let scrub = floats.map(|floats| device.allocate_named("scrub", floats)).transpose()?;
         let (start, end) = (device.event()?, device.event()?);
         Ok(Bench { stream: device.stream(), scrub, start, end })
     }

@@ -100,15 +100,15 @@ impl<T: Pod> Buffer<T> {
             bytes: self.len.saturating_mul(size_of::<T>()),
         })?;
         values.resize(self.len, T::zeroed());
-        let bytes = bytemuck::cast_slice_mut(&mut values);
         match &self.memory.place {
-            Place::Nowhere => {}
-            Place::Cuda(memory) => memory.read(self.start, bytes)?,
+            Place::Nowhere => Ok(values),
+            Place::Cuda(memory) => memory.read(self.start, values),
             Place::Simt { emulator, address } => {
-                emulator.memory.read(address + self.start, bytes).map_err(memory_error)?;
+                let bytes = bytemuck::cast_slice_mut(&mut values);
+                let read = emulator.memory.read(address + self.start, bytes);
+                read.map_err(memory_error).map(|()| values)
             }
         }
-        Ok(values)
     }
 
     /// Writes 0xFF into every byte, which is NaN in every format: what a kernel forgets to write then

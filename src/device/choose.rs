@@ -1,6 +1,7 @@
 //! Which device to take.
 
-use super::{Device, driver};
+use super::Device;
+use super::cuda::driver;
 use crate::Error;
 
 /// The environment variable that names the device to take.
@@ -16,7 +17,8 @@ enum Wanted {
 }
 
 impl Device {
-    /// The first NVIDIA GPU if there is one that can be used, else the emulator.
+    /// The first NVIDIA GPU if there is one that can be used, else the emulator; without the feature `cuda` the
+    /// emulator, and without `simt` a GPU or an error.
     ///
     /// The environment variable `LINREC_DEVICE` chooses another: `simt`, `cuda`, `cuda:1`.
     ///
@@ -26,18 +28,29 @@ impl Device {
     pub fn auto() -> Result<Device, Error> {
         let value = std::env::var_os(VARIABLE).unwrap_or_default();
         match wanted(&value.to_string_lossy())? {
-            Wanted::Any => Ok(Device::cuda(0).unwrap_or_else(|_| Device::simt())),
+            Wanted::Any => Device::cuda(0).or_else(|no_gpu| emulator().ok_or(no_gpu)),
             Wanted::Cuda(ordinal) => Device::cuda(ordinal),
-            Wanted::Simt => Ok(Device::simt()),
+            Wanted::Simt => emulator().ok_or_else(|| {
+                let message = "linrec was built without the feature `simt`";
+                Error::device("simt", message)
+            }),
         }
     }
 
-    /// Every device: the GPUs that can be used, then the emulator.
+    /// Every device of the features that are on: the GPUs that can be used, then the emulator.
     pub fn all() -> Vec<Device> {
         let count = driver().map_or(0, |driver| driver.devices);
         let gpus = (0..count).filter_map(|ordinal| Device::cuda(ordinal).ok());
-        gpus.chain([Device::simt()]).collect()
+        gpus.chain(emulator()).collect()
     }
+}
+
+/// The emulator, if it is in this program.
+fn emulator() -> Option<Device> {
+    #[cfg(feature = "simt")]
+    return Some(Device::simt());
+    #[cfg(not(feature = "simt"))]
+    None
 }
 
 fn wanted(value: &str) -> Result<Wanted, Error> {
@@ -71,7 +84,7 @@ pub fn under_test() -> Vec<Device> {
         };
         let required = std::env::var("LINREC_REQUIRE_CUDA").is_ok_and(|value| value == "1");
         assert!(!required, "LINREC_REQUIRE_CUDA=1, and there is no GPU: {reason}");
-        println!("skipped on CUDA: {reason}");
+        println!("on the emulator alone: {reason}");
     }
     devices
 }

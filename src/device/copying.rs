@@ -1,103 +1,27 @@
 //! Arrays of the host, computed with on a device: to it, and back.
 
 use bytemuck::Pod;
-use ndarray::{Array1, Array2, ArrayView2, Dimension};
+use ndarray::{Array1, Array2, ArrayView2, CowArray, Dimension, Ix1};
 
-use super::{
-    AutoRecurrence, BackwardOptions, Buffer, Device, ForwardOptions, Launched, Recurrence, Shape,
-    Storage,
-};
+use super::{BackwardOptions, Buffer, ForwardOptions, Recurrence, Shape, Storage};
 use crate::{Error, Gradients, Options, Outputs, validate};
 
-/// The recurrence over buffers, whichever kernel computes it.
-pub(super) trait OverBuffers {
-    /// What the arrays hold.
-    type Storage: Storage;
-
-    fn device(&self) -> &Device;
-
-    fn forward_into(
-        &self,
-        inputs: &Buffer<Self::Storage>,
-        coeffs: &Buffer<Self::Storage>,
-        outputs: &mut Buffer<Self::Storage>,
-        shape: Shape,
-        options: ForwardOptions<<Self::Storage as Storage>::Accum>,
-    ) -> Result<Launched, Error>;
-
-    // As for the recurrence itself.
-    #[allow(clippy::too_many_arguments)]
-    fn backward_into(
-        &self,
-        d_outputs: &Buffer<Self::Storage>,
-        coeffs: &Buffer<Self::Storage>,
-        outputs: &Buffer<Self::Storage>,
-        d_inputs: &mut Buffer<Self::Storage>,
-        d_coeffs: &mut Buffer<Self::Storage>,
-        shape: Shape,
-        options: BackwardOptions<<Self::Storage as Storage>::Accum>,
-    ) -> Result<Launched, Error>;
-}
-
-macro_rules! over_buffers {
-    ($recurrence:ident) => {
-        impl<S: Storage> OverBuffers for $recurrence<S> {
-            type Storage = S;
-
-            fn device(&self) -> &Device {
-                self.device()
-            }
-
-            fn forward_into(
-                &self,
-                inputs: &Buffer<S>,
-                coeffs: &Buffer<S>,
-                outputs: &mut Buffer<S>,
-                shape: Shape,
-                options: ForwardOptions<S::Accum>,
-            ) -> Result<Launched, Error> {
-                self.forward_into(inputs, coeffs, outputs, shape, options)
-            }
-
-            fn backward_into(
-                &self,
-                d_outputs: &Buffer<S>,
-                coeffs: &Buffer<S>,
-                outputs: &Buffer<S>,
-                d_inputs: &mut Buffer<S>,
-                d_coeffs: &mut Buffer<S>,
-                shape: Shape,
-                options: BackwardOptions<S::Accum>,
-            ) -> Result<Launched, Error> {
-                self.backward_into(d_outputs, coeffs, outputs, d_inputs, d_coeffs, shape, options)
-            }
-        }
-    };
-}
-
-over_buffers!(Recurrence);
-over_buffers!(AutoRecurrence);
-
-/// What is computed with.
-type Accum<O> = <<O as OverBuffers>::Storage as Storage>::Accum;
-
-/// The copying wrapper that the engines are, with the engine's name.
+/// The copying wrapper that the engine is, with the engine's name.
 #[derive(Debug, Clone)]
-pub(super) struct Copying<O> {
-    pub(super) over_buffers: O,
+pub(super) struct Copying<S> {
+    pub(super) over_buffers: Recurrence<S>,
     pub(super) name: String,
 }
 
-impl<O: OverBuffers> Copying<O> {
+impl<S: Storage> Copying<S> {
     /// As [`Engine::forward`](crate::Engine::forward).
     pub(super) fn forward(
         &self,
-        inputs: ArrayView2<Accum<O>>,
-        coeffs: ArrayView2<Accum<O>>,
-        options: &Options<Accum<O>>,
-    ) -> Result<Outputs<Accum<O>>, Error> {
+        inputs: ArrayView2<S::Accum>,
+        coeffs: ArrayView2<S::Accum>,
+        options: &Options<S::Accum>,
+    ) -> Result<Outputs<S::Accum>, Error> {
         let shape = Shape::from(validate::forward(&inputs, &coeffs, options)?);
-        self.refuse_logarithms(options)?;
         let len = inputs.len();
         let (inputs, coeffs) = (self.send("inputs", inputs)?, self.send("coeffs", coeffs)?);
         let initial = self.send_initial(options)?;
@@ -105,6 +29,7 @@ impl<O: OverBuffers> Copying<O> {
         let mut final_state = self.results("final_state", shape.num_seqs)?;
         let options = ForwardOptions {
             direction: options.direction,
+            log_coeffs: options.log_coeffs,
             initial: initial.as_ref(),
             final_state: Some(&mut final_state),
             stream: None,
@@ -117,13 +42,12 @@ impl<O: OverBuffers> Copying<O> {
     /// As [`Engine::backward`](crate::Engine::backward).
     pub(super) fn backward(
         &self,
-        d_outputs: ArrayView2<Accum<O>>,
-        coeffs: ArrayView2<Accum<O>>,
-        outputs: ArrayView2<Accum<O>>,
-        options: &Options<Accum<O>>,
-    ) -> Result<Gradients<Accum<O>>, Error> {
+        d_outputs: ArrayView2<S::Accum>,
+        coeffs: ArrayView2<S::Accum>,
+        outputs: ArrayView2<S::Accum>,
+        options: &Options<S::Accum>,
+    ) -> Result<Gradients<S::Accum>, Error> {
         let shape = Shape::from(validate::backward(&d_outputs, &coeffs, &outputs, options)?);
-        self.refuse_logarithms(options)?;
         let len = d_outputs.len();
         let (d_outputs, coeffs) =
             (self.send("d_outputs", d_outputs)?, self.send("coeffs", coeffs)?);
@@ -134,6 +58,7 @@ impl<O: OverBuffers> Copying<O> {
         let mut d_initial = self.results("d_initial", shape.num_seqs)?;
         let options = BackwardOptions {
             direction: options.direction,
+            log_coeffs: options.log_coeffs,
             initial: initial.as_ref(),
             d_initial: Some(&mut d_initial),
             stream: None,
@@ -154,26 +79,19 @@ impl<O: OverBuffers> Copying<O> {
         })
     }
 
-    fn refuse_logarithms(&self, options: &Options<Accum<O>>) -> Result<(), Error> {
-        if options.log_coeffs {
-            let what = String::from("log_coeffs: true; give it the coefficients themselves");
-            return Err(Error::Unsupported { engine: self.name.clone(), what });
-        }
-        Ok(())
-    }
-
     /// An array on the device, with what a view of any strides holds.
     fn send<D: Dimension>(
         &self,
         name: &'static str,
-        array: ndarray::ArrayView<Accum<O>, D>,
-    ) -> Result<Buffer<O::Storage>, Error> {
-        self.copy(name, array.len(), array.iter().map(|&number| O::Storage::narrow(number)))
+        array: ndarray::ArrayView<S::Accum, D>,
+    ) -> Result<Buffer<S>, Error> {
+        self.copy(name, array.len(), array.iter().map(|&number| S::narrow(number)))
     }
 
-    fn send_initial(&self, options: &Options<Accum<O>>) -> Result<Option<Buffer<Accum<O>>>, Error> {
-        let copy =
-            |state: &Array1<Accum<O>>| self.copy("initial", state.len(), state.iter().copied());
+    fn send_initial(&self, options: &Options<S::Accum>) -> Result<Option<Buffer<S::Accum>>, Error> {
+        let copy = |state: &CowArray<S::Accum, Ix1>| {
+            self.copy("initial", state.len(), state.iter().copied())
+        };
         options.initial.as_ref().map(copy).transpose()
     }
 
@@ -202,8 +120,8 @@ impl<O: OverBuffers> Copying<O> {
         Ok(buffer)
     }
 
-    fn fetch(&self, buffer: &Buffer<O::Storage>, shape: Shape) -> Result<Array2<Accum<O>>, Error> {
-        let values: Vec<_> = buffer.download()?.into_iter().map(O::Storage::widen).collect();
+    fn fetch(&self, buffer: &Buffer<S>, shape: Shape) -> Result<Array2<S::Accum>, Error> {
+        let values: Vec<_> = buffer.download()?.into_iter().map(S::widen).collect();
         Array2::from_shape_vec((shape.num_seqs, shape.seq_len), values).map_err(|_| {
             let shape = vec![shape.num_seqs, shape.seq_len];
             let arrays = vec![("shape", shape), ("result", vec![buffer.len()])];

@@ -2,17 +2,19 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
 use crate::Error;
 use crate::device::attributes::Attributes;
 use crate::device::function::{FunctionAttributes, Modules};
+use crate::device::lock::lock;
 use crate::simt::{Counters, Kernel, Launch, Memory, MemoryError, Module, Prepared, Report, Trace};
 
 /// What all buffers together may be long; sparse ones cost little.
 const CAPACITY: u64 = 256 << 30;
-/// What may be touched of them: five times as much on the host, which also keeps who wrote what.
+/// What may be touched of them: twice as much on the host, which also keeps who wrote what.
 const RESIDENT: u64 = 2 << 30;
 /// Ranges that a thread gets in a launch, so that a slow range does not keep the others waiting.
 const RANGES_PER_THREAD: u64 = 8;
@@ -77,29 +79,33 @@ impl Emulator {
 
 /// Runs blocks that are independent of each other on the threads of the current pool.
 fn deal(launch: &Prepared, blocks: Range<u64>) -> Result<Counters, Report> {
+    // As many as the launch has memory for at the same time, beside the pages that they touch.
+    let possible = launch.launch().host_bytes / 2 / launch.range_bytes().max(1);
     let count = (rayon::current_num_threads() as u64 * RANGES_PER_THREAD)
+        .min(possible)
         .min(blocks.end - blocks.start)
         .max(1);
     // Once a range has failed, later ones need not run; earlier ones may hold the first finding.
     let failed = AtomicU64::new(u64::MAX);
-    let results: Vec<_> = (0..count)
+    let sum = Mutex::new(Counters::default());
+    let results: Vec<Result<(), Report>> = (0..count)
         .into_par_iter()
         .map(|number| {
             if number > failed.load(Relaxed) {
-                return Ok(Counters::default());
+                return Ok(());
             }
-            let result = launch.run(part(&blocks, number, count));
-            if result.is_err() {
-                failed.fetch_min(number, Relaxed);
+            match launch.run(part(&blocks, number, count)) {
+                Ok(counters) => *lock(&sum) += &counters,
+                Err(report) => {
+                    failed.fetch_min(number, Relaxed);
+                    return Err(report);
+                }
             }
-            result
+            Ok(())
         })
         .collect();
-    let mut sum = Counters::default();
-    for counters in results {
-        sum += &counters?;
-    }
-    Ok(sum)
+    results.into_iter().collect::<Result<(), Report>>()?;
+    Ok(sum.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// The range number `number` of `count` ranges of nearly the same length.
@@ -128,18 +134,6 @@ pub(crate) fn memory_error(error: MemoryError) -> Error {
 
 fn failed(message: String) -> Error {
     Error::device(Emulator::LABEL, message)
-}
-
-/// The arguments of a launch, laid out as the kernel reads them.
-pub(crate) fn arguments(kernel: &Kernel, values: &[[u64; 2]]) -> Vec<u8> {
-    let params = kernel.params();
-    let mut bytes = vec![0; kernel.param_bytes as usize];
-    for (param, value) in params.iter().zip(values) {
-        let value: [u8; 16] = bytemuck::cast(*value);
-        let (at, length) = (param.offset as usize, param.bytes as usize);
-        bytes[at..at + length].copy_from_slice(&value[..length]);
-    }
-    bytes
 }
 
 #[cfg(test)]

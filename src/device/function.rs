@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use super::cuda::{Gpu, GpuKernel, GpuModule};
 use super::emulator;
-use super::{Backend, Device, Dim, Launch, lock};
+use super::lock::lock;
+use super::{Backend, Device, Dim, Launch};
 use crate::Error;
 use crate::kernels::Ptx;
 use crate::simt::{self, Kernel, Param};
@@ -159,8 +160,8 @@ impl Function {
         &self.device
     }
 
-    /// How many blocks of `threads` threads, with `shared_bytes` bytes of dynamic shared memory, a
-    /// multiprocessor holds at a time. `None` on the emulator.
+    /// How many blocks of `threads` threads, with `shared_bytes` bytes of dynamic shared memory, an
+    /// SM holds at a time. `None` on the emulator.
     ///
     /// # Errors
     ///

@@ -41,10 +41,10 @@ impl Device {
     /// loaded.
     ///
     /// ```
-    /// use linrec::device::{AutoRecurrence, Device, ForwardOptions};
+    /// use linrec::device::{Choice, Device, ForwardOptions, Recurrence};
     ///
     /// let device = Device::auto()?;
-    /// let recurrence = AutoRecurrence::<f32>::new(&device);
+    /// let recurrence = Recurrence::<f32>::new(&device, Choice::Fastest)?;
     /// let mut inputs = device.upload(&[1.0_f32, 1.0, 1.0])?;
     /// let coeffs = device.upload(&[1.0_f32, 1.0, 1.0])?;
     /// let (mut sums, mut sums_of_sums) = (device.allocate(3)?, device.allocate(3)?);

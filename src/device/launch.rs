@@ -4,14 +4,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::argument::{Argument, Slot};
+use super::bounds::{self, Bounds};
 use super::buffer::{Allocation, Place};
 use super::cuda::{Gpu, GpuKernel, GpuLaunch, GpuMemory, GpuStream};
-use super::emulator::{self, Emulation, Emulator};
+use super::emulator::{Emulation, Emulator};
 use super::function::Code;
+use super::signature::{self, Packed, Value};
 use super::stream::Queue;
 use super::{Backend, Dim, Function, Launched, Stream, recording};
 use crate::Error;
-use crate::simt::{self, Kernel, Trace};
+use crate::simt::{self, Kernel, ReportKind, Trace};
 
 /// A launch that is being put together: see [`Function::launch`].
 ///
@@ -47,6 +49,7 @@ pub struct Launch<'a> {
     slots: Vec<Slot>,
     blocks: Option<Range<u64>>,
     trace: Option<&'a mut Trace>,
+    pub(super) bounds: Bounds,
 }
 
 impl<'a> Launch<'a> {
@@ -59,6 +62,7 @@ impl<'a> Launch<'a> {
             slots: Vec::with_capacity(function.params().len()),
             blocks: None,
             trace: None,
+            bounds: Bounds::default(),
         }
     }
 
@@ -99,7 +103,7 @@ impl<'a> Launch<'a> {
     ///
     /// [`Error::Device`] if there are too many or too few arguments, or some of the wrong size or on
     /// another device; if grid, block or shared memory pass a limit; if the device refuses; or if
-    /// blocks or a trace are asked of a GPU, or a trace of a recording; or if launches are being recorded
+    /// blocks, bounds or a trace are asked of a GPU, or a trace of a recording; or if launches are being recorded
     /// and this is another stream. [`Error::Kernel`] with what the emulator found.
     pub fn run(self, stream: &Stream) -> Result<Launched, Error> {
         let operation = format!("launching `{}`", self.function.name());
@@ -163,20 +167,9 @@ impl<'a> Launch<'a> {
     }
 
     fn check_arguments(&self, operation: &str) -> Result<(), Error> {
-        let params = self.function.params();
-        if params.len() != self.slots.len() {
-            let (given, taken) = (self.slots.len(), params.len());
-            let why = format!("{given} arguments were given, and the kernel takes {taken}");
-            return Err(self.refused(operation, why));
-        }
-        for (number, (param, slot)) in (1..).zip(params.iter().zip(&self.slots)) {
-            if param.bytes != slot.bytes() {
-                let (kind, given, taken) = (slot.kind(), slot.bytes(), param.bytes);
-                let why = format!(
-                    "argument {number} is {kind} of {given} bytes, and the kernel takes {taken} there"
-                );
-                return Err(self.refused(operation, why));
-            }
+        signature::check(self.function.params(), &self.slots)
+            .map_err(|why| self.refused(operation, why))?;
+        for (number, slot) in (1..).zip(&self.slots) {
             if let Slot::Pointer { memory, .. } = slot {
                 let device = &self.function.device;
                 device.must_be(&memory.device, operation, &format!("argument {number}"))?;
@@ -210,6 +203,7 @@ impl<'a> Launch<'a> {
         let what = match (&self.trace, &self.blocks) {
             (Some(_), _) => "traces a launch",
             (None, Some(_)) => "runs some blocks of a grid",
+            (None, None) if self.bounds != Bounds::default() => "bounds a launch",
             (None, None) => return Ok(()),
         };
         let why = format!("only the emulator {what}; use Device::simt() for it");
@@ -219,7 +213,8 @@ impl<'a> Launch<'a> {
     /// The launch as the driver is given it.
     pub(super) fn for_gpu<'b>(&self, kernel: &'b GpuKernel) -> GpuLaunch<'b> {
         let (grid, block, shared_bytes) = (self.grid, self.block, self.shared_bytes);
-        GpuLaunch { kernel, grid, block, shared_bytes, values: self.values() }
+        let params = Packed::new(&kernel.params, &self.values(), kernel.room);
+        GpuLaunch { kernel, grid, block, shared_bytes, params }
     }
 
     /// The launch as a graph keeps it: it borrows nothing.
@@ -232,15 +227,18 @@ impl<'a> Launch<'a> {
                 self.refused(operation, "a trace cannot be recorded; trace the launch by itself")
             );
         }
-        let Launch { function, grid, block, shared_bytes, slots, blocks, .. } = self;
+        let Launch { function, grid, block, shared_bytes, slots, blocks, bounds, .. } = self;
         let function = function.clone();
-        Ok(Recorded { function, grid, block, shared_bytes, slots, blocks })
+        Ok(Recorded { function, grid, block, shared_bytes, slots, blocks, bounds })
     }
 
-    fn emulate(self, emulator: &Emulator, kernel: &Kernel) -> Result<Launched, Error> {
-        let arguments = emulator::arguments(kernel, &self.values());
-        let mut launch = simt::Launch::new(kernel, self.grid, self.block, &arguments);
+    fn emulate(mut self, emulator: &Emulator, kernel: &Kernel) -> Result<Launched, Error> {
+        let packed = Packed::new(kernel.params(), &self.values(), 0);
+        let mut launch = simt::Launch::new(kernel, self.grid, self.block, packed.bytes());
         launch.dynamic_shared = self.shared_bytes;
+        let Bounds { instructions, host_bytes, deadline } = self.bounds;
+        launch.instructions = instructions.unwrap_or(launch.instructions);
+        launch.host_bytes = host_bytes.unwrap_or(launch.host_bytes);
         let all = 0..launch.blocks();
         let blocks = match self.blocks {
             Some(ref blocks) if blocks.start > blocks.end || blocks.end > all.end => {
@@ -248,15 +246,35 @@ impl<'a> Launch<'a> {
                 let why = format!("blocks {blocks:?} are not in the grid's {all:?}");
                 return Err(self.refused(&operation, why));
             }
-            Some(blocks) => blocks,
+            Some(ref blocks) => blocks.clone(),
             None => all,
         };
-        let counters = emulator.run(Emulation { launch, blocks, trace: self.trace })?;
-        Ok(Launched::new(Some(counters)))
+        let Some(deadline) = deadline else {
+            let counters = emulator.run(Emulation { launch, blocks, trace: self.trace })?;
+            return Ok(Launched::new(Some(counters)));
+        };
+        let operation = format!("launching `{}`", kernel.name());
+        let trace = self.trace.take();
+        let counters = bounds::within(deadline, |over| {
+            emulator.run(Emulation {
+                launch: simt::Launch { cancel: Some(over), ..launch },
+                blocks,
+                trace,
+            })
+        });
+        match counters.map_err(|error| self.refused(&operation, error))? {
+            Ok(counters) => Ok(Launched::new(Some(counters))),
+            Err(Error::Kernel(mut report)) if report.kind == ReportKind::Cancelled => {
+                report.message =
+                    format!("passes its deadline of {deadline:?}: it {}", report.message);
+                Err(Error::Kernel(report))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// What the kernel sees of every argument.
-    fn values(&self) -> Vec<[u64; 2]> {
+    fn values(&self) -> Vec<Value> {
         let value = |slot: &Slot| match slot {
             Slot::Number { value, .. } => *value,
             Slot::Null => [0, 0],
@@ -279,6 +297,7 @@ pub(super) struct Recorded {
     shared_bytes: u32,
     slots: Vec<Slot>,
     blocks: Option<Range<u64>>,
+    bounds: Bounds,
 }
 
 impl Recorded {
@@ -286,12 +305,12 @@ impl Recorded {
         &self.function
     }
 
-    /// The same launch once more.
+    /// The launch that was recorded, to be run once more; without a trace.
     pub(super) fn launch(&self) -> Launch<'_> {
-        let Recorded { function, grid, block, shared_bytes, slots, blocks } = self;
-        let (grid, block, shared_bytes) = (*grid, *block, *shared_bytes);
+        let Recorded { function, grid, block, shared_bytes, slots, blocks, bounds } = self;
+        let (grid, block, shared_bytes, bounds) = (*grid, *block, *shared_bytes, *bounds);
         let (slots, blocks) = (slots.clone(), blocks.clone());
-        Launch { function, grid, block, shared_bytes, slots, blocks, trace: None }
+        Launch { function, grid, block, shared_bytes, slots, blocks, trace: None, bounds }
     }
 
     /// What it reads and, where it says so, writes.

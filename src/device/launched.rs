@@ -24,9 +24,18 @@ impl Launched {
         Launched { counters: is_simt.then(Counters::default), choice: None }
     }
 
-    /// The same launch, of a kernel of the catalogue.
+    /// This launch, known to be of a kernel of the catalogue: [`Launched::choice`].
     pub(super) fn of(self, choice: KernelChoice) -> Launched {
         Launched { choice: Some(choice), ..self }
+    }
+
+    /// This launch and others that belong to it: what was counted is added up.
+    pub(super) fn and(self, others: &Launched) -> Launched {
+        let counters = self.counters.zip(others.counters.as_ref()).map(|(mut sum, others)| {
+            sum += others;
+            sum
+        });
+        Launched { counters, ..self }
     }
 
     /// What the emulator counted; `None` on a GPU, and of a launch that was recorded only.
@@ -34,8 +43,7 @@ impl Launched {
         self.counters.as_ref()
     }
 
-    /// Which kernel it was, of a [`Recurrence`](super::Recurrence) or an
-    /// [`AutoRecurrence`](super::AutoRecurrence); `None` of others.
+    /// Which kernel it was, of a [`Recurrence`](super::Recurrence); `None` of others.
     pub fn choice(&self) -> Option<KernelChoice> {
         self.choice
     }

@@ -5,10 +5,10 @@
 //! [the emulator](crate::simt) where there is none; results are the same, bit for bit.
 //!
 //! ```
-//! use linrec::device::{AutoRecurrence, Device};
+//! use linrec::device::{Choice, Device, Recurrence};
 //!
 //! let device = Device::auto()?;
-//! let recurrence = AutoRecurrence::<f32>::new(&device);
+//! let recurrence = Recurrence::<f32>::new(&device, Choice::Fastest)?;
 //!
 //! let inputs = device.upload(&[1.0_f32, 2.0, 3.0, 4.0])?;
 //! let coeffs = device.upload(&[0.0_f32, 1.0, 0.5, 0.5])?;
@@ -25,10 +25,9 @@
 //! - [`Module`], [`Function`], [`Launch`] with its [`Argument`]s;
 //! - [`Stream`], [`Event`] and [`Bench`]: order and time;
 //! - [`Graph`]: launches that [`Device::record`] writes down once and one call repeats;
-//! - [`AutoRecurrence`]: the recurrence over buffers, by the kernel that is the fastest for each shape;
-//!   [`Recurrence`]: by the kernel that one names;
-//! - [`AutoEngine`] (from [`Device::engine`]) and [`KernelEngine`]: the same as an [`Engine`](crate::Engine)
-//!   over arrays of the host;
+//! - [`Recurrence`]: the recurrence over buffers, by the kernel that one names or the fastest for each shape
+//!   ([`Choice`]);
+//! - [`KernelEngine`] (also from [`Device::engine`]): an [`Engine`](crate::Engine) around it, over arrays of the host;
 //! - [`nvrtc`]: CUDA C++ to PTX at run time.
 //!
 //! # What a GPU and the emulator do differently
@@ -36,7 +35,20 @@
 //! The emulator explains a kernel's mistakes ([`Error::Kernel`]), counts what
 //! the kernel did ([`Launched::counters`]), records traces, and runs single blocks of a grid; all of
 //! it is over when `run` returns. A GPU works asynchronously and notices few mistakes; those it
-//! notices show in a later operation, and end the use of the device.
+//! notices show in a later operation.
+//!
+//! A GPU on which a kernel has failed (an illegal address, an illegal instruction, an `assert`) is lost to
+//! the process, with all that is on it: whatever is asked of it from then on is an error. CUDA keeps
+//! that error for the process and not for the context, so that dropping everything and opening the
+//! device again does not help. Only a new process does. A program that has to go on runs kernels it is not
+//! sure of in a process of their own, or on the emulator, which loses nothing.
+//!
+//! # After `fork`
+//!
+//! A process that `fork` made, without `exec`, has neither its parent's CUDA nor the threads of its parent's
+//! `rayon` pool. If the parent has used a device, an operation in the child fails or **waits for ever**;
+//! the emulator, whose blocks run in that pool, waits for ever as well. Open devices after the fork, and in one of
+//! the two only, or start workers as new programs (in Python: `multiprocessing` with `spawn`).
 //!
 //! # Safety
 //!
@@ -46,41 +58,57 @@
 //!    pattern is valid. The host sees them in copies only and holds no reference to them, so that
 //!    a kernel that writes wrong numbers, writes to the wrong buffer or races with another spoils
 //!    numbers and nothing else.
-//! 2. The number of arguments and the size of each are those that the PTX declares: the driver reads
-//!    nothing of the host beyond them.
+//! 2. The number of arguments and the size of each are those that the PTX declares
+//!    ([`Declarations`](crate::simt::Declarations)) and, where the driver says it (from CUDA 12.4 on), those that it
+//!    compiled. It is given copies, with zeros behind them: it reads nothing else of the host.
 //! 3. Buffers, modules and contexts live until the work queued on them is over, and as long as a graph that
-//!    would use them again.
-//! 4. An address outside of every buffer stops the kernel with an error: at once on the emulator, and
-//!    on a GPU, whose address space holds the program's own device memory and nothing of the host.
+//!    would use them again. The host's side of a copy lives until the copy is over, and is kept for good where an
+//!    error leaves that open.
+//! 4. The kernel stays within the buffers that it is given. This is the one condition that **nothing
+//!    guarantees on a GPU**. The emulator stops a kernel at every address outside of its buffers. A GPU stops
+//!    it only where nothing at all is mapped, and what is mapped is more than the program's buffers: memory of the
+//!    driver, and some of the host's. Of 118 ranges of memory that a process had mapped, a kernel on an H200 could
+//!    read 19. Where a GPU shares the host's page tables ([`Attributes::reaches_host_memory`], as on Grace
+//!    Hopper or under Linux's heterogeneous memory management), it can reach all of them.
 //!
-//! The last holds for GPUs that do not share the host's page tables. Where they do
-//! ([`Attributes::reaches_host_memory`], as on Grace Hopper or under Linux's heterogeneous memory
-//! management), a wild address could be one of the host's. PTX is machine code: load what you trust,
-//! and try a new kernel on the emulator first, which finds every wild address.
+//! So PTX is machine code, and running it is as safe as running any other: load what you trust, and try a new kernel
+//! on the emulator first, which finds every address that is wrong.
 
 mod argument;
 mod attributes;
 mod bench;
+mod bounds;
 mod buffer;
 mod choose;
 mod copying;
+#[cfg_attr(not(feature = "cuda"), path = "without_cuda/cuda.rs")]
 mod cuda;
 mod dim;
+// Without the feature there is no such device; its crate is there to say what parameters kernels take.
+#[cfg_attr(not(feature = "simt"), expect(dead_code))]
 mod emulator;
 mod engine;
 mod function;
 mod graph;
 mod launch;
 mod launched;
+mod lock;
+#[cfg(feature = "cuda")]
 pub mod nvrtc;
+#[cfg(not(feature = "cuda"))]
+#[path = "without_cuda/nvrtc.rs"]
+mod nvrtc;
 mod recording;
 mod recurrence;
+#[cfg_attr(not(feature = "cuda"), expect(dead_code))] // some of it is what the driver is given
 mod signature;
 mod storage;
 mod stream;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::Arc;
+#[cfg(feature = "simt")]
+use std::sync::OnceLock;
 
 use bytemuck::Pod;
 
@@ -91,15 +119,16 @@ pub use argument::Argument;
 pub use attributes::Attributes;
 pub use bench::Bench;
 pub use buffer::Buffer;
+#[cfg(feature = "cuda")]
 pub use cuda::{Driver, driver};
 pub use dim::Dim;
-pub use engine::{AutoEngine, KernelEngine};
+pub use engine::KernelEngine;
 pub use function::{Function, FunctionAttributes, Module};
 pub use graph::Graph;
 pub use launch::Launch;
 pub use launched::Launched;
-pub use recurrence::{AutoRecurrence, BackwardOptions, ForwardOptions, Recurrence, Shape};
-pub use storage::Storage;
+pub use recurrence::{BackwardOptions, Choice, ForwardOptions, Recurrence, Shape};
+pub use storage::{Job, Narrowing, Storage, dispatch};
 pub use stream::{Event, Stream};
 
 use crate::Error;
@@ -109,6 +138,10 @@ use emulator::Emulator;
 use stream::Queue;
 
 /// A GPU, or the emulator of one. A clone is the same device.
+///
+/// It belongs to the process that opened it: one made by `fork` cannot use it
+/// ([after `fork`](self#after-fork)). And if a kernel fails on a GPU, the process has lost that GPU
+/// ([what is different](self#what-a-gpu-and-the-emulator-do-differently)).
 #[derive(Clone)]
 pub struct Device {
     backend: Backend,
@@ -117,20 +150,25 @@ pub struct Device {
 #[derive(Clone)]
 enum Backend {
     Cuda(Arc<Gpu>),
+    #[cfg_attr(not(feature = "simt"), expect(dead_code))]
     Simt(Arc<Emulator>),
 }
 
 impl Device {
     /// The NVIDIA GPU with this ordinal, counted from 0. Calling it again gives the same device.
     ///
+    /// In a process made by `fork`, do not call it if the parent has: see [after `fork`](self#after-fork).
+    ///
     /// # Errors
     ///
-    /// [`Error::Device`] if there is no driver or no such GPU, with what to do about it.
+    /// [`Error::Device`] if there is no driver or no such GPU, with what to do about it; if an error has ended the use
+    /// of this GPU before, after which only a new process has it again; and without the feature `cuda`.
     pub fn cuda(ordinal: usize) -> Result<Device, Error> {
         Ok(Device { backend: Backend::Cuda(Gpu::open(ordinal)?) })
     }
 
-    /// The emulator. There is one in a program, and it is always there.
+    /// The emulator. There is one in a program, and with the feature `simt` it is always there.
+    #[cfg(feature = "simt")]
     pub fn simt() -> Device {
         static EMULATOR: OnceLock<Arc<Emulator>> = OnceLock::new();
         let emulator = EMULATOR.get_or_init(|| Arc::new(Emulator::new()));
@@ -206,11 +244,12 @@ impl Device {
         self.allocate_named(&format!("{number}[{len}]"), len)
     }
 
-    /// The same with a name, for the emulator's reports.
+    /// An array of `len` numbers, with anything in it, which the emulator's reports call `name`; the emulator
+    /// reports a kernel that reads an element before one has written it.
     ///
     /// # Errors
     ///
-    /// As for [`Device::allocate`].
+    /// [`Error::Device`] if there is not enough memory.
     pub fn allocate_named<T: Pod>(&self, name: &str, len: usize) -> Result<Buffer<T>, Error> {
         Buffer::new(self, name, len)
     }
@@ -302,8 +341,7 @@ impl Device {
             return Ok(());
         }
         let (here, there) = (self.label(), other.label());
-        let again = if here == there { ", opened anew after an error" } else { "" };
-        let message = format!("{operation}: {what} is on {there}{again}; keep all on one device");
+        let message = format!("{operation}: {what} is on {there}; keep all on one device");
         Err(Error::device(here, message))
     }
 }
@@ -324,9 +362,4 @@ impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.label(), self.name())
     }
-}
-
-/// Locks; what a panicking thread left behind is as good as any, as every change here is of one step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,11 @@
-//! A recording that is under way: what it takes down, and what has to wait until it is over.
+//! A recording that has begun: what it takes down, and what has to wait until it is over.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 
+use super::Device;
 use super::launch::Recorded;
-use super::{Device, lock};
+use super::lock::lock;
 use crate::Error;
 
 thread_local! {

@@ -1,202 +1,134 @@
-//! The kernels that a PTX text declares, and the parameters of each.
+//! What a kernel expects of its arguments, and the memory in which it is given them.
 //!
-//! A launch hands the driver one host pointer per parameter, and the driver reads as many bytes as
-//! the PTX says. So the sizes must be known of every PTX that the driver takes, those included
-//! that the emulator does not: this reads the declarations and nothing else.
+//! A launch hands the driver one host pointer per parameter, and the driver reads as many bytes there as the
+//! compiled kernel has. Three things see to it that it reads nothing else of the host: arguments are refused
+//! whose number or sizes are not those that the PTX declares, as [`Declarations`](crate::simt::Declarations) has
+//! them; where the driver says what it has compiled, a module is refused of which it says anything else; and the
+//! pointers are into a block of copies, with zeros behind them.
 
+use super::argument::Slot;
 use crate::simt::Param;
 
-/// A kernel's name and parameters.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Signature {
-    pub(crate) name: String,
-    pub(crate) params: Vec<Param>,
-}
+/// A parameter's value as a kernel sees it: up to 16 bytes, from the lowest on.
+pub(crate) type Value = [u64; 2];
 
-/// The kernels of a PTX text, in its order; an error quotes what is not understood.
-pub(crate) fn signatures(ptx: &str) -> Result<Vec<Signature>, String> {
-    let ptx = without_comments(ptx);
-    let mut found = Vec::new();
-    let mut rest = ptx.as_str();
-    while let Some(at) = rest.find(".entry") {
-        rest = &rest[at + ".entry".len()..];
-        if !rest.starts_with(char::is_whitespace) {
-            continue;
-        }
-        rest = rest.trim_start();
-        let end = rest.find(|c: char| !is_name(c)).unwrap_or(rest.len());
-        let (name, after) = rest.split_at(end);
-        rest = after.trim_start();
-        let mut params = Vec::new();
-        if let Some(list) = rest.strip_prefix('(') {
-            let end = list
-                .find(')')
-                .ok_or_else(|| format!("the parameters of the kernel `{name}` have no end"))?;
-            params = parameters(name, &list[..end])?;
-            rest = &list[end..];
-        }
-        found.push(Signature { name: name.to_owned(), params });
+/// Refuses arguments that are not what the parameters take.
+pub(super) fn check(params: &[Param], slots: &[Slot]) -> Result<(), String> {
+    let (given, taken) = (slots.len(), params.len());
+    if given != taken {
+        return Err(format!("{given} arguments were given, and the kernel takes {taken}"));
     }
-    Ok(found)
-}
-
-fn parameters(kernel: &str, list: &str) -> Result<Vec<Param>, String> {
-    let mut params = Vec::new();
-    let mut end = 0;
-    for declaration in list.split(',').map(str::trim).filter(|text| !text.is_empty()) {
-        let refused =
-            || format!("the parameter `{declaration}` of the kernel `{kernel}` is not understood");
-        let (name, bytes, align) = parameter(declaration).ok_or_else(refused)?;
-        let offset = u32::checked_next_multiple_of(end, align).ok_or_else(refused)?;
-        end = offset.checked_add(bytes).ok_or_else(refused)?;
-        params.push(Param { name: name.into(), bytes, offset });
-    }
-    Ok(params)
-}
-
-/// Name, size and alignment of `.param .u64 .ptr .global .align 4 name` or
-/// `.param .align 8 .b8 name[16]`.
-fn parameter(declaration: &str) -> Option<(&str, u32, u32)> {
-    let mut words = declaration.split_whitespace();
-    if words.next() != Some(".param") {
-        return None;
-    }
-    let (mut size, mut align, mut of_target) = (None, None, false);
-    for word in words {
-        match word {
-            ".ptr" => of_target = true,
-            ".align" | ".global" | ".shared" | ".const" | ".local" | ".generic" => {}
-            // The alignment of what a pointer points to is not the parameter's.
-            _ if word.starts_with(|c: char| c.is_ascii_digit()) => {
-                if !of_target {
-                    align = Some(word.parse().ok().filter(|align: &u32| align.is_power_of_two())?);
-                }
-            }
-            _ if word.starts_with('.') => size = Some(type_bytes(word)?),
-            _ => {
-                let size = size?;
-                let (name, bytes) = match word.split_once('[') {
-                    None => (word, size),
-                    Some((name, count)) => {
-                        let count: u32 = count.strip_suffix(']')?.parse().ok()?;
-                        (name, size.checked_mul(count).filter(|&bytes| bytes <= 1 << 16)?)
-                    }
-                };
-                return Some((name, bytes, align.unwrap_or(size)));
-            }
+    for (number, (param, slot)) in (1..).zip(params.iter().zip(slots)) {
+        if param.bytes != slot.bytes() {
+            let (kind, given, taken) = (slot.kind(), bytes(slot.bytes()), param.bytes);
+            return Err(format!(
+                "argument {number} is {kind} of {given}, and the kernel takes {taken} there"
+            ));
         }
     }
-    None
+    Ok(())
 }
 
-fn type_bytes(name: &str) -> Option<u32> {
-    Some(match name {
-        ".b8" | ".u8" | ".s8" => 1,
-        ".b16" | ".u16" | ".s16" | ".f16" | ".bf16" => 2,
-        ".b32" | ".u32" | ".s32" | ".f32" | ".f16x2" | ".bf16x2" => 4,
-        ".b64" | ".u64" | ".s64" | ".f64" => 8,
-        ".b128" => 16,
-        _ => return None,
-    })
+/// `1 byte`, `8 bytes`
+fn bytes(count: u32) -> String {
+    if count == 1 { "1 byte".to_owned() } else { format!("{count} bytes") }
 }
 
-fn is_name(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%')
+/// Copies of all values, each where its parameter lies, and zeros elsewhere.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    bytes: Vec<u8>,
+    starts: Vec<usize>,
 }
 
-/// The text with a space in place of every comment and of every string.
-fn without_comments(ptx: &str) -> String {
-    let mut text = String::with_capacity(ptx.len());
-    let mut rest = ptx;
-    while let Some(at) = rest.find(['/', '"']) {
-        let (before, from) = rest.split_at(at);
-        text.push_str(before);
-        let end = if from.starts_with("//") {
-            from.find('\n')
-        } else if let Some(comment) = from.strip_prefix("/*") {
-            comment.find("*/").map(|end| end + "/**/".len())
-        } else if let Some(string) = from.strip_prefix('"') {
-            string.find('"').map(|end| end + 2)
-        } else {
-            text.push('/');
-            rest = &from[1..];
-            continue;
-        };
-        text.push(' ');
-        rest = end.map_or("", |end| &from[end..]);
+impl Packed {
+    /// The values of these parameters, and `room` bytes behind the last.
+    pub(crate) fn new(params: &[Param], values: &[Value], room: usize) -> Packed {
+        let end = |param: &Param| param.offset as usize + param.bytes as usize;
+        let len = params.iter().map(end).max().unwrap_or(0);
+        let mut bytes = vec![0; len + room];
+        for (param, value) in params.iter().zip(values) {
+            let value: &[u8; 16] = bytemuck::cast_ref(value);
+            let length = value.len().min(param.bytes as usize);
+            let start = param.offset as usize;
+            bytes[start..start + length].copy_from_slice(&value[..length]);
+        }
+        Packed { bytes, starts: params.iter().map(|param| param.offset as usize).collect() }
     }
-    text.push_str(rest);
-    text
+
+    /// All of it.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The bytes from the beginning of each parameter to the end of the block.
+    pub(crate) fn params(&self) -> impl Iterator<Item = &[u8]> {
+        self.starts.iter().map(|&start| &self.bytes[start..])
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simt::Declarations;
 
-    fn sizes(ptx: &str) -> Vec<(String, Vec<(u32, u32)>)> {
-        let of = |params: &[Param]| params.iter().map(|p| (p.bytes, p.offset)).collect();
-        let found = signatures(ptx).unwrap();
-        found.iter().map(|kernel| (kernel.name.clone(), of(&kernel.params))).collect()
-    }
-
-    #[test]
-    fn parameters_have_their_sizes_and_places() {
-        let ptx = "// .entry not_this(\n/* .entry nor_this( */ .file 1 \".entry nor(this\"\n\
-            .visible .entry _Z1kPf$0(\n\t.param .u64 .ptr .global .align 16 k_param_0,\n\
-            \t.param .u8 k_param_1, .param .f32 c,\n\t.param .align 8 .b8 d[16]\n)\n{ ret; }\n\
-            .entry none() { ret; }\n.weak .entry bare { ret; }";
-        assert_eq!(
-            sizes(ptx),
-            [
-                ("_Z1kPf$0".to_owned(), vec![(8, 0), (1, 8), (4, 12), (16, 16)]),
-                ("none".to_owned(), vec![]),
-                ("bare".to_owned(), vec![]),
-            ]
+    fn params(list: &str) -> Vec<Param> {
+        let ptx = format!(
+            ".version 8.0\n.target sm_80\n.address_size 64\n.entry k({list}) {{ unheard.of; }}"
         );
+        Declarations::parse(&ptx).unwrap().entries()[0].params().to_vec()
+    }
+
+    fn number(bytes: u32) -> Slot {
+        Slot::Number { value: [u64::MAX; 2], bytes }
     }
 
     #[test]
-    fn what_is_not_understood_is_quoted() {
-        for (ptx, said) in [
-            (".entry k(.param .u64 a", "the parameters of the kernel `k` have no end"),
-            (".entry k(.param .v9 a)", "the parameter `.param .v9 a` of the kernel `k`"),
-            (".entry k(.param .b8 a[99999999])", "a[99999999]"),
-            (".entry k(.reg .u64 a)", ".reg .u64 a"),
-            (".entry k(.param .align 3 .b8 a[8])", ".align 3"),
-            (".entry k(.param)", "`.param`"),
+    fn arguments_have_the_sizes_of_the_parameters() {
+        let params = params(".param .u64 out, .param .align 8 .b8 p [4096]");
+        for (slots, said) in [
+            (vec![], "0 arguments were given, and the kernel takes 2"),
+            (
+                vec![Slot::Null, number(1), number(1)],
+                "3 arguments were given, and the kernel takes 2",
+            ),
+            (
+                vec![Slot::Null, number(1)],
+                "argument 2 is a number of 1 byte, and the kernel takes 4096",
+            ),
+            (
+                vec![Slot::Null, Slot::Null],
+                "argument 2 is a buffer of 8 bytes, and the kernel takes 4096",
+            ),
+            (
+                vec![number(4), number(1)],
+                "argument 1 is a number of 4 bytes, and the kernel takes 8",
+            ),
         ] {
-            let error = signatures(ptx).unwrap_err();
-            assert!(error.contains(said), "{ptx}: {error}");
+            let text = check(&params, &slots).unwrap_err();
+            assert!(text.starts_with(said), "{text}");
         }
+        assert_eq!(check(&params[..1], &[Slot::Null]), Ok(()));
+        assert_eq!(check(&[], &[]), Ok(()));
     }
 
     #[test]
-    fn odd_texts_do_not_panic() {
-        for ptx in
-            ["", ".entry", ".entry ", "/", "\"", "/*", ".entry é(", "é/é", ".entry k(.param é)"]
-        {
-            let _ = signatures(ptx);
-        }
+    fn a_texture_takes_no_argument() {
+        let text = check(&params(".param .texref t"), &[Slot::Null]).unwrap_err();
+        assert!(text.ends_with("the kernel takes 0 there"), "{text}");
     }
 
-    /// The emulator parses every PTX that is shipped in full; both must agree on what it takes.
     #[test]
-    fn it_agrees_with_the_emulator() {
-        for (name, ptx) in crate::kernels::shipped() {
-            let module = crate::simt::Module::parse(ptx.text()).unwrap();
-            let kernels: Vec<_> = module
-                .kernels()
-                .map(|kernel| Signature {
-                    name: kernel.name().to_owned(),
-                    params: kernel.params().to_vec(),
-                })
-                .collect();
-            let mut found = signatures(ptx.text()).unwrap();
-            assert_eq!(found.len(), kernels.len(), "{name}");
-            for kernel in kernels {
-                found.retain(|signature| *signature != kernel);
-            }
-            assert!(found.is_empty(), "{name}: {found:?}");
+    fn values_are_copied_to_where_their_parameters_lie() {
+        let params = params(".param .u8 a, .param .u32 b, .param .b128 c, .param .b8 d[40]");
+        let packed = Packed::new(&params, &[[!0; 2]; 4], 100);
+        let mut expected = vec![0; 72 + 100];
+        for written in [0..1, 4..8, 16..32, 32..48] {
+            expected[written].fill(0xff);
         }
+        assert_eq!(packed.bytes(), expected);
+        let lengths: Vec<_> = packed.params().map(<[u8]>::len).collect();
+        assert_eq!(lengths, [172, 168, 156, 140]);
+        assert_eq!(Packed::new(&[], &[], 0).bytes(), []);
     }
 }

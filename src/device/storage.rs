@@ -17,21 +17,52 @@ pub trait Storage: Pod + Debug + Display + PartialEq + Send + Sync {
     /// The number that kernels compute with, and that initial and final states are.
     type Accum: Element + Storage<Accum = Self::Accum>;
 
-    /// The same type in the catalogue of kernels.
+    /// What the type is in the catalogue of kernels.
     const ELEMENT: ElementType;
 
-    /// The same number, ready to compute with.
+    /// What is lost where a number is stored.
+    const NARROWING: Narrowing;
+
+    /// This number as the one that kernels compute with; nothing is rounded.
     fn widen(self) -> Self::Accum;
 
     /// The nearest number that can be stored.
     fn narrow(number: Self::Accum) -> Self;
 }
 
-macro_rules! stored_as_it_is {
-    ($number:ty, $element:ident) => {
-        impl Storage for $number {
+/// What is lost where a number that was computed is stored.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Narrowing {
+    /// Rounding to nearest changes a number by at most this times itself.
+    pub unit_roundoff: f64,
+    /// The smallest positive number that can be stored.
+    pub smallest: f64,
+    /// The largest number that can be stored; what is larger may become infinite.
+    pub largest: f64,
+}
+
+impl Narrowing {
+    /// Of a type that is computed with as it is.
+    pub const NONE: Narrowing =
+        Narrowing { unit_roundoff: 0.0, smallest: 0.0, largest: f64::INFINITY };
+}
+
+/// Something to do for an element type that is known only when the program runs: see [`dispatch`].
+pub trait Job {
+    /// What it gives.
+    type Output;
+
+    /// Does it for `S`.
+    fn run<S: Storage>(self) -> Self::Output;
+}
+
+/// All types: those that are stored as they are, and those of 16 bits.
+macro_rules! storage {
+    (exact { $($exact:ident = $number:ty,)* } narrow { $($narrow:ident = $half:ty,)* }) => {
+        $(impl Storage for $number {
             type Accum = $number;
-            const ELEMENT: ElementType = ElementType::$element;
+            const ELEMENT: ElementType = ElementType::$exact;
+            const NARROWING: Narrowing = Narrowing::NONE;
 
             fn widen(self) -> $number {
                 self
@@ -39,29 +70,99 @@ macro_rules! stored_as_it_is {
             fn narrow(number: $number) -> Self {
                 number
             }
-        }
-    };
-}
+        })*
 
-macro_rules! stored_in_16_bits {
-    ($number:ty, $element:ident) => {
-        impl Storage for $number {
+        $(impl Storage for $half {
             type Accum = f32;
-            const ELEMENT: ElementType = ElementType::$element;
+            const ELEMENT: ElementType = ElementType::$narrow;
+            const NARROWING: Narrowing = Narrowing {
+                unit_roundoff: <$half>::EPSILON.to_f64_const() / 2.0,
+                smallest: <$half>::MIN_POSITIVE_SUBNORMAL.to_f64_const(),
+                largest: <$half>::MAX.to_f64_const(),
+            };
 
             fn widen(self) -> f32 {
                 self.to_f32()
             }
             fn narrow(number: f32) -> Self {
-                <$number>::from_f32(number)
+                <$half>::from_f32(number)
+            }
+        })*
+
+        /// Does a job for an element type.
+        ///
+        /// ```
+        /// use linrec::device::{Job, Storage, dispatch};
+        /// use linrec::kernels::ElementType;
+        ///
+        /// struct SizeOf;
+        ///
+        /// impl Job for SizeOf {
+        ///     type Output = usize;
+        ///
+        ///     fn run<S: Storage>(self) -> usize {
+        ///         size_of::<S>()
+        ///     }
+        /// }
+        /// assert_eq!(dispatch(ElementType::Complex64, SizeOf), 8);
+        /// ```
+        pub fn dispatch<J: Job>(element: ElementType, job: J) -> J::Output {
+            match element {
+                $(ElementType::$exact => job.run::<$number>(),)*
+                $(ElementType::$narrow => job.run::<$half>(),)*
             }
         }
     };
 }
 
-stored_as_it_is!(f32, F32);
-stored_as_it_is!(f64, F64);
-stored_as_it_is!(Complex<f32>, ComplexF32);
-stored_as_it_is!(Complex<f64>, ComplexF64);
-stored_in_16_bits!(bf16, Bf16);
-stored_in_16_bits!(f16, F16);
+storage! {
+    exact {
+        F32 = f32,
+        F64 = f64,
+        Complex64 = Complex<f32>,
+        Complex128 = Complex<f64>,
+    }
+    narrow {
+        Bf16 = bf16,
+        F16 = f16,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Check(ElementType);
+
+    impl Job for Check {
+        type Output = ();
+
+        fn run<S: Storage>(self) {
+            assert_eq!(S::ELEMENT, self.0);
+            assert_eq!(size_of::<S>(), self.0.bytes());
+            assert_eq!(S::Accum::ELEMENT, self.0.accumulator());
+            let is_narrow = S::NARROWING != Narrowing::NONE;
+            assert_eq!(is_narrow, self.0.accumulator() != self.0);
+        }
+    }
+
+    #[test]
+    fn every_type_is_what_the_catalogue_says() {
+        for element in ElementType::ALL {
+            dispatch(element, Check(element));
+        }
+    }
+
+    #[test]
+    fn narrow_types_have_the_numbers_of_their_formats() {
+        let expected = [(-8, -133, bf16::MAX.to_f64()), (-11, -24, f16::MAX.to_f64())];
+        let got = [bf16::NARROWING, f16::NARROWING];
+        for ((roundoff, smallest, largest), got) in expected.into_iter().zip(got) {
+            assert_eq!(
+                (got.unit_roundoff, got.smallest),
+                (2f64.powi(roundoff), 2f64.powi(smallest))
+            );
+            assert_eq!(got.largest, largest);
+        }
+    }
+}

@@ -4,11 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use cudarc::driver::CudaEvent;
-
-use super::cuda::GpuStream;
+use super::cuda::{GpuEvent, GpuStream};
+use super::lock::lock;
 use super::recording::{self, Recorder};
-use super::{Backend, Device, lock};
+use super::{Backend, Device};
 use crate::Error;
 
 /// A queue of work on a device, done in order and asynchronously to the host.
@@ -72,6 +71,11 @@ impl Stream {
         }
     }
 
+    /// Whether it is the stream of a recording, over or not.
+    pub(super) fn is_recording(&self) -> bool {
+        matches!(self.queue, Queue::Recording(_))
+    }
+
     /// An error if this is the stream of a recording, or if this thread is recording.
     pub(super) fn must_run(&self, operation: &str) -> Result<(), Error> {
         match self.queue {
@@ -102,7 +106,7 @@ pub struct Event {
 
 #[derive(Debug)]
 enum Mark {
-    Cuda { event: CudaEvent, recorded: AtomicBool },
+    Cuda { event: GpuEvent, recorded: AtomicBool },
     Simt(Mutex<Option<Instant>>),
 }
 

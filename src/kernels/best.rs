@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::{Config, ElementType, KernelChoice, Pass};
+use super::{ElementType, KernelChoice, Pass};
 use crate::Error;
 
 /// What was measured, as `tour tune` wrote it.
@@ -72,8 +72,7 @@ impl Tuned {
     /// The line, without its end.
     pub fn to_csv(&self) -> String {
         let Tuned { element, pass, num_seqs, seq_len, choice, ms, ratio } = self;
-        let (pass, kernel) = (pass.name(), choice.spec());
-        format!("{element},{pass},{num_seqs},{seq_len},{kernel},{ms:.6},{ratio:.4}")
+        format!("{element},{pass},{num_seqs},{seq_len},{choice},{ms:.6},{ratio:.4}")
     }
 
     /// The rule that is part of this library, measured on an H200.
@@ -89,85 +88,77 @@ fn unreadable(line: &str) -> Error {
     Error::Unsupported { engine: String::from("the measured rule"), what }
 }
 
-/// A shape to find a kernel for.
-#[derive(Debug, Clone, Copy)]
-struct Wanted {
-    element: ElementType,
-    pass: Pass,
-    num_seqs: u64,
-    seq_len: u64,
-    /// Whether all rows begin and end at multiples of 16 bytes.
-    whole: bool,
+/// What a kernel is wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Query {
+    /// What the arrays hold.
+    pub element: ElementType,
+    /// Which computation.
+    pub pass: Pass,
+    /// How many sequences.
+    pub num_seqs: u64,
+    /// How long they are.
+    pub seq_len: u64,
+    /// Whether every row begins and ends at a multiple of 16 bytes: the length is a multiple of a 16-byte vector,
+    /// and all arrays begin at one.
+    pub whole: bool,
+    /// Whether it has to be a kernel whose PTX is part of this library; another one may have to be compiled when it
+    /// is loaded.
+    pub shipped_only: bool,
 }
 
 impl KernelChoice {
     /// The kernel that was fastest where it was measured, at the shape nearest to this one.
     ///
-    /// `whole` says that every row begins and ends at a multiple of 16 bytes: the length is a multiple of a
-    /// word, and all arrays begin at one. With `shipped_only` it is a kernel whose PTX is part of this
-    /// library; without, it may have to be compiled when it is loaded.
-    ///
     /// What was not measured is taken from its neighbours: a shape from the nearest one, by ratios of
     /// numbers of sequences and of lengths, and an element type from another one of as many bytes, or else
     /// from `f32` with rows of as many bytes. The rule was measured on an H200 and is a good guess elsewhere.
-    /// [`AutoRecurrence`](crate::device::AutoRecurrence) asks it at every new shape.
+    /// A [`Recurrence`](crate::device::Recurrence) by the [fastest](crate::device::Choice) asks it at every new shape.
     ///
     /// ```
-    /// use linrec::kernels::{ElementType, KernelChoice, Pass};
+    /// use linrec::kernels::{ElementType, KernelChoice, Pass, Query};
     ///
-    /// let choice = KernelChoice::best(ElementType::F32, Pass::Forward, 10_000, 1000, true, true);
+    /// let choice = KernelChoice::best(Query {
+    ///     element: ElementType::F32,
+    ///     pass: Pass::Forward,
+    ///     num_seqs: 10_000,
+    ///     seq_len: 1000,
+    ///     whole: true,
+    ///     shipped_only: true,
+    /// });
     /// assert!(choice.program(ElementType::F32).shipped().is_some());
     /// ```
-    pub fn best(
-        element: ElementType,
-        pass: Pass,
-        num_seqs: u64,
-        seq_len: u64,
-        whole: bool,
-        shipped_only: bool,
-    ) -> KernelChoice {
-        let wanted = Wanted { element, pass, num_seqs, seq_len, whole };
-        let allowed = |choice: KernelChoice| !shipped_only || shipped(element).contains(&choice);
-        best_of(Tuned::measured(), wanted, allowed).unwrap_or_else(|| {
-            // Both are shipped for some types, and one of them for every type.
-            let pipe = KernelChoice::Pipe(Config::default());
-            if shipped(element).contains(&pipe) { pipe } else { KernelChoice::default() }
+    pub fn best(query: Query) -> KernelChoice {
+        best_of(Tuned::measured(), query, |_| true).unwrap_or_else(|| {
+            // One that takes any rows is shipped for every type; the later families are the faster ones.
+            let any = KernelChoice::shipped(query.element).filter(|choice| {
+                choice.max_len(query.element).is_none() && choice.multiple_of(query.element) == 1
+            });
+            any.last().unwrap_or_default()
         })
     }
 
-    /// The same among the kernels of one name: `ref`, `tile`, `pipe`, `rows` or `wide`. `None` if none was measured
-    /// that takes such rows.
-    pub fn best_named(
-        name: &str,
-        element: ElementType,
-        pass: Pass,
-        num_seqs: u64,
-        seq_len: u64,
-        whole: bool,
-    ) -> Option<KernelChoice> {
-        let wanted = Wanted { element, pass, num_seqs, seq_len, whole };
-        best_of(Tuned::measured(), wanted, |choice| choice.name() == name)
+    /// The fastest among the kernels of one family, as [`KernelChoice::best`]. `None` if none was measured that takes
+    /// such rows.
+    pub fn best_named(family: &str, query: Query) -> Option<KernelChoice> {
+        best_of(Tuned::measured(), query, |choice| choice.name() == family)
     }
-}
-
-/// The kernels that are shipped for a type.
-fn shipped(element: ElementType) -> &'static [KernelChoice] {
-    static SHIPPED: [OnceLock<Vec<KernelChoice>>; ElementType::ALL.len()] =
-        [const { OnceLock::new() }; ElementType::ALL.len()];
-    let place = ElementType::ALL.iter().position(|&other| other == element).unwrap_or(0);
-    SHIPPED[place].get_or_init(|| KernelChoice::shipped(element).collect())
 }
 
 fn best_of(
     rule: &[Tuned],
-    wanted: Wanted,
+    wanted: Query,
     allowed: impl Fn(KernelChoice) -> bool,
 ) -> Option<KernelChoice> {
+    let shipped: Vec<KernelChoice> = match wanted.shipped_only {
+        true => KernelChoice::shipped(wanted.element).collect(),
+        false => Vec::new(),
+    };
     let takes = |choice: KernelChoice| {
-        let words = choice.multiple_of(wanted.element);
-        let fits = choice.max_len(wanted.element).is_none_or(|most| wanted.seq_len <= most);
-        fits && allowed(choice)
-            && (words == 1 || (wanted.whole && wanted.seq_len.is_multiple_of(words)))
+        choice.takes(wanted.element, wanted.seq_len)
+            && (wanted.whole || choice.multiple_of(wanted.element) == 1)
+            && (!wanted.shipped_only || shipped.contains(&choice))
+            && allowed(choice)
     };
     let lines = || rule.iter().filter(|line| line.pass == wanted.pass && takes(line.choice));
     let measured = stand_in(wanted.element, |element| lines().any(|line| line.element == element))?;
@@ -176,8 +167,8 @@ fn best_of(
         wanted.seq_len.saturating_mul(wanted.element.bytes() as u64) / measured.bytes() as u64;
     let distance = |line: &Tuned| {
         // A factor of two for rows that begin anywhere where they do not, and the reverse.
-        let words = 16 / line.element.bytes().min(16) as u64;
-        let other = wanted.whole != line.seq_len.is_multiple_of(words);
+        let vector = 16 / line.element.bytes().min(16) as u64;
+        let other = wanted.whole != line.seq_len.is_multiple_of(vector);
         octaves(line.num_seqs, wanted.num_seqs)
             + octaves(line.seq_len, seq_len)
             + f64::from(u8::from(other))
@@ -223,8 +214,9 @@ f64,forward,10000,512,wide:4x64,0.1,0.9
     const F32: ElementType = ElementType::F32;
 
     fn pick(element: ElementType, num_seqs: u64, seq_len: u64, whole: bool) -> String {
-        let wanted = Wanted { element, pass: Pass::Forward, num_seqs, seq_len, whole };
-        best_of(&Tuned::read(RULE).unwrap(), wanted, |_| true).unwrap().spec()
+        let (pass, shipped_only) = (Pass::Forward, false);
+        let wanted = Query { element, pass, num_seqs, seq_len, whole, shipped_only };
+        best_of(&Tuned::read(RULE).unwrap(), wanted, |_| true).unwrap().to_string()
     }
 
     #[test]
@@ -240,11 +232,11 @@ f64,forward,10000,512,wide:4x64,0.1,0.9
     #[test]
     fn rows_that_begin_anywhere_are_taken_from_such_rows() {
         assert_eq!(pick(F32, 13_200, 4093, false), "wide:1x512");
-        // 4096 is nearer to 4095, but was measured with rows of whole words.
+        // 4096 is nearer to 4095, but was measured with rows of whole vectors.
         assert_eq!(pick(F32, 13_200, 4095, false), "wide:1x512");
         // Short ones were measured as whole rows only; then the best of those that take any row.
         assert_eq!(pick(F32, 13_200, 15, false), "rows:4x1x128");
-        // Whole words, says the caller, but the length is none.
+        // Whole vectors, says the caller, but the length is none.
         assert_eq!(pick(F32, 13_200, 15, true), "rows:4x1x128");
     }
 
@@ -252,30 +244,31 @@ f64,forward,10000,512,wide:4x64,0.1,0.9
     fn a_kernel_that_does_not_take_the_length_is_not_taken() {
         assert_eq!(pick(F32, 13_200, 1024, true), "tile:4x256:0");
         assert_eq!(pick(F32, 13_200, 1028, true), "wide:2x128");
-        // 16 steps are all that four lanes of a word hold.
+        // 16 steps are all that four lanes of a vector hold.
         assert_eq!(pick(F32, 13_200, 20, true), "ref:64");
     }
 
     #[test]
     fn types_stand_in_for_each_other() {
         assert_eq!(pick(ElementType::F64, 13_200, 16, true), "wide:4x64");
-        assert_eq!(pick(ElementType::ComplexF32, 13_200, 512, true), "wide:4x64");
+        assert_eq!(pick(ElementType::Complex64, 13_200, 512, true), "wide:4x64");
         // Neither bf16 nor f16 was measured: rows of as many bytes in f32.
         assert_eq!(pick(ElementType::Bf16, 13_200, 32, true), "rows:4x1x128:w");
-        assert_eq!(pick(ElementType::ComplexF64, 13_200, 1024, true), "wide:4x256:w");
+        assert_eq!(pick(ElementType::Complex128, 13_200, 1024, true), "wide:4x256:w");
     }
 
     #[test]
     fn passes_are_told_apart_and_what_is_not_allowed_is_left_out() {
         let rule = Tuned::read(RULE).unwrap();
-        let wanted = Wanted {
+        let wanted = Query {
             element: F32,
             pass: Pass::Backward,
             num_seqs: 10_000,
             seq_len: 16,
             whole: true,
+            shipped_only: false,
         };
-        assert_eq!(best_of(&rule, wanted, |_| true).unwrap().spec(), "pipe:4x64:0");
+        assert_eq!(best_of(&rule, wanted, |_| true).unwrap().to_string(), "pipe:4x64:0");
         assert!(best_of(&rule, wanted, |choice| choice.name() == "wide").is_none());
         assert!(best_of(&[], wanted, |_| true).is_none());
     }
@@ -306,17 +299,10 @@ f64,forward,10000,512,wide:4x64,0.1,0.9
                     [(false, false), (false, true), (true, false), (true, true)]
                 {
                     for pass in Pass::ALL {
-                        let choice = KernelChoice::best(
-                            element,
-                            pass,
-                            num_seqs,
-                            seq_len,
-                            whole,
-                            shipped_only,
-                        );
-                        assert!(choice.max_len(element).is_none_or(|most| seq_len <= most));
-                        let words = choice.multiple_of(element);
-                        assert!(words == 1 || (whole && seq_len % words == 0));
+                        let query = Query { element, pass, num_seqs, seq_len, whole, shipped_only };
+                        let choice = KernelChoice::best(query);
+                        assert!(choice.takes(element, seq_len), "{query:?}: {choice}");
+                        assert!(whole || choice.multiple_of(element) == 1, "{query:?}: {choice}");
                         let is_shipped = choice.program(element).shipped().is_some();
                         assert!(!shipped_only || is_shipped, "{element}: {choice}");
                     }

@@ -1,12 +1,15 @@
 //! How the numbers of a kernel lie in memory.
 
 use std::fmt;
+use std::str::FromStr;
+
+use crate::Error;
 
 /// The type of the elements of a kernel's arrays.
 ///
 /// The 16-bit formats are computed with in `f32`, all others in themselves; initial and final states
 /// are of the type of computation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ElementType {
     /// `f32`.
     F32,
@@ -17,9 +20,17 @@ pub enum ElementType {
     /// IEEE's half precision.
     F16,
     /// Two `f32`: real and imaginary part.
-    ComplexF32,
+    Complex64,
     /// Two `f64`: real and imaginary part.
-    ComplexF64,
+    Complex128,
+}
+
+/// What there is to know of a type.
+struct Facts {
+    rust: &'static str,
+    cuda: &'static str,
+    bytes: usize,
+    accumulator: ElementType,
 }
 
 impl ElementType {
@@ -29,56 +40,80 @@ impl ElementType {
         ElementType::F64,
         ElementType::Bf16,
         ElementType::F16,
-        ElementType::ComplexF32,
-        ElementType::ComplexF64,
+        ElementType::Complex64,
+        ElementType::Complex128,
     ];
+
+    fn facts(self) -> Facts {
+        let (rust, cuda, bytes, accumulator) = match self {
+            ElementType::F32 => ("f32", "float", 4, self),
+            ElementType::F64 => ("f64", "double", 8, self),
+            ElementType::Bf16 => ("bf16", "bf16", 2, ElementType::F32),
+            ElementType::F16 => ("f16", "f16", 2, ElementType::F32),
+            ElementType::Complex64 => ("complex64", "complex<float>", 8, self),
+            ElementType::Complex128 => ("complex128", "complex<double>", 16, self),
+        };
+        Facts { rust, cuda, bytes, accumulator }
+    }
 
     /// Its name in the kernels' sources.
     pub fn cuda_name(self) -> &'static str {
-        match self {
-            ElementType::F32 => "float",
-            ElementType::F64 => "double",
-            ElementType::Bf16 => "bf16",
-            ElementType::F16 => "f16",
-            ElementType::ComplexF32 => "complex<float>",
-            ElementType::ComplexF64 => "complex<double>",
-        }
+        self.facts().cuda
     }
 
     /// Its name, as [`Display`](fmt::Display) writes it.
     pub fn rust_name(self) -> &'static str {
-        match self {
-            ElementType::F32 => "f32",
-            ElementType::F64 => "f64",
-            ElementType::Bf16 => "bf16",
-            ElementType::F16 => "f16",
-            ElementType::ComplexF32 => "complex32",
-            ElementType::ComplexF64 => "complex64",
-        }
+        self.facts().rust
     }
 
     /// The type that the kernels compute in.
     pub fn accumulator(self) -> ElementType {
-        match self {
-            ElementType::Bf16 | ElementType::F16 => ElementType::F32,
-            other => other,
-        }
+        self.facts().accumulator
     }
 
     /// The size of one element in bytes.
     pub fn bytes(self) -> usize {
-        match self {
-            ElementType::Bf16 | ElementType::F16 => 2,
-            ElementType::F32 => 4,
-            ElementType::F64 | ElementType::ComplexF32 => 8,
-            ElementType::ComplexF64 => 16,
-        }
+        self.facts().bytes
     }
 }
 
-/// As Rust writes it, `complex32` and `complex64` for the complex numbers (each part's bits).
+/// As Rust writes it; `complex64` and `complex128` for the complex numbers, with the bits of both parts, as NumPy and
+/// PyTorch call them.
 impl fmt::Display for ElementType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.rust_name())
+    }
+}
+
+impl FromStr for ElementType {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<ElementType, Error> {
+        let found = ElementType::ALL.into_iter().find(|element| element.rust_name() == name);
+        found.ok_or_else(|| {
+            let names = ElementType::ALL.map(ElementType::rust_name).join(", ");
+            Error::Unsupported {
+                engine: String::from("the catalogue of kernels"),
+                what: format!("elements of type `{name}`; choose from {names}"),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ElementType;
+
+    #[test]
+    fn types_are_read_by_name_and_have_the_bits_that_it_says() {
+        for element in ElementType::ALL {
+            let name = element.rust_name();
+            assert_eq!(name.parse(), Ok(element));
+            assert!(name.ends_with(&(8 * element.bytes()).to_string()), "{name}");
+        }
+        let error = "f8".parse::<ElementType>().unwrap_err().to_string();
+        assert!(error.contains("`f8`") && error.contains("bf16"), "{error}");
+        // Two halves, which no kernel has.
+        assert!("complex32".parse::<ElementType>().is_err());
     }
 }

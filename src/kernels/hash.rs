@@ -1,32 +1,29 @@
-//! A fingerprint of texts, by which a stale PTX is noticed.
+//! A fingerprint of texts, by which a stale or foreign PTX is noticed.
 
 use std::fmt;
 
-/// FNV-1a with 128 bits, over texts (Fowler, Noll and Vo; RFC 9923).
-///
-/// It is the same on every machine: carriage returns are left out, so that a checkout with Windows
-/// line ends has it too. It guards against mistakes, not against malice.
+use sha2::{Digest, Sha256};
+
+/// SHA-256 over a list of texts (FIPS 180-4): nobody can make another list with the same one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hash(u128);
+pub struct Hash([u8; 32]);
 
 impl Hash {
-    /// Of nothing.
-    pub const EMPTY: Hash = Hash(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
-
-    /// Of everything so far and then `text`, whose end counts: `ab`, `c` differs from `a`, `bc`.
-    #[must_use]
-    pub fn and(self, text: &str) -> Hash {
-        const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-        // No text holds a byte of 0xFF.
-        let bytes = text.bytes().filter(|&byte| byte != b'\r').chain([0xFF]);
-        Hash(bytes.fold(self.0, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME)))
+    /// Of these texts, in this order; where each one ends counts: `ab`, `c` differs from `a`, `bc`.
+    pub fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Hash {
+        let mut hash = Sha256::new();
+        for text in texts {
+            hash.update((text.len() as u64).to_le_bytes());
+            hash.update(text);
+        }
+        Hash(hash.finalize().into())
     }
 }
 
-/// 32 hexadecimal digits.
+/// 64 hexadecimal digits.
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -35,9 +32,16 @@ mod tests {
     use super::Hash;
 
     #[test]
-    fn line_ends_do_not_count_and_text_ends_do() {
-        assert_eq!(Hash::EMPTY.and("a\r\nb"), Hash::EMPTY.and("a\nb"));
-        assert_ne!(Hash::EMPTY.and("ab").and("c"), Hash::EMPTY.and("a").and("bc"));
-        assert_ne!(Hash::EMPTY.and("a").and(""), Hash::EMPTY.and("a"));
+    fn one_text_is_hashed_after_its_length() {
+        // As `printf '\3\0\0\0\0\0\0\0abc' | sha256sum` says.
+        let expected = "ce91dc5eec0139adf091900d225971d6ad246a845bad791b5693a9d0d55dd391";
+        assert_eq!(Hash::of(["abc"]).to_string(), expected);
+    }
+
+    #[test]
+    fn where_texts_end_counts() {
+        assert_ne!(Hash::of(["ab", "c"]), Hash::of(["a", "bc"]));
+        assert_ne!(Hash::of(["a", ""]), Hash::of(["a"]));
+        assert_ne!(Hash::of(["a"]), Hash::of([]));
     }
 }

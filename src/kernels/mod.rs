@@ -9,13 +9,39 @@
 //! use linrec::Direction;
 //! use linrec::kernels::{ElementType, KernelChoice, Pass};
 //!
-//! let choice = KernelChoice::Ref { threads: 64 };
+//! let choice: KernelChoice = "ref:64".parse()?;
 //! let program = choice.program(ElementType::F32);
 //! let ptx = program.shipped().expect("the reference kernel is shipped for f32");
 //!
 //! let entry = choice.entry(ElementType::F32, Pass::Forward, Direction::Reverse);
 //! assert_eq!(entry, "linrec_ref_fwd<float, true>");
 //! assert!(ptx.text().contains(ptx.symbol(&entry).unwrap()));
+//! # Ok::<(), linrec::Error>(())
+//! ```
+//!
+//! # How a kernel is written
+//!
+//! A kernel has one spelling, on command lines, in tables and files and in the names of engines. [`KernelChoice`]
+//! writes it (`Display`) and reads it (`FromStr`):
+//!
+//! ```text
+//! kernel = family [ ":" size { "x" size } { ":" option } ]
+//! ```
+//!
+//! The sizes and options of a family are with [`KernelChoice`]; an option that is as usual is not written.
+//!
+//! So `ref:64`, `tile:4x256:0:2`, `pipe:8x64:1`, `rows:16x2x32:w`, `wide:4x256:a1:w`. Where it is read, sizes that are left out, from
+//! the last one on, are the family's usual ones: `pipe` is `pipe:8x64:0`. An engine is a kernel at a device, `pipe:8x64:0@simt`; a file has dashes for colons and the element
+//! type at its end, `pipe-8x64-0-f32.ptx`.
+//!
+//! ```
+//! use linrec::kernels::{KernelChoice, Memcode, PipeConfig};
+//!
+//! let pipe = KernelChoice::Pipe(PipeConfig { memcode: Memcode::Shared, ..PipeConfig::DEFAULT });
+//! assert_eq!(pipe.to_string(), "pipe:8x64:1");
+//! assert_eq!("pipe:8x64:1".parse(), Ok(pipe));
+//! assert_eq!("wide".parse::<KernelChoice>()?.to_string(), "wide:2x128");
+//! # Ok::<(), linrec::Error>(())
 //! ```
 //!
 //! # Which one
@@ -36,16 +62,19 @@
 mod best;
 mod choice;
 mod element_type;
+mod families;
 mod hash;
-mod name;
+mod pass;
 mod program;
 mod ptx;
 mod shipped;
 
-pub use best::Tuned;
-pub use choice::{Config, Geometry, KernelChoice, Pass, RowsConfig, WideConfig};
+pub use best::{Query, Tuned};
+pub use choice::Geometry;
 pub use element_type::ElementType;
+pub use families::*;
 pub use hash::Hash;
+pub use pass::Pass;
 pub use program::{Header, OPTIONS, Program};
 pub use ptx::Ptx;
 pub use shipped::{program, shipped, source, sources};

@@ -74,7 +74,7 @@ impl Program {
         Some(program)
     }
 
-    /// The same program with these entries and no others.
+    /// This program with these entries in place of those it had.
     #[must_use]
     pub fn with_entries(mut self, entries: impl IntoIterator<Item = impl Into<String>>) -> Program {
         self.entries = entries.into_iter().map(Into::into).collect();
@@ -82,14 +82,21 @@ impl Program {
     }
 
     /// A fingerprint of everything that the result depends on, apart from compiler and architecture.
+    ///
+    /// Windows line ends count as those of Unix, so that a checkout has the same one on every machine.
     pub fn hash(&self) -> Hash {
-        let mut hash = Hash::EMPTY.and(&self.file).and(&self.source);
+        let unix = |text: &str| text.replace("\r\n", "\n");
+        let mut texts = vec![self.file.clone(), unix(&self.source)];
+        // How many there are is told first: an entry is not taken for an option, nor for a header's name.
+        texts.push(self.headers.len().to_string());
         for header in &self.headers {
-            hash = hash.and(&header.name).and(&header.file).and(&header.text);
+            texts.extend([header.name.clone(), header.file.clone(), unix(&header.text)]);
         }
-        hash = self.entries.iter().fold(hash, |hash, entry| hash.and(entry));
-        // The empty text between the lists: an option is not taken for an entry.
-        self.options.iter().fold(hash.and(""), |hash, option| hash.and(option))
+        for list in [&self.entries, &self.options] {
+            texts.push(list.len().to_string());
+            texts.extend_from_slice(list);
+        }
+        Hash::of(texts.iter().map(String::as_str))
     }
 
     /// Its PTX, if it is shipped and was made from exactly this program.
@@ -122,6 +129,34 @@ fn beside(path: &str, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn line_ends_do_not_count_in_the_fingerprint_and_all_else_does() {
+        let program = Program::new("a.cu", "a\nb").with_entries(["f", "g"]);
+        assert_eq!(program.hash(), Program { source: "a\r\nb".into(), ..program.clone() }.hash());
+        let header = |name: &str, file: &str, text: &'static str| Header {
+            name: name.to_owned(),
+            file: file.to_owned(),
+            text: text.into(),
+        };
+        let others = [
+            // A carriage return that ends no line is a character like others.
+            Program { source: "a\rb".into(), ..program.clone() },
+            Program { file: "b.cu".into(), ..program.clone() },
+            program.clone().with_entries(["f"]),
+            program.clone().with_entries(["fg", ""]),
+            Program { options: vec![], ..program.clone() },
+            // What one list loses, another gains.
+            Program { entries: vec![], options: vec!["f".into(), "g".into()], ..program.clone() },
+            Program { headers: vec![header("f", "g", "")], entries: vec![], ..program.clone() },
+        ];
+        for other in others {
+            assert_ne!(other.hash(), program.hash(), "{other:?}");
+        }
+        let headed = Program { headers: vec![header("x", "y", "z")], ..program.clone() };
+        let moved = program.with_entries(["x", "y", "z", "f", "g"]);
+        assert_ne!(headed.hash(), moved.hash());
+    }
 
     #[test]
     fn includes_are_relative_to_the_including_file() {

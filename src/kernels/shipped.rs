@@ -19,7 +19,7 @@ pub fn source(path: &str) -> Option<&'static str> {
 ///
 /// ```
 /// let names: Vec<_> = linrec::kernels::shipped().map(|(name, _)| name).collect();
-/// assert!(names.contains(&"linrec_ref-f32"));
+/// assert!(names.contains(&"ref-f32"));
 /// ```
 pub fn shipped() -> impl Iterator<Item = (&'static str, Ptx)> {
     MODULES.iter().map(|&(name, text)| (name, Ptx::from_text(text)))

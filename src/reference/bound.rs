@@ -1,36 +1,36 @@
 //! How far a correct engine's results may be from the reference: a bound derived from rounding.
 //!
 //! Every output is a sum of terms, `y_l = Σ_k c_{k+1} ⋯ c_l x_k`, and in floating point every
-//! operation multiplies what it computes by some `1 + ε` with `|ε| ≤ u`, the unit round-off. A term
+//! operation multiplies what it computes by some `1 + μ` with `|μ| ≤ ε`, the unit round-off. A term
 //! `x_k` meets at most `l − k` products and additions on its way to `y_l` in a loop, and in an
-//! engine that combines partial results in a tree no more than that, plus the `D` additions at the
-//! levels of the tree. So its relative error is at most `(m (l − k) + 2 + D) u`, with `m` the
+//! engine that combines partial results in a tree no more than that, plus the `d` additions at the
+//! levels of the tree. So its relative error is at most `(m (l − k) + 2 + d) ε`, with `m` the
 //! roundings of one product and one addition. Summed over the terms with absolute values, that is
 //! itself a linear recurrence, and [`Bound`] walks it beside the recurrence on absolute values:
 //!
 //! ```text
 //! ŷ_l = |c_l| ŷ_{l-1} + |x_l|
-//! z_l = |c_l| (z_{l-1} + m ŷ_{l-1}) + (2 + D) |x_l|       error of y_l ≤ γ z_l
+//! ẑ_l = |c_l| (ẑ_{l-1} + m ŷ_{l-1}) + (2 + d) |x_l|       error of y_l ≤ γ ẑ_l
 //! ```
 //!
-//! `γ = v / (1 − n v)` with `v = u + 2^-53` (the reference rounds, too) and `n` the largest number
-//! of roundings that a term meets: the textbook bound for products of `1 + ε` (Higham, *Accuracy and
+//! `γ = v / (1 − n v)` with `v = ε + 2^-53` (the reference rounds, too) and `n` the largest number
+//! of roundings that a term meets: the textbook bound for products of `1 + μ` (Higham, *Accuracy and
 //! Stability of Numerical Algorithms*, lemma 3.1).
 //!
-//! Numbers near zero do not follow `1 + ε`: they are off by up to the smallest subnormal `η`. Each of
-//! the `L + D` operations can add one `η`, which the later steps multiply by at most the largest
+//! Numbers near zero do not follow `1 + μ`: they are off by up to the smallest subnormal `η`. Each of
+//! the `L + d` operations can add one `η`, which the later steps multiply by at most the largest
 //! product of coefficients, and which, inside such a product, is multiplied by at most the largest `ŷ`.
 //! (A complex product is four real ones: each of its parts can be off by `η`, the whole by `√2 η`.)
 
 use ndarray::{Array1, Array2, ArrayView2};
 
-use super::{backward, wide_coeffs};
+use super::loops::{backward, wide_coeffs};
 use crate::{Element, Error, Gradients, Options, Outputs, validate};
 
 /// How often an engine rounds, beyond what the recurrence itself demands.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rounding {
-    /// `D`: how many levels of additions combine partial results. 0 for a loop, the depth of the
+    /// `d`: how many levels of additions combine partial results. 0 for a loop, the depth of the
     /// tree for engines that compute parts independently.
     pub levels: usize,
     /// The error of the engine's `exp`, in units in the last place; counts with
@@ -38,12 +38,8 @@ pub struct Rounding {
     pub exp_ulps: f64,
 }
 
-/// The largest errors that [`Engine::forward`](crate::Engine::forward) may make, result by result.
-///
-/// # Errors
-///
-/// If the shapes do not match.
-pub fn forward_bound<T: Element>(
+/// As [`super::forward_bound`], and what that calls.
+pub(crate) fn forward_bound<T: Element>(
     inputs: ArrayView2<T>,
     coeffs: ArrayView2<T>,
     options: &Options<T>,
@@ -65,16 +61,8 @@ pub fn forward_bound<T: Element>(
     Ok(Outputs { outputs, final_state })
 }
 
-/// The largest errors that [`Engine::backward`](crate::Engine::backward) may make, result by result,
-/// when it is given the same `outputs` as the reference.
-///
-/// The gradient of the inputs is a recurrence itself, in the other direction. The gradient of a
-/// coefficient is `y_{i-1} δ_i`, so it inherits the error of `δ_i` and adds that of the product.
-///
-/// # Errors
-///
-/// If the shapes do not match.
-pub fn backward_bound<T: Element>(
+/// As [`super::backward_bound`], and what that calls.
+pub(crate) fn backward_bound<T: Element>(
     d_outputs: ArrayView2<T>,
     coeffs: ArrayView2<T>,
     outputs: ArrayView2<T>,
@@ -122,16 +110,16 @@ pub fn backward_bound<T: Element>(
 }
 
 /// The roundings that `exp` adds to every product with a coefficient that was given as a logarithm.
-/// A unit in the last place is up to `2 u`; a complex exponential also has an angle and a product.
+/// A unit in the last place is up to `2 ε`; a complex exponential also has an angle and a product.
 fn exp_roundings<T: Element>(options: &Options<T>, rounding: Rounding) -> f64 {
     if options.log_coeffs { 2.0 * rounding.exp_ulps * T::PRODUCT_ROUNDINGS } else { 0.0 }
 }
 
-/// The recurrences of `ŷ` and `z` along one row, with what the underflow term needs.
+/// The recurrences of `ŷ` and `ẑ` along one row, with what the underflow term needs.
 struct Bound {
     /// Roundings per step that a term meets: `m`.
     per_step: f64,
-    /// Roundings that every term meets: `2 + D`.
+    /// Roundings that every term meets: `2 + d`.
     per_term: f64,
     gamma: f64,
     tiny: f64,
@@ -155,7 +143,7 @@ impl Bound {
         let per_term = 2.0 + rounding.levels as f64;
         let unit = T::UNIT_ROUNDOFF + f64::UNIT_ROUNDOFF;
         let roundings = per_step * seq_len as f64 + per_term;
-        // Past 1/u roundings there is nothing left to promise.
+        // Past 1/ε roundings there is nothing left to promise.
         let gamma =
             if roundings * unit < 1.0 { unit / (1.0 - roundings * unit) } else { f64::INFINITY };
         Bound {

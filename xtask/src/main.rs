@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
+use lesson::output::{self, eprintln, println};
 use xtask::lab::{self, Lab};
 use xtask::{book, bundle, notebooks, ptx, record, workspace};
 
@@ -96,13 +97,14 @@ struct BundleArgs {
 }
 
 fn main() -> ExitCode {
-    match run(&Cli::parse()) {
+    let code = match run(&output::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
-    }
+    };
+    output::end(code)
 }
 
 fn run(cli: &Cli) -> Result<()> {

@@ -1,10 +1,12 @@
-//! Python environments of our own, below `target`: nothing is installed anywhere else.
+//! Python environments of our own, below `target`: nothing is installed anywhere else, and only files whose hashes are
+//! committed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use lesson::files;
 
 /// The list of an environment's packages, written when all of them are installed.
 const INSTALLED: &str = "installed.txt";
@@ -23,12 +25,11 @@ impl Environment {
     /// When Python, its module `venv` or the package index is missing; the message ends with the list's advice.
     pub fn with(folder: &Path, list: &Requirements, announce: impl FnOnce()) -> Result<Self> {
         let environment = Environment { folder: folder.to_owned() };
-        let packages = format!("{}{}", list.packages, list.constraints);
         let installed = fs::read_to_string(folder.join(INSTALLED)).ok();
-        if installed.as_deref() != Some(&*packages) {
+        if installed.as_deref() != Some(list.packages) {
             announce();
             environment.install(list)?;
-            environment.write(INSTALLED, &packages)?;
+            environment.write(INSTALLED, list.packages)?;
         }
         Ok(environment)
     }
@@ -52,20 +53,16 @@ impl Environment {
     fn install(&self, list: &Requirements) -> Result<()> {
         let python = if cfg!(windows) { "python" } else { "python3" };
         let needed = "Python 3 with its module venv is needed (on Debian the packages python3 and python3-venv)";
+        // -I: no module is taken from the current folder, nor from where variables or the user's settings lead.
         run(
-            Command::new(python).args(["-m", "venv", "--clear"]).arg(&self.folder),
+            Command::new(python).args(["-I", "-m", "venv", "--clear"]).arg(&self.folder),
             &format!("{needed}. {}", list.advice),
         )?;
         let wanted = self.write("wanted.txt", list.packages)?;
-        let constraints = self.write("constraints.txt", list.constraints)?;
         run(
             Command::new(self.program("python"))
-                .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
-                .arg("--only-binary=:all:")
-                .args(list.options)
-                .arg("--constraint")
-                .arg(&constraints)
-                .arg("--requirement")
+                .args(["-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+                .args(["--only-binary=:all:", "--require-hashes", "--requirement"])
                 .arg(&wanted),
             list.advice,
         )
@@ -73,19 +70,16 @@ impl Environment {
 
     fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
         let path = self.folder.join(name);
-        fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
+        files::write(&path, text)
+            .with_context(|| format!("{} cannot be written", path.display()))?;
         Ok(path)
     }
 }
 
 /// What an environment is to hold.
 pub struct Requirements {
-    /// The packages and their versions, in pip's format.
+    /// All packages with their versions and their files' hashes, in pip's format: also what they need in turn.
     pub packages: &'static str,
-    /// The versions of what these need in turn, where those are not to be left open.
-    pub constraints: &'static str,
-    /// What pip is told besides.
-    pub options: &'static [&'static str],
     /// What is needed for it, as the end of the message when it fails.
     pub advice: &'static str,
 }
@@ -99,4 +93,34 @@ fn run(command: &mut Command, advice: &str) -> Result<()> {
         bail!("{line} failed; {advice}\n{}", String::from_utf8_lossy(&said).trim());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A package on the disk whose file has another hash than the list says. Its maker is Python's own `zipfile`.
+    #[test]
+    fn a_file_with_another_hash_is_not_installed() {
+        const WHEEL: &str = "import sys, zipfile\n\
+            with zipfile.ZipFile(sys.argv[1] + '/tiny-1.0-py3-none-any.whl', 'w') as wheel:\n    \
+            wheel.writestr('tiny.py', '')\n    \
+            wheel.writestr('tiny-1.0.dist-info/METADATA', 'Metadata-Version: 2.1\\nName: tiny\\nVersion: 1.0\\n')\n    \
+            wheel.writestr('tiny-1.0.dist-info/WHEEL', 'Wheel-Version: 1.0\\nTag: py3-none-any\\n')\n    \
+            wheel.writestr('tiny-1.0.dist-info/RECORD', '')\n";
+        let folder = tempfile::tempdir().unwrap();
+        let python = if cfg!(windows) { "python" } else { "python3" };
+        let made = Command::new(python).args(["-I", "-c", WHEEL]).arg(folder.path()).status();
+        assert!(made.expect("python3 is needed for this test").success());
+        let packages = format!(
+            "--no-index\n--find-links {}\ntiny==1.0 --hash=sha256:{}\n",
+            folder.path().display(),
+            "0".repeat(64)
+        );
+        let list = Requirements { packages: packages.leak(), advice: "advice" };
+        let environment = folder.path().join("venv");
+        let error = Environment::with(&environment, &list, || {}).err().unwrap().to_string();
+        assert!(error.contains("DO NOT MATCH THE HASHES") && error.contains("advice"), "{error}");
+        assert!(Environment::found(&environment).is_none());
+    }
 }

@@ -1,4 +1,4 @@
-//! The record of a chapter's run: `results/run.json`, as `linrec::lesson` writes it.
+//! The record of a chapter's run: `results/run.json`, as `lesson` writes it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ pub const FOLDER: &str = "results";
 /// One recorded run of a chapter.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Run {
-    /// The engine that computed, such as `loop` or `pipe@simt`.
+    /// The engine that computed, such as `loop` or `pipe:8x64:0@simt`.
     pub engine: String,
     /// The command that a reader types for the same run.
     pub command: String,

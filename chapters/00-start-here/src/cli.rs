@@ -2,11 +2,13 @@
 
 use std::process::ExitCode;
 
-use ch09_tuning::{attrs, tune};
+use bench::{attrs, command, tune};
+use ch11_tuning::record;
 use clap::{Parser, Subcommand};
-use linrec::lesson::{self, Settings};
+use lesson::Settings;
+use lesson::output::{self, println};
 
-use crate::{bench, catalogue, doctor, tour};
+use crate::{catalogue, doctor, tour};
 
 /// Linear recurrences at the speed of memory: the tour.
 ///
@@ -38,7 +40,7 @@ enum Command {
     /// Say what this machine offers, and whether the library works on it.
     Doctor,
     /// Measure the library on this machine's GPU, or else its CPU, beside the roof.
-    Bench(bench::Settings),
+    Bench(command::Settings),
     /// Say what each configuration of the kernels takes: registers, shared memory, occupancy.
     Attrs(attrs::Settings),
     /// Try the configurations of a kernel, and say which is the fastest at which length.
@@ -51,7 +53,7 @@ enum Command {
 ///
 /// If it asks for what there is not, or something cannot be read or written.
 pub fn run() -> lesson::Result<ExitCode> {
-    let cli = Cli::parse();
+    let cli: Cli = output::parse();
     match cli.command {
         None => tour::run(&catalogue::select(&cli.chapters)?, &cli.settings),
         Some(Command::List) => {
@@ -59,8 +61,11 @@ pub fn run() -> lesson::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Some(Command::Doctor) => doctor::run(),
-        Some(Command::Bench(settings)) => bench::run(&settings).map(code),
-        Some(Command::Attrs(settings)) => attrs::run(&settings).map(|()| ExitCode::SUCCESS),
+        // Beside a GPU's own speeds, those that others reached; without a GPU, what one took of an H200.
+        Some(Command::Bench(settings)) => command::run(&settings, &record::peers()?).map(code),
+        Some(Command::Attrs(settings)) => {
+            attrs::run(&settings, &record::attrs()?).map(|()| ExitCode::SUCCESS)
+        }
         Some(Command::Tune(settings)) => tune::run(&settings).map(code),
     }
 }

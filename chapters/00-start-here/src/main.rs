@@ -2,7 +2,6 @@
 //!
 //! `cargo run --release` at the workspace's root runs this program.
 
-mod bench;
 mod catalogue;
 mod cli;
 mod doctor;
@@ -10,12 +9,8 @@ mod tour;
 
 use std::process::ExitCode;
 
+use lesson::output;
+
 fn main() -> ExitCode {
-    match cli::run() {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::from(2)
-        }
-    }
+    output::finish(cli::run())
 }

@@ -3,7 +3,8 @@
 use std::fs;
 use std::process::ExitCode;
 
-use linrec::lesson::{self, Chapter, Check, Record, Settings, Table};
+use lesson::output::{eprintln, println};
+use lesson::{Chapter, Check, Record, Settings, Table, files};
 use serde::Serialize;
 
 /// What `summary.json` holds.
@@ -40,7 +41,7 @@ pub fn run(chapters: &[Chapter], settings: &Settings) -> lesson::Result<ExitCode
     let summary = Summary { chapters: entries.collect() };
 
     let path = out.join("summary.json");
-    fs::write(&path, serde_json::to_string_pretty(&summary)? + "\n")
+    files::write(&path, serde_json::to_string_pretty(&summary)? + "\n")
         .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     println!("\n{}", table(&summary).to_text());
     println!("Figures, tables and records are in {}.", out.display());
@@ -97,7 +98,7 @@ impl Summary {
 #[cfg(test)]
 mod tests {
     use super::{Summary, entry};
-    use linrec::lesson::{self, Chapter, Lesson, Settings};
+    use lesson::{Chapter, Lesson, Settings};
 
     fn settings(out: &std::path::Path) -> Settings {
         Settings { full: false, step: false, out: out.to_owned() }

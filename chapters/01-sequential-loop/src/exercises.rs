@@ -6,9 +6,9 @@ use ndarray::ArrayView1;
 use crate::{Loop, linrec};
 
 // ANCHOR: horner
-/// The polynomial `a_0 t^n + a_1 t^{n-1} + … + a_n` at `t`, with the highest power's coefficient first.
-pub fn polynomial(a: &[f64], t: f64) -> f64 {
-    let states = linrec(a, &vec![t; a.len()], 0.0);
+/// The polynomial `w_0 t^n + w_1 t^{n-1} + … + w_n` at `t`, with the highest power's coefficient first.
+pub fn polynomial(w: &[f64], t: f64) -> f64 {
+    let states = linrec(w, &vec![t; w.len()], 0.0);
     states.last().copied().unwrap_or(0.0)
 }
 // ANCHOR_END: horner

@@ -23,15 +23,17 @@ pub mod side_by_side;
 pub mod special_cases;
 
 mod engine;
+
+#[cfg(feature = "story")]
+#[path = "../story/mod.rs"]
 mod story;
 
 pub use engine::Loop;
 pub use sequence::{linrec, linrec_into};
 
-use ::linrec::lesson::Chapter;
-
 /// This chapter.
-pub const CHAPTER: Chapter = Chapter {
+#[cfg(feature = "story")]
+pub const CHAPTER: lesson::Chapter = lesson::Chapter {
     number: 1,
     slug: "01-sequential-loop",
     title: "The sequential loop",

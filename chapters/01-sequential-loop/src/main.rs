@@ -1,5 +1,5 @@
 //! Runs chapter 01; `--help` lists the options.
 
 fn main() -> std::process::ExitCode {
-    linrec::lesson::main(&ch01_sequential_loop::CHAPTER)
+    lesson::main(&ch01_sequential_loop::CHAPTER)
 }

@@ -2,9 +2,7 @@
 //! backward pass over `[num_seqs, seq_len]` arrays. Later chapters hand in rows of their own.
 
 use linrec::{Direction, Element, Error, Options, Outputs, validate};
-use ndarray::{
-    Array1, ArrayBase, ArrayView1, ArrayView2, ArrayViewMut1, Axis, CowArray, Ix2, RawData,
-};
+use ndarray::{ArrayBase, ArrayView1, ArrayView2, ArrayViewMut1, Axis, CowArray, Ix2, RawData};
 
 pub use crate::rows::backward::backward;
 
@@ -26,7 +24,7 @@ pub fn forward<T: Element>(
 ) -> Result<Outputs<T>, Error> {
     let (num_seqs, seq_len) = validate::forward(&inputs, &coeffs, options)?;
     let mut outputs = validate::allocate("forward", (num_seqs, seq_len))?;
-    let mut states = options.initial.clone().unwrap_or(Array1::zeros(num_seqs));
+    let mut states = validate::initial_states("forward", options, num_seqs)?;
     let coeffs = plain_coeffs("forward", coeffs, options)?;
 
     let x = in_walking_order(inputs, options.direction);
@@ -38,8 +36,8 @@ pub fn forward<T: Element>(
     Ok(Outputs { outputs, final_state: states })
 }
 
-/// The same elements, so that walking along a row from its first to its last is the walk that
-/// `direction` asks for. Only the stride changes sign: nothing is copied.
+/// The elements of an array, so that walking along a row from its first to its last is the walk
+/// that `direction` asks for. Only the stride changes sign: nothing is copied.
 fn in_walking_order<S: RawData>(
     mut array: ArrayBase<S, Ix2>,
     direction: Direction,

@@ -19,8 +19,11 @@ pub fn linrec<T: Element>(inputs: &[T], coeffs: &[T], initial: T) -> Vec<T> {
 // ANCHOR_END: linrec
 
 // ANCHOR: linrec_into
-/// The same on views of arrays. Writes the outputs into a given array, and returns the
-/// final state: `y_{L-1}`, or `initial` where there is no element.
+/// Writes the outputs `y_l = y_{l-1} * c_l + x_l`, where `y_{-1}` is `initial`, into a given
+/// array, and returns the final state: `y_{L-1}`, or `initial` where there is no element.
+///
+/// `L` is the length of the shortest of the three arrays. The rest of the others is neither read
+/// nor written.
 pub fn linrec_into<T: Element>(
     inputs: ArrayView1<T>,
     coeffs: ArrayView1<T>,

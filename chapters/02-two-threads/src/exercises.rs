@@ -9,26 +9,25 @@ use crate::two_threads::start;
 use crate::{Part, Transition};
 
 // ANCHOR: share
-/// Two threads that share the combining, too: three quarters of the steps follow one another.
+/// Two threads of which neither ever waits: two thirds of the steps follow one another.
 ///
 /// # Errors
 ///
 /// If the system cannot start a thread.
-pub fn two_threads_that_share<T: Element>(sequence: Part<T>, initial: T) -> io::Result<T> {
-    let half = sequence.len() / 2;
-    let (mut first, second) = sequence.split_at(half);
-    let (mut third, mut fourth) = second.split_at(half / 2);
-    let middle = thread::scope(|scope| {
-        start(scope, || _ = (third.scan(T::zero()), fourth.scan(T::zero())))?;
+pub fn two_threads_in_thirds<T: Element>(sequence: Part<T>, initial: T) -> io::Result<T> {
+    let third = sequence.len() / 3;
+    let (mut first, rest) = sequence.split_at(third);
+    let (mut middle, mut last) = rest.split_at(third);
+    let before = thread::scope(|scope| {
+        start(scope, || _ = middle.scan(T::zero()))?;
         Ok::<T, io::Error>(first.scan(initial))
     })?;
 
-    let later = third.transition().apply(middle);
-    let last = fourth.transition().apply(later);
+    // One step instead of a third of the sequence: what the middle part does to the state.
+    let after = middle.transition().apply(before);
     thread::scope(|scope| {
-        start(scope, || fourth.combine(later))?;
-        third.combine(middle);
-        Ok(last)
+        start(scope, || middle.combine(before))?;
+        Ok(last.scan(after))
     })
 }
 // ANCHOR_END: share

@@ -17,10 +17,13 @@ pub mod exercises;
 mod engines;
 mod many_threads;
 mod part;
-mod story;
 mod transition;
 mod tree;
 mod two_threads;
+
+#[cfg(feature = "story")]
+#[path = "../story/mod.rs"]
+mod story;
 
 pub use engines::{ManyThreads, TwoThreads};
 pub use many_threads::{Steps, many_threads};
@@ -29,8 +32,11 @@ pub use transition::Transition;
 pub use tree::{merge_groups, tree};
 pub use two_threads::two_threads;
 
-use linrec::lesson::Chapter;
-
 /// This chapter.
-pub const CHAPTER: Chapter =
-    Chapter { number: 2, slug: "02-two-threads", title: "Two threads, then many", run: story::run };
+#[cfg(feature = "story")]
+pub const CHAPTER: lesson::Chapter = lesson::Chapter {
+    number: 2,
+    slug: "02-two-threads",
+    title: "Two threads, then many",
+    run: story::run,
+};

@@ -1,5 +1,5 @@
 //! Runs chapter 02; `--help` lists the options.
 
 fn main() -> std::process::ExitCode {
-    linrec::lesson::main(&ch02_two_threads::CHAPTER)
+    lesson::main(&ch02_two_threads::CHAPTER)
 }

@@ -65,7 +65,7 @@ pub fn many_threads<T: Element>(
     let later = &mut parts[1..];
     steps.combine = on_threads(later, &mut steps.total, |part| part.combine(part.before))?;
 
-    let state = transitions.last().map_or(initial, |whole| whole.state);
+    let state = parts.last().and_then(Part::last_output).unwrap_or(initial);
     Ok((state, steps))
 }
 

@@ -108,6 +108,11 @@ impl<'a, T: Element> Part<'a, T> {
     }
     // ANCHOR_END: combine
 
+    /// The state after the part, once it is scanned and combined; `None` for a part of no elements.
+    pub fn last_output(&self) -> Option<T> {
+        self.outputs.last().copied()
+    }
+
     // ANCHOR: transition
     /// What a scanned part does to the state before it.
     pub fn transition(&self) -> Transition<T> {

@@ -127,22 +127,22 @@ pub fn convolve<R: FftNum + Element>(
 }
 
 /// How far each output of [`Convolution::padded`] may be from the exact convolution, to first order:
-/// `(2ε + 3u) ‖K‖₂ ‖x‖₂ + ε ‖K‖₁ ‖x‖₂` for the transforms and their product, and
-/// `u ‖(j c^j)_j‖₂ ‖x‖₂` for the rounded powers in the kernel.
+/// `(2κ + 3ε) ‖K‖₂ ‖x‖₂ + κ ‖K‖₁ ‖x‖₂` for the transforms and their product, and
+/// `ε ‖(j c^j)_j‖₂ ‖x‖₂` for the rounded powers in the kernel, with `ε` the unit round-off.
 ///
-/// `ε` is the relative error of one transform of length `N` in the 2-norm: `24 u (log₂ N + 1)`, from
-/// Higham (2002), theorem 24.2, with the twiddle factors off by `17 u` at most (they are the cosine
+/// `κ` is the relative error of one transform of length `P` in the 2-norm: `24 ε (log₂ P + 1)`, from
+/// Higham (2002), theorem 24.2, with the twiddle factors off by `17 ε` at most (they are the cosine
 /// and sine of an angle that is rounded three times) and one more level to pack real numbers.
 pub fn error_bound<R: Element>(inputs: ArrayView1<R>, coeff: R) -> f64 {
     let seq_len = inputs.len();
     let unit = R::UNIT_ROUNDOFF;
     let transform_len = (2 * seq_len).saturating_sub(1).next_power_of_two();
-    let epsilon = 24.0 * unit * (f64::from(transform_len.ilog2()) + 1.0);
+    let transform = 24.0 * unit * (f64::from(transform_len.ilog2()) + 1.0);
     let kernel = kernel(coeff.modulus(), seq_len);
     let norm = |values: &Array1<f64>| values.mapv(|v| v * v).sum().sqrt();
     let steps = Array1::from_iter((0..seq_len).map(|j| j as f64));
     let input_norm = norm(&inputs.mapv(|x| x.modulus()));
-    let transforms = (2.0 * epsilon + 3.0 * unit) * norm(&kernel) + epsilon * kernel.sum();
+    let transforms = (2.0 * transform + 3.0 * unit) * norm(&kernel) + transform * kernel.sum();
     let powers = unit * norm(&Zip::from(&kernel).and(&steps).map_collect(|k, j| k * j));
     (transforms + powers) * input_norm
 }

@@ -31,7 +31,7 @@ pub fn matrix_by_division(coeffs: ArrayView1<f64>) -> Array2<f64> {
 }
 // ANCHOR_END: division
 
-/// Gated linear attention for one head: `y_l = Σ_{k ≤ l} c̃_{k,l} (q_l · k_k) v_k`.
+/// Gated linear attention for one head: `y_l = Σ_{i ≤ l} c̃_{i,l} (q_l · k_i) v_i`.
 ///
 /// `matrix` is `C̃`, `[L, L]`; `queries` and `keys` are `[L, N]`, `values` and the result `[L]`.
 ///
@@ -58,6 +58,7 @@ pub fn attention(
 mod tests {
     use super::{attention, inverse, matrix_by_division};
     use crate::mixing::mixing_matrix;
+    use approx::assert_abs_diff_eq;
     use linrec::Options;
     use ndarray::{Array1, Array2, Axis, array};
     use rand::rngs::StdRng;
@@ -97,11 +98,11 @@ mod tests {
         let matrix = mixing_matrix(coeffs.view()).unwrap();
         let got = attention(matrix.view(), queries.view(), keys.view(), values.view()).unwrap();
 
-        // The same with a state of `width` numbers: h_l = c_l h_{l-1} + k_l v_l, y_l = q_l · h_l.
+        // The matrix does what a state of `width` numbers does: h_l = c_l h_{l-1} + k_l v_l, y_l = q_l · h_l.
         let inputs = (&keys.t() * &values).to_owned();
         let spread = coeffs.broadcast((width, seq_len)).unwrap();
         let states = linrec::forward(inputs.view(), spread, &Options::default()).unwrap().outputs;
         let expected = (&queries.t() * &states).sum_axis(Axis(0));
-        assert!((got - expected).iter().all(|e| e.abs() < 1e-13));
+        assert_abs_diff_eq!(got, expected, epsilon = 1e-13);
     }
 }

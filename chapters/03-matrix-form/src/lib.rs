@@ -22,13 +22,18 @@ pub mod exercises;
 pub mod mixing;
 
 mod engine;
-mod pictures;
-mod story;
 
-use linrec::lesson::Chapter;
+#[cfg(feature = "story")]
+#[path = "../story/mod.rs"]
+mod story;
 
 pub use engine::Matrix;
 
 /// This chapter.
-pub const CHAPTER: Chapter =
-    Chapter { number: 3, slug: "03-matrix-form", title: "The matrix form", run: story::run };
+#[cfg(feature = "story")]
+pub const CHAPTER: lesson::Chapter = lesson::Chapter {
+    number: 3,
+    slug: "03-matrix-form",
+    title: "The matrix form",
+    run: story::run,
+};

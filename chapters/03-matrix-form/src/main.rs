@@ -1,5 +1,5 @@
 //! Runs chapter 03; `--help` lists the options.
 
 fn main() -> std::process::ExitCode {
-    linrec::lesson::main(&ch03_matrix_form::CHAPTER)
+    lesson::main(&ch03_matrix_form::CHAPTER)
 }

@@ -51,8 +51,8 @@ impl<T: Element, E: Engine<T>> Engine<T> for ThroughForward<E> {
     ) -> Result<Gradients<T>, Error> {
         let (num_seqs, _) = validate::backward(&d_outputs, &coeffs, &outputs, options)?;
         let coeffs = conjugate_coeffs(coeffs, options)?;
-        let zeros = Array1::zeros(num_seqs);
-        let initial = options.initial.as_ref().unwrap_or(&zeros);
+        let (zeros, initial) =
+            (Array1::zeros(num_seqs), validate::initial_states("backward", options, num_seqs)?);
         let back = Options { direction: options.direction.reversed(), ..Options::default() };
 
         // δ^(x)_l = δ^(x)_{l+1} c_{l+1} + δ^(y)_l: the recurrence, backwards.

@@ -69,6 +69,7 @@ mod tests {
     use crate::ThroughForward;
     use crate::chain::shared_coeff;
     use crate::differences::central_differences;
+    use approx::assert_abs_diff_eq;
     use ch01_sequential_loop::Loop;
     use linrec::{Direction, Engine, Error, Options};
     use ndarray::{Array2, array};
@@ -78,7 +79,8 @@ mod tests {
         let engine = ThroughForward(Loop);
         let (inputs, coeffs) = (array![[1.0, 2.0, 3.0]], array![[0.5, -0.5, 2.0]]);
         for direction in [Direction::Forward, Direction::Reverse] {
-            let options = Options { direction, initial: Some(array![4.0]), log_coeffs: false };
+            let options =
+                Options { direction, initial: Some(array![4.0].into()), log_coeffs: false };
             // The loss is the square of the final state; the outputs themselves do not count.
             let loss = |x: ndarray::ArrayView1<f64>| -> Result<f64, Error> {
                 let x = x.insert_axis(ndarray::Axis(0));
@@ -92,8 +94,7 @@ mod tests {
             let d_outputs = (none.view(), d_final.view());
             let gradients =
                 backward_with_final_state(&engine, d_outputs, coeffs.view(), outputs, &options);
-            let difference = &gradients.unwrap().d_inputs.row(0) - &slopes;
-            assert!(difference.iter().all(|d| d.abs() < 1e-9), "{difference}");
+            assert_abs_diff_eq!(gradients.unwrap().d_inputs.row(0), slopes.view(), epsilon = 1e-9);
         }
         let empty = Array2::zeros((1, 0));
         let (d_final, none) = (array![3.0], empty.view());
@@ -127,7 +128,7 @@ mod tests {
             &Options::default(),
         );
         let gradient = d_theta(-1.0, shared_coeff(&gradients.unwrap())[0]);
-        assert!((gradient - slope).abs() < 1e-9, "{gradient} {slope}");
+        assert_abs_diff_eq!(gradient, slope, epsilon = 1e-9);
     }
 
     #[test]

@@ -14,12 +14,14 @@ pub mod shift;
 pub mod task;
 
 mod engine;
-mod story;
 
-use linrec::lesson::Chapter;
+#[cfg(feature = "story")]
+#[path = "../story/mod.rs"]
+mod story;
 
 pub use engine::ThroughForward;
 
 /// This chapter.
-pub const CHAPTER: Chapter =
-    Chapter { number: 4, slug: "04-gradient", title: "The gradient", run: story::run };
+#[cfg(feature = "story")]
+pub const CHAPTER: lesson::Chapter =
+    lesson::Chapter { number: 4, slug: "04-gradient", title: "The gradient", run: story::run };

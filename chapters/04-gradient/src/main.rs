@@ -1,5 +1,5 @@
 //! Runs chapter 04; `--help` lists the options.
 
 fn main() -> std::process::ExitCode {
-    linrec::lesson::main(&ch04_gradient::CHAPTER)
+    lesson::main(&ch04_gradient::CHAPTER)
 }

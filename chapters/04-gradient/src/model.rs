@@ -157,3 +157,10 @@ impl Adam {
     }
 }
 // ANCHOR_END: adam
+
+impl Adam {
+    /// Changes the learning rate from the next step on.
+    pub fn set_rate(&mut self, rate: f64) {
+        self.rate = rate;
+    }
+}

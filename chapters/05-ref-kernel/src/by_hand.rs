@@ -1,14 +1,14 @@
 //! The host's side of a launch, one call after the other.
 
 use linrec::device::{Buffer, Device, Function, Launched, Module, Storage};
-use linrec::kernels::{self, ElementType, KernelChoice, Pass};
+use linrec::kernels::{self, ElementType, KernelChoice, Pass, RefConfig};
 use linrec::{Direction, Error};
 
 /// Threads in a block: two warps.
 pub const THREADS: u32 = 64;
 
 /// The kernel of this chapter.
-pub const CHOICE: KernelChoice = KernelChoice::Ref { threads: THREADS };
+pub const CHOICE: KernelChoice = KernelChoice::Ref(RefConfig { threads: THREADS });
 
 /// Computes the recurrence forward from zero, for `num_seqs` sequences of `seq_len` elements each,
 /// row after row; also returns what the emulator counted.

@@ -1,5 +1,5 @@
 //! Runs chapter 05; `--help` lists the options.
 
 fn main() -> std::process::ExitCode {
-    linrec::lesson::main(&ch05_ref_kernel::CHAPTER)
+    lesson::main(&ch05_ref_kernel::CHAPTER)
 }

@@ -13,12 +13,12 @@ use crate::by_hand::shipped;
 /// How the lanes of a warp share out an array among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pattern {
-    /// Neighbouring lanes take neighbouring elements of so many floats: 1 (`float`), 2 (`float2`) or
+    /// Consecutive lanes take consecutive elements of so many floats: 1 (`float`), 2 (`float2`) or
     /// 4 (`float4`).
     Coalesced(u32),
-    /// The same with elements of 8 bytes, `double`.
+    /// Consecutive lanes take consecutive elements of 8 bytes, `double`.
     Double,
-    /// Neighbouring floats, from this one on.
+    /// Consecutive floats, from this one on.
     Shifted(u32),
     /// Lane `i` takes float number `i * stride`.
     Strided(u32),
@@ -74,10 +74,10 @@ impl Cost {
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Pattern::Coalesced(1) => f.write_str("float, neighbours"),
-            Pattern::Coalesced(floats) => write!(f, "float{floats}, neighbours"),
-            Pattern::Double => f.write_str("double, neighbours"),
-            Pattern::Shifted(by) => write!(f, "float, neighbours, shifted by {by}"),
+            Pattern::Coalesced(1) => f.write_str("float, consecutive"),
+            Pattern::Coalesced(floats) => write!(f, "float{floats}, consecutive"),
+            Pattern::Double => f.write_str("double, consecutive"),
+            Pattern::Shifted(by) => write!(f, "float, consecutive, shifted by {by}"),
             Pattern::Strided(stride) => write!(f, "float, every {stride}"),
             Pattern::Rows(len) => write!(f, "float, one row of {len} per lane"),
             Pattern::Broadcast => f.write_str("float, all the same"),

@@ -1,12 +1,10 @@
 //! A kernel with a planted mistake, tried in two ways: the emulator watches it, and the contract
 //! compares its numbers.
 
-use std::cmp::Reverse;
-use std::fmt;
-
-use linrec::contract::{self, Case, Domain};
+use linrec::contract::Domain;
+use linrec::contract::suspect::{self, Finding};
 use linrec::device::{Buffer, Device, Function, Module};
-use linrec::{Direction, Engine, Error, Gradients, Options, Outputs, kernels, validate};
+use linrec::{Direction, Engine, Error, Gradients, Options, Outputs, validate};
 use ndarray::{Array1, Array2, ArrayView2};
 
 use crate::by_hand::{self, shipped, upload};
@@ -30,28 +28,15 @@ enum Twin {
     LookBack,
 }
 
-/// What was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// What the kernel computed when it was found.
-    pub case: String,
-    /// The emulator's report, or the number that is wrong.
-    pub what: String,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.case, self.what)
-    }
-}
-
 impl Suspect {
+    /// The correct kernels, in the order of `Twin`.
+    pub const TWINS: [&str; 3] = ["linrec_ref.cu", "block_scan.cu", "look_back.cu"];
+
     /// The names of the broken kernels whose twins this chapter knows.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        let twins = ["// linrec_ref.cu ", "// block_scan.cu ", "// look_back.cu "];
-        kernels::sources()
-            .filter(move |(_, text)| twins.iter().any(|twin| text.starts_with(twin)))
-            .filter_map(|(path, _)| path.strip_prefix("broken/")?.strip_suffix(".cu"))
+        let mut names: Vec<_> = Suspect::TWINS.into_iter().flat_map(suspect::names).collect();
+        names.sort_unstable();
+        names.into_iter()
     }
 
     /// The broken kernel of this name: `lost_carry`.
@@ -84,36 +69,24 @@ impl Suspect {
 
     /// The file of the kernel, and that of its correct twin.
     pub fn files(&self) -> [String; 2] {
-        let twin = match self.twin {
-            Twin::Ref => "linrec_ref",
-            Twin::BlockScan => "block_scan",
-            Twin::LookBack => "look_back",
-        };
-        [self.name.as_str(), twin].map(|name| format!("kernels/{name}.cu"))
+        [
+            format!("kernels/{}.cu", self.name),
+            format!("kernels/{}", Suspect::TWINS[self.twin as usize]),
+        ]
     }
 
     /// Tries the cases of the contract's table until one goes wrong, the longest sequences first, and
     /// then the last rows of an array of more than 2^31 elements. `None` if nothing does.
-    // ANCHOR: examine
     pub fn examine(&self) -> Option<Finding> {
-        let domain = self.domain();
-        let mut cases = contract::cases(domain.tile);
-        cases.retain(|case| domain.contains(case) && self.takes(case));
-        cases.sort_by_key(|case| Reverse(case.seq_len));
-        for case in cases {
-            if let Err(what) = contract::check::<f32>(self, &domain, &case) {
-                return Some(Finding { case: case.to_string(), what });
-            }
-        }
-        self.far_rows()
+        suspect::examine(self, &self.domain()).or_else(|| self.far_rows())
     }
-    // ANCHOR_END: examine
 
     fn domain(&self) -> Domain {
         let domain = Domain {
             max_len: 300,
             backward: self.twin == Twin::Ref
                 && self.function("linrec_ref_bwd<float, false>").is_ok(),
+            reverse: self.function(&self.entry(Direction::Reverse)).is_ok(),
             log_coeffs: false,
             ..Domain::default()
         };
@@ -123,12 +96,6 @@ impl Suspect {
             Twin::BlockScan => Domain { max_len: tile, tile, levels, ..domain },
             Twin::LookBack => Domain { tile: 256, levels, ..domain },
         }
-    }
-
-    /// Whether there is an instance for the case's direction, and something to compute.
-    fn takes(&self, case: &Case) -> bool {
-        let block_is_empty = case.num_seqs == 0 || case.seq_len == 0;
-        !block_is_empty && self.function(&self.entry(case.direction)).is_ok()
     }
 
     /// The instance of the kernel that walks in this direction, by its name in C++.

@@ -7,21 +7,12 @@
 
 use std::process::ExitCode;
 
-use ch06_tile_kernel::suspect;
+use ch06_tile_kernel::stages::CHOICE;
+use linrec::contract::suspect;
 
 fn main() -> ExitCode {
-    let Some(name) = std::env::args().nth(1) else {
-        println!("Tile kernels with one mistake each (the source marks it); name one:");
-        suspect::names().for_each(|name| println!("  {name:<34} kernels/broken/{name}.cu"));
-        return ExitCode::SUCCESS;
-    };
-    match suspect::examine(&format!("broken/{name}")) {
-        Ok(Some(finding)) => println!("{}:\n  {}", finding.case, finding.what),
-        Ok(None) => println!("nothing was found"),
-        Err(error) => {
-            eprintln!("error: {error}; without a name all are listed");
-            return ExitCode::from(2);
-        }
-    }
-    ExitCode::SUCCESS
+    lesson::broken::main(&["linrec_tile.cu"], |name| {
+        let (engine, domain) = suspect::load(&format!("broken/{name}"), CHOICE)?;
+        Ok(suspect::examine(&engine, &domain))
+    })
 }

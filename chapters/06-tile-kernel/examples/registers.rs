@@ -10,10 +10,11 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
+use lesson::output::{self, eprintln, println};
+use lesson::{Table, machine};
 use linrec::Direction;
 use linrec::device::nvrtc;
-use linrec::kernels::{Config, ElementType, KernelChoice, Pass, Program};
-use linrec::lesson::{Table, machine};
+use linrec::kernels::{ElementType, KernelChoice, Pass, Program, TileConfig};
 
 /// The GPU that is compiled for.
 const ARCHITECTURE: &str = "sm_90";
@@ -37,13 +38,7 @@ fn main() -> ExitCode {
         eprintln!("usage: registers PTXAS FOLDER");
         return ExitCode::from(2);
     };
-    match measure(ptxas, Path::new(folder)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::from(2)
-        }
-    }
+    output::finish(measure(ptxas, Path::new(folder)))
 }
 
 fn measure(ptxas: &str, folder: &Path) -> Result<(), Box<dyn Error>> {
@@ -66,7 +61,7 @@ fn measure(ptxas: &str, folder: &Path) -> Result<(), Box<dyn Error>> {
         ]);
         compiler = compiled.compiler;
     }
-    print!("{}", table.to_text());
+    println!("{}", table.to_text().trim_end());
     let mut origin = Table::new(["compiler", "ptxas", "for", "date"]);
     let version = Command::new(ptxas).arg("--version").output()?;
     let version = String::from_utf8_lossy(&version.stdout).into_owned();
@@ -80,8 +75,11 @@ fn measure(ptxas: &str, folder: &Path) -> Result<(), Box<dyn Error>> {
 
 /// The forward pass of the tile in f32.
 fn program(elems: u32, threads: u32, unrolled: bool) -> Program {
-    let size =
-        Config { max_elems_per_thread: elems, max_threads_per_block: threads, ..Config::TILE };
+    let size = TileConfig {
+        max_elems_per_thread: elems,
+        max_threads_per_block: threads,
+        ..TileConfig::DEFAULT
+    };
     let choice = KernelChoice::Tile(size);
     let entry = choice.entry(ElementType::F32, Pass::Forward, Direction::Forward);
     let mut program = choice.program(ElementType::F32).with_entries([entry]);

@@ -10,36 +10,30 @@ use std::process::ExitCode;
 use ch06_tile_kernel::layout::shares;
 use ch06_tile_kernel::levels::LANES;
 use ch06_tile_kernel::stages::{self, CHOICE, STAGES};
+use lesson::Table;
+use lesson::output::{self, println};
 use linrec::device::Device;
-use linrec::kernels::{ElementType, Pass};
-use linrec::lesson::{self, Table};
+use linrec::kernels::{Algocode, ElementType, Pass};
 use ndarray::Array2;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match show(&arguments) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            eprintln!(
-                "usage: stage ALGOCODE [LENGTH] [COEFFICIENT], for example: stage 2 1000 0.99"
-            );
-            ExitCode::from(2)
-        }
-    }
+    let usage = "usage: stage ALGOCODE [LENGTH] [COEFFICIENT], for example: stage 2 1000 0.99";
+    output::finish(show(&arguments).map_err(|error| format!("{error}\n{usage}")))
 }
 
 fn show(arguments: &[String]) -> lesson::Result {
     let argument = |index: usize, default: &str| {
         arguments.get(index).cloned().unwrap_or_else(|| default.to_owned())
     };
-    let algocode: u32 = argument(0, "3").parse()?;
+    let algocode = Algocode::from_code(argument(0, "3").parse()?);
+    let algocode = algocode.ok_or("algocode is 0, 1, 2 or 3")?;
     let (seq_len, coeff): (usize, f32) =
         (argument(1, "1000").parse()?, argument(2, "0.99").parse()?);
-    let level = *STAGES.get(algocode as usize).ok_or("algocode is 0, 1, 2 or 3")?;
+    let level = STAGES[algocode.code() as usize];
     let (inputs, coeffs) = (Array2::ones((1, seq_len)), Array2::from_elem((1, seq_len), coeff));
     let run = |algocode| stages::outputs(&Device::simt(), algocode, inputs.view(), coeffs.view());
-    let (outputs, right) = (run(algocode)?, run(3)?);
+    let (outputs, right) = (run(algocode)?, run(Algocode::Block)?);
 
     println!("{}, last level: {level}", stages::stage(algocode));
     println!("{seq_len} steps, inputs 1, coefficients {coeff}; some steps around the borders:\n");
@@ -63,6 +57,6 @@ fn show(arguments: &[String]) -> lesson::Result {
             ]);
         }
     }
-    print!("{}", table.to_text());
+    println!("{}", table.to_text().trim_end());
     Ok(())
 }

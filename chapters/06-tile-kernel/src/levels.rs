@@ -59,7 +59,7 @@ pub fn scan_block<T: Element>(totals: &[Transition<T>], mut carry: T) -> Vec<T> 
 ///
 /// # Panics
 ///
-/// If the parts are not neighbours that make up the tile, or if one is larger than `max_elems`.
+/// If the parts do not follow each other and make up the tile, or if one is larger than `max_elems`.
 pub fn scan_tile<T: Element>(
     inputs: &[T],
     coeffs: &[T],
@@ -95,9 +95,13 @@ pub fn scan_tile<T: Element>(
             let before = threads[thread - 1];
             state = state.mul_add(before.coeff, before.state);
         }
-        assert_eq!(share.begin, outputs.len(), "the parts are not neighbours");
+        assert_eq!(share.begin, outputs.len(), "the parts do not follow each other");
         let mine = (0..share.count).map(|i| state.mul_add(c[thread][i], x[thread][i]));
         outputs.extend(mine);
+    }
+    // The last output and the state after the tile are to be equal, also in how they were rounded.
+    if let (Some(output), Some(&carry)) = (outputs.last_mut(), before_warps.last()) {
+        *output = carry;
     }
     outputs
 }

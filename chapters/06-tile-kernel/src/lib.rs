@@ -4,20 +4,23 @@
 //! - [`levels`]: the three levels of the scan on the host, in the kernel's order: the same bits.
 //! - [`stages`]: the kernel, stopped after each of its levels.
 //! - [`watch`]: what the lanes of one block held, as the emulator saw it.
-//! - [`suspect`]: kernels with a planted mistake, and what finds them.
 //! - [`exercises`]: the solutions of the page's exercises.
 
 pub mod exercises;
 pub mod layout;
 pub mod levels;
 pub mod stages;
-pub mod suspect;
 pub mod watch;
 
+#[cfg(feature = "story")]
+#[path = "../story/mod.rs"]
 mod story;
 
-use linrec::lesson::Chapter;
-
 /// This chapter.
-pub const CHAPTER: Chapter =
-    Chapter { number: 6, slug: "06-tile-kernel", title: "The tile kernel", run: story::run };
+#[cfg(feature = "story")]
+pub const CHAPTER: lesson::Chapter = lesson::Chapter {
+    number: 6,
+    slug: "06-tile-kernel",
+    title: "The tile kernel",
+    run: story::run,
+};

@@ -1,5 +1,5 @@
 //! Runs chapter 06; `--help` lists the options.
 
 fn main() -> std::process::ExitCode {
-    linrec::lesson::main(&ch06_tile_kernel::CHAPTER)
+    lesson::main(&ch06_tile_kernel::CHAPTER)
 }

@@ -1,20 +1,20 @@
 //! The kernel, stopped after each of its levels.
 
 use linrec::device::{Device, ForwardOptions, KernelEngine, Launched, Recurrence};
-use linrec::kernels::{Config, KernelChoice};
+use linrec::kernels::{Algocode, KernelChoice, TileConfig};
 use linrec::{Engine, Error, Options};
 use ndarray::{Array2, ArrayView2};
 
 /// The kernel of this chapter: up to 4 elements for each of up to 256 threads.
-pub const CHOICE: KernelChoice = KernelChoice::Tile(Config::TILE);
+pub const CHOICE: KernelChoice = KernelChoice::Tile(TileConfig::DEFAULT);
 
-/// What the four stages do: their `algocode` is the index.
+/// What the four stages do, in the order of [`Algocode::ALL`].
 pub const STAGES: [&str; 4] = ["copies", "1: thread", "2: warp", "3: block"];
 
-/// The kernel with so many levels: 0 copies the inputs, 3 computes the recurrence.
+/// The kernel with so many levels: [`Algocode::Copy`] copies the inputs, [`Algocode::Block`] computes the recurrence.
 // ANCHOR: stage
-pub fn stage(algocode: u32) -> KernelChoice {
-    KernelChoice::Tile(Config { algocode, ..Config::TILE })
+pub fn stage(algocode: Algocode) -> KernelChoice {
+    KernelChoice::Tile(TileConfig { algocode, ..TileConfig::DEFAULT })
 }
 // ANCHOR_END: stage
 
@@ -22,10 +22,10 @@ pub fn stage(algocode: u32) -> KernelChoice {
 ///
 /// # Errors
 ///
-/// If there is no such stage, the shapes do not match, or the device fails.
+/// If the shapes do not match, or the device fails.
 pub fn outputs(
     device: &Device,
-    algocode: u32,
+    algocode: Algocode,
     inputs: ArrayView2<f32>,
     coeffs: ArrayView2<f32>,
 ) -> Result<Array2<f32>, Error> {

@@ -7,29 +7,12 @@
 
 use std::process::ExitCode;
 
-use ch07_pipe_kernel::suspect;
+use ch07_pipe_kernel::PIPE;
+use linrec::contract::suspect;
 
 fn main() -> ExitCode {
-    let Some(name) = std::env::args().nth(1) else {
-        println!("Pipe kernels with one mistake each (the source marks it):");
-        for name in suspect::names() {
-            println!("  {name:<28} kernels/broken/{name}.cu");
-        }
-        return ExitCode::SUCCESS;
-    };
-    let name = name.trim_start_matches("kernels/").trim_start_matches("broken/");
-    let name = name.trim_end_matches(".cu");
-    let (engine, domain) = match suspect::load(name) {
-        Ok(suspect) => suspect,
-        Err(error) => {
-            eprintln!("error: {error}; without a name all are listed");
-            return ExitCode::from(2);
-        }
-    };
-    println!("kernels/broken/{name}.cu, which should do what kernels/linrec_pipe.cu does");
-    match suspect::examine(&engine, &domain) {
-        Some(finding) => println!("{}:\n  {}", finding.case, finding.what),
-        None => println!("nothing was found"),
-    }
-    ExitCode::SUCCESS
+    lesson::broken::main(&["linrec_pipe.cu"], |name| {
+        let (engine, domain) = suspect::load(&format!("broken/{name}"), PIPE)?;
+        Ok(suspect::examine(&engine, &domain))
+    })
 }

@@ -6,7 +6,7 @@ use linrec::kernels::{ElementType, Pass};
 
 use crate::PIPE;
 
-/// Sequences and their length: 2.6 thousand million elements, 10.5 GB in each of the three arrays.
+/// Sequences and their length: 2.6 billion elements, 10.5 GB in each of the three arrays.
 pub const NUM_SEQS: usize = 40_000;
 /// The length of each sequence.
 pub const SEQ_LEN: usize = 65_536;

@@ -2,7 +2,7 @@
 
 use ch04_gradient::ThroughForward;
 use linrec::{Direction, Element, Engine, Error, Gradients, Options, Outputs, validate};
-use ndarray::{Array1, ArrayView2, s};
+use ndarray::{Array1, ArrayView2, CowArray, s};
 
 /// An engine that is never given more than `tile` steps at once: a longer sequence goes through it tile by
 /// tile, and the final state of one call is the initial state of the next.
@@ -65,12 +65,12 @@ impl<T: Element, E: Engine<T> + ?Sized> Engine<T> for InTiles<'_, E> {
                 Direction::Forward => s![.., first..end],
                 Direction::Reverse => s![.., seq_len - end..seq_len - first],
             };
-            let options = Options { initial: carry.take(), ..options.clone() };
+            let options = Options { initial: carry.take(), ..*options };
             let result = self.engine.forward(inputs.slice(tile), coeffs.slice(tile), &options)?;
             outputs.slice_mut(tile).assign(&result.outputs);
-            carry = Some(result.final_state);
+            carry = Some(result.final_state.into());
         }
-        let final_state = carry.unwrap_or_else(|| Array1::zeros(num_seqs));
+        let final_state = carry.map_or_else(|| Array1::zeros(num_seqs), CowArray::into_owned);
         Ok(Outputs { outputs, final_state })
     }
     // ANCHOR_END: forward

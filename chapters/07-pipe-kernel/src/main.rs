@@ -1,5 +1,5 @@
 //! Runs chapter 07; `--help` lists the options.
 
 fn main() -> std::process::ExitCode {
-    linrec::lesson::main(&ch07_pipe_kernel::CHAPTER)
+    lesson::main(&ch07_pipe_kernel::CHAPTER)
 }

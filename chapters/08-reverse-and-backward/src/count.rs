@@ -1,7 +1,7 @@
 //! What a launch costs, counted by the emulator.
 
 use linrec::device::{BackwardOptions, Device, ForwardOptions, Recurrence, Storage};
-use linrec::kernels::{self, KernelChoice, Pass};
+use linrec::kernels::{KernelChoice, Pass};
 use linrec::simt::{Access, Counters, Site};
 use linrec::{Element, Error};
 
@@ -62,31 +62,16 @@ pub fn of(counters: &Counters, access: Access) -> Sum {
     sum(counters.sites.iter().filter(|site| site.access == access))
 }
 
-/// Where threads take single elements of theirs, or put them: `read_strided` and `write_strided` of
-/// `memio.cuh`.
-pub fn of_threads(counters: &Counters, access: Access) -> Sum {
-    let text = kernels::source("memio.cuh").unwrap_or_default();
-    let line = |words: &str| text.lines().position(|line| line.contains(words)).unwrap_or(0) as u32;
-    let lines = line("// ANCHOR: elements")..line("// ANCHOR_END: elements");
-    let within = |site: &&Site| {
-        let source = site.source.as_ref();
-        let here = source
-            .is_some_and(|(file, line)| file.ends_with("memio.cuh") && lines.contains(&(line - 1)));
-        here && site.access == access
-    };
-    sum(counters.sites.iter().filter(within))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{count, of, of_threads};
+    use super::{count, of};
     use crate::pipe;
-    use linrec::kernels::Pass;
+    use linrec::kernels::{Memcode, Pass};
     use linrec::simt::Access;
 
     #[test]
     fn the_ways_differ_in_sectors_and_not_in_bytes() {
-        let ways = [0, 1, 2].map(|memcode| {
+        let ways = Memcode::ALL.map(|memcode| {
             let counters = count::<f32>(pipe(memcode), Pass::Forward, (2, 1024)).unwrap();
             of(&counters, Access::GlobalLoad)
         });
@@ -97,7 +82,7 @@ mod tests {
 
     #[test]
     fn backward_reads_three_arrays_and_writes_two() {
-        for memcode in 0..3 {
+        for memcode in Memcode::ALL {
             let counters = count::<f32>(pipe(memcode), Pass::Backward, (3, 700)).unwrap();
             let elements = 3 * 700 * 4;
             // Nothing is loaded twice; one output of each row is not needed at all, and neither is its first
@@ -105,21 +90,6 @@ mod tests {
             let loads = of(&counters, Access::GlobalLoad).bytes;
             assert_eq!(loads, 3 * elements - 2 * 3 * 4, "memcode {memcode}");
             assert_eq!(of(&counters, Access::GlobalStore).bytes, 2 * elements);
-        }
-    }
-
-    #[test]
-    fn threads_meet_in_the_banks_by_their_common_divisor() {
-        for steps in 1..=8 {
-            let counters = count::<f32>(pipe(1), Pass::Forward, (1, 32 * steps)).unwrap();
-            for access in [Access::SharedLoad, Access::SharedStore] {
-                let threads = of_threads(&counters, access);
-                assert_eq!(threads.requests as usize % steps, 0);
-                let expected = [1, 2, 1, 4, 1, 2, 1, 8][steps - 1];
-                assert_eq!(threads.wavefronts, expected * threads.requests, "{steps} {access:?}");
-            }
-            let none = count::<f32>(pipe(0), Pass::Forward, (1, 32 * steps)).unwrap();
-            assert_eq!(of_threads(&none, Access::SharedLoad).requests, 0);
         }
     }
 }

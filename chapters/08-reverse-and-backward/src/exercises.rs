@@ -4,30 +4,6 @@ use ch04_gradient::shift::shift;
 use linrec::{Direction, Element, Engine, Error, Gradients, Options};
 use ndarray::{Array1, Array2, ArrayView2};
 
-/// How many times a warp goes to the banks of shared memory if lane `l` reads word `l * steps`, and after every
-/// 32 words of the tile so many are left free.
-// ANCHOR: passes
-pub fn passes(steps: usize, free: usize) -> usize {
-    let mut words_of_bank = [0; 32];
-    for lane in 0..32 {
-        let word = lane * steps;
-        words_of_bank[(word + word / 32 * free) % 32] += 1;
-    }
-    words_of_bank.into_iter().max().unwrap_or(0)
-}
-// ANCHOR_END: passes
-
-/// How many of the `count` elements from `position` on memcode 2 copies singly, in words of `per_word`, and
-/// singly again. Rows begin where `per_word` divides the position.
-// ANCHOR: words
-pub fn words(position: usize, count: usize, per_word: usize) -> [usize; 3] {
-    let skew = position % per_word;
-    let before = ((per_word - skew) % per_word).min(count);
-    let words = (count - before) / per_word;
-    [before, words, count - before - words * per_word]
-}
-// ANCHOR_END: words
-
 /// The gradient of the inputs, with `fill` in the place of the coefficient after the last step.
 ///
 /// # Errors
@@ -103,12 +79,11 @@ impl<T: Element> BothWays<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BothWays, d_inputs_with, passes, words};
-    use crate::count::{count, of, of_threads};
+    use super::{BothWays, d_inputs_with};
     use crate::pipe;
+    use approx::assert_abs_diff_eq;
     use linrec::device::{KernelEngine, under_test};
-    use linrec::kernels::{KernelChoice, Pass};
-    use linrec::simt::Access;
+    use linrec::kernels::{KernelChoice, Memcode};
     use ndarray::Array2;
     use rand::rngs::StdRng;
     use rand::{RngExt, SeedableRng};
@@ -122,44 +97,10 @@ mod tests {
     }
 
     #[test]
-    fn banks_are_counted_as_the_emulator_counts_them() {
-        for steps in 1..=8 {
-            let counters = count::<f32>(pipe(2), Pass::Forward, (1, 32 * steps)).unwrap();
-            let threads = of_threads(&counters, Access::SharedLoad);
-            assert_eq!(threads.wavefronts, passes(steps, 0) as u64 * threads.requests, "{steps}");
-        }
-        // Room after every 32 words is what powers of two need.
-        assert!([2, 4, 8, 16, 32].iter().all(|&steps| passes(steps, 1) == 1));
-        assert_eq!((passes(8, 0), passes(8, 4)), (8, 4));
-    }
-
-    #[test]
-    fn words_are_those_that_the_kernel_copies() {
-        for (num_seqs, seq_len) in [(5, 509), (8, 77), (4, 512), (6, 3)] {
-            let counters = count::<f32>(pipe(2), Pass::Forward, (num_seqs, seq_len)).unwrap();
-            let loads = counters.sites.iter().filter(|site| site.access == Access::GlobalLoad);
-            let in_words: u64 =
-                loads.filter(|site| site.opcode.contains(".v4")).map(|site| site.bytes).sum();
-            let copied = (0..num_seqs).map(|row| words(row * seq_len, seq_len, 4));
-            let (mut expected, mut all) = (0, 0);
-            for [before, words, after] in copied {
-                expected += 16 * words as u64;
-                all += before + 4 * words + after;
-                assert!(before < 4 && after < 4);
-            }
-            // Two arrays.
-            assert_eq!(in_words, 2 * expected, "{num_seqs} rows of {seq_len}");
-            assert_eq!(of(&counters, Access::GlobalLoad).bytes, 2 * 4 * all as u64);
-        }
-        assert_eq!(words(1, 2, 4), [2, 0, 0]);
-        assert_eq!(words(3, 0, 8), [0, 0, 0]);
-    }
-
-    #[test]
     fn no_gradient_depends_on_the_coefficient_that_is_not_there() {
         let [d_outputs, coeffs, _] = data((3, 700)).map(|array| array.mapv(|x| x as f32));
         for device in under_test() {
-            let engine = KernelEngine::<f32>::new(&device, pipe(0)).unwrap();
+            let engine = KernelEngine::<f32>::new(&device, pipe(Memcode::Direct)).unwrap();
             let with =
                 |fill| d_inputs_with(&engine, d_outputs.view(), coeffs.view(), fill).unwrap();
             let usual = with(1.0);
@@ -195,8 +136,8 @@ mod tests {
                 };
                 let by_input = slope(&|by| loss(&moved(&inputs, by), &coeffs));
                 let by_coeff = slope(&|by| loss(&inputs, &moved(&coeffs, by)));
-                assert!((by_input - d_inputs[place]).abs() < 1e-7, "{by_input}");
-                assert!((by_coeff - d_coeffs[place]).abs() < 1e-6, "{by_coeff}");
+                assert_abs_diff_eq!(by_input, d_inputs[place], epsilon = 1e-7);
+                assert_abs_diff_eq!(by_coeff, d_coeffs[place], epsilon = 1e-6);
             }
         }
     }

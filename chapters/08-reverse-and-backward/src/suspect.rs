@@ -1,7 +1,7 @@
 //! The backward kernel with a planted mistake, and what finds it.
 
-use ch07_pipe_kernel::suspect;
-use linrec::contract::{self, CoeffKind, Domain};
+use ch07_pipe_kernel::PIPE;
+use linrec::contract::{self, CoeffKind, Domain, suspect};
 use linrec::device::KernelEngine;
 use linrec::{Direction, Engine, Error, Options};
 use ndarray::Array2;
@@ -24,7 +24,7 @@ pub struct Verdict {
 ///
 /// [`Error::Device`] if it is not shipped.
 pub fn load() -> Result<(KernelEngine<f32>, Domain), Error> {
-    suspect::load(NAME)
+    suspect::load(&format!("broken/{NAME}"), PIPE)
 }
 
 /// Tries all cases of the contract's table up to some length, and counts by kind.

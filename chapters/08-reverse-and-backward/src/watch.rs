@@ -222,11 +222,11 @@ mod tests {
     use crate::pipe;
     use ch06_tile_kernel::layout::shares;
     use linrec::Direction::{Forward, Reverse};
-    use linrec::kernels::Pass;
+    use linrec::kernels::{Memcode, Pass};
 
     #[test]
     fn every_element_is_loaded_and_stored_once_whatever_the_way() {
-        for memcode in 0..3 {
+        for memcode in Memcode::ALL {
             for direction in [Forward, Reverse] {
                 for seq_len in [2, 31, 500, 600, 1100] {
                     let watched = watch(pipe(memcode), Pass::Forward, direction, seq_len).unwrap();
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn in_reverse_the_first_thread_has_the_end_of_the_row() {
         for (direction, from_end) in [(Forward, false), (Reverse, true)] {
-            let watched = watch(pipe(0), Pass::Forward, direction, 77).unwrap();
+            let watched = watch(pipe(Memcode::Direct), Pass::Forward, direction, 77).unwrap();
             for (thread, share) in shares(77, 32).into_iter().enumerate() {
                 for step in share.steps() {
                     let position = if from_end { 76 - step } else { step };
@@ -259,10 +259,10 @@ mod tests {
     }
 
     #[test]
-    fn the_backward_pass_reads_neighbours() {
+    fn the_backward_pass_reads_shifted_elements() {
         for (direction, later) in [(Forward, 1_isize), (Reverse, -1)] {
             let seq_len = 600;
-            let watched = watch(pipe(0), Pass::Backward, direction, seq_len).unwrap();
+            let watched = watch(pipe(Memcode::Direct), Pass::Backward, direction, seq_len).unwrap();
             let ends = [0, seq_len - 1];
             let (first, last) = if later > 0 { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
             for position in 0..seq_len {
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn a_row_of_nothing_or_of_one_element_is_refused() {
         for seq_len in 0..2 {
-            assert!(watch(pipe(0), Pass::Forward, Forward, seq_len).is_err());
+            assert!(watch(pipe(Memcode::Direct), Pass::Forward, Forward, seq_len).is_err());
         }
     }
 }

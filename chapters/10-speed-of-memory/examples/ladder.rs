@@ -4,21 +4,21 @@
 //! cargo run --release -p ch10-speed-of-memory --example ladder -- --csv chapters/10-speed-of-memory/results/h200/ladder.csv
 //! ```
 //!
-//! First each is held to the test contract. Then, at every length, all take turns, each after the caches have been
+//! First each is held to the contract. Then, at every length, all take turns, each after the caches have been
 //! overwritten; every run is a line of the record. Steps are compiled when they are needed, so it wants NVRTC.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use ch09_tuning::field::{self, Field, Roof, Runner};
-use ch09_tuning::race::HEADER;
-use ch10_speed_of_memory::kernel::{Arrays, Kernel};
+use bench::Row;
+use bench::ladder::{self, Step};
+use ch10_speed_of_memory::kernel::Kernel;
 use ch10_speed_of_memory::rung::{Idea, Rung};
 use clap::Parser;
+use lesson::output::{self, println};
 use linrec::contract::{self, Domain};
-use linrec::device::{Device, Recurrence};
-use linrec::kernels::{ElementType, KernelChoice, Pass};
-use linrec::lesson::{self, machine};
+use linrec::device::Device;
 
 /// Measures every step of the ladder beside the roof and the pipe kernel.
 #[derive(Parser)]
@@ -33,7 +33,7 @@ struct Cli {
         default_value = "64,256,512,1024,4096,8192,16384,32768,65536"
     )]
     lengths: Vec<usize>,
-    /// How many sequences; 100 for each multiprocessor if not given
+    /// How many sequences; 100 for each SM if not given
     #[arg(long)]
     num_seqs: Option<usize>,
     /// Measurements of each, at least
@@ -48,13 +48,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    match run(&Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::from(2)
-        }
-    }
+    output::finish(run(&output::parse()))
 }
 
 fn run(cli: &Cli) -> lesson::Result {
@@ -77,21 +71,29 @@ fn run(cli: &Cli) -> lesson::Result {
     if cli.check_only {
         return Ok(());
     }
-    let csv = measure(cli, &device, &kernels)?;
+    let settings = ladder::Settings {
+        // Where the steps begin, and where they lead.
+        families: vec!["pipe", "rows", "wide"],
+        lengths: cli.lengths.clone(),
+        num_seqs: cli.num_seqs.unwrap_or(100 * device.attributes().multiprocessors as usize),
+        runs: cli.runs,
+    };
+    let steps: Vec<Step> = kernels.into_iter().map(step).collect();
+    let rows = ladder::measure(&device, &steps, &settings)?;
     if let Some(path) = &cli.csv {
-        std::fs::write(path, csv).map_err(|error| format!("{}: {error}", path.display()))?;
+        bench::write(path, &Row::to_csv(&rows)?)?;
     }
     Ok(())
 }
 
-/// The sizes that a step is measured in: words for each thread, threads.
+/// The sizes that a step is measured in: vectors for each thread, threads.
 fn sizes(name: &str) -> Vec<Rung> {
     let of = |idea: Idea, sizes: &[(u32, u32)]| -> Vec<Rung> {
-        sizes.iter().map(|&(words, threads)| Rung { idea, words, threads }).collect()
+        sizes.iter().map(|&(vectors, threads)| Rung { idea, vectors, threads }).collect()
     };
     match name {
-        "words" => of(Idea::Words, &[(1, 32), (1, 64), (1, 128), (1, 256), (1, 512)]),
-        "neighbours" => of(Idea::Neighbours, &[(2, 32), (2, 64), (2, 128), (2, 256), (4, 128)]),
+        "vectors" => of(Idea::Vectors, &[(1, 32), (1, 64), (1, 128), (1, 256), (1, 512)]),
+        "blocked" => of(Idea::Blocked, &[(2, 32), (2, 64), (2, 128), (2, 256), (4, 128)]),
         "pieces" => {
             let small = [(2, 32), (2, 64), (4, 32), (2, 128), (4, 64), (2, 256), (4, 128)];
             let large = [(2, 512), (4, 256), (4, 512), (4, 1024)];
@@ -127,63 +129,8 @@ fn check(kernel: &Kernel) -> lesson::Result {
     if report.passed() { Ok(()) } else { Err(report.to_string().into()) }
 }
 
-fn measure(cli: &Cli, device: &Device, kernels: &[Kernel]) -> lesson::Result<String> {
-    let num_seqs = cli.num_seqs.unwrap_or(100 * device.attributes().multiprocessors as usize);
-    let longest = cli.lengths.iter().copied().max().unwrap_or(0);
-    let mut field = Field::<f32>::new(device, num_seqs * longest)?;
-    let mut csv = format!("{HEADER}\n");
-    let (date, machine) = (machine::date(), device.name().replace(',', " "));
-    let progress = lesson::progress(cli.lengths.len(), "measuring");
-    for &seq_len in &cli.lengths {
-        let shape = (num_seqs, seq_len);
-        let elements = num_seqs * seq_len;
-        // Beside the steps: where they begin, and where they lead.
-        let mut shown = vec![Runner::Roof(Roof::Words)];
-        for name in ["pipe", "rows", "wide"] {
-            let (num, len) = (num_seqs as u64, seq_len as u64);
-            let best =
-                KernelChoice::best_named(name, ElementType::F32, Pass::Forward, num, len, true);
-            if let Some(choice) = best {
-                shown.push(Runner::Kernel(Box::new(Recurrence::new(device, choice)?)));
-            }
-        }
-        // A tile far longer than the row only has more threads with nothing to do.
-        let kernels: Vec<&Kernel> = kernels
-            .iter()
-            .filter(|kernel| kernel.rung().tile() as usize <= (2 * seq_len).max(128))
-            .collect();
-        let mut line = |name: &str, ms: f64, roof: f64| {
-            let speed = 12.0 * elements as f64 / ms / 1e6;
-            csv += &format!(
-                "{date},{machine},f32,forward,{name},{num_seqs},{seq_len},{ms:.6},{speed:.1},{:.4}\n",
-                roof / ms
-            );
-        };
-        for round in 0..=field::runs_of(cli.runs, 12 * elements) {
-            let mut roof = f64::NAN;
-            for (place, runner) in shown.iter().enumerate() {
-                let ms = field.time_ms(runner, Pass::Forward, shape)?;
-                if place == 0 {
-                    roof = ms;
-                }
-                // What is loaded late is loaded in the first round, which does not count.
-                if round > 0 {
-                    line(&runner.name(), ms, roof);
-                }
-            }
-            for kernel in &kernels {
-                let ms = field.forward_ms(elements, |x, c, y, stream| {
-                    let (initial, final_state) = (None, None);
-                    let arrays = Arrays { inputs: x, coeffs: c, outputs: y, initial, final_state };
-                    kernel.launch(arrays, shape, stream).map(drop)
-                })?;
-                if round > 0 {
-                    line(&kernel.rung().name(), ms, roof);
-                }
-            }
-        }
-        progress.inc(1);
-    }
-    progress.finish_and_clear();
-    Ok(csv)
+/// A step as it is measured.
+fn step(kernel: Kernel) -> Step {
+    let tile = kernel.rung().tile() as usize;
+    Step { kernel: Arc::new(kernel), tile }
 }

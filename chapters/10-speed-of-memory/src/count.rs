@@ -1,6 +1,6 @@
 //! What a step costs, counted by the emulator.
 
-use ch09_tuning::counted::PerElement;
+use bench::counted::PerElement;
 use linrec::Error;
 use linrec::device::Device;
 use linrec::simt::{Access, Counters};
@@ -28,11 +28,11 @@ pub fn count(rung: Rung, shape @ (num_seqs, seq_len): (usize, usize)) -> Result<
     Ok(launched.counters().cloned().unwrap_or_default())
 }
 
-/// The same for each element.
+/// Runs a step on the emulator over arrays of ones, and divides what it counted among the elements.
 ///
 /// # Errors
 ///
-/// As there.
+/// If the step is not shipped, or does not take such rows.
 pub fn per_element(rung: Rung, shape: (usize, usize)) -> Result<PerElement, Error> {
     Ok(PerElement::new(&count(rung, shape)?, shape.0 * shape.1))
 }
@@ -69,11 +69,11 @@ mod tests {
     }
 
     #[test]
-    fn words_side_by_side_fill_their_requests() {
+    fn consecutive_vectors_fill_their_requests() {
         for idea in Idea::ALL {
             let counters = count(Rung::shipped(idea), (2, 2048)).unwrap();
-            // 512 bytes in 16 sectors; or words 32 bytes apart, whose other halves are another request's.
-            let expected = if idea == Idea::Neighbours { 32.0 } else { 16.0 };
+            // 512 bytes in 16 sectors; or vectors 32 bytes apart, whose other halves are another request's.
+            let expected = if idea == Idea::Blocked { 32.0 } else { 16.0 };
             assert_eq!(sectors_per_request(&counters), [expected; 2], "{idea:?}");
         }
     }

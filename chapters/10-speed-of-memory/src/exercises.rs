@@ -1,37 +1,37 @@
 //! The solutions of the page's exercises.
 
 use linrec::Error;
-use linrec::device::{AutoRecurrence, Buffer, Device, ForwardOptions, Graph};
+use linrec::device::{Buffer, Choice, Device, ForwardOptions, Graph, Recurrence};
 use linrec::kernels::{ElementType, RowsConfig};
 
-/// The fewest threads that a block needs so that a tile holds a whole row of `f32`, with so many words for each
+/// The fewest threads that a block needs so that a tile holds a whole row of `f32`, with so many vectors for each
 /// thread; `None` if a block of 1024 does not reach.
 // ANCHOR: threads_for
-pub fn threads_for(seq_len: u32, words: u32) -> Option<u32> {
-    let threads = seq_len.div_ceil(4 * words).next_multiple_of(32);
+pub fn threads_for(seq_len: u32, vectors: u32) -> Option<u32> {
+    let threads = seq_len.div_ceil(4 * vectors).next_multiple_of(32);
     (threads <= 1024).then_some(threads)
 }
 // ANCHOR_END: threads_for
 
-/// Parts of the sectors that the requests of one warp's neighbours touch again: with `words` for each lane, a
+/// Parts of the sectors that the requests of one blocked warp touch again: with `vectors` for each lane, a
 /// request touches this many sectors for each that it needs.
 // ANCHOR: touched
-pub fn touched(words: u32) -> f64 {
+pub fn touched(vectors: u32) -> f64 {
     let (lanes, bytes, sector) = (32, 16, 32);
-    let mut sectors: Vec<u32> = (0..lanes).map(|lane| lane * words * bytes / sector).collect();
+    let mut sectors: Vec<u32> = (0..lanes).map(|lane| lane * vectors * bytes / sector).collect();
     sectors.dedup();
     sectors.len() as f64 / f64::from(lanes * bytes / sector)
 }
 // ANCHOR_END: touched
 
-/// By the rule of the page, the configuration for short rows of a type: two words for each lane. `None` if a warp
-/// does not reach, or the row is not made of whole words.
+/// By the rule of the page, the configuration for short rows of a type: two vectors for each lane. `None` if a warp
+/// does not reach, or the row is not made of whole vectors.
 // ANCHOR: for_short
 pub fn for_short(element: ElementType, seq_len: u32) -> Option<RowsConfig> {
-    let words = (seq_len * element.bytes() as u32).div_ceil(16);
+    let vectors = (seq_len * element.bytes() as u32).div_ceil(16);
     let whole = (seq_len * element.bytes() as u32).is_multiple_of(16);
-    let lanes = words.div_ceil(2).next_power_of_two();
-    (whole && lanes <= 32).then_some(RowsConfig { lanes, words: 2, threads: 32, whole })
+    let lanes = vectors.div_ceil(2).next_power_of_two();
+    (whole && lanes <= 32).then_some(RowsConfig { lanes, vectors: 2, threads: 32, whole })
 }
 // ANCHOR_END: for_short
 
@@ -43,7 +43,7 @@ pub fn chain(
     shape: (usize, usize),
     calls: usize,
 ) -> Result<Graph, Error> {
-    let recurrence = AutoRecurrence::<f32>::new(device);
+    let recurrence = Recurrence::<f32>::new(device, Choice::Fastest)?;
     device.record(|stream| {
         let (mut x, mut y) = (x.slice(..)?, y.slice(..)?);
         for _ in 0..calls {
@@ -78,20 +78,20 @@ mod tests {
 
     #[test]
     fn a_tile_holds_the_row_and_no_warp_less_would() {
-        for words in [1, 2, 4] {
+        for vectors in [1, 2, 4] {
             for seq_len in [4, 100, 1000, 1024, 4096, 16_000] {
-                let Some(threads) = threads_for(seq_len, words) else {
-                    assert!(1024 * 4 * words < seq_len);
+                let Some(threads) = threads_for(seq_len, vectors) else {
+                    assert!(1024 * 4 * vectors < seq_len);
                     continue;
                 };
-                assert!(threads * 4 * words >= seq_len && threads % 32 == 0);
-                assert!(threads == 32 || (threads - 32) * 4 * words < seq_len);
+                assert!(threads * 4 * vectors >= seq_len && threads % 32 == 0);
+                assert!(threads == 32 || (threads - 32) * 4 * vectors < seq_len);
             }
         }
     }
 
     #[test]
-    fn neighbours_touch_every_sector_as_often_as_they_have_words_up_to_two() {
+    fn a_blocked_warp_touches_every_sector_as_often_as_lanes_have_vectors_up_to_two() {
         assert_eq!([1, 2, 4].map(touched), [1.0, 2.0, 2.0]);
     }
 
@@ -106,7 +106,7 @@ mod tests {
             }
         }
         let config = for_short(ElementType::F32, 128).unwrap();
-        assert_eq!((config.lanes, config.words), (16, 2));
+        assert_eq!((config.lanes, config.vectors), (16, 2));
         assert!(for_short(ElementType::F32, 2048).is_none());
         assert!(for_short(ElementType::Bf16, 12).is_none());
     }

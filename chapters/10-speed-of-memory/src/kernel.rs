@@ -1,5 +1,6 @@
 //! A step of the ladder, loaded on a device.
 
+use bench::field::Forward;
 use linrec::contract::Domain;
 use linrec::device::{Buffer, Device, Function, Launched, Stream};
 use linrec::{Direction, Engine, Error, Gradients, Options, Outputs};
@@ -65,7 +66,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if a row does not consist of whole words, or an array does not begin at a multiple of
+    /// [`Error::Unsupported`] if a row does not consist of whole vectors, or an array does not begin at a multiple of
     /// 16 bytes; [`Error::Device`] if there are more sequences than a grid takes, or the device fails.
     // ANCHOR: launch
     pub fn launch(
@@ -76,10 +77,10 @@ impl Kernel {
     ) -> Result<Launched, Error> {
         let Arrays { inputs, coeffs, outputs, initial, final_state } = arrays;
         if !seq_len.is_multiple_of(4) {
-            return self.refuse(format!("rows of {seq_len} elements; they are whole words of 4"));
+            return self.refuse(format!("rows of {seq_len} elements; they are whole vectors of 4"));
         }
         if ![inputs, coeffs, &*outputs].iter().all(|array| array.is_aligned_to(16)) {
-            return self.refuse(String::from("an array that begins within a word of 16 bytes"));
+            return self.refuse(String::from("an array that begins within a 16-byte vector"));
         }
         let blocks = match self.rung.idea {
             Idea::Persistent => self.room.min(num_seqs as u64),
@@ -109,6 +110,25 @@ impl Kernel {
             log_coeffs: false,
             ..Domain::default()
         }
+    }
+}
+
+/// As the bench measures it.
+impl Forward<f32> for Kernel {
+    fn name(&self) -> String {
+        self.rung.name()
+    }
+
+    fn queue(
+        &self,
+        inputs: &Buffer<f32>,
+        coeffs: &Buffer<f32>,
+        outputs: &mut Buffer<f32>,
+        shape: (usize, usize),
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        let arrays = Arrays { inputs, coeffs, outputs, initial: None, final_state: None };
+        self.launch(arrays, shape, stream).map(drop)
     }
 }
 

@@ -12,12 +12,13 @@ pub mod kernel;
 pub mod record;
 pub mod rung;
 
+#[cfg(feature = "story")]
+#[path = "../story/mod.rs"]
 mod story;
 
-use linrec::lesson::Chapter;
-
 /// This chapter.
-pub const CHAPTER: Chapter = Chapter {
+#[cfg(feature = "story")]
+pub const CHAPTER: lesson::Chapter = lesson::Chapter {
     number: 10,
     slug: "10-speed-of-memory",
     title: "The speed of memory",

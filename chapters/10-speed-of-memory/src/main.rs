@@ -1,5 +1,5 @@
 //! Runs chapter 10; `--help` lists the options.
 
 fn main() -> std::process::ExitCode {
-    linrec::lesson::main(&ch10_speed_of_memory::CHAPTER)
+    lesson::main(&ch10_speed_of_memory::CHAPTER)
 }

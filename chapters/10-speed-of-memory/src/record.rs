@@ -1,9 +1,9 @@
 //! What was measured on an H200, as it lies in `results/h200`.
 
-use ch09_tuning::log::{self, Line};
-use ch09_tuning::record::{Race, Run};
-use linrec::kernels::Pass;
-use linrec::lesson;
+use bench::csv::Table;
+use bench::graphs::Call;
+use bench::log::{self, Line};
+use bench::{Run, Runs, median};
 
 /// Every run of `examples/ladder.rs`.
 const LADDER: &str = include_str!("../results/h200/ladder.csv");
@@ -12,39 +12,36 @@ const LADDER: &str = include_str!("../results/h200/ladder.csv");
 /// record of `tour tune`.
 const TYPES: &str = include_str!("../results/h200/types.csv");
 
-/// Every run of linrec's `examples/graphs.rs`.
+/// Every run of [`bench::graphs`].
 const GRAPHS: &str = include_str!("../results/h200/graphs.csv");
 
-/// Words of results that were compared with the emulator's.
+/// Numbers of results that were compared with the emulator's.
 const BITS: &str = include_str!("../results/h200/bits.csv");
 
-/// How many words of the results of rows and wide were compared between an H200 and the emulator, and how many of
+/// How many numbers of the results of rows and wide were compared between an H200 and the emulator, and how many of
 /// them were different.
-pub fn bits() -> (u64, u64) {
-    let cells = BITS.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
-    let number = |cells: &[&str], place: usize| -> u64 {
-        cells.get(place).and_then(|cell| cell.parse().ok()).unwrap_or(0)
-    };
-    cells.fold((0, 0), |(words, different), cells| {
-        (words + number(&cells, 6), different + number(&cells, 7))
+///
+/// # Errors
+///
+/// A sentence, if the record cannot be read.
+pub fn bits() -> lesson::Result<(u64, u64)> {
+    Table::read(BITS)?.rows().try_fold((0, 0), |(numbers, different), row| {
+        Ok((numbers + row.number::<u64>("words")?, different + row.number::<u64>("different")?))
     })
 }
 
 /// Microseconds for each call of a chain, the median of all runs: `plain`, `graph` or `batch`.
 pub fn call_us(way: &str, num_seqs: usize, seq_len: usize) -> Option<f64> {
-    let wanted = [way.to_owned(), num_seqs.to_string(), seq_len.to_string()];
-    let times = GRAPHS.lines().skip(1).filter_map(|line| {
-        let cells: Vec<&str> = line.split(',').collect();
-        let [.., engine, _, num_seqs, seq_len, _, _, us] = cells[..] else { return None };
-        let is_it = [engine, num_seqs, seq_len] == wanted.each_ref().map(String::as_str);
-        is_it.then(|| us.parse().ok()).flatten()
+    let calls = Call::read(GRAPHS).ok()?.into_iter();
+    let mine = calls.filter(|call| {
+        (call.engine.as_str(), call.num_seqs, call.seq_len) == (way, num_seqs, seq_len)
     });
-    Some(ch09_tuning::median(times)).filter(|median| median.is_finite())
+    Some(median(mine.map(|call| call.us_per_call.value))).filter(|us| us.is_finite())
 }
 
 /// The steps of the ladder beside the roof, forward.
 #[derive(Debug)]
-pub struct Ladder(Race);
+pub struct Ladder(Runs);
 
 impl Ladder {
     /// The record.
@@ -53,23 +50,23 @@ impl Ladder {
     ///
     /// A sentence, if it cannot be read.
     pub fn read() -> lesson::Result<Ladder> {
-        Race::read(LADDER).map(Ladder)
+        Runs::read(LADDER).map(Ladder)
     }
 
     /// The lengths that were measured.
     pub fn lengths(&self) -> Vec<usize> {
-        self.0.lengths(Pass::Forward)
+        self.0.lengths()
     }
 
     /// How many runs there are of the roof at a length, and so of everything else.
     pub fn runs(&self, seq_len: usize) -> usize {
-        self.0.count(Pass::Forward, "roof", seq_len)
+        self.0.count("roof", seq_len)
     }
 
     /// The fastest size of a kernel at a length: `wide`, `pieces`, or with an ending, `hints:ls`.
     pub fn best(&self, name: &str, seq_len: usize) -> Option<(&str, Run)> {
         let (name, ending) = name.split_once(':').unwrap_or((name, ""));
-        self.0.best(Pass::Forward, seq_len, |engine| {
+        self.0.best(seq_len, |engine| {
             let mut parts = engine.split(':');
             let is_it = parts.next() == Some(name) && parts.next().is_some();
             is_it && (ending.is_empty() || parts.next() == Some(ending))
@@ -78,7 +75,7 @@ impl Ladder {
 
     /// A certain size at a length.
     pub fn of(&self, engine: &str, seq_len: usize) -> Option<Run> {
-        self.0.median(Pass::Forward, engine, seq_len)
+        self.0.median(engine, seq_len)
     }
 }
 
@@ -117,8 +114,8 @@ mod tests {
             assert!(call_us(way, 132, 1024).is_some_and(|us| us > 0.0), "{way}");
         }
         assert!(call_us("plain", 7, 1024).is_none());
-        assert!(bits().0 > 1_000_000);
-        assert_eq!(bits().1, 0);
+        let (numbers, different) = bits().unwrap();
+        assert!(numbers > 1_000_000 && different == 0);
     }
 
     #[test]

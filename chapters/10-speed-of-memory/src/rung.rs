@@ -5,15 +5,15 @@ use linrec::kernels::{self, Program};
 /// What a step is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idea {
-    /// A word of 16 bytes for each thread, straight into registers.
-    Words,
-    /// Several words for each thread, one behind the other.
-    Neighbours,
-    /// Several words for each thread, each in another piece of the warp's.
+    /// A 16-byte vector for each thread, straight into registers.
+    Vectors,
+    /// Several vectors for each thread, blocked: one after the other.
+    Blocked,
+    /// Several vectors for each thread, warp-striped: each in another piece of the warp's.
     Pieces,
-    /// The next tile on its way into registers.
+    /// The next tile in flight, into registers.
     Early,
-    /// The next tiles on their way into shared memory.
+    /// The next tiles in flight, into shared memory.
     Ring {
         /// How many tiles.
         ahead: u32,
@@ -34,8 +34,8 @@ pub enum Idea {
 impl Idea {
     /// One of each, in the order of the page.
     pub const ALL: [Idea; 8] = [
-        Idea::Words,
-        Idea::Neighbours,
+        Idea::Vectors,
+        Idea::Blocked,
         Idea::Pieces,
         Idea::Early,
         Idea::Ring { ahead: 2 },
@@ -47,8 +47,8 @@ impl Idea {
     /// Its name: that of its file.
     pub fn name(self) -> &'static str {
         match self {
-            Idea::Words => "words",
-            Idea::Neighbours => "neighbours",
+            Idea::Vectors => "vectors",
+            Idea::Blocked => "blocked",
             Idea::Pieces => "pieces",
             Idea::Early => "early",
             Idea::Ring { .. } => "ring",
@@ -64,8 +64,8 @@ impl Idea {
 pub struct Rung {
     /// What it is about.
     pub idea: Idea,
-    /// Words of 16 bytes for each thread in a tile.
-    pub words: u32,
+    /// 16-byte vectors for each thread in a tile.
+    pub vectors: u32,
     /// Threads in a block.
     pub threads: u32,
 }
@@ -73,14 +73,14 @@ pub struct Rung {
 impl Rung {
     /// The size that is shipped: tiles of 1024.
     pub fn shipped(idea: Idea) -> Rung {
-        let words = if idea == Idea::Words { 1 } else { 2 };
-        Rung { idea, words, threads: 256 / words }
+        let vectors = if idea == Idea::Vectors { 1 } else { 2 };
+        Rung { idea, vectors, threads: 256 / vectors }
     }
 
     /// Its name in records: `pieces:2x128`, `ring:2x128:a2`, `hints:2x128:ls`.
     pub fn name(&self) -> String {
-        let Rung { idea, words, threads } = *self;
-        let name = format!("{}:{words}x{threads}", idea.name());
+        let Rung { idea, vectors, threads } = *self;
+        let name = format!("{}:{vectors}x{threads}", idea.name());
         match idea {
             Idea::Ring { ahead } => format!("{name}:a{ahead}"),
             Idea::Hints { loads, stores } => {
@@ -93,20 +93,20 @@ impl Rung {
 
     /// Elements of a tile.
     pub fn tile(&self) -> u32 {
-        4 * self.words * self.threads
+        4 * self.vectors * self.threads
     }
 
     /// The kernel's name, as C++ writes it.
     pub fn entry(&self) -> String {
-        let Rung { idea, words, threads } = *self;
+        let Rung { idea, vectors, threads } = *self;
         let name = idea.name();
         match idea {
-            Idea::Words => format!("ladder_{name}<{threads}>"),
-            Idea::Ring { ahead } => format!("ladder_{name}<{words}, {threads}, {ahead}>"),
+            Idea::Vectors => format!("ladder_{name}<{threads}>"),
+            Idea::Ring { ahead } => format!("ladder_{name}<{vectors}, {threads}, {ahead}>"),
             Idea::Hints { loads, stores } => {
-                format!("ladder_{name}<{loads}, {stores}, {words}, {threads}>")
+                format!("ladder_{name}<{loads}, {stores}, {vectors}, {threads}>")
             }
-            _ => format!("ladder_{name}<{words}, {threads}>"),
+            _ => format!("ladder_{name}<{vectors}, {threads}>"),
         }
     }
 
@@ -143,8 +143,8 @@ mod tests {
     fn names_say_everything() {
         let names = Idea::ALL.map(|idea| Rung::shipped(idea).name());
         let expected = [
-            "words:1x256",
-            "neighbours:2x128",
+            "vectors:1x256",
+            "blocked:2x128",
             "pieces:2x128",
             "early:2x128",
             "ring:2x128:a2",

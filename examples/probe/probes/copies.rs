@@ -67,7 +67,7 @@ pub fn coalesced(kernel: &Function, floats_per_pack: usize) -> Result<Ran, Error
     copy(kernel, LEN * floats_per_pack, launch, |from, i| from[i])
 }
 
-/// The same, three elements further on.
+/// Neighbouring threads copy neighbouring floats, from float number 3 on.
 pub fn shifted(kernel: &Function) -> Result<Ran, Error> {
     const SHIFT: usize = 3;
     let launch = |from: &Buffer<f32>, to: &mut Buffer<f32>| {

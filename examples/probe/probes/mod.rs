@@ -4,17 +4,17 @@
 //! threads that have nothing to do; coefficients are near one, so that a lost carry shows.
 
 mod copies;
+mod logarithms;
 mod numbers;
 mod plan;
 mod recurrences;
 
-use half::{bf16, f16};
-use linrec::device::{Device, Function, Storage};
-use linrec::kernels::{self, Config, ElementType, KernelChoice, Pass, Ptx, RowsConfig, WideConfig};
+use linrec::device::{Device, Function, Job, Storage, dispatch};
+use linrec::kernels::{self, ElementType, KernelChoice, Pass, PipeConfig, Ptx, WideConfig};
 use linrec::simt::Counters;
 use linrec::{Direction, Error};
-use num_complex::Complex;
 
+use logarithms::OfLogarithms;
 use plan::Plan;
 
 /// One kernel of one shipped PTX.
@@ -56,7 +56,7 @@ pub fn named(name: &str) -> Vec<Probe> {
 }
 
 impl Probe {
-    /// The name: `linrec_ref-f32/linrec_ref_fwd_float_false`.
+    /// The name: `ref-f32/linrec_ref_fwd_float_false`.
     pub fn name(&self) -> String {
         format!("{}/{}", self.module, self.symbol)
     }
@@ -84,12 +84,14 @@ impl Probe {
     /// The device's own; what the emulator finds is one of them.
     pub fn run(&self, device: &Device) -> Result<Ran, Error> {
         let kernel = device.module(self.ptx.text())?.function(&self.entry)?;
+        if self.is_large() {
+            return recurrences::last_rows(&kernel);
+        }
+        if let Some((choice, element, pass)) = KernelChoice::of_entry(&self.entry) {
+            let plan = Plan::of(choice, element, pass, self.direction_of(choice, element, pass));
+            return dispatch(element, OfRecurrence { kernel: &kernel, plan: &plan, pass });
+        }
         match self.base() {
-            "linrec_ref_fwd" if self.is_large() => recurrences::last_rows(&kernel),
-            "linrec_ref_fwd" | "linrec_tile_fwd" | "linrec_pipe_fwd" | "linrec_rows_fwd"
-            | "linrec_wide_fwd" => self.recurrence(&kernel, Pass::Forward),
-            "linrec_ref_bwd" | "linrec_tile_bwd" | "linrec_pipe_bwd" | "linrec_rows_bwd"
-            | "linrec_wide_bwd" => self.recurrence(&kernel, Pass::Backward),
             "linrec_strides" | "linrec_ahead" => {
                 recurrences::forward::<f32>(&kernel, &self.exercise()?)
             }
@@ -107,76 +109,21 @@ impl Probe {
             "copy_strided" => copies::strided(&kernel),
             "copy_rows" => copies::rows(&kernel),
             "copy_broadcast" => copies::broadcast(&kernel),
+            base @ ("coeffs_from_logs" | "d_logs_from_d_coeffs" | "widened" | "narrowed") => {
+                dispatch(self.element()?, OfLogarithms { kernel: &kernel, base })
+            }
             _ => Err(self.unknown()),
         }
     }
 
-    fn recurrence(&self, kernel: &Function, pass: Pass) -> Result<Ran, Error> {
-        fn run<S: Storage>(kernel: &Function, plan: &Plan, pass: Pass) -> Result<Ran, Error> {
-            match pass {
-                Pass::Forward => recurrences::forward::<S>(kernel, plan),
-                Pass::Backward => recurrences::backward::<S>(kernel, plan),
-            }
+    /// The direction to launch a kernel of the library in. Where that is an argument, `f32` goes forward and all others
+    /// in reverse, as do rows of whole vectors.
+    fn direction_of(&self, choice: KernelChoice, element: ElementType, pass: Pass) -> Direction {
+        if choice.takes_direction() {
+            direction(element != ElementType::F32 || choice.multiple_of(element) > 1)
+        } else {
+            direction(self.entry == choice.entry(element, pass, Direction::Reverse))
         }
-        let element = self.element()?;
-        let (choice, direction) = self.choice(element)?;
-        let plan = Plan::of(choice, element, pass, direction);
-        match element {
-            ElementType::F32 => run::<f32>(kernel, &plan, pass),
-            ElementType::F64 => run::<f64>(kernel, &plan, pass),
-            ElementType::Bf16 => run::<bf16>(kernel, &plan, pass),
-            ElementType::F16 => run::<f16>(kernel, &plan, pass),
-            ElementType::ComplexF32 => run::<Complex<f32>>(kernel, &plan, pass),
-            ElementType::ComplexF64 => run::<Complex<f64>>(kernel, &plan, pass),
-        }
-    }
-
-    fn element(&self) -> Result<ElementType, Error> {
-        let name = self.arguments().first().copied().unwrap_or_default();
-        let named = ElementType::ALL.into_iter().find(|element| element.cuda_name() == name);
-        named.ok_or_else(|| self.unknown())
-    }
-
-    /// Which of the library's kernels it is, and the direction to launch it in. Where that is an argument, `f32`
-    /// goes forward and all others in reverse, as do rows of whole words in a block of their own.
-    fn choice(&self, element: ElementType) -> Result<(KernelChoice, Direction), Error> {
-        let numbers: Vec<u32> = self
-            .arguments()
-            .into_iter()
-            .skip(1)
-            .filter_map(|argument| match argument {
-                "false" => Some(0),
-                "true" => Some(1),
-                number => number.parse().ok(),
-            })
-            .collect();
-        let kind = self.base().split('_').nth(1).unwrap_or_default();
-        let by_element = direction(element != ElementType::F32);
-        Ok(match (kind, &numbers[..]) {
-            ("ref", &[reverse]) => (KernelChoice::Ref { threads: 64 }, direction(reverse == 1)),
-            ("tile" | "pipe", &[elems, threads, memcode, algocode]) => {
-                let config = Config {
-                    max_elems_per_thread: elems,
-                    max_threads_per_block: threads,
-                    memcode,
-                    algocode,
-                };
-                let is_tile = kind == "tile";
-                let choice =
-                    if is_tile { KernelChoice::Tile(config) } else { KernelChoice::Pipe(config) };
-                (choice, by_element)
-            }
-            ("rows", &[lanes, words, threads, reverse, whole]) => {
-                let config = RowsConfig { lanes, words, threads, whole: whole == 1 };
-                (KernelChoice::Rows(config), direction(reverse == 1))
-            }
-            ("wide", &[words, threads, ahead, whole]) => {
-                let config = WideConfig { words, threads, ahead, whole: whole == 1 };
-                let reverse = config.whole || by_element == Direction::Reverse;
-                (KernelChoice::Wide(config), direction(reverse))
-            }
-            _ => return Err(self.unknown()),
-        })
     }
 
     /// For those of exercises/ that are launched as the pipe kernel is and have a name of their own.
@@ -186,26 +133,27 @@ impl Probe {
         let &[max_elems_per_thread, max_threads_per_block, ref free @ ..] = &numbers[..] else {
             return Err(self.unknown());
         };
-        let config = Config { max_elems_per_thread, max_threads_per_block, ..Config::default() };
+        let usual = PipeConfig::DEFAULT;
+        let config = PipeConfig { max_elems_per_thread, max_threads_per_block, ..usual };
         let choice = KernelChoice::Pipe(config);
         let plan = Plan::of(choice, ElementType::F32, Pass::Forward, Direction::Reverse);
-        // Two tiles of floats, and after every 32 of them so many words.
+        // Two tiles of floats, and after every 32 of them so many bank words.
         let tile = max_elems_per_thread * max_threads_per_block;
         let words = free.first().map_or(0, |free| 2 * (tile + tile / 32 * free));
         Ok(plan.with_shared(4 * words))
     }
 
-    /// For those of ladder/, which are launched as the kernel wide is for rows of whole words, and only go forward.
+    /// For those of ladder/, which are launched as the kernel wide is for rows of whole vectors, and only go forward.
     fn step_of_the_ladder(&self) -> Result<Plan, Error> {
         let numbers: Vec<u32> =
             self.arguments().iter().filter_map(|number| number.parse().ok()).collect();
-        let (words, threads, ahead) = match numbers[..] {
+        let (vectors, threads, ahead) = match numbers[..] {
             [threads] => (1, threads, 0),
-            [words, threads] => (words, threads, 0),
-            [words, threads, ahead] => (words, threads, ahead),
+            [vectors, threads] => (vectors, threads, 0),
+            [vectors, threads, ahead] => (vectors, threads, ahead),
             _ => return Err(self.unknown()),
         };
-        let choice = KernelChoice::Wide(WideConfig { words, threads, ahead, whole: true });
+        let choice = KernelChoice::Wide(WideConfig { vectors, threads, ahead, whole: true });
         let plan = Plan::of(choice, ElementType::F32, Pass::Forward, Direction::Forward);
         Ok(match self.base() {
             "ladder_persistent" => plan.forward_only().with_blocks(2),
@@ -231,6 +179,12 @@ impl Probe {
         direction(self.arguments().last() == Some(&"true"))
     }
 
+    /// Of a kernel whose only argument it is.
+    fn element(&self) -> Result<ElementType, Error> {
+        let known = |element: &ElementType| self.arguments() == [element.cuda_name()];
+        ElementType::ALL.into_iter().find(known).ok_or_else(|| self.unknown())
+    }
+
     fn floats_per_pack(&self) -> usize {
         match self.arguments().first().copied() {
             Some("float2" | "double") => 2,
@@ -245,43 +199,24 @@ impl Probe {
     }
 }
 
-fn direction(reverse: bool) -> Direction {
-    if reverse { Direction::Reverse } else { Direction::Forward }
+/// A pass of a kernel of the library.
+struct OfRecurrence<'a> {
+    kernel: &'a Function,
+    plan: &'a Plan,
+    pass: Pass,
 }
 
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
+impl Job for OfRecurrence<'_> {
+    type Output = Result<Ran, Error>;
 
-    use super::*;
-
-    #[test]
-    fn every_kernel_without_a_mistake_is_right() {
-        let device = Device::simt();
-        let mut count = 0;
-        for probe in all().iter().filter(|probe| probe.is_correct()) {
-            let ran =
-                probe.run(&device).unwrap_or_else(|error| panic!("{}: {error}", probe.name()));
-            assert_eq!(ran.verdict, Ok(()), "{}", probe.name());
-            assert!(ran.counters.is_some_and(|counters| counters.instructions > 0));
-            count += 1;
+    fn run<S: Storage>(self) -> Result<Ran, Error> {
+        match self.pass {
+            Pass::Forward => recurrences::forward::<S>(self.kernel, self.plan),
+            Pass::Backward => recurrences::backward::<S>(self.kernel, self.plan),
         }
-        assert!(count >= 80, "{count} kernels");
     }
+}
 
-    #[test]
-    fn every_mistake_is_reported_or_seen_in_the_results() {
-        let device = Device::simt();
-        let mut found = BTreeMap::new();
-        for probe in all().iter().filter(|probe| !probe.is_correct()) {
-            let is_found = match probe.run(&device) {
-                Ok(ran) => ran.verdict.is_err(),
-                Err(Error::Kernel(_)) => true,
-                Err(error) => panic!("{}: {error}", probe.name()),
-            };
-            *found.entry(probe.module).or_insert(false) |= is_found;
-        }
-        let missed: Vec<_> = found.iter().filter(|(_, is_found)| !**is_found).collect();
-        assert!(missed.is_empty() && found.len() >= 26, "{missed:?} of {}", found.len());
-    }
+fn direction(reverse: bool) -> Direction {
+    if reverse { Direction::Reverse } else { Direction::Forward }
 }

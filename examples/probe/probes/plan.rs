@@ -31,12 +31,11 @@ impl Plan {
     ) -> Plan {
         let (num_seqs, seq_len) = shape(choice, element);
         let geometry = choice.geometry(element, pass, num_seqs as u64, seq_len as u64);
-        let (is_whole, rounding) = match choice {
-            KernelChoice::Ref { .. } => (true, Rounding { levels: 0, exp_ulps: 0.0 }),
-            KernelChoice::Tile(config) | KernelChoice::Pipe(config) => {
-                (config.algocode == 3, tree(seq_len))
-            }
-            _ => (true, tree(seq_len)),
+        // The early stages of a scan have no gradient.
+        let is_whole = choice.passes() == Pass::ALL;
+        let rounding = match choice.tile(element) {
+            Some(_) => tree(seq_len),
+            None => Rounding { levels: 0, exp_ulps: 0.0 },
         };
         Plan {
             num_seqs,
@@ -51,22 +50,22 @@ impl Plan {
         }
     }
 
-    /// The same with so many bytes of dynamic shared memory.
+    /// This plan with so many bytes of dynamic shared memory.
     pub fn with_shared(self, shared_bytes: u32) -> Plan {
         Plan { shared_bytes, ..self }
     }
 
-    /// The same for a kernel that has no argument for the direction.
+    /// This plan for a kernel that has no argument for the direction, and runs forward.
     pub fn forward_only(self) -> Plan {
         Plan { direction: Direction::Forward, takes_direction: false, ..self }
     }
 
-    /// The same for a kernel whose results only have to be there.
+    /// This plan for a kernel whose results only have to be there.
     pub fn without_judge(self) -> Plan {
         Plan { is_whole: false, ..self }
     }
 
-    /// The same with another number of blocks.
+    /// This plan with another number of blocks.
     pub fn with_blocks(self, blocks: u32) -> Plan {
         Plan { blocks, ..self }
     }
@@ -100,26 +99,26 @@ impl Plan {
     }
 }
 
-/// Rows of an odd length, so that they begin anywhere in a sector, unless they have to be whole words.
+/// Rows of an odd length, so that they begin anywhere in a sector, unless they have to be whole vectors.
 fn shape(choice: KernelChoice, element: ElementType) -> (usize, usize) {
-    let words = |len: u64| match choice.multiple_of(element) {
+    let fitting = |len: u64| match choice.multiple_of(element) {
         1 => (len | 1) as usize,
         multiple => (len - len % multiple) as usize,
     };
     match choice {
         // Three blocks, the last warp with 22 sequences.
-        KernelChoice::Ref { .. } => (150, 67),
+        KernelChoice::Ref(_) => (150, 67),
         // A tail of threads with fewer elements.
         KernelChoice::Tile(_) => (3, 301),
         // Three blocks, the last with one row; and lanes that have less of their row than others, or nothing.
         KernelChoice::Rows(config) => {
             let rows_per_block = (config.threads / config.lanes) as usize;
-            (2 * rows_per_block + 1, words(config.max_len(element) * 4 / 5))
+            (2 * rows_per_block + 1, fitting(config.max_len(element) * 4 / 5))
         }
         // Two tiles, and a third for some of the warps.
         KernelChoice::Wide(config) => {
             let tile = config.tile(element);
-            let len = words(2 * tile + tile / 5);
+            let len = fitting(2 * tile + tile / 5);
             // An H200 counts copies from within a sector by groups of lanes, and not by warps.
             let sector = 2 * choice.multiple_of(element) as usize;
             (3, if config.ahead > 0 { len - len % sector } else { len })

@@ -12,10 +12,10 @@ use super::numbers::numbers;
 use super::plan::{Plan, tree};
 
 /// What the kernels are given.
-struct Problem<T> {
+struct Problem<T: 'static> {
     inputs: Array2<T>,
     coeffs: Array2<T>,
-    options: Options<T>,
+    options: Options<'static, T>,
 }
 
 impl<T: Element> Problem<T> {
@@ -24,11 +24,11 @@ impl<T: Element> Problem<T> {
         Problem {
             inputs: rows(num_seqs, seq_len, numbers(1, num_seqs * seq_len, -1.0, 1.0)),
             coeffs: rows(num_seqs, seq_len, numbers(2, num_seqs * seq_len, 0.98, 1.0)),
-            options: Options { direction, initial: Some(initial), log_coeffs: false },
+            options: Options { direction, initial: Some(initial.into()), log_coeffs: false },
         }
     }
 
-    /// The same with arrays that the storage holds exactly.
+    /// This problem with inputs and coefficients rounded to what the storage holds exactly.
     fn through(self, stored: &Stored<T>) -> Problem<T> {
         let (inputs, coeffs) = (stored.array(self.inputs), stored.array(self.coeffs));
         Problem { inputs, coeffs, options: self.options }
@@ -224,7 +224,9 @@ fn initial<T: Element + Storage<Accum = T>>(
     device: &Device,
     options: &Options<T>,
 ) -> Result<Option<Buffer<T>>, Error> {
-    let upload = |state: &Array1<T>| upload::<T, _>(device, "initial", &state.view());
+    let upload = |state: &ndarray::CowArray<T, ndarray::Ix1>| {
+        upload::<T, _>(device, "initial", &state.view())
+    };
     options.initial.as_ref().map(upload).transpose()
 }
 

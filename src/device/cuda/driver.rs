@@ -1,66 +1,18 @@
-//! The driver's library: whether it is there, whether it has what is needed, and what it says of
-//! itself.
-//!
-//! cudarc panics where the library or one of its functions is missing, even when an error is printed.
-//! So nothing of cudarc is called before [`driver`] has found both.
+//! Whether there is a driver, what it says of itself, and what to do where there is none.
 
+use std::ffi::c_int;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use cudarc::driver::sys;
+use cudarc::driver::sys::CUresult::*;
 
+use super::code::Failure;
+use super::error;
+use super::library::{self, Functions, Unusable};
 use crate::Error;
 
 /// The oldest CUDA version whose PTX, 8.0, the shipped kernels are written in.
 const OLDEST_CUDA: (u32, u32) = (12, 0);
-
-/// Every function that this crate has cudarc call.
-const FUNCTIONS: [&str; 44] = [
-    "cuCtxGetCurrent",
-    "cuCtxSetCurrent",
-    "cuCtxSynchronize",
-    "cuDeviceGet",
-    "cuDeviceGetAttribute",
-    "cuDeviceGetCount",
-    "cuDeviceGetName",
-    "cuDevicePrimaryCtxRelease_v2",
-    "cuDevicePrimaryCtxRetain",
-    "cuDriverGetVersion",
-    "cuEventCreate",
-    "cuEventDestroy_v2",
-    "cuEventElapsedTime",
-    "cuEventRecord",
-    "cuEventSynchronize",
-    "cuFuncGetAttribute",
-    "cuFuncSetAttribute",
-    "cuGetErrorName",
-    "cuGetErrorString",
-    "cuGraphDestroy",
-    "cuGraphExecDestroy",
-    "cuGraphInstantiateWithFlags",
-    "cuGraphLaunch",
-    "cuInit",
-    "cuLaunchKernel",
-    "cuMemAllocAsync",
-    "cuMemAlloc_v2",
-    "cuMemFreeAsync",
-    "cuMemFree_v2",
-    "cuMemGetInfo_v2",
-    "cuMemcpyDtoHAsync_v2",
-    "cuMemcpyHtoDAsync_v2",
-    "cuMemsetD8Async",
-    "cuModuleGetFunction",
-    "cuModuleLoadData",
-    "cuModuleLoadDataEx",
-    "cuModuleUnload",
-    "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
-    "cuStreamBeginCapture_v2",
-    "cuStreamCreate",
-    "cuStreamDestroy_v2",
-    "cuStreamEndCapture",
-    "cuStreamSynchronize",
-    "cuStreamWaitEvent",
-];
 
 /// NVIDIA's driver, as it was found on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,24 +38,21 @@ pub fn driver() -> Result<Driver, Error> {
 }
 
 fn find() -> Result<Driver, String> {
-    if !is_library_present() {
-        return Err(absent_library());
-    }
-    has_all(&missing_functions())?;
-    let cuda_version = cuda_version()?;
+    let functions = library::functions().map_err(|why| match why {
+        Unusable::NotFound => absent_library(),
+        Unusable::Lacks(missing) => lacks(&missing),
+    })?;
+    let cuda_version = cuda_version(functions)?;
     is_new_enough(cuda_version)?;
-    let devices = devices()?;
+    let devices = devices(functions)?;
     Ok(Driver { cuda_version, devices, file: library_file() })
 }
 
-fn has_all(missing: &[&str]) -> Result<(), String> {
-    if missing.is_empty() {
-        return Ok(());
-    }
+fn lacks(missing: &[&str]) -> String {
     let missing = missing.join(", ");
-    Err(format!(
+    format!(
         "the NVIDIA driver's library has no {missing}: it is older than CUDA 12.0; update the driver"
-    ))
+    )
 }
 
 fn is_new_enough((major, minor): (u32, u32)) -> Result<(), String> {
@@ -117,42 +66,31 @@ fn is_new_enough((major, minor): (u32, u32)) -> Result<(), String> {
 }
 
 #[allow(unsafe_code)]
-fn is_library_present() -> bool {
-    // SAFETY: (1) it loads the library under its usual names, which runs the library's own
-    // initialisers, and nothing else; (2) those are NVIDIA's and made to be run in any program.
-    unsafe { sys::is_culib_present() }
+fn cuda_version(functions: &Functions) -> Result<(u32, u32), String> {
+    let mut version: c_int = 0;
+    // SAFETY: (1) the function may be called before `cuInit`; (2) the pointer is to a live integer.
+    let asked = unsafe { (functions.cuDriverGetVersion)(&mut version) }.check();
+    asked.map_err(|failure| refusal("asking for its version", &failure))?;
+    let version = u32::try_from(version).unwrap_or(0);
+    Ok((version / 1000, version % 1000 / 10))
 }
 
 #[allow(unsafe_code)]
-fn missing_functions() -> Vec<&'static str> {
-    // SAFETY: (1) the library is present, so that cudarc does not panic; (2) the addresses are only
-    // looked up and never called, so that the type given to them does not matter.
-    let is_missing = |name: &&str| unsafe {
-        sys::culib().get::<unsafe extern "C" fn()>(name.as_bytes()).is_err()
-    };
-    FUNCTIONS.into_iter().filter(|name| is_missing(name)).collect()
-}
-
-#[allow(unsafe_code)]
-fn cuda_version() -> Result<(u32, u32), String> {
-    let mut version = 0;
-    // SAFETY: (1) the function is in the library; (2) it may be called before `cuInit`; (3) the
-    // pointer is to a live integer.
-    let code = unsafe { sys::cuDriverGetVersion(&mut version) };
-    match code {
-        sys::CUresult::CUDA_SUCCESS => {
-            let version = u32::try_from(version).unwrap_or(0);
-            Ok((version / 1000, version % 1000 / 10))
-        }
-        code => Err(refusal(code)),
-    }
-}
-
-fn devices() -> Result<usize, String> {
-    let count = cudarc::driver::CudaContext::device_count().map_err(|error| refusal(error.0))?;
+fn devices(functions: &Functions) -> Result<usize, String> {
+    // SAFETY: the function asks for no flags, and may be called any number of times.
+    let initialised = unsafe { (functions.cuInit)(0) }.check();
+    initialised.map_err(|failure| refusal("initialising it", &failure))?;
+    let mut count: c_int = 0;
+    // SAFETY: (1) the driver is initialised; (2) the pointer is to a live integer.
+    let counted = unsafe { (functions.cuDeviceGetCount)(&mut count) }.check();
+    counted.map_err(|failure| refusal("counting devices", &failure))?;
     match usize::try_from(count) {
-        Ok(count) if count > 0 => Ok(count),
-        _ => Err(refusal(sys::CUresult::CUDA_ERROR_NO_DEVICE)),
+        Ok(0) => Err(refusal("counting devices", &CUDA_ERROR_NO_DEVICE.into())),
+        Ok(count) => Ok(count),
+        Err(_) => {
+            let failure = Failure::odd(format!("there are {count} devices"));
+            Err(refusal("counting devices", &failure))
+        }
     }
 }
 
@@ -166,29 +104,37 @@ fn absent_library() -> String {
 }
 
 /// Why the driver offers nothing, and what to do about it.
-fn refusal(code: sys::CUresult) -> String {
-    use sys::CUresult::*;
-    match code {
-        CUDA_ERROR_NO_DEVICE => match std::env::var("CUDA_VISIBLE_DEVICES") {
+fn refusal(operation: &str, failure: &Failure) -> String {
+    if failure.is(CUDA_ERROR_NO_DEVICE) {
+        return match std::env::var("CUDA_VISIBLE_DEVICES") {
             Ok(visible) => format!(
                 "the driver shows no device, as CUDA_VISIBLE_DEVICES is \"{visible}\"; unset it to \
                  see all"
             ),
             Err(_) => String::from("there is a driver, but no NVIDIA GPU that it can use"),
-        },
-        CUDA_ERROR_STUB_LIBRARY => String::from(
+        };
+    }
+    let known = [
+        (
+            CUDA_ERROR_STUB_LIBRARY,
             "the library found is the stub of the CUDA toolkit and no driver; take the folder \
              `stubs` off the library path, or install the driver",
         ),
-        CUDA_ERROR_SYSTEM_DRIVER_MISMATCH => String::from(
+        (
+            CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
             "the driver's library and its kernel module are of different versions; restart the \
              machine",
         ),
-        CUDA_ERROR_SYSTEM_NOT_READY => String::from(
+        (
+            CUDA_ERROR_SYSTEM_NOT_READY,
             "the GPUs are not ready; on machines with NVSwitch the fabric manager must run",
         ),
-        code => format!("the driver cannot be used: {}", super::code_name(code)),
-    }
+    ];
+    let why = match known.iter().find(|(code, _)| failure.is(*code)) {
+        Some((code, why)) => format!("{why} (code {})", *code as c_int),
+        None => error::describe(failure),
+    };
+    format!("the driver cannot be used: {operation} failed: {why}")
 }
 
 /// Where the loaded library lies, if the system lists what a program has loaded as a file.
@@ -215,8 +161,8 @@ mod tests {
 
     #[test]
     fn an_old_driver_is_to_be_updated() {
-        assert!(has_all(&[]).is_ok() && is_new_enough((12, 0)).is_ok());
-        let text = has_all(&["cuA", "cuB"]).unwrap_err();
+        assert!(is_new_enough((12, 0)).is_ok());
+        let text = lacks(&["cuA", "cuB"]);
         assert!(text.contains("has no cuA, cuB: it is older than CUDA 12.0; update the driver"));
         let text = is_new_enough((11, 8)).unwrap_err();
         assert!(text.contains("knows CUDA 11.8 at most"), "{text}");
@@ -224,7 +170,7 @@ mod tests {
 
     #[test]
     fn no_visible_device_is_explained_without_the_library() {
-        let text = refusal(sys::CUresult::CUDA_ERROR_NO_DEVICE);
+        let text = refusal("counting devices", &CUDA_ERROR_NO_DEVICE.into());
         assert!(text.contains("no device") || text.contains("no NVIDIA GPU"), "{text}");
     }
 }

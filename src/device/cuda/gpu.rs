@@ -2,34 +2,40 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
-use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, sys};
 
+use super::code::Failure;
+use super::context::Context;
+use super::handles::{RawEvent, RawStream};
 use super::order::{GpuStream, Order};
 use super::{GpuModule, driver, error};
 use crate::Error;
 use crate::device::attributes::Attributes;
 use crate::device::function::Modules;
-use crate::device::lock;
+use crate::device::lock::lock;
 
 /// A GPU that is in use.
 pub(crate) struct Gpu {
-    pub(super) context: Arc<CudaContext>,
+    pub(super) context: Arc<Context>,
     /// The stream of a buffer's whole life: allocation, copies and release.
-    pub(super) home: Arc<CudaStream>,
+    pub(super) home: Arc<RawStream>,
     pub(super) order: Mutex<Order>,
     pub(crate) modules: Modules<GpuModule>,
     label: String,
     name: String,
     attributes: Attributes,
-    lost: AtomicBool,
+    /// The error since which nothing on it can be used, as a sentence.
+    lost: OnceLock<String>,
 }
 
+/// An event that can be timed.
+#[derive(Debug)]
+pub(crate) struct GpuEvent(RawEvent);
+
 impl Gpu {
-    /// The GPU with this ordinal; the same one again as long as it works.
+    /// The GPU with this ordinal, always the same one; an error once it has been lost.
     pub(crate) fn open(ordinal: usize) -> Result<Arc<Gpu>, Error> {
         static OPEN: Mutex<BTreeMap<usize, Arc<Gpu>>> = Mutex::new(BTreeMap::new());
 
@@ -45,27 +51,28 @@ impl Gpu {
             return Err(Error::device(label, message));
         }
         let mut open = lock(&OPEN);
-        // A lost context comes back only when nothing holds it any more, this table included.
-        open.retain(|_, gpu| !gpu.lost.load(Relaxed));
         if let Some(gpu) = open.get(&ordinal) {
-            return Ok(gpu.clone());
+            // A context made anew would return the same error: CUDA keeps it for the whole process.
+            return match gpu.lost.get() {
+                None => Ok(gpu.clone()),
+                Some(why) => {
+                    let message = format!("opening the device: it was lost when {why}");
+                    Err(Error::device(label, message))
+                }
+            };
         }
         let gpu = Arc::new(Gpu::new(ordinal, label, driver.cuda_version)?);
         open.insert(ordinal, gpu.clone());
         Ok(gpu)
     }
 
-    #[allow(unsafe_code)]
     fn new(ordinal: usize, label: String, cuda_version: (u32, u32)) -> Result<Gpu, Error> {
-        let failed = |error| error::explain(&label, "opening the device", error, None);
-        let context = CudaContext::new(ordinal).map_err(failed)?;
-        // SAFETY: cudarc's event tracking is for its own slices. (1) This crate makes none, but holds
-        // device memory by itself; (2) and orders all work on it: see `order`.
-        unsafe { context.disable_event_tracking() };
+        let failed = |failure| error::explain(&label, "opening the device", &failure, None);
+        let context = Context::new(ordinal).map_err(failed)?;
         let name = context.name().map_err(failed)?;
         let attributes = attributes(&context, cuda_version).map_err(failed)?;
-        let home = context.default_stream();
-        let (order, modules, lost) = (Mutex::default(), Modules::default(), AtomicBool::new(false));
+        let home = Arc::new(RawStream::home(context.clone()));
+        let (order, modules, lost) = (Mutex::default(), Modules::default(), OnceLock::new());
         Ok(Gpu { context, home, order, modules, label, name, attributes, lost })
     }
 
@@ -83,9 +90,7 @@ impl Gpu {
 
     /// Free and total bytes of memory.
     pub(crate) fn memory(&self) -> Result<(u64, u64), Error> {
-        let (free, total) =
-            self.check("asking for the free memory", self.context.mem_get_info())?;
-        Ok((free as u64, total as u64))
+        self.check("asking for the free memory", self.context.memory())
     }
 
     /// Waits until everything on the device is done.
@@ -93,32 +98,27 @@ impl Gpu {
         self.check("waiting for the device", self.context.synchronize())
     }
 
-    /// A new event that can be timed.
-    pub(crate) fn event(&self) -> Result<CudaEvent, Error> {
-        let flags = Some(sys::CUevent_flags::CU_EVENT_DEFAULT);
-        self.check("making an event", self.context.new_event(flags))
+    /// A new event.
+    pub(crate) fn event(&self) -> Result<GpuEvent, Error> {
+        self.check("making an event", RawEvent::new(&self.context, true)).map(GpuEvent)
     }
 
     /// Puts an event behind all work that a stream has so far.
-    pub(crate) fn record(&self, event: &CudaEvent, stream: &GpuStream) -> Result<(), Error> {
-        self.check("recording an event", event.record(&stream.stream))
+    pub(crate) fn record(&self, event: &GpuEvent, stream: &GpuStream) -> Result<(), Error> {
+        self.check("recording an event", event.0.record(&stream.stream))
     }
 
     /// The time between two events, which must have been recorded.
-    pub(crate) fn elapsed_ms(&self, start: &CudaEvent, end: &CudaEvent) -> Result<f64, Error> {
-        Ok(self.check("timing", start.elapsed_ms(end))?.into())
+    pub(crate) fn elapsed_ms(&self, start: &GpuEvent, end: &GpuEvent) -> Result<f64, Error> {
+        self.check("timing", start.0.elapsed_ms(&end.0))
     }
 
     pub(crate) fn wait_for_stream(&self, stream: &GpuStream) -> Result<(), Error> {
         self.check("waiting for a stream", stream.stream.synchronize())
     }
 
-    pub(crate) fn wait_for_event(
-        &self,
-        stream: &GpuStream,
-        event: &CudaEvent,
-    ) -> Result<(), Error> {
-        self.check("waiting for an event", stream.stream.wait(event))
+    pub(crate) fn wait_for_event(&self, stream: &GpuStream, event: &GpuEvent) -> Result<(), Error> {
+        self.check("waiting for an event", stream.stream.wait(&event.0))
     }
 
     /// The stream that is there from the beginning.
@@ -126,23 +126,21 @@ impl Gpu {
         GpuStream::home(self.home.clone())
     }
 
-    /// Notices an error after which the context is of no use.
-    pub(super) fn notice(&self, error: DriverError) {
-        if error::is_lost(error.0) {
-            self.lost.store(true, Relaxed);
+    /// Notices an error that nobody is told of, if it ends the use of the device.
+    pub(super) fn notice(&self, operation: &str, failure: &Failure) {
+        if error::is_lost(failure) {
+            let last_kernel = lock(&self.order).last_kernel.clone();
+            // Only the first says what happened; those after it are its echo.
+            self.lost.get_or_init(|| error::sentence(operation, failure, last_kernel.as_deref()));
         }
     }
 
     /// What the driver returned, with an error as a sentence about `operation`.
-    pub(crate) fn check<R>(
-        &self,
-        operation: &str,
-        result: Result<R, DriverError>,
-    ) -> Result<R, Error> {
-        result.map_err(|error| {
-            self.notice(error);
+    pub(crate) fn check<R>(&self, operation: &str, result: Result<R, Failure>) -> Result<R, Error> {
+        result.map_err(|failure| {
+            self.notice(operation, &failure);
             let last_kernel = lock(&self.order).last_kernel.clone();
-            error::explain(&self.label, operation, error, last_kernel.as_deref())
+            error::explain(&self.label, operation, &failure, last_kernel.as_deref())
         })
     }
 }
@@ -153,32 +151,44 @@ impl fmt::Debug for Gpu {
     }
 }
 
-fn attributes(context: &CudaContext, cuda_version: (u32, u32)) -> Result<Attributes, DriverError> {
-    use sys::CUdevice_attribute_enum::*;
-    let get = |attribute: Attribute| -> Result<u32, DriverError> {
-        Ok(context.attribute(attribute)?.try_into().unwrap_or(0))
+fn attributes(context: &Context, cuda_version: (u32, u32)) -> Result<Attributes, Failure> {
+    use Attribute::*;
+    // What the library counts with has to be a count, and of a size that nothing overflows with.
+    let count = |attribute: Attribute, most: u32| {
+        let value = context.attribute(attribute)?;
+        match u32::try_from(value) {
+            Ok(count) if (1..=most).contains(&count) => Ok(count),
+            _ => Err(Failure::odd(format!("{attribute:?} is {value}"))),
+        }
     };
+    let any = i32::MAX.unsigned_abs();
     // Zero is how a driver says that it does not know.
-    let known = |attribute| Ok::<_, DriverError>(Some(get(attribute)?).filter(|&value| value > 0));
+    let known = |attribute: Attribute| {
+        let value = u32::try_from(context.attribute(attribute)?).unwrap_or(0);
+        Ok::<_, Failure>(Some(value).filter(|&value| value > 0))
+    };
     Ok(Attributes {
-        multiprocessors: get(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
-        warp_size: get(CU_DEVICE_ATTRIBUTE_WARP_SIZE)?,
-        max_threads_per_block: get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        multiprocessors: count(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1 << 16)?,
+        warp_size: count(CU_DEVICE_ATTRIBUTE_WARP_SIZE, 1 << 10)?,
+        max_threads_per_block: count(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1 << 20)?,
         max_block: [
-            get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X)?,
-            get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y)?,
-            get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)?,
+            count(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, any)?,
+            count(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, any)?,
+            count(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, any)?,
         ],
         max_grid: [
-            get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)?,
-            get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)?,
-            get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)?,
+            count(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, any)?,
+            count(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, any)?,
+            count(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, any)?,
         ],
-        shared_bytes: get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?,
-        shared_bytes_opt_in: get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+        shared_bytes: count(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, any)?,
+        shared_bytes_opt_in: count(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, any)?,
         compute_capability: (
-            get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
-            get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+            count(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 1 << 10)?,
+            u32::try_from(context.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?)
+                .ok()
+                .filter(|minor| *minor < 10)
+                .ok_or_else(|| Failure::odd("the compute capability has no minor number"))?,
         ),
         registers: known(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)?,
         threads_per_multiprocessor: known(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
@@ -187,6 +197,6 @@ fn attributes(context: &CudaContext, cuda_version: (u32, u32)) -> Result<Attribu
         memory_clock_khz: known(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?,
         memory_bus_bits: known(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?,
         cuda_version: Some(cuda_version),
-        reaches_host_memory: get(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS)? != 0,
+        reaches_host_memory: context.attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS)? != 0,
     })
 }

@@ -1,14 +1,17 @@
 //! Graphs of launches, as the driver keeps them.
 
+use std::ffi::c_int;
+use std::ptr;
 use std::sync::Arc;
 
 use cudarc::driver::sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-use cudarc::driver::sys::{self, CUgraphInstantiate_flags};
-use cudarc::driver::{CudaStream, DriverError, result};
+use cudarc::driver::sys::{CUgraph, CUgraphExec};
 
+use super::code::Failure;
+use super::handles::RawStream;
 use super::{Gpu, GpuLaunch, GpuMemory, GpuStream};
 use crate::Error;
-use crate::device::lock;
+use crate::device::lock::lock;
 
 /// Launches that follow each other, ready to be queued with one call.
 ///
@@ -16,7 +19,7 @@ use crate::device::lock;
 #[derive(Debug)]
 pub(crate) struct GpuGraph {
     gpu: Arc<Gpu>,
-    exec: sys::CUgraphExec,
+    exec: CUgraphExec,
     /// For messages.
     last_kernel: Option<Arc<str>>,
 }
@@ -56,11 +59,12 @@ impl GpuGraph {
     ) -> Result<(), Error> {
         let kernel = self.last_kernel.as_ref();
         self.gpu.queue(stream, "replaying a graph", memories, kernel, |stream| {
+            let functions = self.gpu.context.functions;
             // SAFETY: (1) the handle is live, and no other thread uses it now: the order is locked; (2) the
             // context is current, and the stream is of it; (3) the graph's kernels are loaded and its
             // memory is there, as the graph's owner keeps both and gives them back behind this work;
             // (4) for what the kernels do there holds what is said where a launch starts.
-            unsafe { result::graph::launch(self.exec, stream.stream.cu_stream()) }
+            unsafe { (functions.cuGraphLaunch)(self.exec, stream.stream.raw()) }.check()
         })
     }
 }
@@ -68,14 +72,13 @@ impl GpuGraph {
 impl Drop for GpuGraph {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
-        let context = &self.gpu.context;
-        // An old error that cudarc kept for the next caller must not keep this from being done.
-        let bound = context.bind_to_thread().or_else(|_| context.bind_to_thread());
-        // SAFETY: (1) the context is current; (2) the handle is live and not used again; (3) a replay that
-        // is still under way is finished first: the driver frees the graph behind it.
-        let destroyed = bound.and_then(|()| unsafe { result::graph::exec_destroy(self.exec) });
-        if let Err(error) = destroyed {
-            self.gpu.notice(error);
+        let _ = self.gpu.context.bind();
+        // SAFETY: (1) the context is current, or the driver refuses; (2) the handle is live and not used
+        // again; (3) a replay that is still under way is finished first: the driver frees the graph behind
+        // it.
+        let destroyed = unsafe { (self.gpu.context.functions.cuGraphExecDestroy)(self.exec) };
+        if let Err(failure) = destroyed.check() {
+            self.gpu.notice("giving a graph back", &failure);
         }
     }
 }
@@ -86,27 +89,37 @@ impl Drop for GpuGraph {
 /// code of a user runs meanwhile, so that nothing can disturb the capture, and the driver need not look out for
 /// what could: the mode is the relaxed one.
 #[allow(unsafe_code)]
-fn capture(gpu: &Gpu, launches: &[GpuLaunch]) -> Result<sys::CUgraphExec, DriverError> {
-    let stream: Arc<CudaStream> = gpu.context.new_stream()?;
-    stream.begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)?;
-    let started = launches.iter().try_for_each(|launch| launch.start(&stream));
-    // SAFETY: (1) the stream is live, and its context current on this thread, which began the capture;
-    // (2) the capture is ended whether or not all launches were taken.
-    let graph = unsafe { result::stream::end_capture(stream.cu_stream()) };
-    let graph = match (started, graph) {
-        (Ok(()), graph) => graph?,
-        (Err(error), Ok(graph)) if !graph.is_null() => {
-            // SAFETY: the graph is live and not used again.
-            let _ = unsafe { result::graph::destroy(graph) };
-            return Err(error);
-        }
-        (Err(error), _) => return Err(error),
-    };
-    // SAFETY: (1) the graph is live, and no other thread knows it; (2) what is made of it is independent of it,
-    // so that it is destroyed here, once.
+fn capture(gpu: &Gpu, launches: &[GpuLaunch]) -> Result<CUgraphExec, Failure> {
+    let functions = gpu.context.functions;
+    let stream = RawStream::new(&gpu.context)?;
+    // SAFETY: the stream is live, and its context current on this thread.
     unsafe {
-        let exec = result::graph::instantiate(graph, CUgraphInstantiate_flags(0));
-        let _ = result::graph::destroy(graph);
-        exec
+        (functions.cuStreamBeginCapture_v2)(stream.raw(), CU_STREAM_CAPTURE_MODE_RELAXED as c_int)
     }
+    .check()?;
+    let started = launches.iter().try_for_each(|launch| launch.start(gpu, &stream));
+    let mut graph = ptr::null_mut();
+    // SAFETY: (1) the stream is live, and this thread began the capture; (2) the capture is ended whether or
+    // not all launches were taken; (3) `graph` may be written.
+    let ended = unsafe { (functions.cuStreamEndCapture)(stream.raw(), &mut graph) }.check();
+    // What it has written is a graph only where it says so.
+    let is_graph = ended.is_ok() && !graph.is_null();
+    let made = started.and(ended).and_then(|()| instantiate(gpu, graph));
+    if is_graph {
+        // SAFETY: the graph is live and not used again; what was made of it is independent of it.
+        let _ = unsafe { (functions.cuGraphDestroy)(graph) };
+    }
+    made
+}
+
+#[allow(unsafe_code)]
+fn instantiate(gpu: &Gpu, graph: CUgraph) -> Result<CUgraphExec, Failure> {
+    if graph.is_null() {
+        return Err(Failure::odd("the graph is null"));
+    }
+    let mut exec = ptr::null_mut();
+    // SAFETY: (1) the graph is live, and no other thread knows it; (2) `exec` may be written; (3) no flags
+    // are asked for.
+    unsafe { (gpu.context.functions.cuGraphInstantiateWithFlags)(&mut exec, graph, 0) }.check()?;
+    if exec.is_null() { Err(Failure::odd("the graph is null")) } else { Ok(exec) }
 }

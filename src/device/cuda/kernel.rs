@@ -1,22 +1,27 @@
 //! Modules and kernels that the driver has compiled.
 
-use std::ffi::{CString, c_void};
 use std::sync::{Arc, Mutex};
 
-use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-use cudarc::driver::{CudaFunction, DriverError, sys};
-use cudarc::nvrtc::Ptx;
+use cudarc::driver::sys::CUfunction_attribute::{
+    CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+    CU_FUNC_ATTRIBUTE_NUM_REGS, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+};
 
 use super::Gpu;
+use super::code::Failure;
+use super::module::{RawFunction, RawModule};
+use super::params;
 use crate::Error;
 use crate::device::function::FunctionAttributes;
-use crate::device::lock;
-use crate::device::signature::signatures;
-use crate::simt::Param;
+use crate::device::lock::lock;
+use crate::simt::{Declarations, Param};
 
 /// Shared memory, static and dynamic, that every launch can have without asking.
 const SHARED_BYTES: u32 = 48 << 10;
-const LOG_BYTES: usize = 8 << 10;
+/// What no kernel's parameters can be larger than, in all.
+const MOST_PARAM_BYTES: usize = 32 << 10;
+/// Behind parameters whose sizes are known twice.
+const SPARE_BYTES: usize = 4 << 10;
 
 /// A module, compiled for the GPU.
 #[derive(Debug)]
@@ -29,8 +34,12 @@ pub(crate) struct GpuModule {
 pub(crate) struct GpuKernel {
     pub(crate) name: Arc<str>,
     pub(crate) params: Vec<Param>,
+    /// Bytes to be kept zero behind the parameters of a launch, so that the driver reads nothing else even if a
+    /// parameter has another size than the PTX seemed to declare: unless the driver has said what it compiled, as many
+    /// as there can be at all.
+    pub(crate) room: usize,
     pub(crate) attributes: FunctionAttributes,
-    pub(super) function: CudaFunction,
+    pub(super) function: RawFunction,
     /// Dynamic shared memory that launches have been allowed so far.
     allowed_shared: Mutex<u32>,
 }
@@ -40,25 +49,30 @@ impl GpuModule {
     pub(crate) fn load(gpu: &Gpu, ptx: &str) -> Result<GpuModule, Error> {
         let refused =
             |message: String| Error::device(gpu.label(), format!("loading PTX: {message}"));
-        let signatures = signatures(ptx).map_err(refused)?;
+        let declarations = Declarations::parse(ptx).map_err(|error| refused(error.to_string()))?;
         if ptx.contains('\0') {
             return Err(refused("the text holds a zero byte, where the driver would stop".into()));
         }
-        let module = match gpu.context.load_module(Ptx::from_src(ptx)) {
-            Ok(module) => module,
-            Err(error) => {
-                let log = compiler_log(gpu, ptx);
-                return gpu.check(&format!("loading PTX{}{log}", version(ptx)), Err(error));
-            }
-        };
+        let mut log = String::new();
+        let module = RawModule::load(&gpu.context, ptx, &mut log);
+        let module = gpu.check(&format!("loading PTX{}{log}", version(ptx)), module)?;
+        let module = Arc::new(module);
         let mut kernels = Vec::new();
-        for signature in signatures {
-            let operation = format!("loading the kernel `{}`", signature.name);
-            let function = gpu.check(&operation, module.load_function(&signature.name))?;
+        for entry in declarations.entries() {
+            let operation = format!("loading the kernel `{}`", entry.name());
+            let function = gpu.check(&operation, RawFunction::new(&module, entry.name()))?;
             let attributes = gpu.check(&operation, attributes(&function))?;
+            let params = entry.params().to_vec();
+            let compiled = gpu.check(&operation, function.params(params.len() + 1))?;
+            if let Some(compiled) = &compiled {
+                params::compare(&params, compiled)
+                    .map_err(|why| Error::device(gpu.label(), format!("{operation}: {why}")))?;
+            }
+            let room = if compiled.is_some() { SPARE_BYTES } else { MOST_PARAM_BYTES };
             kernels.push(Arc::new(GpuKernel {
-                name: signature.name.into(),
-                params: signature.params,
+                name: entry.name().into(),
+                params,
+                room,
                 allowed_shared: Mutex::new(SHARED_BYTES.saturating_sub(attributes.shared_bytes)),
                 attributes,
                 function,
@@ -75,33 +89,26 @@ impl GpuKernel {
         if bytes <= *allowed {
             return Ok(());
         }
-        let attribute = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        let set = gpu.context.bind_to_thread().and_then(|()| {
-            self.function.set_attribute(attribute, i32::try_from(bytes).unwrap_or(i32::MAX))
-        });
-        gpu.check(&format!("asking for {bytes} bytes of shared memory per block"), set)?;
+        let operation = format!("asking for {bytes} bytes of shared memory per block");
+        gpu.check(&operation, self.function.allow_shared(bytes))?;
         *allowed = bytes;
         Ok(())
     }
 
-    /// How many blocks of a launch a multiprocessor holds at a time.
+    /// How many blocks of a launch an SM holds at a time.
     pub(crate) fn occupancy(&self, gpu: &Gpu, threads: u32, shared: u32) -> Result<u32, Error> {
         self.allow_shared(gpu, shared)?;
-        let blocks = gpu.context.bind_to_thread().and_then(|()| {
-            let shared = shared as usize;
-            self.function.occupancy_max_active_blocks_per_multiprocessor(threads, shared, None)
-        });
-        gpu.check(&format!("asking for the occupancy of `{}`", self.name), blocks)
+        let operation = format!("asking for the occupancy of `{}`", self.name);
+        gpu.check(&operation, self.function.occupancy(threads, shared))
     }
 }
 
-fn attributes(function: &CudaFunction) -> Result<FunctionAttributes, DriverError> {
-    let number = |value: i32| u32::try_from(value).unwrap_or(0);
+fn attributes(function: &RawFunction) -> Result<FunctionAttributes, Failure> {
     Ok(FunctionAttributes {
-        registers: Some(number(function.num_regs()?)),
-        local_bytes: number(function.local_size_bytes()?),
-        shared_bytes: number(function.shared_size_bytes()?),
-        max_threads_per_block: number(function.max_threads_per_block()?),
+        registers: Some(function.attribute(CU_FUNC_ATTRIBUTE_NUM_REGS)?),
+        local_bytes: function.attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
+        shared_bytes: function.attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
+        max_threads_per_block: function.attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
     })
 }
 
@@ -109,40 +116,4 @@ fn attributes(function: &CudaFunction) -> Result<FunctionAttributes, DriverError
 fn version(ptx: &str) -> String {
     let version = ptx.lines().find_map(|line| line.trim_start().strip_prefix(".version"));
     version.map_or_else(String::new, |version| format!(" of version {}", version.trim()))
-}
-
-/// What the driver's compiler says of a PTX text that it refused, ready to follow other words.
-#[allow(unsafe_code)]
-fn compiler_log(gpu: &Gpu, ptx: &str) -> String {
-    let Ok(ptx) = CString::new(ptx) else { return String::new() };
-    if gpu.context.bind_to_thread().is_err() {
-        return String::new();
-    }
-    let mut log = vec![0_u8; LOG_BYTES];
-    let mut options = [
-        sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
-        sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-    ];
-    // The size is passed in place of a pointer, as the driver wants it.
-    let mut values = [log.as_mut_ptr().cast::<c_void>(), LOG_BYTES as *mut c_void];
-    let mut module = std::ptr::null_mut();
-    // SAFETY: (1) the context is current; (2) the text ends in a zero byte; (3) both arrays have the
-    // length that is passed; (4) the log is as long as its option says, and everything outlives
-    // the call; (5) a module that loads after all is unloaded, and nothing has used it.
-    unsafe {
-        let code = sys::cuModuleLoadDataEx(
-            &mut module,
-            ptx.as_ptr().cast(),
-            options.len() as u32,
-            options.as_mut_ptr(),
-            values.as_mut_ptr(),
-        );
-        if code == sys::CUresult::CUDA_SUCCESS {
-            let _ = sys::cuModuleUnload(module);
-        }
-    }
-    let end = log.iter().position(|&byte| byte == 0).unwrap_or(0);
-    let text = String::from_utf8_lossy(&log[..end]);
-    let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    if lines.is_empty() { String::new() } else { format!(" ({})", lines.join("; ")) }
 }

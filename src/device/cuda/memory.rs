@@ -1,51 +1,42 @@
 //! Device memory: had, filled, copied, and given back behind all work on it.
 
+use std::ffi::c_void;
+use std::mem;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use cudarc::driver::{DriverError, result, sys};
+use bytemuck::Pod;
+use cudarc::driver::sys::{CUdeviceptr, CUresult::CUDA_ERROR_OUT_OF_MEMORY, CUstream};
 
-use super::Gpu;
+use super::code::Failure;
 use super::order::{GpuStream, Uses};
+use super::{Gpu, error};
 use crate::Error;
-use crate::device::lock;
+use crate::device::lock::lock;
+
+/// Every allocation of the driver's begins at a multiple of this.
+const ALIGNMENT: u64 = 256;
+/// How much is copied to the device at a time.
+const CHUNK_BYTES: usize = 4 << 20;
 
 /// A piece of a GPU's memory, of at least one byte.
 #[derive(Debug)]
 pub(crate) struct GpuMemory {
     gpu: Arc<Gpu>,
-    address: sys::CUdeviceptr,
+    address: CUdeviceptr,
     bytes: u64,
     pub(super) uses: Mutex<Uses>,
 }
 
 impl GpuMemory {
     /// Memory of `bytes` bytes with anything in it; `bytes` is not zero.
-    #[allow(unsafe_code)]
     pub(crate) fn new(gpu: &Arc<Gpu>, bytes: u64) -> Result<GpuMemory, Error> {
-        // The driver calls some such numbers invalid instead.
-        let allocated = isize::try_from(bytes)
-            .map_err(|_| DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY))
-            .and_then(|_| {
-                let bytes = bytes as usize;
-                gpu.context.bind_to_thread()?;
-                // SAFETY: (1) the context is current, and the stream is its default one; (2) what
-                // the memory holds does not matter: it is read only as numbers of which every bit
-                // pattern is one, and never by the host but in a copy.
-                unsafe {
-                    if gpu.context.has_async_alloc() {
-                        result::malloc_async(gpu.home.cu_stream(), bytes)
-                    } else {
-                        result::malloc_sync(bytes)
-                    }
-                }
-            });
-        let address = match allocated {
+        let address = match allocate(gpu, bytes) {
             Ok(address) => address,
-            Err(DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => {
+            Err(failure) if failure.is(CUDA_ERROR_OUT_OF_MEMORY) => {
                 return Err(out_of_memory(gpu, bytes));
             }
-            Err(error) => return gpu.check(&format!("allocating {bytes} bytes"), Err(error)),
+            Err(failure) => return gpu.check(&format!("allocating {bytes} bytes"), Err(failure)),
         };
         let memory = GpuMemory { gpu: gpu.clone(), address, bytes, uses: Mutex::default() };
         // The allocation counts as a write: other streams must not come before it.
@@ -54,50 +45,93 @@ impl GpuMemory {
     }
 
     /// The address of the byte at `offset`.
-    pub(crate) fn address(&self, offset: u64) -> sys::CUdeviceptr {
+    pub(crate) fn address(&self, offset: u64) -> CUdeviceptr {
         self.address + offset
     }
 
-    /// Copies to the device; the copy is over when this returns.
+    /// Copies to the device; the copy is over when this returns `Ok`.
+    ///
+    /// An error of any earlier work can end the wait for a copy before the copy ends. So what the driver is
+    /// given is not the caller's memory, which may go as soon as this returns, but memory that is kept for
+    /// good after an error.
     #[allow(unsafe_code)]
     pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        let address = self.range(offset, bytes.len() as u64)?.start;
-        let home = self.gpu.home.cu_stream();
-        // SAFETY: (1) the range lies in this memory, which lives as long as `self`; (2) the context is
-        // current, and the stream is its default one; (3) the host's bytes stay borrowed until the
-        // stream has been waited for, below.
-        let copy = |_: &GpuStream| unsafe { result::memcpy_htod_async(address, bytes, home) };
-        let queued = self.queue("copying to the device", true, copy);
-        let done = self.gpu.check("copying to the device", self.gpu.home.synchronize());
-        queued.and(done)
+        self.range(offset, bytes.len() as u64)?;
+        let mut staged = Vec::new();
+        let room = bytes.len().min(CHUNK_BYTES);
+        staged
+            .try_reserve_exact(room)
+            .map_err(|_| Error::OutOfMemory { operation: "upload", bytes: room })?;
+        let mut address = self.address + offset;
+        for chunk in bytes.chunks(CHUNK_BYTES) {
+            staged.clear();
+            staged.extend_from_slice(chunk);
+            staged = self.copy("copying to the device", true, staged, |staged, home| {
+                let source = staged.as_ptr().cast::<c_void>();
+                let copy = self.gpu.context.functions.cuMemcpyHtoDAsync_v2;
+                // SAFETY: (1) the addresses lie in this memory, which lives as long as `self`; (2) the
+                // context is current, and the stream is its default one; (3) the host's bytes are not
+                // touched before the copy is over: `copy` sees to it.
+                unsafe { copy(address, source, staged.len(), home) }.check()
+            })?;
+            address += chunk.len() as u64;
+        }
+        Ok(())
     }
 
-    /// Copies to the host; the copy is over when this returns.
+    /// Copies to the host, over `values`, which it gives back; the copy is over when this returns `Ok`.
     #[allow(unsafe_code)]
-    pub(crate) fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<(), Error> {
-        let address = self.range(offset, bytes.len() as u64)?.start;
-        let home = self.gpu.home.cu_stream();
-        // SAFETY: as in `write`; (4) the host's bytes are borrowed for writing.
-        let copy = |_: &GpuStream| unsafe { result::memcpy_dtoh_async(bytes, address, home) };
-        let queued = self.queue("copying to the host", false, copy);
-        let done = self.gpu.check("copying to the host", self.gpu.home.synchronize());
-        queued.and(done)
+    pub(crate) fn read<T: Pod>(&self, offset: u64, values: Vec<T>) -> Result<Vec<T>, Error> {
+        let address = self.range(offset, mem::size_of_val(&*values) as u64)?.start;
+        self.copy("copying to the host", false, values, |values, home| {
+            let target = values.as_mut_ptr().cast::<c_void>();
+            let copy = self.gpu.context.functions.cuMemcpyDtoHAsync_v2;
+            // SAFETY: as in `write`; (4) any bytes are numbers.
+            unsafe { copy(target, address, mem::size_of_val(&**values), home) }.check()
+        })
+    }
+
+    /// Queues a copy from or to `host` and waits for it.
+    ///
+    /// Where it is not certain that the copy is over, or that it never began, `host` is never freed: the
+    /// device might still read or write there.
+    fn copy<T: Pod>(
+        &self,
+        operation: &str,
+        write: bool,
+        mut host: Vec<T>,
+        work: impl FnOnce(&mut Vec<T>, CUstream) -> Result<(), Failure>,
+    ) -> Result<Vec<T>, Error> {
+        let mut is_begun = false;
+        let queued = self.queue(operation, write, |stream| {
+            is_begun = true;
+            work(&mut host, stream.stream.raw())
+        });
+        let done = self.gpu.check(operation, self.gpu.home.synchronize());
+        match done {
+            Err(error) if is_begun => {
+                mem::forget(host);
+                Err(queued.err().unwrap_or(error))
+            }
+            done => queued.and(done).map(|()| host),
+        }
     }
 
     /// Writes the same byte everywhere in a range, some time later.
     #[allow(unsafe_code)]
     pub(crate) fn fill(&self, offset: u64, bytes: u64, byte: u8) -> Result<(), Error> {
         let range = self.range(offset, bytes)?;
-        let (home, bytes) = (self.gpu.home.cu_stream(), (range.end - range.start) as usize);
-        // SAFETY: (1) the range lies in this memory, which is given back only behind the work queued
-        // on it; (2) the context is current, and the stream is its default one.
-        let fill =
-            |_: &GpuStream| unsafe { result::memset_d8_async(range.start, byte, bytes, home) };
-        self.queue("filling memory", true, fill)
+        let (home, bytes) = (self.gpu.home.raw(), (range.end - range.start) as usize);
+        let fill = self.gpu.context.functions.cuMemsetD8Async;
+        self.queue("filling memory", true, |_| {
+            // SAFETY: (1) the range lies in this memory, which is given back only behind the work queued
+            // on it; (2) the context is current, and the stream is its default one.
+            unsafe { fill(range.start, byte, bytes, home) }.check()
+        })
     }
 
     /// The addresses of a range, which must lie inside.
-    fn range(&self, offset: u64, bytes: u64) -> Result<Range<sys::CUdeviceptr>, Error> {
+    fn range(&self, offset: u64, bytes: u64) -> Result<Range<CUdeviceptr>, Error> {
         match offset.checked_add(bytes) {
             Some(end) if end <= self.bytes => Ok(self.address + offset..self.address + end),
             _ => Err(Error::device(
@@ -112,44 +146,72 @@ impl GpuMemory {
         &self,
         operation: &str,
         write: bool,
-        work: impl FnOnce(&GpuStream) -> Result<(), DriverError>,
+        work: impl FnOnce(&GpuStream) -> Result<(), Failure>,
     ) -> Result<(), Error> {
         self.gpu.queue(&self.gpu.default_stream(), operation, &[(self, write)], None, work)
     }
 
     /// Gives the memory back behind all work on it.
     #[allow(unsafe_code)]
-    fn release(&mut self) -> Result<(), DriverError> {
-        let context = &self.gpu.context;
-        // An old error that cudarc kept for the next caller must not keep this from being done.
-        context.bind_to_thread().or_else(|_| context.bind_to_thread())?;
-        let waited = lock(&self.uses).wait(&self.gpu.default_stream(), true);
-        // SAFETY: (1) the address is that of an allocation of this context, freed only here; (2) the
-        // context is current; (3) all work on the memory is over, or ahead on the same stream, or
-        // waited for by it: launches borrow what they take until they are queued.
-        unsafe {
-            if waited.is_ok() && context.has_async_alloc() {
-                result::free_async(self.address, self.gpu.home.cu_stream())
-            } else {
-                context.synchronize()?;
-                result::free_sync(self.address)
-            }
+    fn release(&mut self) -> Result<(), Failure> {
+        let Gpu { context, home, .. } = &*self.gpu;
+        context.bind()?;
+        let uses = lock(&self.uses);
+        let is_ordered = !uses.unknown && uses.wait(&self.gpu.default_stream(), true).is_ok();
+        if is_ordered && context.has_async_alloc {
+            // SAFETY: (1) the address is that of an allocation of this context, freed only here; (2) the
+            // context is current; (3) all work on the memory is over, or ahead on the same stream, or
+            // waited for by it: launches borrow what they take until they are queued.
+            return unsafe { (context.functions.cuMemFreeAsync)(self.address, home.raw()) }.check();
         }
+        // If this fails, something may still run on the memory: then it stays.
+        context.synchronize()?;
+        // SAFETY: as above.
+        unsafe { (context.functions.cuMemFree_v2)(self.address) }.check()
     }
 }
 
 impl Drop for GpuMemory {
     fn drop(&mut self) {
-        if let Err(error) = self.release() {
-            self.gpu.notice(error);
+        if let Err(failure) = self.release() {
+            self.gpu.notice("giving memory back", &failure);
         }
     }
 }
 
+/// The address of so many bytes of new memory.
+#[allow(unsafe_code)]
+fn allocate(gpu: &Gpu, bytes: u64) -> Result<CUdeviceptr, Failure> {
+    // The driver calls some such numbers invalid instead.
+    let len = isize::try_from(bytes).map_err(|_| Failure::from(CUDA_ERROR_OUT_OF_MEMORY))?;
+    gpu.context.bind()?;
+    let functions = gpu.context.functions;
+    let mut address = 0;
+    // SAFETY: (1) the context is current, and the stream is its default one; (2) `address` may be written;
+    // (3) what the memory holds does not matter: it is read only as numbers of which every bit pattern is
+    // one, and never by the host but in a copy.
+    let allocated = unsafe {
+        if gpu.context.has_async_alloc {
+            (functions.cuMemAllocAsync)(&mut address, len.unsigned_abs(), gpu.home.raw())
+        } else {
+            (functions.cuMemAlloc_v2)(&mut address, len.unsigned_abs())
+        }
+    };
+    allocated.check()?;
+    if address == 0 || !address.is_multiple_of(ALIGNMENT) || address.checked_add(bytes).is_none() {
+        return Err(Failure::odd(format!("the memory is at {address:#x}")));
+    }
+    Ok(address)
+}
+
 fn out_of_memory(gpu: &Gpu, bytes: u64) -> Error {
-    let free = match gpu.memory() {
+    let free = match gpu.context.memory() {
         Ok((free, total)) => format!("{free} of {total} are free"),
-        Err(_) => String::from("less is free"),
+        Err(failure) => {
+            let operation = "asking for the free memory";
+            gpu.notice(operation, &failure);
+            format!("and {operation} failed: {}", error::describe(&failure))
+        }
     };
     Error::device(gpu.label(), format!("out of memory: asked for {bytes} bytes, {free}"))
 }

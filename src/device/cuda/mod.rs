@@ -2,24 +2,30 @@
 //!
 //! Everything that is unsafe about CUDA stays in here. What holds it together:
 //!
-//! - cudarc is called only after [`driver()`] has found the library with all its functions;
+//! - the driver is called through one table of its functions, [`library`], which is there only if all
+//!   of them are; what they return is an integer until it has been looked at: [`code`];
 //! - a [`Gpu`] keeps its context alive, and buffers, modules, streams and events keep the [`Gpu`];
 //! - work on a buffer is ordered across streams, and memory is given back only behind that work:
 //!   [`order`].
 
+mod code;
+mod context;
 mod driver;
 mod error;
 mod gpu;
 mod graph;
+mod handles;
 mod kernel;
 mod launch;
+mod library;
 mod memory;
+mod module;
 mod order;
+mod params;
 
 pub use driver::{Driver, driver};
 
-pub(crate) use error::name as code_name;
-pub(crate) use gpu::Gpu;
+pub(crate) use gpu::{Gpu, GpuEvent};
 pub(crate) use graph::GpuGraph;
 pub(crate) use kernel::{GpuKernel, GpuModule};
 pub(crate) use launch::GpuLaunch;

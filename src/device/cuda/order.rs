@@ -8,11 +8,11 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaEvent, CudaStream, DriverError};
-
 use super::Gpu;
+use super::code::Failure;
+use super::handles::{RawEvent, RawStream};
 use crate::Error;
-use crate::device::lock;
+use crate::device::lock::lock;
 
 /// What is known of the order of work on a device. Its lock is held while work is queued.
 #[derive(Debug, Default)]
@@ -33,13 +33,13 @@ impl Order {
 /// A queue of work.
 #[derive(Debug, Clone)]
 pub(crate) struct GpuStream {
-    pub(super) stream: Arc<CudaStream>,
+    pub(super) stream: Arc<RawStream>,
     /// 0 for the default stream.
     number: u64,
 }
 
 impl GpuStream {
-    pub(super) fn home(stream: Arc<CudaStream>) -> GpuStream {
+    pub(super) fn home(stream: Arc<RawStream>) -> GpuStream {
         GpuStream { stream, number: 0 }
     }
 }
@@ -50,9 +50,9 @@ impl Gpu {
         let made = {
             let mut order = lock(&self.order);
             let idle = if order.is_needed() { Ok(()) } else { self.context.synchronize() };
-            idle.and_then(|()| self.context.new_stream()).map(|stream| {
+            idle.and_then(|()| RawStream::new(&self.context)).map(|stream| {
                 order.streams += 1;
-                GpuStream { stream, number: order.streams }
+                GpuStream { stream: Arc::new(stream), number: order.streams }
             })
         };
         self.check("making a stream", made)
@@ -63,7 +63,7 @@ impl Gpu {
 #[derive(Debug, Clone)]
 struct Use {
     stream: u64,
-    event: Arc<CudaEvent>,
+    event: Arc<RawEvent>,
 }
 
 /// The operations on a buffer that a later one may have to wait for.
@@ -72,11 +72,13 @@ pub(super) struct Uses {
     write: Option<Use>,
     /// Since `write`, the last on every stream.
     reads: Vec<Use>,
+    /// Whether some operation may be under way that no event stands for.
+    pub(super) unknown: bool,
 }
 
 impl Uses {
     /// Makes `stream` wait for what a read, or with `write` a write, must not overtake.
-    pub(super) fn wait(&self, stream: &GpuStream, write: bool) -> Result<(), DriverError> {
+    pub(super) fn wait(&self, stream: &GpuStream, write: bool) -> Result<(), Failure> {
         let reads = if write { &self.reads[..] } else { &[] };
         for earlier in self.write.iter().chain(reads) {
             if earlier.stream != stream.number {
@@ -87,7 +89,7 @@ impl Uses {
     }
 
     /// Remembers an operation that has been queued with `event` behind it.
-    pub(super) fn note(&mut self, stream: &GpuStream, write: bool, event: Arc<CudaEvent>) {
+    pub(super) fn note(&mut self, stream: &GpuStream, write: bool, event: Arc<RawEvent>) {
         let this = Use { stream: stream.number, event };
         if write {
             self.reads.clear();

@@ -1,19 +1,35 @@
 //! PTX that was compiled before, on disk.
 
 use std::env;
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::failure;
+use super::trust::{self, Above};
+use crate::Error;
 use crate::kernels::{Hash, Program, Ptx};
 
-/// The folder where compiled PTX is kept between runs, if there is one.
+/// The folder where compiled PTX is kept between runs; `None` if nothing is kept.
 ///
 /// `LINREC_CACHE` names it (empty: nothing is kept); else it is `linrec` in the user's folder for caches.
-/// It may be deleted at any time.
-pub fn folder() -> Option<PathBuf> {
+/// It may be deleted at any time. It is made when it is first written to, for this user alone.
+///
+/// # Errors
+///
+/// If other users could put files there: then nothing is kept either.
+pub fn cache_folder() -> Result<Option<PathBuf>, Error> {
+    let Some(folder) = named() else { return Ok(None) };
+    // What is not there yet will be the user's own.
+    if !folder.exists() {
+        return Ok(Some(folder));
+    }
+    own(&folder).map(Some).map_err(failure)
+}
+
+fn named() -> Option<PathBuf> {
     let variable = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if env::var_os("LINREC_CACHE").is_some() {
         return variable("LINREC_CACHE");
@@ -30,16 +46,27 @@ pub fn folder() -> Option<PathBuf> {
     Some(caches?.join("linrec"))
 }
 
+/// The folder as a whole path, if nobody else can put files there.
+fn own(folder: &Path) -> Result<PathBuf, String> {
+    trust::check(folder, Above::OrShared).map_err(|refusal| {
+        format!("compiled kernels are not kept in {}: {refusal}", folder.display())
+    })
+}
+
 /// What an entry of the cache is found by.
+///
+/// An entry is a file that is named by the key and holds the key, a hash and the PTX. One whose hash is not that of
+/// its key and PTX, or whose key is another, is as good as not there.
 pub(super) struct Key {
     folder: Option<PathBuf>,
+    /// The hash of the program with all its texts, and who compiled it for what.
     name: String,
 }
 
 impl Key {
     /// For `program` as `compute_{architecture}`, by NVRTC of this version.
     pub(super) fn new(program: &Program, architecture: u32, version: (u32, u32)) -> Key {
-        Key::inside(folder(), program, architecture, version)
+        Key::inside(named(), program, architecture, version)
     }
 
     fn inside(
@@ -48,16 +75,18 @@ impl Key {
         architecture: u32,
         (major, minor): (u32, u32),
     ) -> Key {
-        let hash = program.hash();
-        Key { folder, name: format!("{hash}-sm_{architecture}-nvrtc_{major}.{minor}.ptx") }
+        let (hash, linrec) = (program.hash(), env!("CARGO_PKG_VERSION"));
+        let name = format!("{hash}-compute_{architecture}-nvrtc_{major}.{minor}-linrec_{linrec}");
+        Key { folder, name }
     }
 
     /// The entry, if it is there and whole.
     pub(super) fn load(&self) -> Option<Ptx> {
-        let text = fs::read_to_string(self.folder.as_ref()?.join(&self.name)).ok()?;
-        let (check, ptx) = text.strip_prefix("// check ")?.split_once('\n')?;
-        // A disk that ran full or a file someone edited: as good as not there.
-        (check == Hash::EMPTY.and(ptx).to_string()).then(|| Ptx::from_text(ptx.to_owned()))
+        let folder = own(self.folder.as_ref()?).ok()?;
+        let text = fs::read_to_string(folder.join(self.file())).ok()?;
+        let (_, ptx) = text.split_once("\n// hash ")?.1.split_once('\n')?;
+        // A disk that ran full, a file that someone edited or renamed.
+        (text == self.entry(ptx)).then(|| Ptx::from_text(ptx.to_owned()))
     }
 
     /// Keeps `ptx`. That it could not be kept costs time at the next run and is no failure.
@@ -67,15 +96,25 @@ impl Key {
         }
     }
 
+    fn file(&self) -> String {
+        format!("{}.ptx", self.name)
+    }
+
+    /// What the file holds.
+    fn entry(&self, ptx: &str) -> String {
+        let hash = Hash::of([&*self.name, ptx]);
+        format!("// key {}\n// hash {hash}\n{ptx}", self.name)
+    }
+
     /// Under a name of its own first, and renamed when it is whole: others never read half of it.
     fn write(&self, folder: &Path, ptx: &Ptx) -> io::Result<()> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        fs::create_dir_all(folder)?;
+        make(folder)?;
+        let folder = own(folder).map_err(io::Error::other)?;
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let unfinished = folder.join(format!("{}.{}-{count}", self.name, process::id()));
-        let check = Hash::EMPTY.and(ptx.text());
-        let written = fs::write(&unfinished, format!("// check {check}\n{}", ptx.text()))
-            .and_then(|()| fs::rename(&unfinished, folder.join(&self.name)));
+        let written = fs::write(&unfinished, self.entry(ptx.text()))
+            .and_then(|()| fs::rename(&unfinished, folder.join(self.file())));
         if written.is_err() {
             let _ = fs::remove_file(&unfinished);
         }
@@ -83,15 +122,28 @@ impl Key {
     }
 }
 
+/// Makes the folder and those above it that are missing, for this user alone.
+fn make(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn program() -> Program {
+        Program::new("a.cu", "__global__ void a() {}")
+    }
+
     #[test]
-    fn what_is_kept_is_found_and_what_is_damaged_is_not() {
+    fn what_is_kept_is_found_under_its_own_key_alone() {
         let root = tempfile::tempdir().unwrap();
-        let folder = root.path().join("made when needed");
-        let program = Program::new("a.cu", "__global__ void a() {}");
+        let folder = root.path().join("made when/needed");
+        let program = program();
         let key = |program, architecture, version| {
             Key::inside(Some(folder.clone()), program, architecture, version)
         };
@@ -103,20 +155,43 @@ mod tests {
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing unfinished is left");
 
         let other = Program { options: vec!["-G".into()], ..program.clone() };
-        for key in
-            [key(&program, 90, (12, 0)), key(&program, 80, (12, 1)), key(&other, 80, (12, 0))]
-        {
+        let others =
+            [key(&program, 90, (12, 0)), key(&program, 80, (12, 1)), key(&other, 80, (12, 0))];
+        for key in others {
             assert!(key.load().is_none());
+            // Nor when the entry is put there under the other's name.
+            fs::copy(folder.join(this.file()), folder.join(key.file())).unwrap();
+            assert!(key.load().is_none(), "{}", key.name);
         }
+    }
 
-        let file = folder.join(&this.name);
+    #[test]
+    fn what_is_damaged_is_compiled_anew() {
+        let root = tempfile::tempdir().unwrap();
+        let key = Key::inside(Some(root.path().to_owned()), &program(), 80, (12, 0));
+        let ptx = Ptx::new(&[], "h", &[], ".version 8.0\n");
+        key.store(&ptx);
+        let file = root.path().join(key.file());
         let text = fs::read_to_string(&file).unwrap();
-        for damage in [&text[..text.len() - 3], "", "// check 0\n", &text.replace("8.0", "9.9")] {
-            fs::write(&file, damage).unwrap();
-            assert!(this.load().is_none(), "{damage}");
+        // Cut anywhere, and with any one byte changed.
+        let cut = (0..text.len()).map(|len| text.as_bytes()[..len].to_vec());
+        let changed = (0..text.len()).map(|at| {
+            let mut bytes = text.clone().into_bytes();
+            bytes[at] ^= 1;
+            bytes
+        });
+        for damaged in cut
+            .chain(changed)
+            .chain([text.replace('\n', "\r\n").into(), [&*text, "\n"].concat().into()])
+        {
+            fs::write(&file, &damaged).unwrap();
+            assert!(key.load().is_none(), "{}", String::from_utf8_lossy(&damaged));
         }
-        fs::write(&file, [0xFF, 0xFE]).unwrap();
-        assert!(this.load().is_none());
+        // Text with the hash that this cache had before, which anyone can make match any text.
+        fs::write(&file, "// check 0\n.version 9.9\n").unwrap();
+        assert!(key.load().is_none());
+        key.store(&ptx);
+        assert_eq!(key.load(), Some(ptx));
     }
 
     #[test]
@@ -124,11 +199,35 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("a file");
         fs::write(&file, "").unwrap();
-        let program = Program::new("a.cu", "");
         for folder in [None, Some(file.join("below"))] {
-            let key = Key::inside(folder, &program, 80, (12, 0));
+            let key = Key::inside(folder, &program(), 80, (12, 0));
             key.store(&Ptx::from_text(""));
             assert!(key.load().is_none());
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_is_the_users_alone() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("a/cache");
+        let key = Key::inside(Some(folder.clone()), &program(), 80, (12, 0));
+        key.store(&Ptx::from_text("1"));
+        for made in [folder.clone(), root.path().join("a")] {
+            assert_eq!(made.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        }
+        assert!(key.load().is_some());
+
+        // Once others may write there, what is in it is not read, and nothing is put there.
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(key.load().is_none());
+        fs::remove_file(folder.join(key.file())).unwrap();
+        key.store(&Ptx::from_text("1"));
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        let refusal = own(&folder).unwrap_err();
+        let expected = format!("compiled kernels are not kept in {0}: ", folder.display());
+        assert!(refusal.starts_with(&expected) && refusal.contains("every user"), "{refusal}");
     }
 }

@@ -1,39 +1,33 @@
 //! Where NVRTC may be.
 
 use std::env;
-use std::ffi::OsStr;
-use std::fmt;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 
-use super::{Nvrtc, failure};
+use super::folders::{libraries_below, libraries_in, libraries_of_package, whole_paths};
+use super::library::builtins_beside;
+use super::trust::{self, Above};
+use super::{Nvrtc, ask, failure};
 use crate::Error;
 
 /// The variable that names the library's file or folder.
 const VARIABLE: &str = "LINREC_NVRTC";
 
-/// One place where NVRTC is looked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// Why it is looked at: `CUDA_PATH`, `the linker's path`.
-    pub because: &'static str,
-    /// The library's file; its bare name where the system's linker is to find it.
-    pub file: PathBuf,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.file.display(), self.because)
-    }
-}
-
 impl Nvrtc {
     /// The NVRTC of this machine, loaded when it is first asked for.
     ///
-    /// The first that loads is taken: that of a CUDA toolkit, of the linker's path, of an active Python
-    /// environment, the one that `cargo xtask ptx` installs, and that of whatever `python3` is. If
-    /// `LINREC_NVRTC` is set, to a file or a folder, nothing else is tried.
+    /// The first that loads is taken: that of a CUDA toolkit (`CUDA_PATH`, `CUDA_HOME`, `/usr/local/cuda`), of the
+    /// folders in which the system's linker looks, of an active Python environment (`VIRTUAL_ENV`, `CONDA_PREFIX`), the
+    /// one that `cargo xtask ptx` installs into the workspace that this library was built in, and that of
+    /// whatever `python3` is. If `LINREC_NVRTC` is set, to a file or a folder, nothing else is tried.
+    ///
+    /// # Whose code is loaded
+    ///
+    /// All of these are places of the system or of the user. The current folder is none, whatever `PATH` or
+    /// `LD_LIBRARY_PATH` say: only whole paths in them count. On Unix the library, the folders above it and the links on
+    /// the way belong to the user or to root, and nobody else may write them; it may lie below a folder like `/tmp`,
+    /// and not in it. On Windows rights are not looked at. What is refused for this is told where nothing else is found.
     ///
     /// # Errors
     ///
@@ -42,18 +36,23 @@ impl Nvrtc {
         static FOUND: OnceLock<Result<Nvrtc, Error>> = OnceLock::new();
         FOUND.get_or_init(first_that_loads).as_ref().map_err(Clone::clone)
     }
-}
 
-impl Nvrtc {
     /// The first NVRTC that loads from a toolkit, a Python environment or a folder of its own.
     ///
     /// # Errors
     ///
     /// If there is none below `root`.
-    pub fn load_below(root: &Path) -> Result<Nvrtc, Error> {
+    ///
+    /// # Safety
+    ///
+    /// Every file below `root` that has the name of NVRTC, or of its part `builtins`, fulfils the conditions of
+    /// [`Nvrtc::load`].
+    #[allow(unsafe_code)]
+    pub unsafe fn load_below(root: &Path) -> Result<Nvrtc, Error> {
         let mut refusal = failure(format!("there is no NVRTC in {}", root.display()));
         for file in libraries_below(root) {
-            match Nvrtc::load(&file) {
+            // SAFETY: the caller vouches for every such file below `root`.
+            match unsafe { Nvrtc::load(&file) } {
                 Ok(nvrtc) => return Ok(nvrtc),
                 Err(error) => refusal = error,
             }
@@ -63,22 +62,39 @@ impl Nvrtc {
 }
 
 fn first_that_loads() -> Result<Nvrtc, Error> {
+    let searches = match variable(VARIABLE) {
+        Some(_) => &[named as fn() -> Vec<Found>][..],
+        None => &[of_toolkits, of_linker, of_environments, of_workspace, of_python],
+    };
     let mut refusals = Vec::new();
-    for search in [places, from_python] {
-        for place in search() {
-            match Nvrtc::load(&place.file) {
-                Ok(nvrtc) => return Ok(nvrtc),
-                // That a linker's path does not have it is the usual case, and no news.
-                Err(_) if place.file.parent() == Some(Path::new("")) => {}
-                Err(error) => refusals.push(error.to_string()),
-            }
+    for found in searches.iter().flat_map(|search| search()) {
+        match found.and_then(|file| load_trusted(&file)) {
+            Ok(nvrtc) => return Ok(nvrtc),
+            Err(refusal) if refusals.contains(&refusal) => {}
+            Err(refusal) => refusals.push(refusal),
         }
     }
     Err(failure(advice(&refusals)))
 }
 
+/// A library's file, or why a place was not looked at.
+type Found = Result<PathBuf, String>;
+
+/// Loads a library that nobody but the user and the system can have put there.
+#[allow(unsafe_code)]
+fn load_trusted(file: &Path) -> Result<Nvrtc, String> {
+    let refused = |why| format!("{} is not loaded: {why}", file.display());
+    let file = trust::check(file, Above::Closed).map_err(refused)?;
+    if let Some(builtins) = builtins_beside(&file) {
+        trust::check(&builtins, Above::Closed).map_err(refused)?;
+    }
+    // SAFETY: (1) the file has NVRTC's name in a place where the user or the system keep NVRTC; (2) it, its builtins
+    // and the folders above were found to be the user's or the system's, so that nobody else decides what is in them.
+    unsafe { Nvrtc::load(&file) }.map_err(|error| error.to_string())
+}
+
 fn advice(refusals: &[String]) -> String {
-    let mut message = match env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
+    let mut message = match variable(VARIABLE) {
         Some(value) => format!(
             "the CUDA compiler library was not found at {VARIABLE}={}: name its file or folder there",
             value.display()
@@ -99,171 +115,75 @@ fn advice(refusals: &[String]) -> String {
     message
 }
 
-/// The library files that are there, in the order in which they are tried, and bare names where the
-/// system's linker may know them. What Python would have to be asked for is not among them.
-pub fn places() -> Vec<Place> {
-    if let Some(value) = env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
-        let path = PathBuf::from(value);
-        let files = if path.is_file() { vec![path] } else { libraries_below(&path) };
-        return files.into_iter().map(|file| Place { because: VARIABLE, file }).collect();
-    }
-    let variable = |name: &'static str| Some((name, PathBuf::from(env::var_os(name)?)));
-    let toolkits = ["CUDA_PATH", "CUDA_HOME"].into_iter().filter_map(variable);
-    let toolkits =
-        toolkits.chain([("the CUDA toolkit's folder", PathBuf::from("/usr/local/cuda"))]);
-    let linker = if cfg!(windows) {
-        ["nvrtc64_130_0.dll", "nvrtc64_120_0.dll", "nvrtc64_112_0.dll"]
-    } else {
-        ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"]
-    };
-    let linker =
-        linker.map(|name| Place { because: "the linker's path", file: PathBuf::from(name) });
-    let environments = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(variable);
-    let own = own_environment().map(|root| ("made by `cargo xtask ptx`", root));
-    toolkits.flat_map(below).chain(linker).chain(environments.chain(own).flat_map(below)).collect()
+/// What an environment variable says, if anything.
+pub(super) fn variable(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
 }
 
-fn below((because, root): (&'static str, PathBuf)) -> impl Iterator<Item = Place> {
-    libraries_below(&root).into_iter().map(move |file| Place { because, file })
+/// The folder that an environment variable names; a path that begins at the current folder is refused.
+fn folder(name: &str) -> Option<Result<PathBuf, String>> {
+    let folder = PathBuf::from(variable(name)?);
+    let refusal =
+        || format!("{name}={} is not looked at, as it is not a whole path", folder.display());
+    Some(if folder.is_absolute() { Ok(folder) } else { Err(refusal()) })
 }
 
-/// The package in the environment of whatever `python3` is, if one can be run.
-fn from_python() -> Vec<Place> {
-    if env::var_os(VARIABLE).is_some_and(|value| !value.is_empty()) {
-        return Vec::new();
-    }
-    let script = "import importlib.util as util\n\
-                  package = util.find_spec('nvidia')\n\
-                  print(*(package.submodule_search_locations if package else []), sep='\\n')";
-    let python = if cfg!(windows) { "python" } else { "python3" };
-    let Ok(output) = Command::new(python).args(["-c", script]).output() else { return Vec::new() };
-    let folders = String::from_utf8_lossy(&output.stdout);
-    let files = folders
-        .lines()
-        .filter(|line| !line.is_empty())
-        .flat_map(|folder| libraries_of_package(Path::new(folder)));
-    files.map(|file| Place { because: "Python's package", file }).collect()
-}
-
-/// The environment that `cargo xtask ptx` made: `target/nvrtc` here or in a folder above.
-fn own_environment() -> Option<PathBuf> {
-    let here = env::current_dir().ok()?;
-    let target = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let targets = target.into_iter().chain(here.ancestors().map(|folder| folder.join("target")));
-    targets.map(|target| target.join("nvrtc")).find(|folder| folder.is_dir())
-}
-
-/// The library's files in a toolkit, a Python environment or the library's own folder.
-fn libraries_below(root: &Path) -> Vec<PathBuf> {
-    let mut folders = vec![root.to_owned()];
-    let inside =
-        ["lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib", "bin", "bin/x64"];
-    folders.extend(inside.map(|folder| root.join(folder)));
-    let mut files: Vec<_> = folders.iter().flat_map(|folder| libraries_in(folder)).collect();
-
-    let mut site_packages = vec![root.join("Lib/site-packages")];
-    let versions = root.join("lib");
-    site_packages.extend(entries(&versions).map(|version| version.join("site-packages")));
-    for folder in site_packages {
-        files.extend(libraries_of_package(&folder.join("nvidia")));
-    }
-    files
-}
-
-/// The library's files in the Python package `nvidia`, of CUDA 12 and of later versions.
-fn libraries_of_package(package: &Path) -> Vec<PathBuf> {
-    let mut parts: Vec<_> = entries(package)
-        .filter(|part| {
-            let name = part.file_name().and_then(OsStr::to_str).unwrap_or_default();
-            name == "cuda_nvrtc" || name.strip_prefix("cu").is_some_and(is_number)
+/// What is below the folders that these variables name.
+fn below_each(variables: &[&str]) -> Vec<Found> {
+    let folders = variables.iter().filter_map(|name| folder(name));
+    folders
+        .flat_map(|folder| match folder {
+            Ok(folder) => found(libraries_below(&folder)),
+            Err(refusal) => vec![Err(refusal)],
         })
-        .collect();
-    parts.sort();
-    let folders = ["lib", "bin", "bin/x86_64"];
-    let folders = parts.iter().flat_map(|part| folders.map(|folder| part.join(folder)));
-    folders.flat_map(|folder| libraries_in(&folder)).collect()
+        .collect()
 }
 
-/// The library's files in one folder, the newest first.
-fn libraries_in(folder: &Path) -> Vec<PathBuf> {
-    let mut files: Vec<_> = entries(folder).filter(|file| is_library(file)).collect();
-    // `libnvrtc.so.13` before `libnvrtc.so.12`, and the one without a number last.
-    files.sort_by(|a, b| b.cmp(a));
+fn found(files: impl IntoIterator<Item = PathBuf>) -> Vec<Found> {
+    files.into_iter().map(Ok).collect()
+}
+
+fn named() -> Vec<Found> {
+    match folder(VARIABLE) {
+        Some(Ok(file)) if file.is_file() => vec![Ok(file)],
+        _ => below_each(&[VARIABLE]),
+    }
+}
+
+fn of_toolkits() -> Vec<Found> {
+    let mut files = below_each(&["CUDA_PATH", "CUDA_HOME"]);
+    files.extend(found(libraries_below(Path::new("/usr/local/cuda"))));
     files
 }
 
-/// `libnvrtc.so`, `libnvrtc.so.12`, `nvrtc64_120_0.dll`; not the builtins, nor the second copy that a
-/// toolkit has under `.alt`.
-fn is_library(file: &Path) -> bool {
-    let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    let linux = name.strip_prefix("libnvrtc.so").is_some_and(|rest| {
-        rest.is_empty() || rest.starts_with('.') && rest.split('.').skip(1).all(is_number)
-    });
-    let windows = name.strip_prefix("nvrtc64_").and_then(|rest| rest.strip_suffix(".dll"));
-    linux || windows.is_some_and(|rest| rest.split('_').all(is_number))
+/// What the system's linker would find. It is not asked to, since it looks in the current folder where
+/// `LD_LIBRARY_PATH` has an empty entry, and Windows' own looks there in any case.
+fn of_linker() -> Vec<Found> {
+    let list = if cfg!(windows) { "PATH" } else { "LD_LIBRARY_PATH" };
+    let folders = whole_paths(&env::var_os(list).unwrap_or_default());
+    let mut files = found(folders.iter().flat_map(|folder| libraries_in(folder)));
+    files.extend(found(ask::linker()));
+    files
 }
 
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+fn of_environments() -> Vec<Found> {
+    below_each(&["VIRTUAL_ENV", "CONDA_PREFIX"])
 }
 
-/// What a folder holds; nothing if it cannot be read.
-fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    folder.read_dir().into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
+/// The environment that `cargo xtask ptx` made, in the folder for what is built of the workspace of this library:
+/// where that is was known when this was compiled.
+fn of_workspace() -> Vec<Found> {
+    let target = variable("CARGO_TARGET_DIR")
+        .or_else(|| option_env!("CARGO_TARGET_DIR").map(OsString::from));
+    let target = target.unwrap_or_else(|| OsString::from("target"));
+    found(libraries_below(&Path::new(env!("CARGO_MANIFEST_DIR")).join(target).join("nvrtc")))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-
-    #[test]
-    fn library_names() {
-        for name in ["libnvrtc.so", "libnvrtc.so.12", "libnvrtc.so.12.0.140", "nvrtc64_120_0.dll"] {
-            assert!(is_library(Path::new(name)), "{name}");
+fn of_python() -> Vec<Found> {
+    match ask::python() {
+        Ok(folders) => {
+            found(folders.iter().flat_map(|folder| libraries_of_package(&folder.join("nvidia"))))
         }
-        for name in [
-            "libnvrtc-builtins.so.12.0",
-            "libnvrtc.alt.so.12",
-            "libnvrtc_static.a",
-            "nvrtc64_120_0.alt.dll",
-            "nvrtc-builtins64_120.dll",
-            "libnvrtc.so.old",
-        ] {
-            assert!(!is_library(Path::new(name)), "{name}");
-        }
-    }
-
-    #[test]
-    fn toolkits_and_python_environments_are_looked_through() {
-        let root = tempfile::tempdir().unwrap();
-        let there = [
-            "lib64/libnvrtc.so.12",
-            "lib/python3.11/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12",
-            "lib/python3.11/site-packages/nvidia/cu13/lib/libnvrtc.so.13",
-            "Lib/site-packages/nvidia/cuda_nvrtc/bin/nvrtc64_120_0.dll",
-        ];
-        for file in there {
-            let file = root.path().join(file);
-            fs::create_dir_all(file.parent().unwrap()).unwrap();
-            fs::write(file, "").unwrap();
-        }
-        let found = libraries_below(root.path());
-        for file in there {
-            assert!(found.contains(&root.path().join(file)), "{file} is not in {found:?}");
-        }
-        assert!(libraries_below(&root.path().join("nowhere")).is_empty());
-    }
-
-    #[test]
-    fn two_versions_in_one_folder_the_newer_first() {
-        let root = tempfile::tempdir().unwrap();
-        for file in ["libnvrtc.so", "libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc-builtins.so.13.0"]
-        {
-            fs::write(root.path().join(file), "").unwrap();
-        }
-        let found = libraries_in(root.path());
-        let names: Vec<_> = found.iter().map(|file| file.file_name().unwrap()).collect();
-        assert_eq!(names, ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"]);
+        Err(refusals) => refusals.into_iter().map(Err).collect(),
     }
 }

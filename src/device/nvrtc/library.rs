@@ -30,7 +30,7 @@ pub struct Nvrtc {
     /// Kept as long as the functions: they lie in it.
     _library: Library,
     /// What NVRTC itself opens by name when it compiles: found because it is already there.
-    _builtins: Option<Library>,
+    _builtins: Library,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -58,19 +58,35 @@ struct Functions {
 }
 
 impl Nvrtc {
-    /// Loads the library from its file, or by its bare name from where the system's linker looks.
-    ///
-    /// Loading a library runs code in it: `file` must be NVRTC.
+    /// Loads the library from its file, and the part of it called `builtins` that lies beside it.
     ///
     /// # Errors
     ///
-    /// If there is no such library, or it lacks one of the functions needed.
-    pub fn load(file: &Path) -> Result<Nvrtc, Error> {
+    /// If `file` is not a whole path: the system's linker would look for it in the current folder and
+    /// elsewhere. If there is no such library or it lacks one of the functions needed, or the builtins are missing.
+    ///
+    /// # Safety
+    ///
+    /// Loading a library runs code in it.
+    ///
+    /// 1. `file`, and the file beside it that has the name of NVRTC's builtins, are NVIDIA's NVRTC: its functions
+    ///    have the signatures of NVRTC's header, and nothing has to be done before it is loaded.
+    /// 2. Nobody else can put other files there before this returns.
+    pub unsafe fn load(file: &Path) -> Result<Nvrtc, Error> {
         let refused =
             |why: String| failure(format!("{} could not be loaded: {why}", file.display()));
-        let builtins = builtins_beside(file).and_then(|builtins| open(&builtins).ok());
-        let library = open(file).map_err(|error| refused(error.to_string()))?;
-        let functions = Functions::of(&library).map_err(|error| refused(error.to_string()))?;
+        if !file.is_absolute() {
+            return Err(refused("it is not a whole path".to_owned()));
+        }
+        // If they were not there already, NVRTC would have the linker look for them when it compiles.
+        let builtins = builtins_beside(file)
+            .ok_or_else(|| refused("its builtins are not beside it".to_owned()))?;
+        let failed = |error: libloading::Error| refused(error.to_string());
+        // SAFETY: the caller vouches for both files.
+        let (builtins, library) =
+            unsafe { (open(&builtins).map_err(failed)?, open(file).map_err(failed)?) };
+        // SAFETY: (1) the library is NVRTC, as the caller says; (2) the functions are kept beside it.
+        let functions = unsafe { Functions::of(&library) }.map_err(failed)?;
         let version = functions.version().map_err(refused)?;
         let architectures = functions.supported().map_err(refused)?;
         Ok(Nvrtc {
@@ -83,7 +99,7 @@ impl Nvrtc {
         })
     }
 
-    /// The file that was loaded, or its bare name.
+    /// The file that was loaded.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -260,9 +276,12 @@ impl Drop for Session<'_> {
 }
 
 impl Functions {
-    fn of(library: &Library) -> Result<Functions, libloading::Error> {
-        // SAFETY: (1) each name is one of NVRTC's, with the signature that its header has declared since
-        // CUDA 8; (2) the pointers are kept beside the library and not used after it is closed.
+    /// # Safety
+    ///
+    /// 1. The library is NVRTC.
+    /// 2. The functions are not called after it is closed.
+    unsafe fn of(library: &Library) -> Result<Functions, libloading::Error> {
+        // SAFETY: each name is one of NVRTC's, with the signature that its header has declared since CUDA 8.
         unsafe {
             Ok(Functions {
                 version: *library.get(b"nvrtcVersion\0")?,
@@ -313,14 +332,36 @@ impl Functions {
     }
 }
 
-fn open(file: &Path) -> Result<Library, libloading::Error> {
-    // SAFETY: (1) the file has NVRTC's name in a place where NVRTC is installed, or the user named it,
-    // and its initialisation has no conditions; (2) its functions are used with NVRTC's signatures only.
+/// Loads one file, given as a whole path.
+///
+/// # Safety
+///
+/// 1. What the file runs when it is loaded and closed has no conditions.
+/// 2. Nobody else can put another file there before this returns.
+#[cfg(not(windows))]
+unsafe fn open(file: &Path) -> Result<Library, libloading::Error> {
+    // SAFETY: the caller vouches for the file, and a path with a slash is not looked for elsewhere.
     unsafe { Library::new(file) }
 }
 
+/// Loads one file, given as a whole path. Windows would look for the libraries that this one needs in the current
+/// folder too: here it looks only beside the file and in the folders of the program and the system.
+///
+/// # Safety
+///
+/// 1. What the file runs when it is loaded and closed has no conditions.
+/// 2. Nobody else can put another file there before this returns.
+#[cfg(windows)]
+unsafe fn open(file: &Path) -> Result<Library, libloading::Error> {
+    use libloading::os::windows;
+    const FOLDERS: windows::LOAD_LIBRARY_FLAGS =
+        windows::LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | windows::LOAD_LIBRARY_SEARCH_DEFAULT_DIRS;
+    // SAFETY: the caller vouches for the file, and a whole path is not looked for elsewhere.
+    unsafe { windows::Library::load_with_flags(file, FOLDERS) }.map(Library::from)
+}
+
 /// The part of NVRTC that it opens by name, in the same folder.
-fn builtins_beside(file: &Path) -> Option<PathBuf> {
+pub(super) fn builtins_beside(file: &Path) -> Option<PathBuf> {
     let files = file.parent()?.read_dir().ok()?.filter_map(|entry| Some(entry.ok()?.path()));
     let mut builtins: Vec<_> = files.filter(|file| is_builtins(file)).collect();
     builtins.sort();

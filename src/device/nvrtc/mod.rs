@@ -8,13 +8,15 @@
 //! [`obtain`] is what a device calls: it takes the PTX that is shipped, else one that was compiled
 //! before, else compiles. [`compile`] always compiles.
 
+mod ask;
 mod cache;
 mod find;
+mod folders;
 mod library;
 mod text;
+mod trust;
 
-pub use cache::folder as cache_folder;
-pub use find::{Place, places};
+pub use cache::cache_folder;
 pub use library::Nvrtc;
 
 use crate::Error;

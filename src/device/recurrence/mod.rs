@@ -1,51 +1,127 @@
 //! The project's kernels over arrays on a device.
 
-mod auto;
+mod choice;
+mod fastest;
+mod logarithms;
+mod one;
 mod options;
+mod room;
 mod shape;
 
-pub use auto::AutoRecurrence;
+pub use choice::Choice;
 pub use options::{BackwardOptions, ForwardOptions};
 pub use shape::Shape;
 
-use std::marker::PhantomData;
+use std::any::Any;
+use std::sync::Arc;
 
-use super::{Buffer, Device, Function, Launch, Launched, Storage, Stream};
+use super::{Buffer, Device, Function, Launched, Storage};
 use crate::kernels::{KernelChoice, Pass, Program};
 use crate::{Direction, Error};
+use fastest::Fastest;
+use logarithms::Logarithms;
+use one::OneKernel;
 
-/// The recurrence on a device, computed by one kernel: its data stays there. [`AutoRecurrence`] picks
-/// the kernel by itself.
+/// The recurrence on a device: its data stays there.
 ///
 /// Arrays have shape `[num_seqs, seq_len]`, row after row, in the type `S`; states have shape
 /// `[num_seqs]`, in the type that is computed with, `S::Accum`.
+///
+/// It is computed by one kernel of the [catalogue](crate::kernels), or by the fastest for each call: [`Choice`] says
+/// which. The fastest is that of [`KernelChoice::best`] for the element type, the pass, the shape, and whether all
+/// rows are whole 16-byte vectors. It is loaded when it is first needed, which may mean that it is compiled, and
+/// takes a second; later calls with the shape look it up. Different kernels round in different orders, so that results
+/// of different shapes may differ in their last bits.
+///
+/// On a GPU a kernel that is not shipped is compiled if NVRTC is found ([`nvrtc`](crate::device::nvrtc)) or
+/// was compiled before. One that cannot be compiled is not tried again, and the fastest shipped one takes
+/// its place. The emulator takes shipped kernels only. [`Choice::FastestShipped`] and [`Choice::FastestOfAll`] change
+/// either.
+///
+/// # Logarithms
+///
+/// With [`ForwardOptions::log_coeffs`] coefficients are given as `a = ln c`. A kernel of its own computes `c = e^a` into
+/// an array that the recurrence allocates; behind a backward pass another one makes `d_coeffs * c` of the gradient. A
+/// call queues all of them. The exponential consists of multiply-adds, so that a GPU and the emulator give the same
+/// bits, and is off by less than one unit in the last place; it is exactly 1 for 0 and 0 for -∞, and goes
+/// through the subnormal numbers to 0 and through the largest ones to ∞. Of complex numbers the error is less than three
+/// units of the round-off of `|c|`, for angles of any size. For f32 all of it is arithmetic of f32; angles take f64.
+///
+/// Numbers of 16 bits are too coarse for what is computed on the way: `e^a` near 1 would lose what `a` has near 0. So
+/// the whole recurrence is then computed in `f32` and each result is rounded once, which moves five times as many bytes.
+/// The kernel is the chosen one for `f32`, with that one's limits.
+///
+/// The arrays (one of the coefficients' shape in the type of computation; with 16 bits three forward and five
+/// backward) are kept for later calls, as long as the recurrence and its clones live; larger ones take
+/// their place when they are needed. A call that is [recorded](Device::record) allocates its own, which belong to the
+/// graph.
+///
+/// ```
+/// use linrec::device::{Choice, Device, Recurrence};
+///
+/// let device = Device::auto()?;
+/// let recurrence = Recurrence::<f32>::new(&device, Choice::Fastest)?;
+/// let inputs = device.upload(&[1.0_f32, 2.0, 3.0, 4.0])?;
+/// let coeffs = device.upload(&[0.0_f32, 1.0, 0.5, 0.5])?;
+/// let mut outputs = device.allocate(4)?;
+/// let launched =
+///     recurrence.forward_into(&inputs, &coeffs, &mut outputs, (1, 4), Default::default())?;
+/// assert_eq!(outputs.download()?, [1.0, 3.0, 4.5, 6.25]);
+/// println!("computed by {}", launched.choice().unwrap());
+/// # Ok::<(), linrec::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Recurrence<S> {
     device: Device,
-    choice: KernelChoice,
-    forward: Option<OfDirection>,
-    backward: Option<OfDirection>,
-    storage: PhantomData<fn() -> S>,
+    choice: Choice,
+    kernels: Kernels<S>,
+    /// Whether the kernels are of another source than the catalogue's.
+    own_program: bool,
+    /// [`Logarithms`], without what they ask of `S`, so that a recurrence can be held without it. A clone shares them.
+    logarithms: Arc<dyn Any + Send + Sync>,
 }
 
 #[derive(Debug, Clone)]
-struct OfDirection {
-    forward: Function,
-    reverse: Function,
+enum Kernels<S> {
+    One(Box<OneKernel<S>>),
+    Fastest(Fastest<S>),
 }
 
 impl<S: Storage> Recurrence<S> {
-    /// Loads the kernel. On a device that has loaded it before, this costs next to nothing.
+    /// The recurrence by a [`KernelChoice`], which is loaded, or by the fastest ([`Choice::Fastest`]), of which none
+    /// is loaded yet; a clone shares what is loaded later. On a device that has loaded a kernel before, this costs next
+    /// to nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if the kernel is not shipped and cannot be compiled, or the device refuses
+    /// [`Error::Device`] if a kernel that was chosen is not shipped and cannot be compiled, or the device refuses
     /// it.
-    pub fn new(device: &Device, choice: KernelChoice) -> Result<Recurrence<S>, Error> {
-        Recurrence::from_program(device, choice, &choice.program(S::ELEMENT))
+    pub fn new(device: &Device, choice: impl Into<Choice>) -> Result<Recurrence<S>, Error> {
+        let choice = choice.into();
+        let shipped_only = match choice {
+            Choice::Kernel(kernel) => {
+                return Recurrence::from_program(device, kernel, &kernel.program(S::ELEMENT));
+            }
+            Choice::Fastest => return Ok(Recurrence::fastest(device)),
+            Choice::FastestShipped => true,
+            Choice::FastestOfAll => false,
+        };
+        let kernels = Kernels::Fastest(Fastest::new(device, shipped_only));
+        Ok(Recurrence::of(device, choice, kernels))
     }
 
-    /// The same with another source: one that has entries of the kernel's names, with the same arguments
+    fn of(device: &Device, choice: Choice, kernels: Kernels<S>) -> Recurrence<S> {
+        let logarithms = Arc::new(Logarithms::<S>::default());
+        Recurrence { device: device.clone(), choice, kernels, own_program: false, logarithms }
+    }
+
+    /// By [`Choice::Fastest`], which loads nothing and so cannot fail.
+    pub(super) fn fastest(device: &Device) -> Recurrence<S> {
+        let kernels = Kernels::Fastest(Fastest::new(device, device.is_simt()));
+        Recurrence::of(device, Choice::Fastest, kernels)
+    }
+
+    /// The recurrence by another source: one that has entries of the kernel's names, with the same arguments
     /// and the same launch, and computes in its own way. A pass that it has no entries for is unsupported.
     ///
     /// # Errors
@@ -53,21 +129,12 @@ impl<S: Storage> Recurrence<S> {
     /// As for [`Recurrence::new`].
     pub fn from_program(
         device: &Device,
-        choice: KernelChoice,
+        kernel: KernelChoice,
         program: &Program,
     ) -> Result<Recurrence<S>, Error> {
-        let module = device.program(program)?;
-        let load = |pass| -> Result<Option<OfDirection>, Error> {
-            let entry = |direction| choice.entry(S::ELEMENT, pass, direction);
-            let (forward, reverse) = (entry(Direction::Forward), entry(Direction::Reverse));
-            if ![&forward, &reverse].iter().all(|entry| program.entries.contains(entry)) {
-                return Ok(None);
-            }
-            let (forward, reverse) = (module.function(&forward)?, module.function(&reverse)?);
-            Ok(Some(OfDirection { forward, reverse }))
-        };
-        let (forward, backward) = (load(Pass::Forward)?, load(Pass::Backward)?);
-        Ok(Recurrence { device: device.clone(), choice, forward, backward, storage: PhantomData })
+        let kernels = Kernels::One(Box::new(OneKernel::new(device, kernel, program)?));
+        let own_program = *program != kernel.program(S::ELEMENT);
+        Ok(Recurrence { own_program, ..Recurrence::of(device, Choice::Kernel(kernel), kernels) })
     }
 
     /// The device that it computes on.
@@ -75,29 +142,73 @@ impl<S: Storage> Recurrence<S> {
         &self.device
     }
 
-    /// The kernel that it computes with.
-    pub fn choice(&self) -> KernelChoice {
+    /// By which kernel, or that it is the fastest.
+    pub fn choice(&self) -> Choice {
         self.choice
+    }
+
+    /// The kernel for a pass over arrays of this shape, loaded if it was not yet.
+    ///
+    /// `whole` says that all arrays begin at multiples of 16 bytes ([`Buffer::is_aligned_to`]), as whole buffers
+    /// do. Which kernel a call took says [`Launched::choice`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] if the device refuses a kernel that is shipped.
+    pub fn kernel(
+        &self,
+        pass: Pass,
+        shape: impl Into<Shape>,
+        whole: bool,
+    ) -> Result<KernelChoice, Error> {
+        match &self.kernels {
+            Kernels::One(kernel) => Ok(kernel.choice()),
+            Kernels::Fastest(fastest) => Ok(fastest.kernel(pass, shape.into(), whole)?.choice()),
+        }
+    }
+
+    fn logarithms(&self) -> Result<&Logarithms<S>, Error> {
+        // They were made for this very type.
+        self.logarithms.downcast_ref().ok_or_else(|| Error::Unsupported {
+            engine: self.choice.to_string(),
+            what: String::from("log_coeffs: true"),
+        })
+    }
+
+    /// Whether it takes coefficients as logarithms for every shape that it takes.
+    #[cfg(feature = "contract")]
+    pub(super) fn takes_logs(&self) -> bool {
+        let wide = S::ELEMENT.accumulator();
+        match self.choice {
+            Choice::Kernel(_) if wide == S::ELEMENT => true,
+            Choice::Kernel(kernel) => {
+                !self.own_program && kernel.max_len(wide) == kernel.max_len(S::ELEMENT)
+            }
+            _ => true,
+        }
+    }
+
+    /// The kernels that would have been the fastest and could not be had, and why; shipped ones took their
+    /// places.
+    pub fn refused(&self) -> Vec<(KernelChoice, Error)> {
+        match &self.kernels {
+            Kernels::One(_) => Vec::new(),
+            Kernels::Fastest(fastest) => fastest.refused(),
+        }
     }
 
     /// The kernel's function for a pass, with the direction of the recurrence.
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if the program has none.
+    /// [`Error::Unsupported`] if the program has none, or if the kernel depends on the call.
     pub fn function(&self, pass: Pass, direction: Direction) -> Result<&Function, Error> {
-        let functions = match pass {
-            Pass::Forward => &self.forward,
-            Pass::Backward => &self.backward,
-        };
-        match (functions, direction) {
-            (Some(functions), Direction::Forward) => Ok(&functions.forward),
-            (Some(functions), Direction::Reverse) => Ok(&functions.reverse),
-            (None, _) => {
-                let entry = self.choice.entry(S::ELEMENT, pass, direction);
-                let what = format!("what takes `{entry}`, which its program does not have");
-                Err(Error::Unsupported { engine: self.choice.label(), what })
-            }
+        match &self.kernels {
+            Kernels::One(kernel) => kernel.function(pass, direction),
+            Kernels::Fastest(_) => Err(Error::Unsupported {
+                engine: self.choice.to_string(),
+                what: String::from("one function for all shapes; name a kernel"),
+            }),
         }
     }
 
@@ -108,7 +219,7 @@ impl<S: Storage> Recurrence<S> {
     /// [`Error::ShapeMismatch`] if a buffer does not have `num_seqs * seq_len`, or a state `num_seqs`
     /// elements; [`Error::Unsupported`] if the kernel does not take sequences of that length;
     /// [`Error::Device`] if one is on another device, if there are more sequences than a
-    /// grid takes, or if the device fails.
+    /// grid takes, if there is no memory for the coefficients of logarithms, or if the device fails.
     pub fn forward_into(
         &self,
         inputs: &Buffer<S>,
@@ -117,19 +228,22 @@ impl<S: Storage> Recurrence<S> {
         shape: impl Into<Shape>,
         options: ForwardOptions<S::Accum>,
     ) -> Result<Launched, Error> {
-        let (operation, shape) = ("forward_into", shape.into());
-        let ForwardOptions { direction, initial, final_state, stream } = options;
-        let arrays = [("inputs", inputs), ("coeffs", coeffs), ("outputs", &*outputs)];
-        shape.check_arrays(operation, &arrays)?;
-        let states = [("initial", initial), ("final_state", final_state.as_deref())];
-        shape.check_states(operation, &states)?;
-        let function = self.function(Pass::Forward, direction)?;
-        self.check_words(operation, shape, &[inputs, coeffs, outputs])?;
-        let Some(launch) = self.begin(operation, Pass::Forward, function, shape)? else {
-            return Ok(Launched::nothing(function).of(self.choice));
+        let shape = shape.into();
+        if options.log_coeffs {
+            return self.logarithms()?.forward_into(self, inputs, coeffs, outputs, shape, options);
+        }
+        let fastest;
+        let kernel = match &self.kernels {
+            Kernels::One(kernel) => &**kernel,
+            Kernels::Fastest(kernels) => {
+                // Before a kernel is loaded for a shape that no array has.
+                shape.check_arrays("forward_into", &[("inputs", inputs)])?;
+                let whole = [inputs, coeffs, &*outputs].iter().all(|array| array.is_aligned_to(16));
+                fastest = kernels.kernel(Pass::Forward, shape, whole)?;
+                &*fastest
+            }
         };
-        let launch = launch.arg(inputs).arg(coeffs).arg(outputs).arg(initial).arg(final_state);
-        self.finish(launch, shape, direction, stream)
+        kernel.forward_into(inputs, coeffs, outputs, shape, options)
     }
 
     /// Computes the gradients of a loss from its gradient `d_outputs` with respect to the outputs,
@@ -153,98 +267,23 @@ impl<S: Storage> Recurrence<S> {
         shape: impl Into<Shape>,
         options: BackwardOptions<S::Accum>,
     ) -> Result<Launched, Error> {
-        let (operation, shape) = ("backward_into", shape.into());
-        let BackwardOptions { direction, initial, d_initial, stream } = options;
-        let arrays = [("d_outputs", d_outputs), ("coeffs", coeffs), ("outputs", outputs)];
-        shape.check_arrays(operation, &arrays)?;
-        shape.check_arrays(operation, &[("d_inputs", &*d_inputs), ("d_coeffs", &*d_coeffs)])?;
-        let states = [("initial", initial), ("d_initial", d_initial.as_deref())];
-        shape.check_states(operation, &states)?;
-        let function = self.function(Pass::Backward, direction)?;
-        self.check_words(operation, shape, &[d_outputs, coeffs, outputs, d_inputs, d_coeffs])?;
-        let Some(launch) = self.begin(operation, Pass::Backward, function, shape)? else {
-            return Ok(Launched::nothing(function).of(self.choice));
-        };
-        let launch = launch.arg(d_outputs).arg(coeffs).arg(outputs).arg(initial);
-        let launch = launch.arg(d_inputs).arg(d_coeffs).arg(d_initial);
-        self.finish(launch, shape, direction, stream)
-    }
-
-    /// Refuses what a kernel for rows of whole words does not take.
-    fn check_words(
-        &self,
-        operation: &str,
-        shape: Shape,
-        arrays: &[&Buffer<S>],
-    ) -> Result<(), Error> {
-        let multiple = self.choice.multiple_of(S::ELEMENT);
-        let refuse = |what| Err(Error::Unsupported { engine: self.choice.label(), what });
-        if multiple > 1 && !(shape.seq_len as u64).is_multiple_of(multiple) {
-            return refuse(format!(
-                "sequences of {} elements in {operation}: its rows are whole words of {multiple} elements; take \
-                 `whole: false`",
-                shape.seq_len
-            ));
-        }
-        if multiple > 1 && !arrays.iter().all(|array| array.is_aligned_to(16)) {
-            let what = "an array that does not begin at a multiple of 16 bytes";
-            return refuse(format!("{what} in {operation}; take `whole: false`"));
-        }
-        Ok(())
-    }
-
-    /// A launch of the right size; `None` if there is nothing to compute.
-    fn begin<'a>(
-        &self,
-        operation: &str,
-        pass: Pass,
-        function: &'a Function,
-        shape: Shape,
-    ) -> Result<Option<Launch<'a>>, Error> {
-        if let Some(most) = self.choice.max_len(S::ELEMENT)
-            && shape.seq_len as u64 > most
-        {
-            let what = format!(
-                "sequences of {} elements in {operation}: {} holds {most} at most; the pipe kernel takes \
-                 any length",
-                shape.seq_len, self.choice
+        let shape = shape.into();
+        if options.log_coeffs {
+            return self.logarithms()?.backward_into(
+                self, d_outputs, coeffs, outputs, d_inputs, d_coeffs, shape, options,
             );
-            return Err(Error::Unsupported { engine: self.choice.name().into(), what });
         }
-        let (num_seqs, seq_len) = (shape.num_seqs as u64, shape.seq_len as u64);
-        let geometry = self.choice.geometry(S::ELEMENT, pass, num_seqs, seq_len);
-        if geometry.blocks == 0 {
-            return Ok(None);
-        }
-        let [most, ..] = self.device.attributes().max_grid;
-        let blocks = u32::try_from(geometry.blocks).ok().filter(|&blocks| blocks <= most);
-        let Some(blocks) = blocks else {
-            let message = format!(
-                "{operation}: {} sequences take {} blocks of {}, and a grid has {most} at most; \
-                 compute them in parts",
-                shape.num_seqs, geometry.blocks, self.choice
-            );
-            return Err(Error::device(self.device.label(), message));
+        let fastest;
+        let kernel = match &self.kernels {
+            Kernels::One(kernel) => &**kernel,
+            Kernels::Fastest(kernels) => {
+                shape.check_arrays("backward_into", &[("d_outputs", d_outputs)])?;
+                let arrays = [d_outputs, coeffs, outputs, &*d_inputs, &*d_coeffs];
+                let whole = arrays.iter().all(|array| array.is_aligned_to(16));
+                fastest = kernels.kernel(Pass::Backward, shape, whole)?;
+                &*fastest
+            }
         };
-        Ok(Some(function.launch(blocks, geometry.threads).shared(geometry.shared_bytes)))
-    }
-
-    /// Gives the launch the numbers that every kernel takes last, and queues it.
-    fn finish(
-        &self,
-        launch: Launch,
-        shape: Shape,
-        direction: Direction,
-        stream: Option<&Stream>,
-    ) -> Result<Launched, Error> {
-        let mut launch = launch.arg(shape.num_seqs as i64).arg(shape.seq_len as i64);
-        if self.choice.takes_direction() {
-            launch = launch.arg(i32::from(direction == Direction::Reverse));
-        }
-        let launched = match stream {
-            Some(stream) => launch.run(stream),
-            None => launch.run(&self.device.stream()),
-        };
-        launched.map(|launched| launched.of(self.choice))
+        kernel.backward_into(d_outputs, coeffs, outputs, d_inputs, d_coeffs, shape, options)
     }
 }

@@ -4,11 +4,15 @@ use crate::Direction;
 use crate::device::{Buffer, Stream};
 
 /// The options of [`Recurrence::forward_into`](super::Recurrence::forward_into). The default is
-/// forward, from zero, on the device's default stream.
+/// forward, from zero, with plain coefficients, on the device's default stream.
 #[derive(Debug)]
 pub struct ForwardOptions<'a, A> {
     /// Which way the recurrence walks.
     pub direction: Direction,
+    /// The coefficients are given as `ln c`. They are computed on the device, by multiply-adds, so that a GPU and the
+    /// emulator give the same bits, into an array of the recurrence's own:
+    /// see [`Recurrence`](super::Recurrence#logarithms).
+    pub log_coeffs: bool,
     /// The state before the first step, one per sequence; `None` means zero.
     pub initial: Option<&'a Buffer<A>>,
     /// Where the last state of each sequence is written, if it is wanted.
@@ -21,16 +25,24 @@ pub struct ForwardOptions<'a, A> {
 impl<A> Default for ForwardOptions<'_, A> {
     fn default() -> Self {
         let direction = Direction::Forward;
-        ForwardOptions { direction, initial: None, final_state: None, stream: None }
+        ForwardOptions {
+            direction,
+            log_coeffs: false,
+            initial: None,
+            final_state: None,
+            stream: None,
+        }
     }
 }
 
-/// The options of [`Recurrence::backward_into`](super::Recurrence::backward_into); direction and
+/// The options of [`Recurrence::backward_into`](super::Recurrence::backward_into); direction, kind of coefficients and
 /// initial state are those of the forward pass.
 #[derive(Debug)]
 pub struct BackwardOptions<'a, A> {
     /// Which way the recurrence walked.
     pub direction: Direction,
+    /// The coefficients are given as `ln c`, and `d_coeffs` is the gradient with respect to `ln c`.
+    pub log_coeffs: bool,
     /// The state before the first step, one per sequence; `None` means zero.
     pub initial: Option<&'a Buffer<A>>,
     /// Where the gradient with respect to the initial state is written, if it is wanted.
@@ -43,6 +55,12 @@ pub struct BackwardOptions<'a, A> {
 impl<A> Default for BackwardOptions<'_, A> {
     fn default() -> Self {
         let direction = Direction::Forward;
-        BackwardOptions { direction, initial: None, d_initial: None, stream: None }
+        BackwardOptions {
+            direction,
+            log_coeffs: false,
+            initial: None,
+            d_initial: None,
+            stream: None,
+        }
     }
 }

@@ -15,6 +15,8 @@ const COMPILED: [&str; 6] = ["rust", "cuda", "cu", "cpp", "c++", "c"];
 
 static ANCHOR: LazyLock<Regex> = LazyLock::new(|| regex(r"ANCHOR:\s*([\w-]+)"));
 static ANCHOR_END: LazyLock<Regex> = LazyLock::new(|| regex(r"ANCHOR_END:\s*([\w-]+)"));
+/// The heading of a step in what a chapter's run said, which is underlined.
+static STEP: LazyLock<Regex> = LazyLock::new(|| regex(r"^\d+\.\d+ (.+)$"));
 
 fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a valid pattern")
@@ -82,7 +84,10 @@ fn included(page: &Page, directive: &Directive, compiled: bool) -> Result<String
         fs::read_to_string(&path).map_err(|error| format!("include `{argument}`: {error}"))?;
     let text = match anchor {
         Some(anchor) => {
-            anchored(&text, anchor).map_err(|what| format!("include `{argument}`: {what}"))?
+            let mut lines =
+                anchored(&text, anchor).map_err(|what| format!("include `{argument}`: {what}"))?;
+            without_number(&mut lines);
+            lines
         }
         None => text.lines().filter(|line| !is_marker(line)).map(str::to_owned).collect(),
     };
@@ -125,6 +130,17 @@ fn anchored(text: &str, anchor: &str) -> Result<Vec<String>, String> {
             Some(line) if is_marker(line) => {}
             Some(line) => inside.push(line.to_owned()),
         }
+    }
+}
+
+/// Takes the number from the heading of a run's step: a page shows the steps in an order of its own, and not all of them.
+fn without_number(lines: &mut [String]) {
+    let Some(at) = lines.iter().position(|line| !line.trim().is_empty()) else { return };
+    let [heading, underline, ..] = &mut lines[at..] else { return };
+    let Some(title) = STEP.captures(heading).map(|captures| captures[1].to_owned()) else { return };
+    if !underline.is_empty() && underline.chars().all(|c| c == '─') {
+        *underline = "─".repeat(title.chars().count());
+        *heading = title;
     }
 }
 
@@ -174,6 +190,19 @@ a
     fn an_anchor_gives_its_lines_without_inner_marks() {
         let lines = anchored(FILE, "outer").unwrap();
         assert_eq!(dedented(&lines), ["let b = 1;", "  let c;"]);
+    }
+
+    #[test]
+    fn a_step_of_a_run_has_no_number_on_a_page() {
+        let shown = |text: &str| {
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            without_number(&mut lines);
+            lines.join("\n")
+        };
+        assert_eq!(shown("\n1.11 Bits\n─────────\n\n1.5 ms\n"), "\nBits\n────\n\n1.5 ms");
+        for other in ["", "1.5 ms", "1.5 ms\n", "1.11 Bits\n1.12 More", "Bits\n────"] {
+            assert_eq!(shown(other), other.trim_end());
+        }
     }
 
     #[test]

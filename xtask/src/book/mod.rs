@@ -25,6 +25,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use lesson::files;
 use mdbook_driver::MDBook;
 use mdbook_driver::book::SectionNumber;
 use walkdir::WalkDir;
@@ -93,8 +94,12 @@ fn build_all(root: &Path) -> Result<(Book, Vec<Failure>)> {
         chapter.number = number(path).map(|number| SectionNumber::new([number]));
         chapter.content = content;
     });
-    mdbook.build().context("the book cannot be built")?;
-    remove_sources(&source, &output)?;
+    files::replace_folder(&output, |new| {
+        mdbook.config.build.build_dir = new.to_owned();
+        mdbook.build()?;
+        remove_sources(&source, new)
+    })
+    .context("the book cannot be built")?;
     Ok((Book { output, pages }, failures))
 }
 

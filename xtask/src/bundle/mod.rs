@@ -8,7 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+use lesson::files;
 
 /// The bundle's size has to stay below this, in bytes.
 const LIMIT: u64 = 128_000_000;
@@ -30,21 +31,28 @@ pub fn bundle(root: &Path, out: &Path) -> Result<String> {
         std::env::consts::OS,
         std::env::consts::ARCH
     );
-    clear(out)?;
+    ensure!(
+        may_be_replaced(out),
+        "{} is there and is no bundle; remove it, or name another folder with --out",
+        out.display()
+    );
     let programs = build::programs(root)?;
-    let bin = out.join("bin");
-    fs::create_dir_all(&bin).with_context(|| format!("{} cannot be made", bin.display()))?;
-    for (name, program) in &programs {
-        copy(program, &bin.join(name))?;
-        strip(&bin.join(name));
-    }
-    for script in SCRIPTS {
-        copy(&root.join("xtask/bundle").join(script), &out.join(script))?;
-    }
-    let bytes = size(out)?;
-    if bytes >= LIMIT {
-        bail!("the bundle has {bytes} bytes, and may have less than {LIMIT}");
-    }
+    let mut bytes = 0;
+    files::replace_folder(out, |out| {
+        let bin = out.join("bin");
+        fs::create_dir(&bin).with_context(|| format!("{} cannot be made", bin.display()))?;
+        for (name, program) in &programs {
+            copy(program, &bin.join(name))?;
+            strip(&bin.join(name));
+        }
+        for script in SCRIPTS {
+            copy(&root.join("crates/bench/bundle").join(script), &out.join(script))?;
+        }
+        bytes = size(out)?;
+        ensure!(bytes < LIMIT, "the bundle has {bytes} bytes, and may have less than {LIMIT}");
+        Ok(())
+    })
+    .with_context(|| format!("{} cannot be replaced", out.display()))?;
     let megabytes = bytes as f64 / 1e6;
     let names: Vec<_> = programs.keys().map(String::as_str).collect();
     Ok(format!(
@@ -55,20 +63,12 @@ pub fn bundle(root: &Path, out: &Path) -> Result<String> {
     ))
 }
 
-/// Removes an earlier bundle, and nothing that is none.
-fn clear(out: &Path) -> Result<()> {
-    if !out.exists() {
-        return Ok(());
-    }
+/// Whether a folder is an earlier bundle, is empty, or is not there.
+fn may_be_replaced(out: &Path) -> bool {
     let is_empty = || fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none());
     // Also one of an earlier version, with fewer scripts.
     let is_bundle = ["run", "common.py"].iter().all(|script| out.join(script).is_file());
-    ensure!(
-        out.is_dir() && (is_bundle || is_empty()),
-        "{} is there and is no bundle; remove it, or name another folder with --out",
-        out.display()
-    );
-    fs::remove_dir_all(out).with_context(|| format!("{} cannot be replaced", out.display()))
+    !out.exists() || out.is_dir() && (is_bundle || is_empty())
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
@@ -102,18 +102,15 @@ mod tests {
     fn only_a_bundle_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("bundle");
-        clear(&out).unwrap();
+        assert!(may_be_replaced(&out));
         fs::create_dir(&out).unwrap();
+        assert!(may_be_replaced(&out));
         fs::write(out.join("thesis.tex"), "").unwrap();
-        let error = clear(&out).unwrap_err().to_string();
-        assert!(error.contains("is no bundle") && out.join("thesis.tex").exists(), "{error}");
+        assert!(!may_be_replaced(&out));
         for script in SCRIPTS {
             fs::write(out.join(script), "").unwrap();
         }
-        clear(&out).unwrap();
-        assert!(!out.exists());
-        fs::create_dir(&out).unwrap();
-        clear(&out).unwrap();
+        assert!(may_be_replaced(&out));
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::process::Command;
 use std::time::{Instant, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
+use lesson::files;
+use lesson::output::println;
 use walkdir::WalkDir;
 
 use super::Lab;
@@ -15,13 +17,13 @@ use crate::notebooks::format::{Cell, Notebook};
 use crate::workspace;
 
 /// The first lines of every notebook.
-const LIBRARY: &str = ":dep linrec = { path = \"..\", features = [\"notebook\"] }\n";
+const LIBRARY: &str = ":dep linrec = { path = \"..\" }\n:dep lesson = { path = \"../crates/lesson\", features = [\"notebook\"] }\n";
 
 /// What was built with what, written last.
 const STAMP: &str = "kept/base.txt";
 
 /// What the library and the chapters are made of.
-const SOURCES: [&str; 5] = ["Cargo.toml", "Cargo.lock", "src", "kernels", "chapters"];
+const SOURCES: [&str; 6] = ["Cargo.toml", "Cargo.lock", "crates", "src", "kernels", "chapters"];
 
 /// Whether that has been done in the lab's folder, for whichever version of the library.
 pub(super) fn is_built(folder: &Path) -> bool {
@@ -53,7 +55,7 @@ pub(super) fn build(lab: &Lab, evcxr: &Path) -> Result<()> {
     );
     let start = Instant::now();
     let cells =
-        [("library", format!("{LIBRARY}linrec::notebook::VERSION")), ("chapters", chapters)];
+        [("library", format!("{LIBRARY}lesson::notebook::VERSION")), ("chapters", chapters)];
     let cells = cells.map(|(name, code)| Cell::code(name, &code));
     // No file of this name is read; its folder is where the code's paths begin.
     let path = lab.root.join("notebooks/base.ipynb");
@@ -63,7 +65,8 @@ pub(super) fn build(lab: &Lab, evcxr: &Path) -> Result<()> {
     }
     println!("  {:.0} s in all", start.elapsed().as_secs_f64());
     forget_others(&lab.folder.join("kept"))?;
-    fs::write(&stamp, built_with).with_context(|| format!("{} cannot be written", stamp.display()))
+    files::write(&stamp, built_with)
+        .with_context(|| format!("{} cannot be written", stamp.display()))
 }
 
 /// The cell that asks for all chapters.
@@ -81,7 +84,7 @@ fn chapters(root: &Path) -> Result<String> {
     names.sort();
     let dependency =
         |name: &String| format!(":dep ch{name} = {{ path = \"../chapters/{name}\" }}\n");
-    Ok(names.iter().map(dependency).collect::<String>() + "linrec::notebook::VERSION")
+    Ok(names.iter().map(dependency).collect::<String>() + "lesson::notebook::VERSION")
 }
 
 /// A number that differs when a file was changed.

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use lesson::files;
+use lesson::output::println;
 use serde_json::json;
 
 use super::Lab;
@@ -88,7 +90,7 @@ pub(super) fn register(lab: &Lab, evcxr: &Path) -> Result<()> {
     for (path, text) in files {
         let written = path.parent().map_or(Ok(()), fs::create_dir_all);
         written
-            .and_then(|()| fs::write(&path, text))
+            .and_then(|()| files::write(&path, text))
             .with_context(|| format!("{} cannot be written", path.display()))?;
     }
     Ok(())

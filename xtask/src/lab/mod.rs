@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use lesson::output::println;
 
 use linrec::device::nvrtc::Nvrtc;
 
@@ -19,11 +20,9 @@ use crate::workspace;
 
 pub use server::{command, serve};
 
-/// JupyterLab, and what runs notebooks without it.
+/// JupyterLab, and what runs notebooks without it, for CPython 3.11 to 3.14.
 const JUPYTER: Requirements = Requirements {
     packages: include_str!("requirements.txt"),
-    constraints: include_str!("constraints.txt"),
-    options: &[],
     advice: "JupyterLab is installed from the Python package index, which must be reachable, for Python 3.11 or \
              later. Without it: the pages (`cargo book --open`) and the chapters (`cargo run --release -- 1`) need \
              Rust only, and an editor that runs Jupyter notebooks needs no more than \
@@ -120,5 +119,30 @@ fn offer_nvrtc(root: &Path) {
         println!(
             "{error:#}\nwithout NVRTC, a notebook runs the shipped kernel in place of one that you change"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    /// The list that is installed has a version and hashes for each package, and was made of the one that is written.
+    #[test]
+    fn every_package_is_pinned_with_its_hashes() {
+        let list = include_str!("requirements.txt").replace("\\\n", " ");
+        let mut pinned = BTreeSet::new();
+        for line in list.lines().filter(|line| !line.starts_with('#')) {
+            let (package, hashes) = line.split_once("--hash=sha256:").expect(line);
+            let is_hash =
+                |hash: &str| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+            assert!(hashes.split("--hash=sha256:").all(|hash| is_hash(hash.trim())), "{line}");
+            let package = package.split(';').next().unwrap_or_default().trim();
+            assert!(package.contains("=="), "{line}");
+            pinned.insert(package);
+        }
+        let wanted = include_str!("requirements.in").lines().filter(|line| !line.starts_with('#'));
+        for package in wanted {
+            assert!(pinned.contains(package), "{package}: renew requirements.txt");
+        }
     }
 }

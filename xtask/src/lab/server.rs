@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use lesson::output::println;
 
 use super::Lab;
 

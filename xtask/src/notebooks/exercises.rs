@@ -8,7 +8,7 @@ use super::format::{Cell, Notebook};
 /// What an exercise's cell holds where the reader's answer goes.
 const UNANSWERED: &str = "= None;";
 
-/// What [`exercise`](linrec::notebook) prints on a right answer.
+/// What [`exercise`](lesson::notebook) prints on a right answer.
 const RIGHT: &str = "Right.\n";
 
 /// The key of an exercise's wrong answers, in the metadata of its cell.

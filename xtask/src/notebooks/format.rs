@@ -17,9 +17,9 @@ pub struct Notebook {
     pub cells: Vec<Cell>,
     /// The kernel and its language.
     pub metadata: BTreeMap<String, Value>,
-    /// The format's version.
+    /// The format's version: the number before the point, 4 of 4.5.
     pub nbformat: u32,
-    /// The same, behind the point.
+    /// The format's version: the number behind the point, 5 of 4.5.
     pub nbformat_minor: u32,
 }
 
@@ -63,7 +63,7 @@ pub enum Output {
         ename: String,
         /// What it says.
         evalue: String,
-        /// The same for the reader, with colours.
+        /// The failure as it is shown to the reader, with colours.
         traceback: Vec<String>,
     },
 }
@@ -171,7 +171,7 @@ impl Notebook {
     }
 }
 
-/// The same value with the keys of all its objects in order.
+/// A value with the keys of all its objects in order.
 fn sorted(value: Value) -> Value {
     match value {
         Value::Object(entries) => {

@@ -7,33 +7,51 @@ pub mod exercises;
 pub mod format;
 
 use std::fs;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
+use lesson::files;
+use lesson::output::{eprintln, println};
 
 use crate::failure::{self, Failure};
 use crate::lab::Lab;
 use crate::workspace;
 use format::{Cell, Notebook, Output};
 
+/// At most so many notebooks at once: each kernel takes up to 2 GB.
+const AT_ONCE: usize = 4;
+
 /// Runs the notebooks of these numbers, or all; keeps their outputs, or compares them.
+///
+/// As many at once as there are cores, up to four: what a notebook waits for is mostly the compiler, which compiles a
+/// cell on one core.
 ///
 /// # Errors
 ///
 /// When one cannot be run, one of its cells fails, or its outputs differ. The others are run all the same.
 pub fn run(lab: &Lab, numbers: &[u32], check: bool) -> Result<()> {
     let start = Instant::now();
-    let mut failed = Vec::new();
-    for path in paths(&lab.root().join("notebooks"), numbers)? {
-        let name = workspace::name_of(&path);
-        println!("notebooks/{name}");
-        if let Err(error) = run_one(lab, &path, check) {
-            eprintln!("{error:#}");
-            failed.push(name);
+    let waiting = Mutex::new(paths(&lab.root().join("notebooks"), numbers)?.into_iter());
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let failed = Mutex::new(Vec::new());
+    let work = || {
+        while let Some(path) = next() {
+            if let Err(error) = run_one(lab, &path, check) {
+                eprintln!("{error:#}");
+                let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                failed.push(workspace::name_of(&path));
+            }
         }
-    }
+    };
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| (0..cores.min(AT_ONCE)).for_each(|_| drop(scope.spawn(work))));
     println!("all of them: {:.0} s", start.elapsed().as_secs_f64());
+    let mut failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failed.sort();
     if !failed.is_empty() {
         bail!("failed: {}", failed.join(", "));
     }
@@ -72,7 +90,8 @@ pub fn run_one(lab: &Lab, path: &Path, check: bool) -> Result<()> {
     failure::none_of(&wrong, "the notebook's exercises")?;
     let seconds = run.seconds.range(..own).map(|cell| *cell.1).collect::<Vec<_>>();
     println!(
-        "  {} exercises; {}; {:.1} s in all",
+        "{}: {} exercises; {}; {:.1} s in all",
+        page.display(),
         proofs.len(),
         times(&seconds),
         start.elapsed().as_secs_f64()
@@ -82,7 +101,7 @@ pub fn run_one(lab: &Lab, path: &Path, check: bool) -> Result<()> {
         let differences = compare::compare(page, &committed, &run.notebook);
         return failure::none_of(&differences, "the comparison with the committed outputs");
     }
-    fs::write(path, run.notebook.to_text()?)
+    files::write(path, run.notebook.to_text()?)
         .with_context(|| format!("{} cannot be written", page.display()))
 }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
+use lesson::output::println;
 use linrec::device::nvrtc::Nvrtc;
 
 use crate::python::{Environment, Requirements};
@@ -11,8 +12,6 @@ use crate::workspace;
 /// The package, and the hashes of its files.
 const NVRTC: Requirements = Requirements {
     packages: include_str!("requirements.txt"),
-    constraints: "",
-    options: &["--no-deps", "--require-hashes"],
     advice: "NVRTC is installed from the Python package index, which must be reachable; its package exists \
              for Linux and Windows on x86-64",
 };
@@ -32,9 +31,12 @@ pub fn install(root: &Path) -> Result<PathBuf> {
 }
 
 /// NVRTC of exactly `version`, from `target/nvrtc`; installed there first if need be.
+#[allow(unsafe_code)]
 pub(super) fn pinned(root: &Path, version: &str) -> Result<Nvrtc> {
     let folder = install(root).context("the kernels are compiled on Linux or Windows")?;
-    let nvrtc = Nvrtc::load_below(&folder)
+    // SAFETY: (1) what is in the folder was installed from files whose hashes are pinned, NVRTC among them and
+    // nothing else; (2) whoever can change it can change this very program, which lies in the same `target`.
+    let nvrtc = unsafe { Nvrtc::load_below(&folder) }
         .with_context(|| format!("delete {} and try again", folder.display()))?;
     let (major, minor) = nvrtc.version();
     ensure!(

@@ -31,18 +31,7 @@ type Files = BTreeMap<String, String>;
 /// When NVRTC cannot be had, when a kernel does not compile or its PTX is not fit to be shipped.
 pub fn generate(root: &Path) -> Result<String> {
     let files = compile(root)?;
-    let folder = folder(root);
-    for obsolete in present(&folder)?.keys().filter(|path| !files.contains_key(*path)) {
-        let path = folder.join(obsolete);
-        fs::remove_file(&path).with_context(|| format!("{} stays", path.display()))?;
-    }
-    for (path, text) in &files {
-        let path = folder.join(path);
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
-    }
+    replace(&folder(root), &files)?;
     Ok(format!("compiled {}", summary(&files)))
 }
 
@@ -63,6 +52,22 @@ pub fn check(root: &Path) -> Result<String> {
 
 fn folder(root: &Path) -> PathBuf {
     root.join("kernels/ptx")
+}
+
+/// Replaces all that is in a folder by these files.
+fn replace(folder: &Path, files: &Files) -> Result<()> {
+    lesson::files::replace_folder(folder, |new| {
+        for (path, text) in files {
+            let path = new.join(path);
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            fs::write(&path, text)
+                .with_context(|| format!("{} cannot be written", path.display()))?;
+        }
+        Ok::<_, anyhow::Error>(())
+    })
+    .with_context(|| format!("{} cannot be replaced", folder.display()))
 }
 
 fn summary(files: &Files) -> String {
@@ -186,6 +191,19 @@ mod tests {
         ];
         assert_eq!(told, expected);
         assert!(differences(&wanted, &wanted).is_empty());
+    }
+
+    #[test]
+    fn what_is_generated_takes_the_place_of_all_that_was() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("ptx");
+        for generated in
+            [[("a.ptx", "1\n"), ("old/b.ptx", "2\n")], [("a.ptx", "3\n"), ("c/b.ptx", "")]]
+        {
+            replace(&folder, &files(&generated)).unwrap();
+            assert_eq!(present(&folder).unwrap(), files(&generated));
+        }
+        assert!(!folder.join("old").exists());
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use lesson::files;
+use lesson::output::println;
 
 use crate::results::{FOLDER, Run};
 use crate::{failure, workspace};
@@ -77,38 +79,17 @@ fn run(root: &Path, number: u32) -> Result<(PathBuf, PathBuf)> {
 /// Folders inside `old` that `new` does not have stay: they are records of other machines, a GPU's say,
 /// which no run of the chapter makes.
 fn replace(new: &Path, old: &Path) -> Result<()> {
-    let copy = old.with_extension("new");
-    let aside = old.with_extension("old");
-    for leftover in [&copy, &aside] {
-        if leftover.exists() {
-            fs::remove_dir_all(leftover)
-                .with_context(|| format!("{} cannot be removed", leftover.display()))?;
+    files::replace_folder(old, |copy| {
+        copy_folder(new, copy)?;
+        for folder in folders(old)? {
+            let name = folder.file_name().unwrap_or_default();
+            if !copy.join(name).exists() {
+                copy_folder(&folder, &copy.join(name))?;
+            }
         }
-    }
-    copy_folder(new, &copy)?;
-    for folder in folders(old)? {
-        let name = folder.file_name().unwrap_or_default();
-        if !copy.join(name).exists() {
-            copy_folder(&folder, &copy.join(name))?;
-        }
-    }
-    let moved = |from: &Path, to: &Path| {
-        fs::rename(from, to)
-            .with_context(|| format!("{} cannot become {}", from.display(), to.display()))
-    };
-    if old.exists() {
-        moved(old, &aside)?;
-    }
-    if let Err(error) = moved(&copy, old) {
-        if aside.exists() {
-            moved(&aside, old)?;
-        }
-        return Err(error);
-    }
-    if aside.exists() {
-        fs::remove_dir_all(&aside)?;
-    }
-    Ok(())
+        Ok::<_, anyhow::Error>(())
+    })
+    .with_context(|| format!("{} cannot be replaced", old.display()))
 }
 
 /// The folders directly inside a folder, which need not be there.

@@ -1,9 +1,10 @@
 //! The devices of this machine: what was found, what was not and why, and whether the kernels work.
 
+use lesson::output::println;
+use lesson::{Table, clock};
 use linrec::contract::{self, Domain};
 use linrec::device::{Attributes, Device, KernelEngine, driver, nvrtc};
 use linrec::kernels::KernelChoice;
-use linrec::lesson::{Table, clock};
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
@@ -39,8 +40,14 @@ pub fn look(table: &mut Table) -> Vec<String> {
             missing.push(error.to_string());
         }
     }
-    let cache = nvrtc::cache_folder();
-    let cache = cache.map_or_else(|| "none".to_owned(), |folder| folder.display().to_string());
+    let cache = match nvrtc::cache_folder() {
+        Ok(Some(folder)) => folder.display().to_string(),
+        Ok(None) => "none".to_owned(),
+        Err(error) => {
+            missing.push(error.to_string());
+            "none (see below)".to_owned()
+        }
+    };
     table.row(["cache of compiled kernels", &cache]);
     match Device::auto() {
         Ok(device) => table.row(["device that is taken", device.label()]),
@@ -88,5 +95,5 @@ fn describe(device: &Device) -> String {
         }
         Err(error) => error.to_string(),
     };
-    format!("{}, sm_{major}{minor}, {multiprocessors} multiprocessors, {memory}", device.name())
+    format!("{}, sm_{major}{minor}, {multiprocessors} SMs, {memory}", device.name())
 }

@@ -5,9 +5,10 @@ mod devices;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
+use lesson::output::println;
+use lesson::{Table, clock, machine};
 use linrec::contract::{self, Domain, golden};
 use linrec::cpu::Cpu;
-use linrec::lesson::{self, Table, clock, machine};
 
 /// The agreement with the golden data that double precision must reach.
 const GOLDEN_LIMIT: f64 = 1e-12;

@@ -1,0 +1,280 @@
+//! The tour as a user meets it: its commands, its files, and what it says to wrong input.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn tour(folder: &Path, args: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_tour");
+    Command::new(program).args(args).current_dir(folder).output().expect("the tour starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs the tour with wrong input: it must exit with 2 and say `expected` without panicking.
+fn refused(folder: &Path, args: &[&str], expected: &str) {
+    let output = tour(folder, args);
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+    assert!(stderr.contains(expected), "{args:?} said: {stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+}
+
+/// A pipe whose reader has gone away.
+fn closed() -> Stdio {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    writer.into()
+}
+
+/// A device that has no room for anything.
+#[cfg(target_os = "linux")]
+fn full() -> Stdio {
+    std::fs::OpenOptions::new().write(true).open("/dev/full").expect("the device").into()
+}
+
+/// Runs the tour with this in place of the standard output: the exit code, and what it says to the standard error.
+fn told(folder: &Path, args: &[&str], stdout: Stdio) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tour"));
+    let command = command.args(args).current_dir(folder).stdout(stdout).stderr(Stdio::piped());
+    let output = command.spawn().and_then(|child| child.wait_with_output()).expect("the tour runs");
+    (output.status.code(), text(&output.stderr))
+}
+
+fn temporary() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+#[test]
+fn every_command_has_help() {
+    let folder = temporary();
+    for args in [
+        &["--help"][..],
+        &["list", "--help"],
+        &["doctor", "--help"],
+        &["bench", "--help"],
+        &["attrs", "--help"],
+        &["tune", "--help"],
+    ] {
+        let output = tour(folder.path(), args);
+        assert!(output.status.success(), "{args:?}");
+        assert!(text(&output.stdout).contains("Usage:"), "{args:?}");
+    }
+}
+
+#[test]
+fn list_names_the_chapters() {
+    let output = tour(temporary().path(), &["list"]);
+    let lines = text(&output.stdout);
+    for slug in [
+        "01-sequential-loop",
+        "02-two-threads",
+        "03-matrix-form",
+        "04-gradient",
+        "05-ref-kernel",
+        "06-tile-kernel",
+        "07-pipe-kernel",
+        "08-reverse-and-backward",
+        "09-loads-and-stores",
+        "11-tuning",
+        "10-speed-of-memory",
+        "13-mamba",
+        "15-log-space",
+        "16-gallery",
+    ] {
+        assert!(lines.contains(slug), "{lines}");
+    }
+}
+
+#[test]
+fn a_chapter_checks_itself_and_leaves_its_record() {
+    let folder = temporary();
+    let output = tour(folder.path(), &["1", "--out", "results"]);
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+
+    let read = |path: &str| {
+        let path = folder.path().join("results").join(path);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    let summary: Value = serde_json::from_str(&read("summary.json")).expect("JSON");
+    let chapter = &summary["chapters"][0];
+    assert_eq!(chapter["number"], 1);
+    assert_eq!(chapter["name"], "01-sequential-loop");
+    assert!(chapter["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0));
+    assert!(chapter["engine"].as_str().is_some_and(|engine| !engine.is_empty()));
+    let checks = chapter["checks"].as_array().expect("checks");
+    assert!(!checks.is_empty());
+    for check in checks {
+        assert_eq!(check["pass"], true, "{check}");
+        assert!(check["value"].as_f64() <= check["limit"].as_f64(), "{check}");
+    }
+    for figure in chapter["figures"].as_array().expect("figures") {
+        let svg = read(&format!("01-sequential-loop/{}", figure.as_str().expect("a name")));
+        assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+    }
+    assert!(read("01-sequential-loop/output.txt").contains("ANCHOR: "));
+}
+
+#[test]
+fn a_reader_who_goes_away_is_no_error() {
+    let folder = temporary();
+    for args in [&["list"][..], &["--help"], &["1"]] {
+        let (code, error) = told(folder.path(), args, closed());
+        assert_eq!((code, error.contains("error")), (Some(0), false), "{args:?}: {error}");
+    }
+    let record = folder.path().join("target/tour/01-sequential-loop/run.json");
+    assert!(record.is_file(), "the record is still wanted");
+    // Not even the error can be said.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tour"));
+    let status = command.arg("99").current_dir(folder.path()).stdout(closed()).stderr(closed());
+    assert_eq!(status.status().expect("the tour runs").code(), Some(2));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_output_without_room_is_told() {
+    let folder = temporary();
+    for args in [&["list"][..], &["--help"], &["1"]] {
+        let (code, error) = told(folder.path(), args, full());
+        assert_eq!(code, Some(2), "{args:?}: {error}");
+        assert!(error.contains("the standard output cannot be written: No space"), "{error}");
+        assert!(!error.contains("panicked"), "{error}");
+    }
+}
+
+/// The system ends a program that passes the limit on a file's size while it writes.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_run_that_is_ended_half_way_leaves_the_old_files() {
+    let folder = temporary();
+    assert!(tour(folder.path(), &["1", "--out", "results"]).status.success());
+    let results = folder.path().join("results/01-sequential-loop");
+    let old = lengths(&results);
+    let limited = "ulimit -c 0 -f 1; exec \"$0\" 1 --out results";
+    let mut command = Command::new("bash");
+    let command = command.args(["-c", limited, env!("CARGO_BIN_EXE_tour")]);
+    let output = command.current_dir(folder.path()).output().expect("a shell");
+    assert_eq!(output.status.code(), None, "{}", text(&output.stderr));
+    let mut new = lengths(&results);
+    new.retain(|(name, _)| !name.ends_with(".new"));
+    assert_eq!(new, old);
+}
+
+/// The files in a folder, with the lengths of the pictures, which are the same in every run.
+#[cfg(target_os = "linux")]
+fn lengths(folder: &Path) -> Vec<(String, Option<u64>)> {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("a file"));
+    let mut lengths: Vec<_> = entries
+        .map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let length = entry.metadata().expect("its length").len();
+            let length = name.ends_with(".svg").then_some(length);
+            (name, length)
+        })
+        .collect();
+    lengths.sort();
+    lengths
+}
+
+#[test]
+fn an_unknown_chapter_is_named() {
+    let folder = temporary();
+    for name in ["99", "0", "matrix"] {
+        refused(folder.path(), &[name], &format!("there is no chapter {name}"));
+    }
+    assert!(!folder.path().join("target").exists(), "nothing is written before the error");
+}
+
+#[test]
+fn an_output_folder_that_cannot_be_made_is_named() {
+    let folder = temporary();
+    std::fs::write(folder.path().join("file"), "").expect("a file");
+    refused(folder.path(), &["1", "--out", "file/results"], "cannot make the folder");
+}
+
+#[test]
+fn a_csv_file_is_tried_before_anything_is_measured() {
+    let folder = temporary();
+    refused(folder.path(), &["bench", "--csv", "no/such/folder/runs.csv"], "cannot write");
+    std::fs::write(folder.path().join("runs.csv"), "precious").expect("a file");
+    refused(folder.path(), &["bench", "--csv", "runs.csv"], "is there already");
+    let kept = std::fs::read_to_string(folder.path().join("runs.csv")).expect("the file");
+    assert_eq!(kept, "precious");
+}
+
+#[test]
+fn unknown_vector_instructions_are_refused() {
+    let said = "choose from AVX-512, AVX2, portable";
+    refused(temporary().path(), &["bench", "--simd", "MMX"], said);
+}
+
+#[test]
+fn a_small_bench_keeps_every_run() {
+    let folder = temporary();
+    let small = [
+        "bench", "--csv", "runs.csv", "--runs", "3", "--memory", "4", "--cache", "64", "--simd",
+        "portable",
+    ];
+    let output = tour(folder.path(), &small);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let csv = std::fs::read_to_string(folder.path().join("runs.csv")).expect("the CSV");
+    let mut lines = csv.lines();
+    let header = "date,machine,element,direction,engine,num_seqs,seq_len,ms,gb_per_s,ratio";
+    assert_eq!(lines.next(), Some(header));
+    for engine in ["roof", "loop", "cpu"] {
+        for direction in ["forward", "backward"] {
+            let runs = csv.lines().filter(|line| {
+                line.contains(&format!(",{direction},{engine},")) && line.contains(",1024,")
+            });
+            // Once beyond the caches and once inside them.
+            assert_eq!(runs.count(), 2 * 3, "{engine} {direction}");
+        }
+    }
+}
+
+#[test]
+fn attributes_without_a_gpu_are_those_of_another_machine_and_of_ptx() {
+    let folder = temporary();
+    let output = tour(folder.path(), &["attrs", "pipe", "--device", "simt"]);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    assert!(said.contains("There is no GPU here") && said.contains("H200"), "{said}");
+    assert!(said.contains("pipe:8x64:2") && said.contains("names of registers"), "{said}");
+    assert!(
+        !folder.path().join("target").exists(),
+        "nothing was found out, and nothing is written"
+    );
+}
+
+#[test]
+fn tuning_without_a_gpu_counts() {
+    let folder = temporary();
+    let args =
+        ["tune", "ref", "--device", "simt", "--lengths", "5,40", "--sequences", "3", "--out", "t"];
+    let output = tour(folder.path(), &args);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    assert!(said.contains("There is no GPU here") && said.contains("counts instead"), "{said}");
+    let csv = std::fs::read_to_string(folder.path().join("t/counted-ref-f32-backward.csv"));
+    assert!(csv.expect("the table").contains("40,ref:64,"));
+}
+
+#[test]
+fn wrong_words_for_tuning_are_named() {
+    let folder = temporary();
+    refused(folder.path(), &["tune", "fast"], "fast");
+    refused(folder.path(), &["tune", "pipe", "--device", "gpu"], "`gpu` is no device");
+    refused(folder.path(), &["tune", "pipe", "--element", "f8"], "`f8`");
+    refused(folder.path(), &["tune", "pipe", "--lengths", "0"], "0");
+    refused(folder.path(), &["attrs", "--device", "cuda:x"], "`cuda:x` is no device");
+    refused(folder.path(), &["bench", "--device", "simt"], "no speed to be measured");
+    std::fs::write(folder.path().join("file"), "").expect("a file");
+    refused(
+        folder.path(),
+        &["tune", "ref", "--device", "simt", "--out", "file/x"],
+        "cannot make the folder",
+    );
+}

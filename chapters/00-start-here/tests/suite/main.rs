@@ -1,0 +1,4 @@
+//! The program `tour`, started as a user starts it.
+
+mod cli;
+mod doctor;

@@ -1,0 +1,4 @@
+//! Chapter 3's tests: one program, linked once.
+
+mod contract;
+mod convolution;

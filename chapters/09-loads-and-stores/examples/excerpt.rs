@@ -1,0 +1,35 @@
+//! Takes what the page shows from what the bundle for GPU hosts wrote (`cargo xtask bundle`).
+//!
+//! ```text
+//! cargo run --release -p ch09-loads-and-stores --example excerpt -- OUT chapters/09-loads-and-stores/results/h200
+//! ```
+
+use std::process::ExitCode;
+
+use bench::Excerpt;
+
+/// What is compared: the ways of one configuration, those of another, and what is fast.
+const ENGINES: [&str; 9] = [
+    "roof",
+    "pipe:8x64:0",
+    "pipe:8x64:1",
+    "pipe:8x64:2",
+    "pipe:4x256:0",
+    "pipe:4x256:2",
+    "pipe:4x64:0",
+    "pipe:4x128:0",
+    "pipe:16x64:0",
+];
+
+fn main() -> ExitCode {
+    Excerpt::main(excerpt)
+}
+
+fn excerpt(excerpt: &Excerpt) -> lesson::Result {
+    excerpt.take("origin.csv", |_| true)?;
+    let of_f32 = |cell: &str| cell.starts_with("pipe-") && cell.contains("-f32/");
+    excerpt.take("accesses.csv", |cells| of_f32(cells[0]))?;
+    excerpt.take("counters.csv", |cells| of_f32(cells[0]))?;
+    excerpt.take("modules.csv", |cells| cells[0].starts_with("pipe-"))?;
+    excerpt.take("speed.csv", |cells| ENGINES.contains(&cells[4]))
+}

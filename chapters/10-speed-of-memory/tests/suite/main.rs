@@ -1,0 +1,3 @@
+//! Chapter 10's tests: one program, linked once.
+
+mod contract;

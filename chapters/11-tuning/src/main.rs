@@ -1,0 +1,5 @@
+//! Runs chapter 09; `--help` lists the options.
+
+fn main() -> std::process::ExitCode {
+    lesson::main(&ch11_tuning::CHAPTER)
+}

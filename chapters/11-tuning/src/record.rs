@@ -1,0 +1,94 @@
+//! What was measured on an H200, as it lies in `results/h200`.
+
+use bench::attrs::Taken;
+use bench::csv::Table;
+use bench::log::{self, Line};
+use bench::{Peer, Race};
+
+/// Tables of `tour attrs`.
+const ATTRS: [&str; 5] = [
+    include_str!("../results/h200/attrs-ref-f32.csv"),
+    include_str!("../results/h200/attrs-tile-f32.csv"),
+    include_str!("../results/h200/attrs-pipe-f32.csv"),
+    include_str!("../results/h200/attrs-rows-f32.csv"),
+    include_str!("../results/h200/attrs-wide-f32.csv"),
+];
+
+/// The GPU.
+const MACHINE: &str = include_str!("../results/h200/machine.csv");
+
+/// The record of `tour tune`.
+const RUNS: &str = include_str!("../results/h200/runs.csv");
+
+/// The record of `tour bench`.
+const BENCH: &str = include_str!("../results/h200/bench.csv");
+
+/// What others reach: quoted, with its source.
+const PEERS: &str = include_str!("../results/h200/peers.csv");
+
+/// What every configuration takes.
+///
+/// # Errors
+///
+/// A sentence, if the record cannot be read.
+pub fn attrs() -> lesson::Result<Vec<Taken>> {
+    let tables: Result<Vec<_>, _> = ATTRS.into_iter().map(Taken::read).collect();
+    Ok(tables?.concat())
+}
+
+/// A property of the GPU by the name of its column; empty if it was not recorded.
+pub fn machine(column: &str) -> String {
+    let table = Table::read(MACHINE);
+    let row = table.iter().flat_map(Table::rows).next();
+    row.and_then(|row| row.get(column)).unwrap_or_default().to_owned()
+}
+
+/// Every configuration at every length.
+///
+/// # Errors
+///
+/// A sentence, if the record cannot be read.
+pub fn tuning() -> lesson::Result<Vec<Line>> {
+    log::read(RUNS)
+}
+
+/// The fastest of each kernel beside the roof.
+///
+/// # Errors
+///
+/// A sentence, if the record cannot be read.
+pub fn race() -> lesson::Result<Race> {
+    Race::read(BENCH)
+}
+
+/// The peers with 13,200 sequences.
+///
+/// # Errors
+///
+/// A sentence, if the record cannot be read.
+pub fn peers() -> lesson::Result<Vec<Peer>> {
+    let peers = Peer::read(PEERS)?.into_iter();
+    Ok(peers.filter(|peer| peer.num_seqs == 13_200).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linrec::kernels::Pass;
+
+    #[test]
+    fn everything_that_is_recorded_can_be_read() {
+        attrs().unwrap();
+        tuning().unwrap();
+        race().unwrap();
+        let peers = peers().unwrap();
+        assert!(peers.len() > 90, "{}", peers.len());
+        let known = peers.iter().find(|peer| {
+            peer.name.contains("CUDA pipe best")
+                && peer.pass == Pass::Backward
+                && peer.seq_len == 16
+        });
+        assert_eq!(known.map(|peer| peer.gb_per_s), Some(221.7));
+        assert_eq!(machine("no such column"), "");
+    }
+}

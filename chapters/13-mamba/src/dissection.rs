@@ -1,0 +1,76 @@
+//! The selective scan of the blog post, step by step on whole arrays: the shortest way to write it, and the one to
+//! read first.
+
+use linrec::{Error, Options};
+use ndarray::{Array1, Array2, Array3, Array4, Axis};
+
+use crate::Real;
+use crate::arguments::Arguments;
+
+/// One channel, the core of all: `u` and `delta` `[len]`, `a` `[states]`, `write` (B) and `read` (C) `[states, len]`.
+///
+/// # Errors
+///
+/// The engine's.
+// ANCHOR: one_channel
+pub fn one_channel<T: Real>(
+    [u, delta]: [&Array1<T>; 2],
+    a: &Array1<T>,
+    [write, read]: [&Array2<T>; 2],
+) -> Result<Array1<T>, Error> {
+    // What the sequence says makes the coefficients, and the inputs.
+    let coeffs = (a.to_owned().insert_axis(Axis(1)) * delta).mapv_into(T::exp);
+    let inputs = write * &(delta * u);
+    let states = linrec::forward(inputs.view(), coeffs.view(), &Options::default())?.outputs;
+    // And it says what is read from the states.
+    Ok((read * &states).sum_axis(Axis(0)))
+}
+// ANCHOR_END: one_channel
+
+/// The recurrence's inputs and coefficients, a sequence for each state of each channel:
+/// `x = (Δ u) B` and `c = e^(Δ A)`, both `[batch, channels, states, len]`.
+// ANCHOR: expand
+pub fn expand<T: Real>(arguments: &Arguments<T>) -> Result<[Array4<T>; 2], Error> {
+    let sizes = arguments.sizes()?;
+    let (Arguments { u, delta, a, b, .. }, group) = (arguments, sizes.group_size());
+    let shape = (sizes.batch, sizes.channels, sizes.states, sizes.len);
+    let inputs = Array4::from_shape_fn(shape, |(i, j, n, l)| {
+        delta[[i, j, l]] * u[[i, j, l]] * b[[i, j / group, n, l]]
+    });
+    let coeffs = Array4::from_shape_fn(shape, |(i, j, n, l)| (delta[[i, j, l]] * a[[j, n]]).exp());
+    Ok([inputs, coeffs])
+}
+// ANCHOR_END: expand
+
+/// `y = Σ_n C h`: back to one sequence for each channel, `[batch, channels, len]`.
+// ANCHOR: contract
+pub fn contract<T: Real>(arguments: &Arguments<T>, states: &Array4<T>) -> Array3<T> {
+    let (batch, channels, num_states, len) = states.dim();
+    let group = channels / arguments.c.dim().1.max(1);
+    Array3::from_shape_fn((batch, channels, len), |(i, j, l)| {
+        let terms =
+            (0..num_states).map(|n| arguments.c[[i, j / group, n, l]] * states[[i, j, n, l]]);
+        terms.fold(T::zero(), |sum, term| sum + term)
+    })
+}
+// ANCHOR_END: contract
+
+/// The whole of it. `D`, `z`, the bias and softplus are left to [`selective_scan`](crate::selective_scan).
+///
+/// # Errors
+///
+/// If the shapes do not fit together.
+// ANCHOR: scan
+pub fn scan<T: Real>(arguments: &Arguments<T>) -> Result<Array3<T>, Error> {
+    let [inputs, coeffs] = expand(arguments)?;
+    let (batch, channels, states, len) = inputs.dim();
+    // To the recurrence it is all the same which state of which channel a row belongs to.
+    let rows = |array: Array4<T>| -> Array2<T> {
+        array.into_shape_with_order((batch * channels * states, len)).unwrap_or_default()
+    };
+    let (x, c) = (rows(inputs), rows(coeffs));
+    let h = linrec::forward(x.view(), c.view(), &Options::default())?.outputs;
+    let h = h.into_shape_with_order((batch, channels, states, len)).unwrap_or_default();
+    Ok(contract(arguments, &h))
+}
+// ANCHOR_END: scan

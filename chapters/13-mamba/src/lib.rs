@@ -1,0 +1,67 @@
+//! Chapter 13: Mamba.
+//!
+//! - [`dissection`] is the selective scan of the blog post on whole arrays, [`direct`](direct()) its definition step by step.
+//! - [`selective_scan`] is the same with everything that Mamba's own function has, channel by channel and on all cores,
+//!   [`selective_scan_backward`] its gradients; [`golden`] holds Mamba's numbers.
+//! - [`rounding`] and [`bounds`] say how far results in single precision may be off.
+//! - [`post`] draws the post's problem, [`competitors`] are other ways to it, to be timed.
+//! - [`block`], [`task`] and [`training`]: a small Mamba block that learns what a fixed one cannot.
+//!
+//! ```
+//! use ch13_mamba::{Arguments, selective_scan};
+//! use linrec::cpu::Cpu;
+//! use ndarray::{Array4, array};
+//!
+//! // One channel with one state: it steps where Δ is large, and holds where Δ is zero.
+//! let (u, delta) = (array![[[5.0, 7.0, 9.0]]], array![[[40.0, 0.0, 40.0]]]);
+//! let (b, c) = (Array4::from_elem((1, 1, 1, 3), 1.0 / 40.0), Array4::ones((1, 1, 1, 3)));
+//! let a = array![[-1.0]];
+//! let arguments = Arguments {
+//!     u: u.view(),
+//!     delta: delta.view(),
+//!     a: a.view(),
+//!     b: b.view(),
+//!     c: c.view(),
+//!     d: None,
+//!     z: None,
+//!     delta_bias: None,
+//!     delta_softplus: false,
+//! };
+//! let output = selective_scan(&Cpu::new(), &arguments)?;
+//! assert_eq!(output.y, array![[[5.0, 5.0, 9.0]]]);
+//! # Ok::<(), linrec::Error>(())
+//! ```
+
+pub mod activation;
+pub mod block;
+pub mod bounds;
+pub mod channel;
+pub mod competitors;
+pub mod dissection;
+pub mod exercises;
+pub mod golden;
+pub mod post;
+pub mod rounding;
+pub mod task;
+pub mod training;
+
+mod arguments;
+mod direct;
+mod gradients;
+mod real;
+mod scan;
+
+#[cfg(feature = "story")]
+#[path = "../story/mod.rs"]
+mod story;
+
+pub use arguments::{Arguments, Sizes};
+pub use direct::direct;
+pub use gradients::{Gradients, selective_scan_backward};
+pub use real::Real;
+pub use scan::{Output, selective_scan};
+
+/// This chapter.
+#[cfg(feature = "story")]
+pub const CHAPTER: lesson::Chapter =
+    lesson::Chapter { number: 13, slug: "13-mamba", title: "Mamba", run: story::run };

@@ -1,0 +1,353 @@
+//! The selective scan against Mamba's own numbers.
+
+use ch04_gradient::differences::central_differences;
+use ch13_mamba::competitors::{Problem, Unfused, by_time, fused, plain};
+use ch13_mamba::golden::{self, Given};
+use ch13_mamba::{
+    Arguments, Real, bounds, direct, dissection, selective_scan, selective_scan_backward,
+};
+use linrec::Error;
+use linrec::contract::Domain;
+use linrec::contract::golden::array_distance;
+use linrec::cpu::{Cpu, Simd};
+use ndarray::{Array, Array1, Array2, Array3, Array4, Dimension};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+#[test]
+fn mambas_own_numbers_agree() {
+    for case in golden::cases().unwrap() {
+        for (array, distance) in golden::distances(&Cpu::new(), &case).unwrap() {
+            assert!(distance <= 1e-11, "{} {array}: {distance:e}", case.name);
+            println!("{} {array}: {distance:e}", case.name);
+        }
+    }
+}
+
+/// The largest error in units of its bound; every array has to be within.
+fn within<D: Dimension>(
+    name: &str,
+    got: &Array<f32, D>,
+    exact: &Array<f64, D>,
+    bound: &Array<f64, D>,
+) -> f64 {
+    assert_eq!(got.shape(), exact.shape());
+    let mut worst: f64 = 0.0;
+    for ((&got, exact), bound) in got.iter().zip(exact).zip(bound) {
+        let error = (f64::from(got) - exact).abs();
+        assert!(error <= *bound, "{name}: {got} instead of {exact}, bound {bound:e}");
+        worst = worst.max(if error > 0.0 { error / bound } else { 0.0 });
+    }
+    println!("{name}: {worst:.3} of the bound");
+    worst
+}
+
+/// Everything in f32 against double precision for the same inputs. Returns the largest share of `y`'s bound.
+fn is_within_its_bound(name: &str, narrow: &Given<f32>, d_y: &Array3<f32>) -> f64 {
+    let wide = narrow.widen();
+    let levels = Domain::tree_levels(d_y.dim().2);
+    let exact = direct(&narrow.arguments()).unwrap();
+    let bound = bounds::forward(&narrow.arguments(), levels).unwrap();
+    let d_last = exact.last_state.mapv(|h| h as f32);
+    let wide_d = (d_y.mapv(f64::from), d_last.mapv(f64::from));
+    let (d, last) = (wide_d.0.view(), Some(wide_d.1.view()));
+    let d_exact = selective_scan_backward(&Cpu::new(), &wide.arguments(), d, last).unwrap();
+    let (d, last) = (d_y.view(), Some(d_last.view()));
+    let d_bound = bounds::backward(&narrow.arguments(), d, last, levels).unwrap();
+    let mut share: f64 = 0.0;
+    for simd in Simd::ALL {
+        let Some(cpu) = Cpu::new().with_simd(simd) else { continue };
+        let got = selective_scan(&cpu, &narrow.arguments()).unwrap();
+        let label = |array: &str| format!("{simd} {name} {array}");
+        share = share.max(within(&label("y"), &got.y, &exact.y, &bound.y));
+        within(&label("last state"), &got.last_state, &exact.last_state, &bound.last_state);
+        let got = selective_scan_backward(&cpu, &narrow.arguments(), d, last).unwrap();
+        within(&label("d_u"), &got.d_u, &d_exact.d_u, &d_bound.d_u);
+        within(&label("d_delta"), &got.d_delta, &d_exact.d_delta, &d_bound.d_delta);
+        within(&label("d_A"), &got.d_a, &d_exact.d_a, &d_bound.d_a);
+        within(&label("d_B"), &got.d_b, &d_exact.d_b, &d_bound.d_b);
+        within(&label("d_C"), &got.d_c, &d_exact.d_c, &d_bound.d_c);
+        within(&label("d_D"), &got.d_d, &d_exact.d_d, &d_bound.d_d);
+        within(&label("d_z"), &got.d_z, &d_exact.d_z, &d_bound.d_z);
+        let bias = (&got.d_delta_bias, &d_exact.d_delta_bias, &d_bound.d_delta_bias);
+        within(&label("d_delta_bias"), bias.0, bias.1, bias.2);
+    }
+    share
+}
+
+/// The golden inputs are rounded to f32 first; what is exact for these is computed in double precision.
+#[test]
+fn in_single_precision_everything_is_within_its_bound() {
+    for case in golden::cases().unwrap() {
+        let (narrow, d_y) = (case.given.narrow::<f32>(), case.d_y.mapv(|d| d as f32));
+        let share = is_within_its_bound(case.name, &narrow, &d_y);
+        // A bound that nothing comes near would say nothing.
+        assert!(share > 0.01, "{}: {share}", case.name);
+    }
+    let mut rng = StdRng::seed_from_u64(14);
+    for shape in SHAPES {
+        for is_full in [true, false] {
+            let mut given = random(&mut rng, shape, is_full);
+            // Steps back in time, too, and coefficients that vanish.
+            given.delta.mapv_inplace(|delta| 1.5 * delta - 0.2);
+            given.a.mapv_inplace(|a| if a < -2.5 { 40.0 * a } else { a });
+            if !is_full {
+                given.a.mapv_inplace(|a| a.max(-3.0));
+            }
+            let d_y = given.u.mapv(|u| (0.3 - u) as f32);
+            is_within_its_bound(&format!("{shape:?}"), &given.narrow(), &d_y);
+        }
+    }
+}
+
+/// A random problem with everything in it.
+fn random(
+    rng: &mut StdRng,
+    [batch, channels, groups, states, len]: [usize; 5],
+    is_full: bool,
+) -> Given<f64> {
+    let mut uniform = |low: f64, high: f64| rng.random_range(low..high);
+    let wide = (batch, channels, len);
+    let shared = (batch, groups, states, len);
+    Given {
+        u: Array3::from_shape_simple_fn(wide, || uniform(-1.0, 1.0)),
+        delta: Array3::from_shape_simple_fn(wide, || uniform(0.01, 1.0)),
+        a: Array2::from_shape_simple_fn((channels, states), || uniform(-3.0, -0.1)),
+        b: Array4::from_shape_simple_fn(shared, || uniform(-1.0, 1.0)),
+        c: Array4::from_shape_simple_fn(shared, || uniform(-1.0, 1.0)),
+        d: is_full.then(|| Array1::from_shape_simple_fn(channels, || uniform(-1.0, 1.0))),
+        z: is_full.then(|| Array3::from_shape_simple_fn(wide, || uniform(-2.0, 2.0))),
+        delta_bias: is_full.then(|| Array1::from_shape_simple_fn(channels, || uniform(-1.0, 1.0))),
+        delta_softplus: is_full,
+    }
+}
+
+const SHAPES: [[usize; 5]; 9] = [
+    [1, 1, 1, 1, 1],
+    [2, 6, 3, 2, 7],
+    [1, 70, 1, 3, 33],
+    [3, 4, 4, 1, 65],
+    [1, 34, 1, 16, 100],
+    [0, 3, 1, 2, 5],
+    [2, 3, 1, 2, 0],
+    [2, 0, 1, 2, 5],
+    [2, 3, 1, 0, 5],
+];
+
+#[test]
+fn all_ways_agree_in_all_shapes() {
+    let mut rng = StdRng::seed_from_u64(6);
+    for shape in SHAPES {
+        for is_full in [true, false] {
+            let given = random(&mut rng, shape, is_full);
+            let arguments = given.arguments();
+            let exact = direct(&arguments).unwrap();
+            let got = selective_scan(&Cpu::new(), &arguments).unwrap();
+            assert!(array_distance(&got.y, &exact.y) <= 1e-12, "{shape:?}");
+            assert!(array_distance(&got.last_state, &exact.last_state) <= 1e-12, "{shape:?}");
+            if !is_full {
+                let y = dissection::scan(&arguments).unwrap();
+                assert!(array_distance(&y, &exact.y) <= 1e-12, "{shape:?}");
+            }
+            let d_y = exact.y.view();
+            let d = selective_scan_backward(&Cpu::new(), &arguments, d_y, None).unwrap();
+            assert_eq!(d.d_b.shape(), given.b.shape());
+            assert!(d.d_u.iter().chain(&d.d_delta).all(|d| d.is_finite()), "{shape:?}");
+        }
+    }
+}
+
+#[test]
+fn one_channel_is_the_core_of_it() {
+    let case = &golden::cases().unwrap()[0];
+    let Given { u, delta, a, b, c, .. } = &case.given;
+    let row = |array: &Array3<f64>, j| array.slice(ndarray::s![0, j, ..]).to_owned();
+    let of_all = |array: &Array4<f64>| array.slice(ndarray::s![0, 0, .., ..]).to_owned();
+    for j in 0..a.nrows() {
+        let arrays = ([&row(u, j), &row(delta, j)], [&of_all(b), &of_all(c)]);
+        let y = dissection::one_channel(arrays.0, &a.row(j).to_owned(), arrays.1).unwrap();
+        assert!(array_distance(&y, &row(&case.output.y, j)) <= 1e-11);
+    }
+}
+
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    let given = random(&mut StdRng::seed_from_u64(7), [2, 70, 1, 5, 50], true).narrow::<f32>();
+    let arguments = given.arguments();
+    let run = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let output = selective_scan(&Cpu::new(), &arguments).unwrap();
+            let d_y = output.y.view();
+            let d = selective_scan_backward(&Cpu::new(), &arguments, d_y, None).unwrap();
+            (output, d)
+        })
+    };
+    assert_eq!(run(1), run(3));
+}
+
+#[test]
+fn arrays_of_any_strides_are_taken() {
+    let given = random(&mut StdRng::seed_from_u64(8), [2, 6, 2, 3, 20], true);
+    let exact = selective_scan(&Cpu::new(), &given.arguments()).unwrap();
+    let turned = Given {
+        u: turned(&given.u),
+        delta: turned(&given.delta),
+        a: turned(&given.a),
+        b: turned(&given.b),
+        c: turned(&given.c),
+        z: given.z.as_ref().map(turned),
+        ..given.clone()
+    };
+    assert!(turned.u.strides()[2] != 1);
+    assert_eq!(selective_scan(&Cpu::new(), &turned.arguments()).unwrap(), exact);
+}
+
+/// An array of the shape and values of this one, its first axis the fastest in memory.
+fn turned<D: Dimension>(array: &Array<f64, D>) -> Array<f64, D> {
+    array.t().as_standard_layout().into_owned().reversed_axes()
+}
+
+/// The loss is a sum over `y` and over the last states with random weights; slopes are measured on the
+/// definition.
+#[test]
+fn gradients_are_the_slopes_of_the_definition() {
+    let mut rng = StdRng::seed_from_u64(9);
+    let given = random(&mut rng, [2, 4, 2, 3, 9], true);
+    let sizes = given.arguments().sizes().unwrap();
+    let d_y = Array3::from_shape_simple_fn(given.u.dim(), || rng.random_range(-1.0..1.0));
+    let shape = (sizes.batch, sizes.channels, sizes.states);
+    let d_last = Array3::from_shape_simple_fn(shape, || rng.random_range(-1.0..1.0));
+    let (dy, dl) = (d_y.view(), Some(d_last.view()));
+    let d = selective_scan_backward(&Cpu::new(), &given.arguments(), dy, dl).unwrap();
+
+    let check = |name: &str, at: Vec<f64>, got: Vec<f64>, set: &dyn Fn(&mut Given<f64>, &[f64])| {
+        let slopes = central_differences(Array1::from(at).view(), 1e-5, |numbers| {
+            let mut there = given.clone();
+            set(&mut there, numbers.as_slice().unwrap());
+            let output = direct(&there.arguments())?;
+            Ok::<_, Error>((output.y * &d_y).sum() + (output.last_state * &d_last).sum())
+        });
+        let slopes = slopes.unwrap();
+        let worst = slopes.iter().zip(&got).fold(0.0, |m: f64, (a, b)| m.max((a - b).abs()));
+        let size = got.iter().fold(0.0, |m: f64, d| m.max(d.abs()));
+        assert!(
+            worst < 1e-8 && size > 1e-2 && got.len() == slopes.len(),
+            "{name}: {worst:e} of {size:e}"
+        );
+    };
+    fn put<D: Dimension>(array: &mut Array<f64, D>, numbers: &[f64]) {
+        array.iter_mut().zip(numbers).for_each(|(place, number)| *place = *number);
+    }
+    fn flat<D: Dimension>(array: &Array<f64, D>) -> Vec<f64> {
+        array.iter().copied().collect()
+    }
+    let (skip, z, bias) = (given.d.as_ref(), given.z.as_ref(), given.delta_bias.as_ref());
+    check("u", flat(&given.u), flat(&d.d_u), &|g, n| put(&mut g.u, n));
+    check("delta", flat(&given.delta), flat(&d.d_delta), &|g, n| put(&mut g.delta, n));
+    check("A", flat(&given.a), flat(&d.d_a), &|g, n| put(&mut g.a, n));
+    check("B", flat(&given.b), flat(&d.d_b), &|g, n| put(&mut g.b, n));
+    check("C", flat(&given.c), flat(&d.d_c), &|g, n| put(&mut g.c, n));
+    check("D", flat(skip.unwrap()), flat(&d.d_d), &|g, n| put(g.d.as_mut().unwrap(), n));
+    check("z", flat(z.unwrap()), flat(&d.d_z), &|g, n| put(g.z.as_mut().unwrap(), n));
+    let set = |g: &mut Given<f64>, n: &[f64]| put(g.delta_bias.as_mut().unwrap(), n);
+    check("delta_bias", flat(bias.unwrap()), flat(&d.d_delta_bias), &set);
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    let given = random(&mut StdRng::seed_from_u64(10), [1, 6, 2, 3, 5], true);
+    let refused = |change: &dyn Fn(&mut Given<f64>), expected: &str| {
+        let mut wrong = given.clone();
+        change(&mut wrong);
+        let error = selective_scan(&Cpu::new(), &wrong.arguments()).unwrap_err();
+        assert_eq!(error.to_string(), format!("shape mismatch in selective scan: {expected}"));
+        assert!(
+            direct(&wrong.arguments()).is_err() && bounds::forward(&wrong.arguments(), 0).is_err()
+        );
+    };
+    refused(&|g| g.delta = Array3::zeros((1, 6, 4)), "u [1, 6, 5], delta [1, 6, 4]");
+    refused(&|g| g.a = Array2::zeros((5, 3)), "u [1, 6, 5], A [5, 3]");
+    refused(&|g| g.b = Array4::zeros((1, 4, 3, 5)), "u [1, 6, 5], B [1, 4, 3, 5]");
+    refused(&|g| g.b = Array4::zeros((1, 2, 2, 5)), "A [6, 3], B [1, 2, 2, 5]");
+    refused(&|g| g.c = Array4::zeros((1, 1, 3, 5)), "B [1, 2, 3, 5], C [1, 1, 3, 5]");
+    refused(&|g| g.z = Some(Array3::zeros((2, 6, 5))), "u [1, 6, 5], z [2, 6, 5]");
+    refused(&|g| g.d = Some(Array1::zeros(7)), "u [1, 6, 5], D [7]");
+    let (arguments, short) = (given.arguments(), Array3::zeros((1, 6, 4)));
+    let error = selective_scan_backward(&Cpu::new(), &arguments, short.view(), None).unwrap_err();
+    let expected = "shape mismatch in selective scan backward: u [1, 6, 5], d_y [1, 6, 4]";
+    assert_eq!(error.to_string(), expected);
+}
+
+/// What is timed computes the same thing.
+#[test]
+fn all_that_is_timed_is_within_the_bound() {
+    let given = random(&mut StdRng::seed_from_u64(12), [1, 5, 1, 16, 70], false).narrow::<f32>();
+    let exact = direct(&given.arguments()).unwrap();
+    let bound = bounds::forward(&given.arguments(), Domain::tree_levels(70)).unwrap();
+    let problem = Problem::of(&given).unwrap();
+    let by_time = |array: &Array4<f32>| by_time(array.as_slice().unwrap(), 70);
+    let (b, c) = (by_time(&given.b), by_time(&given.c));
+    let mut unfused = Unfused::new(&problem);
+    let check = |name: &str, way: &mut dyn FnMut(&mut [f32])| {
+        let mut y = Array3::from_elem(given.u.dim(), f32::NAN);
+        way(y.as_slice_mut().unwrap());
+        within(name, &y, &exact.y, &bound.y);
+    };
+    check("plain", &mut |y| plain(&problem, y));
+    check("fused", &mut |y| fused(&problem, [&b, &c], y));
+    check("unfused", &mut |y| unfused.scan(&Cpu::new(), &problem, y).unwrap());
+    let several = random(&mut StdRng::seed_from_u64(12), [2, 4, 2, 16, 7], false).narrow::<f32>();
+    assert!(Problem::of(&several).is_err());
+}
+
+#[test]
+fn what_does_not_fit_into_memory_is_an_error() {
+    let one = Array3::<f64>::ones((1, 1, 1));
+    let (channels, len) = (1 << 20, 1 << 40);
+    let (a, b) = (Array2::ones((1, 1)), Array4::ones((1, 1, 1, 1)));
+    let arguments = Arguments {
+        u: one.broadcast((1, channels, len)).unwrap(),
+        delta: one.broadcast((1, channels, len)).unwrap(),
+        a: a.broadcast((channels, 1)).unwrap(),
+        b: b.broadcast((1, 1, 1, len)).unwrap(),
+        c: b.broadcast((1, 1, 1, len)).unwrap(),
+        d: None,
+        z: None,
+        delta_bias: None,
+        delta_softplus: false,
+    };
+    let errors = [
+        selective_scan(&Cpu::new(), &arguments).unwrap_err(),
+        selective_scan_backward(&Cpu::new(), &arguments, arguments.u, None).unwrap_err(),
+        direct(&arguments).unwrap_err(),
+    ];
+    for error in errors {
+        assert!(error.to_string().starts_with("out of memory in selective scan: "), "{error}");
+    }
+}
+
+/// Every 97th float from -104 to 88, and what is beyond.
+#[test]
+fn the_exponential_keeps_its_promise() {
+    let unit = (f32::EPSILON / 2.0) as f64;
+    let mut worst: f64 = 0.0;
+    for x in (0..(104f32).to_bits()).step_by(97).flat_map(|bits| {
+        let x = f32::from_bits(bits);
+        [x.min(88.0), -x]
+    }) {
+        let (got, exact) = (f64::from(x.exponential()), f64::from(x).exp());
+        let error = (got - exact).abs();
+        if exact < f32::EXP_UNDERFLOW {
+            assert!(got == 0.0 || error <= f32::EXP_ROUNDINGS * unit * exact, "e^{x}: {got:e}");
+        } else {
+            worst = worst.max(error / (unit * exact));
+        }
+    }
+    println!("largest error: {worst} u");
+    assert!(worst <= f32::EXP_ROUNDINGS);
+    assert_eq!(f32::NEG_INFINITY.exponential(), 0.0);
+    assert_eq!(89f32.exponential(), f32::INFINITY);
+    assert!(f32::NAN.exponential().is_nan());
+    assert_eq!(0f32.exponential(), 1.0);
+}

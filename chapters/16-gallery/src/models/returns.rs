@@ -1,0 +1,69 @@
+//! Discounted returns: what the rewards from now on are worth.
+
+use linrec::{Direction, Error, Options};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+
+use crate::{Problem, expect};
+
+/// The discounted return from every step on, until the episode ends.
+///
+/// `rewards` and `ends` have shape `[num_envs, steps]`; where `ends` is true, nothing later counts. `beyond`,
+/// `[num_envs]`, is the value of what comes after the last step.
+///
+/// # Errors
+///
+/// If the shapes do not match.
+// ANCHOR: returns
+pub fn returns(
+    rewards: ArrayView2<f64>,
+    ends: ArrayView2<bool>,
+    beyond: ArrayView1<f64>,
+    discount: f64,
+) -> Result<Problem<f64>, Error> {
+    expect("returns", ("rewards", rewards.shape()), ("ends", &ends))?;
+    Ok(Problem {
+        inputs: rewards.to_owned(),
+        coeffs: ends.mapv(|end| if end { 0.0 } else { discount }),
+        options: Options {
+            direction: Direction::Reverse,
+            initial: Some(beyond.to_owned().into()),
+            log_coeffs: false,
+        },
+    })
+}
+// ANCHOR_END: returns
+
+/// The discounted return from every step on, `[num_envs, steps]`, by its definition: the sum of the rewards until the
+/// episode ends, and of what comes after the last step if it does not, times powers of the discount.
+///
+/// The arrays have the shapes that [`returns`] takes.
+pub fn direct(
+    rewards: ArrayView2<f64>,
+    ends: ArrayView2<bool>,
+    beyond: ArrayView1<f64>,
+    discount: f64,
+) -> Array2<f64> {
+    Array2::from_shape_fn(rewards.dim(), |(env, l)| {
+        let steps = rewards.ncols();
+        let last = (l..steps).find(|&k| ends[[env, k]]);
+        let power = |k: usize| discount.powi((k - l) as i32);
+        let within: f64 =
+            (l..=last.unwrap_or(steps - 1)).map(|k| power(k) * rewards[[env, k]]).sum();
+        within + if last.is_none() { power(steps) * beyond[env] } else { 0.0 }
+    })
+}
+
+/// How many steps from now on count, as a sum of the discount's powers: `1 / (1 − discount)`.
+pub fn horizon(discount: f64) -> f64 {
+    1.0 / (1.0 - discount)
+}
+
+/// Episodes for a picture: a reward of 1 in every `period`-th step, an end in every `length`-th.
+pub fn episodes(steps: usize, period: usize, length: usize) -> (Array1<f64>, Array1<bool>) {
+    let every = |n: usize| move |l: usize| n > 0 && l % n == n - 1;
+    let reward = every(period);
+    (
+        Array1::from_shape_fn(steps, |l| if reward(l) { 1.0 } else { 0.0 }),
+        Array1::from_shape_fn(steps, every(length)),
+    )
+}

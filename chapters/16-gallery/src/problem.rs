@@ -1,0 +1,68 @@
+//! What every model of the gallery hands to the recurrence.
+
+use linrec::{Element, Engine, Error, Options, validate};
+use ndarray::{Array2, ArrayBase, Data, Dimension};
+
+/// Inputs and coefficients `[num_seqs, seq_len]`, and how the recurrence walks over them.
+// ANCHOR: problem
+#[derive(Debug, Clone)]
+pub struct Problem<T: Element> {
+    /// `x`.
+    pub inputs: Array2<T>,
+    /// `c`.
+    pub coeffs: Array2<T>,
+    /// Direction, initial state, and whether `coeffs` are logarithms.
+    pub options: Options<'static, T>,
+}
+
+impl<T: Element> Problem<T> {
+    /// Forward, from zero.
+    pub fn new(inputs: Array2<T>, coeffs: Array2<T>) -> Self {
+        Problem { inputs, coeffs, options: Options::default() }
+    }
+
+    /// The states after every step, `[num_seqs, seq_len]`.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not match.
+    pub fn solve(&self) -> Result<Array2<T>, Error> {
+        Ok(linrec::forward(self.inputs.view(), self.coeffs.view(), &self.options)?.outputs)
+    }
+    // ANCHOR_END: problem
+
+    /// The states after every step, `[num_seqs, seq_len]`, by an engine of the caller's choice.
+    ///
+    /// # Errors
+    ///
+    /// The engine's.
+    pub fn solve_with(&self, engine: &dyn Engine<T>) -> Result<Array2<T>, Error> {
+        Ok(engine.forward(self.inputs.view(), self.coeffs.view(), &self.options)?.outputs)
+    }
+}
+
+/// Checks that an array has the shape that the first of a model's arrays asks for.
+///
+/// # Errors
+///
+/// [`Error::ShapeMismatch`] with the names and shapes.
+pub fn expect<D: Dimension>(
+    model: &'static str,
+    (expected_name, expected): (&'static str, &[usize]),
+    (name, array): (&'static str, &ArrayBase<impl Data, D>),
+) -> Result<(), Error> {
+    validate::same_shape(model, (expected_name, expected), (name, array.shape()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Problem;
+    use ndarray::array;
+
+    #[test]
+    fn unequal_shapes_are_named() {
+        let problem = Problem::new(array![[1.0, 2.0]], array![[1.0]]);
+        let said = problem.solve().unwrap_err().to_string();
+        assert_eq!(said, "shape mismatch in forward: inputs [1, 2], coeffs [1, 1]");
+    }
+}

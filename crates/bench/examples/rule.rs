@@ -1,0 +1,28 @@
+//! Makes the rule that the library picks by from the record of `tour tune`, as `tour tune` itself does: after kernels have
+//! been added to those that are shipped, the same measurements have other finalists.
+//!
+//! ```text
+//! cargo run --release -p bench --example rule -- OUT/tune/runs.csv src/kernels/tuned.csv
+//! ```
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use bench::{log, rule};
+use lesson::output::{self, eprintln, println};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [runs, tuned] = arguments.as_slice() else {
+        eprintln!("usage: rule RUNS.csv TUNED.csv");
+        return ExitCode::from(2);
+    };
+    let made = make(runs, tuned);
+    output::finish(made.map(|finalists| println!("{tuned}: {finalists} finalists")))
+}
+
+fn make(runs: &str, tuned: &str) -> lesson::Result<usize> {
+    let rule = rule::finalists(&log::read(&bench::read(Path::new(runs))?)?);
+    bench::write(Path::new(tuned), &rule::to_csv(&rule))?;
+    Ok(rule.len())
+}

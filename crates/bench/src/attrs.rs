@@ -1,0 +1,378 @@
+//! `tour attrs`: what every configuration takes of an SM.
+
+use std::path::PathBuf;
+
+use lesson::output::println;
+use lesson::{Table, machine};
+use linrec::Direction;
+use linrec::device::{Device, Job, Recurrence, Storage, dispatch};
+use linrec::kernels::{ElementType, KernelChoice, Pass};
+use rayon::prelude::*;
+use serde::Deserialize;
+
+use crate::csv::{self, displayed};
+use crate::{DeviceChoice, field, folder, write};
+
+/// Long enough that a block has all of its threads.
+const LONG: u64 = 1 << 20;
+
+/// What to look at.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Settings {
+    /// The kernels; all if none is named
+    #[arg(value_name = "KERNEL", value_parser = KernelChoice::families())]
+    kernels: Vec<String>,
+
+    /// The element type: f32, f64, bf16, f16, complex64 or complex128
+    #[arg(long, value_name = "TYPE", default_value = "f32")]
+    element: ElementType,
+
+    /// Where the tables go
+    #[arg(long, value_name = "FOLDER", default_value = "target/tour/tune")]
+    out: PathBuf,
+
+    /// The device: simt, cuda or cuda:1; the first GPU, or else the emulator, if none is given
+    #[arg(long, value_name = "NAME", default_value_t, hide_default_value = true)]
+    device: DeviceChoice,
+}
+
+/// What a kernel of one pass takes.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Taken {
+    /// Its name, as [`KernelChoice`] is written.
+    pub kernel: String,
+    /// What the arrays hold.
+    #[serde(with = "displayed")]
+    pub element: ElementType,
+    /// Which computation.
+    #[serde(with = "displayed")]
+    pub pass: Pass,
+    /// Threads of a block.
+    pub threads: u32,
+    /// 32-bit registers of a thread.
+    pub registers: u32,
+    /// Bytes of local memory of a thread.
+    pub local_bytes: u32,
+    /// Bytes of shared memory of a block, as compiled.
+    pub shared_bytes: u32,
+    /// Bytes that the launch adds.
+    pub dynamic_bytes: u32,
+    /// Blocks that an SM holds at a time.
+    pub blocks: u32,
+}
+
+impl Taken {
+    /// The columns of a table.
+    pub const HEADER: [&str; 11] = [
+        "kernel",
+        "element",
+        "pass",
+        "threads",
+        "registers",
+        "local_bytes",
+        "shared_bytes",
+        "dynamic_bytes",
+        "blocks",
+        "warps",
+        "occupancy",
+    ];
+
+    /// Warps that an SM holds at a time.
+    pub fn warps(&self) -> u32 {
+        self.blocks * self.threads.div_ceil(32)
+    }
+
+    /// A row of a table; of the 64 warp slots.
+    fn cells(&self, places: u32) -> [String; 11] {
+        let occupancy = 100.0 * f64::from(self.warps()) / f64::from(places.max(1));
+        [
+            self.kernel.clone(),
+            self.element.to_string(),
+            self.pass.name().to_owned(),
+            self.threads.to_string(),
+            self.registers.to_string(),
+            self.local_bytes.to_string(),
+            self.shared_bytes.to_string(),
+            self.dynamic_bytes.to_string(),
+            self.blocks.to_string(),
+            self.warps().to_string(),
+            format!("{occupancy:.0}"),
+        ]
+    }
+
+    /// Reads a table that was written as CSV.
+    ///
+    /// # Errors
+    ///
+    /// A sentence with the line that cannot be read.
+    pub fn read(text: &str) -> lesson::Result<Vec<Taken>> {
+        csv::read(text)
+    }
+}
+
+/// Prints and writes the tables; on a machine without a GPU, those of the record of an H200 and what PTX says.
+///
+/// # Errors
+///
+/// If a file cannot be written or the device fails.
+pub fn run(settings: &Settings, record: &[Taken]) -> lesson::Result {
+    let device = settings.device.open()?;
+    let kernels: Vec<&str> = match settings.kernels.is_empty() {
+        true => KernelChoice::families().to_vec(),
+        false => settings.kernels.iter().map(String::as_str).collect(),
+    };
+    if device.is_simt() {
+        return without_gpu(&kernels, settings.element, record);
+    }
+    folder(&settings.out)?;
+    let path = settings.out.join("machine.csv");
+    write(&path, &machine_of(&device).to_csv())?;
+    for kernel in kernels {
+        let ask = Ask { device: &device, kernel };
+        let (taken, refused) = dispatch(settings.element, ask)?;
+        let table = table(&taken, places(&device));
+        println!("\n{kernel} of {} on {}:\n\n{}", settings.element, device.name(), table.to_text());
+        for (choice, why) in refused {
+            println!("{choice}: {why}");
+        }
+        let path = settings.out.join(format!("attrs-{kernel}-{}.csv", settings.element));
+        write(&path, &table.to_csv())?;
+    }
+    Ok(())
+}
+
+/// Warp slots of an SM.
+fn places(device: &Device) -> u32 {
+    device.attributes().threads_per_multiprocessor.unwrap_or(2048) / 32
+}
+
+/// Rows as a table.
+pub fn table(taken: &[Taken], places: u32) -> Table {
+    let mut table = Table::new(Taken::HEADER);
+    for taken in taken {
+        table.row(taken.cells(places));
+    }
+    table
+}
+
+/// The GPU, for the record.
+fn machine_of(device: &Device) -> Table {
+    let attributes = device.attributes();
+    let (major, minor) = attributes.compute_capability;
+    let cuda = attributes.cuda_version.unwrap_or_default();
+    let mut table = Table::new([
+        "machine",
+        "architecture",
+        "multiprocessors",
+        "highest_clock_mhz",
+        "highest_memory_clock_mhz",
+        "memory_bus_bits",
+        "l2_mib",
+        "shared_bytes_of_a_block",
+        "cuda",
+        "date",
+    ]);
+    let mhz = |khz: Option<u32>| khz.map_or_else(String::new, |khz| (khz / 1000).to_string());
+    table.row([
+        device.name().to_owned(),
+        format!("sm_{major}{minor}"),
+        attributes.multiprocessors.to_string(),
+        mhz(attributes.clock_khz),
+        mhz(attributes.memory_clock_khz),
+        attributes.memory_bus_bits.unwrap_or(0).to_string(),
+        (attributes.l2_bytes.unwrap_or(0) >> 20).to_string(),
+        attributes.shared_bytes_opt_in.to_string(),
+        format!("{}.{}", cuda.0, cuda.1),
+        machine::date(),
+    ]);
+    table
+}
+
+struct Ask<'a> {
+    device: &'a Device,
+    kernel: &'a str,
+}
+
+impl Job for Ask<'_> {
+    type Output = lesson::Result<(Vec<Taken>, Vec<(String, String)>)>;
+
+    fn run<S: Storage>(self) -> Self::Output {
+        let choices = KernelChoice::candidates(self.kernel, S::ELEMENT);
+        let progress = lesson::progress(choices.len(), &format!("compiling {}", self.kernel));
+        let loaded: Vec<_> = choices
+            .par_iter()
+            .map(|&choice| {
+                let recurrence = Recurrence::<S>::new(self.device, choice);
+                progress.inc(1);
+                recurrence
+            })
+            .collect();
+        progress.finish_and_clear();
+        let (mut rows, mut refused) = (Vec::new(), Vec::new());
+        for (choice, loaded) in choices.into_iter().zip(loaded) {
+            match loaded {
+                Ok(recurrence) => {
+                    for pass in Pass::ALL {
+                        rows.push(taken(&recurrence, pass)?);
+                    }
+                }
+                Err(error) => refused.push((choice.to_string(), error.to_string())),
+            }
+        }
+        Ok((rows, refused))
+    }
+}
+
+/// Asks the driver; what cannot be launched has no block on an SM.
+// ANCHOR: taken
+fn taken<S: Storage>(recurrence: &Recurrence<S>, pass: Pass) -> lesson::Result<Taken> {
+    let choice = recurrence.kernel(pass, (1, LONG as usize), true)?;
+    let function = recurrence.function(pass, Direction::Forward)?;
+    let attributes = function.attributes();
+    let geometry = choice.geometry(S::ELEMENT, pass, 1, LONG);
+    let long = (1, LONG as usize);
+    let blocks = match field::refused(recurrence, pass, long)? {
+        Some(_) => 0,
+        None => function.occupancy(geometry.threads, geometry.shared_bytes)?.unwrap_or(0),
+    };
+    Ok(Taken {
+        kernel: choice.to_string(),
+        element: S::ELEMENT,
+        pass,
+        threads: geometry.threads,
+        registers: attributes.registers.unwrap_or(0),
+        local_bytes: attributes.local_bytes,
+        shared_bytes: attributes.shared_bytes,
+        dynamic_bytes: geometry.shared_bytes,
+        blocks,
+    })
+}
+// ANCHOR_END: taken
+
+fn without_gpu(kernels: &[&str], element: ElementType, record: &[Taken]) -> lesson::Result {
+    println!(
+        "There is no GPU here. Registers are given out by the driver, when it translates PTX for the GPU that is \
+         there, so that nothing here can tell how many a kernel takes."
+    );
+    let wanted = |taken: &&Taken| {
+        let kernel = taken.kernel.split(':').next().unwrap_or_default();
+        taken.element == element && kernels.contains(&kernel)
+    };
+    let recorded: Vec<Taken> = record.iter().filter(wanted).cloned().collect();
+    if recorded.is_empty() {
+        println!("\nThere is no record of {element} on an H200 either.");
+    } else {
+        println!("\nThis is the record of another machine, an NVIDIA H200, and not of this one:\n");
+        println!("{}", table(&recorded, 64).to_text());
+    }
+    println!("And this is what the shipped PTX says by itself, on any machine:\n");
+    println!("{}", of_ptx(kernels, element)?.to_text());
+    Ok(())
+}
+
+/// What the PTX of the shipped kernels says. It has as many registers as it likes: one for nearly every
+/// intermediate result.
+///
+/// # Errors
+///
+/// If the emulator does not know the PTX.
+pub fn of_ptx(kernels: &[&str], element: ElementType) -> lesson::Result<Table> {
+    let mut table = Table::new([
+        "kernel",
+        "pass",
+        "names of registers",
+        "local bytes",
+        "shared bytes",
+        "largest block",
+    ]);
+    let shipped = KernelChoice::shipped(element).filter(|choice| kernels.contains(&choice.name()));
+    for choice in shipped {
+        let Some(ptx) = choice.program(element).shipped() else { continue };
+        let module = Device::simt().module(ptx.text())?;
+        for pass in Pass::ALL {
+            let entry = choice.entry(element, pass, Direction::Forward);
+            let function = module.function(&entry)?;
+            let attributes = function.attributes();
+            table.row([
+                choice.to_string(),
+                pass.name().to_owned(),
+                names(ptx.text(), function.name()).to_string(),
+                attributes.local_bytes.to_string(),
+                attributes.shared_bytes.to_string(),
+                attributes.max_threads_per_block.to_string(),
+            ]);
+        }
+    }
+    Ok(table)
+}
+
+/// How many registers a kernel declares in PTX, in units of 32 bits and without predicates.
+pub fn names(ptx: &str, symbol: &str) -> u32 {
+    let head = format!(".entry {symbol}(");
+    let body = ptx.lines().skip_while(|line| !line.contains(&head)).take_while(|line| *line != "}");
+    let declared = body.filter_map(|line| {
+        // .reg .b64 %rd<118>;
+        let (kind, names) = line.trim().strip_prefix(".reg .")?.split_once('%')?;
+        let count: u32 = names.split_once('<')?.1.split_once('>')?.0.parse().ok()?;
+        let words = match kind.trim() {
+            "pred" => 0,
+            kind if kind.ends_with("64") => 2,
+            _ => 1,
+        };
+        // They are numbered from 0, and the compiler begins with 1.
+        Some(words * count.saturating_sub(1))
+    });
+    declared.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_of_ptx_are_counted_by_kernel() {
+        let ptx = ".visible .entry one(\n)\n{\n\t.reg .pred \t%p<4>;\n\t.reg .f32 \t%f<11>;\n\t.reg .b64 \
+                   \t%rd<6>;\n\tret;\n}\n.visible .entry two(\n)\n{\n\t.reg .b32 \t%r<3>;\n\tret;\n}\n";
+        assert_eq!((names(ptx, "one"), names(ptx, "two"), names(ptx, "three")), (20, 2, 0));
+    }
+
+    #[test]
+    fn shipped_kernels_say_what_they_can() {
+        let table = of_ptx(&["pipe", "wide"], ElementType::F32).unwrap().to_csv();
+        assert!(table.contains("pipe:8x64:2,backward,"), "{table}");
+        assert!(!table.contains("ref:64"), "{table}");
+    }
+
+    #[test]
+    fn a_table_is_read_back() {
+        let taken = Taken {
+            kernel: String::from("pipe:8x64:0"),
+            element: ElementType::F32,
+            pass: Pass::Backward,
+            threads: 64,
+            registers: 40,
+            local_bytes: 16,
+            shared_bytes: 512,
+            dynamic_bytes: 0,
+            blocks: 24,
+        };
+        assert_eq!(taken.warps(), 48);
+        let csv = table(std::slice::from_ref(&taken), 64).to_csv();
+        assert!(csv.ends_with(",24,48,75\n"), "{csv}");
+        assert_eq!(Taken::read(&csv).unwrap(), [taken]);
+        let error = Taken::read("kernel,element\na,b,c\n").unwrap_err().to_string();
+        assert!(error.contains("`a,b,c`"), "{error}");
+    }
+
+    #[test]
+    fn a_gpu_says_what_its_kernels_take() {
+        for device in linrec::device::under_test() {
+            if device.is_simt() {
+                continue;
+            }
+            let recurrence = Recurrence::<f32>::new(&device, KernelChoice::default()).unwrap();
+            let taken = taken(&recurrence, Pass::Forward).unwrap();
+            assert!(taken.registers > 8 && taken.blocks > 0, "{taken:?}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! `tour bench`: the library's engines beside the roof, all in one run: the kernels on a GPU where there is
+//! one, and else the CPU engine and the plain loop.
+
+use std::path::PathBuf;
+
+use lesson::output::println;
+use linrec::cpu::Simd;
+use linrec::device::Device;
+use linrec::kernels::ElementType;
+
+use crate::destination::Destination;
+use crate::{DeviceChoice, Peer, cpu, race};
+
+/// What to measure.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Settings {
+    /// Write every single run to this file as CSV.
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+
+    /// Replace the CSV file if there is one.
+    #[arg(long, requires = "csv")]
+    overwrite: bool,
+
+    /// How many runs of each engine.
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+
+    /// How much memory the arrays take together, in MiB, where they are to be larger than the caches.
+    #[arg(long, value_name = "MIB", default_value_t = 480, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    memory: u32,
+
+    /// How much memory they take, in KiB, where they are to stay inside a core's own cache.
+    #[arg(long, value_name = "KIB", default_value_t = 384, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    cache: u32,
+
+    /// On the CPU, which is then measured unless a device is named: narrower vector instructions than this machine's
+    /// widest: AVX-512, AVX2 or portable.
+    #[arg(long, value_name = "NAME", value_parser = simd)]
+    simd: Option<Simd>,
+
+    /// Where tables and figures go.
+    #[arg(long, value_name = "FOLDER", default_value = "target/tour")]
+    out: PathBuf,
+
+    /// What to measure: cpu, cuda or cuda:1; the first GPU, or else the CPU, if none is given.
+    #[arg(long, value_name = "NAME", default_value_t, hide_default_value = true)]
+    device: DeviceChoice,
+
+    /// On a GPU: the element type.
+    #[arg(long, value_name = "TYPE", default_value = "f32")]
+    element: ElementType,
+
+    /// On a GPU: the lengths, instead of 16 to 65536.
+    #[arg(long, value_name = "L,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    lengths: Vec<u32>,
+
+    /// On a GPU: which configurations run, a tuned.csv of `tour tune`, instead of the library's own rule.
+    #[arg(long, value_name = "FILE")]
+    tuned: Option<PathBuf>,
+}
+
+/// The GPU to measure; `None` for the CPU.
+fn gpu(settings: &Settings) -> lesson::Result<Option<Device>> {
+    let device = match settings.device {
+        DeviceChoice::Cpu => return Ok(None),
+        // Vector instructions are the CPU's.
+        DeviceChoice::Auto if settings.simd.is_some() => return Ok(None),
+        choice => choice.open()?,
+    };
+    match (device.is_simt(), settings.device) {
+        (false, _) => Ok(Some(device)),
+        (true, DeviceChoice::Auto) => Ok(None),
+        (true, _) => {
+            Err("an emulator has no speed to be measured; write cpu, cuda or cuda:1".into())
+        }
+    }
+}
+
+/// The vector instructions of a name, as `tour doctor` prints it.
+fn simd(name: &str) -> Result<Simd, String> {
+    let named = |simd: &Simd| simd.to_string().eq_ignore_ascii_case(name);
+    let simd = Simd::ALL.into_iter().find(named);
+    let simd =
+        simd.ok_or_else(|| format!("choose from {}", Simd::ALL.map(|s| s.to_string()).join(", ")))?;
+    simd.is_available().then_some(simd).ok_or_else(|| String::from("this machine does not have it"))
+}
+
+/// Measures what there is, prints the tables, and writes them with their figures; whether what ran was right. On a GPU,
+/// `peers` are drawn beside it.
+///
+/// # Errors
+///
+/// If the CSV file cannot be written (that is found out before anything is measured), or the output
+/// folder, if the device fails, or if there is not enough memory.
+pub fn run(settings: &Settings, peers: &[Peer]) -> lesson::Result<bool> {
+    let csv = settings.csv.as_deref().map(|path| Destination::new(path, settings.overwrite));
+    let csv = csv.transpose()?;
+    let (passed, rows) = match gpu(settings)? {
+        Some(device) => {
+            let settings = race::Settings {
+                element: settings.element,
+                lengths: settings.lengths.iter().map(|&len| len as usize).collect(),
+                runs: settings.runs as usize,
+                tuned: settings.tuned.clone(),
+                out: settings.out.clone(),
+            };
+            race::run(&device, &settings, peers)?
+        }
+        None => cpu::run(&cpu::Settings {
+            runs: settings.runs,
+            memory: settings.memory,
+            cache: settings.cache,
+            simd: settings.simd,
+            out: settings.out.clone(),
+        })?,
+    };
+    if let Some(csv) = csv {
+        csv.write(&rows)?;
+        println!("Every run is in {}.", csv.path().display());
+    }
+    Ok(passed)
+}

@@ -1,0 +1,103 @@
+//! Rounds of measurement: every engine once, in turn, on the same problem.
+
+use std::time::Instant;
+
+use linrec::Engine;
+use linrec::Options;
+use linrec::cpu::{Cpu, roof};
+use linrec::kernels::Pass;
+use ndarray::{ArrayView2, ArrayViewMut2};
+
+use super::buffers::{Buffers, Problem};
+use super::plain;
+
+/// The engines, in the order in which a round runs them.
+pub const ENGINES: [&str; 3] = ["roof", "loop", "cpu"];
+
+/// The seconds that each engine took.
+pub type Round = [f64; ENGINES.len()];
+
+/// A sample is repeated until it takes this many seconds, and divided by the repetitions.
+const SHORTEST_SAMPLE: f64 = 2e-3;
+
+/// Runs every engine `runs` times, in turn, after one round that warms up.
+///
+/// # Errors
+///
+/// The engine's own.
+pub fn rounds(
+    problem: &Problem,
+    buffers: &mut Buffers,
+    cpu: &Cpu,
+    runs: u32,
+) -> lesson::Result<Vec<Round>> {
+    let cpu = if problem.threads == 1 { cpu.clone().single_threaded() } else { cpu.clone() };
+    let options = Options::default();
+    let shape = (problem.num_seqs, problem.seq_len);
+    let (loop_threads, row) = (problem.threads, problem.seq_len);
+
+    let n = problem.elements();
+    let given: Vec<&[f32]> = buffers.given.iter().map(|array| &array[..n]).collect();
+    let mut results = buffers.results.iter_mut().map(|array| &mut array[..n]);
+    match (buffers.pass, &given[..], results.next(), results.next()) {
+        (Pass::Forward, &[x, c], Some(y), _) => time(runs, |engine| {
+            match engine {
+                "roof" => roof::forward(&cpu, x, c, y),
+                "loop" => plain::forward(loop_threads, row, x, c, y),
+                _ => {
+                    let outputs = ArrayViewMut2::from_shape(shape, &mut *y)?;
+                    cpu.forward_into(rows(shape, x)?, rows(shape, c)?, &options, outputs)?;
+                }
+            }
+            Ok(())
+        }),
+        (Pass::Backward, &[d_y, c, y], Some(d_x), Some(d_c)) => time(runs, |engine| {
+            match engine {
+                "roof" => roof::backward(&cpu, [d_y, c, y], d_x, d_c),
+                "loop" => plain::backward(loop_threads, row, [d_y, c, y], d_x, d_c),
+                _ => {
+                    let d_inputs = ArrayViewMut2::from_shape(shape, &mut *d_x)?;
+                    let d_coeffs = ArrayViewMut2::from_shape(shape, &mut *d_c)?;
+                    cpu.backward_into(
+                        rows(shape, d_y)?,
+                        rows(shape, c)?,
+                        rows(shape, y)?,
+                        &options,
+                        d_inputs,
+                        d_coeffs,
+                    )?;
+                }
+            }
+            Ok(())
+        }),
+        _ => Err("the buffers do not belong to this pass".into()),
+    }
+}
+
+fn rows(shape: (usize, usize), array: &[f32]) -> lesson::Result<ArrayView2<'_, f32>> {
+    Ok(ArrayView2::from_shape(shape, array)?)
+}
+
+/// Times rounds of `work`, which runs the engine of a name once.
+fn time(runs: u32, mut work: impl FnMut(&str) -> lesson::Result) -> lesson::Result<Vec<Round>> {
+    let mut sample = |engine: usize, repeats: u32| -> lesson::Result<f64> {
+        let start = Instant::now();
+        for _ in 0..repeats {
+            work(ENGINES[engine])?;
+        }
+        Ok(start.elapsed().as_secs_f64() / f64::from(repeats))
+    };
+    let mut repeats = [1; ENGINES.len()];
+    for (engine, repeats) in repeats.iter_mut().enumerate() {
+        // The first call meets cold caches; the second says how long one takes.
+        sample(engine, 1)?;
+        *repeats = (SHORTEST_SAMPLE / sample(engine, 1)?.max(1e-9)).ceil() as u32;
+    }
+    let mut rounds = vec![[0.0; ENGINES.len()]; runs as usize];
+    for round in &mut rounds {
+        for (engine, seconds) in round.iter_mut().enumerate() {
+            *seconds = sample(engine, repeats[engine])?;
+        }
+    }
+    Ok(rounds)
+}

@@ -1,0 +1,121 @@
+//! The steps on the way to a kernel beside the roof, and beside kernels of the library: a ladder.
+
+use std::sync::Arc;
+
+use linrec::device::Device;
+use linrec::kernels::{ElementType, KernelChoice, Pass, Query};
+
+use crate::Row;
+use crate::field::{Field, Forward, Roof, Runner};
+use crate::row::{Beside, Measured};
+use crate::turns::runs_of;
+
+/// A step.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// What runs.
+    pub kernel: Arc<dyn Forward<f32>>,
+    /// Elements of its tile.
+    pub tile: usize,
+}
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Families of the library's kernels; of each the fastest by its rule takes part.
+    pub families: Vec<&'static str>,
+    /// Lengths of the sequences.
+    pub lengths: Vec<usize>,
+    /// How many sequences.
+    pub num_seqs: usize,
+    /// Measurements of each, at least.
+    pub runs: usize,
+}
+
+/// All steps at all lengths, forward over `f32`, in turns with the roof: every run.
+///
+/// # Errors
+///
+/// If the device refuses or fails, or a kernel cannot be had.
+pub fn measure(device: &Device, steps: &[Step], settings: &Settings) -> lesson::Result<Vec<Row>> {
+    let Settings { families, lengths, num_seqs, runs } = settings;
+    let longest = lengths.iter().copied().max().unwrap_or(0);
+    let mut field = Field::<f32>::new(device, num_seqs * longest)?;
+    let mut rows = Vec::new();
+    let progress = lesson::progress(lengths.len(), "measuring");
+    for &seq_len in lengths {
+        let mut runners = vec![Runner::Roof(Roof::Vectors)];
+        for family in families {
+            let query = Query {
+                element: ElementType::F32,
+                pass: Pass::Forward,
+                num_seqs: *num_seqs as u64,
+                seq_len: seq_len as u64,
+                whole: true,
+                shipped_only: false,
+            };
+            if let Some(choice) = KernelChoice::best_named(family, query) {
+                runners.push(Runner::kernel(device, choice)?);
+            }
+        }
+        // A tile far longer than the row only has more threads with nothing to do.
+        let here = steps.iter().filter(|step| step.tile <= (2 * seq_len).max(128));
+        runners.extend(here.map(|step| Runner::Other(step.kernel.clone())));
+        let measured = Measured {
+            machine: device.name(),
+            element: ElementType::F32,
+            pass: Pass::Forward,
+            shape: (*num_seqs, seq_len),
+        };
+        let runs = runs_of(*runs, measured.bytes());
+        rows.extend(field.race(&measured, &runners, runs, Beside::Round)?);
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linrec::Error;
+    use linrec::device::{Buffer, Stream};
+
+    /// A step that does nothing, and notes for what shapes.
+    #[derive(Debug)]
+    struct Idle(&'static str);
+
+    impl Forward<f32> for Idle {
+        fn name(&self) -> String {
+            self.0.to_owned()
+        }
+
+        fn queue(
+            &self,
+            inputs: &Buffer<f32>,
+            _: &Buffer<f32>,
+            outputs: &mut Buffer<f32>,
+            (num_seqs, seq_len): (usize, usize),
+            _: &Stream,
+        ) -> Result<(), Error> {
+            assert_eq!((inputs.len(), outputs.len()), (num_seqs * seq_len, num_seqs * seq_len));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn steps_run_beside_the_roof_where_their_tiles_are_not_far_too_long() {
+        let step = |name, tile| Step { kernel: Arc::new(Idle(name)), tile };
+        let steps = [step("short", 128), step("long", 1024)];
+        let settings = Settings { families: vec![], lengths: vec![32, 512], num_seqs: 2, runs: 1 };
+        let rows = measure(&Device::simt(), &steps, &settings).unwrap();
+        let count = |engine: &str, len: usize| {
+            let mine = |row: &&Row| row.engine.starts_with(engine) && row.seq_len == len;
+            rows.iter().filter(mine).count()
+        };
+        for engine in ["roof", "short"] {
+            assert_eq!([count(engine, 32), count(engine, 512)], [5, 5], "{engine}");
+        }
+        assert_eq!([count("long", 32), count("long", 512)], [0, 5]);
+    }
+}

@@ -1,0 +1,58 @@
+//! Taking turns: a round runs everybody once, and then comes the next round.
+
+/// What everybody took in every round, `times[entrant][round]`, by `time`, which runs an entrant once and says how long
+/// that took. There is one round more than asked for: the first does not count, as what is loaded late is loaded in it.
+///
+/// # Errors
+///
+/// Those of `time`.
+// ANCHOR: rounds
+pub fn in_turns<E>(
+    entrants: usize,
+    rounds: usize,
+    mut time: impl FnMut(usize) -> Result<f64, E>,
+) -> Result<Vec<Vec<f64>>, E> {
+    let mut times = vec![Vec::with_capacity(rounds); entrants];
+    for round in 0..=rounds {
+        for (entrant, times) in times.iter_mut().enumerate() {
+            let taken = time(entrant)?;
+            // The first round is not counted: what is loaded late is loaded.
+            if round > 0 {
+                times.push(taken);
+            }
+        }
+    }
+    Ok(times)
+}
+// ANCHOR_END: rounds
+
+/// How often a problem is run: where a run takes some microseconds, five times as often, since there the
+/// times of launches vary.
+pub fn runs_of(runs: usize, bytes: usize) -> usize {
+    if bytes < 200_000_000 { 5 * runs } else { runs }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{in_turns, runs_of};
+    use crate::bytes;
+    use linrec::kernels::Pass;
+
+    #[test]
+    fn everybody_runs_once_a_round_and_the_first_does_not_count() {
+        let mut order = Vec::new();
+        let times = in_turns(2, 3, |entrant| {
+            order.push(entrant);
+            Ok::<_, ()>(order.len() as f64)
+        });
+        assert_eq!(times, Ok(vec![vec![3.0, 5.0, 7.0], vec![4.0, 6.0, 8.0]]));
+        assert_eq!(order, [0, 1].repeat(4));
+        assert_eq!(in_turns(2, 3, |_| Err("broken")), Err("broken"));
+    }
+
+    #[test]
+    fn short_problems_run_more_often() {
+        assert_eq!(runs_of(9, bytes(Pass::Forward, 13_200 * 16, 4)), 45);
+        assert_eq!(runs_of(9, bytes(Pass::Forward, 13_200 * 4096, 4)), 9);
+    }
+}

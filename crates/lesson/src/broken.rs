@@ -1,0 +1,44 @@
+//! The program of a chapter that lists kernels with a planted mistake, and says what is found in one.
+
+use std::process::ExitCode;
+
+use linrec::Error;
+use linrec::contract::suspect::{self, Finding};
+
+use crate::output::{self, eprintln, println};
+
+/// The `main` of such a program: of the kernels that should do what one of `twins` does (`linrec_tile.cu`), the one that
+/// the command line names is handed to `examine`; without a name all are listed.
+pub fn main(
+    twins: &[&str],
+    examine: impl FnOnce(&str) -> Result<Option<Finding>, Error>,
+) -> ExitCode {
+    let mut broken: Vec<_> =
+        twins.iter().flat_map(|twin| suspect::names(twin).map(move |name| (name, twin))).collect();
+    broken.sort_unstable();
+    let Some(asked) = std::env::args().nth(1) else {
+        println!(
+            "Kernels with one mistake each (the source marks it); name one to see what is found:"
+        );
+        for (name, _) in broken {
+            println!("  {name:<34} kernels/broken/{name}.cu");
+        }
+        return output::end(ExitCode::SUCCESS);
+    };
+    let name = asked.trim_start_matches("kernels/").trim_start_matches("broken/");
+    let name = name.trim_end_matches(".cu");
+    let Some((_, twin)) = broken.into_iter().find(|(broken, _)| *broken == name) else {
+        eprintln!("error: there is no broken kernel `{asked}` here; without a name all are listed");
+        return ExitCode::from(2);
+    };
+    println!("kernels/broken/{name}.cu, which should do what kernels/{twin} does");
+    match examine(name) {
+        Ok(Some(finding)) => println!("{}:\n  {}", finding.case, finding.what),
+        Ok(None) => println!("nothing was found"),
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    output::end(ExitCode::SUCCESS)
+}

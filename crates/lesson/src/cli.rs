@@ -1,0 +1,46 @@
+//! The command line that every chapter's binary has.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use super::{Chapter, output, run};
+
+/// How a chapter runs.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Settings {
+    /// Use the sizes of the blog post instead of those that suit a laptop.
+    #[arg(long)]
+    pub full: bool,
+
+    /// Wait for Enter between the steps.
+    #[arg(long)]
+    pub step: bool,
+
+    /// Where figures, tables and records go; every chapter makes a folder in it.
+    #[arg(long, value_name = "FOLDER", default_value = "target/tour")]
+    pub out: PathBuf,
+}
+
+#[derive(Parser)]
+struct Cli {
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// A chapter's `main`: runs it; the exit code is 0 if every check passed, 1 if one failed, 2 if the
+/// chapter could not run to its end.
+pub fn main(chapter: &'static Chapter) -> ExitCode {
+    let command = <Cli as clap::CommandFactory>::command()
+        .about(format!("Chapter {}: {}", chapter.number, chapter.title));
+    let cli = match command
+        .try_get_matches()
+        .and_then(|m| <Cli as clap::FromArgMatches>::from_arg_matches(&m))
+    {
+        Ok(cli) => cli,
+        Err(error) => output::refuse(&error),
+    };
+    let code = |passed| if passed { ExitCode::SUCCESS } else { ExitCode::from(1) };
+    output::finish(run(chapter, &cli.settings).map(|record| code(record.passed())))
+}

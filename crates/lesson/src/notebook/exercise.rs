@@ -1,0 +1,41 @@
+//! Exercises that say whether an answer is right.
+
+/// Checks an answer once there is one: `check` fails where it is wrong, with an `assert!` that says why.
+///
+/// ```
+/// use lesson::notebook::exercise;
+///
+/// // Replace `None` by `Some(…)`.
+/// let answer: Option<f64> = None;
+/// exercise(answer, |coeff| assert!((coeff.powi(10) - 0.5).abs() < 1e-6, "after 10 steps {} is left", coeff.powi(10)));
+/// ```
+///
+/// # Panics
+///
+/// If `check` does: that is how a cell says that the answer is wrong.
+pub fn exercise<T>(answer: Option<T>, check: impl FnOnce(T)) {
+    match answer {
+        Some(answer) => {
+            check(answer);
+            println!("Right.");
+        }
+        None => println!("Not answered yet: replace `None` by `Some(…)` and run the cell again."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::exercise;
+
+    #[test]
+    fn only_a_given_answer_is_checked() {
+        exercise(None::<u32>, |_| panic!("there is nothing to check"));
+        exercise(Some(4), |answer| assert_eq!(answer, 4));
+    }
+
+    #[test]
+    #[should_panic(expected = "5 is not even")]
+    fn a_wrong_answer_fails_with_the_reason() {
+        exercise(Some(5), |answer| assert!(answer % 2 == 0, "{answer} is not even"));
+    }
+}

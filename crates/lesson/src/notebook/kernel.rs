@@ -1,0 +1,81 @@
+//! Kernels that are written in a cell.
+
+use std::borrow::Cow;
+
+use linrec::Error;
+use linrec::device::nvrtc::Nvrtc;
+use linrec::device::{Device, Function};
+use linrec::kernels::{self, Program};
+
+/// The name of a cell's source, in the compiler's and the emulator's messages.
+const FILE: &str = "notebook.cu";
+
+/// The kernel `entry` (`linrec_ref_fwd<float, false>`) of the CUDA C++ in `source`, which may include the headers
+/// under `kernels/`.
+///
+/// It is compiled by NVRTC. Where there is none, the shipped kernel of the file `twin` (`linrec_ref.cu`) with the
+/// same entry is returned instead. What it is, is printed.
+///
+/// # Errors
+///
+/// [`Error::Device`] with what the compiler says, or if there is neither NVRTC nor such a shipped kernel.
+pub fn kernel(device: &Device, source: &str, entry: &str, twin: &str) -> Result<Function, Error> {
+    if let Err(missing) = Nvrtc::find() {
+        return match shipped(device, entry, twin) {
+            Some(kernel) => {
+                println!(
+                    "Your source is NOT compiled: this is the shipped kernel of kernels/{twin}.\n{missing}"
+                );
+                Ok(kernel)
+            }
+            None => Err(missing),
+        };
+    }
+    let kernel = device.program(&program(source, entry))?.function(entry)?;
+    println!("{entry} is compiled from your source.");
+    Ok(kernel)
+}
+
+/// The source with all headers that it includes.
+fn program(source: &str, entry: &str) -> Program {
+    let read = |path: &str| match path {
+        FILE => Some(Cow::Owned(source.to_owned())),
+        path => kernels::sources().find(|one| one.0 == path).map(|one| Cow::Borrowed(one.1)),
+    };
+    // Its own source is always there.
+    let program = Program::gather(FILE, read);
+    program.unwrap_or_else(|| Program::new(FILE, source.to_owned())).with_entries([entry])
+}
+
+/// The entry in the shipped PTX of a file.
+fn shipped(device: &Device, entry: &str, twin: &str) -> Option<Function> {
+    let stem = twin.trim_end_matches(".cu");
+    let named = kernels::shipped().filter(|(name, _)| name.split('-').next() == Some(stem));
+    named.filter_map(|(_, ptx)| device.module(ptx.text()).ok()?.function(entry).ok()).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{program, shipped};
+    use linrec::device::Device;
+
+    const ENTRY: &str = "linrec_ref_fwd<float, false>";
+
+    #[test]
+    fn headers_of_the_kernels_are_known() {
+        let program = program("#include \"element.cuh\"\n", ENTRY);
+        assert!(program.headers.iter().any(|header| header.name == "element.cuh"));
+        assert_eq!(program.entries, [ENTRY]);
+    }
+
+    #[test]
+    fn the_shipped_twin_has_the_entry() {
+        let device = Device::simt();
+        assert_eq!(
+            shipped(&device, ENTRY, "linrec_ref.cu").map(|kernel| kernel.params().len()),
+            Some(7)
+        );
+        assert!(shipped(&device, "no_such_kernel", "linrec_ref.cu").is_none());
+        assert!(shipped(&device, ENTRY, "linrec_tile.cu").is_none());
+    }
+}

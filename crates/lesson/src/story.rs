@@ -1,0 +1,248 @@
+//! The teller of a chapter's story: prints it, keeps it, and records what it showed.
+
+use std::fmt::Display;
+use std::fs;
+use std::io::{self, BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::{Check, Figure, Kind, Record, RecordedTable, Result, Settings, Table, Value};
+use super::{clock, files, machine, output};
+
+/// The width of a line of narration.
+const WIDTH: usize = 84;
+
+/// A chapter's run: what it says goes to the terminal and into the transcript, what it finds into
+/// the [`Record`].
+#[derive(Debug)]
+pub struct Lesson {
+    folder: PathBuf,
+    wait: bool,
+    transcript: String,
+    step: Option<&'static str>,
+    steps: usize,
+    start: Instant,
+    record: Record,
+}
+
+impl Lesson {
+    pub(super) fn begin(number: u8, slug: &str, title: &str, settings: &Settings) -> Result<Self> {
+        let folder = settings.out.join(slug);
+        fs::create_dir_all(&folder)
+            .map_err(|error| format!("cannot make the folder {}: {error}", folder.display()))?;
+        let full = if settings.full { " --full" } else { "" };
+        let record = Record {
+            chapter: slug.to_owned(),
+            number,
+            title: title.to_owned(),
+            engine: String::from("loop"),
+            command: format!("cargo run --release -- {number}{full}"),
+            machine: machine::describe(),
+            date: machine::date(),
+            seconds: 0.0,
+            full: settings.full,
+            values: Default::default(),
+            checks: Vec::new(),
+            figures: Vec::new(),
+            tables: Vec::new(),
+        };
+        let mut lesson = Lesson {
+            folder,
+            wait: settings.step,
+            transcript: String::new(),
+            step: None,
+            steps: 0,
+            start: Instant::now(),
+            record,
+        };
+        let heading = format!("Chapter {number}. {title}");
+        lesson.print(&format!(
+            "\n\x1b[1m{heading}\n{}\x1b[0m\n",
+            "═".repeat(heading.chars().count())
+        ));
+        Ok(lesson)
+    }
+
+    /// `full` if the post's sizes were asked for, else `laptop`.
+    pub fn size<T>(&self, laptop: T, full: T) -> T {
+        if self.record.full { full } else { laptop }
+    }
+
+    /// Says which engine or engines this chapter runs, for the tour's table.
+    pub fn engine(&mut self, name: &str) {
+        name.clone_into(&mut self.record.engine);
+    }
+
+    /// Says which command repeats this run, where it is not the chapter's own.
+    pub fn command(&mut self, command: &str) {
+        command.clone_into(&mut self.record.command);
+    }
+
+    /// Begins a step: a heading, and with `--step` a pause before it. The page includes the step's
+    /// output by its `key`.
+    ///
+    /// # Errors
+    ///
+    /// If the terminal cannot be read while waiting.
+    pub fn step(&mut self, key: &'static str, title: &str) -> Result {
+        self.end_step();
+        if self.wait && self.steps > 0 {
+            let _ = write!(io::stderr(), "\n[Enter] goes on ");
+            io::stdin().lock().read_line(&mut String::new())?;
+        }
+        self.steps += 1;
+        self.step = Some(key);
+        self.transcript += &format!("ANCHOR: {key}\n");
+        let heading = format!("{}.{} {title}", self.record.number, self.steps);
+        self.print(&format!(
+            "\n\x1b[1m{heading}\n{}\x1b[0m\n",
+            "─".repeat(heading.chars().count())
+        ));
+        Ok(())
+    }
+
+    fn end_step(&mut self) {
+        if let Some(key) = self.step.take() {
+            self.transcript += &format!("ANCHOR_END: {key}\n");
+        }
+    }
+
+    /// Says a paragraph, wrapped to the width of a page.
+    pub fn say(&mut self, text: &str) {
+        self.print(&format!("\n{}\n", wrap(text, WIDTH)));
+    }
+
+    /// Shows lines as they are, indented.
+    pub fn show(&mut self, text: impl Display) {
+        let lines: String = text.to_string().lines().map(|line| format!("  {line}\n")).collect();
+        self.print(&format!("\n{lines}"));
+    }
+
+    /// Shows a long sentence that the code itself has said, an error say, in indented lines.
+    pub fn quote(&mut self, sentence: &str) {
+        self.show(wrap(sentence, WIDTH - 4));
+    }
+
+    /// Shows a table and writes it as CSV to `file`.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub fn table(&mut self, file: &str, kind: Kind, table: &Table) -> Result {
+        self.show(table.to_text());
+        self.write(file, &table.to_csv())?;
+        self.record
+            .tables
+            .push(RecordedTable { file: file.to_owned(), timing: kind == Kind::Timed });
+        Ok(())
+    }
+
+    /// Writes a figure; `svg` is made by [`plot`](super::plot).
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub fn figure(&mut self, file: &str, title: &str, kind: Kind, svg: &str) -> Result {
+        self.write(file, svg)?;
+        self.print(&format!("\n  figure  {title}: {}\n", self.folder.join(file).display()));
+        let timing = kind == Kind::Timed;
+        self.record.figures.push(Figure { file: file.to_owned(), title: title.to_owned(), timing });
+        Ok(())
+    }
+
+    /// Checks that `value ≤ limit` and says so. A failed check does not end the chapter, but the
+    /// exit code will tell.
+    pub fn check(&mut self, name: &str, value: f64, limit: f64) -> bool {
+        // Written so that NaN fails.
+        let pass = value <= limit;
+        let (mark, relation) = if pass { ("ok  ", "≤") } else { ("FAIL", ">") };
+        let numbers = format!("{} {relation} {}", number(value), number(limit));
+        self.print(&format!("  [{mark}] {name}: {numbers}\n"));
+        let value = value.is_finite().then_some(value);
+        self.record.checks.push(Check { name: name.to_owned(), value, limit, pass });
+        pass
+    }
+
+    /// Keeps a number for the page to quote.
+    pub fn value(&mut self, key: &str, text: impl Display, kind: Kind) {
+        let value = Value { text: text.to_string(), timing: kind == Kind::Timed };
+        self.record.values.insert(key.to_owned(), value);
+    }
+
+    pub(super) fn finish(mut self) -> Result<Record> {
+        self.end_step();
+        let elapsed = self.start.elapsed();
+        self.record.seconds = elapsed.as_secs_f64();
+        let failed = self.record.checks.iter().filter(|check| !check.pass).count();
+        let verdict = match failed {
+            0 => format!("all {} checks passed", self.record.checks.len()),
+            _ => format!("{failed} of {} checks FAILED", self.record.checks.len()),
+        };
+        let (number, time) = (self.record.number, clock::text(elapsed));
+        self.print(&format!("\nChapter {number}: {verdict} in {time}.\n"));
+        self.write("output.txt", &anstream::adapter::strip_str(&self.transcript).to_string())?;
+        self.write("run.json", &(serde_json::to_string_pretty(&self.record)? + "\n"))?;
+        Ok(self.record)
+    }
+
+    /// Prints to the terminal and keeps the text.
+    fn print(&mut self, text: &str) {
+        self.transcript += text;
+        output::print(format_args!("{text}"));
+    }
+
+    fn write(&self, file: &str, content: &str) -> Result {
+        let path: PathBuf = self.folder.join(Path::new(file));
+        files::write(&path, content)
+            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        Ok(())
+    }
+}
+
+/// A number for a check: short, exact where it is small and whole.
+fn number(value: f64) -> String {
+    let plain = value == 0.0 || (1e-3..1e6).contains(&value.abs());
+    match plain {
+        true if value.fract() == 0.0 => format!("{value}"),
+        true => format!("{value:.4}"),
+        false => format!("{value:.2e}"),
+    }
+}
+
+/// Breaks a paragraph into lines of at most `width` characters.
+fn wrap(text: &str, width: usize) -> String {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if used > 0 && used + 1 + length > width {
+            lines.push(String::new());
+            used = 0;
+        }
+        let Some(line) = lines.last_mut() else { break };
+        if used > 0 {
+            line.push(' ');
+            used += 1;
+        }
+        line.push_str(word);
+        used += length;
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{number, wrap};
+
+    #[test]
+    fn paragraphs_wrap_at_words() {
+        assert_eq!(wrap("one two  three\n four", 9), "one two\nthree\nfour");
+        assert_eq!(wrap("", 9), "");
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let texts = [0.0, 3.0, 0.5, 1.25e-7, 2e9, f64::NAN].map(number);
+        assert_eq!(texts, ["0", "3", "0.5000", "1.25e-7", "2.00e9", "NaN"]);
+    }
+}

@@ -1,0 +1,271 @@
+//! The parser under test, its corpus, and mutations. Shared by `tests/suite/parser.rs` and
+//! `examples/fuzz.rs`.
+
+use std::path::Path;
+
+use simt::{Declarations, Module, ParseError};
+
+/// Parses, and asserts what holds of every source. Returns whether it was accepted.
+pub fn parse(bytes: &[u8]) -> bool {
+    let Ok(source) = std::str::from_utf8(bytes) else { return false };
+    let declarations = declarations(source);
+    match Module::parse(source) {
+        Ok(module) => {
+            let kernels = module.kernels().count();
+            let sum = |count: fn(&simt::Kernel) -> usize| -> usize {
+                module.kernels().map(|kernel| count(kernel)).sum()
+            };
+            // An instruction takes four bytes at least, and becomes three operations at most; all
+            // kernels may exit at their end without saying so.
+            assert!(sum(|kernel| kernel.instructions()) <= source.len() / 4 + kernels);
+            assert!(sum(|kernel| kernel.registers()) <= source.len());
+            assert!(module.unrounded().len() <= source.len() / 8);
+            let declarations = declarations.expect("what is emulated can be passed over");
+            let declared = declarations.entries().iter();
+            let declared =
+                declared.map(|entry| (entry.name(), entry.params(), entry.param_bytes()));
+            let found = module
+                .kernels()
+                .map(|kernel| (kernel.name(), kernel.params(), kernel.param_bytes()));
+            assert!(declared.eq(found), "{declarations:?}");
+            true
+        }
+        Err(error) => {
+            is_a_sentence(source, &error);
+            false
+        }
+    }
+}
+
+/// The declarations by themselves, with what holds of any.
+fn declarations(source: &str) -> Result<Declarations, ParseError> {
+    let declarations =
+        Declarations::parse(source).inspect_err(|error| is_a_sentence(source, error))?;
+    let entries = declarations.entries();
+    let params = entries.iter().map(|entry| entry.params().len()).sum::<usize>();
+    assert!(entries.len() <= source.len() / 8 && params <= source.len() / 8);
+    for entry in entries {
+        let mut end = 0;
+        for param in entry.params() {
+            assert!(param.offset >= end && param.align.is_power_of_two(), "{param:?}");
+            assert!(param.offset.is_multiple_of(param.align) || param.bytes == 0, "{param:?}");
+            end = param.offset + param.bytes;
+        }
+        assert!(entry.param_bytes() == end && end <= 32_764, "{entry:?}");
+    }
+    Ok(declarations)
+}
+
+fn is_a_sentence(source: &str, error: &ParseError) {
+    let lines = source.bytes().filter(|&byte| byte == b'\n').count() + 1;
+    assert!((1..=lines).contains(&(error.line as usize)), "line {}", error.line);
+    assert!(!error.message.is_empty() && error.message.len() < 2000, "{}", error.message);
+}
+
+/// Small sources to begin with: the kernels of each file of the corpus by themselves, and parts of
+/// those that are long.
+pub fn corpus() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "ptx"));
+    files.sort();
+    files.iter().flat_map(|path| pieces(&std::fs::read_to_string(path).unwrap())).collect()
+}
+
+/// Statements of a part of a kernel.
+const LINES: usize = 24;
+
+fn pieces(source: &str) -> Vec<String> {
+    let lines: Vec<&str> = source.lines().collect();
+    let is_entry = |line: &&str| line.contains(".entry");
+    let first = lines.iter().position(is_entry).unwrap_or(lines.len());
+    let mut head = String::new();
+    for line in &lines[..first] {
+        // Of the variables that NVRTC declares and nobody uses, none.
+        if !line.starts_with("//") && !line.contains("nv6target") && !line.is_empty() {
+            head += line;
+            head += "\n";
+        }
+    }
+    let tail = if head.contains(".file") { "" } else { ".file 1 \"a.cu\"\n" };
+    let mut pieces = vec![format!("{head}.visible .entry empty()\n{{\n}}\n")];
+    let mut rest = &lines[first..];
+    while let Some(end) = rest.iter().position(|&line| line == "}") {
+        let begin = rest.iter().position(is_entry).unwrap_or(0).min(end);
+        let kernel = &rest[begin..end];
+        let is_declaration = |line: &&str| {
+            [".reg", ".local", ".shared"].iter().any(|word| line.trim_start().starts_with(word))
+        };
+        let body = kernel.iter().rposition(is_declaration).map_or(0, |last| last + 1);
+        let declarations = kernel[..body].join("\n");
+        for part in kernel[body..].chunks(LINES) {
+            let part = part.join("\n");
+            let labels = missing_labels(&declarations, &part);
+            pieces.push(format!("{head}{declarations}\n{part}\n{labels}\n}}\n{tail}"));
+        }
+        rest = &rest[end + 1..];
+    }
+    pieces
+}
+
+/// Declarations of the labels that a part of a kernel branches to and does not have.
+fn missing_labels(before: &str, part: &str) -> String {
+    let mut labels: Vec<&str> = part
+        .lines()
+        .filter(|line| line.contains("bra"))
+        .filter_map(|line| line.trim_end_matches(';').split_whitespace().last())
+        .filter(|label| !format!("{before}\n{part}").contains(&format!("{label}:")))
+        .collect();
+    labels.sort();
+    labels.dedup();
+    labels.iter().map(|label| format!("{label}:\n")).collect()
+}
+
+/// Small and fast random numbers, the same everywhere: splitmix64 (Steele et al., 2014).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, limit: usize) -> usize {
+        (self.draw() % limit.max(1) as u64) as usize
+    }
+}
+
+/// What lies at the edges of some rule of the language.
+const WORDS: [&str; 56] = [
+    "{",
+    "}",
+    "[",
+    "]",
+    "(",
+    ")",
+    "<",
+    ">",
+    ";",
+    ":",
+    ",",
+    "|",
+    "!",
+    "@",
+    "+",
+    "-",
+    "=",
+    ".",
+    "\"",
+    "//",
+    "/*",
+    "*/",
+    "%",
+    "$",
+    "_",
+    "0",
+    "-1",
+    "0x",
+    "0f",
+    "0d7FF0000000000000",
+    "0f3F800000",
+    "1e999",
+    "0x8",
+    "18446744073709551615",
+    "99999999999999999999",
+    "4294967296",
+    "%r<1000000000>",
+    "%r1",
+    "%p1",
+    "%rd1",
+    "%f1",
+    "WARP_SZ",
+    "%tid.x",
+    ".reg .b32 %r<3>;",
+    "é",
+    "\0",
+    "\n",
+    "ret;",
+    ".entry k(",
+    ".param",
+    ".align 4096",
+    ".align 8 .b8 p [4096]",
+    ".ptr",
+    "[WARP_SZ]",
+    ".b128",
+    ".texref",
+];
+
+/// Changes a source in one, two, four or eight places.
+pub fn mutate(seeds: &[String], random: &mut Random) -> Vec<u8> {
+    let mut bytes = seeds[random.below(seeds.len())].clone().into_bytes();
+    for _ in 0..1 << random.below(4) {
+        mutate_once(&mut bytes, seeds, random);
+    }
+    bytes
+}
+
+fn mutate_once(bytes: &mut Vec<u8>, seeds: &[String], random: &mut Random) {
+    if bytes.is_empty() {
+        return;
+    }
+    let at = random.below(bytes.len());
+    match random.below(12) {
+        0 => bytes[at] ^= 1 << random.below(8),
+        1 => bytes[at] = random.draw() as u8,
+        2 => drop(bytes.remove(at)),
+        3 => bytes.truncate(at),
+        4 => {
+            let word = WORDS[random.below(WORDS.len())];
+            bytes.splice(at..at, word.bytes());
+        }
+        5 => {
+            let word = WORDS[random.below(WORDS.len())];
+            bytes.splice(token(bytes, at), word.bytes());
+        }
+        6 => drop(bytes.drain(token(bytes, at))),
+        7 => {
+            // A token takes the place of another.
+            let copied = bytes[token(bytes, random.below(bytes.len()))].to_vec();
+            bytes.splice(token(bytes, at), copied);
+        }
+        8 => {
+            // A token of another source does.
+            let other = seeds[random.below(seeds.len())].as_bytes();
+            let copied = other[token(other, random.below(other.len()))].to_vec();
+            bytes.splice(token(bytes, at), copied);
+        }
+        9 => {
+            let copied = bytes[line(bytes, at)].to_vec();
+            let place = line(bytes, random.below(bytes.len())).start;
+            bytes.splice(place..place, copied);
+        }
+        10 => drop(bytes.drain(line(bytes, at))),
+        _ => {
+            let other = seeds[random.below(seeds.len())].as_bytes();
+            let copied = other[line(other, random.below(other.len()))].to_vec();
+            let place = line(bytes, at).start;
+            bytes.splice(place..place, copied);
+        }
+    }
+}
+
+/// The word, or the other character, at a place.
+fn token(bytes: &[u8], at: usize) -> std::ops::Range<usize> {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'%' | b'$');
+    if !is_word(&bytes[at]) {
+        return at..at + 1;
+    }
+    let start = at - bytes[..at].iter().rev().take_while(|byte| is_word(byte)).count();
+    start..at + bytes[at..].iter().take_while(|byte| is_word(byte)).count()
+}
+
+/// The line at a place, its end included.
+fn line(bytes: &[u8], at: usize) -> std::ops::Range<usize> {
+    let start = bytes[..at].iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+    let length = bytes[start..].iter().position(|&byte| byte == b'\n');
+    start..length.map_or(bytes.len(), |length| start + length + 1)
+}

@@ -1,0 +1,408 @@
+//! What a launch did, counted.
+
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+use std::sync::Arc;
+
+use super::bounds::bytes_of;
+use super::program::{Kernel, Op, Place, Space, Unary};
+
+/// What the warps of a launch executed. Counters of ranges of blocks add up (`+=`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Instructions, counted once for a warp (a divergent warp executes one once per path).
+    pub instructions: u64,
+    /// Instructions, counted once for every lane that executed them.
+    pub thread_instructions: u64,
+    /// Instructions of warps by what they do.
+    pub classes: BTreeMap<Class, u64>,
+    /// What every instruction that accesses memory did, in the order of the PTX.
+    pub sites: Vec<Site>,
+    /// Branches after which lanes of one warp went different ways.
+    pub divergent_branches: u64,
+    /// Barriers of whole blocks.
+    pub barriers: u64,
+    /// Blocks that ran.
+    pub blocks: u64,
+}
+
+/// What an instruction does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Class {
+    /// Arithmetic of `f32` and `f64`, narrow conversions included.
+    Float,
+    /// Arithmetic, logic and comparison of integers, moves, conversions of integers and addresses.
+    Integer,
+    /// Approximate functions: `ex2`, `lg2`, `rcp` and their like.
+    Special,
+    /// Branches and exits.
+    Control,
+    /// `bar.sync` and `bar.warp.sync`.
+    Barrier,
+    /// Shuffles, votes and reductions across a warp.
+    Shuffle,
+    /// Loads of parameters.
+    Parameter,
+    /// Loads and stores of global memory, `cp.async` included.
+    Global,
+    /// Loads and stores of shared memory.
+    Shared,
+    /// Loads and stores of local memory: arrays and registers that did not fit.
+    Local,
+    /// Atomic operations and fences.
+    Atomic,
+    /// What has no effect here.
+    Nothing,
+}
+
+/// What a memory instruction did in all its executions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    /// The line of the PTX, from 1.
+    pub line: u32,
+    /// The file and line that it was compiled from.
+    pub source: Option<(Arc<str>, u32)>,
+    /// The instruction as the PTX has it: `ld.global.v4.f32`.
+    pub opcode: Arc<str>,
+    /// Which memory, and in which direction.
+    pub access: Access,
+    /// How often a warp executed it with at least one lane.
+    pub requests: u64,
+    /// Global memory: how many 32-byte sectors those requests touched, counted per request.
+    pub sectors: u64,
+    /// Shared memory: how many passes over its 32 banks they took, and how many of them were due to conflicts.
+    pub wavefronts: u64,
+    /// Those of `wavefronts` that conflicts cost.
+    pub conflicts: u64,
+    /// Bytes that the lanes asked for.
+    pub bytes: u64,
+}
+
+/// Which memory an instruction accesses, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Access {
+    /// A load from global memory.
+    GlobalLoad,
+    /// A store to global memory.
+    GlobalStore,
+    /// An atomic operation on global memory.
+    GlobalAtomic,
+    /// A load from shared memory.
+    SharedLoad,
+    /// A store to shared memory.
+    SharedStore,
+    /// An atomic operation on shared memory.
+    SharedAtomic,
+    /// A copy from global to shared memory, `cp.async`.
+    CopyAsync,
+    /// A load from local memory.
+    LocalLoad,
+    /// A store to local memory.
+    LocalStore,
+    /// An access through a generic address, which may go to any of them.
+    Generic,
+}
+
+impl Site {
+    /// 32-byte sectors per request: 4 for a coalesced `f32` of every lane, 32 if all lie apart.
+    pub fn sectors_per_request(&self) -> f64 {
+        if self.requests == 0 { 0.0 } else { self.sectors as f64 / self.requests as f64 }
+    }
+}
+
+impl Counters {
+    /// The sum of `sectors` over the sites of a kind.
+    pub fn sectors(&self, access: Access) -> u64 {
+        self.sites.iter().filter(|site| site.access == access).map(|site| site.sectors).sum()
+    }
+
+    /// The sum of `requests` over the sites of a kind.
+    pub fn requests(&self, access: Access) -> u64 {
+        self.sites.iter().filter(|site| site.access == access).map(|site| site.requests).sum()
+    }
+
+    /// Instructions of a class.
+    pub fn class(&self, class: Class) -> u64 {
+        self.classes.get(&class).copied().unwrap_or(0)
+    }
+}
+
+impl AddAssign<&Counters> for Counters {
+    fn add_assign(&mut self, other: &Counters) {
+        self.instructions += other.instructions;
+        self.thread_instructions += other.thread_instructions;
+        self.divergent_branches += other.divergent_branches;
+        self.barriers += other.barriers;
+        self.blocks += other.blocks;
+        for (&class, count) in &other.classes {
+            *self.classes.entry(class).or_default() += count;
+        }
+        if self.sites.is_empty() {
+            self.sites.clone_from(&other.sites);
+            return;
+        }
+        for (number, site) in other.sites.iter().enumerate() {
+            let same = |mine: &Site| mine.line == site.line && mine.opcode == site.opcode;
+            // Of one kernel, the sites are the same ones in the same order.
+            let there = match self.sites.get(number) {
+                Some(mine) if same(mine) => Some(number),
+                _ => self.sites.iter().position(same),
+            };
+            match there.map(|number| &mut self.sites[number]) {
+                Some(mine) => {
+                    mine.requests += site.requests;
+                    mine.sectors += site.sectors;
+                    mine.wavefronts += site.wavefronts;
+                    mine.conflicts += site.conflicts;
+                    mine.bytes += site.bytes;
+                }
+                None => self.sites.push(site.clone()),
+            }
+        }
+    }
+}
+
+/// The counters while a range of blocks runs: by instruction.
+#[derive(Debug, Clone)]
+pub(crate) struct Tally {
+    pub(crate) executed: Vec<u64>,
+    pub(crate) threads: Vec<u64>,
+    pub(crate) traffic: Vec<Traffic>,
+    pub(crate) divergent_branches: u64,
+    pub(crate) barriers: u64,
+    pub(crate) blocks: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Traffic {
+    pub(crate) requests: u64,
+    pub(crate) sectors: u64,
+    pub(crate) wavefronts: u64,
+    pub(crate) conflicts: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Tally {
+    /// What those of a kernel take of the host, the public form included.
+    pub(crate) fn bytes(kernel: &Kernel) -> u64 {
+        let each = bytes_of::<(u64, u64, Traffic)>(1) + bytes_of::<Site>(1);
+        (kernel.code.len() as u64).saturating_mul(each)
+    }
+
+    pub(crate) fn new(kernel: &Kernel) -> Tally {
+        let length = kernel.code.len();
+        Tally {
+            executed: vec![0; length],
+            threads: vec![0; length],
+            traffic: vec![Traffic::default(); length],
+            divergent_branches: 0,
+            barriers: 0,
+            blocks: 0,
+        }
+    }
+
+    /// The public form.
+    pub(crate) fn counters(&self, kernel: &Kernel) -> Counters {
+        let mut counters = Counters {
+            instructions: self.executed.iter().sum(),
+            thread_instructions: self.threads.iter().sum(),
+            divergent_branches: self.divergent_branches,
+            barriers: self.barriers,
+            blocks: self.blocks,
+            ..Counters::default()
+        };
+        for (pc, instruction) in kernel.code.iter().enumerate() {
+            *counters.classes.entry(class(&instruction.op)).or_default() += self.executed[pc];
+            let Some(access) = access(&instruction.op) else { continue };
+            let Place { line, .. } = kernel.places[pc];
+            let Traffic { requests, sectors, wavefronts, conflicts, bytes } = self.traffic[pc];
+            counters.sites.push(Site {
+                line,
+                source: kernel.source_of(pc),
+                opcode: kernel.opcodes[pc].clone(),
+                access,
+                requests,
+                sectors,
+                wavefronts,
+                conflicts,
+                bytes,
+            });
+        }
+        counters.classes.retain(|_, count| *count > 0);
+        counters
+    }
+}
+
+fn class(op: &Op) -> Class {
+    match op {
+        Op::Unary { op: Unary::Approximate { .. }, .. } => Class::Special,
+        Op::Unary { op: Unary::Move, .. } => Class::Integer,
+        Op::Arithmetic { .. } | Op::Fma { .. } | Op::ConvertPair { .. } => Class::Float,
+        Op::Unary { ty, .. } | Op::Binary { ty, .. } if ty.is_float() => Class::Float,
+        Op::Convert { to, from, .. } if to.is_float() || from.is_float() => Class::Float,
+        Op::SetPredicate { ty, .. } | Op::SetNan { ty, .. } if ty.is_float() => Class::Float,
+        Op::Branch { .. } | Op::Exit | Op::Trap => Class::Control,
+        Op::Barrier { .. } | Op::WarpBarrier { .. } => Class::Barrier,
+        Op::Shuffle { .. } | Op::Vote { .. } | Op::Ballot { .. } | Op::Reduce { .. } => {
+            Class::Shuffle
+        }
+        Op::LoadParam { .. } => Class::Parameter,
+        Op::Load { space, .. } | Op::Store { space, .. } => match space {
+            Space::Global | Space::Generic => Class::Global,
+            Space::Shared => Class::Shared,
+            Space::Local => Class::Local,
+        },
+        Op::CopyAsync { .. } => Class::Global,
+        Op::Atomic { .. } | Op::Fence { .. } => Class::Atomic,
+        Op::Nothing | Op::CommitGroup | Op::WaitGroup { .. } => Class::Nothing,
+        _ => Class::Integer,
+    }
+}
+
+fn access(op: &Op) -> Option<Access> {
+    Some(match op {
+        Op::Load { space: Space::Global, .. } => Access::GlobalLoad,
+        Op::Load { space: Space::Shared, .. } => Access::SharedLoad,
+        Op::Load { space: Space::Local, .. } => Access::LocalLoad,
+        Op::Store { space: Space::Global, .. } => Access::GlobalStore,
+        Op::Store { space: Space::Shared, .. } => Access::SharedStore,
+        Op::Store { space: Space::Local, .. } => Access::LocalStore,
+        Op::Atomic { space: Space::Global, .. } => Access::GlobalAtomic,
+        Op::Atomic { space: Space::Shared, .. } => Access::SharedAtomic,
+        Op::CopyAsync { .. } => Access::CopyAsync,
+        Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } => Access::Generic,
+        _ => return None,
+    })
+}
+
+/// How many 32-byte sectors the lanes of `mask` touch, each with one aligned access of at most 16
+/// bytes.
+pub(crate) fn sectors(addresses: &[u64; 32], mask: u32) -> u64 {
+    let far = addresses.iter().fold(0, |far, address| far | (address ^ addresses[0]));
+    if mask == u32::MAX && far >> 36 == 0 {
+        // All lanes, not far from each other and mostly in order: a loop for the processor's vectors.
+        let sector: [i32; 32] = addresses.map(|address| (address >> 5) as i32 & i32::MAX);
+        let (mut changes, mut falls) = (0, 0);
+        for i in 1..32 {
+            changes += u32::from(sector[i] != sector[i - 1]);
+            falls += u32::from(sector[i] < sector[i - 1]);
+        }
+        if falls == 0 {
+            return u64::from(1 + changes);
+        }
+    }
+    let mut all = [0; 32];
+    let mut used = 0;
+    for lane in lanes(mask) {
+        let sector = addresses[lane] >> 5;
+        // Neighbours mostly share a sector, or come in order.
+        if used == 0 || all[used - 1] != sector {
+            all[used] = sector;
+            used += 1;
+        }
+    }
+    let all = &mut all[..used];
+    all.sort_unstable();
+    1 + all.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64
+}
+
+/// How many passes over the 32 banks of shared memory an access takes, and how many of them are due to
+/// conflicts. Accesses of 8 bytes go half a warp at a time, those of 16 a quarter. Lanes that read the same
+/// word share it.
+pub(crate) fn wavefronts(addresses: &[u64; 32], mask: u32, bytes: u32) -> (u64, u64) {
+    if bytes <= 4
+        && mask == u32::MAX
+        && (1..32).all(|i| addresses[i] == addresses[i - 1].wrapping_add(4))
+    {
+        return (1, 0);
+    }
+    let words = (bytes / 4).max(1) as u64;
+    let group = 32 / words as usize;
+    let (mut total, mut least) = (0, 0);
+    for start in (0..32).step_by(group) {
+        let members = mask & ((u64::MAX >> (64 - group)) << start) as u32;
+        if members == 0 {
+            continue;
+        }
+        let mut seen = [0_u64; 32];
+        let mut used = 0;
+        for lane in lanes(members) {
+            let first = addresses[lane] >> 2;
+            for word in first..first + words {
+                seen[used] = word;
+                used += 1;
+            }
+        }
+        let seen = &mut seen[..used];
+        if !seen.is_sorted() {
+            seen.sort_unstable();
+        }
+        let mut per_bank = [0_u64; 32];
+        for (i, word) in seen.iter().enumerate() {
+            per_bank[(word % 32) as usize] += u64::from(i == 0 || seen[i - 1] != *word);
+        }
+        total += per_bank.iter().max().copied().unwrap_or(0);
+        least += 1;
+    }
+    (total, total - least)
+}
+
+/// The lanes of a mask, in order.
+pub(crate) fn lanes(mask: u32) -> impl Iterator<Item = usize> {
+    let mut rest = mask;
+    std::iter::from_fn(move || {
+        (rest != 0).then(|| {
+            let lane = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            lane
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{sectors, wavefronts};
+
+    fn strided(stride: u64) -> [u64; 32] {
+        std::array::from_fn(|lane| 4096 + lane as u64 * stride)
+    }
+
+    #[test]
+    fn sectors_of_strided_accesses() {
+        assert_eq!(sectors(&strided(4), u32::MAX), 4);
+        assert_eq!(sectors(&strided(16), u32::MAX), 16);
+        assert_eq!(sectors(&strided(400), u32::MAX), 32);
+        assert_eq!(sectors(&strided(0), u32::MAX), 1);
+        let mut backward = strided(4);
+        backward.reverse();
+        assert_eq!(sectors(&backward, u32::MAX), 4);
+        assert_eq!(sectors(&strided(4), 0b1_0000_0001), 2);
+    }
+
+    #[test]
+    fn wavefronts_of_strided_accesses() {
+        assert_eq!(wavefronts(&strided(4), u32::MAX, 4), (1, 0));
+        assert_eq!(wavefronts(&strided(8), u32::MAX, 4), (2, 1));
+        assert_eq!(wavefronts(&strided(128), u32::MAX, 4), (32, 31));
+        assert_eq!(wavefronts(&strided(132), u32::MAX, 4), (1, 0));
+        assert_eq!(wavefronts(&strided(0), u32::MAX, 4), (1, 0));
+        assert_eq!(wavefronts(&strided(8), u32::MAX, 8), (2, 0));
+        assert_eq!(wavefronts(&strided(16), u32::MAX, 16), (4, 0));
+        assert_eq!(wavefronts(&strided(32), u32::MAX, 16), (8, 4));
+    }
+
+    /// Whether they lie inside is found out later.
+    #[test]
+    fn addresses_at_the_ends_of_numbers() {
+        for addresses in [[u64::MAX - 3; 32], strided(u64::MAX / 31 - 4096)] {
+            for bytes in [1, 2, 4, 8, 16] {
+                let addresses = addresses.map(|address| address / bytes * bytes);
+                let (passes, conflicts) = wavefronts(&addresses, u32::MAX, bytes as u32);
+                assert!(passes > conflicts);
+                assert!((1..=32).contains(&sectors(&addresses, u32::MAX)));
+            }
+        }
+    }
+}

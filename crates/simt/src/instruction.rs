@@ -1,0 +1,544 @@
+//! What the instructions of a kernel say: operations, their types and operands.
+
+use super::program::Slot;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Instruction {
+    pub(crate) guard: Option<Guard>,
+    pub(crate) op: Op,
+}
+
+/// `@%p` or `@!%p`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Guard {
+    pub(crate) predicate: Slot,
+    pub(crate) negated: bool,
+}
+
+/// The type an instruction works on. Bits (`.b32`) are unsigned integers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Type {
+    U8,
+    S8,
+    U16,
+    S16,
+    U32,
+    S32,
+    U64,
+    S64,
+    F16,
+    Bf16,
+    F32,
+    F64,
+}
+
+impl Type {
+    pub(crate) fn bytes(self) -> u32 {
+        match self {
+            Type::U8 | Type::S8 => 1,
+            Type::U16 | Type::S16 | Type::F16 | Type::Bf16 => 2,
+            Type::U32 | Type::S32 | Type::F32 => 4,
+            Type::U64 | Type::S64 | Type::F64 => 8,
+        }
+    }
+
+    /// Whether values of the type live in 64-bit slots.
+    pub(crate) fn is_wide(self) -> bool {
+        self.bytes() == 8
+    }
+
+    pub(crate) fn is_float(self) -> bool {
+        matches!(self, Type::F16 | Type::Bf16 | Type::F32 | Type::F64)
+    }
+
+    pub(crate) fn is_signed(self) -> bool {
+        matches!(self, Type::S8 | Type::S16 | Type::S32 | Type::S64)
+    }
+}
+
+/// How a result is rounded to the destination's format: to nearest even, toward zero, down, up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Round {
+    Nearest,
+    Zero,
+    Down,
+    Up,
+}
+
+/// The instructions. `d` is the destination. Types: only those listed at an instruction are ever given to it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Op {
+    /// One operand of the destination's type.
+    Unary {
+        op: Unary,
+        ty: Type,
+        d: Slot,
+        a: Slot,
+    },
+    /// Two operands of the destination's type. Of shifts, `b` is always a 32-bit slot.
+    Binary {
+        op: Binary,
+        ty: Type,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    /// `add`, `sub`, `mul`, `div` of F32 and F64, rounded (`sat`: clamped to [0, 1], F32 only).
+    Arithmetic {
+        op: Arithmetic,
+        ty: Type,
+        round: Round,
+        sat: bool,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    /// `a * b + c` of F32 and F64 with one rounding.
+    Fma {
+        ty: Type,
+        round: Round,
+        sat: bool,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+    },
+    /// `mad.lo` and `mad.hi` of U16 to S64, or a bit operation on U32.
+    Ternary {
+        op: Ternary,
+        ty: Type,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+    },
+    /// `mul.wide`: operands of type `ty` (U16, S16, U32, S32), a product of twice its width.
+    MulWide {
+        ty: Type,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    /// `mad.wide`: the same plus `c`, which is as wide as the product.
+    MadWide {
+        ty: Type,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+    },
+    /// `bfe`: bits of `a` (U32 to S64) from position `b`, `c` many (both 32-bit slots), sign-extended for signed types.
+    BitExtract {
+        ty: Type,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+    },
+    /// `bfi`: `b` (U32 or U64) with the low `len` bits of `a` put in at `pos` (both 32-bit slots).
+    BitInsert {
+        ty: Type,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        pos: Slot,
+        len: Slot,
+    },
+    /// `lop3.b32` with its table.
+    Lop3 {
+        table: u8,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+    },
+    /// `selp`: `a` where the predicate holds, else `b`. U16 to F64.
+    Select {
+        ty: Type,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        predicate: Slot,
+    },
+    /// `setp`: compares U16 to S64, F32, F64; `complement` gets the opposite before `combine`.
+    SetPredicate {
+        compare: Compare,
+        /// For floats: the comparison also holds if an operand is NaN (`ltu`, `neu` and so on).
+        or_unordered: bool,
+        ty: Type,
+        d: Slot,
+        complement: Option<Slot>,
+        combine: Option<(Logic, Guard)>,
+        a: Slot,
+        b: Slot,
+    },
+    /// `setp.num` and `setp.nan`: whether neither operand is NaN, or one is (`nan`). F32, F64.
+    SetNan {
+        nan: bool,
+        ty: Type,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    /// `and.pred`, `or.pred`, `xor.pred`; `mov.pred` is `or` of twice the same, `not.pred` is below.
+    Predicate {
+        op: Logic,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    NotPredicate {
+        d: Slot,
+        a: Slot,
+    },
+    /// `cvt`. Float to integer rounds to an integer by `round` and clamps to the type; float to a float that holds
+    /// less rounds by `round`; `integral`: float to float of the same type, rounded to an integer; `sat` clamps
+    /// to [0, 1] for a float, to the type for an integer. `ftz` appears in none: it is refused.
+    Convert {
+        to: Type,
+        from: Type,
+        round: Round,
+        integral: bool,
+        sat: bool,
+        d: Slot,
+        a: Slot,
+    },
+    /// `cvt.rn.f16x2.f32 d, a, b`, the same for bf16: `a` in the upper half, `b` in the lower.
+    ConvertPair {
+        to: Type,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    /// `mov.b32 d, {a, b}` of 16-bit values, the first in the lower half.
+    Pack16 {
+        d: Slot,
+        parts: [Slot; 2],
+    },
+    /// `mov.b64 d, {a, b}` of 32-bit values.
+    Pack32 {
+        d: Slot,
+        parts: [Slot; 2],
+    },
+    /// `mov.b64 d, {a, b, c, e}` of 16-bit values.
+    Pack16x4 {
+        d: Slot,
+        parts: [Slot; 4],
+    },
+    /// The reverse of each; parts written as `_` in the PTX are `None`.
+    Unpack16 {
+        d: [Option<Slot>; 2],
+        a: Slot,
+    },
+    Unpack32 {
+        d: [Option<Slot>; 2],
+        a: Slot,
+    },
+    Unpack16x4 {
+        d: [Option<Slot>; 4],
+        a: Slot,
+    },
+    /// `cvta.SPACE` (`to`: false) from a space to generic addresses and `cvta.to.SPACE` back; 64-bit slots.
+    ConvertAddress {
+        space: Space,
+        to: bool,
+        d: Slot,
+        a: Slot,
+    },
+
+    /// `ld`, with `count` (1, 2, 4) values of type `ty`. Into a wider slot U8, U16 extend by zero, S8, S16, S32 by
+    /// sign; `wide` says that the destinations are 64-bit slots.
+    Load {
+        space: Space,
+        order: Order,
+        ty: Type,
+        count: u8,
+        wide: bool,
+        d: [Slot; 4],
+        address: Address,
+    },
+    /// `ld.param`, at a byte offset among the parameters.
+    LoadParam {
+        ty: Type,
+        count: u8,
+        wide: bool,
+        d: [Slot; 4],
+        offset: u32,
+    },
+    /// `st`, with `count` values; of a wider slot the low bits are stored.
+    Store {
+        space: Space,
+        order: Order,
+        ty: Type,
+        count: u8,
+        wide: bool,
+        a: [Slot; 4],
+        address: Address,
+    },
+    /// `atom` (with `d`) and `red` (without). `c` is the new value of `cas`.
+    Atomic {
+        op: Atomic,
+        space: Space,
+        order: Order,
+        ty: Type,
+        d: Option<Slot>,
+        address: Address,
+        b: Slot,
+        c: Slot,
+    },
+    /// `membar` and `fence`: `Cta` orders within the block, `Device` within the grid.
+    Fence {
+        scope: Scope,
+    },
+    /// `cp.async.{ca,cg}.shared.global [to], [from], bytes{, source bytes}`: bytes 4, 8, 16.
+    CopyAsync {
+        to: Address,
+        from: Address,
+        bytes: u8,
+        source_bytes: Option<Slot>,
+    },
+    CommitGroup,
+    /// `cp.async.wait_group n`; `wait_all` also waits for what was not committed (`None`).
+    WaitGroup {
+        pending: Option<u32>,
+    },
+
+    /// `shfl.sync` of a 32-bit slot; `b`, `c`, `mask` are 32-bit slots; `valid` gets whether the source was in range.
+    Shuffle {
+        op: Shuffle,
+        d: Slot,
+        valid: Option<Slot>,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+        mask: Slot,
+    },
+    /// `vote.sync.{all,any,uni}.pred`.
+    Vote {
+        op: Vote,
+        d: Slot,
+        a: Guard,
+        mask: Slot,
+    },
+    /// `vote.sync.ballot.b32`.
+    Ballot {
+        d: Slot,
+        a: Guard,
+        mask: Slot,
+    },
+    /// `redux.sync`: U32 and S32 (`add`, `min`, `max`), U32 (`and`, `or`, `xor`).
+    Reduce {
+        op: Binary,
+        ty: Type,
+        d: Slot,
+        a: Slot,
+        mask: Slot,
+    },
+    ActiveMask {
+        d: Slot,
+    },
+    /// `bar.sync id` and `barrier.sync id` by all threads of the block.
+    Barrier {
+        id: u8,
+    },
+    /// `bar.warp.sync mask`.
+    WarpBarrier {
+        mask: Slot,
+    },
+
+    /// `bra` and `bra.uni` (which promises that the branch does not diverge).
+    Branch {
+        target: u32,
+        uniform: bool,
+    },
+    /// `ret` and `exit`.
+    Exit,
+    /// `trap`.
+    Trap,
+    /// `nanosleep`, `prefetch`, …: counted, without effect.
+    Nothing,
+}
+
+/// Unary operations and the types they come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Unary {
+    /// A copy of the bits: U16 to U64, F32, F64.
+    Move,
+    /// S16, S32, S64, F32, F64.
+    Negate,
+    Absolute,
+    /// `not.b16`, `.b32`, `.b64`.
+    Not,
+    /// `cnot`: 1 where the operand is 0, else 0.
+    LogicalNot,
+    /// U32 and U64 (`popc`, `clz`, `bfind`: the destination is a 32-bit slot in both cases).
+    PopCount,
+    LeadingZeros,
+    BitReverse,
+    /// `bfind` of U32, S32, U64, S64: the position of the most significant bit, 2^32-1 if there is none; with `shift` the
+    /// shift that brings it to the top.
+    FindBit {
+        shift: bool,
+    },
+    /// `sqrt.rn` of F32 and F64.
+    Sqrt,
+    /// `rcp.rn` of F32 and F64.
+    Reciprocal,
+    /// `ex2.approx`, `lg2.approx`, `rcp.approx`, `rsqrt.approx`, `sqrt.approx`, `sin.approx`, `cos.approx`,
+    /// `tanh.approx` of F32 (`ftz`: subnormal operands and results are zeros); of F64 `rcp.approx.ftz` and
+    /// `rsqrt.approx.ftz`. Not bit-exact: see `approximate.rs`.
+    Approximate {
+        function: Approximate,
+        ftz: bool,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Approximate {
+    Ex2,
+    Lg2,
+    Rcp,
+    Rsqrt,
+    Sqrt,
+    Sin,
+    Cos,
+    Tanh,
+}
+
+/// Operations of two operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Binary {
+    /// Integers U16 to S64, wrapping. (Of floats: [`Arithmetic`].)
+    Add,
+    Sub,
+    /// `mul.lo`, `mul.hi`.
+    MulLow,
+    MulHigh,
+    /// Divided by zero, both give all ones (as an H100 does; PTX leaves it open).
+    Div,
+    Rem,
+    /// Integers U16 to S64; F32 and F64: the other operand if one is NaN, and −0 below +0.
+    Min,
+    Max,
+    /// `.b16`, `.b32`, `.b64`.
+    And,
+    Or,
+    Xor,
+    /// Shifts by the type's width or more give 0, or the sign.
+    Shl,
+    Shr,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Arithmetic {
+    Add,
+    Sub,
+    Mul,
+    /// `div.rn`; the approximate ones (`div.approx`, `div.full`) are decoded to it as well.
+    Div,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Ternary {
+    MadLow,
+    MadHigh,
+    /// `shf.l` and `shf.r` of U32: `a` is the lower word, `b` the upper; `wrap` or clamp the shift `c`.
+    FunnelLeft {
+        wrap: bool,
+    },
+    FunnelRight {
+        wrap: bool,
+    },
+    /// `prmt.b32` in its default mode.
+    Permute,
+    /// `sad` of U32 and S32: `c + |a - b|`.
+    AbsoluteDifference,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Compare {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Logic {
+    And,
+    Or,
+    Xor,
+}
+
+/// Where memory lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Space {
+    Global,
+    Shared,
+    Local,
+    Generic,
+}
+
+/// How an access is ordered with those of other threads. Cache hints (`.cs`, `.nc`, …) are `Weak`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Order {
+    Weak,
+    /// `.volatile` and `.relaxed`.
+    Relaxed,
+    Acquire,
+    Release,
+    AcquireRelease,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Scope {
+    Block,
+    Device,
+}
+
+/// An address: a register plus an offset, or the offset alone (a variable's place in its space).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Address {
+    pub(crate) base: Base,
+    pub(crate) offset: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Base {
+    Zero,
+    Word(Slot),
+    Long(Slot),
+}
+
+/// U32, S32, U64, S64 (`Add`, `Min`, `Max`), F32, F64 (`Add`), U32 and U64 (the rest).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Atomic {
+    Add,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+    Exchange,
+    CompareAndSwap,
+    /// `inc` and `dec` of U32, which wrap at the operand.
+    Increment,
+    Decrement,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Shuffle {
+    Up,
+    Down,
+    Butterfly,
+    Index,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Vote {
+    All,
+    Any,
+    Uniform,
+}

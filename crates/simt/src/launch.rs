@@ -1,0 +1,367 @@
+//! A launch: a kernel, a grid, arguments; and the ways to run its blocks.
+
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use super::bounds::{Account, Bounds, bytes_of, reserve};
+use super::counters::{Counters, Tally};
+use super::global_memory::{Memory, Slot};
+use super::machine::Run;
+use super::machine::block::Block;
+use super::machine::fault::{Fault, Result as Found};
+use super::order::Order as Ordering;
+use super::program::{Kernel, Op, Order, Scope, Space};
+use super::report::{Report, ReportKind};
+use super::trace::Trace;
+
+/// Instructions that a warp executes before the next one's turn.
+const QUANTUM: u32 = 1 << 14;
+/// Instructions that a warp executes before the next one's turn, if blocks run together.
+const SHORT_QUANTUM: u32 = 256;
+/// Rounds in which no warp stores anything, passes a barrier or leaves, before blocks that run together are said to make no progress.
+const IDLE_ROUNDS: u32 = 4096;
+/// The most shared memory of a block, in bytes: that of an H100 or H200.
+const MAX_SHARED: u32 = 227 << 10;
+/// The most warps that can run together; their clocks take the square of it in words.
+const MAX_TOGETHER: u64 = 1 << 13;
+
+/// A kernel with everything that a launch says.
+///
+/// What it may use is bounded for all its blocks together, in whatever ranges and on however many cores they
+/// run. What passes a bound is a [`Report`] with the bound, what is used of it, and the place.
+#[derive(Debug, Clone, Copy)]
+pub struct Launch<'a> {
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// The number of blocks along x, y, z.
+    pub grid: [u32; 3],
+    /// The number of threads of a block along x, y, z.
+    pub block: [u32; 3],
+    /// Bytes of shared memory beside those that the kernel declares with a size.
+    pub dynamic_shared: u32,
+    /// The arguments' bytes, laid out as [`Kernel::params`] says.
+    pub arguments: &'a [u8],
+    /// How many instructions its warps may execute in all, [`Launch::INSTRUCTIONS`] at first. Passed, it is a report of
+    /// kind [`ReportKind::Instructions`]. If ranges run at the same time, one may end so while
+    /// others have not executed all that they have drawn: each at most a 64th of the bound, and 16384.
+    pub instructions: u64,
+    /// How many bytes the emulator may take of the host for it, [`Launch::HOST_BYTES`] at first: for registers,
+    /// local and shared memory of the blocks that run, for the shadow that finds races, for pages of
+    /// global memory that it is the first to touch, for counters and traces. Passed, it is a report of
+    /// kind [`ReportKind::HostBytes`].
+    pub host_bytes: u64,
+    /// Whoever sets this ends the launch at the next instructions, some milliseconds later, with a report of kind
+    /// [`ReportKind::Cancelled`].
+    pub cancel: Option<&'a AtomicBool>,
+}
+
+/// A launch that has been checked, on a memory. Ranges of its blocks may run on several cores at once.
+#[derive(Debug)]
+pub struct Prepared<'a> {
+    launch: Launch<'a>,
+    memory: &'a Memory,
+    bounds: Bounds<'a>,
+    slots: Vec<Slot>,
+    first_tag: u32,
+    wide: Mutex<()>,
+    grain: u32,
+}
+
+impl<'a> Launch<'a> {
+    /// The instructions that [`Launch::new`] gives: some five minutes on one core. It is four times what a single
+    /// thread needs that goes once, with 12 instructions an element, over three arrays that fill 2 GiB; kernels
+    /// that use their lanes need a thirtieth of it.
+    pub const INSTRUCTIONS: u64 = 1 << 33;
+
+    /// The bytes of the host that [`Launch::new`] gives: 4 GiB.
+    pub const HOST_BYTES: u64 = 4 << 30;
+
+    /// A launch without dynamic shared memory.
+    pub fn new(
+        kernel: &'a Kernel,
+        grid: [u32; 3],
+        block: [u32; 3],
+        arguments: &'a [u8],
+    ) -> Launch<'a> {
+        Launch {
+            kernel,
+            grid,
+            block,
+            dynamic_shared: 0,
+            arguments,
+            instructions: Launch::INSTRUCTIONS,
+            host_bytes: Launch::HOST_BYTES,
+            cancel: None,
+        }
+    }
+
+    /// The number of blocks of the grid; of a grid that cannot be launched at most [`u64::MAX`].
+    pub fn blocks(&self) -> u64 {
+        product(self.grid)
+    }
+
+    /// Threads of a block; of a launch that has been checked, 1024 at most.
+    pub(super) fn threads(&self) -> u32 {
+        u32::try_from(product(self.block)).unwrap_or(u32::MAX)
+    }
+
+    /// Warps of a block.
+    pub(super) fn warps(&self) -> u32 {
+        self.threads().div_ceil(32)
+    }
+
+    /// Bytes of shared memory of a block.
+    pub(super) fn shared_bytes(&self) -> u32 {
+        if self.dynamic_shared == 0 {
+            self.kernel.static_shared
+        } else {
+            self.kernel.dynamic_shared + self.dynamic_shared
+        }
+    }
+
+    /// Checks the launch, and begins it: from here on no buffer may be allocated or freed until its
+    /// blocks have run.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] of kind [`ReportKind::Launch`] that says what cannot be launched, or that the memory's
+    /// list of buffers alone passes [`Launch::host_bytes`].
+    pub fn prepare(self, memory: &'a Memory) -> Result<Prepared<'a>, Report> {
+        let kernel = self.kernel;
+        let refuse = |message: String| Err(Report::launch(kernel, message));
+        let ([x, y, z], threads) = (self.block, product(self.block));
+        let most = kernel.max_threads_per_block() as u64;
+        if threads == 0 || z > 64 || threads > most {
+            return refuse(format!(
+                "cannot run blocks of {x} x {y} x {z} threads: 1 to {most} in all, at most 64 along z"
+            ));
+        }
+        if let Some(required) = kernel.required_threads
+            && required != self.block
+        {
+            let [a, b, c] = required;
+            return refuse(format!("needs blocks of {a} x {b} x {c} threads, not {x} x {y} x {z}"));
+        }
+        let [gx, gy, gz] = self.grid;
+        let too_large = gx > i32::MAX as u32 || gy > 65_535 || gz > 65_535;
+        if self.blocks() == 0 || too_large || self.blocks() >= u64::from(u32::MAX) {
+            return refuse(format!(
+                "cannot run a grid of {gx} x {gy} x {gz} blocks: at least 1, at most {} along x, 65535 along y and z, \
+                 {} in all",
+                i32::MAX,
+                u32::MAX - 1
+            ));
+        }
+        let shared = kernel.dynamic_shared.checked_add(self.dynamic_shared);
+        if shared.is_none_or(|bytes| bytes > MAX_SHARED) {
+            let (has, asked) = (kernel.static_shared, self.dynamic_shared);
+            return refuse(format!(
+                "has {has} bytes of shared memory and is given {asked} more: {MAX_SHARED} at most"
+            ));
+        }
+        let (given, needed) = (self.arguments.len(), kernel.param_bytes);
+        if given != needed as usize {
+            return refuse(format!("takes {needed} bytes of arguments, not {given}"));
+        }
+        let bounds = Bounds::new(self.instructions, self.host_bytes, self.cancel);
+        let listed = bounds.take(bytes_of::<Slot>(memory.slots() as u64), "the list of buffers");
+        listed.map_err(|fault| fault.before(kernel, [0; 3]))?;
+        let first_tag = memory.reserve_tags(self.blocks());
+        let (slots, grain) = (memory.snapshot(), grain(kernel));
+        Ok(Prepared { launch: self, memory, bounds, slots, first_tag, wide: Mutex::new(()), grain })
+    }
+}
+
+impl Prepared<'_> {
+    /// The launch.
+    pub fn launch(&self) -> &Launch<'_> {
+        &self.launch
+    }
+
+    /// What a range of blocks that run one after the other takes of [`Launch::host_bytes`] while it runs, beside
+    /// the pages that it touches: who runs many ranges at a time sees how many can.
+    pub fn range_bytes(&self) -> u64 {
+        let block = Block::bytes(&self.launch, self.grain);
+        block.saturating_add(Tally::bytes(self.launch.kernel))
+    }
+
+    /// Runs a range of the grid's blocks, one after the other. Blocks of other ranges may run on other
+    /// cores at the same time.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that a block does wrong; the blocks after it do not run.
+    pub fn run(&self, blocks: Range<u64>) -> Result<Counters, Report> {
+        self.one_by_one(blocks, None)
+    }
+
+    /// Runs a range of the grid's blocks, one after the other, and records in `trace` what the lanes held.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that a block does wrong; the blocks after it do not run.
+    pub fn run_traced(&self, blocks: Range<u64>, trace: &mut Trace) -> Result<Counters, Report> {
+        self.one_by_one(blocks, Some(trace))
+    }
+
+    /// Runs a range of the grid's blocks together, taking turns on this core: for kernels whose blocks wait
+    /// for each other ([`Kernel::communicates`]). Whatever order the kernel itself makes between its
+    /// blocks is known, and an access that it does not order is reported.
+    ///
+    /// # Errors
+    ///
+    /// As [`Prepared::run`]; also if all blocks wait for what none of them does.
+    pub fn run_together(
+        &self,
+        blocks: Range<u64>,
+        trace: Option<&mut Trace>,
+    ) -> Result<Counters, Report> {
+        self.inside(&blocks)?;
+        let kernel = self.launch.kernel;
+        let warps = (blocks.end - blocks.start).saturating_mul(self.launch.warps().into());
+        if warps > MAX_TOGETHER {
+            let message = format!(
+                "cannot run {warps} warps together: {MAX_TOGETHER} at most, so run a part of the grid"
+            );
+            return Err(Report::launch(kernel, message));
+        }
+        let count = blocks.end - blocks.start;
+        // Each is in a list of those that ran, and in one of those that are left.
+        let each = Block::bytes(&self.launch, self.grain).saturating_add(bytes_of::<Block>(1));
+        let mut run = self.start(each.saturating_mul(count), trace, blocks.start)?;
+        let begun = self.begin(&mut run, &blocks, warps as usize);
+        let mut all = begun.map_err(|fault| self.before(blocks.start, *fault))?;
+        let mut idle = 0;
+        while let Some(first) = all.first() {
+            let place = |fault: Box<Fault>| *first.somewhere(kernel, fault.kind, fault.message);
+            self.bounds.go_on().map_err(place)?;
+            run.progress = false;
+            let mut left = Vec::with_capacity(all.len());
+            for mut block in all {
+                if block.turn(&mut run, SHORT_QUANTUM).map_err(|report| *report)? {
+                    run.tally.blocks += 1;
+                } else {
+                    left.push(block);
+                }
+            }
+            all = left;
+            idle = if run.progress { 0 } else { idle + 1 };
+            if idle > IDLE_ROUNDS
+                && let Some(block) = all.first()
+            {
+                let count = all.len();
+                let message =
+                    format!("makes no progress: {count} blocks wait for what none of them does");
+                return Err(*block.somewhere(kernel, ReportKind::NoProgress, message));
+            }
+        }
+        Ok(run.tally.counters(kernel))
+    }
+
+    /// The blocks that run together, each before its first instruction, and the order of their accesses.
+    fn begin(&self, run: &mut Run<'_>, blocks: &Range<u64>, warps: usize) -> Found<Vec<Block>> {
+        run.order = Some(Ordering::new(&mut run.account, warps)?);
+        let mut all: Vec<Block> = Vec::new();
+        reserve(&mut all, (blocks.end - blocks.start) as usize, "blocks")?;
+        for number in blocks.clone() {
+            let mut block = Block::default();
+            block.reset(run, number, blocks.start)?;
+            all.push(block);
+        }
+        Ok(all)
+    }
+
+    fn one_by_one(
+        &self,
+        blocks: Range<u64>,
+        trace: Option<&mut Trace>,
+    ) -> Result<Counters, Report> {
+        self.inside(&blocks)?;
+        let each = Block::bytes(&self.launch, self.grain);
+        let mut run = self.start(each, trace, blocks.start)?;
+        let mut block = Block::default();
+        for number in blocks {
+            let begun = self.bounds.go_on().and_then(|()| block.reset(&run, number, number));
+            begun.map_err(|fault| self.before(number, *fault))?;
+            loop {
+                run.progress = false;
+                if block.turn(&mut run, QUANTUM).map_err(|report| *report)? {
+                    break;
+                }
+            }
+            run.tally.blocks += 1;
+        }
+        Ok(run.tally.counters(self.launch.kernel))
+    }
+
+    fn inside(&self, blocks: &Range<u64>) -> Result<(), Report> {
+        let all = self.launch.blocks();
+        if blocks.start <= blocks.end && blocks.end <= all {
+            return Ok(());
+        }
+        let message = format!("has {all} blocks, not {blocks:?}");
+        Err(Report::launch(self.launch.kernel, message))
+    }
+
+    /// What is found before a block's first instruction.
+    fn before(&self, block: u64, fault: Fault) -> Report {
+        fault.before(self.launch.kernel, Block::index_of(&self.launch, block))
+    }
+
+    /// Begins a range of blocks that takes so many bytes beside its counters.
+    fn start<'r>(
+        &'r self,
+        bytes: u64,
+        trace: Option<&'r mut Trace>,
+        first: u64,
+    ) -> Result<Run<'r>, Report> {
+        let mut account = Account::new(&self.bounds);
+        let bytes = bytes.saturating_add(Tally::bytes(self.launch.kernel));
+        let taken =
+            account.take(bytes, "the registers, local and shared memory of the blocks that run");
+        taken.map_err(|fault| self.before(first, *fault))?;
+        Ok(Run {
+            launch: &self.launch,
+            memory: self.memory,
+            slots: &self.slots,
+            recent: None,
+            first_tag: self.first_tag,
+            wide: &self.wide,
+            grain: self.grain,
+            tally: Tally::new(self.launch.kernel),
+            account,
+            trace,
+            order: None,
+            progress: false,
+        })
+    }
+}
+
+fn product(extents: [u32; 3]) -> u64 {
+    extents.into_iter().map(u64::from).fold(1, u64::saturating_mul)
+}
+
+impl Kernel {
+    /// Whether its blocks may wait for each other: it has volatile, relaxed or acquiring loads of global
+    /// memory, or a fence of the whole device. Such a kernel needs [`Prepared::run_together`].
+    pub fn communicates(&self) -> bool {
+        self.code.iter().any(|instruction| match instruction.op {
+            Op::Load { space: Space::Global | Space::Generic, order, .. } => order != Order::Weak,
+            Op::Fence { scope } => scope == Scope::Device,
+            _ => false,
+        })
+    }
+}
+
+/// The smallest access to shared memory, up to a word, as the logarithm of its bytes.
+fn grain(kernel: &Kernel) -> u32 {
+    let widths = kernel.code.iter().filter_map(|instruction| match instruction.op {
+        Op::Load { space: Space::Shared | Space::Generic, ty, count, .. }
+        | Op::Store { space: Space::Shared | Space::Generic, ty, count, .. } => {
+            Some(ty.bytes() * u32::from(count))
+        }
+        _ => None,
+    });
+    widths.min().unwrap_or(4).min(4).ilog2()
+}

@@ -1,0 +1,72 @@
+//! A PTX emulator: CUDA kernels run without a GPU, with the same bits as on one.
+//!
+//! [`Module::parse`] decodes PTX and refuses what it does not know. A [`Launch`] on a [`Memory`] runs a
+//! kernel's blocks, 32 lanes an instruction, and either returns [`Counters`] or a [`Report`] that says
+//! what the kernel does wrong, which threads do it, and in which line.
+//!
+//! ```
+//! use simt::{Launch, Memory, Module};
+//!
+//! let module = Module::parse(
+//!     "
+//!     .version 8.0
+//!     .target sm_80
+//!     .address_size 64
+//!     .visible .entry double_it(.param .u64 values)
+//!     {
+//!         .reg .b32 %r<2>;
+//!         .reg .f32 %f<2>;
+//!         .reg .b64 %rd<4>;
+//!         ld.param.u64 %rd1, [values];
+//!         mov.u32 %r1, %tid.x;
+//!         mul.wide.u32 %rd2, %r1, 4;
+//!         add.s64 %rd3, %rd1, %rd2;
+//!         ld.global.f32 %f1, [%rd3];
+//!         add.rn.f32 %f1, %f1, %f1;
+//!         st.global.f32 [%rd3], %f1;
+//!         ret;
+//!     }",
+//! )?;
+//! let kernel = module.kernel("double_it").expect("it is there");
+//!
+//! let memory = Memory::new(1 << 20);
+//! let values = memory.allocate("values", 4 * 32)?;
+//! memory.write(values, &1.5_f32.to_le_bytes().repeat(32))?;
+//!
+//! let arguments = values.to_le_bytes();
+//! let launch = Launch::new(kernel, [1, 1, 1], [32, 1, 1], &arguments).prepare(&memory)?;
+//! let counters = launch.run(0..1)?;
+//! assert_eq!(counters.instructions, 8);
+//! assert_eq!(counters.sites[0].sectors_per_request(), 4.0);
+//!
+//! let mut result = [0; 4];
+//! memory.read(values + 4 * 31, &mut result)?;
+//! assert_eq!(f32::from_le_bytes(result), 3.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`Declarations`] are the kernels and parameters of any PTX, also of what is not emulated.
+//!
+//! It is plain safe Rust without dependencies, threads, clocks or files: what it needs of the world is
+//! handed to it.
+
+mod bounds;
+mod counters;
+mod global_memory;
+mod instruction;
+mod launch;
+mod machine;
+mod order;
+mod program;
+mod ptx;
+mod report;
+mod shared_memory;
+mod trace;
+
+pub use counters::{Access, Class, Counters, Site};
+pub use global_memory::{Memory, MemoryError};
+pub use launch::{Launch, Prepared};
+pub use program::{Kernel, Param};
+pub use ptx::{Declaration, Declarations, Module, ParseError};
+pub use report::{Report, ReportKind};
+pub use trace::{Accessed, Event, Trace, What};

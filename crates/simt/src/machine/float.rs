@@ -1,0 +1,271 @@
+//! `f32` and `f64`, 32 lanes at a time, rounded as PTX says.
+//!
+//! A result that is not a number is always the same one, as on the GPU and unlike on CPUs, so that
+//! every host computes the same bits.
+
+use std::ops::{BitAnd, BitOr};
+
+use super::directed;
+use super::integer::{holds, mask};
+use super::registers::Registers;
+use crate::program::{Arithmetic, Binary, Compare, Round, Slot, Type, Unary};
+
+/// What the GPU's single-precision arithmetic gives for NaN.
+const NAN32: u32 = 0x7fff_ffff;
+const NAN64: u64 = 0x7ff8_0000_0000_0000;
+
+#[inline(always)]
+pub(super) fn bits32(value: f32) -> u32 {
+    if value.is_nan() { NAN32 } else { value.to_bits() }
+}
+
+#[inline(always)]
+pub(super) fn bits64(value: f64) -> u64 {
+    if value.is_nan() { NAN64 } else { value.to_bits() }
+}
+
+#[inline(always)]
+fn clamp(value: f32, sat: bool) -> f32 {
+    // -0 and what is not a number become +0.
+    match sat {
+        true if value > 0.0 => value.min(1.0),
+        true => 0.0,
+        false => value,
+    }
+}
+
+pub(super) fn arithmetic(
+    r: &mut Registers,
+    op: Arithmetic,
+    ty: Type,
+    round: Round,
+    sat: bool,
+    [d, a, b]: [Slot; 3],
+    lanes: u32,
+) {
+    if ty == Type::F64 {
+        let (a, b) = (*r.longs(a), *r.longs(b));
+        let (a, b) = (|i: usize| f64::from_bits(a[i]), |i: usize| f64::from_bits(b[i]));
+        if round != Round::Nearest {
+            return r.set_longs(d, lanes, |i| {
+                bits64(match op {
+                    Arithmetic::Add => directed::fma(a(i), 1.0, b(i), round),
+                    Arithmetic::Sub => directed::fma(a(i), 1.0, -b(i), round),
+                    Arithmetic::Mul => directed::product(a(i), b(i), round),
+                    Arithmetic::Div => directed::quotient(a(i), b(i), round),
+                })
+            });
+        }
+        return match op {
+            Arithmetic::Add => r.set_longs(d, lanes, |i| bits64(a(i) + b(i))),
+            Arithmetic::Sub => r.set_longs(d, lanes, |i| bits64(a(i) - b(i))),
+            Arithmetic::Mul => r.set_longs(d, lanes, |i| bits64(a(i) * b(i))),
+            Arithmetic::Div => r.set_longs(d, lanes, |i| bits64(a(i) / b(i))),
+        };
+    }
+    let (a, b) = (*r.words(a), *r.words(b));
+    let (a, b) = (|i: usize| f32::from_bits(a[i]), |i: usize| f32::from_bits(b[i]));
+    if round == Round::Nearest {
+        return match op {
+            Arithmetic::Add => r.set_words(d, lanes, |i| bits32(clamp(a(i) + b(i), sat))),
+            Arithmetic::Sub => r.set_words(d, lanes, |i| bits32(clamp(a(i) - b(i), sat))),
+            Arithmetic::Mul => r.set_words(d, lanes, |i| bits32(clamp(a(i) * b(i), sat))),
+            Arithmetic::Div => r.set_words(d, lanes, |i| bits32(clamp(a(i) / b(i), sat))),
+        };
+    }
+    let (a, b) = (|i| f64::from(a(i)), |i| f64::from(b(i)));
+    let result = |wide: f64| bits32(clamp(narrow(wide, round), sat));
+    match op {
+        Arithmetic::Add => r.set_words(d, lanes, |i| result(sum_toward(a(i), b(i), round))),
+        Arithmetic::Sub => r.set_words(d, lanes, |i| result(sum_toward(a(i), -b(i), round))),
+        Arithmetic::Mul => r.set_words(d, lanes, |i| result(a(i) * b(i))),
+        Arithmetic::Div => r.set_words(d, lanes, |i| {
+            let quotient = a(i) / b(i);
+            let rest = (-quotient).mul_add(b(i), a(i));
+            // Divided by infinity, the quotient is 0 exactly.
+            let rest = if b(i).is_infinite() { 0.0 } else { rest };
+            result(to_odd(quotient, rest * b(i).signum()))
+        }),
+    }
+}
+
+pub(super) fn fma(
+    r: &mut Registers,
+    ty: Type,
+    round: Round,
+    sat: bool,
+    [d, a, b, c]: [Slot; 4],
+    lanes: u32,
+) {
+    if ty == Type::F64 {
+        let (a, b, c) = (*r.longs(a), *r.longs(b), *r.longs(c));
+        let operands = |i: usize| [a[i], b[i], c[i]].map(f64::from_bits);
+        if round != Round::Nearest {
+            return r.set_longs(d, lanes, |i| {
+                let [a, b, c] = operands(i);
+                bits64(directed::fma(a, b, c, round))
+            });
+        }
+        return r.set_longs(d, lanes, |i| {
+            let [a, b, c] = operands(i);
+            bits64(a.mul_add(b, c))
+        });
+    }
+    let (a, b, c) = (*r.words(a), *r.words(b), *r.words(c));
+    // The product of two f32 fits into an f64.
+    let product = |i: usize| f64::from(f32::from_bits(a[i])) * f64::from(f32::from_bits(b[i]));
+    let summand = |i: usize| f64::from(f32::from_bits(c[i]));
+    match round {
+        Round::Nearest => {
+            r.set_words(d, lanes, |i| bits32(clamp(sum_to_odd(product(i), summand(i)) as f32, sat)))
+        }
+        _ => r.set_words(d, lanes, |i| {
+            let exact = sum_toward(product(i), summand(i), round);
+            bits32(clamp(narrow(exact, round), sat))
+        }),
+    }
+}
+
+/// `a + b`, rounded to odd: if the sum is not exact, the neighbour whose last bit is 1.
+///
+/// Rounding that once more to a shorter format gives what rounding the exact sum would have
+/// (Boldo and Melquiond, 2008), since f64 has more than twice the bits of f32 and two. Unlike the
+/// library's `f32::mul_add`, which is a call where the processor's own is not compiled in, this
+/// is some twelve operations that the compiler can do for several lanes at once.
+#[inline(always)]
+fn sum_to_odd(a: f64, b: f64) -> f64 {
+    let sum = a + b;
+    // Knuth's two-sum: a + b = sum + error, exactly.
+    let b_part = sum - a;
+    let error = (a - (sum - b_part)) + (b - b_part);
+    to_odd(sum, error)
+}
+
+/// `a + b`, rounded to odd, for a sum that is then rounded in the direction `round`: what numbers of different
+/// sign leave of each other, if nothing, is -0 when rounded down.
+#[inline(always)]
+fn sum_toward(a: f64, b: f64, round: Round) -> f64 {
+    let sum = sum_to_odd(a, b);
+    let is_negative_zero =
+        round == Round::Down && sum == 0.0 && a.is_sign_negative() != b.is_sign_negative();
+    if is_negative_zero { -0.0 } else { sum }
+}
+
+/// `value`, moved by one place toward `value + error` if `error` is not 0 and the last bit of `value` is 0.
+#[inline(always)]
+fn to_odd(value: f64, error: f64) -> f64 {
+    let bits = value.to_bits();
+    let inexact = error != 0.0 && value.is_finite();
+    let away = (error > 0.0) == (value > 0.0);
+    let moved = if away { bits.wrapping_add(1) } else { bits.wrapping_sub(1) };
+    f64::from_bits(if inexact && bits & 1 == 0 { moved } else { bits })
+}
+
+/// An `f64` that stands for an exact value (or is rounded to odd) as an `f32`.
+pub(super) fn narrow(wide: f64, round: Round) -> f32 {
+    let nearest = wide as f32;
+    let error = f64::from(nearest) - wide;
+    let too_high = error > 0.0;
+    let too_low = error < 0.0;
+    match round {
+        Round::Nearest => nearest,
+        Round::Down if too_high => nearest.next_down(),
+        Round::Up if too_low => nearest.next_up(),
+        Round::Zero if wide > 0.0 && too_high => nearest.next_down(),
+        Round::Zero if wide < 0.0 && too_low => nearest.next_up(),
+        _ => nearest,
+    }
+}
+
+pub(super) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, lanes: u32) {
+    if ty == Type::F64 {
+        let bits = *r.longs(a);
+        let a = |i: usize| f64::from_bits(bits[i]);
+        return match op {
+            Unary::Negate => r.set_longs(d, lanes, |i| bits[i] ^ 1 << 63),
+            Unary::Absolute => r.set_longs(d, lanes, |i| bits[i] & !(1 << 63)),
+            Unary::Sqrt => r.set_longs(d, lanes, |i| bits64(a(i).sqrt())),
+            Unary::Reciprocal => r.set_longs(d, lanes, |i| bits64(a(i).recip())),
+            Unary::Approximate { function, .. } => {
+                use super::approximate::approximate64;
+                r.set_longs(d, lanes, |i| bits64(approximate64(function, a(i))));
+            }
+            _ => r.set_longs(d, lanes, |i| bits[i]),
+        };
+    }
+    let bits = *r.words(a);
+    let a = |i: usize| f32::from_bits(bits[i]);
+    match op {
+        Unary::Negate => r.set_words(d, lanes, |i| bits[i] ^ 1 << 31),
+        Unary::Absolute => r.set_words(d, lanes, |i| bits[i] & !(1 << 31)),
+        Unary::Sqrt => r.set_words(d, lanes, |i| bits32(a(i).sqrt())),
+        Unary::Reciprocal => r.set_words(d, lanes, |i| bits32(a(i).recip())),
+        Unary::Approximate { function, ftz } => {
+            use super::approximate::approximate;
+            r.set_words(d, lanes, |i| bits32(approximate(function, ftz, a(i))));
+        }
+        _ => r.set_words(d, lanes, |i| bits[i]),
+    }
+}
+
+/// `min` and `max`.
+pub(super) fn binary(r: &mut Registers, op: Binary, ty: Type, [d, a, b]: [Slot; 3], lanes: u32) {
+    let min = op == Binary::Min;
+    if ty == Type::F64 {
+        let (x, y) = (*r.longs(a), *r.longs(b));
+        let number = |bits: u64| (f64::from_bits(bits), bits);
+        return r.set_longs(d, lanes, |i| extreme(min, number(x[i]), number(y[i]), NAN64));
+    }
+    let (x, y) = (*r.words(a), *r.words(b));
+    let number = |bits: u32| (f32::from_bits(bits), bits);
+    r.set_words(d, lanes, |i| extreme(min, number(x[i]), number(y[i]), NAN32));
+}
+
+/// The bits of the smaller or the larger of two numbers, given with theirs; the one that is a number, if one is not.
+#[inline(always)]
+fn extreme<F: PartialOrd, B: BitOr<Output = B> + BitAnd<Output = B>>(
+    min: bool,
+    (a, x): (F, B),
+    (b, y): (F, B),
+    nan: B,
+) -> B {
+    let is_nan = |number: &F| number.partial_cmp(number).is_none();
+    match (is_nan(&a), is_nan(&b)) {
+        (true, true) => nan,
+        (true, false) => y,
+        (false, true) => x,
+        // Equal numbers differ at most in the sign of a zero.
+        _ if a == b && min => x | y,
+        _ if a == b => x & y,
+        _ if (a < b) == min => x,
+        _ => y,
+    }
+}
+
+/// The lanes in which numbers compare; with `or_unordered` also those where one is NaN. (`ne` does not
+/// hold for NaN in PTX, unlike in Rust.)
+pub(super) fn compare(
+    r: &Registers,
+    compare: Compare,
+    or_unordered: bool,
+    ty: Type,
+    a: Slot,
+    b: Slot,
+) -> u32 {
+    let unordered = unordered(r, ty, a, b);
+    let holds = if ty == Type::F64 {
+        holds(compare, |i| f64::from_bits(r.longs(a)[i]), |i| f64::from_bits(r.longs(b)[i]))
+    } else {
+        holds(compare, |i| f32::from_bits(r.words(a)[i]), |i| f32::from_bits(r.words(b)[i]))
+    };
+    if or_unordered { holds | unordered } else { holds & !unordered }
+}
+
+/// The lanes in which one of the operands is NaN.
+pub(super) fn unordered(r: &Registers, ty: Type, a: Slot, b: Slot) -> u32 {
+    if ty == Type::F64 {
+        mask(|i| f64::from_bits(r.longs(a)[i]).is_nan() || f64::from_bits(r.longs(b)[i]).is_nan())
+    } else {
+        mask(|i| f32::from_bits(r.words(a)[i]).is_nan() || f32::from_bits(r.words(b)[i]).is_nan())
+    }
+}

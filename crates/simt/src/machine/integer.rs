@@ -1,0 +1,410 @@
+//! Integers, bits and predicates, 32 lanes at a time. PTX's integers wrap; 16-bit values are computed in 32
+//! bits and cut off; the upper half of their slots means nothing.
+
+use super::registers::{ALL, Registers};
+use crate::program::{Binary, Compare, Logic, Slot, Ternary, Type, Unary};
+
+pub(super) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, lanes: u32) {
+    if ty.is_wide() {
+        let a = *r.longs(a);
+        match op {
+            Unary::Negate => r.set_longs(d, lanes, |i| a[i].wrapping_neg()),
+            Unary::Absolute => r.set_longs(d, lanes, |i| (a[i] as i64).wrapping_abs() as u64),
+            Unary::Not => r.set_longs(d, lanes, |i| !a[i]),
+            Unary::LogicalNot => r.set_longs(d, lanes, |i| u64::from(a[i] == 0)),
+            Unary::PopCount => r.set_words(d, lanes, |i| a[i].count_ones()),
+            Unary::LeadingZeros => r.set_words(d, lanes, |i| a[i].leading_zeros()),
+            Unary::BitReverse => r.set_longs(d, lanes, |i| a[i].reverse_bits()),
+            Unary::FindBit { shift } => r.set_words(d, lanes, |i| {
+                let negative = ty.is_signed() && a[i] >> 63 == 1;
+                find_bit(if negative { !a[i] } else { a[i] }, 63, shift)
+            }),
+            _ => r.set_longs(d, lanes, |i| a[i]),
+        }
+        return;
+    }
+    let narrow = ty.bytes() == 2;
+    let a = *r.words(a);
+    let signed = |i: usize| if narrow { a[i] as i16 as i32 } else { a[i] as i32 };
+    let cut = |value: u32| if narrow { value & 0xffff } else { value };
+    match op {
+        Unary::Negate => r.set_words(d, lanes, |i| cut(a[i].wrapping_neg())),
+        Unary::Absolute => r.set_words(d, lanes, |i| cut(signed(i).wrapping_abs() as u32)),
+        Unary::Not => r.set_words(d, lanes, |i| cut(!a[i])),
+        Unary::LogicalNot => r.set_words(d, lanes, |i| u32::from(cut(a[i]) == 0)),
+        Unary::PopCount => r.set_words(d, lanes, |i| a[i].count_ones()),
+        Unary::LeadingZeros => r.set_words(d, lanes, |i| a[i].leading_zeros()),
+        Unary::BitReverse => r.set_words(d, lanes, |i| a[i].reverse_bits()),
+        Unary::FindBit { shift } => r.set_words(d, lanes, |i| {
+            let negative = ty.is_signed() && a[i] >> 31 == 1;
+            find_bit(u64::from(if negative { !a[i] } else { a[i] }), 31, shift)
+        }),
+        _ => r.set_words(d, lanes, |i| a[i]),
+    }
+}
+
+fn find_bit(value: u64, top: u32, shift: bool) -> u32 {
+    match value.checked_ilog2() {
+        None => u32::MAX,
+        Some(position) if shift => top - position,
+        Some(position) => position,
+    }
+}
+
+pub(super) fn binary(r: &mut Registers, op: Binary, ty: Type, [d, a, b]: [Slot; 3], lanes: u32) {
+    match (ty.bytes(), ty.is_signed()) {
+        (8, signed) => binary64(r, op, signed, [d, a, b], lanes),
+        (4, signed) => {
+            let (a, b) = (*r.words(a), *r.words(b));
+            words(r, op, signed, d, lanes, |i| a[i], |i| b[i]);
+        }
+        (_, true) => {
+            // The shift of a 16-bit value is a 32-bit register.
+            let shift = matches!(op, Binary::Shl | Binary::Shr);
+            let (a, b) = (*r.words(a), *r.words(b));
+            let extend = |value: u32| value as i16 as u32;
+            let right = |i: usize| if shift { b[i] } else { extend(b[i]) };
+            words(r, in_32_bits(op), true, d, lanes, |i| extend(a[i]), right);
+            cut(r, op, d, lanes);
+        }
+        (_, false) => {
+            let shift = matches!(op, Binary::Shl | Binary::Shr);
+            let (a, b) = (*r.words(a), *r.words(b));
+            let right = |i: usize| if shift { b[i] } else { b[i] & 0xffff };
+            words(r, in_32_bits(op), false, d, lanes, |i| a[i] & 0xffff, right);
+            cut(r, op, d, lanes);
+        }
+    }
+}
+
+/// The 32-bit operation whose result holds that of a 16-bit one: the high half of a 16-bit product lies in
+/// the upper half of the whole.
+fn in_32_bits(op: Binary) -> Binary {
+    if op == Binary::MulHigh { Binary::MulLow } else { op }
+}
+
+/// What is left of a 32-bit result when it should have been a 16-bit one.
+fn cut(r: &mut Registers, op: Binary, d: Slot, lanes: u32) {
+    let wide = *r.words(d);
+    let shift = if op == Binary::MulHigh { 16 } else { 0 };
+    r.set_words(d, lanes, |i| wide[i] >> shift & 0xffff);
+}
+
+#[inline(always)]
+fn words(
+    r: &mut Registers,
+    op: Binary,
+    signed: bool,
+    d: Slot,
+    lanes: u32,
+    a: impl Fn(usize) -> u32,
+    b: impl Fn(usize) -> u32,
+) {
+    match op {
+        Binary::Add => r.set_words(d, lanes, |i| a(i).wrapping_add(b(i))),
+        Binary::Sub => r.set_words(d, lanes, |i| a(i).wrapping_sub(b(i))),
+        Binary::MulLow => r.set_words(d, lanes, |i| a(i).wrapping_mul(b(i))),
+        Binary::MulHigh if signed => {
+            r.set_words(d, lanes, |i| {
+                ((i64::from(a(i) as i32) * i64::from(b(i) as i32)) >> 32) as u32
+            });
+        }
+        Binary::MulHigh => {
+            r.set_words(d, lanes, |i| ((u64::from(a(i)) * u64::from(b(i))) >> 32) as u32);
+        }
+        Binary::Div if signed => r.set_words(d, lanes, |i| match b(i) as i32 {
+            0 => u32::MAX,
+            b => (a(i) as i32).wrapping_div(b) as u32,
+        }),
+        Binary::Div => r.set_words(d, lanes, |i| a(i).checked_div(b(i)).unwrap_or(u32::MAX)),
+        Binary::Rem if signed => r.set_words(d, lanes, |i| match b(i) as i32 {
+            0 => u32::MAX,
+            b => (a(i) as i32).wrapping_rem(b) as u32,
+        }),
+        Binary::Rem => r.set_words(d, lanes, |i| a(i).checked_rem(b(i)).unwrap_or(u32::MAX)),
+        Binary::Min if signed => {
+            r.set_words(d, lanes, |i| (a(i) as i32).min(b(i) as i32) as u32);
+        }
+        Binary::Min => r.set_words(d, lanes, |i| a(i).min(b(i))),
+        Binary::Max if signed => {
+            r.set_words(d, lanes, |i| (a(i) as i32).max(b(i) as i32) as u32);
+        }
+        Binary::Max => r.set_words(d, lanes, |i| a(i).max(b(i))),
+        Binary::And => r.set_words(d, lanes, |i| a(i) & b(i)),
+        Binary::Or => r.set_words(d, lanes, |i| a(i) | b(i)),
+        Binary::Xor => r.set_words(d, lanes, |i| a(i) ^ b(i)),
+        Binary::Shl => r.set_words(d, lanes, |i| a(i).checked_shl(b(i)).unwrap_or(0)),
+        Binary::Shr if signed => {
+            r.set_words(d, lanes, |i| (a(i) as i32 >> b(i).min(31)) as u32);
+        }
+        Binary::Shr => r.set_words(d, lanes, |i| a(i).checked_shr(b(i)).unwrap_or(0)),
+    }
+}
+
+fn binary64(r: &mut Registers, op: Binary, signed: bool, [d, a, b]: [Slot; 3], lanes: u32) {
+    let a = *r.longs(a);
+    if matches!(op, Binary::Shl | Binary::Shr) {
+        let b = *r.words(b);
+        match op {
+            Binary::Shl => r.set_longs(d, lanes, |i| a[i].checked_shl(b[i]).unwrap_or(0)),
+            _ if signed => r.set_longs(d, lanes, |i| (a[i] as i64 >> b[i].min(63)) as u64),
+            _ => r.set_longs(d, lanes, |i| a[i].checked_shr(b[i]).unwrap_or(0)),
+        }
+        return;
+    }
+    let b = *r.longs(b);
+    match op {
+        Binary::Add => r.set_longs(d, lanes, |i| a[i].wrapping_add(b[i])),
+        Binary::Sub => r.set_longs(d, lanes, |i| a[i].wrapping_sub(b[i])),
+        Binary::MulLow => r.set_longs(d, lanes, |i| a[i].wrapping_mul(b[i])),
+        Binary::MulHigh if signed => r.set_longs(d, lanes, |i| {
+            ((i128::from(a[i] as i64) * i128::from(b[i] as i64)) >> 64) as u64
+        }),
+        Binary::MulHigh => {
+            r.set_longs(d, lanes, |i| ((u128::from(a[i]) * u128::from(b[i])) >> 64) as u64);
+        }
+        Binary::Div if signed => r.set_longs(d, lanes, |i| match b[i] as i64 {
+            0 => u64::MAX,
+            b => (a[i] as i64).wrapping_div(b) as u64,
+        }),
+        Binary::Div => r.set_longs(d, lanes, |i| a[i].checked_div(b[i]).unwrap_or(u64::MAX)),
+        Binary::Rem if signed => r.set_longs(d, lanes, |i| match b[i] as i64 {
+            0 => u64::MAX,
+            b => (a[i] as i64).wrapping_rem(b) as u64,
+        }),
+        Binary::Rem => r.set_longs(d, lanes, |i| a[i].checked_rem(b[i]).unwrap_or(u64::MAX)),
+        Binary::Min if signed => {
+            r.set_longs(d, lanes, |i| (a[i] as i64).min(b[i] as i64) as u64);
+        }
+        Binary::Min => r.set_longs(d, lanes, |i| a[i].min(b[i])),
+        Binary::Max if signed => {
+            r.set_longs(d, lanes, |i| (a[i] as i64).max(b[i] as i64) as u64);
+        }
+        Binary::Max => r.set_longs(d, lanes, |i| a[i].max(b[i])),
+        Binary::And => r.set_longs(d, lanes, |i| a[i] & b[i]),
+        Binary::Or => r.set_longs(d, lanes, |i| a[i] | b[i]),
+        Binary::Xor => r.set_longs(d, lanes, |i| a[i] ^ b[i]),
+        // Handled above.
+        Binary::Shl | Binary::Shr => {}
+    }
+}
+
+pub(super) fn ternary(
+    r: &mut Registers,
+    op: Ternary,
+    ty: Type,
+    [d, a, b, c]: [Slot; 4],
+    lanes: u32,
+) {
+    match op {
+        Ternary::MadLow | Ternary::MadHigh => {
+            let product = if op == Ternary::MadLow { Binary::MulLow } else { Binary::MulHigh };
+            // The destination may be the summand: keep it.
+            if ty.is_wide() {
+                let c = *r.longs(c);
+                binary(r, product, ty, [d, a, b], lanes);
+                let product = *r.longs(d);
+                r.set_longs(d, lanes, |i| product[i].wrapping_add(c[i]));
+            } else {
+                let c = *r.words(c);
+                binary(r, product, ty, [d, a, b], lanes);
+                let product = *r.words(d);
+                let mask = if ty.bytes() == 2 { 0xffff } else { u32::MAX };
+                r.set_words(d, lanes, |i| product[i].wrapping_add(c[i]) & mask);
+            }
+        }
+        Ternary::FunnelLeft { wrap } => {
+            let (low, high, shift) = (*r.words(a), *r.words(b), *r.words(c));
+            r.set_words(d, lanes, |i| {
+                let both = u64::from(high[i]) << 32 | u64::from(low[i]);
+                let shift = if wrap { shift[i] & 31 } else { shift[i].min(32) };
+                ((both << shift) >> 32) as u32
+            });
+        }
+        Ternary::FunnelRight { wrap } => {
+            let (low, high, shift) = (*r.words(a), *r.words(b), *r.words(c));
+            r.set_words(d, lanes, |i| {
+                let both = u64::from(high[i]) << 32 | u64::from(low[i]);
+                let shift = if wrap { shift[i] & 31 } else { shift[i].min(32) };
+                (both >> shift) as u32
+            });
+        }
+        Ternary::Permute => {
+            let (low, high, pick) = (*r.words(a), *r.words(b), *r.words(c));
+            r.set_words(d, lanes, |i| {
+                let both = u64::from(high[i]) << 32 | u64::from(low[i]);
+                (0..4).fold(0, |result, byte| {
+                    let selector = pick[i] >> (4 * byte) & 0xf;
+                    let value = (both >> (8 * (selector & 7))) as u8;
+                    // With the selector's high bit, the byte's sign fills the byte.
+                    let value = if selector & 8 != 0 { (value as i8 >> 7) as u8 } else { value };
+                    result | u32::from(value) << (8 * byte)
+                })
+            });
+        }
+        Ternary::AbsoluteDifference => {
+            let (a, b, c) = (*r.words(a), *r.words(b), *r.words(c));
+            let signed = ty.is_signed();
+            r.set_words(d, lanes, |i| {
+                let difference =
+                    if signed { (a[i] as i32).abs_diff(b[i] as i32) } else { a[i].abs_diff(b[i]) };
+                c[i].wrapping_add(difference)
+            });
+        }
+    }
+}
+
+/// `mul.wide` and, with a summand, `mad.wide`.
+pub(super) fn wide(
+    r: &mut Registers,
+    ty: Type,
+    [d, a, b]: [Slot; 3],
+    summand: Option<Slot>,
+    lanes: u32,
+) {
+    let (a, b) = (*r.words(a), *r.words(b));
+    if ty.bytes() == 2 {
+        let c = summand.map_or([0; 32], |c| *r.words(c));
+        if ty == Type::S16 {
+            r.set_words(d, lanes, |i| {
+                (i32::from(a[i] as i16) * i32::from(b[i] as i16)).wrapping_add(c[i] as i32) as u32
+            });
+        } else {
+            r.set_words(d, lanes, |i| ((a[i] & 0xffff) * (b[i] & 0xffff)).wrapping_add(c[i]));
+        }
+        return;
+    }
+    let c = summand.map_or([0; 32], |c| *r.longs(c));
+    if ty == Type::S32 {
+        r.set_longs(d, lanes, |i| {
+            (i64::from(a[i] as i32) * i64::from(b[i] as i32)).wrapping_add(c[i] as i64) as u64
+        });
+    } else {
+        r.set_longs(d, lanes, |i| u64::from(a[i]).wrapping_mul(u64::from(b[i])).wrapping_add(c[i]));
+    }
+}
+
+/// `bfe`: `length` bits of `a` from `position`. Past the top, unsigned types have zeros and signed ones the sign.
+pub(super) fn extract(r: &mut Registers, ty: Type, [d, a, b, c]: [Slot; 4], lanes: u32) {
+    let (position, length) = (*r.words(b), *r.words(c));
+    let width = 8 * ty.bytes();
+    let field = |value: u64, i: usize| -> u64 {
+        let (position, length) = (position[i] & 0xff, length[i] & 0xff);
+        if length == 0 {
+            return 0;
+        }
+        let low = value.checked_shr(position).filter(|_| position < width).unwrap_or(0);
+        let kept = if length < 64 { low & ((1 << length) - 1) } else { low };
+        if !ty.is_signed() {
+            return kept;
+        }
+        // The sign is the field's highest bit, or the value's where the field reaches past it.
+        let top = (position + length - 1).min(width - 1);
+        let bits = (top + 1).saturating_sub(position).min(length);
+        if value >> top & 1 == 1 { kept | u64::MAX.checked_shl(bits).unwrap_or(0) } else { kept }
+    };
+    if ty.is_wide() {
+        let a = *r.longs(a);
+        r.set_longs(d, lanes, |i| field(a[i], i));
+    } else {
+        let a = *r.words(a);
+        r.set_words(d, lanes, |i| field(a[i].into(), i) as u32);
+    }
+}
+
+/// `bfi`: the low `length` bits of `a` put into `b` at `position`.
+pub(super) fn insert(
+    r: &mut Registers,
+    ty: Type,
+    [d, a, b]: [Slot; 3],
+    [position, length]: [Slot; 2],
+    lanes: u32,
+) {
+    let (position, length) = (*r.words(position), *r.words(length));
+    let field = |a: u64, b: u64, i: usize| -> u64 {
+        let (position, length) = (position[i] & 0xff, length[i] & 0xff);
+        let ones = if length < 64 { (1_u64 << length) - 1 } else { u64::MAX };
+        let mask = ones.checked_shl(position).unwrap_or(0);
+        b & !mask | a.checked_shl(position).unwrap_or(0) & mask
+    };
+    if ty.is_wide() {
+        let (a, b) = (*r.longs(a), *r.longs(b));
+        r.set_longs(d, lanes, |i| field(a[i], b[i], i));
+    } else {
+        let (a, b) = (*r.words(a), *r.words(b));
+        r.set_words(d, lanes, |i| field(a[i].into(), b[i].into(), i) as u32);
+    }
+}
+
+/// `lop3`: the table's bit number `abc` for every bit.
+pub(super) fn lop3(r: &mut Registers, table: u8, [d, a, b, c]: [Slot; 4], lanes: u32) {
+    let (a, b, c) = (*r.words(a), *r.words(b), *r.words(c));
+    r.set_words(d, lanes, |i| {
+        (0..8).filter(|row| table >> row & 1 == 1).fold(0, |result, row| {
+            let a = if row & 4 != 0 { a[i] } else { !a[i] };
+            let b = if row & 2 != 0 { b[i] } else { !b[i] };
+            let c = if row & 1 != 0 { c[i] } else { !c[i] };
+            result | a & b & c
+        })
+    });
+}
+
+/// The lanes in which integers compare.
+pub(super) fn compare(r: &Registers, compare: Compare, ty: Type, a: Slot, b: Slot) -> u32 {
+    match ty {
+        Type::U64 => holds(compare, |i| r.longs(a)[i], |i| r.longs(b)[i]),
+        Type::S64 => holds(compare, |i| r.longs(a)[i] as i64, |i| r.longs(b)[i] as i64),
+        Type::S32 => holds(compare, |i| r.words(a)[i] as i32, |i| r.words(b)[i] as i32),
+        Type::S16 => holds(compare, |i| r.words(a)[i] as i16, |i| r.words(b)[i] as i16),
+        Type::U16 => holds(compare, |i| r.words(a)[i] as u16, |i| r.words(b)[i] as u16),
+        _ => holds(compare, |i| r.words(a)[i], |i| r.words(b)[i]),
+    }
+}
+
+/// The lanes in which `a` and `b` compare as asked.
+#[inline(always)]
+pub(super) fn holds<T: PartialOrd>(
+    compare: Compare,
+    a: impl Fn(usize) -> T,
+    b: impl Fn(usize) -> T,
+) -> u32 {
+    match compare {
+        Compare::Eq => mask(|i| a(i) == b(i)),
+        Compare::Ne => mask(|i| a(i) != b(i)),
+        Compare::Lt => mask(|i| a(i) < b(i)),
+        Compare::Le => mask(|i| a(i) <= b(i)),
+        Compare::Gt => mask(|i| a(i) > b(i)),
+        Compare::Ge => mask(|i| a(i) >= b(i)),
+    }
+}
+
+/// The lanes in which a condition holds.
+#[inline(always)]
+pub(super) fn mask(condition: impl Fn(usize) -> bool) -> u32 {
+    (0..32).fold(0, |mask, lane| mask | u32::from(condition(lane)) << lane)
+}
+
+pub(super) fn logic(op: Logic, a: u32, b: u32) -> u32 {
+    match op {
+        Logic::And => a & b,
+        Logic::Or => a | b,
+        Logic::Xor => a ^ b,
+    }
+}
+
+/// `vote`-like reductions of one value per lane over the lanes of `members`.
+pub(super) fn reduce(op: Binary, ty: Type, values: &[u32; 32], members: u32) -> u32 {
+    let all = (0..32).filter(|lane| members >> lane & 1 == 1).map(|lane| values[lane as usize]);
+    let signed = ty.is_signed();
+    all.reduce(|a, b| match op {
+        Binary::Add => a.wrapping_add(b),
+        Binary::Min if signed => (a as i32).min(b as i32) as u32,
+        Binary::Min => a.min(b),
+        Binary::Max if signed => (a as i32).max(b as i32) as u32,
+        Binary::Max => a.max(b),
+        Binary::And => a & b,
+        Binary::Or => a | b,
+        _ => a ^ b,
+    })
+    .unwrap_or(ALL)
+}

@@ -1,0 +1,57 @@
+//! The machine: warps of 32 lanes that execute a kernel's instructions.
+//!
+//! - `registers`: what a warp's instructions read and write.
+//! - `integer`, `float`, `directed`, `approximate`, `convert`: instructions on registers alone.
+//! - `lanes`: shuffles, votes and what else works across the lanes of a warp.
+//! - `access`, `global_access`, `shared_access`: loads, stores, atomics, with all their checks.
+//! - `warp`: which lanes are where, and one instruction after the other.
+//! - `block`: the warps of a block, and its barriers.
+
+mod access;
+mod approximate;
+mod atomic;
+pub(super) mod block;
+mod convert;
+mod copy;
+mod directed;
+pub(super) mod fault;
+mod float;
+mod global_access;
+mod integer;
+mod lanes;
+mod registers;
+mod shared_access;
+pub(super) mod step;
+mod warp;
+
+use std::sync::Mutex;
+
+use super::bounds::Account;
+use super::counters::Tally;
+use super::global_memory::{Buffer, Memory, Slot};
+use super::launch::Launch;
+use super::order::Order;
+use super::trace::Trace;
+
+/// What all blocks of a range of a launch share.
+pub(super) struct Run<'a> {
+    pub(super) launch: &'a Launch<'a>,
+    pub(super) memory: &'a Memory,
+    /// The memory's buffers, as they were when the launch began.
+    pub(super) slots: &'a [Slot],
+    /// The buffer that was accessed last, and its address.
+    pub(super) recent: Option<(u64, &'a Buffer)>,
+    /// The tag of the grid's first block: see `global_memory::Word`.
+    pub(super) first_tag: u32,
+    /// Held for atomic operations on two words.
+    pub(super) wide: &'a Mutex<()>,
+    pub(super) grain: u32,
+    pub(super) tally: Tally,
+    /// What the range may use.
+    pub(super) account: Account<'a>,
+    pub(super) trace: Option<&'a mut Trace>,
+    /// Present if the blocks run together: then accesses of other blocks may be ordered.
+    pub(super) order: Option<Order>,
+    /// Something happened that other blocks or warps can see.
+    pub(super) progress: bool,
+}

@@ -1,0 +1,168 @@
+//! The registers of a warp: arrays of 32 lanes.
+
+use super::fault::Result;
+use crate::bounds::{bytes_of, refill};
+use crate::program::{Guard, Kernel, Preset, Slot, Special};
+
+/// One 32-bit register of all lanes.
+pub(crate) type Words = [u32; 32];
+/// One 64-bit register of all lanes.
+pub(crate) type Longs = [u64; 32];
+
+/// The lanes of a full warp.
+pub(crate) const ALL: u32 = u32::MAX;
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Registers {
+    words: Vec<Words>,
+    longs: Vec<Longs>,
+    predicates: Vec<u32>,
+}
+
+/// What the special registers of a warp are.
+pub(crate) struct Identity {
+    pub(crate) block: [u32; 3],
+    pub(crate) grid: [u32; 3],
+    pub(crate) threads: [u32; 3],
+    pub(crate) warp: u32,
+    pub(crate) warps: u32,
+    pub(crate) dynamic_shared: u32,
+    pub(crate) total_shared: u32,
+}
+
+impl Registers {
+    /// What those of a kernel take of the host.
+    pub(crate) fn bytes(kernel: &Kernel) -> u64 {
+        bytes_of::<Words>(kernel.slots32.into())
+            + bytes_of::<Longs>(kernel.slots64.into())
+            + bytes_of::<u32>(kernel.predicates.into())
+    }
+
+    /// Zeros, the kernel's constants, and the special registers.
+    pub(crate) fn reset(&mut self, kernel: &Kernel, identity: &Identity) -> Result<()> {
+        refill(&mut self.words, kernel.slots32 as usize, [0; 32], "registers")?;
+        refill(&mut self.longs, kernel.slots64 as usize, [0; 32], "registers")?;
+        refill(&mut self.predicates, kernel.predicates as usize, 0, "registers")?;
+        for preset in &kernel.presets {
+            match *preset {
+                Preset::Word { slot, value } => self.words[slot as usize] = [value; 32],
+                Preset::Long { slot, value } => self.longs[slot as usize] = [value; 32],
+                Preset::Predicate { slot, value } => {
+                    self.predicates[slot as usize] = if value { ALL } else { 0 };
+                }
+                Preset::Special { slot, which } => {
+                    self.words[slot as usize] =
+                        std::array::from_fn(|lane| identity.special(which, lane as u32));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    pub(crate) fn words(&self, slot: Slot) -> &Words {
+        &self.words[slot as usize]
+    }
+
+    #[inline(always)]
+    pub(crate) fn longs(&self, slot: Slot) -> &Longs {
+        &self.longs[slot as usize]
+    }
+
+    #[inline(always)]
+    pub(crate) fn predicate(&self, slot: Slot) -> u32 {
+        self.predicates[slot as usize]
+    }
+
+    /// The lanes in which a guard holds.
+    #[inline(always)]
+    pub(crate) fn guard(&self, guard: Guard) -> u32 {
+        let mask = self.predicate(guard.predicate);
+        if guard.negated { !mask } else { mask }
+    }
+
+    /// Sets a 32-bit register in the given lanes. All lanes are computed, so that the compiler can use
+    /// vector instructions; `value` must not panic for any.
+    #[inline(always)]
+    pub(crate) fn set_words(&mut self, slot: Slot, lanes: u32, value: impl Fn(usize) -> u32) {
+        set(&mut self.words[slot as usize], lanes, value);
+    }
+
+    /// Sets a 64-bit register in the given lanes. All lanes are computed, so that the compiler can use
+    /// vector instructions; `value` must not panic for any.
+    #[inline(always)]
+    pub(crate) fn set_longs(&mut self, slot: Slot, lanes: u32, value: impl Fn(usize) -> u64) {
+        set(&mut self.longs[slot as usize], lanes, value);
+    }
+
+    /// Sets a predicate in the given lanes, from a mask of all.
+    #[inline(always)]
+    pub(crate) fn set_predicate(&mut self, slot: Slot, lanes: u32, mask: u32) {
+        let predicate = &mut self.predicates[slot as usize];
+        *predicate = *predicate & !lanes | mask & lanes;
+    }
+
+    /// One lane of a register, as 64 bits.
+    #[inline(always)]
+    pub(crate) fn lane(&self, slot: Slot, wide: bool, lane: usize) -> u64 {
+        if wide { self.longs(slot)[lane] } else { self.words(slot)[lane].into() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_lane(&mut self, slot: Slot, wide: bool, lane: usize, value: u64) {
+        if wide {
+            self.longs[slot as usize][lane] = value;
+        } else {
+            self.words[slot as usize][lane] = value as u32;
+        }
+    }
+}
+
+#[inline(always)]
+fn set<T: Copy>(register: &mut [T; 32], lanes: u32, value: impl Fn(usize) -> T) {
+    if lanes == ALL {
+        for (lane, register) in register.iter_mut().enumerate() {
+            *register = value(lane);
+        }
+    } else {
+        for (lane, register) in register.iter_mut().enumerate() {
+            let value = value(lane);
+            *register = if lanes >> lane & 1 == 1 { value } else { *register };
+        }
+    }
+}
+
+impl Identity {
+    fn special(&self, which: Special, lane: u32) -> u32 {
+        let [x, y, _] = self.threads;
+        let thread = self.warp * 32 + lane;
+        match which {
+            Special::Tid(0) => thread % x,
+            Special::Tid(1) => thread / x % y,
+            Special::Tid(_) => thread / x / y,
+            Special::Ntid(axis) => self.threads[usize::from(axis.min(2))],
+            Special::Ctaid(axis) => self.block[usize::from(axis.min(2))],
+            Special::Nctaid(axis) => self.grid[usize::from(axis.min(2))],
+            Special::LaneId => lane,
+            Special::WarpId => self.warp,
+            Special::WarpCount => self.warps,
+            Special::WarpSize => 32,
+            Special::LaneMask(compare) => {
+                let mask = |holds: fn(&u32, &u32) -> bool| {
+                    (0..32).filter(|other| holds(other, &lane)).fold(0, |mask, i| mask | 1 << i)
+                };
+                use crate::program::Compare::*;
+                match compare {
+                    Eq => mask(u32::eq),
+                    Ne => mask(u32::ne),
+                    Lt => mask(u32::lt),
+                    Le => mask(u32::le),
+                    Gt => mask(u32::gt),
+                    Ge => mask(u32::ge),
+                }
+            }
+            Special::DynamicShared => self.dynamic_shared,
+            Special::TotalShared => self.total_shared,
+        }
+    }
+}

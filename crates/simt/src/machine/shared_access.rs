@@ -1,0 +1,236 @@
+//! Shared memory as a warp sees it.
+
+use super::Run;
+use super::access::{Moved, Shape, gathered, spread};
+use super::fault::{Result, fault};
+use super::registers::Registers;
+use super::warp::{Place, Scratch};
+use crate::counters::lanes as each;
+use crate::program::Order;
+use crate::report::{Count, ReportKind};
+use crate::shared_memory::{Actor, Culprit, Fault, Shared};
+
+impl Run<'_> {
+    pub(super) fn load_shared(
+        &mut self,
+        r: &mut Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Shape,
+        addresses: &[u64; 32],
+        lanes: u32,
+    ) -> Result<()> {
+        match shape.bytes() {
+            16 => spread(
+                r,
+                &shape,
+                lanes,
+                &self.read_shared::<4>(scratch, place, shape, addresses, lanes)?,
+            ),
+            8 => spread(
+                r,
+                &shape,
+                lanes,
+                &self.read_shared::<2>(scratch, place, shape, addresses, lanes)?,
+            ),
+            _ => spread(
+                r,
+                &shape,
+                lanes,
+                &self.read_shared::<1>(scratch, place, shape, addresses, lanes)?,
+            ),
+        }
+        Ok(())
+    }
+
+    pub(super) fn store_shared(
+        &mut self,
+        r: &Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Shape,
+        addresses: &[u64; 32],
+        lanes: u32,
+    ) -> Result<()> {
+        match shape.bytes() {
+            16 => self.write_shared::<4>(
+                scratch,
+                place,
+                shape,
+                addresses,
+                lanes,
+                &gathered(r, &shape),
+            ),
+            8 => self.write_shared::<2>(
+                scratch,
+                place,
+                shape,
+                addresses,
+                lanes,
+                &gathered(r, &shape),
+            ),
+            _ => self.write_shared::<1>(
+                scratch,
+                place,
+                shape,
+                addresses,
+                lanes,
+                &gathered(r, &shape),
+            ),
+        }
+    }
+
+    #[inline(always)]
+    fn read_shared<const W: usize>(
+        &self,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Shape,
+        addresses: &[u64; 32],
+        lanes: u32,
+    ) -> Result<Moved<W>> {
+        let (bytes, mut moved) = (bytes_in::<W>(shape), [[0; W]; 32]);
+        let asked = (addresses, lanes, bytes, "reads");
+        self.each_in_shared(scratch, place, shape, asked, |shared, lane, offset, actor| {
+            moved[lane] = shared.read(offset, bytes, actor)?;
+            Ok(())
+        })?;
+        Ok(moved)
+    }
+
+    #[inline(always)]
+    fn write_shared<const W: usize>(
+        &self,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Shape,
+        addresses: &[u64; 32],
+        lanes: u32,
+        moved: &Moved<W>,
+    ) -> Result<()> {
+        let bytes = bytes_in::<W>(shape);
+        let asked = (addresses, lanes, bytes, "writes");
+        self.each_in_shared(scratch, place, shape, asked, |shared, lane, offset, actor| {
+            shared.write(offset, bytes, &moved[lane], actor)
+        })
+    }
+
+    /// Calls `one` for every lane, with its offset, which lies inside, and with who accesses it.
+    #[inline(always)]
+    fn each_in_shared(
+        &self,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Shape,
+        (addresses, lanes, bytes, verb): (&[u64; 32], u32, u32, &str),
+        mut one: impl FnMut(&mut Shared, usize, u32, Actor) -> std::result::Result<(), Fault>,
+    ) -> Result<()> {
+        let first = actor(place, 0, shape.order);
+        for lane in each(lanes) {
+            let offset = self.in_shared(scratch, addresses, lane, lanes, bytes, verb)?;
+            let actor = Actor { thread: first.thread + lane as u16, ..first };
+            if let Err(found) = one(scratch.shared, lane, offset, actor) {
+                return self.shared_fault(found, verb, bytes, offset, lane);
+            }
+        }
+        Ok(())
+    }
+
+    /// The offset of a lane's access, if it lies inside.
+    #[inline(always)]
+    pub(super) fn in_shared(
+        &self,
+        scratch: &Scratch<'_>,
+        addresses: &[u64; 32],
+        lane: usize,
+        lanes: u32,
+        bytes: u32,
+        verb: &str,
+    ) -> Result<u32> {
+        let end = addresses[lane].saturating_add(u64::from(bytes));
+        if end <= u64::from(scratch.shared_bytes) {
+            return Ok(addresses[lane] as u32);
+        }
+        self.outside_shared(scratch.shared_bytes, addresses, lane, lanes, bytes, verb)
+    }
+
+    #[cold]
+    fn outside_shared(
+        &self,
+        size: u32,
+        addresses: &[u64; 32],
+        lane: usize,
+        lanes: u32,
+        bytes: u32,
+        verb: &str,
+    ) -> Result<u32> {
+        let inside = |lane: usize| {
+            addresses[lane].checked_add(u64::from(bytes)).is_some_and(|end| end <= size.into())
+        };
+        let outside = each(lanes).filter(|&lane| !inside(lane)).fold(0, |mask, i| mask | 1 << i);
+        let message = format!(
+            "{verb} {} at offset {} of shared memory, of which the block has {}",
+            Count(bytes, "byte"),
+            addresses[lane] as i64,
+            Count(size, "byte"),
+        );
+        fault(ReportKind::OutOfBounds, outside, message)
+    }
+
+    #[cold]
+    pub(super) fn shared_fault<T>(
+        &self,
+        found: Fault,
+        verb: &str,
+        bytes: u32,
+        offset: u32,
+        lane: usize,
+    ) -> Result<T> {
+        let what = format!("{verb} {} at offset {offset} of shared memory", Count(bytes, "byte"));
+        let at = |pc: u32| self.launch.kernel.place_of(pc as usize);
+        let (kind, message) = match found {
+            Fault::Uninitialized => {
+                (ReportKind::Uninitialized, format!("{what}, which nothing has written"))
+            }
+            Fault::Race { other, pc, wrote } => {
+                let does = if wrote { "writes" } else { "reads" };
+                let who = match other {
+                    Some(Culprit { warp, lane, .. }) => {
+                        format!("lane {lane} of warp {warp} {does}")
+                    }
+                    None => "other threads read, too,".to_string(),
+                };
+                let place = at(pc);
+                let message =
+                    format!("{what}, which {who} at {place}: no barrier lies between the two");
+                (ReportKind::Race, message)
+            }
+            Fault::Pending { other } => {
+                let message = format!(
+                    "{what}, where the cp.async that lane {} of warp {} started at {} has not been waited for",
+                    other.lane,
+                    other.warp,
+                    at(other.pc)
+                );
+                (ReportKind::Race, message)
+            }
+        };
+        fault(kind, 1 << lane, message)
+    }
+}
+
+/// The size of an access of `W` words, known to the compiler if it is more than one.
+#[inline(always)]
+fn bytes_in<const W: usize>(shape: Shape) -> u32 {
+    if W == 1 { shape.bytes() } else { 4 * W as u32 }
+}
+
+pub(super) fn actor(place: &Place, lane: usize, order: Order) -> Actor {
+    Actor {
+        thread: (32 * place.warp) as u16 + lane as u16,
+        epoch: place.epoch,
+        warp_epoch: place.warp_epoch,
+        pc: place.pc,
+        sync: order != Order::Weak,
+    }
+}

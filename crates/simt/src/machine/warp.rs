@@ -1,0 +1,299 @@
+//! A warp: its lanes, where each of them is, and one instruction after the other.
+//!
+//! Lanes that are at the same instruction form a *path*. A branch may split a path; paths that meet
+//! become one again. The path with the lowest instruction runs first, so that those ahead wait where
+//! the code joins.
+
+use super::Run;
+use super::copy::Copies;
+use super::fault::{self, Fault};
+use super::registers::{Identity, Registers};
+use super::step::Next;
+use crate::bounds::{bytes_of, refill};
+use crate::global_memory::Tags;
+use crate::program::Kernel;
+use crate::report::{Lanes as Named, Report, ReportKind};
+use crate::shared_memory::Shared;
+
+/// Where an instruction is executed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) pc: u32,
+    /// The block's number in the grid, and that of the first block of those that run together.
+    pub(super) block: u64,
+    pub(super) first_block: u64,
+    pub(super) warp: u32,
+    pub(super) warps: u32,
+    /// The warp's number among all that run together.
+    pub(super) unit: usize,
+    /// How the block signs in global memory.
+    pub(super) tags: Tags,
+    /// Barriers passed: by the block, and by the warp alone.
+    pub(super) epoch: u32,
+    pub(super) warp_epoch: u32,
+}
+
+/// Which lanes an instruction concerns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lanes {
+    /// Those that execute it: of the path, where its guard holds.
+    pub(super) active: u32,
+    pub(super) path: u32,
+    /// Those that have not left the kernel, and those that ever were in it.
+    pub(super) alive: u32,
+    pub(super) exists: u32,
+}
+
+/// The memory that belongs to the block and to the warp.
+pub(super) struct Scratch<'a> {
+    pub(super) shared: &'a mut Shared,
+    pub(super) shared_bytes: u32,
+    /// Local memory, word by word, of all lanes.
+    pub(super) local: &'a mut [u32],
+    pub(super) copies: &'a mut Copies,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Path {
+    pub(super) pc: u32,
+    pub(super) lanes: u32,
+    pub(super) waiting: Option<Waiting>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waiting {
+    /// For the other threads of the block, at barrier number so.
+    Barrier(u8),
+    /// For lanes of the warp that its mask names. `alive` is who lived when it began to wait.
+    Lanes { alive: u32 },
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Warp {
+    pub(super) index: u32,
+    pub(super) exists: u32,
+    pub(super) alive: u32,
+    pub(super) paths: Vec<Path>,
+    /// The lanes that were the first to leave, and where.
+    pub(super) left: Option<(u32, u32)>,
+    registers: Registers,
+    local: Vec<u32>,
+    copies: Copies,
+    epoch: u32,
+    /// How many of the lowest paths stand back: lanes that wait for other lanes of their own warp
+    /// would otherwise wait forever.
+    skip: usize,
+}
+
+impl Warp {
+    /// What a warp of a kernel takes of the host, itself included.
+    pub(super) fn bytes(kernel: &Kernel) -> u64 {
+        // As many paths as lanes, and the order of those.
+        let paths = bytes_of::<Path>(32) + bytes_of::<usize>(32);
+        let local = bytes_of::<[u32; 32]>(kernel.local_bytes.div_ceil(4).into());
+        bytes_of::<Warp>(1) + paths + local + Registers::bytes(kernel)
+    }
+
+    pub(super) fn reset(
+        &mut self,
+        kernel: &Kernel,
+        identity: &Identity,
+        threads: u32,
+    ) -> fault::Result<()> {
+        self.index = identity.warp;
+        let here = threads.saturating_sub(32 * identity.warp).min(32);
+        self.exists = if here == 32 { u32::MAX } else { (1 << here) - 1 };
+        self.alive = self.exists;
+        self.paths.clear();
+        self.paths.push(Path { pc: 0, lanes: self.exists, waiting: None });
+        self.left = None;
+        self.registers.reset(kernel, identity)?;
+        let words = kernel.local_bytes.div_ceil(4) as usize * 32;
+        refill(&mut self.local, words, 0, "local memory")?;
+        self.copies.reset();
+        self.epoch = 0;
+        self.skip = 0;
+        Ok(())
+    }
+
+    /// Whether some path can go on.
+    pub(super) fn is_ready(&self) -> bool {
+        self.paths.iter().any(|path| path.waiting.is_none())
+    }
+
+    /// Executes up to `quantum` instructions, until all lanes wait or have left.
+    ///
+    /// `place` is the block's and the warp's.
+    pub(super) fn advance(
+        &mut self,
+        run: &mut Run<'_>,
+        mut place: Place,
+        index: [u32; 3],
+        (shared, shared_bytes): (&mut Shared, u32),
+        quantum: u32,
+    ) -> Result<(), Box<Report>> {
+        let kernel = run.launch.kernel;
+        for _ in 0..quantum {
+            let Some(current) = self.next_path() else {
+                return self.stuck(kernel, index).map_or(Ok(()), Err);
+            };
+            let Path { pc, lanes, .. } = self.paths[current];
+            let instruction = &kernel.code[pc as usize];
+            let active = match instruction.guard {
+                None => lanes,
+                Some(guard) => lanes & self.registers.guard(guard),
+            };
+            if let Err(mut fault) = run.account.instruction() {
+                fault.lanes = lanes;
+                return Err(fault.at(kernel, index, self.index, pc));
+            }
+            run.tally.executed[pc as usize] += 1;
+            run.tally.threads[pc as usize] += u64::from(active.count_ones());
+            if active == 0 {
+                self.paths[current].pc += 1;
+                continue;
+            }
+            place.pc = pc;
+            place.warp_epoch = self.epoch;
+            let at = Lanes { active, path: lanes, alive: self.alive, exists: self.exists };
+            let mut scratch = Scratch {
+                shared: &mut *shared,
+                shared_bytes,
+                local: &mut self.local,
+                copies: &mut self.copies,
+            };
+            let next = run.execute(&mut self.registers, &mut scratch, &place, at, &instruction.op);
+            match next {
+                Ok(Next::Step) => self.paths[current].pc += 1,
+                Ok(next) => self.go(run, current, active, next),
+                Err(mut fault) => {
+                    if fault.lanes == 0 {
+                        fault.lanes = active;
+                    }
+                    return Err(fault.at(kernel, index, self.index, pc));
+                }
+            }
+        }
+        if !run.progress && self.paths.len() > 1 {
+            self.skip += 1;
+        } else {
+            self.skip = 0;
+        }
+        Ok(())
+    }
+
+    /// The path to run: the lowest that is ready, unless it is to stand back. Joins paths that have met.
+    #[inline]
+    fn next_path(&mut self) -> Option<usize> {
+        if let [path] = &self.paths[..] {
+            return path.waiting.is_none().then_some(0);
+        }
+        self.join();
+        let ready = |&i: &usize| self.paths[i].waiting.is_none();
+        if self.skip == 0 {
+            return (0..self.paths.len()).filter(ready).min_by_key(|&i| self.paths[i].pc);
+        }
+        let mut order: Vec<usize> = (0..self.paths.len()).filter(ready).collect();
+        order.sort_by_key(|&i| self.paths[i].pc);
+        Some(order[self.skip.checked_rem(order.len())?])
+    }
+
+    /// Joins paths at the same instruction, unless one waits at a barrier that the other has not reached.
+    fn join(&mut self) {
+        let mut i = 0;
+        while i < self.paths.len() {
+            let mut k = i + 1;
+            while k < self.paths.len() {
+                let (a, b) = (self.paths[i], self.paths[k]);
+                let barrier = |path: Path| matches!(path.waiting, Some(Waiting::Barrier(_)));
+                if a.pc == b.pc && barrier(a) == barrier(b) {
+                    self.paths[i].lanes |= b.lanes;
+                    // Lanes that waited for others look again who is there.
+                    if !barrier(a) && (a.lanes | b.lanes != a.lanes) {
+                        self.paths[i].waiting = None;
+                    }
+                    self.paths.swap_remove(k);
+                } else {
+                    k += 1;
+                }
+            }
+            i += 1;
+        }
+    }
+
+    /// Moves the active lanes of a path to where they go; the others of the path to the next instruction.
+    fn go(&mut self, run: &mut Run<'_>, current: usize, active: u32, next: Next) {
+        let Path { pc, lanes, .. } = self.paths[current];
+        let others = lanes & !active;
+        let own = match next {
+            Next::Step => Some(Path { pc: pc + 1, lanes: active, waiting: None }),
+            Next::WarpBarrier => {
+                self.epoch += 1;
+                Some(Path { pc: pc + 1, lanes: active, waiting: None })
+            }
+            Next::Branch { target } => {
+                if others != 0 {
+                    run.tally.divergent_branches += 1;
+                }
+                Some(Path { pc: target, lanes: active, waiting: None })
+            }
+            Next::Barrier(id) => {
+                Some(Path { pc, lanes: active, waiting: Some(Waiting::Barrier(id)) })
+            }
+            Next::Gather => {
+                // It has not been executed yet.
+                run.tally.executed[pc as usize] -= 1;
+                run.tally.threads[pc as usize] -= u64::from(active.count_ones());
+                let waiting = Some(Waiting::Lanes { alive: self.alive });
+                Some(Path { pc, lanes: active, waiting })
+            }
+            Next::Exit => {
+                self.alive &= !active;
+                self.left.get_or_insert((active, pc));
+                run.progress = true;
+                None
+            }
+        };
+        let others = (others != 0).then_some(Path { pc: pc + 1, lanes: others, waiting: None });
+        match (own, others) {
+            (Some(own), others) => {
+                self.paths[current] = own;
+                self.paths.extend(others);
+            }
+            (None, Some(others)) => self.paths[current] = others,
+            (None, None) => {
+                self.paths.swap_remove(current);
+            }
+        }
+        if self.paths.len() > 1 {
+            // Lanes that wait for some that have left since look again, to report it.
+            for path in &mut self.paths {
+                if matches!(path.waiting, Some(Waiting::Lanes { alive }) if alive != self.alive) {
+                    path.waiting = None;
+                }
+            }
+        } else if let [Path { waiting: waiting @ Some(Waiting::Lanes { .. }), .. }] =
+            &mut self.paths[..]
+            && !matches!(next, Next::Gather)
+        {
+            *waiting = None;
+        }
+    }
+
+    /// The mistake, if lanes wait for others of their warp that will not come.
+    fn stuck(&self, kernel: &Kernel, index: [u32; 3]) -> Option<Box<Report>> {
+        let lanes = |path: &&Path| matches!(path.waiting, Some(Waiting::Lanes { .. }));
+        let path = self.paths.iter().find(lanes)?;
+        let message = match self.paths.iter().find(|other| other.pc != path.pc) {
+            Some(other) => format!(
+                "waits for lanes that its mask names, while {} {} at {}",
+                Named(other.lanes),
+                if other.lanes.is_power_of_two() { "waits" } else { "wait" },
+                kernel.place_of(other.pc as usize)
+            ),
+            None => "waits for lanes that its mask names and that do not come".to_string(),
+        };
+        let fault = Fault { kind: ReportKind::Shuffle, lanes: path.lanes, message };
+        Some(fault.at(kernel, index, self.index, path.pc))
+    }
+}

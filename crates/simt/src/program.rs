@@ -1,0 +1,156 @@
+//! A kernel, decoded: what the parser makes of PTX and what the machine runs.
+//!
+//! Every operand is a *slot*: one register of all 32 lanes of a warp. Immediates and special registers
+//! are slots too, filled when a warp starts, so that an instruction never asks what an operand is.
+//! There are three banks: 32-bit slots (which also hold 16-bit values, in their lower half; the upper half
+//! then means nothing), 64-bit slots, and predicates (one mask of 32 bits).
+
+use std::sync::Arc;
+
+pub(crate) use super::instruction::*;
+
+/// A register: an index into the bank that its type belongs to.
+pub(crate) type Slot = u16;
+
+/// A kernel of a [`Module`](super::Module), ready to run.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    pub(crate) name: Arc<str>,
+    pub(crate) params: Vec<Param>,
+    pub(crate) param_bytes: u32,
+    /// Bytes of `.shared` variables with a size; dynamic shared memory begins at `dynamic_shared`.
+    pub(crate) static_shared: u32,
+    pub(crate) dynamic_shared: u32,
+    /// Bytes of `.local` variables, per thread.
+    pub(crate) local_bytes: u32,
+    /// `.maxntid` and `.reqntid`: how many threads a block may, or must, have.
+    pub(crate) max_threads: Option<[u32; 3]>,
+    pub(crate) required_threads: Option<[u32; 3]>,
+    pub(crate) slots32: u32,
+    pub(crate) slots64: u32,
+    pub(crate) predicates: u32,
+    pub(crate) presets: Vec<Preset>,
+    pub(crate) code: Vec<Instruction>,
+    /// Where each instruction of `code` stands.
+    pub(crate) places: Vec<Place>,
+    /// The instruction's text, by index in `code`: opcode with modifiers, as in the PTX.
+    pub(crate) opcodes: Vec<Arc<str>>,
+    /// Names of `.file` directives, by the index that a [`Place`] has.
+    pub(crate) files: Arc<[Arc<str>]>,
+}
+
+/// A parameter of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Param {
+    /// Its name in the PTX: the kernel's name and a number.
+    pub name: Arc<str>,
+    /// Its type as the PTX has it, or that of its elements: `u64`, `b8`.
+    pub ty: &'static str,
+    /// Its size in bytes; 0 of a texture, a sampler or a surface.
+    pub bytes: u32,
+    /// What it is aligned to in bytes, a power of two.
+    pub align: u32,
+    /// Where it lies among the parameters, in bytes.
+    pub offset: u32,
+}
+
+/// Where an instruction stands: in the PTX, and in the source that it was compiled from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Place {
+    /// The line of the PTX, from 1.
+    pub(crate) line: u32,
+    /// The file (an index into [`Kernel::files`]) and line of the last `.loc` before it. Of an inlined
+    /// function this is the line inside of it.
+    pub(crate) source: Option<(u16, u32)>,
+}
+
+/// What a slot holds before the first instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Preset {
+    Word {
+        slot: Slot,
+        value: u32,
+    },
+    Long {
+        slot: Slot,
+        value: u64,
+    },
+    Predicate {
+        slot: Slot,
+        value: bool,
+    },
+    /// A special register, in a 32-bit slot.
+    Special {
+        slot: Slot,
+        which: Special,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Special {
+    /// `%tid`, `%ntid`, `%ctaid`, `%nctaid`; the axis is 0 to 2.
+    Tid(u8),
+    Ntid(u8),
+    Ctaid(u8),
+    Nctaid(u8),
+    LaneId,
+    WarpId,
+    /// `%nwarpid`: warps in the block.
+    WarpCount,
+    /// `WARP_SZ`, 32.
+    WarpSize,
+    /// `%lanemask_eq`, `_le`, `_lt`, `_ge`, `_gt`.
+    LaneMask(Compare),
+    /// `%dynamic_smem_size`, `%total_smem_size`.
+    DynamicShared,
+    TotalShared,
+}
+
+impl Kernel {
+    /// The kernel's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The bytes of all parameters together, those between them included: the length of [`Launch::arguments`](crate::Launch::arguments).
+    pub fn param_bytes(&self) -> u32 {
+        self.param_bytes
+    }
+
+    /// Its parameters, in order.
+    pub fn params(&self) -> &[Param] {
+        &self.params
+    }
+
+    /// Bytes of shared memory that it has in any launch, beside what a launch adds.
+    pub fn shared_bytes(&self) -> usize {
+        self.static_shared as usize
+    }
+
+    /// Bytes of local memory of every thread.
+    pub fn local_bytes(&self) -> usize {
+        self.local_bytes as usize
+    }
+
+    /// The file and line that an instruction was compiled from.
+    pub(crate) fn source_of(&self, pc: usize) -> Option<(Arc<str>, u32)> {
+        let (file, line) = self.places[pc].source?;
+        Some((self.files.get(usize::from(file))?.clone(), line))
+    }
+
+    /// Where an instruction comes from, in words: `ref.cu:12`, or the line of the PTX where no source is known.
+    pub(crate) fn place_of(&self, pc: usize) -> String {
+        match self.source_of(pc) {
+            Some((file, line)) => format!("{file}:{line}"),
+            None => format!("PTX line {}", self.places[pc].line),
+        }
+    }
+
+    /// The largest number of threads of a block: that of `__launch_bounds__`, or 1024.
+    pub fn max_threads_per_block(&self) -> usize {
+        let bounds = self.required_threads.or(self.max_threads);
+        bounds.map_or(1024, |[x, y, z]| {
+            (u64::from(x) * u64::from(y) * u64::from(z)).min(1024) as usize
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! Declarations: registers, variables in the state spaces, and what a `.pragma` says.
+
+use super::body::Body;
+use super::context::Context;
+use super::cursor::Cursor;
+use super::lexer::Kind;
+use super::names::{Class, Named, Register};
+use super::operand::show;
+use super::types;
+
+/// Static shared memory of a kernel, as the driver limits it.
+pub(super) const MOST_SHARED: u32 = 48 << 10;
+/// Local memory of a thread, as the driver limits it.
+pub(super) const MOST_LOCAL: u32 = 512 << 10;
+/// The most registers that one `.reg` may declare at once.
+const MOST_IN_RANGE: u32 = 1 << 20;
+
+/// The state spaces of variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum VariableSpace {
+    Shared,
+    Local,
+    Global,
+    Const,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Variable {
+    pub(super) space: VariableSpace,
+    pub(super) align: u32,
+    /// `None`: it takes what the launch adds.
+    pub(super) bytes: Option<u32>,
+}
+
+impl<'s> Context<'s> {
+    /// The rest of `.shared .align 4 .b8 name[128];` after the state space.
+    pub(super) fn variables(&mut self, space: VariableSpace, external: bool) -> Result<(), String> {
+        let in_device_memory = matches!(space, VariableSpace::Global | VariableSpace::Const);
+        let mut align = self.cursor.alignment()?;
+        if in_device_memory && self.cursor.accept_directive("attribute")? {
+            self.cursor.skip_past(b')')?;
+            align = align.or(self.cursor.alignment()?);
+        }
+        let mut written = self.cursor.directive()?;
+        if in_device_memory && matches!(written, "v2" | "v4") {
+            written = self.cursor.directive()?;
+        }
+        let typed = types::declared(written)
+            .ok_or_else(|| format!("a variable of type `.{written}` is not supported"))?;
+        let align = align.unwrap_or(typed.bytes());
+        loop {
+            let name = self.cursor.name()?;
+            let bytes = if in_device_memory {
+                // A reference to it is refused, so neither size nor contents matter.
+                self.cursor.skip_past(b';')?;
+                None
+            } else {
+                let bytes = self.cursor.size(typed.bytes())?;
+                if bytes.is_some() == external {
+                    return Err("an `.extern` variable, and no other, has no size".to_string());
+                }
+                bytes
+            };
+            self.names.declare(name, Named::Variable(self.variables.len()))?;
+            self.variables.push(Variable { space, align, bytes });
+            if in_device_memory || self.cursor.accept(b';')? {
+                return Ok(());
+            }
+            self.cursor.expect(b',')?;
+        }
+    }
+
+    /// `.pragma "nounroll";`: hints to the driver's compiler, none of which changes a result.
+    pub(super) fn pragma(&mut self) -> Result<(), String> {
+        self.cursor.text()?;
+        while self.cursor.accept(b',')? {
+            self.cursor.text()?;
+        }
+        self.cursor.expect(b';')
+    }
+}
+
+impl Cursor<'_> {
+    /// `.align 16`
+    pub(super) fn alignment(&mut self) -> Result<Option<u32>, String> {
+        if !self.accept_directive("align")? {
+            return Ok(None);
+        }
+        let align = self.count(1 << 12)?;
+        if align.is_power_of_two() {
+            return Ok(Some(align));
+        }
+        Err(format!("an alignment of {align} is no power of two"))
+    }
+
+    /// The dimensions after a variable's name: its size in bytes, `None` for `[]`.
+    pub(super) fn size(&mut self, element: u32) -> Result<Option<u32>, String> {
+        let mut bytes = element;
+        while self.accept(b'[')? {
+            if self.accept(b']')? {
+                return Ok(None);
+            }
+            let count = if self.accept_word("WARP_SZ")? { 32 } else { self.count(u32::MAX)? };
+            self.expect(b']')?;
+            bytes = bytes.checked_mul(count).ok_or("a variable of more than 4 GB")?;
+        }
+        Ok(Some(bytes))
+    }
+}
+
+impl<'s> Body<'_, 's> {
+    /// The rest of `.reg .b32 %r<38>, %x;` after `.reg`.
+    pub(super) fn registers(&mut self) -> Result<(), String> {
+        let written = self.context.cursor.directive()?;
+        let class = match (written, types::declared(written)) {
+            ("pred", _) => Class::Predicate,
+            (_, Some(typed)) if typed.bytes() > 1 => Class::Data(typed),
+            _ => return Err(format!("registers of type `.{written}` are not supported")),
+        };
+        loop {
+            let token = self.context.cursor.next()?;
+            if token.kind != Kind::Word || token.text.contains('.') {
+                return Err(format!("a register's name was expected, not {}", token.quoted()));
+            }
+            let name = token.text;
+            if self.context.cursor.accept(b'<')? {
+                let count = self.context.cursor.count(MOST_IN_RANGE)?;
+                self.context.cursor.expect(b'>')?;
+                self.context.names.declare_range(name, class, count)?;
+            } else {
+                let slot = self.slots.allocate(class.bank())?;
+                self.context.names.declare(name, Named::Register(Register { class, slot }))?;
+            }
+            if self.context.cursor.accept(b';')? {
+                return Ok(());
+            }
+            self.context.cursor.expect(b',')?;
+        }
+    }
+
+    /// Where a variable lies, which is decided when it is first used.
+    pub(super) fn place(&mut self, name: &str, index: usize) -> Result<PlacedAt, String> {
+        let Variable { space, align, bytes } = self.context.variables[index];
+        let (used, limit) = match space {
+            VariableSpace::Shared => (&mut self.static_shared, MOST_SHARED),
+            VariableSpace::Local => (&mut self.local_bytes, MOST_LOCAL),
+            VariableSpace::Global | VariableSpace::Const => {
+                return Err(format!(
+                    "`{}` is a variable of the module in device memory, which is not supported: \
+                     pass a buffer",
+                    show(name)
+                ));
+            }
+        };
+        let Some(bytes) = bytes else {
+            self.dynamic_align = self.dynamic_align.max(align);
+            return Ok(PlacedAt { space, offset: None });
+        };
+        if let Some(&offset) = self.placed.get(&index) {
+            return Ok(PlacedAt { space, offset: Some(offset) });
+        }
+        let offset = used.next_multiple_of(align);
+        let end = offset.checked_add(bytes).filter(|&end| end <= limit).ok_or_else(|| {
+            format!(
+                "with `{}` the variables of this space take more than {limit} bytes",
+                show(name)
+            )
+        })?;
+        *used = end;
+        self.placed.insert(index, offset);
+        Ok(PlacedAt { space, offset: Some(offset) })
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PlacedAt {
+    pub(super) space: VariableSpace,
+    /// `None`: at the beginning of dynamic shared memory.
+    pub(super) offset: Option<u32>,
+}

@@ -1,0 +1,99 @@
+//! `cvt`.
+//!
+//! A register may be wider than its side of the conversion: of a wider source the low bits count,
+//! and to a wider destination the result is extended as its type says. An
+//! [`Op::Convert`] knows nothing of that, so such a conversion becomes two or three of them.
+
+use super::super::body::Body;
+use super::super::program::{Op, Round, Type};
+use super::super::special::special;
+use super::super::statement::{Atom, Operand};
+use super::super::types::{F16X2, F32, Kind, Typed, any};
+use super::modifiers::{Rest, round, round_to_integer};
+use super::refusal::{Refusal, exactly};
+
+pub(super) fn decode<'s>(
+    body: &mut Body<'_, 's>,
+    parts: &[&str],
+    operands: &[Operand<'s>],
+) -> Result<Op, Refusal> {
+    if let ["cvt", "rn", pair @ ("f16x2" | "bf16x2"), "f32"] = *parts {
+        let [d, a, b] = exactly(operands)?;
+        let to = if pair == "f16x2" { Type::F16 } else { Type::Bf16 };
+        let d = body.destination(d, F16X2)?;
+        return Ok(Op::ConvertPair { to, d, a: body.source(a, F32)?, b: body.source(b, F32)? });
+    }
+    let mut rest = Rest(&parts[1..]);
+    let integral = rest.take(round_to_integer);
+    let round = rest.take(round);
+    let sat = rest.accept(&["sat"]);
+    let &[to, from] = rest.0 else { return Err(Refusal::Unknown) };
+    let (Some(to), Some(from)) = (any(to), any(from)) else { return Err(Refusal::Unknown) };
+    let round = rounding(to, from, round, integral).ok_or(Refusal::Unknown)?;
+    if sat && (to.ty == Type::Bf16 || from.ty == Type::Bf16 || holds_all(to, from)) {
+        return Err(Refusal::Unknown);
+    }
+    let integral = integral.is_some() && to.kind == Kind::Float;
+    let [d, a] = exactly(operands)?;
+    let (a, a_bytes) = match *a {
+        Operand::Atom(Atom::Name(name)) if special(name).is_some() && to.kind == Kind::Integer => {
+            (body.source_or_place(a, from)?, from.bytes())
+        }
+        _ => body.source_or_wider(a, from)?,
+    };
+    let (d, d_bytes) = body.destination_or_wider(d, to)?;
+    if d_bytes == 8 && to.bytes() < 8 {
+        return Err(format!("a `.{}` in a 64-bit register", to.name).into());
+    }
+
+    let narrows = a_bytes == 8 && from.bytes() < 8;
+    let a_low = if narrows { body.scratch()? } else { a };
+    let convert = Op::Convert { to: to.ty, from: from.ty, round, integral, sat, d, a: a_low };
+    if narrows {
+        body.followed_by.push(convert);
+    }
+    if to.ty.is_signed() && to.bytes() < 4 && d_bytes == 4 {
+        let (from, round, integral, sat) = (to.ty, Round::Nearest, false, false);
+        let extend = Op::Convert { to: Type::S32, from, round, integral, sat, d, a: d };
+        body.followed_by.push(extend);
+    }
+    Ok(if narrows { Op::Unpack32 { d: [Some(a_low), None], a } } else { convert })
+}
+
+/// Whether an integer type has every value of another: then PTX has no `.sat`.
+fn holds_all(to: Typed, from: Typed) -> bool {
+    let unsigned = !from.ty.is_signed();
+    let are_integers = to.kind == Kind::Integer && from.kind == Kind::Integer;
+    are_integers
+        && match unsigned != to.ty.is_signed() {
+            true => from.bytes() <= to.bytes(),
+            false => unsigned && from.bytes() < to.bytes(),
+        }
+}
+
+/// How the conversion rounds, if its modifiers are those that it must have.
+fn rounding(
+    to: Typed,
+    from: Typed,
+    round: Option<Round>,
+    integral: Option<Round>,
+) -> Option<Round> {
+    use Type::{Bf16, F16, F32, F64};
+    match (from.kind, to.kind, round, integral) {
+        (Kind::Integer, Kind::Integer, None, None) => Some(Round::Nearest),
+        (Kind::Float, Kind::Integer, None, Some(round)) if from.ty != Bf16 => Some(round),
+        (Kind::Integer, Kind::Float, Some(round), None) if to.ty != Bf16 => Some(round),
+        (Kind::Float, Kind::Float, _, _) => match (from.ty, to.ty, round, integral) {
+            (F16, F16, None, _) | (F32, F32, None, _) | (F64, F64, None, _) => {
+                Some(integral.unwrap_or(Round::Nearest))
+            }
+            (F16, F32 | F64, None, None) | (F32, F64, None, None) | (Bf16, F32, None, None) => {
+                Some(Round::Nearest)
+            }
+            (F64, F32 | F16, Some(round), None) | (F32, F16, Some(round), None) => Some(round),
+            (F32, Bf16, Some(round @ (Round::Nearest | Round::Zero)), None) => Some(round),
+            _ => None,
+        },
+        _ => None,
+    }
+}

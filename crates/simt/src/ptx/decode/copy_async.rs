@@ -1,0 +1,69 @@
+//! `cp.async`: copies from global to shared memory that go on beside the program.
+
+use super::super::body::Body;
+use super::super::number::Number;
+use super::super::program::{Op, Space};
+use super::super::statement::{Atom, Operand};
+use super::super::types::U32;
+use super::modifiers::Rest;
+use super::refusal::{Refusal, exactly};
+
+pub(super) fn decode<'s>(
+    body: &mut Body<'_, 's>,
+    parts: &[&str],
+    operands: &[Operand<'s>],
+) -> Result<Op, Refusal> {
+    match *parts {
+        ["cp", "async", "commit_group"] => {
+            let [] = exactly(operands)?;
+            Ok(Op::CommitGroup)
+        }
+        ["cp", "async", "wait_all"] => {
+            let [] = exactly(operands)?;
+            Ok(Op::WaitGroup { pending: None })
+        }
+        ["cp", "async", "wait_group"] => match exactly(operands)? {
+            [Operand::Atom(Atom::Number(Number::Integer(pending)))] if *pending <= 1 << 16 => {
+                Ok(Op::WaitGroup { pending: Some(*pending as u32) })
+            }
+            _ => Err("the number of groups is a literal up to 65536".to_string().into()),
+        },
+        ["cp", "async", cache @ ("ca" | "cg"), ref rest @ ..] => {
+            let mut rest = Rest(rest);
+            let spaces = rest.accept(&["shared", "shared::cta"]) && rest.accept(&["global"]);
+            rest.accept(&["L2::64B", "L2::128B", "L2::256B"]);
+            if !spaces || !rest.0.is_empty() {
+                return Err(Refusal::Unknown);
+            }
+            copy(body, cache == "cg", operands)
+        }
+        _ => Err(Refusal::Unknown),
+    }
+}
+
+fn copy<'s>(
+    body: &mut Body<'_, 's>,
+    past_first_cache: bool,
+    operands: &[Operand<'s>],
+) -> Result<Op, Refusal> {
+    let (to, from, bytes, source_bytes) = match operands {
+        [to, from, bytes] => (to, from, bytes, None),
+        [to, from, bytes, source_bytes] => (to, from, bytes, Some(source_bytes)),
+        _ => return Err("it takes 3 or 4 operands".to_string().into()),
+    };
+    let to = body.address(to, Space::Shared)?;
+    let from = body.address(from, Space::Global)?;
+    let bytes = match (*bytes, past_first_cache) {
+        (Operand::Atom(Atom::Number(Number::Integer(bytes @ (4 | 8)))), false) => bytes as u8,
+        (Operand::Atom(Atom::Number(Number::Integer(16))), _) => 16,
+        (_, false) => return Err("4, 8 or 16 bytes are copied".to_string().into()),
+        (_, true) => return Err("with `.cg` 16 bytes are copied".to_string().into()),
+    };
+    if let Some(Operand::Atom(Atom::Number(Number::Integer(source)))) = source_bytes
+        && *source > bytes.into()
+    {
+        return Err(format!("{source} bytes are more than the {bytes} that are copied").into());
+    }
+    let source_bytes = source_bytes.map(|operand| body.source(operand, U32)).transpose()?;
+    Ok(Op::CopyAsync { to, from, bytes, source_bytes })
+}

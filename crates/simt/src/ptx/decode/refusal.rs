@@ -1,0 +1,64 @@
+//! Why an instruction is refused, and what is said of one that is not known.
+
+use super::super::operand::show;
+use super::super::statement::Operand;
+
+/// Why an instruction is refused.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The opcode with these modifiers is not known.
+    Unknown,
+    /// Something else is wrong.
+    Because(String),
+}
+
+impl From<String> for Refusal {
+    fn from(reason: String) -> Self {
+        Refusal::Because(reason)
+    }
+}
+
+/// The operands, if there are as many as there must be.
+pub(super) fn exactly<'o, 's, const N: usize>(
+    operands: &'o [Operand<'s>],
+) -> Result<&'o [Operand<'s>; N], String> {
+    operands.try_into().map_err(|_| format!("it takes {N} operands, not {}", operands.len()))
+}
+
+/// A sentence on an opcode that the emulator does not know, or not with these modifiers.
+pub(super) fn unknown(parts: &[&str]) -> String {
+    let opcode = show(&parts.join("."));
+    let sentence = format!("`{opcode}` is not an instruction that the emulator knows");
+    match reason(parts) {
+        Some(reason) => format!("{sentence}: {reason}"),
+        None => sentence,
+    }
+}
+
+fn reason(parts: &[&str]) -> Option<&'static str> {
+    let has = |modifier: &str| parts[1..].contains(&modifier);
+    Some(match parts[0] {
+        "call" => "calls are not supported, so make the function `__forceinline__`",
+        "brx" => "branches to a computed target are not supported",
+        "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" => "there are no textures",
+        "mma" | "wmma" | "wgmma" | "ldmatrix" | "stmatrix" | "tcgen05" => {
+            "there are no tensor cores"
+        }
+        "mbarrier" | "clusterlaunchcontrol" | "griddepcontrol" | "getctarank" | "mapa" => {
+            "it needs what an A100 does not have, or more than one kernel"
+        }
+        "vote" | "shfl" if !has("sync") => "only the form with `.sync` is supported",
+        "ld" | "ldu" if has("const") => "constant memory is not supported, so pass a buffer",
+        "cp" if has("bulk") || has("mbarrier") => "only `cp.async` with groups is supported",
+        "ld" | "st" | "atom" | "red" | "fence" | "barrier" if has("cluster") => {
+            "there are no clusters of blocks"
+        }
+        "ld" | "st" if has("v8") => "no access is wider than 16 bytes",
+        _ if has("ftz") => "numbers near zero are not flushed to zero",
+        _ if has("cc") || matches!(parts[0], "addc" | "subc" | "madc") => "there is no carry flag",
+        _ if has("f16") || has("f16x2") || has("bf16") || has("bf16x2") => {
+            "arithmetic on 16-bit floats is done in f32"
+        }
+        _ => return None,
+    })
+}

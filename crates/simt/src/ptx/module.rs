@@ -1,0 +1,218 @@
+//! What stands outside of kernels, and what a whole source comes to.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::body::Body;
+use super::context::Context;
+use super::declare::VariableSpace;
+use super::entry::Entry;
+use super::lexer::Kind;
+use super::names::Named;
+use super::program::Kernel;
+
+/// Sources of more bytes are refused.
+const MOST_BYTES: usize = 16 << 20;
+const MOST_KERNELS: usize = 1 << 16;
+
+/// The kernels of one PTX source.
+#[derive(Debug, Clone)]
+pub struct Module {
+    kernels: Vec<Arc<Kernel>>,
+    unrounded: Vec<(u32, Arc<str>)>,
+}
+
+/// Why a source was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseError {
+    /// The line of the PTX, from 1.
+    pub line: u32,
+    /// What is wrong there, with the statement.
+    pub message: String,
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "PTX line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+impl Module {
+    /// Reads PTX, as NVRTC or `nvcc --ptx` writes it, versions 7.0 to 9.x.
+    ///
+    /// The time is linear in the length of the source, and so is the memory; it never panics.
+    ///
+    /// # Errors
+    ///
+    /// If the source is no PTX, or if any kernel in it holds something that the emulator does not
+    /// execute exactly as it stands.
+    pub fn parse(source: &str) -> Result<Module, ParseError> {
+        if source.len() > MOST_BYTES {
+            let message = format!("the source has more than {MOST_BYTES} bytes");
+            return Err(ParseError { line: 1, message });
+        }
+        let mut reader = Reader { context: Context::new(source), kernels: Vec::new() };
+        reader.read().map_err(|message| {
+            let (line, message) = reader.context.cursor.error(message);
+            ParseError { line, message }
+        })?;
+        Ok(Module {
+            kernels: reader.kernels.into_iter().map(Arc::new).collect(),
+            unrounded: reader.context.unrounded,
+        })
+    }
+
+    /// The kernel of that name.
+    pub fn kernel(&self, name: &str) -> Option<&Arc<Kernel>> {
+        self.kernels.iter().find(|kernel| kernel.name() == name)
+    }
+
+    /// All kernels, in the order of the source.
+    pub fn kernels(&self) -> impl Iterator<Item = &Arc<Kernel>> {
+        self.kernels.iter()
+    }
+
+    /// The additions, subtractions and multiplications of floats that say nothing about rounding,
+    /// each with its line: here they round to nearest, but a driver may fuse two of them into one
+    /// `fma`, and then a GPU's bits differ.
+    pub fn unrounded(&self) -> &[(u32, Arc<str>)] {
+        &self.unrounded
+    }
+}
+
+#[derive(Debug)]
+struct Reader<'s> {
+    context: Context<'s>,
+    kernels: Vec<Kernel>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self) -> Result<(), String> {
+        self.context.names.open()?;
+        self.head()?;
+        while self.context.cursor.begin()?.kind != Kind::End {
+            self.item()?;
+        }
+        let files = self.context.files()?;
+        for kernel in &mut self.kernels {
+            kernel.files = files.clone();
+        }
+        Ok(())
+    }
+
+    /// `.version 8.0 .target sm_80 .address_size 64`
+    fn head(&mut self) -> Result<(), String> {
+        let cursor = &mut self.context.cursor;
+        if !((7, 0)..(10, 0)).contains(&cursor.version()?) {
+            return Err("the version is not one of 7.0 to 9.x".to_string());
+        }
+        cursor.begin()?;
+        if !cursor.accept_directive("target")? {
+            return Err("`.version` is followed by `.target`".to_string());
+        }
+        loop {
+            let target = cursor.name()?;
+            if !target.starts_with("sm_") && !target.starts_with("compute_") && target != "debug" {
+                return Err(format!("the target `{target}` is not supported"));
+            }
+            if !cursor.accept(b',')? {
+                break;
+            }
+        }
+        cursor.begin()?;
+        if !cursor.accept_directive("address_size")? || cursor.count(u32::MAX)? != 64 {
+            return Err("`.address_size 64` is needed".to_string());
+        }
+        Ok(())
+    }
+
+    /// One directive with all that belongs to it.
+    fn item(&mut self) -> Result<(), String> {
+        let cursor = &mut self.context.cursor;
+        let mut linkage = None;
+        loop {
+            match cursor.directive()? {
+                word @ ("visible" | "weak" | "extern" | "common") if linkage.is_none() => {
+                    linkage = Some(word);
+                }
+                "entry" if linkage != Some("extern") && linkage != Some("common") => {
+                    return self.kernel();
+                }
+                "func" => return self.function(),
+                "shared" => {
+                    let space = VariableSpace::Shared;
+                    return self.context.variables(space, linkage == Some("extern"));
+                }
+                "global" => return self.context.variables(VariableSpace::Global, false),
+                "const" => return self.context.variables(VariableSpace::Const, false),
+                "file" if linkage.is_none() => return self.context.file_directive(),
+                "pragma" if linkage.is_none() => return self.context.pragma(),
+                "section" if linkage.is_none() => return self.section(),
+                other => return Err(format!("`.{other}` is not supported here")),
+            }
+        }
+    }
+
+    fn kernel(&mut self) -> Result<(), String> {
+        if self.kernels.len() == MOST_KERNELS {
+            return Err(format!("more than {MOST_KERNELS} kernels"));
+        }
+        let name = self.context.cursor.name()?;
+        self.context.names.declare(name, Named::Kernel)?;
+        let module_variables = self.context.variables.len();
+        self.context.names.open()?;
+        let entry = Entry::read(name, &mut self.context)?;
+        let kernel = Body::read(entry, &mut self.context)?;
+        self.context.variables.truncate(module_variables);
+        self.kernels.push(kernel);
+        Ok(())
+    }
+
+    /// The declaration of a function that is elsewhere, as NVRTC leaves it of `printf`.
+    fn function(&mut self) -> Result<(), String> {
+        let cursor = &mut self.context.cursor;
+        if cursor.accept(b'(')? {
+            cursor.skip_past(b')')?;
+        }
+        let name = cursor.name()?;
+        while !cursor.accept(b';')? {
+            let token = cursor.next()?;
+            if token.is(b'{') {
+                return Err(format!(
+                    "the function `{name}` is not inlined, and calls are not supported: \
+                     make it `__forceinline__`"
+                ));
+            }
+            if token.ends_directive() {
+                return Err("a semicolon is missing".to_string());
+            }
+        }
+        self.context.names.declare(name, Named::Function)
+    }
+
+    /// `.section .debug_str { … }`: for debuggers.
+    fn section(&mut self) -> Result<(), String> {
+        let cursor = &mut self.context.cursor;
+        let name = cursor.directive()?;
+        if !name.starts_with("debug_") {
+            return Err(format!("the section `.{name}` is not supported"));
+        }
+        cursor.expect(b'{')?;
+        cursor.skip_past(b'}')
+    }
+}
+
+impl Kernel {
+    /// How many instructions it has.
+    pub fn instructions(&self) -> usize {
+        self.code.len()
+    }
+
+    /// How many registers a thread has here: those of the PTX that are used, and one for each
+    /// constant. (The driver's compiler finds a smaller number by using registers again.)
+    pub fn registers(&self) -> usize {
+        (self.slots32 + self.slots64 + self.predicates) as usize
+    }
+}

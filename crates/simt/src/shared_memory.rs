@@ -1,0 +1,368 @@
+//! Shared memory of a block, with a shadow that knows who accessed each place last.
+//!
+//! Two accesses of one place, at least one of them a write, are a race unless a barrier lies between
+//! them: one of the block, or, within a warp, one of the warp that names both lanes.
+
+use super::bounds::{bytes_of, refill};
+use super::counters::lanes as each;
+use super::machine::fault;
+
+/// Who accesses, and when: barriers of the block and of the warp are counted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Actor {
+    /// Barriers that the block has passed.
+    pub(crate) epoch: u32,
+    /// Barriers that the warp has passed on its own.
+    pub(crate) warp_epoch: u32,
+    /// The instruction.
+    pub(crate) pc: u32,
+    /// The thread's number in the block: 32 times the warp's, plus the lane's.
+    pub(crate) thread: u16,
+    /// Volatile, relaxed and atomic accesses do not race with each other.
+    pub(crate) sync: bool,
+}
+
+/// The shared memory of one block.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    words: Vec<u32>,
+    /// One cell of the shadow stands for `1 << grain` bytes: the smallest access of the kernel.
+    grain: u32,
+    cells: Vec<Cell>,
+    /// By warp; see [`Seen`].
+    seen: Vec<Option<Box<Seen>>>,
+}
+
+/// What the lanes of a warp have seen of each other: entry `[a][b]` is the number of barriers that the warp had
+/// passed when lane `a` last knew all that lane `b` had done before. There is one only for a warp of which a
+/// part has passed a barrier alone, since the last one of the whole warp.
+type Seen = [[u32; 32]; 32];
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Cell {
+    writer: Mark,
+    reader: Mark,
+}
+
+/// The last access of a kind.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mark {
+    actor: Actor,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Kind {
+    #[default]
+    Never,
+    /// One thread.
+    Once,
+    /// A `cp.async` of that thread is in flight.
+    Pending,
+    /// Several lanes of that warp, or several warps.
+    Lanes,
+    Warps,
+}
+
+/// A thread and an instruction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Culprit {
+    pub(crate) warp: u32,
+    pub(crate) lane: u32,
+    pub(crate) pc: u32,
+}
+
+/// What is wrong with an access.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Fault {
+    Uninitialized,
+    /// The other thread wrote (`wrote`) or read there; `None` if several read there, and this one last.
+    Race {
+        other: Option<Culprit>,
+        pc: u32,
+        wrote: bool,
+    },
+    /// A `cp.async` has not been waited for.
+    Pending {
+        other: Culprit,
+    },
+}
+
+impl Mark {
+    /// Whether something orders this access before one of `now`, whoever else it stands for.
+    #[inline(always)]
+    fn ordered_before(&self, now: Actor, seen: &[Option<Box<Seen>>]) -> bool {
+        if self.kind == Kind::Never || self.actor.epoch < now.epoch {
+            return true;
+        }
+        if self.kind == Kind::Warps || self.actor.thread / 32 != now.thread / 32 {
+            return false;
+        }
+        let known = match seen.get(usize::from(now.thread / 32)) {
+            Some(Some(seen)) => {
+                seen[usize::from(now.thread % 32)][usize::from(self.actor.thread % 32)]
+            }
+            _ => now.warp_epoch,
+        };
+        self.actor.warp_epoch < known || self.kind != Kind::Lanes && self.actor.thread == now.thread
+    }
+
+    #[inline(always)]
+    fn conflicts(&self, now: Actor, seen: &[Option<Box<Seen>>]) -> bool {
+        !(self.actor.sync && now.sync || self.ordered_before(now, seen))
+    }
+
+    #[cold]
+    fn race(&self, now: Actor, wrote: bool) -> Fault {
+        let other = (self.actor.thread != now.thread).then(|| self.place());
+        Fault::Race { other, pc: self.actor.pc, wrote }
+    }
+
+    fn place(&self) -> Culprit {
+        let thread = u32::from(self.actor.thread);
+        Culprit { warp: thread / 32, lane: thread % 32, pc: self.actor.pc }
+    }
+}
+
+impl Shared {
+    /// What that of a block takes of the host, with its shadow; `warps` is the number of warps that may pass
+    /// barriers of their own.
+    pub(crate) fn host_bytes(bytes: u32, grain: u32, warps: u32) -> u64 {
+        let words = u64::from(bytes.div_ceil(4));
+        bytes_of::<u32>(words)
+            + bytes_of::<Cell>(words << (2 - grain))
+            + bytes_of::<Option<Box<Seen>>>(u64::from(warps).next_power_of_two())
+            + bytes_of::<Seen>(warps.into())
+    }
+
+    /// Empties it for a block that needs `bytes` bytes, of which kernels access `1 << grain` at least.
+    pub(crate) fn reset(&mut self, bytes: u32, grain: u32) -> fault::Result<()> {
+        self.grain = grain;
+        let (words, what) = (bytes.div_ceil(4) as usize, "shared memory");
+        refill(&mut self.words, words, 0, what)?;
+        refill(&mut self.cells, words << (2 - grain), Cell::default(), what)?;
+        self.seen.clear();
+        Ok(())
+    }
+
+    /// Lanes of a warp pass a barrier of the warp, each with those that its mask names; `passed` such
+    /// barriers came before, and `alive` are the lanes that have not left.
+    pub(crate) fn warp_barrier(
+        &mut self,
+        warp: u32,
+        passed: u32,
+        (lanes, alive): (u32, u32),
+        masks: &[u32; 32],
+    ) {
+        let warp = warp as usize;
+        if each(lanes).any(|lane| masks[lane] == alive) {
+            if let Some(seen) = self.seen.get_mut(warp) {
+                *seen = None;
+            }
+            return;
+        }
+        if self.seen.len() <= warp {
+            self.seen.resize_with(warp + 1, || None);
+        }
+        let seen = self.seen[warp].get_or_insert_with(|| Box::new([[passed; 32]; 32]));
+        for lane in each(lanes).filter(|&lane| masks[lane].trailing_zeros() as usize == lane) {
+            let together = masks[lane];
+            let mut all = [0; 32];
+            for member in each(together) {
+                all = std::array::from_fn(|other| all[other].max(seen[member][other]));
+            }
+            each(together).for_each(|member| all[member] = passed + 1);
+            each(together).for_each(|member| seen[member] = all);
+        }
+    }
+
+    /// Reads `W` words at an aligned offset inside, or `bytes` bytes if they are less than one.
+    #[inline(always)]
+    pub(crate) fn read<const W: usize>(
+        &mut self,
+        offset: u32,
+        bytes: u32,
+        actor: Actor,
+    ) -> Result<[u32; W], Fault> {
+        if self.grain == 2 {
+            // A cell per word, as in kernels that access nothing smaller.
+            let first = (offset / 4) as usize;
+            for cell in &mut self.cells[first..first + W] {
+                cell.read(actor, &self.seen)?;
+            }
+            let mut value = [0; W];
+            value.copy_from_slice(&self.words[first..first + W]);
+            return Ok(value);
+        }
+        let (cells, seen) = self.cells(offset, bytes);
+        for cell in cells {
+            cell.read(actor, seen)?;
+        }
+        Ok(self.peek(offset, bytes))
+    }
+
+    /// Writes as much; of less than a word the low bytes of `value`.
+    #[inline(always)]
+    pub(crate) fn write<const W: usize>(
+        &mut self,
+        offset: u32,
+        bytes: u32,
+        value: &[u32; W],
+        actor: Actor,
+    ) -> Result<(), Fault> {
+        if self.grain == 2 {
+            let first = (offset / 4) as usize;
+            let words = &mut self.words[first..first + W];
+            for (cell, (word, value)) in self.cells[first..].iter_mut().zip(words.iter().zip(value))
+            {
+                cell.write(actor, &self.seen, || word == value)?;
+            }
+            words.copy_from_slice(value);
+            return Ok(());
+        }
+        let same = self.peek::<W>(offset, bytes) == *value;
+        let (cells, seen) = self.cells(offset, bytes);
+        for cell in cells {
+            cell.write(actor, seen, || same)?;
+        }
+        self.poke(offset, bytes, value);
+        Ok(())
+    }
+
+    /// Replaces what is there by what `new` makes of it, in one step; returns what else it makes.
+    pub(crate) fn update<const W: usize>(
+        &mut self,
+        offset: u32,
+        bytes: u32,
+        actor: Actor,
+        new: impl Fn([u32; W]) -> (u64, [u32; W]),
+    ) -> Result<u64, Fault> {
+        let (cells, seen) = self.cells(offset, bytes);
+        for cell in cells {
+            cell.may_be_read(actor, seen)?;
+        }
+        let (old, value) = new(self.peek(offset, bytes));
+        self.write(offset, bytes, &value, actor)?;
+        Ok(old)
+    }
+
+    /// A `cp.async` to here has begun.
+    pub(crate) fn expect(&mut self, offset: u32, bytes: u32, actor: Actor) -> Result<(), Fault> {
+        let (cells, seen) = self.cells(offset, bytes);
+        for cell in cells {
+            cell.write(actor, seen, || false)?;
+            cell.writer.kind = Kind::Pending;
+        }
+        Ok(())
+    }
+
+    /// It has arrived, and the thread that started it has waited for it.
+    pub(crate) fn arrive(&mut self, offset: u32, bytes: u32, value: [u32; 4], actor: Actor) {
+        for cell in self.cells(offset, bytes).0 {
+            *cell = Cell { writer: Mark { actor, kind: Kind::Once }, reader: Mark::default() };
+        }
+        let (first, count) = ((offset / 4) as usize, (bytes / 4) as usize);
+        self.words[first..first + count].copy_from_slice(&value[..count]);
+    }
+
+    #[inline(always)]
+    fn cells(&mut self, offset: u32, bytes: u32) -> (&mut [Cell], &[Option<Box<Seen>>]) {
+        let first = (offset >> self.grain) as usize;
+        (&mut self.cells[first..first + (bytes >> self.grain).max(1) as usize], &self.seen)
+    }
+
+    fn peek<const W: usize>(&self, offset: u32, bytes: u32) -> [u32; W] {
+        let first = (offset / 4) as usize;
+        let mut value = [0; W];
+        value.copy_from_slice(&self.words[first..first + W]);
+        if bytes < 4 {
+            value[0] = value[0] >> (8 * (offset % 4)) & part(bytes);
+        }
+        value
+    }
+
+    fn poke<const W: usize>(&mut self, offset: u32, bytes: u32, value: &[u32; W]) {
+        let first = (offset / 4) as usize;
+        if bytes < 4 {
+            let (shift, word) = (8 * (offset % 4), &mut self.words[first]);
+            *word = *word & !(part(bytes) << shift) | (value[0] & part(bytes)) << shift;
+        } else {
+            self.words[first..first + W].copy_from_slice(value);
+        }
+    }
+}
+
+/// The low bits of a word that an access of fewer bytes has.
+fn part(bytes: u32) -> u32 {
+    if bytes == 1 { 0xff } else { 0xffff }
+}
+
+impl Cell {
+    #[inline(always)]
+    fn may_be_read(&self, now: Actor, seen: &[Option<Box<Seen>>]) -> Result<(), Fault> {
+        if self.writer.kind == Kind::Pending {
+            return Err(Fault::Pending { other: self.writer.place() });
+        }
+        if self.writer.conflicts(now, seen) {
+            return Err(self.writer.race(now, true));
+        }
+        if self.writer.kind == Kind::Never {
+            return Err(Fault::Uninitialized);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn read(&mut self, now: Actor, seen: &[Option<Box<Seen>>]) -> Result<(), Fault> {
+        self.may_be_read(now, seen)?;
+        let before = self.reader;
+        let kind = if before.ordered_before(now, seen) {
+            Kind::Once
+        } else if before.kind == Kind::Warps || before.actor.thread / 32 != now.thread / 32 {
+            Kind::Warps
+        } else {
+            Kind::Lanes
+        };
+        let sync = now.sync && (kind == Kind::Once || before.actor.sync);
+        self.reader = Mark { actor: Actor { sync, ..now }, kind };
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn write(
+        &mut self,
+        now: Actor,
+        seen: &[Option<Box<Seen>>],
+        same_value: impl FnOnce() -> bool,
+    ) -> Result<(), Fault> {
+        let before = self.writer;
+        if before.kind == Kind::Pending {
+            return Err(Fault::Pending { other: before.place() });
+        }
+        if before.conflicts(now, seen) {
+            // Lanes of one instruction that write the same value leave no doubt about the result.
+            let together = before.actor.pc == now.pc && before.actor.thread / 32 == now.thread / 32;
+            if !(together && same_value()) {
+                return Err(before.race(now, true));
+            }
+        }
+        if self.reader.conflicts(now, seen) {
+            return Err(self.reader.race(now, false));
+        }
+        // A thread's own plain access is not made up for by its atomic ones: others are still not
+        // ordered after it.
+        let remains = |mark: Mark| {
+            let Actor { epoch, warp_epoch, thread, .. } = mark.actor;
+            now.sync
+                && !mark.actor.sync
+                && mark.kind == Kind::Once
+                && (epoch, warp_epoch, thread) == (now.epoch, now.warp_epoch, now.thread)
+        };
+        let (writer, reader) = (Mark { actor: now, kind: Kind::Once }, Mark::default());
+        *self = Cell {
+            writer: if remains(self.writer) { self.writer } else { writer },
+            reader: if remains(self.reader) { self.reader } else { reader },
+        };
+        Ok(())
+    }
+}

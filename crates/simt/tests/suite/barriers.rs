@@ -1,0 +1,226 @@
+//! Barriers, and the masks of what a warp does together: each wrong use with its sentence, and its correct twin.
+
+use simt::{Report, ReportKind};
+
+use crate::kernel::Bench;
+
+/// Runs blocks of so many threads; `%p1` holds in lanes 0 to 15 of every warp.
+fn bench(body: &str, threads: u32) -> Bench {
+    Bench::new(&format!("and.b32 %r20, %r2, 31; setp.lt.u32 %p1, %r20, 16; {body}"))
+        .threads(threads)
+}
+
+/// Expects a mistake at `at`; `LINE(text)` in the message stands for the line of that text.
+fn wrong(body: &str, threads: u32, kind: ReportKind, at: &str, message: &str) -> Report {
+    let bench = bench(body, threads);
+    let message = match message.split_once("LINE(") {
+        None => message.to_string(),
+        Some((before, rest)) => {
+            let (text, after) = rest.split_once(')').unwrap();
+            format!("{before}PTX line {}{after}", bench.line_of(text))
+        }
+    };
+    let found = bench.run();
+    bench.reports(found, kind, at, &message)
+}
+
+fn right(body: &str, threads: u32) -> Bench {
+    let bench = bench(body, threads);
+    bench.run().unwrap_or_else(|report| panic!("{report}\n{body}"));
+    bench
+}
+
+#[test]
+fn halves_of_a_warp_at_different_barriers() {
+    let body = "
+        @%p1 bra FIRST;
+        bar.sync 1;
+        bra JOIN;
+        FIRST:
+        BARRIER
+        JOIN:";
+    let report = wrong(
+        &body.replace("BARRIER", "bar.sync 0;"),
+        32,
+        ReportKind::Barrier,
+        "bar.sync",
+        "waits at a barrier, and lanes 16-31 of warp 0 at another, at LINE(bar.sync 1)",
+    );
+    assert_eq!(report.lanes, 0xffff);
+    // They join before the barrier.
+    let join = body.replace("BARRIER", "").replace("bar.sync 1;", "");
+    assert_eq!(right(&format!("{join} bar.sync 0;"), 64).run().unwrap().barriers, 1);
+}
+
+#[test]
+fn warps_at_different_barriers() {
+    let body = "
+        setp.lt.u32 %p2, %r2, 32;
+        @%p2 bra FIRST;
+        bar.sync 0; // second
+        bra JOIN;
+        FIRST:
+        bar.sync 0;
+        JOIN:";
+    wrong(
+        body,
+        64,
+        ReportKind::Barrier,
+        "bar.sync 0;",
+        "waits at a barrier, and lanes 0-31 of warp 1 at another, at LINE(// second)",
+    );
+    // All threads of the block go one way.
+    right(&body.replace("%r2, 32", "%r2, 99"), 64);
+}
+
+#[test]
+fn threads_that_never_reach_the_barrier() {
+    let report = wrong(
+        "@!%p1 ret; bar.sync 0;",
+        64,
+        ReportKind::Barrier,
+        "bar.sync",
+        "waits at a barrier that 32 threads of the block cannot reach: lanes 16-31 of warp 0 left the kernel at \
+         LINE(@!%p1 ret)",
+    );
+    assert_eq!((report.warp, report.lanes), (0, 0xffff));
+    // A barrier under a guard is one in a branch.
+    wrong(
+        "setp.lt.u32 %p2, %r2, 63;\n@%p2 bar.sync 0;\nret;",
+        64,
+        ReportKind::Barrier,
+        "bar.sync",
+        "waits at a barrier that 1 thread of the block cannot reach: lane 31 of warp 1 left the kernel at LINE(ret;)",
+    );
+    right("bar.sync 0; @!%p1 ret;", 64);
+    // Threads that the block does not have are not waited for.
+    assert_eq!(right("bar.sync 0; bar.sync 0;", 40).run().unwrap().barriers, 2);
+}
+
+/// Every warp-wide instruction, with a mask in `MASK`.
+const TOGETHER: [&str; 9] = [
+    "shfl.sync.bfly.b32 %r5, %r2, 1, 31, MASK;",
+    "shfl.sync.idx.b32 %r5|%p5, %r2, 3, 4127, MASK;",
+    "vote.sync.any.pred %p5, %p1, MASK;",
+    "vote.sync.all.pred %p5, %p1, MASK;",
+    "vote.sync.ballot.b32 %r5, %p1, MASK;",
+    "redux.sync.add.u32 %r5, %r2, MASK;",
+    "redux.sync.or.b32 %r5, %r2, MASK;",
+    "bar.warp.sync MASK;",
+    "vote.sync.uni.pred %p5, %p1, MASK;",
+];
+
+/// Runs `body` with each of them in the place of `OP`, and a mask.
+fn each(body: &str, mask: &str, mut visit: impl FnMut(String, &str)) {
+    for instruction in TOGETHER {
+        let op = instruction.replace("MASK", mask);
+        visit(body.replace("OP", &op), op.split(' ').next().unwrap());
+    }
+}
+
+/// Whatever the instruction, this mask is reported, of these lanes.
+fn refused(body: &str, mask: &str, threads: u32, lanes: u32, message: &str) {
+    each(body, mask, |body, at| {
+        let report = wrong(&body, threads, ReportKind::Shuffle, at, message);
+        assert_eq!(report.lanes, lanes, "{report}");
+    });
+}
+
+fn allowed(body: &str, mask: &str, threads: u32) {
+    each(body, mask, |body, _| drop(right(&body, threads)));
+}
+
+#[test]
+fn a_mask_must_name_the_lane_itself() {
+    let message = "executes with mask 0x0000fffe, which does not name lane 0";
+    refused("@%p1 OP", "0xfffe", 32, 1, message);
+    allowed("@%p1 OP", "0xffff", 32);
+}
+
+#[test]
+fn a_mask_must_not_name_lanes_that_the_block_does_not_have() {
+    let message = "names lanes 20-31 in its mask 0xffffffff, which the block does not have";
+    refused("OP", "-1", 20, 0xf_ffff, message);
+    allowed("OP", "0xfffff", 20);
+}
+
+#[test]
+fn a_mask_must_not_name_lanes_that_have_left() {
+    let message = "names lanes 16-31 in its mask 0xffffffff, which left the kernel before";
+    refused("@!%p1 ret; OP", "-1", 32, 0xffff, message);
+    allowed("@!%p1 ret; OP", "0xffff", 32);
+    // Those that wait learn of it when others leave, even if the rest waits elsewhere.
+    let body = "
+        @!%p1 bra OTHERS;
+        OP
+        ret;
+        OTHERS:
+        setp.lt.u32 %p2, %r2, 24;
+        @%p2 ret;
+        bar.sync 0;";
+    let message = "names lanes 16-23 in its mask 0xffffffff, which left the kernel before";
+    refused(body, "-1", 32, 0xffff, message);
+}
+
+#[test]
+fn a_mask_must_not_name_lanes_whose_guard_does_not_hold() {
+    let message = "names lanes 16-31 in its mask 0xffffffff, which skips it";
+    refused("@%p1 OP", "-1", 32, 0xffff, message);
+    let skip = "names lane 15 in its mask 0x0000ffff, which skips it";
+    refused("setp.lt.u32 %p1, %r2, 15; @%p1 OP", "0xffff", 32, 0x7fff, skip);
+}
+
+#[test]
+fn lanes_that_name_each_other_must_have_the_same_mask() {
+    let message = "executes with mask 0xffffffff, and lane 16 at the same time with 0xffff0000";
+    refused("selp.b32 %r7, -1, 0xffff0000, %p1; OP", "%r7", 32, 1, message);
+    allowed("selp.b32 %r7, 0xffff, 0xffff0000, %p1; OP", "%r7", 32);
+}
+
+#[test]
+fn lanes_that_wait_for_each_other_at_different_places() {
+    let body = "
+        @%p1 bra LOW;
+        bar.sync 0;
+        bra JOIN;
+        LOW:
+        OP
+        JOIN:";
+    let message = "waits for lanes that its mask names, while lanes 16-31 wait at LINE(bar.sync 0)";
+    refused(body, "-1", 32, 0xffff, message);
+    let twins = "
+        @%p1 bra LOW;
+        OP
+        bra JOIN;
+        LOW:
+        OP
+        JOIN:";
+    let shuffles = |body: &str, mask: &str| {
+        each(body, mask, |body, at| {
+            let bench = bench(&body, 32);
+            let report = bench.run().unwrap_err();
+            assert_eq!(report.kind, ReportKind::Shuffle, "{report}");
+            assert!(bench.line(report.line).contains(at));
+            assert!(report.message.starts_with("waits for lanes that its mask names, while lanes"));
+        });
+    };
+    shuffles(twins, "-1");
+    // Where they are together each half may do as it likes, and then both.
+    let own = "selp.b32 %r7, 0xffff, 0xffff0000, %p1;";
+    allowed(&format!("{own} {twins} bar.warp.sync -1; bar.sync 0;"), "%r7", 32);
+}
+
+#[test]
+fn a_shuffle_must_not_read_a_lane_that_takes_no_part() {
+    let body = "@%p1 shfl.sync.idx.b32 %r5, %r2, LANE, 31, 0xffff;";
+    wrong(
+        &body.replace("LANE", "20"),
+        32,
+        ReportKind::Shuffle,
+        "shfl.sync",
+        "reads a value of lane 20, which does not take part",
+    );
+    right(&body.replace("LANE", "15"), 32);
+    // Out of its segment it reads itself.
+    right("@%p1 shfl.sync.down.b32 %r5|%p5, %r2, 8, 4127, 0xffff;", 32);
+}

@@ -1,0 +1,235 @@
+//! Which opcodes the parser accepts, asked of the parser itself; and whether a row tests each.
+//!
+//! An opcode without operands is refused in one of two ways: it is not known, or it lacks operands. So all
+//! combinations of the modifiers that PTX has can be tried.
+
+use std::collections::BTreeSet;
+
+use simt::Module;
+
+use crate::{
+    approximate, arithmetic, atomics, bits, compare, convert, copies, integer, moves, parameters,
+};
+use crate::{transfer, warp};
+
+/// How many opcodes the parser accepts, hints of caches not counted. Whoever adds one adds a row and counts here.
+const OPCODES: usize = 8952;
+
+/// How many rows the tables of all families have: so that none is lost unnoticed.
+const FORMS: usize = 13_644;
+
+/// Opcodes that `barriers`, `divergence` and `reports` are about.
+const CONTROL: [&str; 6] = ["bra", "bra.uni", "ret", "ret.uni", "exit", "trap"];
+
+const TYPES: [&str; 23] = [
+    "b8", "u8", "s8", "b16", "u16", "s16", "b32", "u32", "s32", "b64", "u64", "s64", "b128", "f16",
+    "bf16", "f16x2", "bf16x2", "tf32", "f32", "f32x2", "f64", "e4m3x2", "pred",
+];
+const ROUNDINGS: [&str; 9] = ["", "rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi"];
+const SPACES: [&str; 8] =
+    ["", "global", "shared", "shared::cta", "shared::cluster", "local", "const", "param"];
+const ORDERS: [&str; 9] =
+    ["", "weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "mmio"];
+const SCOPES: [&str; 5] = ["", "cta", "cluster", "gpu", "sys"];
+
+const COMPUTING: [&str; 42] = [
+    "add", "sub", "mul", "mad", "fma", "div", "rem", "abs", "neg", "min", "max", "sad", "sqrt",
+    "rcp", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh", "copysign", "and", "or", "xor", "not",
+    "cnot", "shl", "shr", "shf", "lop3", "prmt", "popc", "clz", "bfind", "brev", "bfe", "bfi",
+    "setp", "selp", "mov", "cvta", "testp",
+];
+const MODIFIERS: [&str; 56] = [
+    "",
+    "rn",
+    "rz",
+    "rm",
+    "rp",
+    "rna",
+    "sat",
+    "ftz",
+    "approx",
+    "full",
+    "lo",
+    "hi",
+    "wide",
+    "cc",
+    "l",
+    "r",
+    "wrap",
+    "clamp",
+    "shiftamt",
+    "relu",
+    "NaN",
+    "xorsign",
+    "noftz",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "ls",
+    "hs",
+    "equ",
+    "neu",
+    "ltu",
+    "leu",
+    "gtu",
+    "geu",
+    "num",
+    "nan",
+    "and",
+    "or",
+    "xor",
+    "to",
+    "global",
+    "shared",
+    "shared::cta",
+    "local",
+    "const",
+    "param",
+    "f4e",
+    "b4e",
+    "rc8",
+    "ecl",
+    "ecr",
+    "rc16",
+    "uni",
+];
+
+/// Modifiers that follow another.
+const SECOND: [&str; 17] = [
+    "",
+    "sat",
+    "ftz",
+    "relu",
+    "and",
+    "or",
+    "xor",
+    "wrap",
+    "clamp",
+    "global",
+    "shared",
+    "shared::cta",
+    "local",
+    "const",
+    "param",
+    "approx",
+    "cc",
+];
+
+#[test]
+fn every_opcode_that_the_parser_accepts_is_tested() {
+    let mut accepted = BTreeSet::new();
+    let mut tried = 0;
+    let mut all = |base: &str, slots: &[&[&str]]| {
+        each(base, slots, &mut |opcode| {
+            tried += 1;
+            if is_known(opcode) {
+                accepted.insert(opcode.to_string());
+            }
+        });
+    };
+    for base in COMPUTING {
+        all(base, &[&MODIFIERS, &SECOND, &TYPES]);
+    }
+    all("cvt", &[&ROUNDINGS, &["", "ftz", "relu", "sat"], &TYPES, &TYPES]);
+    for base in ["ld", "st", "ldu"] {
+        let spaces = [&SPACES[..], &["param::entry"]].concat();
+        all(base, &[&ORDERS, &SCOPES, &spaces, &["", "v2", "v4", "v8"], &TYPES]);
+    }
+    let atomic =
+        ["add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec", "noftz", "popc"];
+    for base in ["atom", "red"] {
+        all(base, &[&ORDERS, &SCOPES, &SPACES[..6], &SCOPES, &atomic, &TYPES[4..21]]);
+    }
+    let warp = [
+        "up", "down", "bfly", "idx", "all", "any", "uni", "ballot", "add", "min", "max", "and",
+        "or", "xor",
+    ];
+    let (sync, types) = (["", "sync"], [&TYPES[..], &[""]].concat());
+    for base in ["shfl", "vote", "redux", "activemask", "match", "elect"] {
+        all(base, &[&sync, &[&warp[..], &[""]].concat(), &types]);
+    }
+    let words = [
+        "", "sync", "arrive", "red", "warp", "cta", "cluster", "aligned", "uni", "gl", "sys",
+        "gpu", "sc", "acq_rel", "u32", "popc", "and", "or", "global", "local", "L1", "L2", "proxy",
+    ];
+    for base in [
+        "bar",
+        "barrier",
+        "bra",
+        "brx",
+        "call",
+        "ret",
+        "exit",
+        "trap",
+        "brkpt",
+        "nanosleep",
+        "membar",
+        "fence",
+        "prefetch",
+        "prefetchu",
+        "isspacep",
+        "discard",
+        "bmsk",
+        "dp4a",
+        "fns",
+        "pmevent",
+    ] {
+        all(base, &[&words, &words, &words]);
+    }
+    let hints = ["", "L2::64B", "L2::128B", "L2::256B"];
+    all("cp", &[&["async"], &["ca", "cg", "commit_group", "wait_group", "wait_all", "bulk"]]);
+    all("cp", &[&["async"], &["ca", "cg"], &SPACES, &SPACES, &hints]);
+
+    let families = [
+        approximate::forms(),
+        arithmetic::forms(),
+        atomics::forms(),
+        bits::forms(),
+        compare::forms(),
+        convert::forms(),
+        copies::forms(),
+        integer::forms(),
+        moves::forms(),
+        transfer::forms(),
+        warp::forms(),
+    ];
+    let rows: usize = families.iter().map(Vec::len).sum();
+    let mut tested: BTreeSet<String> =
+        families.into_iter().flatten().map(|form| form.opcode).collect();
+    tested.extend(parameters::opcodes());
+    tested.extend(CONTROL.iter().chain(&copies::GROUPS).map(|opcode| opcode.to_string()));
+
+    let untested: Vec<&String> = accepted.difference(&tested).collect();
+    assert!(
+        untested.is_empty(),
+        "{} opcodes have no row: {:?}",
+        untested.len(),
+        &untested[..untested.len().min(200)]
+    );
+    println!("{tried} opcodes tried, {} accepted, {rows} forms in the table", accepted.len());
+    assert_eq!(accepted.len(), OPCODES, "an opcode has been added: count it here");
+    assert_eq!(rows, FORMS, "a row has been added: count it here");
+}
+
+/// Calls `visit` with the base and every choice of one modifier from each slot; an empty one is left out.
+fn each(base: &str, slots: &[&[&str]], visit: &mut impl FnMut(&str)) {
+    let Some((first, rest)) = slots.split_first() else { return visit(base) };
+    for modifier in *first {
+        match *modifier {
+            "" => each(base, rest, visit),
+            modifier => each(&format!("{base}.{modifier}"), rest, visit),
+        }
+    }
+}
+
+fn is_known(opcode: &str) -> bool {
+    let source =
+        format!(".version 8.0\n.target sm_80\n.address_size 64\n.entry k() {{ {opcode}; }}");
+    match Module::parse(&source) {
+        Ok(_) => true,
+        Err(error) => !error.message.contains("is not an instruction that the emulator knows"),
+    }
+}

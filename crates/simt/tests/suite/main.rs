@@ -1,0 +1,47 @@
+//! The PTX emulator against definitions written a second time.
+//!
+//! - `form`: a table row (an instruction, its operands, what it must give) becomes a kernel that runs
+//!   it in every lane; `values` are the operands, `exact` is floating point by big integers.
+//! - one module for each family of instructions holds its rows; `coverage` asks the parser which opcodes
+//!   it accepts, and fails for one that no row tests.
+//! - `parser` and `declarations` read sources, right and wrong ones.
+//! - `reports`, `races`, `warp_races`, `blocks`, `barriers`, `launches`: each mistake with its sentence, and its
+//!   correct twin.
+//! - `bounds`: what a launch may use; whatever passes it is a report.
+//! - `execution`: mutated kernels on any arguments; the mutations are in `fuzz`.
+//! - `divergence`, `counted`, `memory`: what a warp does when its lanes part, what is counted, ways to run.
+
+#[path = "../../fuzz/mod.rs"]
+mod fuzz;
+
+mod approximate;
+mod arithmetic;
+mod atomics;
+mod barriers;
+mod bits;
+mod blocks;
+mod bounds;
+mod compare;
+mod convert;
+mod copies;
+mod counted;
+mod coverage;
+mod declarations;
+mod divergence;
+mod exact;
+mod execution;
+mod form;
+mod integer;
+mod kernel;
+mod launches;
+mod memory;
+mod moves;
+mod parameters;
+mod parser;
+mod races;
+mod reports;
+mod special;
+mod transfer;
+mod values;
+mod warp;
+mod warp_races;

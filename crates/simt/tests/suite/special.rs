@@ -1,0 +1,128 @@
+//! Special registers, in blocks and grids of three dimensions.
+
+use simt::{Launch, Memory, Module};
+
+/// The registers, and what they are in a thread: of its index in the block and the block's in the grid.
+type Row = (&'static str, fn(&Thread) -> u32);
+
+struct Thread {
+    index: [u32; 3],
+    block_index: [u32; 3],
+    number: u32,
+    threads: u32,
+}
+
+const BLOCK: [u32; 3] = [5, 3, 4];
+const GRID: [u32; 3] = [3, 2, 2];
+const DYNAMIC: u32 = 48;
+
+const ROWS: [Row; 23] = [
+    ("%tid.x", |t| t.index[0]),
+    ("%tid.y", |t| t.index[1]),
+    ("%tid.z", |t| t.index[2]),
+    ("%ntid.x", |_| BLOCK[0]),
+    ("%ntid.y", |_| BLOCK[1]),
+    ("%ntid.z", |_| BLOCK[2]),
+    ("%ctaid.x", |t| t.block_index[0]),
+    ("%ctaid.y", |t| t.block_index[1]),
+    ("%ctaid.z", |t| t.block_index[2]),
+    ("%nctaid.x", |_| GRID[0]),
+    ("%nctaid.y", |_| GRID[1]),
+    ("%nctaid.z", |_| GRID[2]),
+    ("%laneid", |t| t.number % 32),
+    ("%warpid", |t| t.number / 32),
+    ("%nwarpid", |t| t.threads.div_ceil(32)),
+    ("WARP_SZ", |_| 32),
+    ("%lanemask_eq", |t| 1 << (t.number % 32)),
+    ("%lanemask_lt", |t| (1 << (t.number % 32)) - 1),
+    ("%lanemask_le", |t| u32::MAX >> (31 - t.number % 32)),
+    ("%lanemask_gt", |t| (u32::MAX - 1) << (t.number % 32)),
+    ("%lanemask_ge", |t| u32::MAX << (t.number % 32)),
+    ("%dynamic_smem_size", |_| DYNAMIC),
+    ("%total_smem_size", |_| 16 + DYNAMIC),
+];
+
+#[test]
+fn special_registers_in_three_dimensions() {
+    let threads: u32 = BLOCK.iter().product();
+    let blocks: u32 = GRID.iter().product();
+    let stores: String = ROWS
+        .iter()
+        .enumerate()
+        .map(|(i, (name, _))| {
+            format!("mov.u32 %r9, {name};\nst.global.u32 [%rd1+{}], %r9;\n", 4 * i)
+        })
+        .collect();
+    // A thread's place: its number in the block, plus the threads of the blocks before.
+    let source = format!(
+        "
+        .version 8.0
+        .target sm_80
+        .address_size 64
+        .visible .entry k(.param .u64 a)
+        {{
+            .reg .b32 %r<10>;
+            .reg .b64 %rd<4>;
+            .shared .align 16 .b8 s[16];
+            .extern .shared .align 16 .b8 more[];
+            ld.param.u64 %rd1, [a];
+            // A variable that nobody names takes no room.
+            mov.u32 %r1, s;
+            mov.u32 %r1, %tid.z;
+            mov.u32 %r3, %tid.y;
+            mad.lo.u32 %r1, %r1, {y}, %r3;
+            mov.u32 %r3, %tid.x;
+            mad.lo.u32 %r1, %r1, {x}, %r3;
+            mov.u32 %r2, %ctaid.z;
+            mov.u32 %r3, %ctaid.y;
+            mad.lo.u32 %r2, %r2, {v}, %r3;
+            mov.u32 %r3, %ctaid.x;
+            mad.lo.u32 %r2, %r2, {u}, %r3;
+            mad.lo.u32 %r1, %r2, {threads}, %r1;
+            mul.wide.u32 %rd2, %r1, {bytes};
+            add.u64 %rd1, %rd1, %rd2;
+            {stores}
+        }}
+        ",
+        x = BLOCK[0],
+        y = BLOCK[1],
+        u = GRID[0],
+        v = GRID[1],
+        bytes = 4 * ROWS.len()
+    );
+    let module = Module::parse(&source).unwrap_or_else(|error| panic!("{error}"));
+    let memory = Memory::new(1 << 24);
+    let count = (threads * blocks) as usize * ROWS.len();
+    let a = memory.allocate("values", 4 * count as u64).unwrap();
+    let arguments = a.to_le_bytes();
+    let kernel = module.kernel("k").unwrap();
+    let launch = Launch { dynamic_shared: DYNAMIC, ..Launch::new(kernel, GRID, BLOCK, &arguments) };
+    launch.prepare(&memory).unwrap().run(0..blocks.into()).unwrap();
+
+    let mut bytes = vec![0; 4 * count];
+    memory.read(a, &mut bytes).unwrap();
+    let mut values = bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+    for block in 0..blocks {
+        for number in 0..threads {
+            let thread = Thread {
+                index: [
+                    number % BLOCK[0],
+                    number / BLOCK[0] % BLOCK[1],
+                    number / BLOCK[0] / BLOCK[1],
+                ],
+                block_index: [
+                    block % GRID[0],
+                    block / GRID[0] % GRID[1],
+                    block / GRID[0] / GRID[1],
+                ],
+                number,
+                threads,
+            };
+            for (name, wanted) in ROWS {
+                let got = values.next().unwrap();
+                assert_eq!(got, wanted(&thread), "{name} of thread {number} of block {block}");
+            }
+        }
+    }
+    println!("special registers: {} forms", ROWS.len());
+}

@@ -1,0 +1,109 @@
+//! The kernel that is the fastest for each call.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use super::{OneKernel, Shape};
+use crate::Error;
+use crate::device::lock::lock;
+use crate::device::{Device, Storage};
+use crate::kernels::{KernelChoice, Pass, Query};
+
+/// How many shapes are remembered with their kernels; then all are forgotten, for a program whose shapes
+/// never repeat.
+const MAX_SHAPES: usize = 4096;
+
+/// The fastest kernels, loaded when they are first needed; a clone shares them.
+#[derive(Debug, Clone)]
+pub(super) struct Fastest<S> {
+    device: Device,
+    shipped_only: bool,
+    kernels: Arc<Mutex<Kernels<S>>>,
+}
+
+/// What is known so far.
+#[derive(Debug)]
+struct Kernels<S> {
+    by_case: HashMap<Case, Arc<OneKernel<S>>>,
+    loaded: HashMap<KernelChoice, Arc<OneKernel<S>>>,
+    refused: HashMap<KernelChoice, Error>,
+}
+
+/// What a kernel is picked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Case {
+    pass: Pass,
+    shape: Shape,
+    /// Whether all rows begin and end at multiples of 16 bytes.
+    whole: bool,
+}
+
+impl<S> Default for Kernels<S> {
+    fn default() -> Self {
+        let (by_case, loaded, refused) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Kernels { by_case, loaded, refused }
+    }
+}
+
+impl<S: Storage> Fastest<S> {
+    /// Nothing is loaded yet.
+    pub(super) fn new(device: &Device, shipped_only: bool) -> Fastest<S> {
+        Fastest { device: device.clone(), shipped_only, kernels: Arc::default() }
+    }
+
+    /// The kernels that could not be had, and why.
+    pub(super) fn refused(&self) -> Vec<(KernelChoice, Error)> {
+        lock(&self.kernels).refused.iter().map(|(&choice, error)| (choice, error.clone())).collect()
+    }
+
+    /// The kernel for arrays of this shape that begin at multiples of 16 bytes, or do not.
+    pub(super) fn kernel(
+        &self,
+        pass: Pass,
+        shape: Shape,
+        aligned: bool,
+    ) -> Result<Arc<OneKernel<S>>, Error> {
+        let vector = (16 / size_of::<S>()).max(1);
+        let case = Case { pass, shape, whole: aligned && shape.seq_len.is_multiple_of(vector) };
+        if let Some(kernel) = lock(&self.kernels).by_case.get(&case) {
+            return Ok(kernel.clone());
+        }
+        let kernel = self.pick(case)?;
+        let mut kernels = lock(&self.kernels);
+        if kernels.by_case.len() >= MAX_SHAPES {
+            kernels.by_case.clear();
+        }
+        kernels.by_case.insert(case, kernel.clone());
+        Ok(kernel)
+    }
+
+    /// The fastest kernel that can be had.
+    fn pick(&self, case: Case) -> Result<Arc<OneKernel<S>>, Error> {
+        let (num_seqs, seq_len) = (case.shape.num_seqs as u64, case.shape.seq_len as u64);
+        let Case { pass, whole, .. } = case;
+        let best = |shipped_only| {
+            let element = S::ELEMENT;
+            KernelChoice::best(Query { element, pass, num_seqs, seq_len, whole, shipped_only })
+        };
+        if !self.shipped_only {
+            let choice = best(false);
+            if !lock(&self.kernels).refused.contains_key(&choice) {
+                match self.load(choice) {
+                    Ok(kernel) => return Ok(kernel),
+                    Err(error) => drop(lock(&self.kernels).refused.insert(choice, error)),
+                }
+            }
+        }
+        self.load(best(true))
+    }
+
+    /// A kernel, loaded once. Nothing is locked meanwhile: two threads that ask at the same time may both
+    /// load it.
+    fn load(&self, choice: KernelChoice) -> Result<Arc<OneKernel<S>>, Error> {
+        if let Some(kernel) = lock(&self.kernels).loaded.get(&choice) {
+            return Ok(kernel.clone());
+        }
+        let kernel = Arc::new(OneKernel::new(&self.device, choice, &choice.program(S::ELEMENT))?);
+        Ok(lock(&self.kernels).loaded.entry(choice).or_insert(kernel).clone())
+    }
+}

@@ -1,0 +1,193 @@
+//! The recurrence by one kernel.
+
+use std::marker::PhantomData;
+
+use super::{BackwardOptions, Choice, ForwardOptions, Shape};
+use crate::device::{Buffer, Device, Function, Launch, Launched, Storage, Stream};
+use crate::kernels::{KernelChoice, Pass, Program};
+use crate::{Direction, Error};
+
+/// A kernel that is loaded, for both passes and directions.
+#[derive(Debug, Clone)]
+pub(super) struct OneKernel<S> {
+    device: Device,
+    choice: KernelChoice,
+    forward: Option<OfDirection>,
+    backward: Option<OfDirection>,
+    storage: PhantomData<fn() -> S>,
+}
+
+#[derive(Debug, Clone)]
+struct OfDirection {
+    forward: Function,
+    reverse: Function,
+}
+
+impl<S: Storage> OneKernel<S> {
+    /// Loads the kernel from a program that has its entries.
+    pub(super) fn new(
+        device: &Device,
+        choice: KernelChoice,
+        program: &Program,
+    ) -> Result<OneKernel<S>, Error> {
+        let module = device.program(program)?;
+        let load = |pass| -> Result<Option<OfDirection>, Error> {
+            let entry = |direction| choice.entry(S::ELEMENT, pass, direction);
+            let (forward, reverse) = (entry(Direction::Forward), entry(Direction::Reverse));
+            if ![&forward, &reverse].iter().all(|entry| program.entries.contains(entry)) {
+                return Ok(None);
+            }
+            let (forward, reverse) = (module.function(&forward)?, module.function(&reverse)?);
+            Ok(Some(OfDirection { forward, reverse }))
+        };
+        let (forward, backward) = (load(Pass::Forward)?, load(Pass::Backward)?);
+        Ok(OneKernel { device: device.clone(), choice, forward, backward, storage: PhantomData })
+    }
+
+    pub(super) fn choice(&self) -> KernelChoice {
+        self.choice
+    }
+
+    /// As [`Recurrence::function`](super::Recurrence::function).
+    pub(super) fn function(&self, pass: Pass, direction: Direction) -> Result<&Function, Error> {
+        let functions = match pass {
+            Pass::Forward => &self.forward,
+            Pass::Backward => &self.backward,
+        };
+        match (functions, direction) {
+            (Some(functions), Direction::Forward) => Ok(&functions.forward),
+            (Some(functions), Direction::Reverse) => Ok(&functions.reverse),
+            (None, _) => {
+                let entry = self.choice.entry(S::ELEMENT, pass, direction);
+                let what = format!("what takes `{entry}`, which its program does not have");
+                Err(Error::Unsupported { engine: self.choice.to_string(), what })
+            }
+        }
+    }
+
+    /// As [`Recurrence::forward_into`](super::Recurrence::forward_into), with plain coefficients.
+    pub(super) fn forward_into(
+        &self,
+        inputs: &Buffer<S>,
+        coeffs: &Buffer<S>,
+        outputs: &mut Buffer<S>,
+        shape: Shape,
+        options: ForwardOptions<S::Accum>,
+    ) -> Result<Launched, Error> {
+        let operation = "forward_into";
+        shape.check_forward(inputs, coeffs, outputs, &options)?;
+        let ForwardOptions { direction, initial, final_state, stream, .. } = options;
+        let function = self.function(Pass::Forward, direction)?;
+        self.check_vectors(operation, shape, &[inputs, coeffs, outputs])?;
+        let Some(launch) = self.begin(operation, Pass::Forward, function, shape)? else {
+            return Ok(Launched::nothing(function).of(self.choice));
+        };
+        let launch = launch.arg(inputs).arg(coeffs).arg(outputs).arg(initial).arg(final_state);
+        self.finish(launch, shape, direction, stream)
+    }
+
+    /// As [`Recurrence::backward_into`](super::Recurrence::backward_into), with plain coefficients.
+    // Five arrays go in and out, and each is of the same kind; a struct would name them no better.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn backward_into(
+        &self,
+        d_outputs: &Buffer<S>,
+        coeffs: &Buffer<S>,
+        outputs: &Buffer<S>,
+        d_inputs: &mut Buffer<S>,
+        d_coeffs: &mut Buffer<S>,
+        shape: Shape,
+        options: BackwardOptions<S::Accum>,
+    ) -> Result<Launched, Error> {
+        let operation = "backward_into";
+        shape.check_backward([d_outputs, coeffs, outputs], [d_inputs, d_coeffs], &options)?;
+        let BackwardOptions { direction, initial, d_initial, stream, .. } = options;
+        let function = self.function(Pass::Backward, direction)?;
+        self.check_vectors(operation, shape, &[d_outputs, coeffs, outputs, d_inputs, d_coeffs])?;
+        let Some(launch) = self.begin(operation, Pass::Backward, function, shape)? else {
+            return Ok(Launched::nothing(function).of(self.choice));
+        };
+        let launch = launch.arg(d_outputs).arg(coeffs).arg(outputs).arg(initial);
+        let launch = launch.arg(d_inputs).arg(d_coeffs).arg(d_initial);
+        self.finish(launch, shape, direction, stream)
+    }
+
+    /// Refuses what a kernel for rows of whole vectors does not take.
+    fn check_vectors(
+        &self,
+        operation: &str,
+        shape: Shape,
+        arrays: &[&Buffer<S>],
+    ) -> Result<(), Error> {
+        let multiple = self.choice.multiple_of(S::ELEMENT);
+        let refuse = |what| Err(Error::Unsupported { engine: self.choice.to_string(), what });
+        if multiple > 1 && !(shape.seq_len as u64).is_multiple_of(multiple) {
+            return refuse(format!(
+                "sequences of {} elements in {operation}: its rows are whole vectors of {multiple} elements; take \
+                 it without `w`",
+                shape.seq_len
+            ));
+        }
+        if multiple > 1 && !arrays.iter().all(|array| array.is_aligned_to(16)) {
+            let what = "an array that does not begin at a multiple of 16 bytes";
+            return refuse(format!("{what} in {operation}; take it without `w`"));
+        }
+        Ok(())
+    }
+
+    /// A launch of the right size; `None` if there is nothing to compute.
+    fn begin<'a>(
+        &self,
+        operation: &str,
+        pass: Pass,
+        function: &'a Function,
+        shape: Shape,
+    ) -> Result<Option<Launch<'a>>, Error> {
+        if let Some(most) = self.choice.max_len(S::ELEMENT)
+            && shape.seq_len as u64 > most
+        {
+            let what = format!(
+                "sequences of {} elements in {operation}: it holds {most} at most; the choice `{}` takes any \
+                 length",
+                shape.seq_len,
+                Choice::Fastest
+            );
+            return Err(Error::Unsupported { engine: self.choice.to_string(), what });
+        }
+        let (num_seqs, seq_len) = (shape.num_seqs as u64, shape.seq_len as u64);
+        let geometry = self.choice.geometry(S::ELEMENT, pass, num_seqs, seq_len);
+        if geometry.blocks == 0 {
+            return Ok(None);
+        }
+        let [most, ..] = self.device.attributes().max_grid;
+        let blocks = u32::try_from(geometry.blocks).ok().filter(|&blocks| blocks <= most);
+        let Some(blocks) = blocks else {
+            let message = format!(
+                "{operation}: {} sequences take {} blocks of {}, and a grid has {most} at most; \
+                 compute them in parts",
+                shape.num_seqs, geometry.blocks, self.choice
+            );
+            return Err(Error::device(self.device.label(), message));
+        };
+        Ok(Some(function.launch(blocks, geometry.threads).shared(geometry.shared_bytes)))
+    }
+
+    /// Gives the launch the numbers that every kernel takes last, and queues it.
+    fn finish(
+        &self,
+        launch: Launch,
+        shape: Shape,
+        direction: Direction,
+        stream: Option<&Stream>,
+    ) -> Result<Launched, Error> {
+        let mut launch = launch.arg(shape.num_seqs as i64).arg(shape.seq_len as i64);
+        if self.choice.takes_direction() {
+            launch = launch.arg(i32::from(direction == Direction::Reverse));
+        }
+        let launched = match stream {
+            Some(stream) => launch.run(stream),
+            None => launch.run(&self.device.stream()),
+        };
+        launched.map(|launched| launched.of(self.choice))
+    }
+}

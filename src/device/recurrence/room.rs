@@ -1,0 +1,112 @@
+//! Arrays for what a call computes on its way.
+
+use std::mem;
+use std::ops::{Deref, DerefMut};
+use std::sync::Mutex;
+
+use bytemuck::Pod;
+
+use crate::Error;
+use crate::device::lock::lock;
+use crate::device::{Buffer, Device};
+
+/// Arrays that are given back and taken again, so that calls of one shape allocate once.
+///
+/// An array is given back as soon as its last kernel is queued. Whoever takes it next queues behind that: on one
+/// stream by itself, on several because devices keep the order of work on a buffer.
+#[derive(Debug)]
+pub(super) struct Pool<A>(Mutex<Vec<Buffer<A>>>);
+
+/// An array of a call's own.
+#[derive(Debug)]
+pub(super) struct Room<'a, A> {
+    /// As many elements as were asked for.
+    part: Buffer<A>,
+    /// All of it, and where it is given back; a graph keeps its arrays for itself.
+    whole: Option<(Buffer<A>, &'a Pool<A>)>,
+}
+
+impl<A> Default for Pool<A> {
+    fn default() -> Self {
+        Pool(Mutex::default())
+    }
+}
+
+impl<A: Pod> Pool<A> {
+    /// An array of `len` elements, with anything in it. If all that were given back are shorter, they are freed.
+    pub(super) fn take(&self, device: &Device, len: usize) -> Result<Room<'_, A>, Error> {
+        let whole = match self.given_back(len) {
+            Some(whole) => whole,
+            None => device.allocate_named("room for logarithms", len)?,
+        };
+        Ok(Room { part: whole.slice(..len)?, whole: Some((whole, self)) })
+    }
+
+    fn given_back(&self, len: usize) -> Option<Buffer<A>> {
+        let mut free = lock(&self.0);
+        let found = free.iter().position(|buffer| buffer.len() >= len);
+        let shorter = if found.is_none() { mem::take(&mut *free) } else { Vec::new() };
+        let found = found.map(|index| free.swap_remove(index));
+        drop(free);
+        drop(shorter); // with nothing locked
+        found
+    }
+
+    /// How many elements each of the arrays has that were given back.
+    #[cfg(test)]
+    pub(super) fn lengths(&self) -> Vec<usize> {
+        lock(&self.0).iter().map(Buffer::len).collect()
+    }
+}
+
+impl<A: Pod> Room<'static, A> {
+    /// An array that nobody else ever uses: for a graph, whose replays may run between the kernels of any call.
+    pub(super) fn kept(device: &Device, len: usize) -> Result<Self, Error> {
+        Ok(Room { part: device.allocate_named("room for logarithms", len)?, whole: None })
+    }
+}
+
+impl<A> Deref for Room<'_, A> {
+    type Target = Buffer<A>;
+
+    fn deref(&self) -> &Buffer<A> {
+        &self.part
+    }
+}
+
+impl<A> DerefMut for Room<'_, A> {
+    fn deref_mut(&mut self) -> &mut Buffer<A> {
+        &mut self.part
+    }
+}
+
+impl<A> Drop for Room<'_, A> {
+    fn drop(&mut self) {
+        if let Some((whole, pool)) = self.whole.take() {
+            lock(&pool.0).push(whole);
+        }
+    }
+}
+
+#[cfg(all(test, feature = "simt"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_are_allocated_once_and_replaced_by_larger_ones() -> Result<(), Error> {
+        let (device, pool) = (Device::simt(), Pool::<f32>::default());
+        let (one, other) = (pool.take(&device, 100)?, pool.take(&device, 80)?);
+        assert_eq!((one.len(), other.len(), pool.lengths()), (100, 80, vec![]));
+        drop((one, other));
+        assert_eq!(pool.lengths(), [100, 80]);
+
+        let shorter = pool.take(&device, 90)?;
+        assert_eq!((shorter.len(), pool.lengths()), (90, vec![80]));
+        drop(shorter);
+        let longer = pool.take(&device, 200)?;
+        assert_eq!((longer.len(), pool.lengths()), (200, vec![]));
+        drop((longer, Room::<f32>::kept(&device, 300)?));
+        assert_eq!(pool.lengths(), [200]);
+        Ok(())
+    }
+}

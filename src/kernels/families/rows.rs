@@ -1,0 +1,114 @@
+//! `linrec_rows.cu`: some lanes of a warp for each sequence, which must fit into their registers.
+
+use super::spelling::{Parts, number};
+use super::{Family, elements, truth, wholes};
+use crate::Direction;
+use crate::kernels::{ElementType, Geometry, Pass};
+
+/// What is chosen when `linrec_rows.cu` is compiled; as `rows:16x2x32`, and `rows:16x2x32:w` for whole vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowsConfig {
+    /// Lanes of a warp that share a sequence: 1, 2, 4, 8, 16 or 32.
+    pub lanes: u32,
+    /// 16-byte vectors that a lane holds of each array, blocked: one after the other in memory.
+    pub vectors: u32,
+    /// Threads in a block: a multiple of 32 up to 1024.
+    pub threads: u32,
+    /// Whether all sequences consist of whole vectors and begin at multiples of 16 bytes.
+    pub whole: bool,
+}
+
+impl RowsConfig {
+    /// 16 lanes with two vectors each: sequences of up to 128 f32, which may begin anywhere.
+    pub const DEFAULT: RowsConfig = RowsConfig { lanes: 16, vectors: 2, threads: 32, whole: false };
+
+    /// The longest sequence.
+    pub fn max_len(&self, element: ElementType) -> u64 {
+        u64::from(self.lanes) * elements(element, self.vectors)
+    }
+}
+
+impl Default for RowsConfig {
+    fn default() -> Self {
+        RowsConfig::DEFAULT
+    }
+}
+
+impl Family for RowsConfig {
+    fn name() -> &'static str {
+        "rows"
+    }
+
+    fn parse(parts: &mut Parts) -> Option<Self> {
+        let RowsConfig { lanes, vectors, threads, .. } = RowsConfig::DEFAULT;
+        let [lanes, vectors, threads] = parts.sizes([lanes, vectors, threads])?;
+        Some(RowsConfig { lanes, vectors, threads, whole: parts.flag("w") })
+    }
+
+    fn from_arguments(arguments: &[&str]) -> Option<Self> {
+        let [lanes, vectors, threads, reverse, whole] = arguments else { return None };
+        truth(reverse)?;
+        let (lanes, vectors, threads) = (number(lanes)?, number(vectors)?, number(threads)?);
+        Some(RowsConfig { lanes, vectors, threads, whole: truth(whole)? })
+    }
+
+    fn candidates(element: ElementType) -> Vec<Self> {
+        let mut configs = Vec::new();
+        for lanes in [1, 2, 4, 8, 16, 32] {
+            for vectors in [1, 2, 4] {
+                for threads in [32, 64, 128] {
+                    for &whole in wholes(element) {
+                        configs.push(RowsConfig { lanes, vectors, threads, whole });
+                    }
+                }
+            }
+        }
+        // What holds less than the shortest sequences of the tables is left out.
+        configs.retain(|config| config.max_len(element) >= 16);
+        configs
+    }
+
+    fn spelled(&self) -> String {
+        let RowsConfig { lanes, vectors, threads, whole } = self;
+        format!("{lanes}x{vectors}x{threads}{}", if *whole { ":w" } else { "" })
+    }
+
+    fn arguments(&self, direction: Direction) -> Vec<String> {
+        let RowsConfig { lanes, vectors, threads, whole } = self;
+        let reverse = direction == Direction::Reverse;
+        let sizes = [lanes, vectors, threads].map(ToString::to_string);
+        sizes.into_iter().chain([reverse, *whole].map(|truth| truth.to_string())).collect()
+    }
+
+    fn takes_direction(&self) -> bool {
+        false
+    }
+
+    fn geometry(&self, _: ElementType, _: Pass, num_seqs: u64, _: u64) -> Geometry {
+        let RowsConfig { lanes, threads, .. } = *self;
+        let rows = u64::from((threads / lanes.max(1)).max(1));
+        Geometry { blocks: num_seqs.div_ceil(rows), threads, shared_bytes: 0 }
+    }
+
+    fn max_len(&self, element: ElementType) -> Option<u64> {
+        Some(RowsConfig::max_len(self, element))
+    }
+
+    // The state after a row is composed of the lanes' transitions.
+    fn final_is_last(&self) -> bool {
+        false
+    }
+
+    fn multiple_of(&self, element: ElementType) -> u64 {
+        if self.whole { elements(element, 1) } else { 1 }
+    }
+
+    fn tile(&self, element: ElementType) -> Option<u64> {
+        Some(RowsConfig::max_len(self, element))
+    }
+
+    fn is_worth(&self, element: ElementType, seq_len: u64) -> bool {
+        // More than a few times too large, and most lanes have nothing to do.
+        RowsConfig::max_len(self, element) < seq_len.saturating_mul(4)
+    }
+}

@@ -1,0 +1,483 @@
+//! Kernels with one planted mistake each: the emulator must say what it is, or the contract must see it
+//! in the numbers. And their correct twins, of which neither may say anything.
+
+mod vectors;
+
+use crate::emulator::engine::OnEmulator;
+use crate::emulator::{Argument, Shipped, allocate, download, upload, zeros};
+use linrec::contract::{self, Case, CoeffKind, Domain, suspect};
+use linrec::device::KernelEngine;
+use linrec::kernels::{self, Algocode, KernelChoice, Memcode, PipeConfig, TileConfig};
+use linrec::reference::{self, Rounding};
+use linrec::simt::{Memory, Report, ReportKind};
+use linrec::{Engine, Options};
+use ndarray::{Array2, array};
+
+const NULL: Argument = Argument::Long(0);
+/// What stands in the line of a shuffle of block_scan: it has two, in whichever order.
+const SHUFFLE: &str = "__shfl_up_sync(kAllLanes, mine.";
+
+/// The text of a broken kernel's source.
+fn text(name: &str) -> &'static str {
+    kernels::source(&format!("broken/{name}.cu")).unwrap_or_else(|| panic!("no broken/{name}.cu"))
+}
+
+/// Where `snippet` stands, as reports write it: `kernels/broken/lost_carry.cu:84`.
+fn place(name: &str, snippet: &str) -> String {
+    let lines: Vec<_> = (1..)
+        .zip(text(name).lines())
+        .filter_map(|(number, line)| line.contains(snippet).then_some(number))
+        .collect();
+    assert_eq!(lines.len(), 1, "{name}.cu has `{snippet}` in the lines {lines:?}");
+    format!("kernels/broken/{name}.cu:{}", lines[0])
+}
+
+/// Asserts what a kernel was reported for, at which line of its source (which holds `at`), and that the
+/// sentence has these words.
+fn assert_report<T>(
+    name: &str,
+    outcome: Result<T, Report>,
+    kind: ReportKind,
+    at: &str,
+    words: &[&str],
+) {
+    let Err(report) = outcome else { panic!("{name}: nothing was found") };
+    let sentence = report.to_string();
+    println!("{sentence}");
+    assert_eq!(report.kind, kind, "{sentence}");
+    let (file, line) = report.source.expect("the PTX has line numbers");
+    assert_eq!(*file, *format!("kernels/broken/{name}.cu"));
+    let code = text(name).lines().nth(line as usize - 1).unwrap_or_default();
+    assert!(code.contains(at), "`{at}` is not in line {line}, `{code}`: {sentence}");
+    for words in words.iter().copied().chain([format!("{file}:{line}").as_str()]) {
+        assert!(sentence.contains(words), "`{words}` is not in: {sentence}");
+    }
+}
+
+/// Three rows of ones with coefficients near one, through `block_scan`.
+fn run_block_scan(name: &str, seq_len: usize) -> Result<(), Report> {
+    let memory = Memory::new(1 << 30);
+    let inputs = upload(&memory, "inputs", &vec![1.0; 3 * seq_len]);
+    let coeffs = upload(&memory, "coeffs", &vec![0.99; 3 * seq_len]);
+    let outputs = allocate(&memory, "outputs", 3 * seq_len);
+    let final_state = allocate(&memory, "final_state", 3);
+    let shape = [Argument::Long(3), Argument::Long(seq_len as u64)];
+    let arguments = [&[inputs, coeffs, outputs, NULL, final_state], &shape[..]].concat();
+    Shipped::new(name, "block_scan<false>").run(&memory, 3, 128, &arguments).map(drop)
+}
+
+fn assert_block_scan(name: &str, seq_len: usize, kind: ReportKind, at: &str, words: &[&str]) {
+    let outcome = run_block_scan(&format!("broken/{name}"), seq_len);
+    assert_report(name, outcome, kind, at, &[&["block_scan_false", "block 0"], words].concat());
+}
+
+#[test]
+fn missing_barrier_after_publishing() {
+    let name = "missing_barrier_after_publishing";
+    let written = place(name, "if (lane == 31) totals[warp] = mine;");
+    let words =
+        ["warp 1", "reads", "shared memory", "lane 31 of warp 0 writes", &written, "no barrier"];
+    assert_block_scan(name, 300, ReportKind::Race, "totals[w].coeff", &words);
+}
+
+#[test]
+fn missing_barrier_before_reuse() {
+    let name = "missing_barrier_before_reuse";
+    let read = place(name, "elems[k] = staging[");
+    let words = ["writes", "shared memory", "reads", &read, "no barrier"];
+    assert_block_scan(name, 300, ReportKind::Race, "staging[step] = step < seq_len", &words);
+}
+
+#[test]
+fn barrier_in_divergent_branch() {
+    // The first warp has gone on to the barrier of store_tile.
+    let name = "barrier_in_divergent_branch";
+    let planted = place(name, "if (warp > 0) __syncthreads();");
+    let words = ["warp 0", "waits at a barrier", "of warp 1 at another", &planted];
+    assert_block_scan(name, 300, ReportKind::Barrier, "__syncthreads();", &words);
+}
+
+#[test]
+fn barrier_for_one_lane() {
+    // The other lanes go on to a shuffle that names lane 31, and would wait for it forever.
+    let name = "barrier_for_one_lane";
+    let planted = place(name, "__syncthreads();  // MISTAKE");
+    let words = ["lanes 0-30", "waits for lanes that its mask names", "lane 31", &planted];
+    assert_block_scan(name, 300, ReportKind::Shuffle, SHUFFLE, &words);
+}
+
+#[test]
+fn early_exit_before_shuffle() {
+    let name = "early_exit_before_shuffle";
+    // 75 threads have elements: 11 lanes of the third warp.
+    let outcome = run_block_scan(&format!("broken/{name}"), 300);
+    let words = ["warp 2", "lanes 0-10", "names lanes 11-31", "left the kernel before"];
+    assert_report(name, outcome, ReportKind::Shuffle, SHUFFLE, &words);
+    // Where every thread has elements, nothing is wrong: the mistake needs an odd length.
+    assert_eq!(run_block_scan(&format!("broken/{name}"), 512), Ok(()));
+}
+
+#[test]
+fn wrong_shuffle_mask() {
+    let words = ["mask 0x0000ffff", "does not name lane 16"];
+    assert_block_scan("wrong_shuffle_mask", 512, ReportKind::Shuffle, SHUFFLE, &words);
+}
+
+#[test]
+fn shuffle_in_divergent_branch() {
+    let name = "shuffle_in_divergent_branch";
+    let words = ["lanes 1-31", "waits for lanes that its mask names", "lane 0"];
+    assert_block_scan(name, 512, ReportKind::Shuffle, SHUFFLE, &words);
+}
+
+#[test]
+fn uninitialised_shared_memory() {
+    let name = "uninitialised_shared_memory";
+    // Step 300 is the first of lane 11 of warp 2.
+    let words = ["warp 2", "lane 11", "offset 1200 of shared memory", "nothing has written"];
+    assert_block_scan(name, 300, ReportKind::Uninitialized, "elems[k] = staging[", &words);
+    assert_eq!(run_block_scan(&format!("broken/{name}"), 512), Ok(()));
+}
+
+#[test]
+fn out_of_bounds_tail() {
+    let memory = Memory::new(1 << 30);
+    let array = |name, len: usize| upload(&memory, name, &vec![0.5; len]);
+    let (inputs, coeffs) = (array("inputs", 33 * 10), array("coeffs", 33 * 10));
+    let outputs = allocate(&memory, "outputs", 33 * 10);
+    let shape = [Argument::Long(33), Argument::Long(10)];
+    let arguments = [&[inputs, coeffs, outputs, NULL, NULL], &shape[..]].concat();
+    let kernel = Shipped::new("broken/out_of_bounds_tail", "linrec_ref_fwd<float, false>");
+    let outcome = kernel.run(&memory, 1, 64, &arguments);
+    // Thread 33 is lane 1 of the second warp.
+    let words = ["linrec_ref_fwd_float_false", "block 0, warp 1", "reads", "buffer", "1320 bytes"];
+    let name = "out_of_bounds_tail";
+    let at = "state = multiply_add(state, widen(coeffs[l]), widen(inputs[l]));";
+    assert_report(name, outcome, ReportKind::OutOfBounds, at, &words);
+}
+
+/// The last 32 of 2^25 + 32 sequences of 64 elements: their rows begin at element 2^31.
+fn run_last_rows(name: &str) -> Result<Vec<f32>, Report> {
+    const SEQ_LEN: usize = 64;
+    const NUM_SEQS: usize = (1 << 25) + 32;
+    let memory = Memory::new(1 << 40);
+    // Of these 25 GB only what is touched takes room.
+    let [inputs, coeffs, outputs] =
+        ["inputs", "coeffs", "outputs"].map(|name| allocate(&memory, name, NUM_SEQS * SEQ_LEN));
+    let start = 4 << 31;
+    for (buffer, value) in [(coeffs, 0.5_f32), (inputs, 1.0)] {
+        let Argument::Long(address) = buffer else { unreachable!() };
+        memory.write(address + start, &value.to_le_bytes().repeat(32 * SEQ_LEN)).unwrap();
+    }
+    let shape = [NUM_SEQS, SEQ_LEN].map(|number| Argument::Long(number as u64));
+    let arguments = [&[inputs, coeffs, outputs, NULL, NULL], &shape[..]].concat();
+    let blocks = NUM_SEQS as u32 / 32;
+    let last = u64::from(blocks) - 1..u64::from(blocks);
+    let kernel = Shipped::new(name, "linrec_ref_fwd<float, false>");
+    kernel.run_range(&memory, blocks, 32, &arguments, last)?;
+    let Argument::Long(address) = outputs else { unreachable!() };
+    Ok(download(&memory, Argument::Long(address + start), SEQ_LEN))
+}
+
+#[test]
+fn row_offset_32_bits() {
+    let name = "row_offset_32_bits";
+    let outcome = run_last_rows(&format!("broken/{name}"));
+    let at = "state = multiply_add(state, widen(coeffs[l]), widen(inputs[l]));";
+    let words = ["block 1048576", "8589934592 bytes before", "buffer `inputs`"];
+    assert_report(name, outcome, ReportKind::OutOfBounds, at, &words);
+
+    let outputs = run_last_rows("ref-f32").unwrap();
+    assert_eq!(outputs[..3], [1.0, 1.5, 1.75]);
+    assert_eq!(outputs[63], 2.0);
+}
+
+/// A long sequence of ones with coefficients near one, through `look_back`: its outputs and final state.
+fn run_look_back(name: &str, seq_len: usize) -> Result<(Vec<f32>, f32), Report> {
+    let memory = Memory::new(1 << 30);
+    let blocks = seq_len.div_ceil(256);
+    let arguments = [
+        upload(&memory, "inputs", &vec![1.0; seq_len]),
+        upload(&memory, "coeffs", &vec![0.99; seq_len]),
+        allocate(&memory, "outputs", seq_len),
+        upload(&memory, "initial", &[50.0]),
+        allocate(&memory, "final_state", 1),
+        Argument::Long(seq_len as u64),
+        zeros(&memory, "next_tile", 1),
+        zeros(&memory, "published", blocks),
+        allocate(&memory, "states", blocks),
+    ];
+    Shipped::new(name, "look_back").run(&memory, blocks as u32, 32, &arguments)?;
+    let final_state = download(&memory, arguments[4], 1)[0];
+    Ok((download(&memory, arguments[2], seq_len), final_state))
+}
+
+#[test]
+fn unpublished_neighbour() {
+    let name = "unpublished_neighbour";
+    let words =
+        ["look_back", "block 1", "lane 31", "buffer `states`", "block 0 writes", "nothing orders"];
+    let outcome = run_look_back(&format!("broken/{name}"), 1000);
+    assert_report(name, outcome, ReportKind::Race, "state = states[tile - 1];", &words);
+}
+
+#[test]
+fn published_too_early() {
+    let name = "published_too_early";
+    let written = place(name, "states[tile] = fmaf(");
+    let words =
+        ["look_back", "block 1", "buffer `states`", "block 0 writes", &written, "nothing orders"];
+    let outcome = run_look_back(&format!("broken/{name}"), 1000);
+    assert_report(name, outcome, ReportKind::Race, "state = states[tile - 1];", &words);
+}
+
+fn block_scan(name: &'static str) -> (OnEmulator, Domain) {
+    let entries = ["block_scan<false>", "block_scan<true>"];
+    let engine = OnEmulator {
+        name,
+        forward: Some(entries),
+        backward: None,
+        threads: 128,
+        seqs_per_block: 1,
+    };
+    let domain = Domain {
+        max_len: 512,
+        tile: 512,
+        levels: Domain::tree_levels,
+        backward: false,
+        log_coeffs: false,
+        ..Domain::default()
+    };
+    (engine, domain.as_asked())
+}
+
+fn linrec_ref(name: &'static str) -> (OnEmulator, Domain) {
+    let engine = OnEmulator {
+        name,
+        forward: Some(["linrec_ref_fwd<float, false>", "linrec_ref_fwd<float, true>"]),
+        backward: Some(["linrec_ref_bwd<float, false>", "linrec_ref_bwd<float, true>"]),
+        threads: 64,
+        seqs_per_block: 64,
+    };
+    (engine, Domain { max_len: 1000, log_coeffs: false, ..Domain::default() }.as_asked())
+}
+
+/// What the contract says of each case of the table with these coefficients.
+fn judge(
+    engine: &dyn Engine<f32>,
+    domain: &Domain,
+    coeffs: CoeffKind,
+) -> Vec<(Case, Result<f64, String>)> {
+    let mine = domain.cases().into_iter();
+    let mine = mine.filter(|case| case.coeffs == coeffs && case.num_seqs > 0);
+    mine.map(|case| (case.clone(), contract::check(engine, domain, &case))).collect()
+}
+
+#[test]
+fn lost_carry() {
+    let (engine, domain) = block_scan("broken/lost_carry");
+    // In a row that ends early the loss shows in the final state, which the padding does not change.
+    let full = |case: &Case| case.seq_len > 384;
+    let (mut hidden, mut seen) = (0, 0);
+    for (case, outcome) in judge(&engine, &domain, CoeffKind::Gate) {
+        if full(&case) {
+            assert!(outcome.is_ok(), "{case}: {outcome:?}");
+            hidden += 1;
+        }
+    }
+    for (case, outcome) in judge(&engine, &domain, CoeffKind::NearOne) {
+        if full(&case) {
+            let what = outcome.expect_err("a lost carry");
+            assert!(what.starts_with("outputs"), "{case}: {what}");
+            seen += 1;
+        }
+    }
+    assert!(hidden > 0 && seen > 0, "{hidden} cases hide it and {seen} show it");
+}
+
+#[test]
+fn unshifted_coefficient() {
+    let (engine, domain) = linrec_ref("broken/unshifted_coefficient");
+    let mut seen = 0;
+    for (case, outcome) in judge(&engine, &domain, CoeffKind::Gate) {
+        // With one step there is no step after it.
+        if case.seq_len > 2 {
+            assert!(
+                outcome.as_ref().is_err_and(|what| what.starts_with("d_inputs")),
+                "{case}: {outcome:?}"
+            );
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
+    // A coefficient that all steps share hides it.
+    for (case, outcome) in judge(&engine, &domain, CoeffKind::One) {
+        assert!(outcome.is_ok(), "{case}: {outcome:?}");
+    }
+}
+
+/// One of the library's kernels with another source, as an engine.
+fn per_sequence(name: &str, choice: KernelChoice) -> (KernelEngine<f32>, Domain) {
+    let (engine, domain) = suspect::load(&format!("broken/{name}"), choice).unwrap();
+    (engine, domain.as_asked())
+}
+
+/// What the contract says of the cases with coefficients near one, with their lengths.
+fn judge_near_one(
+    engine: &KernelEngine<f32>,
+    domain: &Domain,
+) -> Vec<(usize, Result<f64, String>)> {
+    let cases = judge(engine, domain, CoeffKind::NearOne).into_iter();
+    cases.map(|(case, outcome)| (case.seq_len, outcome)).collect()
+}
+
+const PIPE: KernelChoice = KernelChoice::Pipe(PipeConfig {
+    max_elems_per_thread: 8,
+    max_threads_per_block: 64,
+    memcode: Memcode::Direct,
+    algocode: Algocode::Block,
+});
+
+#[test]
+fn totals_not_in_turns() {
+    let name = "totals_not_in_turns";
+    let (engine, domain) = per_sequence(name, PIPE);
+    let mut found = 0;
+    for (seq_len, outcome) in judge_near_one(&engine, &domain) {
+        // One tile has 512 steps: up to there no total is published twice.
+        match outcome {
+            Ok(_) => assert!(seq_len <= 512, "{seq_len} steps passed"),
+            Err(what) => {
+                assert!(seq_len > 512, "{seq_len}: {what}");
+                let words = ["writes", "shared memory", "reads", "no barrier lies between"];
+                assert!(words.iter().all(|words| what.contains(words)), "{what}");
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 0);
+}
+
+#[test]
+fn forgotten_between_tiles() {
+    let (engine, domain) = per_sequence("forgotten_between_tiles", PIPE);
+    let mut seen = 0;
+    for (seq_len, outcome) in judge_near_one(&engine, &domain) {
+        if seq_len <= 512 {
+            assert!(outcome.is_ok(), "{seq_len}: {outcome:?}");
+        } else {
+            let what = outcome.expect_err("a forgotten state");
+            assert!(what.starts_with("outputs"), "{seq_len}: {what}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
+}
+
+#[test]
+fn unshifted_in_scan() {
+    let (engine, domain) = per_sequence("unshifted_in_scan", PIPE);
+    let mut seen = 0;
+    for (seq_len, outcome) in judge_near_one(&engine, &domain) {
+        // Short sequences of sparse inputs may have no gradient at all.
+        if seq_len > 100 {
+            let what = outcome.expect_err("an unshifted coefficient");
+            assert!(what.starts_with("d_inputs"), "{seq_len}: {what}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
+}
+
+#[test]
+fn zero_for_missing_coefficients() {
+    let tile = KernelChoice::Tile(TileConfig::DEFAULT);
+    let (engine, domain) = per_sequence("zero_for_missing_coefficients", tile);
+    let (mut seen, mut hidden) = (0, 0);
+    for (seq_len, outcome) in judge_near_one(&engine, &domain) {
+        // A full tile misses nothing.
+        if seq_len == 1024 {
+            assert!(outcome.is_ok(), "{outcome:?}");
+            hidden += 1;
+        } else if seq_len > 1 {
+            seen += usize::from(outcome.is_err());
+        }
+    }
+    assert!(seen > 0 && hidden > 0, "{seen} cases show it and {hidden} hide it");
+}
+
+#[test]
+fn the_correct_twins_pass() {
+    for (engine, domain) in [linrec_ref("ref-f32"), block_scan("block_scan")] {
+        let report = contract::run::<f32>(&engine, &domain);
+        println!("{report}");
+        assert!(report.passed(), "{report}");
+    }
+    for seq_len in [1, 255, 256, 257, 1000, 5000] {
+        let (outputs, final_state) = run_look_back("look_back", seq_len).unwrap();
+        let (inputs, coeffs) =
+            (Array2::ones((1, seq_len)), Array2::from_elem((1, seq_len), 0.99_f32));
+        let options = Options { initial: Some(array![50.0].into()), ..Options::default() };
+        let rounding = Rounding { levels: Domain::tree_levels(seq_len), exp_ulps: 0.0 };
+        let exact = reference::forward(inputs.view(), coeffs.view(), &options).unwrap();
+        let bound =
+            reference::forward_bound(inputs.view(), coeffs.view(), &options, rounding).unwrap();
+        for (l, &output) in outputs.iter().enumerate() {
+            let error = (f64::from(output) - exact.outputs[[0, l]]).abs();
+            assert!(error <= bound.outputs[[0, l]], "step {l} of {seq_len}: off by {error}");
+        }
+        let error = (f64::from(final_state) - exact.final_state[0]).abs();
+        assert!(error <= bound.final_state[0], "final state of {seq_len}: off by {error}");
+    }
+}
+
+#[test]
+fn block_scan_takes_any_length_up_to_its_tile() {
+    for seq_len in [1, 4, 127, 128, 129, 300, 511, 512] {
+        assert_eq!(run_block_scan("block_scan", seq_len), Ok(()), "{seq_len}");
+    }
+}
+
+#[test]
+fn every_broken_kernel_differs_from_its_twin_in_one_place() {
+    let mut count = 0;
+    for (path, text) in kernels::sources() {
+        let Some(name) = path.strip_prefix("broken/") else { continue };
+        count += 1;
+        let twin =
+            text.split_once(" with one mistake: ").and_then(|(head, _)| head.strip_prefix("// "));
+        let twin =
+            twin.unwrap_or_else(|| panic!("{name} does not begin with the name of its twin"));
+        let twin = kernels::source(twin).unwrap_or_else(|| panic!("{name}: there is no {twin}"));
+        let marks = text.matches("MISTAKE").count();
+        assert_eq!(marks, 1, "{name} marks {marks} mistakes");
+        let parts = text.split_once("// ANCHOR: mistake").and_then(|(before, rest)| {
+            let (marked, behind) = rest.split_once("// ANCHOR_END: mistake")?;
+            Some([body(before), lines(marked), lines(behind)])
+        });
+        let [before, marked, behind] =
+            parts.unwrap_or_else(|| panic!("{name} does not mark its mistake"));
+        let twin = body(twin);
+        let rest = twin.strip_prefix(&before[..]).and_then(|rest| rest.strip_suffix(&behind[..]));
+        let rest = rest.unwrap_or_else(|| {
+            let at = before.iter().chain([&"the marked lines"]).zip(&twin).find(|(a, b)| a != b);
+            panic!("{name} and its twin differ outside the marked lines, if not here: {at:?}")
+        });
+        assert!(marked != rest, "{name} is its twin");
+        assert!(marked.len().max(rest.len()) <= 4, "{name} marks more than one mistake");
+    }
+    assert!(count >= 10);
+}
+
+/// The lines without indentation, empty ones, anchors and includes: those of a folder below are others.
+fn lines(text: &str) -> Vec<&str> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let no_line = ["// ANCHOR", "#include"];
+    lines.filter(|line| !no_line.iter().any(|start| line.starts_with(start))).collect()
+}
+
+/// The lines behind the comment at the top of a file.
+fn body(text: &str) -> Vec<&str> {
+    let comment = text.lines().take_while(|line| line.starts_with("//"));
+    lines(&text[comment.map(|line| line.len() + 1).sum::<usize>()..])
+}

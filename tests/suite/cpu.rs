@@ -1,0 +1,268 @@
+//! The CPU engine against the contract, with every set of vector instructions that this machine has.
+
+use linrec::contract::{self, Case, CoeffKind, Domain, InputKind, Layout, Table, golden};
+use linrec::cpu::{Cpu, Simd, roof};
+use linrec::{Direction, Element, Engine, Options};
+use ndarray::{Array2, s};
+use num_complex::Complex;
+use proptest::prelude::*;
+
+/// One engine per set of vector instructions of this machine.
+fn levels() -> impl Iterator<Item = Cpu> {
+    Simd::ALL.into_iter().filter_map(|simd| Cpu::new().with_simd(simd))
+}
+
+/// The columns that are copied at a time where rows are not contiguous join the table's lengths.
+fn domain(max_len: usize) -> Domain {
+    Domain { levels: Domain::tree_levels, tile: 256, max_len, ..Domain::default() }
+}
+
+/// Runs with three threads, whatever the machine has.
+fn with_threads<R: Send>(run: impl FnOnce() -> R + Send) -> R {
+    rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap().install(run)
+}
+
+fn passes<T: Element>() {
+    // The longest rows of the table tell nothing about the vectors that shorter ones do not.
+    let engines = [(Cpu::new(), usize::MAX)];
+    for (cpu, max_len) in
+        engines.into_iter().chain(levels().map(|cpu| (cpu.single_threaded(), 1000)))
+    {
+        let report = with_threads(|| contract::run::<T>(&cpu, &domain(max_len).as_asked()));
+        println!("{cpu:?}: {report}");
+        assert!(report.passed(), "{cpu:?}: {report}");
+    }
+}
+
+#[test]
+fn contract_f32() {
+    passes::<f32>();
+}
+
+#[test]
+fn contract_f64() {
+    passes::<f64>();
+}
+
+#[test]
+fn contract_complex_f32() {
+    passes::<Complex<f32>>();
+}
+
+#[test]
+fn contract_complex_f64() {
+    passes::<Complex<f64>>();
+}
+
+/// Rows so long that all threads share one, with lengths around a whole number of tiles (1 MB): with
+/// coefficients whose influence fades within a tile, and with some whose does not.
+#[test]
+fn long_rows() {
+    fn check<T: Element>() {
+        let tile = (1 << 20) / size_of::<T>();
+        let shapes = [(1, 4 * tile - 1), (1, 4 * tile), (2, 4 * tile + 1), (1, 5 * tile - 3)];
+        // In a quick run each shape sees one direction.
+        let quick = Table::asked() == Table::Quick;
+        for (place, (num_seqs, seq_len)) in shapes.into_iter().enumerate() {
+            let directions = [Direction::Forward, Direction::Reverse];
+            let all = directions.into_iter().enumerate();
+            for (_, direction) in all.filter(|(number, _)| !quick || place % 2 == *number) {
+                for (initial, log_coeffs, coeffs, layout) in [
+                    (false, false, CoeffKind::NearOne, Layout::Standard),
+                    (true, false, CoeffKind::One, Layout::Backwards),
+                    (true, true, CoeffKind::NearOne, Layout::SharedCoeffs),
+                ] {
+                    let case = Case {
+                        num_seqs,
+                        seq_len,
+                        direction,
+                        initial,
+                        coeffs,
+                        log_coeffs,
+                        inputs: InputKind::Dense,
+                        layout,
+                    };
+                    let outcome = contract::check::<T>(&Cpu::new(), &domain(usize::MAX), &case);
+                    assert!(outcome.is_ok(), "{case}: {outcome:?}");
+                }
+            }
+        }
+    }
+    with_threads(|| {
+        check::<f32>();
+        check::<f64>();
+        check::<Complex<f32>>();
+        check::<Complex<f64>>();
+    });
+}
+
+#[test]
+fn golden_data() {
+    for cpu in levels() {
+        for case in golden::real().unwrap() {
+            let distance = golden::distance::<f64>(&cpu, &case).unwrap();
+            assert!(distance <= 1e-12, "{}: {distance:e}", case.name);
+        }
+        for case in golden::complex().unwrap() {
+            let distance = golden::distance::<Complex<f64>>(&cpu, &case).unwrap();
+            assert!(distance <= 1e-12, "{}: {distance:e}", case.name);
+        }
+    }
+}
+
+/// A batch of the given shape with coefficients near one.
+fn batch(num_seqs: usize, seq_len: usize) -> [Array2<f32>; 3] {
+    let array = |seed: usize, from: f32| {
+        Array2::from_shape_fn((num_seqs, seq_len), |(row, l)| {
+            let hash = ((row * 7919 + l) * 2 + seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+            from + (1.0 - from) * (hash as f32 / (1 << 24) as f32)
+        })
+    };
+    [array(0, -1.0), array(1, 0.98), array(2, -1.0)]
+}
+
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    for (num_seqs, seq_len) in [(1, 1_300_000), (3, 1_100_000), (70, 3000), (2000, 33)] {
+        let [inputs, coeffs, d_outputs] = batch(num_seqs, seq_len);
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let options = Options { direction, ..Options::default() };
+            let run = |cpu: &Cpu| {
+                let y = cpu.forward(inputs.view(), coeffs.view(), &options).unwrap();
+                let outputs = y.outputs.view();
+                let d = cpu.backward(d_outputs.view(), coeffs.view(), outputs, &options).unwrap();
+                (y, d)
+            };
+            let alone = run(&Cpu::new().single_threaded());
+            let last = direction.position(seq_len - 1, seq_len);
+            assert_eq!(alone.0.final_state, alone.0.outputs.column(last));
+            for _ in 0..3 {
+                assert!(run(&Cpu::new()) == alone, "{num_seqs} x {seq_len}, {direction:?}");
+                assert!(with_threads(|| run(&Cpu::new())) == alone);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_keeps_its_infinities_to_itself() {
+    for cpu in levels() {
+        for seq_len in [1, 3, 15, 16, 17, 40] {
+            let [mut inputs, mut coeffs, d_outputs] = batch(5, seq_len);
+            inputs.row_mut(1).fill(f32::INFINITY);
+            coeffs.row_mut(1).fill(f32::NAN);
+            inputs.row_mut(3).fill(f32::NAN);
+            coeffs.row_mut(3).fill(f32::INFINITY);
+            for direction in [Direction::Forward, Direction::Reverse] {
+                let options = Options { direction, ..Options::default() };
+                let y = cpu.forward(inputs.view(), coeffs.view(), &options).unwrap();
+                let outputs = y.outputs.view();
+                let d = cpu.backward(d_outputs.view(), coeffs.view(), outputs, &options).unwrap();
+                for row in [0, 2, 4] {
+                    for array in [&y.outputs, &d.d_inputs, &d.d_coeffs] {
+                        assert!(array.row(row).iter().all(|value| value.is_finite()));
+                    }
+                    assert!(y.final_state[row].is_finite() && d.d_initial[row].is_finite());
+                }
+            }
+        }
+    }
+}
+
+/// Results go into a view of a larger array of NaN, whose other elements stay as they are.
+#[test]
+fn every_element_is_written_and_no_other() {
+    for (num_seqs, seq_len) in [(1, 1), (3, 17), (20, 300), (40, 2000)] {
+        let [inputs, coeffs, d_outputs] = batch(num_seqs, seq_len);
+        let options = Options::default();
+        let expected = Cpu::new().forward(inputs.view(), coeffs.view(), &options).unwrap();
+        let outputs = expected.outputs.view();
+        let d = Cpu::new().backward(d_outputs.view(), coeffs.view(), outputs, &options).unwrap();
+        let poisoned = || Array2::from_elem((2 * num_seqs + 1, 2 * seq_len + 2), f32::NAN);
+        for windows in [
+            s![..num_seqs, 1..=seq_len],
+            s![..2 * num_seqs;2, 2..;2],
+            s![1..=num_seqs;-1, 1..=seq_len;-1],
+        ] {
+            let mut arrays = [poisoned(), poisoned(), poisoned()];
+            let [y, d_inputs, d_coeffs] = &mut arrays;
+            Cpu::new()
+                .forward_into(inputs.view(), coeffs.view(), &options, y.slice_mut(windows))
+                .unwrap();
+            Cpu::new()
+                .backward_into(
+                    d_outputs.view(),
+                    coeffs.view(),
+                    outputs,
+                    &options,
+                    d_inputs.slice_mut(windows),
+                    d_coeffs.slice_mut(windows),
+                )
+                .unwrap();
+            for (array, expected) in
+                arrays.iter_mut().zip([&outputs, &d.d_inputs.view(), &d.d_coeffs.view()])
+            {
+                assert_eq!(array.slice(windows), expected);
+                array.slice_mut(windows).fill(f32::NAN);
+                assert!(array.iter().all(|value| value.is_nan()));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_roof_adds_and_multiplies() {
+    let [a, b, c] = batch(1, 70_001).map(|array| array.into_raw_vec_and_offset().0);
+    for cpu in levels().flat_map(|cpu| [cpu.clone(), cpu.single_threaded()]) {
+        let (mut sums, mut products) = (vec![f32::NAN; a.len()], vec![f32::NAN; a.len()]);
+        roof::forward(&cpu, &a, &b, &mut sums);
+        assert!((0..a.len()).all(|i| sums[i] == a[i] + b[i]));
+        sums.fill(f32::NAN);
+        roof::backward(&cpu, [&a, &b, &c], &mut sums, &mut products);
+        assert!((0..a.len()).all(|i| sums[i] == a[i] + b[i] && products[i] == b[i] * c[i]));
+    }
+}
+
+#[test]
+fn wrong_result_shapes_are_errors() {
+    let ones = Array2::<f32>::ones((3, 4));
+    let mut wide = Array2::<f32>::ones((3, 5));
+    let error = Cpu::new()
+        .forward_into(ones.view(), ones.view(), &Options::default(), wide.view_mut())
+        .unwrap_err();
+    assert_eq!(error.to_string(), "shape mismatch in forward: inputs [3, 4], outputs [3, 5]");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn any_shape_and_layout(
+        num_seqs in 0_usize..40,
+        seq_len in 0_usize..700,
+        reverse in any::<bool>(),
+        initial in any::<bool>(),
+        coeffs in proptest::sample::select(CoeffKind::ALL.to_vec()),
+        log_coeffs in any::<bool>(),
+        layout in proptest::sample::select(vec![
+            Layout::Standard, Layout::Columns, Layout::Backwards, Layout::EverySecond, Layout::SharedCoeffs,
+        ]),
+        level in 0_usize..3,
+    ) {
+        let direction = if reverse { Direction::Reverse } else { Direction::Forward };
+        let log_coeffs = log_coeffs && coeffs.has_log();
+        let inputs = InputKind::Dense;
+        let case = Case { num_seqs, seq_len, direction, initial, coeffs, log_coeffs, inputs, layout };
+        let levels: Vec<_> = levels().collect();
+        let cpu = &levels[level % levels.len()];
+        let outcomes = [
+            contract::check::<f32>(cpu, &domain(usize::MAX), &case),
+            contract::check::<f64>(cpu, &domain(usize::MAX), &case),
+            contract::check::<Complex<f32>>(cpu, &domain(usize::MAX), &case),
+            contract::check::<Complex<f64>>(cpu, &domain(usize::MAX), &case),
+        ];
+        for outcome in outcomes {
+            prop_assert!(outcome.is_ok(), "{cpu:?}, {case}: {outcome:?}");
+        }
+    }
+}

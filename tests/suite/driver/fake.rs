@@ -1,0 +1,151 @@
+//! A driver that does what it is told, in a process that has no other.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::{env, fs};
+
+const SOURCE: &str = include_str!("libcuda.c");
+const INSTRUCTIONS: &str = "FAKE_CUDA";
+const REPORT: &str = "FAKE_CUDA_REPORT";
+/// The variable that names the scenario of a process.
+pub const SCENARIO: &str = "LINREC_TEST_SCENARIO";
+
+/// What a process did with the fake driver.
+#[derive(Debug)]
+pub struct Outcome {
+    pub status: ExitStatus,
+    /// What the scenario printed for every step.
+    pub steps: Vec<String>,
+    /// How often each function was called.
+    pub calls: BTreeMap<String, u32>,
+    /// How many of each kind were not given back.
+    pub live: BTreeMap<String, u32>,
+    /// What no program may do with a driver.
+    pub wrong: Vec<String>,
+    output: String,
+}
+
+/// Runs a scenario in a process of its own, with the fake driver under these instructions.
+pub fn run(scenario: &str, instructions: &str) -> Outcome {
+    run_with(library(), scenario, instructions)
+}
+
+/// Runs a scenario with a driver that lacks a function.
+pub fn run_without(function: &str, scenario: &str) -> Outcome {
+    run_lacking(function, scenario, "")
+}
+
+/// Runs a scenario with a driver that lacks a function, under these instructions.
+pub fn run_lacking(function: &str, scenario: &str, instructions: &str) -> Outcome {
+    let bytes = fs::read(library().join(FILE)).unwrap();
+    let name = format!("\0{function}\0").into_bytes();
+    // The first place is the table by which the loader looks for names.
+    let at = bytes.windows(name.len()).position(|window| window == name);
+    let at = at.unwrap_or_else(|| panic!("the fake driver has no {function}"));
+    let mut bytes = bytes;
+    bytes[at + 1] = b'x';
+    let folder = library().join(format!("without-{function}"));
+    place(&folder, &bytes);
+    run_with(&folder, scenario, instructions)
+}
+
+fn run_with(folder: &Path, scenario: &str, instructions: &str) -> Outcome {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Relaxed);
+    let report = folder.join(format!("report-{}-{number}", std::process::id()));
+    // The module of this test without the name of the executable: what the harness calls its tests.
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let child = module.replace("fake", "a_process_of_its_own");
+    let output = Command::new(env::current_exe().unwrap())
+        .args([&child, "--exact", "--ignored", "--no-capture", "--test-threads=1"])
+        .env("LD_LIBRARY_PATH", folder)
+        .env(INSTRUCTIONS, instructions)
+        .env(REPORT, &report)
+        .env(SCENARIO, scenario)
+        .env_remove("CUDA_VISIBLE_DEVICES")
+        .env_remove("LINREC_DEVICE")
+        .env_remove("LINREC_REQUIRE_CUDA")
+        .env_remove("RUST_TEST_THREADS")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut outcome = Outcome {
+        status: output.status,
+        steps: text.lines().filter_map(|line| line.strip_prefix("step ")).map(Into::into).collect(),
+        calls: BTreeMap::new(),
+        live: BTreeMap::new(),
+        wrong: Vec::new(),
+        output: format!("{text}{}", String::from_utf8_lossy(&output.stderr)),
+    };
+    for line in fs::read_to_string(&report).unwrap_or_default().lines() {
+        let words: Vec<_> = line.splitn(3, ' ').collect();
+        let (all, name, number) = match words[..] {
+            ["calls", name, number] => (&mut outcome.calls, name, number),
+            ["live", kind, number] => (&mut outcome.live, kind, number),
+            _ => {
+                outcome.wrong.push(line.to_owned());
+                continue;
+            }
+        };
+        all.insert(name.to_owned(), number.parse().unwrap());
+    }
+    let _ = fs::remove_file(&report);
+    outcome
+}
+
+impl Outcome {
+    /// Panics unless the process came to its end and did nothing wrong.
+    pub fn must_end_well(&self, what: &str) {
+        assert!(self.status.success(), "{what}: {}\n{}", self.status, self.output);
+        assert!(self.output.contains("1 passed"), "{what}: no test ran\n{}", self.output);
+        assert!(self.steps.last().is_some_and(|last| last == "end"), "{what}\n{}", self.output);
+        assert!(self.wrong.is_empty(), "{what}: {:?}\n{}", self.wrong, self.output);
+    }
+
+    /// The steps that failed.
+    pub fn errors(&self) -> impl Iterator<Item = &str> {
+        self.steps.iter().filter_map(|step| Some(step.split_once(": error: ")?.1))
+    }
+
+    pub fn count(&self, function: &str) -> u32 {
+        self.calls.get(function).copied().unwrap_or(0)
+    }
+
+    pub fn left(&self, kind: &str) -> u32 {
+        self.live.get(kind).copied().unwrap_or(0)
+    }
+}
+
+const FILE: &str = "libcuda.so.1";
+
+/// The folder with the fake driver, compiled once.
+fn library() -> &'static Path {
+    static COMPILED: OnceLock<PathBuf> = OnceLock::new();
+    COMPILED.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fake-driver");
+        let made = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let (source, target) = (made.path().join("libcuda.c"), made.path().join(FILE));
+        fs::write(&source, SOURCE).unwrap();
+        let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
+        let output = Command::new(&compiler)
+            .args(["-shared", "-fPIC", "-O1", "-s", "-Wall", "-Wextra", "-Werror", "-o"])
+            .args([&target, &source])
+            .output()
+            .unwrap_or_else(|error| panic!("{compiler:?}, which this test needs: {error}"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{compiler:?} refuses libcuda.c: {said}");
+        place(&folder, &fs::read(&target).unwrap());
+        folder
+    })
+}
+
+/// Writes the library into a folder, as a whole: another test run may be using the one that is there.
+fn place(folder: &Path, bytes: &[u8]) {
+    fs::create_dir_all(folder).unwrap();
+    let file = tempfile::NamedTempFile::new_in(folder).unwrap();
+    fs::write(file.path(), bytes).unwrap();
+    file.persist(folder.join(FILE)).unwrap();
+}

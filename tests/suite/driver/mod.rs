@@ -1,0 +1,306 @@
+//! What the device layer makes of a driver that fails: `libcuda.c`, which fails as it is told, is
+//! loaded in its place by a process of its own for every test.
+
+mod fake;
+mod scenario;
+
+use fake::{Outcome, run, run_lacking, run_without};
+
+/// An error that drivers have always had, and that ends the use of a device; one that is newer than the
+/// oldest driver supported; and two that no driver has.
+const CODES: [i32; 4] = [719, 919, i32::MAX, -1];
+
+/// What is optional in a driver.
+const OPTIONAL: [&str; 3] = ["cuFuncGetParamInfo", WORDS[0], WORDS[1]];
+const WORDS: [&str; 2] = ["cuGetErrorName", "cuGetErrorString"];
+
+/// What gives back; it is called where nobody waits for an answer.
+const GIVING_BACK: [&str; 8] = [
+    "cuDevicePrimaryCtxRelease_v2",
+    "cuEventDestroy_v2",
+    "cuGraphDestroy",
+    "cuGraphExecDestroy",
+    "cuMemFreeAsync",
+    "cuMemFree_v2",
+    "cuModuleUnload",
+    "cuStreamDestroy_v2",
+];
+
+/// What is called for giving back, too.
+const ALSO_FOR_GIVING_BACK: [&str; 3] =
+    ["cuCtxGetCurrent", "cuCtxSynchronize", "cuStreamWaitEvent"];
+
+/// Ways through the scenario that between them call everything: as it is; on a GPU whose memory is not
+/// allocated in a stream's order; with errors that the driver has words for; and with one that ends the
+/// opening half-way.
+const WAYS: [&str; 4] = ["", "set 115 0;", "fail cuInit 0 999;", "fail cuDeviceGetName 1 999;"];
+
+macro_rules! with_the_fake_driver {
+    ($($(#[$doc:meta])* fn $name:ident() $body:block)*) => {$(
+        $(#[$doc])*
+        #[test]
+        #[cfg_attr(not(target_os = "linux"), ignore = "needs the loader of Linux")]
+        fn $name() $body
+    )*};
+}
+
+#[test]
+#[ignore = "is run by the tests beside it, with a scenario"]
+fn a_process_of_its_own() {
+    match std::env::var(fake::SCENARIO) {
+        Ok(name) => scenario::play(&name),
+        Err(_) => println!("there is no scenario in {}", fake::SCENARIO),
+    }
+}
+
+with_the_fake_driver! {
+    fn a_driver_in_good_health() {
+        for way in &WAYS[..2] {
+            let outcome = run("everything", way);
+            outcome.must_end_well(way);
+            let errors: Vec<_> = outcome.errors().collect();
+            let [ptx, kernel, memory] = errors[..] else { panic!("{errors:?}") };
+            let said = "cuda:0: loading PTX of version 8.0 (line 1; error : there is no .target) failed";
+            assert!(ptx.starts_with(said), "{ptx}");
+            assert!(ptx.contains("code 218)"), "{ptx}");
+            assert!(kernel.starts_with("cuda:0: loading the kernel `not_compiled` failed"), "{kernel}");
+            assert!(kernel.contains("code 500)"), "{kernel}");
+            assert!(memory.contains("out of memory: asked for 4398046511104 bytes"), "{memory}");
+            let values: Vec<_> =
+                outcome.steps.iter().filter_map(|step| step.strip_prefix("values: ")).collect();
+            assert_eq!(values, ["[2.0, 4.0, 6.0]", "[8.0, 16.0, 24.0]", "[256.0, 512.0, 768.0]"]);
+            nothing_is_left(&outcome, way);
+        }
+    }
+
+    fn every_function_is_called_on_some_way() {
+        let outcomes = WAYS.map(|way| run("everything", way));
+        for function in outcomes[0].calls.keys() {
+            let calls: u32 = outcomes.iter().map(|outcome| outcome.count(function)).sum();
+            assert!(calls > 0, "{function} is never called");
+        }
+    }
+
+    fn a_function_that_fails_is_an_error_with_its_number() {
+        // All functions and codes, on the first way that calls the function.
+        let usual = WAYS.map(|way| (way, run("everything", way)));
+        let functions: Vec<&String> = usual[0].1.calls.keys().collect();
+        std::thread::scope(|scope| {
+            for part in functions.chunks(functions.len().div_ceil(2)) {
+                let usual = &usual;
+                scope.spawn(move || part.iter().for_each(|function| fails(function, usual)));
+            }
+        });
+    }
+
+    fn a_function_that_is_absent_is_an_error() {
+        let usual = run("everything", "");
+        assert!(usual.calls.len() > 40);
+        for function in usual.calls.keys() {
+            let outcome = run_without(function, "everything");
+            outcome.must_end_well(function);
+            let text: Vec<_> = outcome.errors().collect();
+            if OPTIONAL.contains(&function.as_str()) {
+                assert_eq!(outcome.steps.len(), usual.steps.len(), "without {function}: {text:?}");
+                continue;
+            }
+            assert_eq!(text.len(), 3, "{text:?}");
+            let said = format!("CUDA: the NVIDIA driver's library has no {function}: it is older");
+            assert!(text.iter().all(|text| text.starts_with(&said)), "{text:?}");
+        }
+    }
+
+    fn nonsense_in_place_of_an_answer_is_an_error() {
+        // What has an answer, and in which call the answer is asked for.
+        for (function, call, said) in [
+            ("cuCtxGetCurrent", 0, ""),
+            ("cuDeviceGet", 1, ""),
+            ("cuDeviceGetAttribute", 2, "CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT is -1"),
+            ("cuDeviceGetAttribute", 0, " is -1"),
+            ("cuDeviceGetCount", 1, "counting devices failed: the driver says that all went well, but"),
+            ("cuDeviceGetName", 1, ""),
+            ("cuDevicePrimaryCtxRetain", 1, "the context is null"),
+            ("cuDriverGetVersion", 1, "knows CUDA 0.0 at most"),
+            ("cuEventCreate", 1, "making an event failed: the driver says that all went well, but"),
+            ("cuEventElapsedTime", 1, "timing failed: the driver says that all went well, but"),
+            ("cuFuncGetAttribute", 2, "loading the kernel `scale` failed: the driver says"),
+            ("cuFuncGetParamInfo", 2, "its parameter 2, `factor`, is declared at byte 8 with a size of 4 and"),
+            ("cuGraphInstantiateWithFlags", 1, "making a graph failed: the driver says"),
+            ("cuMemAllocAsync", 1, "allocating 12 bytes failed: the driver says that all went well, but"),
+            ("cuMemGetInfo_v2", 1, ""),
+            ("cuModuleGetFunction", 1, "the kernel is null"),
+            ("cuModuleLoadDataEx", 1, "the module is null"),
+            ("cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 1, "-1 blocks fit"),
+            ("cuStreamCreate", 1, "making a stream failed: the driver says that all went well, but"),
+            ("cuStreamEndCapture", 1, "making a graph failed: the driver says"),
+        ] {
+            let what = format!("odd {function} {call};");
+            let outcome = run("everything", &what);
+            outcome.must_end_well(&what);
+            let errors: Vec<_> = outcome.errors().collect();
+            assert!(errors.iter().any(|error| error.contains(said)), "{what} {errors:?}");
+            nothing_is_left(&outcome, &what);
+        }
+        for function in WORDS {
+            let what = format!("fail cuMemGetInfo_v2 1 919; odd {function} 0;");
+            let outcome = run("everything", &what);
+            outcome.must_end_well(&what);
+            assert!(outcome.errors().any(|error| error.contains("no words for (code 919)")));
+        }
+    }
+
+    fn parameters_that_were_compiled_otherwise_are_refused() {
+        let loading = "cuda:0: loading the kernel `scale`: ";
+        for (what, said) in [
+            (
+                "size scale 3 4096;",
+                "its parameter 3, `len`, is declared at byte 12 with a size of 4 and compiled at byte 12 with a size \
+                 of 4096",
+            ),
+            ("size scale 4 8;", "3 parameters are declared, and the driver compiled 4"),
+            ("fail cuFuncGetParamInfo 3 1;", "3 parameters are declared, and the driver compiled 2"),
+        ] {
+            let outcome = run("launch among secrets", what);
+            outcome.must_end_well(what);
+            let errors: Vec<_> = outcome.errors().collect();
+            assert_eq!(errors, [format!("{loading}{said}")], "{what}");
+            assert_eq!(outcome.count("cuLaunchKernel"), 0);
+        }
+    }
+
+    /// Even where a driver does not say what it compiled, and reads more than the PTX declares.
+    fn a_mistaken_size_reads_zeros() {
+        for bytes in [5, 4096, 32_764] {
+            let what = format!("size scale 3 {bytes};");
+            let outcome = run_lacking("cuFuncGetParamInfo", "launch among secrets", &what);
+            outcome.must_end_well(&what);
+            assert_eq!(outcome.steps[1..3], ["launch: ok", "scaled: true"]);
+        }
+    }
+
+    fn a_code_has_the_drivers_words_if_there_are_any() {
+        let outcome = run("everything", "fail cuMemGetInfo_v2 1 999;");
+        let said = "cuda:0: asking for the free memory failed: unknown error (CUDA_ERROR_UNKNOWN, code 999)";
+        assert_eq!(outcome.errors().next(), Some(said));
+        let outcome = run("everything", "fail cuMemGetInfo_v2 1 919;");
+        let said = "cuda:0: asking for the free memory failed: an error that the driver has no words for \
+                    (code 919)";
+        assert_eq!(outcome.errors().next(), Some(said));
+        let without = run_without("cuGetErrorName", "everything");
+        assert!(without.errors().any(|error| error.contains("(code 500)")));
+    }
+
+    fn a_lost_device_stays_lost_and_only_a_new_process_helps() {
+        let outcome = run("leave a buffer", "");
+        outcome.must_end_well("leave a buffer");
+        assert_eq!(outcome.steps[0], "launch: ok", "a GPU says so later");
+        let errors: Vec<_> = outcome.errors().collect();
+        assert_eq!(errors.len(), 6, "{errors:?}");
+        for (error, begins) in errors.iter().zip([
+            "cuda:0: copying to the host failed: a kernel read or wrote an address outside",
+            "cuda:0: copying to the device failed: a kernel read or wrote an address outside",
+            "cuda:0: allocating 32 bytes failed: a kernel read or wrote an address outside",
+            "cuda:0: waiting for the device failed: a kernel read or wrote an address outside",
+            "cuda:0: opening the device: it was lost when copying to the host failed: a kernel",
+            "cuda:0: opening the device: it was lost when copying to the host failed: a kernel",
+        ]) {
+            assert!(error.starts_with(begins), "{error}");
+            for said in ["code 700)", "`scale`", "LINREC_DEVICE=simt", "only a new process does"] {
+                assert!(error.contains(said), "`{said}` is not in: {error}");
+            }
+        }
+        assert!(outcome.steps.contains(&"devices: 1".into()), "the emulator is left");
+        assert_eq!(outcome.count("cuDevicePrimaryCtxRetain"), 1, "no context is asked for in vain");
+        let again = run("open twice", "");
+        assert_eq!(again.errors().count(), 0, "a new process has the device");
+    }
+
+    /// Whatever a driver returns at first, opening fails; whatever it returns later, nothing panics.
+    fn an_error_that_sticks_from_any_call_on() {
+        let usual = run("everything", "");
+        for function in ["cuLaunchKernel", "cuStreamSynchronize", "cuMemcpyDtoHAsync_v2", "cuGraphLaunch"] {
+            for call in 1..=usual.count(function) {
+                for code in [700, 919] {
+                    let what = format!("sticky {function} {call} {code};");
+                    let outcome = run("everything", &what);
+                    outcome.must_end_well(&what);
+                    let says_it = |error: &str| error.contains(&format!("code {code})"));
+                    assert!(outcome.errors().any(says_it), "{what} {:?}", outcome.steps);
+                }
+            }
+        }
+    }
+
+    fn memory_is_not_freed_under_a_copy_to_the_host() {
+        // The first wait is the upload's last: of 16 chunks.
+        let wait = "late cuMemcpyDtoHAsync_v2; fail cuStreamSynchronize 17 719;";
+        let outcome = run("a late download", wait);
+        outcome.must_end_well(wait);
+        assert!(outcome.steps[0].starts_with("download: error: cuda:0: copying to the host failed"));
+        assert_eq!(outcome.steps[1..3], ["the copy ends: ok", "untouched: true"]);
+    }
+
+    fn a_copy_to_the_device_does_not_read_what_the_caller_has_back() {
+        let wait = "late cuMemcpyHtoDAsync_v2; fail cuStreamSynchronize 1 719;";
+        let outcome = run("a late upload", wait);
+        outcome.must_end_well(wait);
+        assert!(outcome.steps[0].starts_with("upload: error: cuda:0: copying to the device failed"));
+        assert_eq!(outcome.steps[1..3], ["the copy ends: ok", "copied: true"]);
+    }
+
+    fn a_copy_to_the_device_goes_in_chunks() {
+        let outcome = run("many chunks", "");
+        outcome.must_end_well("chunks");
+        assert_eq!(outcome.steps[0], "equal: true");
+        assert_eq!((outcome.count("cuMemcpyHtoDAsync_v2"), outcome.count("cuMemcpyDtoHAsync_v2")), (3, 1));
+        nothing_is_left(&outcome, "chunks");
+    }
+}
+
+/// Has a function fail at several of its calls, with all codes.
+fn fails(function: &str, usual: &[(&str, Outcome)]) {
+    let called = usual.iter().find(|(_, outcome)| outcome.count(function) > 0);
+    let (way, usual) = called.unwrap_or_else(|| panic!("{function} is never called"));
+    let last = usual.count(function);
+    let mut calls = vec![0, 1, 2, 3, last / 2, last];
+    calls.retain(|&call| call <= last);
+    calls.sort_unstable();
+    calls.dedup();
+    for call in calls {
+        let codes = if call == 1 { &CODES[..] } else { &CODES[..2] };
+        for code in codes {
+            let what = format!("{way} fail {function} {call} {code};");
+            let outcome = run("everything", &what);
+            outcome.must_end_well(&what);
+            if WORDS.contains(&function) {
+                continue;
+            }
+            let number = format!("code {code})");
+            let said = outcome.errors().find(|error| error.contains(&number));
+            let gives_back = GIVING_BACK.contains(&function)
+                || call > 1 && ALSO_FOR_GIVING_BACK.contains(&function);
+            match said {
+                Some(error) => assert!(error.contains(" failed: "), "{what} {error}"),
+                None => assert!(gives_back, "{what} {:?}", outcome.steps),
+            }
+            // An error that ends the use of a device need not leave it in order.
+            if *code != 719 && call != 0 && !gives_back {
+                nothing_is_left(&outcome, &what);
+            }
+        }
+    }
+}
+
+/// Panics if something was not given back that is not kept for the whole process.
+fn nothing_is_left(outcome: &Outcome, what: &str) {
+    for kind in ["allocation", "stream", "event", "graph", "exec"] {
+        let left = outcome.left(kind);
+        assert_eq!(left, 0, "{what}: {left} of {kind} are left; {:?}", outcome.steps);
+    }
+    // The device and what is loaded on it.
+    assert!(
+        outcome.left("context") <= 1 && outcome.left("module") <= 1,
+        "{what}: {:?}",
+        outcome.live
+    );
+}

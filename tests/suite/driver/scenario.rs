@@ -1,0 +1,195 @@
+//! What a process does with the fake driver: every step is tried, whatever became of those before.
+
+use std::fmt::Display;
+
+use linrec::Error;
+use linrec::device::{Buffer, Device, Function, Stream, driver};
+
+use crate::device::programs::SCALE;
+
+/// Two kernels, of which the driver finds one.
+const NOT_COMPILED: &str = ".version 8.0 .target sm_80 .address_size 64 .visible .entry other() { ret; } \
+                            .visible .entry not_compiled() { ret; }";
+/// More than an allocator keeps for later: memory of this size is gone when it is freed.
+const LARGE: usize = 64 << 20;
+
+pub fn play(name: &str) {
+    // The harness has begun a line.
+    println!();
+    match name {
+        "everything" => everything(),
+        "open twice" => {
+            step("opening", Device::cuda(0));
+            step("opening again", Device::cuda(0));
+        }
+        "launch among secrets" => among_secrets(),
+        "leave a buffer" => leave_a_buffer(),
+        "a late download" => late_download(),
+        "a late upload" => late_upload(),
+        "many chunks" => many_chunks(),
+        _ => panic!("there is no scenario {name}"),
+    }
+    println!("step end");
+}
+
+/// Prints what became of a step.
+fn step<T>(name: &str, result: Result<T, Error>) -> Option<T> {
+    match result {
+        Ok(value) => {
+            println!("step {name}: ok");
+            Some(value)
+        }
+        Err(error) => {
+            println!("step {name}: error: {}", error.to_string().replace('\n', " "));
+            None
+        }
+    }
+}
+
+/// Prints a value that a test looks at.
+fn value(name: &str, value: impl Display) {
+    println!("step {name}: {value}");
+}
+
+fn everything() {
+    step("driver", driver());
+    if let Some(device) = step("opening", Device::cuda(0)) {
+        value("name", device.name());
+        use_all(&device);
+    }
+    step("opening again", Device::cuda(0));
+}
+
+fn use_all(device: &Device) {
+    step("free memory", device.memory());
+    let home = device.stream();
+    let mut values = step("upload", device.upload(&[1.0_f32, 2.0, 3.0]));
+    let function = step("module", device.module(SCALE).and_then(|module| module.function("scale")));
+    if let Some(function) = &function {
+        step("occupancy", function.occupancy(128, 64 << 10));
+    }
+    let scale = |stream: &Stream, values: &mut Option<Buffer<f32>>| {
+        let (Some(function), Some(values)) = (&function, values) else { return };
+        step("launch", double(function, stream, values));
+    };
+    scale(&home, &mut values);
+    read(&values);
+
+    let events = (step("event", device.event()), step("event", device.event()));
+    if let (Some(start), Some(end)) = &events {
+        step("record start", start.record(&home));
+        scale(&home, &mut values);
+        step("record end", end.record(&home));
+        step("elapsed", start.elapsed_ms(end));
+    }
+    if let Some(other) = step("stream", device.new_stream()) {
+        if let (Some(start), _) = &events {
+            step("wait for event", other.wait(start));
+        }
+        scale(&other, &mut values);
+        step("wait for stream", other.synchronize());
+        read(&values);
+        scale(&other, &mut values);
+        if let (Some(function), Some(values)) = (&function, &mut values) {
+            let graph = device.record(|stream| {
+                double(function, stream, values)?;
+                double(function, stream, values)
+            });
+            if let Some(graph) = step("graph", graph) {
+                step("replay", graph.replay(&other));
+                step("replay", graph.replay(&home));
+            }
+        }
+        read(&values);
+        // In use on another stream when it is dropped.
+        let mut dropped = step("allocate", device.allocate::<f32>(100));
+        scale(&other, &mut dropped);
+    }
+    if let Some(values) = &mut values {
+        step("zero", values.zero());
+        step("poison", values.poison());
+    }
+    step("PTX that is refused", device.module(".version 8.0\n.nothing"));
+    step("a kernel that is not there", device.module(NOT_COMPILED));
+    step("synchronize", device.synchronize());
+    step("too much", device.allocate::<f32>(1 << 40));
+}
+
+fn double(function: &Function, stream: &Stream, values: &mut Buffer<f32>) -> Result<(), Error> {
+    let len = values.len() as u32;
+    function.launch(1, 32).arg(values).arg(2.0_f32).arg(len).run(stream).map(drop)
+}
+
+fn read(values: &Option<Buffer<f32>>) {
+    if let Some(values) = values
+        && let Some(values) = step("download", values.download())
+    {
+        value("values", format!("{values:?}"));
+    }
+}
+
+/// A kernel writes outside of its buffer; then the device is dropped and opened again.
+fn leave_a_buffer() {
+    let device = Device::cuda(0).unwrap();
+    let function = device.module(SCALE).unwrap().function("scale").unwrap();
+    let mut values = device.upload(&[1.0_f32; 8]).unwrap();
+    // Far outside, so that a GPU would notice as well.
+    let launch = function.launch(1 << 22, 256).arg(&mut values).arg(2.0_f32).arg(1_u32 << 30);
+    step("launch", launch.run(&device.stream()));
+    step("download", values.download());
+    step("upload", values.upload(&[2.0; 8]));
+    step("allocate", device.allocate::<f32>(8));
+    step("synchronize", device.synchronize());
+    drop((function, values, device));
+    step("opening again", Device::cuda(0));
+    step("and again", Device::cuda(0));
+    value("devices", Device::all().len());
+}
+
+/// A launch with a heap full of what is none of the kernel's business.
+fn among_secrets() {
+    let device = Device::cuda(0).unwrap();
+    let function = step("module", device.module(SCALE).and_then(|module| module.function("scale")));
+    let Some(function) = function else { return };
+    let mut values = device.upload(&[1.0_f32, 2.0]).unwrap();
+    let planted: Vec<_> = (1..4096).map(|len| vec![0x55_u8; len]).collect();
+    for len in (1..4096).step_by(3) {
+        drop(vec![0x55_u8; len]);
+    }
+    let launch = function.launch(1, 32).arg(&mut values).arg(2.0_f32).arg(2_u32);
+    step("launch", launch.run(&device.stream()));
+    value("scaled", values.download().unwrap() == [2.0, 4.0] && planted.len() == 4095);
+}
+
+/// A copy to the host that ends after the wait for it has failed.
+fn late_download() {
+    let device = Device::cuda(0).unwrap();
+    let values = device.upload(&vec![1_u8; LARGE]).unwrap();
+    step("download", values.download());
+    // Had the first target been freed, this would be in its place, or nothing at all.
+    let others = [vec![7_u8; LARGE], vec![7_u8; LARGE]];
+    step("the copy ends", device.memory());
+    let untouched = others.iter().all(|other| other.iter().all(|&byte| byte == 7));
+    value("untouched", untouched);
+}
+
+/// A copy to the device that begins after the wait for it has failed.
+fn late_upload() {
+    let device = Device::cuda(0).unwrap();
+    let mut buffer = device.allocate::<u8>(1 << 20).unwrap();
+    let mut values = vec![1_u8; 1 << 20];
+    step("upload", buffer.upload(&values));
+    // The borrow is over: these are the caller's.
+    values.fill(2);
+    step("the copy ends", device.memory());
+    let copied = buffer.download().unwrap();
+    value("copied", copied.iter().all(|&byte| byte == 1));
+}
+
+/// Copies longer than what is staged at a time.
+fn many_chunks() {
+    let device = Device::cuda(0).unwrap();
+    let values: Vec<u32> = (0..(9 << 20) / 4 + 1).collect();
+    let buffer = device.upload(&values).unwrap();
+    value("equal", buffer.download().unwrap() == values);
+}

@@ -1,0 +1,249 @@
+//! The catalogue: what is shipped is what the sources say, and does what their comments say.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use crate::emulator::{Argument, Shipped, allocate, download, upload};
+use linrec::device::nvrtc::{self, Nvrtc};
+use linrec::kernels::{self, ElementType, KernelChoice, Program, Ptx};
+use linrec::simt::{Access, Memory, Module};
+
+/// The program that a shipped PTX says it was made from.
+fn program_of(name: &str, ptx: &Ptx) -> Program {
+    let made = ptx.text().lines().next().unwrap_or_default();
+    let file =
+        made.strip_prefix("// compiled from kernels/").and_then(|rest| rest.split_once(" by "));
+    let (file, _) = file.unwrap_or_else(|| panic!("{name} begins with `{made}`"));
+    let program = kernels::program(file).unwrap_or_else(|| panic!("{name}: there is no {file}"));
+    program.with_entries(ptx.entries().map(|(entry, _)| entry))
+}
+
+#[test]
+fn no_shipped_ptx_is_stale() {
+    for (name, ptx) in kernels::shipped() {
+        let hash = program_of(name, &ptx).hash().to_string();
+        assert_eq!(
+            ptx.hash(),
+            Some(&*hash),
+            "kernels/ptx/{name}.ptx is stale: run `cargo xtask ptx`"
+        );
+    }
+}
+
+#[test]
+fn every_shipped_ptx_runs_in_the_emulator_with_rounding_spelled_out() {
+    let (mut entries, mut bytes) = (0, 0);
+    for (name, ptx) in kernels::shipped() {
+        let module = Module::parse(ptx.text()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(module.unrounded(), [], "{name}");
+        for (entry, symbol) in ptx.entries() {
+            assert!(module.kernel(symbol).is_some(), "{name} has no {entry}");
+            assert!(!symbol.starts_with("_Z"), "{name}: {symbol} is no name for a person");
+        }
+        // Planted mistakes, exercises and steps of the ladder do not count: nobody launches them but to study them.
+        if !["broken/", "exercises/", "ladder/"].iter().any(|folder| name.starts_with(folder)) {
+            entries += ptx.entries().count();
+        }
+        assert_eq!(module.kernels().count(), ptx.entries().count(), "{name}");
+        bytes += ptx.text().len();
+    }
+    assert!(entries <= 140, "{entries} entries");
+    assert!(bytes <= 6_000_000, "{bytes} bytes");
+}
+
+/// An array whose elements are chosen at run time cannot be in registers. One line of that kind has cost the wide kernel
+/// two thirds of its speed, with every result right.
+#[test]
+fn no_shipped_kernel_keeps_an_array_in_local_memory() {
+    for (name, ptx) in kernels::shipped() {
+        let declares = |line: &&str| line.trim_start().starts_with(".local");
+        let found: Vec<&str> = ptx.text().lines().filter(declares).collect();
+        assert!(found.is_empty(), "{name}: {found:?}");
+    }
+}
+
+#[test]
+fn shipped_ptx_depends_on_no_folder_and_no_new_driver() {
+    for (name, ptx) in kernels::shipped() {
+        for line in ptx.text().lines().filter(|line| line.starts_with("\t.file")) {
+            let file = line.split('"').nth(1).unwrap_or_default();
+            let known = file.strip_prefix("kernels/").and_then(kernels::source);
+            assert!(known.is_some(), "{name} names {file}, which is not in the catalogue");
+        }
+        let version = ptx.text().lines().find(|line| line.starts_with(".version"));
+        assert_eq!(version, Some(".version 8.0"), "{name}");
+        assert!(ptx.text().contains("\n.target sm_80\n"), "{name}");
+    }
+}
+
+#[test]
+fn the_reference_kernel_is_shipped_for_all_element_types_of_the_contract() {
+    use ElementType::{Complex64, Complex128, F32, F64};
+    for element in [F32, F64, Complex64, Complex128] {
+        let program = KernelChoice::default().program(element);
+        let ptx = program.shipped().unwrap_or_else(|| panic!("{element} is not shipped"));
+        for entry in &program.entries {
+            assert!(ptx.symbol(entry).is_some(), "{entry}");
+        }
+    }
+    // Another text, option or entry is another program.
+    let program = KernelChoice::default().program(F32);
+    let changed = [
+        Program { source: format!("{}\n", program.source).into(), ..program.clone() },
+        Program { options: vec!["--fmad=true".into()], ..program.clone() },
+        program.clone().with_entries(&program.entries[..1]),
+    ];
+    for program in changed {
+        assert!(program.shipped().is_none());
+    }
+}
+
+/// Sectors per request of the loads and of the stores of a kernel of `access_patterns.cu` or
+/// `elementwise.cu`, with four blocks of 128 threads.
+fn sectors(name: &str, entry: &str, arguments: &[Argument], memory: &Memory) -> (f64, f64) {
+    let counters = Shipped::new(name, entry).run(memory, 4, 128, arguments).unwrap();
+    let [loads, stores] = [Access::GlobalLoad, Access::GlobalStore].map(|access| {
+        let sites: Vec<_> = counters.sites.iter().filter(|site| site.access == access).collect();
+        let sum =
+            |count: fn(&&linrec::simt::Site) -> u64| sites.iter().map(count).sum::<u64>() as f64;
+        sum(|site| site.sectors) / sum(|site| site.requests)
+    });
+    (loads, stores)
+}
+
+#[test]
+fn sectors_are_what_the_comments_say() {
+    const LEN: usize = 1 << 14;
+    let memory = Memory::new(1 << 30);
+    let values: Vec<f32> = (0..LEN).map(|i| i as f32).collect();
+    let (from, to) = (upload(&memory, "from", &values), allocate(&memory, "to", LEN));
+    let number = |number: usize| Argument::Long(number as u64);
+    let (threads, step) = (4 * 128, Argument::Int);
+    let copy = |entry: &str, arguments: &[Argument]| {
+        sectors("access_patterns", entry, &[&[from, to], arguments].concat(), &memory)
+    };
+    assert_eq!(copy("copy_coalesced<float>", &[number(threads)]), (4.0, 4.0));
+    assert_eq!(copy("copy_coalesced<float2>", &[number(threads)]), (8.0, 8.0));
+    assert_eq!(copy("copy_coalesced<double>", &[number(threads)]), (8.0, 8.0));
+    assert_eq!(copy("copy_coalesced<float4>", &[number(threads)]), (16.0, 16.0));
+    assert_eq!(download(&memory, to, 4 * threads), values[..4 * threads]);
+
+    assert_eq!(copy("copy_shifted", &[number(threads), step(0)]), (4.0, 4.0));
+    assert_eq!(copy("copy_shifted", &[number(threads), step(8)]), (4.0, 4.0));
+    assert_eq!(copy("copy_shifted", &[number(threads), step(3)]), (5.0, 5.0));
+    for (stride, expected) in [(1, 4.0), (2, 8.0), (4, 16.0), (8, 32.0), (16, 32.0)] {
+        assert_eq!(copy("copy_strided", &[number(LEN), step(stride)]), (expected, expected));
+    }
+    assert_eq!(copy("copy_rows", &[number(threads), number(8)]), (32.0, 32.0));
+    assert_eq!(copy("copy_rows", &[number(threads), number(32)]), (32.0, 32.0));
+    assert_eq!(download(&memory, to, LEN), values);
+    assert_eq!(copy("copy_broadcast", &[number(threads)]), (1.0, 4.0));
+}
+
+#[test]
+fn the_roof_reads_and_writes_what_the_passes_do() {
+    const LEN: usize = 500;
+    let memory = Memory::new(1 << 30);
+    let array = |name, start: usize| {
+        let values: Vec<f32> = (start..start + LEN).map(|i| i as f32).collect();
+        upload(&memory, name, &values)
+    };
+    let (a, b, c) = (array("a", 0), array("b", 1), array("c", 2));
+    for (pack, size) in [("float", 1), ("float4", 4)] {
+        let (ab, bc) = (allocate(&memory, "sum_ab", LEN), allocate(&memory, "sum_bc", LEN));
+        let len = Argument::Long((LEN / size) as u64);
+        let run = |entry: &str, arguments: &[Argument]| {
+            let kernel = Shipped::new("elementwise", &format!("{entry}<{pack}>"));
+            let counters = kernel.run(&memory, 4, 128, arguments).unwrap();
+            counters.sites.iter().map(|site| site.bytes).sum::<u64>()
+        };
+        assert_eq!(run("elementwise_fwd", &[a, b, ab, len]), 12 * LEN as u64, "{pack}");
+        assert_eq!(download(&memory, ab, LEN)[LEN - 1], 2.0 * LEN as f32 - 1.0);
+        assert_eq!(run("elementwise_bwd", &[a, b, c, ab, bc, len]), 20 * LEN as u64, "{pack}");
+        assert_eq!(download(&memory, bc, LEN)[LEN - 1], 2.0 * LEN as f32 + 1.0);
+    }
+}
+
+/// This machine's compiler.
+fn compiler() -> &'static Nvrtc {
+    let nvrtc = Nvrtc::find().unwrap_or_else(|error| panic!("{error}"));
+    println!("NVRTC {:?}: {}", nvrtc.version(), nvrtc.path().display());
+    nvrtc
+}
+
+#[test]
+#[ignore = "needs NVRTC"]
+fn every_configuration_compiles_for_every_architecture() {
+    let nvrtc = compiler();
+    for element in ElementType::ALL {
+        let program = KernelChoice::default().program(element);
+        for architecture in [80, 90, 120] {
+            let compiled = nvrtc::compile(&program, architecture).unwrap();
+            assert_eq!(compiled.log, "");
+            let module = Module::parse(compiled.ptx.text()).unwrap();
+            assert_eq!(module.unrounded(), [], "{element}");
+            let symbols: HashSet<_> = compiled.ptx.entries().map(|(_, symbol)| symbol).collect();
+            assert_eq!(symbols.len(), program.entries.len());
+            assert!(symbols.iter().all(|symbol| module.kernel(symbol).is_some()));
+            let target = format!(".target sm_{}", nvrtc.nearest(architecture).unwrap());
+            assert!(compiled.ptx.text().contains(&target), "{target}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs NVRTC"]
+fn what_does_not_compile_is_a_sentence_with_the_compilers_own() {
+    let nvrtc = compiler();
+    let plain = |source: &'static str| Program::new("mine.cu", source);
+    let unknown_option = Program { options: vec!["--nonsense".into()], ..plain("") };
+    for (program, expected) in [
+        (
+            plain("__global__ void f() { y = 3; }"),
+            "mine.cu(1): error: identifier \"y\" is undefined",
+        ),
+        (plain("#include \"none.cuh\"\n"), "none.cuh"),
+        (plain("__global__ void f() {}").with_entries(["g<float>"]), "g"),
+        (plain("// \0"), "the source holds a zero byte"),
+        (unknown_option, "--nonsense"),
+    ] {
+        let error = nvrtc.compile(&program, 80).unwrap_err().to_string();
+        assert!(error.starts_with("NVRTC: mine.cu could not be compiled"), "{error}");
+        assert!(error.contains(expected), "`{expected}` is not in: {error}");
+    }
+    let error = nvrtc::compile(&plain("__global__ void f() {}"), 10).unwrap_err().to_string();
+    assert!(error.ends_with("does not compile for compute capability 1.0"), "{error}");
+}
+
+#[test]
+#[ignore = "needs NVRTC"]
+fn a_warning_is_no_error_and_is_handed_on() {
+    let program = Program::new("mine.cu", "__global__ void f() { int unused = 1; }");
+    let compiled = nvrtc::compile(&program.with_entries(["f"]), 80).unwrap();
+    assert!(compiled.log.contains("unused"), "{}", compiled.log);
+    assert_eq!(compiled.ptx.symbol("f"), Some("f"));
+}
+
+#[test]
+#[allow(unsafe_code)]
+fn what_is_no_library_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("libnvrtc.so.12");
+    std::fs::write(&file, "not a library").unwrap();
+    // SAFETY: there is no code in any of these files.
+    let (load, load_below) =
+        unsafe { (|file: &Path| Nvrtc::load(file), |folder: &Path| Nvrtc::load_below(folder)) };
+    let error = load(&file).unwrap_err().to_string();
+    assert!(error.contains("could not be loaded: its builtins are not beside it"), "{error}");
+    std::fs::write(folder.path().join("libnvrtc-builtins.so.12.0"), "nor this").unwrap();
+    let error = load(&file).unwrap_err().to_string();
+    assert!(error.contains("could not be loaded"), "{error}");
+    let error = load_below(folder.path()).unwrap_err().to_string();
+    assert!(error.starts_with("NVRTC: ") && error.contains("libnvrtc.so.12"), "{error}");
+    let error = load_below(&folder.path().join("empty")).unwrap_err().to_string();
+    assert!(error.contains("there is no NVRTC in"), "{error}");
+    for file in ["libnvrtc.so.12", "./libnvrtc.so.12"] {
+        let error = load(Path::new(file)).unwrap_err().to_string();
+        assert!(error.ends_with("could not be loaded: it is not a whole path"), "{error}");
+    }
+}

@@ -1,0 +1,27 @@
+//! The library's tests: one program, linked once.
+//!
+//! Judged here are the library's own engines: the CPU's, and every kernel on every device. An engine of a chapter is
+//! judged in its chapter.
+
+mod additions;
+mod bits;
+mod broken;
+mod configurations;
+mod contract;
+mod cpu;
+mod device;
+mod driver;
+mod emulator;
+mod engines;
+mod exponential;
+mod extremes;
+#[cfg(target_os = "linux")]
+mod foreign;
+mod golden;
+mod kernels;
+mod mistakes;
+mod probes;
+mod properties;
+mod readme;
+mod spelling;
+mod vectors;

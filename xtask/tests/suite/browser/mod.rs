@@ -1,0 +1,120 @@
+//! The built book in a real browser: what no check of the files can see.
+//!
+//! ```text
+//! cargo test -p xtask browser:: -- --ignored
+//! ```
+
+mod chrome;
+mod lab;
+mod look;
+
+use std::path::{Path, PathBuf};
+
+use crate::support::Fixture;
+use chrome::Chrome;
+
+/// A browser without a page.
+fn browser() -> Chrome {
+    let program = chrome::find().expect("there is no Chromium (CHROMIUM names one)");
+    Chrome::start(&program).expect("the browser starts")
+}
+
+#[test]
+#[ignore = "needs a browser"]
+fn the_book_looks_right() {
+    assert_eq!(problems(&mut browser(), &Fixture::of_workspace()), Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "needs a browser"]
+fn the_fixture_looks_right() {
+    assert_eq!(problems(&mut browser(), &Fixture::new()), Vec::<String>::new());
+}
+
+/// Something to spoil in a book.
+type Fault = fn(&Fixture);
+
+/// Every look is able to fail.
+#[test]
+#[ignore = "needs a browser"]
+fn what_looks_wrong_is_seen() {
+    let mut chrome = browser();
+    let faults: [(&str, Fault); 9] = [
+        ("is wider than the page", |book| book.append("<div style=\"width: 500px\">wide</div>")),
+        ("is wider than the page", |book| {
+            book.append(&format!("${}$", "a + b + ".repeat(20) + "c"))
+        }),
+        ("has no size", |book| {
+            book.append("<p><img src=\"figures/lanes.svg\" style=\"display: none\"></p>")
+        }),
+        ("has no size", |book| {
+            book.edit("xtask/theme/css/blocks.css", |css| {
+                css.to_owned() + ".formula { display: none }"
+            });
+        }),
+        ("the math font is not loaded", |book| {
+            book.edit("xtask/theme/fonts/fonts.css", |css| {
+                css.replace("Latin Modern Math", "Other")
+            });
+        }),
+        ("keeps its colours", |book| {
+            book.edit("xtask/theme/css/results.css", |css| css.replace("--fg", "--nothing"));
+        }),
+        // A notebook's outputs: a wide table that does not scroll, and a figure that is hidden.
+        ("notebook.html: <table> \"launchcolumn 0", |book| {
+            book.edit("xtask/theme/css/notebook.css", |css| {
+                css.to_owned()
+                    + ".content :is(.output, .output .table-wrapper) { overflow: visible }"
+            });
+        }),
+        ("notebook.html: <svg> \"\" has no size", |book| {
+            book.edit("xtask/theme/css/notebook.css", |css| {
+                css.to_owned() + "td .drawing { display: none }"
+            });
+        }),
+        ("console: ", |book| book.append("<script>console.error('broken')</script>")),
+    ];
+    for (expected, plant) in faults {
+        let book = Fixture::new();
+        plant(&book);
+        let seen = problems(&mut chrome, &book);
+        assert!(
+            seen.iter().any(|problem| problem.contains(expected)),
+            "no `{expected}` in {seen:?}"
+        );
+    }
+    let book = Fixture::new();
+    book.append(
+        "<script>new Image().src = ['https:', '', '192.0.2.1', 'a.png'].join('/')</script>",
+    );
+    let seen = problems(&mut chrome, &book);
+    assert!(
+        seen.iter().any(|problem| problem.contains("asks for https://192.0.2.1/a.png")),
+        "{seen:?}"
+    );
+}
+
+/// What is wrong with the pages of `book`, in light and dark, on a desktop and on a phone.
+fn problems(chrome: &mut Chrome, book: &Fixture) -> Vec<String> {
+    book.build();
+    let output = book.path("target/book");
+    let mut problems = Vec::new();
+    for page in pages(&output) {
+        let name = page.strip_prefix(&output).unwrap_or(&page).display().to_string();
+        for problem in look::at(chrome, &page).expect("the browser answers") {
+            problems.push(format!("{name}: {problem}"));
+        }
+    }
+    problems
+}
+
+/// The pages of the book that hold content.
+fn pages(output: &Path) -> Vec<PathBuf> {
+    let entries = walkdir::WalkDir::new(output).sort_by_file_name().into_iter();
+    entries
+        .filter_map(|entry| Some(entry.ok()?.into_path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "html"))
+        // The table of contents is a frame for readers without scripts.
+        .filter(|path| !path.ends_with("toc.html"))
+        .collect()
+}

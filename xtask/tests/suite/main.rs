@@ -1,0 +1,10 @@
+//! The tests of the project's own tools. One program: it is linked once.
+
+mod book;
+mod browser;
+mod notebook_pages;
+mod notebooks;
+mod output;
+mod record;
+mod serve;
+mod support;

@@ -1,0 +1,215 @@
+//! Running notebooks, and comparing what they gave.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use xtask::notebooks::clean::clean;
+use xtask::notebooks::compare::{VARIES, compare};
+use xtask::notebooks::format::{Cell, Displayed, Form, Notebook, Output, Text};
+use xtask::notebooks::run_one;
+
+use crate::support::lab;
+
+/// A notebook of code cells.
+fn notebook(sources: &[&str]) -> Notebook {
+    let cells = sources.iter().enumerate().map(|(at, code)| Cell::code(&format!("c{at}"), code));
+    Notebook::new(cells.collect())
+}
+
+fn printed(text: &str) -> Output {
+    Output::Stream { name: "stdout".to_owned(), text: Text(text.to_owned()) }
+}
+
+fn shown(kind: &str, text: &str) -> Output {
+    let data = BTreeMap::from([(kind.to_owned(), Form::Text(Text(text.to_owned())))]);
+    Output::ExecuteResult(Displayed {
+        data,
+        execution_count: Some(Some(7)),
+        metadata: BTreeMap::new(),
+    })
+}
+
+/// A notebook of one cell that gave this.
+fn that_gave(outputs: Vec<Output>) -> Notebook {
+    let mut notebook = notebook(&["x"]);
+    notebook.cells[0].outputs = Some(outputs);
+    notebook
+}
+
+#[test]
+fn a_notebook_is_written_as_jupyter_does_and_read_again() {
+    let mut written = that_gave(vec![printed("1\n2\n"), shown("text/plain", "3")]);
+    written.cells[0].metadata.insert("tags".to_owned(), json!([VARIES]));
+    let text = written.to_text().unwrap();
+    let cell = r#" "cells": [
+  {
+   "cell_type": "code",
+   "execution_count": null,
+   "id": "c0",
+   "metadata": {
+    "tags": [
+     "varies"
+    ]
+   },
+   "outputs": [
+    {
+     "name": "stdout",
+     "output_type": "stream",
+     "text": [
+      "1\n",
+      "2\n"
+     ]
+    },
+    {
+     "data": {
+      "text/plain": [
+       "3"
+      ]
+     },
+     "execution_count": 7,
+     "metadata": {},
+     "output_type": "execute_result"
+    }
+   ],
+   "source": [
+    "x"
+   ]
+  }
+ ],"#;
+    assert!(text.contains(cell), "{text}");
+    assert!(text.ends_with("\"nbformat\": 4,\n \"nbformat_minor\": 5\n}\n"), "{text}");
+    assert_eq!(Notebook::parse(&text).unwrap(), written);
+    let error = Notebook::parse(&text.replace("\"nbformat_minor\": 5", "\"nbformat_minor\": 2"));
+    assert!(error.unwrap_err().to_string().contains("(4, 2)"));
+}
+
+#[test]
+fn what_differs_from_run_to_run_is_not_kept() {
+    let error = Output::Stream { name: "stderr".to_owned(), text: Text("e".to_owned()) };
+    let outputs =
+        vec![shown("text/plain", "/home/me/linrec/src"), error, printed("a"), printed("b")];
+    let mut notebook = that_gave(outputs);
+    notebook.cells[0]
+        .metadata
+        .insert("execution".to_owned(), json!({"iopub.execute_input": "now"}));
+    notebook.metadata.insert("widgets".to_owned(), json!({}));
+    clean(&mut notebook, &[("/home/me/linrec/".to_owned(), "")]);
+    let cell = &notebook.cells[0];
+    assert_eq!(cell.execution_count, Some(Some(1)));
+    assert!(cell.metadata.is_empty() && !notebook.metadata.contains_key("widgets"));
+    let Some(
+        [
+            Output::Stream { text: printed, .. },
+            Output::Stream { text: error, .. },
+            Output::ExecuteResult(value),
+        ],
+    ) = cell.outputs.as_deref()
+    else {
+        panic!("one stream of each name, and then the value: {cell:?}");
+    };
+    assert_eq!((printed.0.as_str(), error.0.as_str()), ("ab", "e"));
+    assert_eq!(value.execution_count, Some(Some(1)));
+    assert_eq!(value.data["text/plain"], Form::Text(Text("src".to_owned())));
+}
+
+/// What differs between a cell that gave `old` and one that gave `new`.
+fn differences(old: Vec<Output>, new: Vec<Output>) -> Vec<String> {
+    let differences = compare(Path::new("n.ipynb"), &that_gave(old), &that_gave(new));
+    differences.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn texts_agree_within_the_tolerance_and_figures_are_there() {
+    let html = |text: &str| vec![shown("text/html", text)];
+    assert!(differences(vec![printed("[0.5]")], vec![printed("[0.50000001]")]).is_empty());
+    assert!(differences(html("<svg>1</svg>"), html("<svg>2</svg>")).is_empty());
+    for (old, new, what) in [
+        (
+            vec![printed("[0.5]")],
+            vec![printed("[0.51]")],
+            "its output was\n    [0.5]\nand is\n    [0.51]",
+        ),
+        (vec![printed("x")], vec![], "its output was"),
+        (vec![shown("text/plain", "1")], vec![shown("text/plain", "2")], "its output was"),
+        (html("<svg></svg>"), html("none"), "it showed text/html with 1 SVG, and shows text/html"),
+        (vec![shown("image/svg+xml", "<svg/>")], vec![], "and shows nothing"),
+    ] {
+        let differences = differences(old, new).join("\n");
+        assert!(differences.starts_with("n.ipynb: cell 1: "), "{differences}");
+        assert!(differences.contains(what), "{differences}");
+    }
+}
+
+#[test]
+fn cells_that_vary_are_left_out() {
+    let (mut old, new) = (that_gave(vec![printed("1 ms")]), that_gave(vec![printed("2 ms")]));
+    assert_eq!(compare(Path::new("n"), &old, &new).len(), 1);
+    old.cells[0].metadata.insert("tags".to_owned(), json!([VARIES]));
+    assert!(compare(Path::new("n"), &old, &new).is_empty());
+}
+
+/// Writes a notebook of these cells into `folder`.
+fn write(folder: &Path, sources: &[&str]) -> PathBuf {
+    let path = folder.join("planted.ipynb");
+    fs::write(&path, notebook(sources).to_text().unwrap()).unwrap();
+    path
+}
+
+// One test, since the notebooks share what the kernel keeps.
+#[test]
+#[ignore = "needs the lab: cargo lab --prepare"]
+fn whatever_fails_in_a_cell_fails_the_run() {
+    let lab = lab();
+    let folder = tempfile::tempdir().unwrap();
+
+    let path = write(folder.path(), &["let x = 0.5;\nprintln!(\"{x}\");", "x + 1.0"]);
+    run_one(&lab, &path, false).unwrap();
+    let written = fs::read_to_string(&path).unwrap();
+    assert!(written.contains("\"0.5\\n\"") && written.contains("\"1.5\""), "{written}");
+    run_one(&lab, &path, true).unwrap();
+    fs::write(&path, written.replace("\"1.5\"", "\"1.6\"")).unwrap();
+    let error = run_one(&lab, &path, true).unwrap_err().to_string();
+    assert!(error.contains("cell 2: its output was\n    1.6\nand is\n    1.5"), "{error}");
+
+    let exercise = "let answer: Option<u32> = None;\nif let Some(n) = answer { assert_eq!(n % 2, 0); \
+                    println!(\"Right.\") } // exercise(";
+    for (solution, wrong, what) in [
+        ("Some(4)", "Some(5)", ""),
+        ("Some(3)", "Some(5)", "the solution in proof-of-c0"),
+        ("Some(4)", "Some(6)", "exercise c0: wrong answer 1 is accepted"),
+    ] {
+        let mut notebook = notebook(&[exercise]);
+        notebook.cells[0].metadata.insert("wrong".to_owned(), json!([wrong]));
+        let mut cell = Cell::code("c0-solution", &format!("```rust\n{solution}\n```\n"));
+        (cell.cell_type, cell.outputs, cell.execution_count) = ("markdown".to_owned(), None, None);
+        notebook.cells.push(cell);
+        fs::write(&path, notebook.to_text().unwrap()).unwrap();
+        let error = run_one(&lab, &path, false).err().map_or(String::new(), |e| e.to_string());
+        assert!(error.contains(what) && error.is_empty() == what.is_empty(), "{what}: {error}");
+    }
+
+    for (code, what) in [
+        ("panic!(\"planted {}\", 1)", "planted 1"),
+        ("assert_eq!(1 + 1, 3, \"planted\");", "planted"),
+        ("let number: u32 = \"planted\";", "mismatched types"),
+        (
+            "let none: Option<u32> = None;\nnone.unwrap();",
+            "called `Option::unwrap()` on a `None` value",
+        ),
+        ("Err::<(), String>(\"planted\".to_owned())?;", "planted"),
+    ] {
+        let path = write(folder.path(), &["let x = 1;", code, "x"]);
+        let before = fs::read_to_string(&path).unwrap();
+        let error = match run_one(&lab, &path, false) {
+            Ok(()) => panic!("`{code}` did not fail the run"),
+            Err(error) => error.to_string(),
+        };
+        assert!(
+            error.contains("planted.ipynb, cell 2:") && error.contains(what),
+            "{code}: {error}"
+        );
+        assert_eq!(fs::read_to_string(&path).unwrap(), before, "a run that failed writes nothing");
+    }
+}

@@ -1,0 +1,123 @@
+//! A book to try the tools on: the project's own settings and theme, with the pages in `fixture/`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use walkdir::WalkDir;
+use xtask::lab::Lab;
+
+/// A workspace of its own in a temporary folder.
+pub struct Fixture {
+    folder: TempDir,
+}
+
+impl Fixture {
+    /// A copy of the fixture book, in which every check passes.
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let tools = Path::new(env!("CARGO_MANIFEST_DIR"));
+        copy(&tools.join("../book.toml"), &folder.path().join("book.toml"));
+        copy(&tools.join("theme"), &folder.path().join("xtask/theme"));
+        for pages in ["chapters", "notebooks"] {
+            copy(&tools.join("tests/fixture").join(pages), &folder.path().join(pages));
+        }
+        Self { folder }
+    }
+
+    /// A copy of this workspace's book, with the files that its pages include: nothing is built under the eyes of
+    /// someone who reads in `target/book`.
+    pub fn of_workspace() -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for entry in fs::read_dir(root).expect("a readable folder") {
+            let path = entry.expect("a readable folder").path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if name != "target" && !name.starts_with(".git") {
+                copy(&path, &folder.path().join(name));
+            }
+        }
+        Self { folder }
+    }
+
+    /// The root of the workspace.
+    pub fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The file at `path` in the workspace.
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.root().join(path)
+    }
+
+    /// Replaces the file at `path` by `text`.
+    pub fn write(&self, path: &str, text: &str) {
+        fs::write(self.path(path), text).expect("a file to write");
+    }
+
+    /// Appends `text` to the sample page, which has everything.
+    pub fn append(&self, text: &str) {
+        self.edit("chapters/01-sample/README.md", |page| format!("{page}\n{text}\n"));
+    }
+
+    /// Changes the file at `path`.
+    pub fn edit(&self, path: &str, change: impl FnOnce(&str) -> String) {
+        let text = fs::read_to_string(self.path(path)).expect("a file to read");
+        self.write(path, &change(&text));
+    }
+
+    /// What the book's check says is wrong.
+    pub fn failures(&self) -> String {
+        match xtask::book::check(self.root()) {
+            Ok(_) => String::new(),
+            Err(error) => format!("{error:#}"),
+        }
+    }
+
+    /// Builds the book, in which nothing may fail.
+    pub fn build(&self) {
+        assert_eq!(self.build_failures(), "");
+    }
+
+    /// What is wrong without the checks of the built book.
+    pub fn build_failures(&self) -> String {
+        match xtask::book::build(self.root()) {
+            Ok(_) => String::new(),
+            Err(error) => format!("{error:#}"),
+        }
+    }
+}
+
+/// The fixture book with `fault` planted fails with a message that contains all of `expected`.
+#[track_caller]
+pub fn found(fault: impl FnOnce(&Fixture), expected: &[&str]) {
+    let book = Fixture::new();
+    fault(&book);
+    let failures = book.failures();
+    for part in expected {
+        assert!(failures.contains(part), "`{part}` is not in:\n{failures}");
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    for entry in WalkDir::new(from) {
+        let entry = entry.expect("a readable folder");
+        let target = match entry.path().strip_prefix(from) {
+            Ok(inner) if inner.as_os_str().is_empty() => to.to_owned(),
+            Ok(inner) => to.join(inner),
+            Err(_) => unreachable!("the walk stays inside its folder"),
+        };
+        if entry.file_type().is_dir() {
+            fs::create_dir_all(&target).expect("a folder to make");
+        } else {
+            fs::create_dir_all(target.parent().expect("a parent")).expect("a folder to make");
+            fs::copy(entry.path(), &target).expect("a file to copy");
+        }
+    }
+}
+
+/// The lab, for tests that need it.
+pub fn lab() -> Lab {
+    let lab = Lab::found(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    lab.expect("there is no lab: `cargo lab --prepare` makes one")
+}
