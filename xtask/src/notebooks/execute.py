@@ -2,10 +2,16 @@
 one JSON object: the notebook with its outputs, the seconds of each cell, and the first error, if there was one.
 
 The argument is the notebook's path, whose folder the kernel runs in. Progress goes to the standard error.
+
+evcxr sends what a cell prints from a thread of its own, so that a line may come after the word that the cell is done.
+A moment is left for such lines after each cell; and a line to the standard error, which is all that there is of
+`Err(...)?`, cannot get lost: a last cell prints a mark there, and everything before the mark is waited for.
 """
 
+import asyncio
 import json
 import os
+import queue
 import sys
 import time
 from pathlib import Path
@@ -13,8 +19,12 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbclient.util import ensure_async
+from nbformat.v4 import new_output
 
 SECONDS = 900  # for one cell; the first one compiles the library
+MOMENT = 0.02  # seconds that late lines have, before the next cell begins
+MARK = "-- the end of the notebook --"
 
 
 def said(cell):
@@ -26,6 +36,52 @@ def said(cell):
         elif output.output_type == "stream" and output.name == "stderr":
             words.append(output.text)
     return "\n".join(words)
+
+
+def add(cell, name, text):
+    """Adds text to what a cell has printed."""
+    last = cell.outputs[-1] if cell.outputs else None
+    if last is not None and last.output_type == "stream" and last.name == name:
+        last.text += text
+    else:
+        cell.outputs.append(new_output("stream", name=name, text=text))
+
+
+async def late(client, cell, seconds):
+    """Adds to a cell's outputs what comes within so many seconds, until the mark. True where that came."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        try:
+            message = await client.kc.get_iopub_msg(timeout=left)
+        except queue.Empty:
+            break
+        if message["msg_type"] == "stream":
+            name, text = message["content"]["name"], message["content"]["text"]
+            if name == "stderr" and MARK in text:
+                return True
+            add(cell, name, text)
+    return False
+
+
+async def run(client, notebook):
+    """Runs all cells, and then the mark: what comes between the last cell and the mark counts as the last cell's."""
+    async with client.async_setup_kernel():
+        info = await client.async_wait_for_reply(await ensure_async(client.kc.kernel_info()))
+        notebook.metadata["language_info"] = info["content"]["language_info"]
+        last = None
+        for index, cell in enumerate(notebook.cells):
+            try:
+                await client.async_execute_cell(cell, index, execution_count=client.code_cells_executed + 1)
+            except CellExecutionError:
+                await late(client, cell, 1)  # a panic's words
+                raise
+            if cell.cell_type == "code":
+                await late(client, cell, MOMENT)
+                last = cell
+        if last is not None:
+            client.kc.execute(f'eprintln!("{MARK}");')
+            if not await late(client, last, SECONDS):
+                raise CellTimeoutError("the kernel does not pass on what it prints")
 
 
 def main():
@@ -60,7 +116,7 @@ def main():
     )
     error = None
     try:
-        client.execute()
+        asyncio.run(run(client, notebook))
     except CellExecutionError:
         error = {"cell": current.get("index"), "message": said(notebook.cells[current["index"]])}
     except (CellTimeoutError, DeadKernelError) as failure:
