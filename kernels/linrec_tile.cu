@@ -8,10 +8,16 @@
 #include "memio.cuh"
 #include "scan.cuh"
 
+// How many blocks an SM is to have room for; 0 asks for nothing. A share of up to 16 bytes fits into 32 registers, and
+// with so few all 2048 threads of an SM can be there. Unasked, the compiler takes a few more.
+template <typename Stored, int kMaxElems, int kThreads>
+constexpr int kBlocks = sizeof(Accum<Stored>) * kMaxElems <= 16 ? 2048 / kThreads : 0;
+
 // ANCHOR: forward
 template <typename Stored, int kMaxElemsPerThread, int kMaxThreadsPerBlock, int kMemcode,
           int kAlgocode>
-__global__ void __launch_bounds__(kMaxThreadsPerBlock)
+__global__ void __launch_bounds__(kMaxThreadsPerBlock,
+                                  kBlocks<Stored, kMaxElemsPerThread, kMaxThreadsPerBlock>)
     linrec_tile_fwd(const Stored* inputs, const Stored* coeffs, Stored* outputs,
                     const Accum<Stored>* initial, Accum<Stored>* final_state, long long num_seqs,
                     long long seq_len, int reverse) {

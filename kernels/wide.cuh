@@ -57,6 +57,19 @@ __device__ bool inside(View view, int place) {
     return place >= view.begin && place + kPerVector<Stored> <= view.end;
 }
 
+// Whether the row's last step in the order of the recurrence is in one of the lane's vectors.
+template <int kVectors, typename Stored>
+__device__ bool has_last(View view) {
+    const int last = view.reverse ? view.begin : view.end - 1;
+    bool found = false;
+#pragma unroll
+    for (int w = 0; w < kVectors; w++) {
+        const int place = w * view.stride;
+        found |= last >= place && last < place + kPerVector<Stored>;
+    }
+    return found;
+}
+
 // Those elements of a vector that are in the row; `otherwise` stands for the others. With kWhole, a vector is
 // all in its row or not at all, and here not at all.
 template <bool kWhole, typename Stored>

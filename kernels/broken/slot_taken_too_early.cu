@@ -64,7 +64,13 @@ __global__ void __launch_bounds__(kThreads)
         turn(reverse, now.x);
         store_vectors<kWhole>(outputs, outputs_aligned, view, now.x);
     }
-    if (final_state && threadIdx.x == 0) final_state[blockIdx.x] = carry;
+    // The carry was put together in another order than the outputs. The final state is the last output, to the
+    // bit: its lane reads it again, since to choose it among its registers would take more of them.
+    const bool is_output = sizeof(T) == sizeof(Stored) && tiles > 0;
+    const bool is_mine = is_output ? has_last<kVectors, Stored>(view_at(tiles - 1)) : threadIdx.x == 0;
+    if (final_state && is_mine) {
+        final_state[blockIdx.x] = is_output ? widen(outputs[reverse ? 0 : seq_len - 1]) : carry;
+    }
 }
 
 template <typename Stored, int kVectors, int kThreads, int kAhead,

@@ -80,7 +80,13 @@ __global__ void __launch_bounds__(kThreads)
     load_share<kReverse, kWhole>(coeffs + row * seq_len, len, first, T(1), c);
     const T after = scan_row<kLanes>(lane, initial && exists ? initial[row] : T(0), c, x);
     store_share<kReverse, kWhole>(outputs + row * seq_len, len, first, x);
-    if (final_state && exists && lane == kLanes - 1) final_state[row] = after;
+    // The final state is the last output, to the bit: its lane reads it again. A 16-bit output is rounded, and then
+    // it is what the lanes' transitions have made of the initial state.
+    const bool is_output = sizeof(T) == sizeof(Stored) && seq_len > 0;
+    const bool is_mine = is_output ? first < len && first + kElems >= len : lane == kLanes - 1;
+    if (final_state && exists && is_mine) {
+        final_state[row] = is_output ? widen(outputs[row * seq_len + (kReverse ? 0 : len - 1)]) : after;
+    }
 }
 
 template <typename Stored, int kLanes, int kVectors, int kThreads, bool kReverse, bool kWhole>

@@ -33,8 +33,8 @@ pub struct Domain {
     pub log_coeffs: bool,
     /// Whether its numbers reach far enough for coefficients above one, whose products grow to e^16.
     pub growing: bool,
-    /// Whether the final state is the last output, to the bit (where both have the same type). Kernels that take
-    /// tiles hand the state from tile to tile as the product of whole tiles, which rounds in another order.
+    /// Whether the final state is the last output, to the bit. Where an output is rounded to 16 bits and the state is
+    /// not, the state may be what whole tiles have made of the initial one, which rounds in another order.
     pub final_is_last: bool,
 }
 

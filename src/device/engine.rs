@@ -3,7 +3,7 @@
 use ndarray::ArrayView2;
 
 use super::copying::Copying;
-use super::{Choice, Device, Recurrence, Storage};
+use super::{Choice, Device, Narrowing, Recurrence, Storage};
 use crate::kernels::{KernelChoice, Program};
 use crate::{Engine, Error, Gradients, Options, Outputs};
 
@@ -99,7 +99,8 @@ impl<S: Storage> KernelEngine<S> {
             log_coeffs: self.recurrence().takes_logs(),
             // Their products reach e^16 times what else there is.
             growing: S::NARROWING.largest > 1e9,
-            final_is_last: false,
+            // A 16-bit output is rounded, and the state is not.
+            final_is_last: S::NARROWING == Narrowing::NONE,
             ..Domain::default()
         };
         let Choice::Kernel(kernel) = self.recurrence().choice() else {
@@ -109,7 +110,6 @@ impl<S: Storage> KernelEngine<S> {
         Domain {
             // The loop has one rounding a step.
             levels: if tile.is_some() { Domain::tree_levels } else { |_| 0 },
-            final_is_last: kernel.final_is_last(),
             tile: tile.map_or(domain.tile, |steps| steps as usize),
             max_len: kernel.max_len(S::ELEMENT).map_or(domain.max_len, |len| len as usize),
             multiple_of: kernel.multiple_of(S::ELEMENT) as usize,

@@ -85,11 +85,6 @@ trait Family: fmt::Debug {
     /// Steps that are computed at a time; `None` if one after the other.
     fn tile(&self, element: ElementType) -> Option<u64>;
 
-    /// Whether the final state has the bits of the last output.
-    fn final_is_last(&self) -> bool {
-        true
-    }
-
     /// Whether a tuner should measure it at a length that it takes: it is not the same launch as a smaller one, and
     /// neither far too large nor far too small.
     fn is_worth(&self, element: ElementType, seq_len: u64) -> bool;
@@ -209,13 +204,6 @@ impl KernelChoice {
     /// the other, with one rounding a step.
     pub fn tile(&self, element: ElementType) -> Option<u64> {
         self.family().tile(element)
-    }
-
-    /// Whether the final state has the bits of the last output, where both are stored in one type. Else the two were
-    /// put together in different orders, and differ by rounding: to give them the same bits would cost such a kernel
-    /// more than it is worth (the wide one two thirds of its speed).
-    pub fn final_is_last(&self) -> bool {
-        self.family().final_is_last()
     }
 
     /// Whether it takes sequences of a length.

@@ -94,11 +94,6 @@ impl Family for RowsConfig {
         Some(RowsConfig::max_len(self, element))
     }
 
-    // The state after a row is composed of the lanes' transitions.
-    fn final_is_last(&self) -> bool {
-        false
-    }
-
     fn multiple_of(&self, element: ElementType) -> u64 {
         if self.whole { elements(element, 1) } else { 1 }
     }

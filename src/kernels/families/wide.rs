@@ -103,12 +103,6 @@ impl Family for WideConfig {
         Some(WideConfig::tile(self, element))
     }
 
-    // The carry is composed of the warps' transitions. To put it in the place of an output whose register is known at
-    // run time only, the compiler moves all outputs into local memory.
-    fn final_is_last(&self) -> bool {
-        false
-    }
-
     fn is_worth(&self, element: ElementType, seq_len: u64) -> bool {
         let tile = WideConfig::tile(self, element);
         let is_used = self.ahead == 0 || tile < seq_len;
