@@ -41,7 +41,8 @@ __global__ void __launch_bounds__(kMaxThreadsPerBlock,
 // coefficient of one step later in the recurrence, which is one step before in the scan.
 template <typename Stored, int kMaxElemsPerThread, int kMaxThreadsPerBlock, int kMemcode,
           int kAlgocode>
-__global__ void __launch_bounds__(kMaxThreadsPerBlock)
+__global__ void __launch_bounds__(kMaxThreadsPerBlock,
+                                  kBlocks<Stored, kMaxElemsPerThread, kMaxThreadsPerBlock>)
     linrec_tile_bwd(const Stored* d_outputs, const Stored* coeffs, const Stored* outputs,
                     const Accum<Stored>* initial, Stored* d_inputs, Stored* d_coeffs,
                     Accum<Stored>* d_initial, long long num_seqs, long long seq_len, int reverse) {
