@@ -11,6 +11,16 @@ fn forward_and_backward() -> Result<(), linrec::Error> {
     let result = linrec::forward(inputs.view(), coeffs.view(), &Options::default())?;
     assert_eq!(result.outputs, array![[1.0, 3.0, 4.5, 6.25]]);
     // ANCHOR_END: forward
+    // ANCHOR: backward
+    let d_outputs = array![[0.0, 0.0, 0.0, 1.0]]; // the loss is the last output
+    let gradients = linrec::backward(
+        d_outputs.view(),
+        coeffs.view(),
+        result.outputs.view(),
+        &Options::default(),
+    )?;
+    assert_eq!(gradients.d_inputs, array![[0.25, 0.25, 0.5, 1.0]]);
+    // ANCHOR_END: backward
     Ok(())
 }
 

@@ -157,7 +157,7 @@ pub(super) fn against_length(lesson: &mut Lesson, pieces: &Pieces) -> Result {
     let thread = clock::text(std::time::Duration::from_secs_f64(pieces.thread));
     lesson.say(&format!(
         "By the pieces above: two threads that have a core each save half of the loop, less the \
-         combining, and pay {thread} for a thread. That should even out at {predicted} elements."
+         combining, and pay {thread} for a thread (measured once more). That should even out at {predicted} elements."
     ));
     let text = crossover.map_or("no length".to_owned(), |len| len.to_string());
     lesson.value("crossover", text, Kind::Timed);

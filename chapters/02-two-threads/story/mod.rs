@@ -179,7 +179,7 @@ fn counted(lesson: &mut Lesson) -> Result {
          spared. From there on, twice as many threads take half of the steps, until the tree shows. \
          The work in total is about twice that of the loop.",
     );
-    lesson.check("steps more or fewer than 2L/T + log2 T", off as f64, 0.0);
+    lesson.check("steps more or fewer than 2L/T + log2 T, from two threads on", off as f64, 0.0);
     let two = count(LEN, 2)?;
     lesson.value("two_sequential", two.sequential(), Kind::Computed);
     let most = count(LEN, 256)?;
@@ -200,7 +200,7 @@ fn counted(lesson: &mut Lesson) -> Result {
         .axes("threads T", "steps")
         .log_x(2.0)
         .log_y(10.0)
-        .dashed("2L/T + log2 T", expected(LEN))
+        .dashed("2L/T + log2 T, and L for T = 1", expected(LEN))
         .dots("counted", measured);
     lesson.figure("steps.svg", "counted steps", Kind::Computed, &plot::svg(&[&chart])?)
 }

@@ -14,7 +14,7 @@ pub struct Batch {
     pub keep: Array2<f64>,
     /// 1 where there is another mark, which means nothing, else 0.
     pub decoy: Array2<f64>,
-    /// What is asked for: at every position the value that was last to be kept.
+    /// The target: at every position, the value that was last marked *keep*.
     pub targets: Array2<f64>,
 }
 

@@ -85,9 +85,9 @@ pub(super) fn training(lesson: &mut Lesson) -> lesson::Result {
     let (batch_size, seq_len) = lesson.size((32, 64), (64, 256));
     lesson.say(&format!(
         "At every position comes a random number. Some are marked 'keep', some carry a decoy mark, most \
-         none. Asked for is, at every position, the number that was last to be kept. The model has one \
-         number of memory and four weights; it is trained for {STEPS} steps on {batch_size} fresh \
-         sequences of {seq_len} each.",
+         none. The target at every position is the number that was last marked 'keep'. The model has one \
+         number of memory and four weights; it is trained for {STEPS} steps, each on {batch_size} fresh \
+         sequences of {seq_len} positions.",
     ));
     let mut rng = StdRng::seed_from_u64(44);
     let held_out = Batch::draw(&mut rng, 1024, seq_len);
@@ -125,7 +125,7 @@ pub(super) fn training(lesson: &mut Lesson) -> lesson::Result {
     }
     lesson.table("weights.csv", Kind::Computed, &table)?;
     lesson.say(&format!(
-        "On 1024 sequences that it has not seen the gate's loss is {selective_loss:.4}. With one \
+        "On 1024 sequences that it has not seen, the gate's loss is {selective_loss:.4}. With one \
          coefficient for all positions training ends at {fixed_loss:.3}. The best of 99 such \
          coefficients, found with the answers in hand, is {best:.2}: it reaches {best_loss:.3}. \
          Answering 0 all the time would give {silent_loss:.3}.",
@@ -139,7 +139,7 @@ pub(super) fn training(lesson: &mut Lesson) -> lesson::Result {
     let longer = Batch::draw(&mut rng, 16, 64 * seq_len);
     let longer_loss = selective.loss_and_gradient(&ENGINE, &longer)?.0;
     lesson.say(&format!(
-        "Sequences 64 times as long as any in training change nothing: there the loss is \
+        "Sequences 64 times as long as any in training change little: there the loss is \
          {longer_loss:.4}. The same four weights serve every length.",
     ));
     lesson.check("the same at 64 times the length", longer_loss / best_loss, 1.0 / 20.0);

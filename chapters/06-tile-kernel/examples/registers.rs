@@ -29,7 +29,7 @@ const TILES: [(u32, u32, bool); 9] = [
     (8, 1024, true),
     (16, 1024, true),
     (32, 1024, true),
-    (4, 256, false),
+    (8, 256, false),
 ];
 
 fn main() -> ExitCode {

@@ -306,7 +306,7 @@ fn mistakes(lesson: &mut Lesson) -> lesson::Result {
     }
     lesson.table("mistakes.csv", Kind::Computed, &table)?;
     let found = examine(&engine, &domain).map(|found| found.to_string()).unwrap_or_default();
-    lesson.say("The first that goes wrong, the longest sequences first:");
+    lesson.say("And of the whole table, up to 1000 steps, the first that goes wrong, the longest sequences first:");
     lesson.quote(&found);
     lesson.check(
         "mistakes that went unnoticed",

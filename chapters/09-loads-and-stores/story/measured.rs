@@ -104,7 +104,10 @@ pub(super) fn speed(lesson: &mut Lesson) -> lesson::Result {
     }
     lesson.table("speed.csv", Kind::Computed, &table)?;
 
-    lesson.say("Sequences of 4096, with up to 4 elements for each of up to 128 threads beside it:");
+    lesson.say(
+        "Sequences of 4096 again, from another run, with up to 4 elements for each of up to 128 threads \
+         beside it:",
+    );
     let mut table =
         Table::new(["memcode", "8 x 64", "4 x 128", "backward, 8 x 64", "backward, 4 x 128"]);
     let (there, back) = (times(Pass::Forward, "f32")?, times(Pass::Backward, "f32")?);

@@ -41,7 +41,7 @@ fn selection(lesson: &mut Lesson) -> lesson::Result {
         (0.0_f64, "the state passes unchanged, the input is not seen"),
         (0.1, "a little of the input comes in"),
         (1.0, "a third of the state stays"),
-        (7.0, "the state is gone, the input has taken its place"),
+        (7.0, "the state is gone, seven times the input has taken its place"),
     ] {
         let numbers = [format!("{delta}"), format!("{:.3}", (-delta).exp()), format!("{delta}")];
         table.row(numbers.into_iter().chain([what.to_owned()]));
@@ -199,8 +199,14 @@ fn errors(lesson: &mut Lesson) -> lesson::Result {
          million outputs.",
     );
     let found: Result<Vec<_>, _> = SEEDS.par_iter().map(|&seed| find(seed)).collect();
-    let header =
-        ["seed", "largest |y|", "largest error", "bound there", "largest bound", "error / bound"];
+    let header = [
+        "seed",
+        "largest |y|",
+        "largest error",
+        "bound there",
+        "largest bound",
+        "largest error / bound",
+    ];
     let mut table = Table::new(header);
     let mut worst: (f64, f64) = (0.0, 0.0);
     for (seed, found) in SEEDS.iter().zip(found?) {

@@ -194,7 +194,7 @@ fn errors(len: usize, smallest: f32) -> SignErrors {
 /// A reset: by the loop, by the plain sums, with a small number in its place, and cut.
 pub(super) fn zeros(lesson: &mut Lesson) -> Result {
     lesson.step("zeros", "A reset")?;
-    let (inputs, coeffs) = ([1e6_f32, 1e6, 0.0, 1.0, 1.0, 1.0], [0.5_f32, 1.0, 0.0, 0.5, 0.5, 0.5]);
+    let (inputs, coeffs) = ([1e6_f32, 1e6, 0.0, 2.0, 2.0, 2.0], [0.5_f32, 1.0, 0.0, 0.5, 0.5, 0.5]);
     lesson.say(
         "The state has grown to two million when a coefficient is 0, and the input as well: the state is 0, and \
          begins again. In f32:",

@@ -359,8 +359,8 @@ fn newton(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("newton", "A network that is not linear")?;
     let (seq_len, most) = lesson.size((512, 512), (4096, 200));
     lesson.say(&format!(
-        "A gated network with {SIZE} states, {seq_len} positions, and weights that add up to a gain in each \
-         row. Each guess of all its states, beginning with zero, gives a linear recurrence; its solution is the \
+        "A gated network with {SIZE} states, {seq_len} positions, and weights whose sizes add up to a gain in \
+         each row. Each guess of all its states, beginning with zero, gives a linear recurrence; its solution is the \
          next guess.",
     ));
     let gains = [0.5, 2.0, 4.0, 8.0, 32.0];
@@ -480,7 +480,11 @@ fn fused(lesson: &mut Lesson) -> lesson::Result {
     let mut table = Table::new(["pass", "time", "bytes that it reads and writes"]);
     let (state, signal) = (16 * num_states * seq_len, 8 * seq_len);
     let megabytes = |bytes: usize| format!("{:.1} MB", bytes as f64 / 1e6);
-    table.row(["make", &clock::text(make), &megabytes(signal + 2 * state)]);
+    table.row([
+        "make, coefficients written out",
+        &clock::text(make),
+        &megabytes(signal + 2 * state),
+    ]);
     table.row(["recur, on all cores", &clock::text(recur), &megabytes(3 * state)]);
     table.row(["read", &clock::text(read), &megabytes(state + signal)]);
     table.row(["all in one, on one core", &clock::text(all), &megabytes(2 * signal)]);

@@ -94,8 +94,8 @@ pub(super) fn returns(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Res
     chart = chart.dots("reward", rewarded).color(plot::TEXT).dot(Dot::Ring);
     lesson.figure("returns.svg", "Discounted returns", Kind::Computed, &plot::svg(&[&chart])?)?;
     lesson.say(&format!(
-        "With γ = {} a reward of 1 in every step would be worth {:.0}, with γ = {} {:.0}: so far ahead the \
-         agent looks.",
+        "With γ = {} a reward of 1 in every step would be worth {:.0}, with γ = {} {:.0}: that is how far ahead \
+         the agent looks.",
         discounts[0],
         horizon(discounts[0]),
         discounts[1],
@@ -439,7 +439,7 @@ pub(super) fn min_rnn(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Res
     let solved = gallery.real(&problem)?;
     let direct = min_lstm_direct(forget.view(), input.view(), candidate.view());
     let error = array_distance(&solved.states, &direct);
-    gallery.enter(lesson, ("minLSTM", "steps with one sigmoid"), &solved, error);
+    gallery.enter(lesson, ("minLSTM", "f / (f + i) written as one sigmoid"), &solved, error);
     Ok(())
 }
 
