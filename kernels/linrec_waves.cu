@@ -9,7 +9,7 @@
 // the outputs have the same bits for every number of blocks. All blocks must be on the GPU at once.
 //
 // Arrays and arguments as for linrec_wide.cu, and two more: `tile_vectors`, how many vectors a tile has, a
-// multiple of 32 up to kThreads * kVectors; and `workspace`, zero before the first launch: Shared, and a Notice for each
+// multiple of 32 * kVectors up to kThreads * kVectors; and `workspace`, zero before the first launch: Shared, and a Notice for each
 // tile, each row's rounded up to whole groups. There are fewer than 2^31 tiles. Template parameters: what is
 // stored; how many vectors each thread has; threads in a block that compute, beside which a warp carries the
 // state; how many waves ahead a tile is told, three at least, and how many more are in flight before that; whether all rows consist
@@ -17,14 +17,14 @@
 #include "waves.cuh"
 
 // ANCHOR: forward
-template <typename Stored, int kVectors, int kThreads, int kAhead, int kInFlight, bool kWhole>
-__global__ void __launch_bounds__(kThreads + 32)
+template <typename Stored, int kVectors, int kThreads, int kAhead, int kInFlight, bool kWhole, bool kReverse>
+__global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kThreads + 32) : 1)
     linrec_waves_fwd(const Stored* inputs, const Stored* coeffs, Stored* outputs,
                      const Accum<Stored>* initial, Accum<Stored>* final_state, long long num_seqs,
-                     long long seq_len, int reverse, int tile_vectors, void* workspace) {
+                     long long seq_len, int tile_vectors, void* workspace) {
     static_assert(kAhead >= 3, "a block may ask for what others tell a wave later");
     using T = Accum<Stored>;
-    constexpr int kPer = kPerVector<Stored>, kWarps = kThreads / 32, kSlots = kAhead + kInFlight;
+    constexpr int kWarps = kThreads / 32, kSlots = kAhead + kInFlight;
     __shared__ Transition<T> totals[2][kWarps];        // of each warp, taken in turns
     __shared__ Transition<T> befores[kAhead][kWarps];  // of all warps before it, for each tile that is told
     __shared__ T states[2];                            // before this wave's tile and the next one's
@@ -37,181 +37,291 @@ __global__ void __launch_bounds__(kThreads + 32)
         }
         return;
     }
-    const int steps = tile_vectors * kPer;
-    const int tiles_per_row = (seq_len + (kWhole ? 0 : kPer - 1) + steps - 1) / steps;
-    const int tiles = num_seqs * tiles_per_row;
-    const int waves = blockIdx.x < tiles ? (tiles - 1 - (int)blockIdx.x) / (int)gridDim.x + 1 : 0;
-    const int rows_on = gridDim.x / tiles_per_row, tiles_on = gridDim.x % tiles_per_row;
-    const bool computes = warp < kWarps;
+    const Plan plan = Plan::of<Stored>(num_seqs, seq_len, tile_vectors, kWhole);
+    if (warp == kWarps) return carry_along(workspace, initial, plan, totals, befores, states);
 
-    // For the warps that compute.
+    const int steps = plan.steps, waves = plan.waves;
     const bool coeffs_aligned = skew(coeffs) == skew(inputs);
     const bool outputs_aligned = skew(outputs) == skew(inputs);
-    const auto first_of = [&](Walk tile) -> long long {
-        const int before = kWhole ? 0 : head(inputs + tile.row * seq_len, seq_len, reverse);
-        return (long long)tile.index * steps - before;
+    const auto part_at = [&](Walk tile) {
+        const int before = kWhole ? 0 : head(inputs + tile.row * seq_len, seq_len, kReverse);
+        return part_of<kVectors, kReverse, Stored>((long long)tile.index * steps - before, steps, seq_len);
     };
-    const auto view_at = [&](Walk tile) {
-        return view_of_tile<kVectors, kThreads, Stored>(first_of(tile), steps, seq_len, reverse);
+    const auto view_at = [&](Part part) {
+        return view_of<kVectors, kThreads, Stored>(part, steps, seq_len, kReverse);
     };
     const auto slots_of = [&](int slot) { return ring + slot * 2 * kVectors * kThreads + threadIdx.x; };
     const auto send = [&](Walk tile, int slot, bool exists) {
         if (exists) {
-            const View view = view_at(tile);
+            const Part part = part_at(tile);
             const long long row = tile.row * seq_len;
             uint4* slots = slots_of(slot);
-            send_vectors<kVectors, kThreads>(slots, inputs + row, true, view);
-            send_vectors<kVectors, kThreads>(slots + kVectors * kThreads, coeffs + row, coeffs_aligned, view);
+            if (part.complete && (kWhole || coeffs_aligned)) {
+                send_complete<kVectors, kThreads, kReverse>(slots, inputs + row + part.base);
+                send_complete<kVectors, kThreads, kReverse>(slots + kVectors * kThreads, coeffs + row + part.base);
+            } else {
+                const View view = view_at(part);
+                send_vectors<kVectors, kThreads>(slots, inputs + row, true, view);
+                send_vectors<kVectors, kThreads>(slots + kVectors * kThreads, coeffs + row, coeffs_aligned, view);
+            }
         }
         close_group();
     };
     struct Loaded {
         Vectors<Stored, kVectors> x, c;
     };
-    const auto receive = [&](Walk tile, View view, int slot) -> Loaded {
-        const long long row = tile.row * seq_len;
+    const auto receive = [&](Walk tile, Part part, int slot) -> Loaded {
+        Loaded now;
         const uint4* slots = slots_of(slot);
-        Loaded now = {
-            receive_vectors<kWhole, kVectors, kThreads>(slots, inputs + row, true, view, T(0)),
-            receive_vectors<kWhole, kVectors, kThreads>(slots + kVectors * kThreads, coeffs + row, coeffs_aligned,
-                                                        view, T(1))};
-        turn(reverse, now.x);
-        turn(reverse, now.c);
+        if (part.complete && (kWhole || coeffs_aligned)) {
+            now.x = receive_complete<kVectors, kThreads, Stored>(slots);
+            now.c = receive_complete<kVectors, kThreads, Stored>(slots + kVectors * kThreads);
+        } else {
+            const View view = view_at(part);
+            const long long row = tile.row * seq_len;
+            now.x = receive_vectors<kWhole, kVectors, kThreads>(slots, inputs + row, true, view, T(0));
+            now.c = receive_vectors<kWhole, kVectors, kThreads>(slots + kVectors * kThreads, coeffs + row,
+                                                                coeffs_aligned, view, T(1));
+        }
+        turn(kReverse, now.x);
+        turn(kReverse, now.c);
         return now;
     };
-    // What the thread's vectors find before them in the warp, and what the warp does to the state.
-    const auto summarize = [&](Walk tile, int slot, Transition<T> (&before)[kVectors], Transition<T>& warp_total) {
-        const Loaded now = receive(tile, view_at(tile), slot);
-        Transition<T> upto[kVectors];
-#pragma unroll
-        for (int w = 0; w < kVectors; w++) {
-            Transition<T> mine = {now.c.at[w][0], now.x.at[w][0]};
-#pragma unroll
-            for (int i = 1; i < kPer; i++) mine = compose(mine, {now.c.at[w][i], now.x.at[w][i]});
-            upto[w] = scan_lanes<32>(lane, mine);
-        }
-        Transition<T> all = {T(1), T(0)};  // of the pieces before
-#pragma unroll
-        for (int w = 0; w < kVectors; w++) {
-            const Transition<T> below = lane_up<32>(upto[w], 1);
-            before[w] = lane > 0 ? compose(all, below) : all;
-            all = compose(all, lane_at<32>(upto[w], 31));
-        }
-        if (lane == 0) warp_total = all;
-    };
     const auto apply = [&](Walk tile, int slot, const Transition<T> (&before)[kVectors], T state) {
-        const View view = view_at(tile);
-        Loaded now = receive(tile, view, slot);
-#pragma unroll
-        for (int w = 0; w < kVectors; w++) {
-            T y = multiply_add(state, before[w].coeff, before[w].state);
-#pragma unroll
-            for (int i = 0; i < kPer; i++) {
-                y = multiply_add(y, now.c.at[w][i], now.x.at[w][i]);
-                now.x.at[w][i] = y;
-            }
+        const Part part = part_at(tile);
+        Loaded now = receive(tile, part, slot);
+        walk_vectors(now.c, now.x, before, state);
+        turn(kReverse, now.x);
+        Stored* row = outputs + tile.row * seq_len;
+        if (part.complete && (kWhole || outputs_aligned)) {
+            store_complete<kReverse>(row + part.base, now.x);
+        } else {
+            store_vectors<kWhole>(row, outputs_aligned, view_at(part), now.x);
         }
-        turn(reverse, now.x);
-        store_vectors<kWhole>(outputs + tile.row * seq_len, outputs_aligned, view, now.x);
-        const long long last = reverse ? 0 : seq_len - 1;
-        if (final_state && first_of(tile) + steps >= seq_len) {
-#pragma unroll
-            for (int w = 0; w < kVectors; w++) {
-                const int place = w * view.stride;
-#pragma unroll
-                for (int i = 0; i < kPer; i++) {
-                    const bool exists = place + i >= view.begin && place + i < view.end;
-                    if (exists && view.base + place + i == last) final_state[tile.row] = now.x.at[w][i];
-                }
-            }
+        if (final_state && part.first + steps >= seq_len) {
+            store_last(final_state + tile.row, view_at(part), seq_len, now.x);
         }
     };
 
-    // For the warp that carries.
-    Carrier<T> carrier;
-    Walk told, due;
-    if (!computes) {
-        carrier.shared = (Shared*)workspace;
-        carrier.notices = (Notice<T>*)(carrier.shared + 1);
-        carrier.initial = initial;
-        carrier.tiles_per_row = tiles_per_row;
-        carrier.groups_per_row = (tiles_per_row + kGroup - 1) / kGroup;
-        carrier.epoch = load_relaxed(&carrier.shared->epoch) + 1;
-        carrier.gave_up = false;
-        carrier.row = -1;
-        told = due = Walk::begin(tiles_per_row);
+    Walk sent = Walk::begin(plan.tiles_per_row), summarized = sent, applied = sent;
+#pragma unroll 1
+    for (int wave = 0; wave < kSlots; wave++) {
+        send(sent, wave, wave < waves);
+        plan.advance(sent);
     }
-    const auto tell = [&](int wave, Transition<T> (&befores)[kWarps]) {
-        if (wave >= waves) return;
-        Transition<T> mine = {T(1), T(0)};
-        if (lane < kWarps) mine = totals[wave % 2][lane];
-        const Transition<T> upto = scan_lanes<32>(lane, mine), below = lane_up<32>(upto, 1);
-        if (lane < kWarps) befores[lane] = lane > 0 ? below : Transition<T>{T(1), T(0)};
-        if (lane == kWarps - 1) put_up(carrier.place(told.row, told.index), upto, carrier.epoch);
-        told.advance(rows_on, tiles_on, tiles_per_row);
-    };
-    const auto carry = [&](int wave) {
-        if (wave >= waves) return;
-        const T state = carrier.state_before(due);
-        if (lane == 0) states[wave % 2] = state;
-        due.advance(rows_on, tiles_on, tiles_per_row);
-    };
-
-    Walk sent = Walk::begin(tiles_per_row), summarized = sent, applied = sent;
-    int slot = 0, next_slot = kAhead % kSlots;  // of the tile that is due, and of the one to be summarized
+    int slot = 0, next_slot = 0;  // of the tile that is due, and of the one to be summarized
     Transition<T> before[kAhead][kVectors];
-    if (computes) {
-#pragma unroll
-        for (int wave = 0; wave < kSlots; wave++) {
-            send(sent, wave, wave < waves);
-            sent.advance(rows_on, tiles_on, tiles_per_row);
-        }
-    }
-#pragma unroll
-    for (int wave = 0; wave < kAhead; wave++) {
-        if (computes) {
-            await_groups_but(kSlots - 1 - wave);
-            if (wave < waves) summarize(summarized, wave, before[wave], totals[wave % 2][warp]);
-            summarized.advance(rows_on, tiles_on, tiles_per_row);
-        } else if (wave > 0) {
-            tell(wave - 1, befores[wave - 1]);
-        }
-        __syncthreads();
-    }
-    if (!computes) {
-        tell(kAhead - 1, befores[kAhead - 1]);
-        carry(0);
-    }
-    __syncthreads();
-    for (int first = 0; first < waves; first += kAhead) {
+    for (int first = -kAhead; first < waves; first += kAhead) {
 #pragma unroll
         for (int part = 0; part < kAhead; part++) {
             const int wave = first + part;
             if (wave >= waves) break;
-            if (computes) {
+            if (wave >= 0) {
                 const Transition<T> warps = befores[part][warp];
                 apply(applied, slot, before[part], multiply_add(states[wave % 2], warps.coeff, warps.state));
-                applied.advance(rows_on, tiles_on, tiles_per_row);
+                plan.advance(applied);
                 send(sent, slot, wave + kSlots < waves);
-                sent.advance(rows_on, tiles_on, tiles_per_row);
+                plan.advance(sent);
                 slot = slot + 1 < kSlots ? slot + 1 : 0;
                 await_groups<kInFlight>();
-                if (wave + kAhead < waves) {
-                    summarize(summarized, next_slot, before[part], totals[(wave + kAhead) % 2][warp]);
-                }
-                summarized.advance(rows_on, tiles_on, tiles_per_row);
-                next_slot = next_slot + 1 < kSlots ? next_slot + 1 : 0;
             } else {
-                if (wave > 0) tell(wave - 1 + kAhead, befores[(part + kAhead - 1) % kAhead]);
-                carry(wave + 1);
+                await_groups_but(kInFlight - 1 - wave);
             }
-            __syncthreads();
+            if (wave + kAhead < waves) {
+                const Loaded now = receive(summarized, part_at(summarized), next_slot);
+                const Transition<T> total = summarize_vectors(now.c, now.x, before[part]);
+                if (lane == 0) totals[(wave + kAhead) % 2][warp] = total;
+                plan.advance(summarized);
+                next_slot = next_slot + 1 < kSlots ? next_slot + 1 : 0;
+            }
+            meet();
         }
-    }
-
-    if (!computes && lane == 0) {
-        if (carrier.gave_up) store_relaxed(&carrier.shared->failed, 1);
-        finish(carrier.shared, carrier.epoch);
     }
 }
 // ANCHOR_END: forward
+
+// ANCHOR: backward
+// The ring has two arrays of kAhead + kInFlight tiles, d_outputs and coeffs, and one of kInFlight + 1, outputs,
+// which are needed only when a tile is due.
+template <typename Stored, int kVectors, int kThreads, int kAhead, int kInFlight, bool kWhole, bool kReverse>
+__global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kThreads + 32) : 1)
+    linrec_waves_bwd(const Stored* d_outputs, const Stored* coeffs, const Stored* outputs,
+                     const Accum<Stored>* initial, Stored* d_inputs, Stored* d_coeffs, Accum<Stored>* d_initial,
+                     long long num_seqs, long long seq_len, int tile_vectors, void* workspace) {
+    static_assert(kAhead >= 3, "a block may ask for what others tell a wave later");
+    using T = Accum<Stored>;
+    constexpr int kWarps = kThreads / 32, kSlots = kAhead + kInFlight, kLate = kInFlight + 1;
+    constexpr int kTile = kVectors * kThreads;
+    constexpr bool kBack = !kReverse;
+    __shared__ Transition<T> totals[2][kWarps];
+    __shared__ Transition<T> befores[kAhead][kWarps];
+    __shared__ T states[2];
+    extern __shared__ uint4 ring[];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+
+    if (seq_len == 0) {
+        for (long long row = blockIdx.x; row < num_seqs; row += gridDim.x) {
+            if (d_initial && threadIdx.x == 0) d_initial[row] = T(0);
+        }
+        return;
+    }
+    const Plan plan = Plan::of<Stored>(num_seqs, seq_len, tile_vectors, kWhole);
+    if (warp == kWarps) return carry_along(workspace, (const T*)nullptr, plan, totals, befores, states);
+
+    const int steps = plan.steps, waves = plan.waves;
+    const bool coeffs_aligned = skew(coeffs) == skew(d_outputs);
+    const bool outputs_aligned = skew(outputs) == skew(d_outputs);
+    const bool d_inputs_aligned = skew(d_inputs) == skew(d_outputs);
+    const bool d_coeffs_aligned = skew(d_coeffs) == skew(d_outputs);
+    const bool all_aligned = coeffs_aligned && outputs_aligned && d_inputs_aligned && d_coeffs_aligned;
+    const auto part_at = [&](Walk tile) {
+        const int before = kWhole ? 0 : head(d_outputs + tile.row * seq_len, seq_len, kBack);
+        Part part = part_of<kVectors, kBack, Stored>((long long)tile.index * steps - before, steps, seq_len);
+        part.complete = part.complete && (kWhole || all_aligned);
+        return part;
+    };
+    const auto view_at = [&](Part part) {
+        return view_of<kVectors, kThreads, Stored>(part, steps, seq_len, kBack);
+    };
+    uint4* late_ring = ring + kSlots * 2 * kTile;
+    const auto slots_of = [&](int slot) { return ring + slot * 2 * kTile + threadIdx.x; };
+    const auto late_slots_of = [&](int slot) { return late_ring + slot * kTile + threadIdx.x; };
+    const auto send = [&](Walk tile, int slot) {
+        const Part part = part_at(tile);
+        const long long row = tile.row * seq_len;
+        uint4* slots = slots_of(slot);
+        if (part.complete) {
+            send_complete<kVectors, kThreads, kBack>(slots, d_outputs + row + part.base);
+            send_complete<kVectors, kThreads, kBack>(slots + kTile, coeffs + row + part.base);
+        } else {
+            const View view = view_at(part);
+            send_vectors<kVectors, kThreads>(slots, d_outputs + row, true, view);
+            send_vectors<kVectors, kThreads>(slots + kTile, coeffs + row, coeffs_aligned, view);
+        }
+    };
+    const auto send_late = [&](Walk tile, int slot) {
+        const Part part = part_at(tile);
+        const Stored* row = outputs + tile.row * seq_len;
+        if (part.complete) {
+            send_complete<kVectors, kThreads, kBack>(late_slots_of(slot), row + part.base);
+        } else {
+            send_vectors<kVectors, kThreads>(late_slots_of(slot), row, outputs_aligned, view_at(part));
+        }
+    };
+    struct Loaded {
+        Vectors<Stored, kVectors> delta, c;
+    };
+    // d_outputs, and for each the coefficient of the step before it.
+    const auto receive = [&](Walk tile, Part part, int slot, T c_edge) -> Loaded {
+        Loaded now;
+        const uint4* slots = slots_of(slot);
+        if (part.complete) {
+            now.delta = receive_complete<kVectors, kThreads, Stored>(slots);
+            now.c = receive_complete<kVectors, kThreads, Stored>(slots + kTile);
+        } else {
+            const View view = view_at(part);
+            const long long row = tile.row * seq_len;
+            now.delta = receive_vectors<kWhole, kVectors, kThreads>(slots, d_outputs + row, true, view, T(0));
+            now.c = receive_vectors<kWhole, kVectors, kThreads>(slots + kTile, coeffs + row, coeffs_aligned, view, T(1));
+        }
+        turn(kBack, now.delta);
+        turn(kBack, now.c);
+        take_previous(now.c, c_edge);
+        if (!part.complete) end_with_one(now.c, view_at(part));
+        conjugate_vectors(now.c);
+        return now;
+    };
+    const auto start_of = [&](Walk tile) { return initial ? initial[tile.row] : T(0); };
+    const auto c_edge_of = [&](Walk tile) {
+        const Stored* row = coeffs + tile.row * seq_len;
+        return load_neighbour<kVectors, kBack>(row, part_at(tile), steps, seq_len, false, T(1));
+    };
+    const auto previous_edge_of = [&](Walk tile) {
+        const Stored* row = outputs + tile.row * seq_len;
+        return load_neighbour<kVectors, kBack>(row, part_at(tile), steps, seq_len, true, start_of(tile));
+    };
+    const auto apply = [&](Walk tile, int slot, int late_slot, const Transition<T> (&before)[kVectors], T c_edge,
+                           T previous_edge, T state) {
+        const Part part = part_at(tile);
+        const long long row = tile.row * seq_len;
+        Loaded now = receive(tile, part, slot, c_edge);
+        walk_vectors(now.c, now.delta, before, state);
+        Vectors<Stored, kVectors> previous;
+        if (part.complete) {
+            previous = receive_complete<kVectors, kThreads, Stored>(late_slots_of(late_slot));
+        } else {
+            previous = receive_vectors<kWhole, kVectors, kThreads>(late_slots_of(late_slot), outputs + row,
+                                                                   outputs_aligned, view_at(part), start_of(tile));
+        }
+        turn(kBack, previous);
+        take_next(previous, previous_edge);
+        conjugate_vectors(previous);
+        multiply_vectors(previous, now.delta);
+        turn(kBack, now.delta);
+        turn(kBack, previous);
+        if (part.complete) {
+            store_complete<kBack>(d_inputs + row + part.base, now.delta);
+            store_complete<kBack>(d_coeffs + row + part.base, previous);
+        } else {
+            store_vectors<kWhole>(d_inputs + row, d_inputs_aligned, view_at(part), now.delta);
+            store_vectors<kWhole>(d_coeffs + row, d_coeffs_aligned, view_at(part), previous);
+        }
+        if (d_initial && part.first + steps >= seq_len) {
+            const Stored* first_coeff = coeffs + row + (kReverse ? seq_len - 1 : 0);
+            store_last(d_initial + tile.row, view_at(part), seq_len, now.delta, first_coeff);
+        }
+    };
+
+    Walk sent = Walk::begin(plan.tiles_per_row), sent_late = sent, summarized = sent, applied = sent;
+#pragma unroll 1
+    for (int wave = 0; wave < kSlots; wave++) {
+        if (wave < waves) send(sent, wave);
+        plan.advance(sent);
+        if (wave < kLate) {
+            if (wave < waves) send_late(sent_late, wave);
+            plan.advance(sent_late);
+        }
+        close_group();
+    }
+    int slot = 0, next_slot = 0, late_slot = 0;
+    Transition<T> before[kAhead][kVectors];
+    T c_edges[kAhead];
+    // The neighbours of the tiles that come next, on their way.
+    T next_c_edge = waves > 0 ? c_edge_of(summarized) : T(1);
+    T previous_edge = waves > 0 ? previous_edge_of(applied) : T(0);
+    for (int first = -kAhead; first < waves; first += kAhead) {
+#pragma unroll
+        for (int part = 0; part < kAhead; part++) {
+            const int wave = first + part;
+            if (wave >= waves) break;
+            if (wave >= 0) {
+                const Transition<T> warps = befores[part][warp];
+                const T state = multiply_add(states[wave % 2], warps.coeff, warps.state);
+                apply(applied, slot, late_slot, before[part], c_edges[part], previous_edge, state);
+                plan.advance(applied);
+                if (wave + 1 < waves) previous_edge = previous_edge_of(applied);
+                if (wave + kSlots < waves) send(sent, slot);
+                plan.advance(sent);
+                if (wave + kLate < waves) send_late(sent_late, late_slot);
+                plan.advance(sent_late);
+                close_group();
+                slot = slot + 1 < kSlots ? slot + 1 : 0;
+                late_slot = late_slot + 1 < kLate ? late_slot + 1 : 0;
+                await_groups<kInFlight>();
+            } else {
+                await_groups_but(kInFlight - 1 - wave);
+            }
+            if (wave + kAhead < waves) {
+                c_edges[part] = next_c_edge;
+                const Loaded now = receive(summarized, part_at(summarized), next_slot, c_edges[part]);
+                const Transition<T> total = summarize_vectors(now.c, now.delta, before[part]);
+                if (lane == 0) totals[(wave + kAhead) % 2][warp] = total;
+                plan.advance(summarized);
+                if (wave + kAhead + 1 < waves) next_c_edge = c_edge_of(summarized);
+                next_slot = next_slot + 1 < kSlots ? next_slot + 1 : 0;
+            }
+            meet();
+        }
+    }
+}
+// ANCHOR_END: backward

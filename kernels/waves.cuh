@@ -18,18 +18,51 @@ struct Walk {
     __device__ static Walk begin(int tiles_per_row) {
         return {(int)(blockIdx.x / tiles_per_row), (int)(blockIdx.x % tiles_per_row)};
     }
-    __device__ void advance(int rows, int tiles, int tiles_per_row) {
-        row += rows, index += tiles;
-        if (index >= tiles_per_row) index -= tiles_per_row, row++;
+};
+
+// The same for all of a block's tiles. A wave is a tile of each block.
+struct Plan {
+    int steps, tiles_per_row, waves;  // of a tile; and waves that the block has a tile in
+    int rows_on, tiles_on;            // from one of its tiles to the next
+
+    template <typename Stored>
+    __device__ static Plan of(long long num_seqs, long long seq_len, int tile_vectors, bool whole) {
+        constexpr int kPer = kPerVector<Stored>;
+        Plan plan;
+        plan.steps = tile_vectors * kPer;
+        plan.tiles_per_row = (seq_len + (whole ? 0 : kPer - 1) + plan.steps - 1) / plan.steps;
+        const int left = (int)num_seqs * plan.tiles_per_row - (int)blockIdx.x;
+        plan.waves = (left + (int)gridDim.x - 1) / (int)gridDim.x;
+        plan.rows_on = gridDim.x / plan.tiles_per_row, plan.tiles_on = gridDim.x % plan.tiles_per_row;
+        return plan;
+    }
+    __device__ void advance(Walk& tile) const {
+        tile.row += rows_on, tile.index += tiles_on;
+        if (tile.index >= tiles_per_row) tile.index -= tiles_per_row, tile.row++;
     }
 };
 
-// The lane's view of the tile of `steps` steps that begins with step `first` of the row. `steps` may be fewer than
-// the threads have room for.
+// The lane's part of the tile of `steps` steps that begins with step `first` of the row: where its first vector lies
+// in the row, and whether all of the warp's are in tile and row. `steps` may be fewer than the threads have room for,
+// but whole warps.
+struct Part {
+    long long first, base;
+    bool complete;
+};
+
+template <int kVectors, bool kReverse, typename Stored>
+__device__ Part part_of(long long first, int steps, long long seq_len) {
+    constexpr int kPer = kPerVector<Stored>, kSteps = 32 * kVectors * kPer;
+    const int skipped = threadIdx.x / 32 * kSteps, mine = skipped + threadIdx.x % 32 * kPer;
+    const bool complete = first + skipped >= 0 && skipped + kSteps <= steps && first + skipped + kSteps <= seq_len;
+    return {first, kReverse ? seq_len - first - mine - kPer : first + mine, complete};
+}
+
+// The same as a view, for a part that is not complete.
 template <int kVectors, int kThreads, typename Stored>
-__device__ View view_of_tile(long long first, int steps, long long seq_len, bool reverse) {
+__device__ View view_of(Part part, int steps, long long seq_len, bool reverse) {
     constexpr int kPer = kPerVector<Stored>;
-    View lane = view<kVectors, kThreads, Stored>(first, seq_len, reverse);
+    View lane = view<kVectors, kThreads, Stored>(part.first, seq_len, reverse);
     const int skipped = (threadIdx.x / 32 * kVectors * 32 + threadIdx.x % 32) * kPer;
     if (reverse) {
         lane.begin = max(lane.begin, skipped + kPer - steps);
@@ -38,10 +71,136 @@ __device__ View view_of_tile(long long first, int steps, long long seq_len, bool
     }
     return lane;
 }
+
+// The warp's neighbours in the row: the step before its first in one lane, or that after its last. `otherwise` stands
+// for one that is not in tile or row.
+template <int kVectors, bool kReverse, typename Stored>
+__device__ Accum<Stored> load_neighbour(const Stored* row, Part part, int steps, long long seq_len, bool after,
+                                        Accum<Stored> otherwise) {
+    constexpr int kSteps = 32 * kVectors * kPerVector<Stored>;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const long long step = part.first + (after ? (warp + 1) * kSteps : warp * kSteps - 1);
+    const bool exists = step >= 0 && step < seq_len && (after || step < part.first + steps);
+    if (lane != (after ? 31 : 0) || !exists) return otherwise;
+    return widen(row[kReverse ? seq_len - 1 - step : step]);
+}
 // ANCHOR_END: walk
 
+// ANCHOR: complete
+// A complete part moves without a question: its vectors lie a constant apart.
+template <bool kReverse, typename Stored>
+constexpr int kStride = kReverse ? -32 * kPerVector<Stored> : 32 * kPerVector<Stored>;
+
+template <int kVectors, int kThreads, bool kReverse, typename Stored>
+__device__ void send_complete(uint4* slots, const Stored* data) {
+#pragma unroll
+    for (int w = 0; w < kVectors; w++) copy_vector(slots + w * kThreads, data + w * kStride<kReverse, Stored>);
+}
+
+template <int kVectors, int kThreads, typename Stored>
+__device__ Vectors<Stored, kVectors> receive_complete(const uint4* slots) {
+    Vectors<Stored, kVectors> vectors;
+#pragma unroll
+    for (int w = 0; w < kVectors; w++) unpack(*(const Vector<Stored>*)(slots + w * kThreads), vectors.at[w]);
+    return vectors;
+}
+
+template <int kVectors, bool kReverse, typename Stored>
+__device__ Vectors<Stored, kVectors> load_complete(const Stored* data) {
+    Vectors<Stored, kVectors> vectors;
+#pragma unroll
+    for (int w = 0; w < kVectors; w++) {
+        unpack(*(const Vector<Stored>*)(data + w * kStride<kReverse, Stored>), vectors.at[w]);
+    }
+    return vectors;
+}
+
+template <bool kReverse, int kVectors, typename Stored>
+__device__ void store_complete(Stored* data, const Vectors<Stored, kVectors>& vectors) {
+#pragma unroll
+    for (int w = 0; w < kVectors; w++) {
+        Vector<Stored> vector;
+#pragma unroll
+        for (int i = 0; i < kPerVector<Stored>; i++) vector.elems[i] = narrow<Stored>(vectors.at[w][i]);
+        *(Vector<Stored>*)(data + w * kStride<kReverse, Stored>) = vector;
+    }
+}
+
+// The state after the row's last step, times a factor if there is one, from the lane that has it.
+template <int kVectors, typename Stored>
+__device__ void store_last(Accum<Stored>* to, View view, long long seq_len, const Vectors<Stored, kVectors>& states,
+                           const Stored* factor = nullptr) {
+    const long long last = (view.reverse ? 0 : seq_len - 1) - view.base;
+#pragma unroll
+    for (int w = 0; w < kVectors; w++) {
+#pragma unroll
+        for (int i = 0; i < kPerVector<Stored>; i++) {
+            const int place = w * view.stride + i;
+            if (place == last && place >= view.begin && place < view.end) {
+                *to = factor ? states.at[w][i] * conjugate(widen(*factor)) : states.at[w][i];
+            }
+        }
+    }
+}
+// ANCHOR_END: complete
+
+// ANCHOR: scan
+// What the warp's steps do to the state, and in `before` what those of them do that come before each of the lane's
+// vectors.
+template <int kVectors, typename Stored, typename T>
+__device__ Transition<T> summarize_vectors(const Vectors<Stored, kVectors>& coeffs,
+                                           const Vectors<Stored, kVectors>& inputs,
+                                           Transition<T> (&before)[kVectors]) {
+    const int lane = threadIdx.x % 32;
+    Transition<T> upto[kVectors];
+#pragma unroll
+    for (int w = 0; w < kVectors; w++) {
+        Transition<T> mine = {coeffs.at[w][0], inputs.at[w][0]};
+#pragma unroll
+        for (int i = 1; i < kPerVector<Stored>; i++) mine = compose(mine, {coeffs.at[w][i], inputs.at[w][i]});
+        upto[w] = scan_lanes<32>(lane, mine);
+    }
+    Transition<T> all;  // the pieces so far
+#pragma unroll
+    for (int w = 0; w < kVectors; w++) {
+        before[w] = lane_up<32>(upto[w], 1);
+        if (lane == 0) before[w] = {T(1), T(0)};
+        if (w > 0) before[w] = compose(all, before[w]);
+        const Transition<T> piece = lane_at<32>(upto[w], 31);
+        all = w > 0 ? compose(all, piece) : piece;
+    }
+    return all;
+}
+
+// The same over the warps, by one of them; returned in every lane.
+template <int kWarps, typename T>
+__device__ Transition<T> scan_warps(const Transition<T>* totals, Transition<T>* befores) {
+    const int lane = threadIdx.x % 32;
+    Transition<T> mine = {T(1), T(0)};
+    if (lane < kWarps) mine = totals[lane];
+    const Transition<T> upto = scan_lanes<32>(lane, mine), below = lane_up<32>(upto, 1);
+    if (lane < kWarps) befores[lane] = lane > 0 ? below : Transition<T>{T(1), T(0)};
+    return lane_at<32>(upto, kWarps - 1);
+}
+
+// From the state before the warp's steps to the state after each: `states` holds the inputs before.
+template <int kVectors, typename Stored, typename T>
+__device__ void walk_vectors(const Vectors<Stored, kVectors>& coeffs, Vectors<Stored, kVectors>& states,
+                             const Transition<T> (&before)[kVectors], T state) {
+#pragma unroll
+    for (int w = 0; w < kVectors; w++) {
+        T y = multiply_add(state, before[w].coeff, before[w].state);
+#pragma unroll
+        for (int i = 0; i < kPerVector<Stored>; i++) {
+            y = multiply_add(y, coeffs.at[w][i], states.at[w][i]);
+            states.at[w][i] = y;
+        }
+    }
+}
+// ANCHOR_END: scan
+
 // ANCHOR: await
-// As await_groups, for a number that is a constant only when loops are unrolled.
+// As await_groups, for a number that is known only when the kernel runs.
 __device__ inline void await_groups_but(int but) {
     switch (but) {
         case 0: return await_groups<0>();
@@ -54,6 +213,9 @@ __device__ inline void await_groups_but(int but) {
         default: return await_groups<7>();
     }
 }
+
+// A barrier that the block's warps come to from different places, as __syncthreads must not be.
+__device__ inline void meet() { asm volatile("bar.sync 1;" ::: "memory"); }
 // ANCHOR_END: await
 
 // ANCHOR: notice
@@ -63,7 +225,7 @@ struct Shared {
     unsigned epoch;     // launches that have ended
     unsigned finished;  // blocks of this one that have
     unsigned failed;    // whether a block has ever waited in vain
-    unsigned unused;
+    unsigned dealt;     // tiles of this one that blocks have taken, where they take them as they come
 };
 
 // What a tile does to the state, as other blocks read it: each word of 32 bits lies in 64 bits with the epoch
@@ -140,6 +302,7 @@ __device__ inline void finish(Shared* shared, unsigned epoch) {
     asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(&shared->finished) : "memory");
     if (before == gridDim.x - 1) {
         store_relaxed(&shared->finished, 0);
+        store_relaxed(&shared->dealt, 0);
         store_relaxed(&shared->epoch, epoch);
     }
 }
@@ -161,10 +324,30 @@ struct Carrier {
     // The state `carry` before group `group` of row `row`.
     int row, group;
     T carry;
-
     struct Found {
         Notice<T> of[kPerLane];
-    };
+    } found;  // of that group
+
+    __device__ static Carrier begin(void* workspace, const T* initial, int tiles_per_row) {
+        Carrier carrier;
+        carrier.shared = (Shared*)workspace;
+        carrier.notices = (Notice<T>*)(carrier.shared + 1);
+        carrier.initial = initial;
+        carrier.tiles_per_row = tiles_per_row;
+        carrier.groups_per_row = (tiles_per_row + kGroup - 1) / kGroup;
+        carrier.epoch = load_relaxed(&carrier.shared->epoch) + 1;
+        carrier.gave_up = false;
+        carrier.row = -1;
+        return carrier;
+    }
+
+    __device__ void end() {
+        if (threadIdx.x % 32 > 0) return;
+        if (gave_up) store_relaxed(&shared->failed, 1);
+        finish(shared, epoch);
+    }
+
+    __device__ void tell(Walk tile, Transition<T> does) const { put_up(place(tile.row, tile.index), does, epoch); }
 
     // A group's tiles lie in turns: first the first one of each lane, then the second ones.
     __device__ Notice<T>* place(int row, int index) const {
@@ -216,37 +399,74 @@ struct Carrier {
         group++;
     }
 
-    // The state before a tile. Calls go forward.
-    __device__ T state_before(Walk tile) {
+    // Asks for what the state before a tile depends on. Calls go forward, and each is followed by one of
+    // `state_before`, which waits for it.
+    __device__ void prepare(Walk tile) {
         if (row != tile.row) {
             row = tile.row, group = 0;
             carry = initial ? initial[row] : T(0);
         }
-        const int last_group = tile.index / kGroup, within = tile.index % kGroup;
-        // With as many blocks as tiles in a group, the whole group is told by now or soon, and its end is
-        // worth knowing for the next tile.
-        const bool whole = gridDim.x >= kGroup;
-        const int wanted = whole ? min(kGroup, tiles_per_row - last_group * kGroup) : within;
+        found = ask(group, wanted(tile, group));
+    }
 
+    // With as many blocks as tiles in a group, the tile's whole group is told by now or soon, and its end is worth
+    // knowing for the next tile.
+    __device__ bool takes_whole() const { return gridDim.x >= kGroup; }
+    __device__ int wanted(Walk tile, int group) const {
+        if (group < tile.index / kGroup) return kGroup;
+        return takes_whole() ? min(kGroup, tiles_per_row - group * kGroup) : tile.index % kGroup;
+    }
+
+    __device__ T state_before(Walk tile) {
         Transition<T> tiles[kPerLane];
-        Found found = ask(group, group < last_group ? kGroup : wanted);
-        while (group < last_group) {
-            const int count = group + 1 < last_group ? kGroup : wanted;
-            Found next = ask(group + 1, count);
+        while (group < tile.index / kGroup) {
+            Found next = ask(group + 1, wanted(tile, group + 1));
             receive(found, group, kGroup, tiles);
             pass(scan(tiles));
             found = next;
         }
-        receive(found, group, wanted, tiles);
+        receive(found, group, wanted(tile, group), tiles);
         const Transition<T> upto = scan(tiles), before = lane_up<32>(upto, 1);
+        const int within = tile.index % kGroup;
         T state = threadIdx.x % 32 > 0 ? multiply_add(carry, before.coeff, before.state) : carry;
 #pragma unroll
         for (int i = 0; i < kPerLane - 1; i++) {
             if (i < within % kPerLane) state = multiply_add(state, tiles[i].coeff, tiles[i].state);
         }
         state = lane_at<32>(state, within / kPerLane);
-        if (whole) pass(upto);
+        if (takes_whole()) pass(upto);
         return state;
     }
 };
 // ANCHOR_END: carrier
+
+// ANCHOR: carry
+// What the warp that carries does, wave by wave, while the others compute: it tells what the tile that was
+// summarized last does to the state, finds the state before the tile that is due next, and asks for what it
+// needs to find the one after that.
+template <int kWarps, int kAhead, typename T>
+__device__ void carry_along(void* workspace, const T* initial, Plan plan, Transition<T> (&totals)[2][kWarps],
+                            Transition<T> (&befores)[kAhead][kWarps], T (&states)[2]) {
+    Carrier<T> carrier = Carrier<T>::begin(workspace, initial, plan.tiles_per_row);
+    Walk told = Walk::begin(plan.tiles_per_row), due = told, asked = told;
+    for (int wave = -kAhead; wave < plan.waves; wave++) {
+        const int summarized = wave - 1 + kAhead;
+        if (summarized >= 0 && summarized < plan.waves) {
+            const Transition<T> all = scan_warps<kWarps>(totals[summarized % 2], befores[summarized % kAhead]);
+            if (threadIdx.x % 32 == 0) carrier.tell(told, all);
+            plan.advance(told);
+        }
+        if (wave >= -1 && wave + 1 < plan.waves) {
+            const T state = carrier.state_before(due);
+            if (threadIdx.x % 32 == 0) states[(wave + 1) % 2] = state;
+            plan.advance(due);
+        }
+        if (wave >= -2 && wave + 2 < plan.waves) {
+            carrier.prepare(asked);
+            plan.advance(asked);
+        }
+        meet();
+    }
+    carrier.end();
+}
+// ANCHOR_END: carry

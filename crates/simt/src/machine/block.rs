@@ -103,7 +103,9 @@ impl Block {
         Ok(false)
     }
 
-    /// Everybody waits or has left: opens the barrier, if all wait at the same one and nobody has left.
+    /// Everybody waits or has left: opens the barrier, if all wait at the same one and nobody has left. Barrier 0 is that
+    /// of `__syncthreads`, one place in the source for all. To the others, which only PTX can name, each warp may come
+    /// from a place of its own.
     fn release(&mut self, run: &mut Run<'_>) -> Result<(), Box<Report>> {
         let kernel = run.launch.kernel;
         let mut waiting = self
@@ -112,7 +114,10 @@ impl Block {
             .flat_map(|warp| warp.paths.iter().map(move |path| (warp.index, *path)));
         let Some((warp, first)) = waiting.next() else { return Ok(()) };
         if let Some((other_warp, other)) =
-            waiting.find(|(_, path)| path.pc != first.pc || path.waiting != first.waiting)
+            waiting.find(|(other, path)| {
+                let anywhere = *other != warp && first.waiting != Some(Waiting::Barrier(0));
+                path.waiting != first.waiting || path.pc != first.pc && !anywhere
+            })
         {
             let message = format!(
                 "waits at a barrier, and {} of warp {other_warp} at another, at {}",
