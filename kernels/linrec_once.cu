@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024
     constexpr int kPer = kPerVector<Stored>, kWarps = kThreads / 32;
     __shared__ Transition<T> totals[kWarps], befores[kWarps], groups[kWarps];
     __shared__ Transition<T> tiles[kPerLane];  // what comes before those of the tile's lane, and they
-    __shared__ unsigned dealt;
+    __shared__ unsigned epoch, dealt;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     if (seq_len == 0) {
         const long long row = blockIdx.x;
@@ -26,17 +26,12 @@ __global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024
     }
     const int steps = tile_vectors * kPer;
     const int tiles_per_row = (seq_len + (kWhole ? 0 : kPer - 1) + steps - 1) / steps;
-    Carrier<T> carrier = Carrier<T>::begin(workspace, initial, tiles_per_row);
-    unsigned number = blockIdx.x;
-    if (deal) {
-        if (threadIdx.x == 0) dealt = atomicAdd(&carrier.shared->dealt, 1);
-        __syncthreads();
-        number = dealt;
-    }
+    if (threadIdx.x == 0) epoch = arrive((Shared*)workspace, deal ? &dealt : nullptr);
+    if (deal) __syncthreads();
+    const unsigned number = deal ? dealt : blockIdx.x;
     const Walk tile = {(int)(number / tiles_per_row), (int)(number % tiles_per_row)};
     const long long row = tile.row * seq_len;
     inputs += row, coeffs += row, outputs += row;
-    carrier.row = tile.row;
     T state = initial ? initial[tile.row] : T(0);
 
     const bool coeffs_aligned = skew(coeffs) == skew(inputs);
@@ -58,6 +53,8 @@ __global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024
     const Transition<T> total = summarize_vectors(c, x, before);
     if (lane == 0) totals[warp] = total;
     __syncthreads();
+    Carrier<T> carrier = Carrier<T>::begin(workspace, epoch, initial, tiles_per_row);
+    carrier.row = tile.row;
     if (warp == 0) {
         const Transition<T> all = scan_warps<kWarps>(totals, befores);
         if (lane == 0) carrier.tell(tile, all);
@@ -104,6 +101,5 @@ __global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024
         const View view = view_of<kVectors, kThreads, Stored>(part, steps, seq_len, kReverse);
         store_last(final_state + tile.row, view, seq_len, x);
     }
-    if (threadIdx.x == 0) finish(carrier.shared, carrier.epoch);
 }
 // ANCHOR_END: forward

@@ -109,33 +109,31 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
         send(sent, wave, wave < waves);
         plan.advance(sent);
     }
-    int slot = 0, next_slot = 0;  // of the tile that is due, and of the one to be summarized
-    Transition<T> before[kAhead][kVectors];
-    for (int first = -kAhead; first < waves; first += kAhead) {
-#pragma unroll
-        for (int part = 0; part < kAhead; part++) {
-            const int wave = first + part;
-            if (wave >= waves) break;
-            if (wave >= 0) {
-                const Transition<T> warps = befores[part][warp];
-                apply(applied, slot, before[part], multiply_add(states[wave % 2], warps.coeff, warps.state));
-                plan.advance(applied);
-                send(sent, slot, wave + kSlots < waves);
-                plan.advance(sent);
-                slot = slot + 1 < kSlots ? slot + 1 : 0;
-                await_groups<kInFlight>();
-            } else {
-                await_groups_but(kInFlight - 1 - wave);
-            }
-            if (wave + kAhead < waves) {
-                const Loaded now = receive(summarized, part_at(summarized), next_slot);
-                const Transition<T> total = summarize_vectors(now.c, now.x, before[part]);
-                if (lane == 0) totals[(wave + kAhead) % 2][warp] = total;
-                plan.advance(summarized);
-                next_slot = next_slot + 1 < kSlots ? next_slot + 1 : 0;
-            }
-            meet();
+    int slot = 0, next_slot = 0, turn_of = 0;  // of the tile that is due, of the one to be summarized; of `befores`
+    Transition<T> before[kAhead][kVectors];     // the tile's that is due, and those of the next ones
+#pragma unroll 1
+    for (int wave = -kAhead; wave < waves; wave++) {
+        if (wave >= 0) {
+            const Transition<T> warps = befores[turn_of][warp];
+            apply(applied, slot, before[0], multiply_add(states[wave % 2], warps.coeff, warps.state));
+            plan.advance(applied);
+            send(sent, slot, wave + kSlots < waves);
+            plan.advance(sent);
+            slot = slot + 1 < kSlots ? slot + 1 : 0;
+            turn_of = turn_of + 1 < kAhead ? turn_of + 1 : 0;
+            await_groups<kInFlight>();
+        } else {
+            await_groups_but(kInFlight - 1 - wave);
         }
+        move_up(before);
+        if (wave + kAhead < waves) {
+            const Loaded now = receive(summarized, part_at(summarized), next_slot);
+            const Transition<T> total = summarize_vectors(now.c, now.x, before[kAhead - 1]);
+            if (lane == 0) totals[(wave + kAhead) % 2][warp] = total;
+            plan.advance(summarized);
+            next_slot = next_slot + 1 < kSlots ? next_slot + 1 : 0;
+        }
+        meet();
     }
 }
 // ANCHOR_END: forward
@@ -283,45 +281,44 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
         }
         close_group();
     }
-    int slot = 0, next_slot = 0, late_slot = 0;
+    int slot = 0, next_slot = 0, late_slot = 0, turn_of = 0;
     Transition<T> before[kAhead][kVectors];
     T c_edges[kAhead];
     // The neighbours of the tiles that come next, on their way.
     T next_c_edge = waves > 0 ? c_edge_of(summarized) : T(1);
     T previous_edge = waves > 0 ? previous_edge_of(applied) : T(0);
-    for (int first = -kAhead; first < waves; first += kAhead) {
-#pragma unroll
-        for (int part = 0; part < kAhead; part++) {
-            const int wave = first + part;
-            if (wave >= waves) break;
-            if (wave >= 0) {
-                const Transition<T> warps = befores[part][warp];
-                const T state = multiply_add(states[wave % 2], warps.coeff, warps.state);
-                apply(applied, slot, late_slot, before[part], c_edges[part], previous_edge, state);
-                plan.advance(applied);
-                if (wave + 1 < waves) previous_edge = previous_edge_of(applied);
-                if (wave + kSlots < waves) send(sent, slot);
-                plan.advance(sent);
-                if (wave + kLate < waves) send_late(sent_late, late_slot);
-                plan.advance(sent_late);
-                close_group();
-                slot = slot + 1 < kSlots ? slot + 1 : 0;
-                late_slot = late_slot + 1 < kLate ? late_slot + 1 : 0;
-                await_groups<kInFlight>();
-            } else {
-                await_groups_but(kInFlight - 1 - wave);
-            }
-            if (wave + kAhead < waves) {
-                c_edges[part] = next_c_edge;
-                const Loaded now = receive(summarized, part_at(summarized), next_slot, c_edges[part]);
-                const Transition<T> total = summarize_vectors(now.c, now.delta, before[part]);
-                if (lane == 0) totals[(wave + kAhead) % 2][warp] = total;
-                plan.advance(summarized);
-                if (wave + kAhead + 1 < waves) next_c_edge = c_edge_of(summarized);
-                next_slot = next_slot + 1 < kSlots ? next_slot + 1 : 0;
-            }
-            meet();
+#pragma unroll 1
+    for (int wave = -kAhead; wave < waves; wave++) {
+        if (wave >= 0) {
+            const Transition<T> warps = befores[turn_of][warp];
+            const T state = multiply_add(states[wave % 2], warps.coeff, warps.state);
+            apply(applied, slot, late_slot, before[0], c_edges[0], previous_edge, state);
+            plan.advance(applied);
+            if (wave + 1 < waves) previous_edge = previous_edge_of(applied);
+            if (wave + kSlots < waves) send(sent, slot);
+            plan.advance(sent);
+            if (wave + kLate < waves) send_late(sent_late, late_slot);
+            plan.advance(sent_late);
+            close_group();
+            slot = slot + 1 < kSlots ? slot + 1 : 0;
+            late_slot = late_slot + 1 < kLate ? late_slot + 1 : 0;
+            turn_of = turn_of + 1 < kAhead ? turn_of + 1 : 0;
+            await_groups<kInFlight>();
+        } else {
+            await_groups_but(kInFlight - 1 - wave);
         }
+        move_up(before);
+        move_up(c_edges);
+        if (wave + kAhead < waves) {
+            c_edges[kAhead - 1] = next_c_edge;
+            const Loaded now = receive(summarized, part_at(summarized), next_slot, next_c_edge);
+            const Transition<T> total = summarize_vectors(now.c, now.delta, before[kAhead - 1]);
+            if (lane == 0) totals[(wave + kAhead) % 2][warp] = total;
+            plan.advance(summarized);
+            if (wave + kAhead + 1 < waves) next_c_edge = c_edge_of(summarized);
+            next_slot = next_slot + 1 < kSlots ? next_slot + 1 : 0;
+        }
+        meet();
     }
 }
 // ANCHOR_END: backward

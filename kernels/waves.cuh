@@ -197,6 +197,22 @@ __device__ void walk_vectors(const Vectors<Stored, kVectors>& coeffs, Vectors<St
         }
     }
 }
+
+// What is held of the tiles ahead, when the next one is due. It moves, so that the loop over the waves need not be
+// unrolled: the code would not fit into the instruction cache.
+template <int kAhead, typename Held>
+__device__ void move_up(Held (&held)[kAhead]) {
+#pragma unroll
+    for (int i = 1; i < kAhead; i++) held[i - 1] = held[i];
+}
+template <int kAhead, int kVectors, typename T>
+__device__ void move_up(Transition<T> (&held)[kAhead][kVectors]) {
+#pragma unroll
+    for (int i = 1; i < kAhead; i++) {
+#pragma unroll
+        for (int w = 0; w < kVectors; w++) held[i - 1][w] = held[i][w];
+    }
+}
 // ANCHOR_END: scan
 
 // ANCHOR: await
@@ -222,10 +238,10 @@ __device__ inline void meet() { asm volatile("bar.sync 1;" ::: "memory"); }
 // What all blocks share. It is zero before the first launch, and each launch leaves it ready for the next: also a
 // replayed one, to which the host adds nothing.
 struct Shared {
-    unsigned epoch;     // launches that have ended
-    unsigned finished;  // blocks of this one that have
-    unsigned failed;    // whether a block has ever waited in vain
-    unsigned dealt;     // tiles of this one that blocks have taken, where they take them as they come
+    unsigned epoch;    // launches before this one
+    unsigned arrived;  // blocks of this one that know it
+    unsigned failed;   // whether a block has ever waited in vain
+    unsigned dealt;    // tiles of this launch that blocks have taken, where they take them as they come
 };
 
 // What a tile does to the state, as other blocks read it: each word of 32 bits lies in 64 bits with the epoch
@@ -296,15 +312,20 @@ __device__ inline void store_relaxed(unsigned* to, unsigned value) {
     asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
 }
 
-// The last block to come here ends the epoch; that each has read it comes before.
-__device__ inline void finish(Shared* shared, unsigned epoch) {
+// Once for each block: the number of this launch, from 1 on, and in `dealt`, if that is wanted, that of a tile that
+// nobody else takes. The last block to arrive makes all ready for the next launch: by then, every block has read
+// what it changes.
+__device__ inline unsigned arrive(Shared* shared, unsigned* dealt = nullptr) {
+    const unsigned epoch = load_relaxed(&shared->epoch) + 1;
+    if (dealt) *dealt = atomicAdd(&shared->dealt, 1);
     unsigned before;
-    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(&shared->finished) : "memory");
+    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(&shared->arrived) : "memory");
     if (before == gridDim.x - 1) {
-        store_relaxed(&shared->finished, 0);
+        store_relaxed(&shared->arrived, 0);
         store_relaxed(&shared->dealt, 0);
         store_relaxed(&shared->epoch, epoch);
     }
+    return epoch;
 }
 // ANCHOR_END: control
 
@@ -328,23 +349,17 @@ struct Carrier {
         Notice<T> of[kPerLane];
     } found;  // of that group
 
-    __device__ static Carrier begin(void* workspace, const T* initial, int tiles_per_row) {
+    __device__ static Carrier begin(void* workspace, unsigned epoch, const T* initial, int tiles_per_row) {
         Carrier carrier;
         carrier.shared = (Shared*)workspace;
         carrier.notices = (Notice<T>*)(carrier.shared + 1);
         carrier.initial = initial;
         carrier.tiles_per_row = tiles_per_row;
         carrier.groups_per_row = (tiles_per_row + kGroup - 1) / kGroup;
-        carrier.epoch = load_relaxed(&carrier.shared->epoch) + 1;
+        carrier.epoch = epoch;
         carrier.gave_up = false;
         carrier.row = -1;
         return carrier;
-    }
-
-    __device__ void end() {
-        if (threadIdx.x % 32 > 0) return;
-        if (gave_up) store_relaxed(&shared->failed, 1);
-        finish(shared, epoch);
     }
 
     __device__ void tell(Walk tile, Transition<T> does) const { put_up(place(tile.row, tile.index), does, epoch); }
@@ -370,19 +385,24 @@ struct Carrier {
     // Waits for what was asked for. The others count as if they did nothing to the state.
     __device__ void receive(Found& found, int group, int count, Transition<T> (&tiles)[kPerLane]) {
         const Notice<T>* mine = place(row, group * kGroup) + threadIdx.x % 32;
-        int polls = 0;
+        const int asked = count - threadIdx.x % 32 * kPerLane;
+        for (int polls = 0; !gave_up; polls++) {
+            bool all = true;
 #pragma unroll
-        for (int i = 0; i < kPerLane; i++) {
-            tiles[i] = {T(1), T(0)};
-            if (threadIdx.x % 32 * kPerLane + i < count) {
-                while (!is_of(found.of[i], epoch) && !gave_up) {
-                    found.of[i] = look_up(mine + 32 * i);
-                    gave_up = ++polls == kMaxPolls;
-                }
-                tiles[i] = transition_of(found.of[i]);
+            for (int i = 0; i < kPerLane; i++) all &= i >= asked || is_of(found.of[i], epoch);
+            if (all) break;
+            gave_up = polls == kMaxPolls;
+#pragma unroll
+            for (int i = 0; i < kPerLane; i++) {
+                if (i < asked) found.of[i] = look_up(mine + 32 * i);
             }
         }
         gave_up = __any_sync(kAllLanes, gave_up);
+#pragma unroll
+        for (int i = 0; i < kPerLane; i++) {
+            tiles[i] = {T(1), T(0)};
+            if (i < asked) tiles[i] = transition_of(found.of[i]);
+        }
     }
 
     // From the lane's tiles to the transition of all up to its last.
@@ -447,18 +467,22 @@ struct Carrier {
 template <int kWarps, int kAhead, typename T>
 __device__ void carry_along(void* workspace, const T* initial, Plan plan, Transition<T> (&totals)[2][kWarps],
                             Transition<T> (&befores)[kAhead][kWarps], T (&states)[2]) {
-    Carrier<T> carrier = Carrier<T>::begin(workspace, initial, plan.tiles_per_row);
+    const int lane = threadIdx.x % 32;
+    unsigned epoch = 0;
+    if (lane == 0) epoch = arrive((Shared*)workspace);
+    epoch = __shfl_sync(kAllLanes, epoch, 0);
+    Carrier<T> carrier = Carrier<T>::begin(workspace, epoch, initial, plan.tiles_per_row);
     Walk told = Walk::begin(plan.tiles_per_row), due = told, asked = told;
     for (int wave = -kAhead; wave < plan.waves; wave++) {
         const int summarized = wave - 1 + kAhead;
         if (summarized >= 0 && summarized < plan.waves) {
             const Transition<T> all = scan_warps<kWarps>(totals[summarized % 2], befores[summarized % kAhead]);
-            if (threadIdx.x % 32 == 0) carrier.tell(told, all);
+            if (lane == 0) carrier.tell(told, all);
             plan.advance(told);
         }
         if (wave >= -1 && wave + 1 < plan.waves) {
             const T state = carrier.state_before(due);
-            if (threadIdx.x % 32 == 0) states[(wave + 1) % 2] = state;
+            if (lane == 0) states[(wave + 1) % 2] = state;
             plan.advance(due);
         }
         if (wave >= -2 && wave + 2 < plan.waves) {
@@ -467,6 +491,6 @@ __device__ void carry_along(void* workspace, const T* initial, Plan plan, Transi
         }
         meet();
     }
-    carrier.end();
+    if (carrier.gave_up && lane == 0) store_relaxed(&carrier.shared->failed, 1);
 }
 // ANCHOR_END: carry
