@@ -239,6 +239,7 @@ fn block_scan(name: &'static str) -> (OnEmulator, Domain) {
         backward: None,
         threads: 128,
         seqs_per_block: 1,
+        shared_out: None,
     };
     let domain = Domain {
         max_len: 512,
@@ -258,6 +259,7 @@ fn linrec_ref(name: &'static str) -> (OnEmulator, Domain) {
         backward: Some(["linrec_ref_bwd<float, false>", "linrec_ref_bwd<float, true>"]),
         threads: 64,
         seqs_per_block: 64,
+        shared_out: None,
     };
     (engine, Domain { max_len: 1000, log_coeffs: false, ..Domain::default() }.as_asked())
 }

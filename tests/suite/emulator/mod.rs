@@ -42,6 +42,18 @@ impl Shipped {
         arguments: &[Argument],
         range: std::ops::Range<u64>,
     ) -> Result<Counters, Report> {
+        self.run_shared(memory, blocks, (threads, 0), arguments, range)
+    }
+
+    /// The same with so many bytes of dynamic shared memory for each block.
+    pub fn run_shared(
+        &self,
+        memory: &Memory,
+        blocks: u32,
+        (threads, shared_bytes): (u32, u32),
+        arguments: &[Argument],
+        range: std::ops::Range<u64>,
+    ) -> Result<Counters, Report> {
         let kernel = self.module.kernel(&self.symbol).expect("the head names kernels of its PTX");
         let bytes: Vec<u8> = arguments
             .iter()
@@ -50,8 +62,9 @@ impl Shipped {
                 Argument::Int(value) => value.to_le_bytes().to_vec(),
             })
             .collect();
-        let launch =
-            Launch::new(kernel, [blocks, 1, 1], [threads, 1, 1], &bytes).prepare(memory)?;
+        let mut launch = Launch::new(kernel, [blocks, 1, 1], [threads, 1, 1], &bytes);
+        launch.dynamic_shared = shared_bytes;
+        let launch = launch.prepare(memory)?;
         if kernel.communicates() { launch.run_together(range, None) } else { launch.run(range) }
     }
 

@@ -113,12 +113,10 @@ impl Block {
             .iter()
             .flat_map(|warp| warp.paths.iter().map(move |path| (warp.index, *path)));
         let Some((warp, first)) = waiting.next() else { return Ok(()) };
-        if let Some((other_warp, other)) =
-            waiting.find(|(other, path)| {
-                let anywhere = *other != warp && first.waiting != Some(Waiting::Barrier(0));
-                path.waiting != first.waiting || path.pc != first.pc && !anywhere
-            })
-        {
+        if let Some((other_warp, other)) = waiting.find(|(other, path)| {
+            let anywhere = *other != warp && first.waiting != Some(Waiting::Barrier(0));
+            path.waiting != first.waiting || path.pc != first.pc && !anywhere
+        }) {
             let message = format!(
                 "waits at a barrier, and {} of warp {other_warp} at another, at {}",
                 Lanes(other.lanes),
