@@ -108,15 +108,17 @@ impl Block {
     /// from a place of its own.
     fn release(&mut self, run: &mut Run<'_>) -> Result<(), Box<Report>> {
         let kernel = run.launch.kernel;
-        let mut waiting = self
-            .warps
-            .iter()
-            .flat_map(|warp| warp.paths.iter().map(move |path| (warp.index, *path)));
+        let mut waiting =
+            self.warps.iter().flat_map(|warp| warp.paths.iter().map(move |path| (warp, *path)));
         let Some((warp, first)) = waiting.next() else { return Ok(()) };
-        if let Some((other_warp, other)) = waiting.find(|(other, path)| {
-            let anywhere = *other != warp && first.waiting != Some(Waiting::Barrier(0));
-            path.waiting != first.waiting || path.pc != first.pc && !anywhere
-        }) {
+        let warp = warp.index;
+        let anywhere = first.waiting != Some(Waiting::Barrier(0));
+        let place =
+            |warp: &Warp| warp.paths.first().filter(|_| anywhere).map_or(first.pc, |path| path.pc);
+        if let Some((other, path)) =
+            waiting.find(|(other, path)| path.waiting != first.waiting || path.pc != place(other))
+        {
+            let (other_warp, other) = (other.index, path);
             let message = format!(
                 "waits at a barrier, and {} of warp {other_warp} at another, at {}",
                 Lanes(other.lanes),
