@@ -260,14 +260,23 @@ union Words {
 };
 
 template <typename T>
-__device__ void put_up(Notice<T>* notice, Transition<T> transition, unsigned epoch) {
+__device__ Notice<T> notice_of(Transition<T> transition, unsigned epoch) {
     Words<T> words;
     words.transition = transition;
+    Notice<T> notice;
+#pragma unroll
+    for (int i = 0; i < sizeof(Words<T>) / 4; i++) {
+        notice.words[i] = (unsigned long long)epoch << 32 | words.at[i];
+    }
+    return notice;
+}
+
+template <typename T>
+__device__ void put_up(Notice<T>* to, Notice<T> notice) {
 #pragma unroll
     for (int i = 0; i < sizeof(Words<T>) / 4; i += 2) {
-        const unsigned long long low = (unsigned long long)epoch << 32 | words.at[i];
-        const unsigned long long high = (unsigned long long)epoch << 32 | words.at[i + 1];
-        asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(notice->words + i), "l"(low), "l"(high)
+        asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(to->words + i), "l"(notice.words[i]),
+                     "l"(notice.words[i + 1])
                      : "memory");
     }
 }
@@ -362,7 +371,9 @@ struct Carrier {
         return carrier;
     }
 
-    __device__ void tell(Walk tile, Transition<T> does) const { put_up(place(tile.row, tile.index), does, epoch); }
+    __device__ void tell(Walk tile, Transition<T> does) const {
+        put_up(place(tile.row, tile.index), notice_of(does, epoch));
+    }
 
     // A group's tiles lie in turns: first the first one of each lane, then the second ones.
     __device__ Notice<T>* place(int row, int index) const {
