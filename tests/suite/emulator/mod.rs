@@ -4,6 +4,9 @@
 
 pub mod engine;
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use linrec::kernels;
 use linrec::simt::{Counters, Launch, Memory, Module, Report};
 
@@ -18,7 +21,7 @@ pub enum Argument {
 
 /// One kernel of a shipped PTX.
 pub struct Shipped {
-    module: Module,
+    module: Arc<Module>,
     symbol: String,
 }
 
@@ -28,7 +31,7 @@ impl Shipped {
         let (_, ptx) = kernels::shipped()
             .find(|(shipped, _)| *shipped == name)
             .unwrap_or_else(|| panic!("{name} is not shipped"));
-        let module = Module::parse(ptx.text()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let module = parsed(name, ptx.text());
         let symbol = ptx.symbol(entry).unwrap_or_else(|| panic!("{name} has no {entry}"));
         Shipped { module, symbol: symbol.to_owned() }
     }
@@ -78,6 +81,14 @@ impl Shipped {
     ) -> Result<Counters, Report> {
         self.run_range(memory, blocks, threads, arguments, 0..u64::from(blocks))
     }
+}
+
+/// A PTX that has been read, which is done once for all tests.
+fn parsed(name: &str, text: &str) -> Arc<Module> {
+    static ALL: Mutex<BTreeMap<String, Arc<Module>>> = Mutex::new(BTreeMap::new());
+    let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    let parse = || Module::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    all.entry(name.to_owned()).or_insert_with(|| Arc::new(parse())).clone()
 }
 
 /// A buffer with these values, named for reports.
