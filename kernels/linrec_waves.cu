@@ -8,12 +8,13 @@
 // Which tiles there are and in which order they are combined depends on the shape and the configuration alone, so
 // the outputs have the same bits for every number of blocks. All blocks must be on the GPU at once.
 //
-// Arrays and arguments as for linrec_wide.cu, and two more: `tile_vectors`, how many vectors a tile has, a
-// multiple of 32 * kVectors up to kThreads * kVectors; and `workspace`, zero before the first launch: Shared, and a Notice for each
-// tile, each row's rounded up to whole groups. There are fewer than 2^31 tiles. Template parameters: what is
-// stored; how many vectors each thread has; threads in a block that compute, beside which a warp carries the
-// state; how many waves ahead a tile is told, three at least, and how many more are in flight before that; whether all rows consist
-// of whole vectors and begin at multiples of 16 bytes.
+// Arrays and arguments as for linrec_wide.cu, but for the direction, and two more: `tile_vectors`, how many vectors a
+// tile has, a multiple of 32 * kVectors up to kThreads * kVectors; and `workspace`, zero before the first launch:
+// Shared, and a Notice for each tile, those of each row rounded up to whole groups. There are fewer than 2^31 tiles.
+//
+// Template parameters: what is stored; how many vectors each thread has; threads in a block that compute, beside
+// which a warp carries the state; how many waves ahead a tile is told, three at least; how many more tiles are in
+// flight before that; whether all rows consist of whole vectors and begin at multiples of 16 bytes; the direction.
 #include "waves.cuh"
 
 // ANCHOR: forward
