@@ -25,3 +25,4 @@ mod properties;
 mod readme;
 mod spelling;
 mod vectors;
+mod waves;

@@ -16,6 +16,8 @@ pub struct Plan {
     shared_bytes: u32,
     /// Whether the direction is an argument.
     takes_direction: bool,
+    /// Vectors of a tile, if tiles are shared out among blocks; and whether those take them as they come.
+    shared_out: Option<(u32, bool)>,
     /// Whether the kernel goes all the way: results of one that stops early are only to be there.
     pub is_whole: bool,
     pub rounding: Rounding,
@@ -45,6 +47,7 @@ impl Plan {
             threads: geometry.threads,
             shared_bytes: geometry.shared_bytes,
             takes_direction: choice.takes_direction(),
+            shared_out: None,
             is_whole,
             rounding,
         }
@@ -81,17 +84,57 @@ impl Plan {
             threads: 128,
             shared_bytes: 0,
             takes_direction: false,
+            shared_out: None,
             is_whole: true,
             rounding: tree(seq_len),
         }
     }
 
+    /// Three rows of five tiles, shared out among three blocks, or with a block for each. `config` is what the kernel's
+    /// template says: vectors, threads and, but for one tile a block, tiles ahead and in flight.
+    pub fn shared_out(config: &[u32], pass: Pass, direction: Direction) -> Option<Plan> {
+        let (num_seqs, seq_len) = (3_usize, 1203_usize);
+        let &[vectors, threads, ref ring @ ..] = config else { return None };
+        let tile_vectors = 32 * vectors;
+        let tiles = seq_len.div_ceil(4 * tile_vectors as usize);
+        let (blocks, threads, slots) = match (ring, pass) {
+            ([], _) => (num_seqs * tiles, threads, 0),
+            (&[ahead, in_flight], Pass::Forward) => (3, threads + 32, 2 * (ahead + in_flight)),
+            (&[ahead, in_flight], Pass::Backward) => {
+                (3, threads + 32, 2 * (ahead + in_flight) + in_flight + 1)
+            }
+            _ => return None,
+        };
+        Some(Plan {
+            num_seqs,
+            seq_len,
+            direction,
+            blocks: blocks as u32,
+            threads,
+            shared_bytes: slots * vectors * config[1] * 16,
+            takes_direction: false,
+            shared_out: Some((tile_vectors, ring.is_empty())),
+            is_whole: true,
+            rounding: tree(seq_len),
+        })
+    }
+
     /// The arguments that come last, and the launch itself.
     pub fn finish(&self, kernel: &Function, launch: Launch) -> Result<Launched, Error> {
+        // A group of 128 tiles for each row, 16 bytes each, and 16 more.
+        let mut workspace =
+            kernel.device().allocate_named::<u32>("workspace", 4 + 512 * self.num_seqs)?;
+        workspace.zero()?;
         let mut launch = launch.shared(self.shared_bytes);
         launch = launch.arg(self.num_seqs as i64).arg(self.seq_len as i64);
         if self.takes_direction {
             launch = launch.arg(i32::from(self.direction == Direction::Reverse));
+        }
+        if let Some((tile_vectors, _)) = self.shared_out {
+            launch = launch.arg(tile_vectors as i32).arg(&mut workspace);
+        }
+        if let Some((_, true)) = self.shared_out {
+            launch = launch.arg(1_i32);
         }
         let launched = launch.run(&kernel.device().stream())?;
         kernel.device().synchronize()?;

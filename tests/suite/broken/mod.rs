@@ -3,7 +3,7 @@
 
 mod vectors;
 
-use crate::emulator::engine::OnEmulator;
+use crate::emulator::engine::{OnEmulator, SharedOut};
 use crate::emulator::{Argument, Shipped, allocate, download, upload, zeros};
 use linrec::contract::{self, Case, CoeffKind, Domain, suspect};
 use linrec::device::KernelEngine;
@@ -231,6 +231,35 @@ fn published_too_early() {
     assert_report(name, outcome, ReportKind::Race, "state = states[tile - 1];", &words);
 }
 
+/// A long sequence of ones with coefficients near one, through `linrec_once`, with tiles of 256 steps: its outputs.
+fn run_once(name: &str, seq_len: usize) -> Result<Vec<f32>, Report> {
+    let memory = Memory::new(1 << 30);
+    let shared_out = SharedOut { blocks: None, tile_vectors: 64, shared_bytes: [0; 2] };
+    let mut arguments = vec![
+        upload(&memory, "inputs", &vec![1.0; seq_len]),
+        upload(&memory, "coeffs", &vec![0.99; seq_len]),
+        allocate(&memory, "outputs", seq_len),
+        NULL,
+        NULL,
+        Argument::Long(1),
+        Argument::Long(seq_len as u64),
+    ];
+    arguments.extend(shared_out.arguments(&memory, (1, seq_len)));
+    let kernel = Shipped::new(name, "linrec_once_fwd<float, 2, 480, false, false>");
+    kernel.run(&memory, shared_out.tiles(seq_len) as u32, 480, &arguments)?;
+    Ok(download(&memory, arguments[2], seq_len))
+}
+
+#[test]
+fn told_by_a_plain_store() {
+    let report = run_once("broken/told_by_a_plain_store", 1000).expect_err("a race");
+    println!("{report}");
+    assert_eq!(report.kind, ReportKind::Race);
+    for words in ["linrec_once_fwd", "buffer `workspace`", "nothing orders the two"] {
+        assert!(report.to_string().contains(words), "`{words}` is not in: {report}");
+    }
+}
+
 fn block_scan(name: &'static str) -> (OnEmulator, Domain) {
     let entries = ["block_scan<false>", "block_scan<true>"];
     let engine = OnEmulator {
@@ -239,6 +268,7 @@ fn block_scan(name: &'static str) -> (OnEmulator, Domain) {
         backward: None,
         threads: 128,
         seqs_per_block: 1,
+        shared_out: None,
     };
     let domain = Domain {
         max_len: 512,
@@ -258,6 +288,7 @@ fn linrec_ref(name: &'static str) -> (OnEmulator, Domain) {
         backward: Some(["linrec_ref_bwd<float, false>", "linrec_ref_bwd<float, true>"]),
         threads: 64,
         seqs_per_block: 64,
+        shared_out: None,
     };
     (engine, Domain { max_len: 1000, log_coeffs: false, ..Domain::default() }.as_asked())
 }

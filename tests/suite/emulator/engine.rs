@@ -4,7 +4,7 @@ use linrec::simt::Memory;
 use linrec::{Direction, Engine, Error, Gradients, Options, Outputs, validate};
 use ndarray::{Array1, Array2, ArrayView2};
 
-use super::{Argument, Shipped, allocate, download, upload};
+use super::{Argument, Shipped, allocate, download, upload, zeros};
 
 const NULL: Argument = Argument::Long(0);
 
@@ -20,6 +20,36 @@ pub struct OnEmulator {
     pub threads: u32,
     /// Sequences that a block computes.
     pub seqs_per_block: u32,
+    /// What a kernel is given whose blocks share a sequence.
+    pub shared_out: Option<SharedOut>,
+}
+
+/// How the tiles of all sequences are shared out among blocks.
+#[derive(Debug, Clone, Copy)]
+pub struct SharedOut {
+    /// The most blocks; `None` if there is one for each tile, which it takes as it comes.
+    pub blocks: Option<u32>,
+    /// Vectors of four elements in a tile.
+    pub tile_vectors: usize,
+    /// Bytes of dynamic shared memory, forward and backward.
+    pub shared_bytes: [u32; 2],
+}
+
+impl SharedOut {
+    /// Tiles of a sequence: a vector more than needed, for those that begin behind a multiple of 16 bytes.
+    pub fn tiles(&self, seq_len: usize) -> usize {
+        if seq_len == 0 { 0 } else { (seq_len + 3).div_ceil(4 * self.tile_vectors) }
+    }
+
+    /// What the kernel takes after its numbers: the tile's length, and a workspace of zeros in which each sequence has
+    /// 16 bytes for each tile, in groups of 128.
+    pub fn arguments(&self, memory: &Memory, (num_seqs, seq_len): (usize, usize)) -> Vec<Argument> {
+        let notices = num_seqs * self.tiles(seq_len).next_multiple_of(128);
+        let workspace = zeros(memory, "workspace", 4 + 4 * notices);
+        let numbers = [Argument::Long(self.tile_vectors as u64), workspace];
+        let deal = self.blocks.is_none().then_some(Argument::Int(1));
+        numbers.into_iter().chain(deal).collect()
+    }
 }
 
 impl OnEmulator {
@@ -34,15 +64,25 @@ impl OnEmulator {
         let unsupported = |what: String| Error::Unsupported { engine: self.name.into(), what };
         let [forward, reverse] = entries.ok_or_else(|| unsupported("this pass".into()))?;
         let entry = if direction == Direction::Reverse { reverse } else { forward };
-        let blocks = (num_seqs as u32).div_ceil(self.seqs_per_block);
+        let mut blocks = (num_seqs as u32).div_ceil(self.seqs_per_block);
         if blocks == 0 {
             return Ok(());
         }
         let numbers = [num_seqs, seq_len].map(|number| Argument::Long(number as u64));
-        let arguments = [buffers, &numbers].concat();
+        let mut arguments = [buffers, &numbers].concat();
+        let mut shared_bytes = 0;
+        if let Some(shared_out) = self.shared_out {
+            let tiles = num_seqs * shared_out.tiles(seq_len);
+            let all = if seq_len == 0 { num_seqs } else { tiles } as u32;
+            blocks = shared_out.blocks.map_or(all, |most| most.min(all));
+            let is_backward = entries == self.backward;
+            shared_bytes = shared_out.shared_bytes[usize::from(is_backward)];
+            arguments.extend(shared_out.arguments(memory, (num_seqs, seq_len)));
+        }
         let shipped = Shipped::new(self.name, entry);
+        let threads = (self.threads, shared_bytes);
         // The contract's failures are words, so a finding may come as any error.
-        let outcome = shipped.run(memory, blocks, self.threads, &arguments);
+        let outcome = shipped.run_shared(memory, blocks, threads, &arguments, 0..blocks.into());
         outcome.map(drop).map_err(|report| unsupported(report.to_string()))
     }
 }

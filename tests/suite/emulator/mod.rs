@@ -4,6 +4,9 @@
 
 pub mod engine;
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use linrec::kernels;
 use linrec::simt::{Counters, Launch, Memory, Module, Report};
 
@@ -18,7 +21,7 @@ pub enum Argument {
 
 /// One kernel of a shipped PTX.
 pub struct Shipped {
-    module: Module,
+    module: Arc<Module>,
     symbol: String,
 }
 
@@ -28,7 +31,7 @@ impl Shipped {
         let (_, ptx) = kernels::shipped()
             .find(|(shipped, _)| *shipped == name)
             .unwrap_or_else(|| panic!("{name} is not shipped"));
-        let module = Module::parse(ptx.text()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let module = parsed(name, ptx.text());
         let symbol = ptx.symbol(entry).unwrap_or_else(|| panic!("{name} has no {entry}"));
         Shipped { module, symbol: symbol.to_owned() }
     }
@@ -42,6 +45,18 @@ impl Shipped {
         arguments: &[Argument],
         range: std::ops::Range<u64>,
     ) -> Result<Counters, Report> {
+        self.run_shared(memory, blocks, (threads, 0), arguments, range)
+    }
+
+    /// The same with so many bytes of dynamic shared memory for each block.
+    pub fn run_shared(
+        &self,
+        memory: &Memory,
+        blocks: u32,
+        (threads, shared_bytes): (u32, u32),
+        arguments: &[Argument],
+        range: std::ops::Range<u64>,
+    ) -> Result<Counters, Report> {
         let kernel = self.module.kernel(&self.symbol).expect("the head names kernels of its PTX");
         let bytes: Vec<u8> = arguments
             .iter()
@@ -50,8 +65,9 @@ impl Shipped {
                 Argument::Int(value) => value.to_le_bytes().to_vec(),
             })
             .collect();
-        let launch =
-            Launch::new(kernel, [blocks, 1, 1], [threads, 1, 1], &bytes).prepare(memory)?;
+        let mut launch = Launch::new(kernel, [blocks, 1, 1], [threads, 1, 1], &bytes);
+        launch.dynamic_shared = shared_bytes;
+        let launch = launch.prepare(memory)?;
         if kernel.communicates() { launch.run_together(range, None) } else { launch.run(range) }
     }
 
@@ -65,6 +81,14 @@ impl Shipped {
     ) -> Result<Counters, Report> {
         self.run_range(memory, blocks, threads, arguments, 0..u64::from(blocks))
     }
+}
+
+/// A PTX that has been read, which is done once for all tests.
+fn parsed(name: &str, text: &str) -> Arc<Module> {
+    static ALL: Mutex<BTreeMap<String, Arc<Module>>> = Mutex::new(BTreeMap::new());
+    let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    let parse = || Module::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    all.entry(name.to_owned()).or_insert_with(|| Arc::new(parse())).clone()
 }
 
 /// A buffer with these values, named for reports.

@@ -103,17 +103,22 @@ impl Block {
         Ok(false)
     }
 
-    /// Everybody waits or has left: opens the barrier, if all wait at the same one and nobody has left.
+    /// Everybody waits or has left: opens the barrier, if all wait at the same one and nobody has left. Barrier 0 is that
+    /// of `__syncthreads`, one place in the source for all. To the others, which only PTX can name, each warp may come
+    /// from a place of its own.
     fn release(&mut self, run: &mut Run<'_>) -> Result<(), Box<Report>> {
         let kernel = run.launch.kernel;
-        let mut waiting = self
-            .warps
-            .iter()
-            .flat_map(|warp| warp.paths.iter().map(move |path| (warp.index, *path)));
+        let mut waiting =
+            self.warps.iter().flat_map(|warp| warp.paths.iter().map(move |path| (warp, *path)));
         let Some((warp, first)) = waiting.next() else { return Ok(()) };
-        if let Some((other_warp, other)) =
-            waiting.find(|(_, path)| path.pc != first.pc || path.waiting != first.waiting)
+        let warp = warp.index;
+        let anywhere = first.waiting != Some(Waiting::Barrier(0));
+        let place =
+            |warp: &Warp| warp.paths.first().filter(|_| anywhere).map_or(first.pc, |path| path.pc);
+        if let Some((other, path)) =
+            waiting.find(|(other, path)| path.waiting != first.waiting || path.pc != place(other))
         {
+            let (other_warp, other) = (other.index, path);
             let message = format!(
                 "waits at a barrier, and {} of warp {other_warp} at another, at {}",
                 Lanes(other.lanes),

@@ -74,6 +74,31 @@ fn warps_at_different_barriers() {
 }
 
 #[test]
+fn warps_meet_at_a_numbered_barrier_from_different_places() {
+    let body = "
+        setp.lt.u32 %p2, %r2, 32;
+        @%p2 bra FIRST;
+        bar.sync 1; // second
+        bra JOIN;
+        FIRST:
+        bar.sync 1;
+        JOIN:";
+    assert_eq!(right(body, 64).run().unwrap().barriers, 1);
+    // But no warp from two places, nor from one that has another number.
+    let second = |lanes: &str, warp: u32| {
+        format!(
+            "waits at a barrier, and lanes {lanes} of warp {warp} at another, at LINE(// second)"
+        )
+    };
+    let numbers = body.replace("bar.sync 1; // second", "bar.sync 2; // second");
+    wrong(&numbers, 64, ReportKind::Barrier, "bar.sync 1;", &second("0-31", 1));
+    let halves = body.replace("%r2, 32", "%r2, 48");
+    let report = bench(&halves, 64).run().unwrap_err();
+    assert_eq!(report.kind, ReportKind::Barrier);
+    assert!(report.message.contains("of warp 1 at another"), "{report}");
+}
+
+#[test]
 fn threads_that_never_reach_the_barrier() {
     let report = wrong(
         "@!%p1 ret; bar.sync 0;",

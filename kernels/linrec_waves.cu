@@ -1,0 +1,325 @@
+// Few long sequences as fast as memory allows: all blocks share each of them.
+//
+// The tiles of all rows are numbered row after row, and block b of B has the tiles b, b + B, b + 2B and so on: a wave
+// is a tile of each. As soon as a tile has come, its block finds out what it does to the state and tells all others,
+// kAhead waves before its outputs are due: so hardly ever does one wait for another. Until then the tile
+// stays in shared memory.
+//
+// Which tiles there are and in which order they are combined depends on the shape and the configuration alone, so
+// the outputs have the same bits for every number of blocks. All blocks must be on the GPU at once.
+//
+// Arrays and arguments as for linrec_wide.cu, but for the direction, and two more: `tile_vectors`, how many vectors a
+// tile has, a multiple of 32 * kVectors up to kThreads * kVectors; and `workspace`, zero before the first launch:
+// Shared, and a Notice for each tile, those of each row rounded up to whole groups. There are fewer than 2^31 tiles.
+//
+// Template parameters: what is stored; how many vectors each thread has; threads in a block that compute, beside
+// which a warp carries the state; how many waves ahead a tile is told, three at least; how many more tiles are in
+// flight before that; whether all rows consist of whole vectors and begin at multiples of 16 bytes; the direction.
+#include "waves.cuh"
+
+// ANCHOR: forward
+template <typename Stored, int kVectors, int kThreads, int kAhead, int kInFlight, bool kWhole, bool kReverse>
+__global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kThreads + 32) : 1)
+    linrec_waves_fwd(const Stored* inputs, const Stored* coeffs, Stored* outputs,
+                     const Accum<Stored>* initial, Accum<Stored>* final_state, long long num_seqs,
+                     long long seq_len, int tile_vectors, void* workspace) {
+    static_assert(kAhead >= 3, "a block may ask for what others tell a wave later");
+    using T = Accum<Stored>;
+    constexpr int kWarps = kThreads / 32, kSlots = kAhead + kInFlight;
+    __shared__ Transition<T> totals[2][kWarps];        // of each warp, taken in turns
+    __shared__ Transition<T> befores[kAhead][kWarps];  // of all warps before it, for each tile that is told
+    __shared__ T states[2];                            // before this wave's tile and the next one's
+    extern __shared__ uint4 ring[];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+
+    if (seq_len == 0) {
+        for (long long row = blockIdx.x; row < num_seqs; row += gridDim.x) {
+            if (final_state && threadIdx.x == 0) final_state[row] = initial ? initial[row] : T(0);
+        }
+        return;
+    }
+    const Plan plan = Plan::of<Stored>(num_seqs, seq_len, tile_vectors, kWhole);
+    if (warp == kWarps) return carry_along(workspace, initial, plan, totals, befores, states);
+
+    const int steps = plan.steps, waves = plan.waves;
+    const bool coeffs_aligned = skew(coeffs) == skew(inputs);
+    const bool outputs_aligned = skew(outputs) == skew(inputs);
+    const auto part_at = [&](Walk tile) {
+        const int before = kWhole ? 0 : head(inputs + tile.row * seq_len, seq_len, kReverse);
+        return part_of<kVectors, kReverse, Stored>((long long)tile.index * steps - before, steps, seq_len);
+    };
+    const auto view_at = [&](Part part) {
+        return view_of<kVectors, kThreads, Stored>(part, steps, seq_len, kReverse);
+    };
+    const auto slots_of = [&](int slot) { return ring + slot * 2 * kVectors * kThreads + threadIdx.x; };
+    const auto send = [&](Walk tile, int slot, bool exists) {
+        if (exists) {
+            const Part part = part_at(tile);
+            const long long row = tile.row * seq_len;
+            uint4* slots = slots_of(slot);
+            if (part.complete && (kWhole || coeffs_aligned)) {
+                send_complete<kVectors, kThreads, kReverse>(slots, inputs + row + part.base);
+                send_complete<kVectors, kThreads, kReverse>(slots + kVectors * kThreads, coeffs + row + part.base);
+            } else {
+                const View view = view_at(part);
+                send_vectors<kVectors, kThreads>(slots, inputs + row, true, view);
+                send_vectors<kVectors, kThreads>(slots + kVectors * kThreads, coeffs + row, coeffs_aligned, view);
+            }
+        }
+        close_group();
+    };
+    struct Loaded {
+        Vectors<Stored, kVectors> x, c;
+    };
+    const auto receive = [&](Walk tile, Part part, int slot) -> Loaded {
+        Loaded now;
+        const uint4* slots = slots_of(slot);
+        if (part.complete && (kWhole || coeffs_aligned)) {
+            now.x = receive_complete<kVectors, kThreads, Stored>(slots);
+            now.c = receive_complete<kVectors, kThreads, Stored>(slots + kVectors * kThreads);
+        } else {
+            const View view = view_at(part);
+            const long long row = tile.row * seq_len;
+            now.x = receive_vectors<kWhole, kVectors, kThreads>(slots, inputs + row, true, view, T(0));
+            now.c = receive_vectors<kWhole, kVectors, kThreads>(slots + kVectors * kThreads, coeffs + row,
+                                                                coeffs_aligned, view, T(1));
+        }
+        turn(kReverse, now.x);
+        turn(kReverse, now.c);
+        return now;
+    };
+    const auto apply = [&](Walk tile, int slot, const Transition<T> (&before)[kVectors], T state) {
+        const Part part = part_at(tile);
+        Loaded now = receive(tile, part, slot);
+        walk_vectors(now.c, now.x, before, state);
+        turn(kReverse, now.x);
+        Stored* row = outputs + tile.row * seq_len;
+        if (part.complete && (kWhole || outputs_aligned)) {
+            store_complete<kReverse>(row + part.base, now.x);
+        } else {
+            store_vectors<kWhole>(row, outputs_aligned, view_at(part), now.x);
+        }
+        if (final_state && part.first + steps >= seq_len) {
+            store_last(final_state + tile.row, view_at(part), seq_len, now.x);
+        }
+    };
+
+    Walk sent = Walk::begin(plan.tiles_per_row), summarized = sent, applied = sent;
+#pragma unroll 1
+    for (int wave = 0; wave < kSlots; wave++) {
+        send(sent, wave, wave < waves);
+        plan.advance(sent);
+    }
+    int slot = 0, next_slot = 0, turn_of = 0;  // of the tile that is due, of the one to be summarized; of `befores`
+    Transition<T> before[kAhead][kVectors];     // the tile's that is due, and those of the next ones
+#pragma unroll 1
+    for (int wave = -kAhead; wave < waves; wave++) {
+        if (wave >= 0) {
+            const Transition<T> warps = befores[turn_of][warp];
+            apply(applied, slot, before[0], multiply_add(states[wave % 2], warps.coeff, warps.state));
+            plan.advance(applied);
+            send(sent, slot, wave + kSlots < waves);
+            plan.advance(sent);
+            slot = slot + 1 < kSlots ? slot + 1 : 0;
+            turn_of = turn_of + 1 < kAhead ? turn_of + 1 : 0;
+            await_groups<kInFlight>();
+        } else {
+            await_groups_but(kInFlight - 1 - wave);
+        }
+        move_up(before);
+        if (wave + kAhead < waves) {
+            const Loaded now = receive(summarized, part_at(summarized), next_slot);
+            const Transition<T> total = summarize_vectors(now.c, now.x, before[kAhead - 1]);
+            if (lane == 0) totals[(wave + kAhead) % 2][warp] = total;
+            plan.advance(summarized);
+            next_slot = next_slot + 1 < kSlots ? next_slot + 1 : 0;
+        }
+        meet();
+    }
+}
+// ANCHOR_END: forward
+
+// ANCHOR: backward
+// The ring has two arrays of kAhead + kInFlight tiles, d_outputs and coeffs, and one of kInFlight + 1, outputs,
+// which are needed only when a tile is due.
+template <typename Stored, int kVectors, int kThreads, int kAhead, int kInFlight, bool kWhole, bool kReverse>
+__global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kThreads + 32) : 1)
+    linrec_waves_bwd(const Stored* d_outputs, const Stored* coeffs, const Stored* outputs,
+                     const Accum<Stored>* initial, Stored* d_inputs, Stored* d_coeffs, Accum<Stored>* d_initial,
+                     long long num_seqs, long long seq_len, int tile_vectors, void* workspace) {
+    static_assert(kAhead >= 3, "a block may ask for what others tell a wave later");
+    using T = Accum<Stored>;
+    constexpr int kWarps = kThreads / 32, kSlots = kAhead + kInFlight, kLate = kInFlight + 1;
+    constexpr int kTile = kVectors * kThreads;
+    constexpr bool kBack = !kReverse;
+    __shared__ Transition<T> totals[2][kWarps];
+    __shared__ Transition<T> befores[kAhead][kWarps];
+    __shared__ T states[2];
+    extern __shared__ uint4 ring[];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+
+    if (seq_len == 0) {
+        for (long long row = blockIdx.x; row < num_seqs; row += gridDim.x) {
+            if (d_initial && threadIdx.x == 0) d_initial[row] = T(0);
+        }
+        return;
+    }
+    const Plan plan = Plan::of<Stored>(num_seqs, seq_len, tile_vectors, kWhole);
+    if (warp == kWarps) return carry_along(workspace, (const T*)nullptr, plan, totals, befores, states);
+
+    const int steps = plan.steps, waves = plan.waves;
+    const bool coeffs_aligned = skew(coeffs) == skew(d_outputs);
+    const bool outputs_aligned = skew(outputs) == skew(d_outputs);
+    const bool d_inputs_aligned = skew(d_inputs) == skew(d_outputs);
+    const bool d_coeffs_aligned = skew(d_coeffs) == skew(d_outputs);
+    const bool all_aligned = coeffs_aligned && outputs_aligned && d_inputs_aligned && d_coeffs_aligned;
+    const auto part_at = [&](Walk tile) {
+        const int before = kWhole ? 0 : head(d_outputs + tile.row * seq_len, seq_len, kBack);
+        Part part = part_of<kVectors, kBack, Stored>((long long)tile.index * steps - before, steps, seq_len);
+        part.complete = part.complete && (kWhole || all_aligned);
+        return part;
+    };
+    const auto view_at = [&](Part part) {
+        return view_of<kVectors, kThreads, Stored>(part, steps, seq_len, kBack);
+    };
+    uint4* late_ring = ring + kSlots * 2 * kTile;
+    const auto slots_of = [&](int slot) { return ring + slot * 2 * kTile + threadIdx.x; };
+    const auto late_slots_of = [&](int slot) { return late_ring + slot * kTile + threadIdx.x; };
+    const auto send = [&](Walk tile, int slot) {
+        const Part part = part_at(tile);
+        const long long row = tile.row * seq_len;
+        uint4* slots = slots_of(slot);
+        if (part.complete) {
+            send_complete<kVectors, kThreads, kBack>(slots, d_outputs + row + part.base);
+            send_complete<kVectors, kThreads, kBack>(slots + kTile, coeffs + row + part.base);
+        } else {
+            const View view = view_at(part);
+            send_vectors<kVectors, kThreads>(slots, d_outputs + row, true, view);
+            send_vectors<kVectors, kThreads>(slots + kTile, coeffs + row, coeffs_aligned, view);
+        }
+    };
+    const auto send_late = [&](Walk tile, int slot) {
+        const Part part = part_at(tile);
+        const Stored* row = outputs + tile.row * seq_len;
+        if (part.complete) {
+            send_complete<kVectors, kThreads, kBack>(late_slots_of(slot), row + part.base);
+        } else {
+            send_vectors<kVectors, kThreads>(late_slots_of(slot), row, outputs_aligned, view_at(part));
+        }
+    };
+    struct Loaded {
+        Vectors<Stored, kVectors> delta, c;
+    };
+    // d_outputs, and for each the coefficient of the step before it.
+    const auto receive = [&](Walk tile, Part part, int slot, T c_edge) -> Loaded {
+        Loaded now;
+        const uint4* slots = slots_of(slot);
+        if (part.complete) {
+            now.delta = receive_complete<kVectors, kThreads, Stored>(slots);
+            now.c = receive_complete<kVectors, kThreads, Stored>(slots + kTile);
+        } else {
+            const View view = view_at(part);
+            const long long row = tile.row * seq_len;
+            now.delta = receive_vectors<kWhole, kVectors, kThreads>(slots, d_outputs + row, true, view, T(0));
+            now.c = receive_vectors<kWhole, kVectors, kThreads>(slots + kTile, coeffs + row, coeffs_aligned, view, T(1));
+        }
+        turn(kBack, now.delta);
+        turn(kBack, now.c);
+        take_previous(now.c, c_edge);
+        if (!part.complete) end_with_one(now.c, view_at(part));
+        conjugate_vectors(now.c);
+        return now;
+    };
+    const auto start_of = [&](Walk tile) { return initial ? initial[tile.row] : T(0); };
+    const auto c_edge_of = [&](Walk tile) {
+        const Stored* row = coeffs + tile.row * seq_len;
+        return load_neighbour<kVectors, kBack>(row, part_at(tile), steps, seq_len, false, T(1));
+    };
+    const auto previous_edge_of = [&](Walk tile) {
+        const Stored* row = outputs + tile.row * seq_len;
+        return load_neighbour<kVectors, kBack>(row, part_at(tile), steps, seq_len, true, start_of(tile));
+    };
+    const auto apply = [&](Walk tile, int slot, int late_slot, const Transition<T> (&before)[kVectors], T c_edge,
+                           T previous_edge, T state) {
+        const Part part = part_at(tile);
+        const long long row = tile.row * seq_len;
+        Loaded now = receive(tile, part, slot, c_edge);
+        walk_vectors(now.c, now.delta, before, state);
+        Vectors<Stored, kVectors> previous;
+        if (part.complete) {
+            previous = receive_complete<kVectors, kThreads, Stored>(late_slots_of(late_slot));
+        } else {
+            previous = receive_vectors<kWhole, kVectors, kThreads>(late_slots_of(late_slot), outputs + row,
+                                                                   outputs_aligned, view_at(part), start_of(tile));
+        }
+        turn(kBack, previous);
+        take_next(previous, previous_edge);
+        conjugate_vectors(previous);
+        multiply_vectors(previous, now.delta);
+        turn(kBack, now.delta);
+        turn(kBack, previous);
+        if (part.complete) {
+            store_complete<kBack>(d_inputs + row + part.base, now.delta);
+            store_complete<kBack>(d_coeffs + row + part.base, previous);
+        } else {
+            store_vectors<kWhole>(d_inputs + row, d_inputs_aligned, view_at(part), now.delta);
+            store_vectors<kWhole>(d_coeffs + row, d_coeffs_aligned, view_at(part), previous);
+        }
+        if (d_initial && part.first + steps >= seq_len) {
+            const Stored* first_coeff = coeffs + row + (kReverse ? seq_len - 1 : 0);
+            store_last(d_initial + tile.row, view_at(part), seq_len, now.delta, first_coeff);
+        }
+    };
+
+    Walk sent = Walk::begin(plan.tiles_per_row), sent_late = sent, summarized = sent, applied = sent;
+#pragma unroll 1
+    for (int wave = 0; wave < kSlots; wave++) {
+        if (wave < waves) send(sent, wave);
+        plan.advance(sent);
+        if (wave < kLate) {
+            if (wave < waves) send_late(sent_late, wave);
+            plan.advance(sent_late);
+        }
+        close_group();
+    }
+    int slot = 0, next_slot = 0, late_slot = 0, turn_of = 0;
+    Transition<T> before[kAhead][kVectors];
+    T c_edges[kAhead];
+    // The neighbours of the tiles that come next, on their way.
+    T next_c_edge = waves > 0 ? c_edge_of(summarized) : T(1);
+    T previous_edge = waves > 0 ? previous_edge_of(applied) : T(0);
+#pragma unroll 1
+    for (int wave = -kAhead; wave < waves; wave++) {
+        if (wave >= 0) {
+            const Transition<T> warps = befores[turn_of][warp];
+            const T state = multiply_add(states[wave % 2], warps.coeff, warps.state);
+            apply(applied, slot, late_slot, before[0], c_edges[0], previous_edge, state);
+            plan.advance(applied);
+            if (wave + 1 < waves) previous_edge = previous_edge_of(applied);
+            if (wave + kSlots < waves) send(sent, slot);
+            plan.advance(sent);
+            if (wave + kLate < waves) send_late(sent_late, late_slot);
+            plan.advance(sent_late);
+            close_group();
+            slot = slot + 1 < kSlots ? slot + 1 : 0;
+            late_slot = late_slot + 1 < kLate ? late_slot + 1 : 0;
+            turn_of = turn_of + 1 < kAhead ? turn_of + 1 : 0;
+            await_groups<kInFlight>();
+        } else {
+            await_groups_but(kInFlight - 1 - wave);
+        }
+        move_up(before);
+        move_up(c_edges);
+        if (wave + kAhead < waves) {
+            c_edges[kAhead - 1] = next_c_edge;
+            const Loaded now = receive(summarized, part_at(summarized), next_slot, next_c_edge);
+            const Transition<T> total = summarize_vectors(now.c, now.delta, before[kAhead - 1]);
+            if (lane == 0) totals[(wave + kAhead) % 2][warp] = total;
+            plan.advance(summarized);
+            if (wave + kAhead + 1 < waves) next_c_edge = c_edge_of(summarized);
+            next_slot = next_slot + 1 < kSlots ? next_slot + 1 : 0;
+        }
+        meet();
+    }
+}
+// ANCHOR_END: backward

@@ -1,0 +1,507 @@
+// Tiles of long rows shared out among all blocks of a grid: where a tile lies, what a block tells the others
+// about its own, and how the state before a tile is put together from what they tell.
+#pragma once
+#include "wide.cuh"
+
+// ANCHOR: group
+// So many tiles are combined at a time: kGroup of them, kPerLane in each lane of a warp.
+constexpr int kPerLane = 4, kGroup = 32 * kPerLane;
+// How often a warp asks for what is not there yet, before it gives up.
+constexpr int kMaxPolls = 1 << 20;
+// ANCHOR_END: group
+
+// ANCHOR: walk
+// A block's way through the tiles, which are numbered row after row: every `blocks`-th is its own.
+struct Walk {
+    int row, index;  // of the tile: its row, and its number in it
+
+    __device__ static Walk begin(int tiles_per_row) {
+        return {(int)(blockIdx.x / tiles_per_row), (int)(blockIdx.x % tiles_per_row)};
+    }
+};
+
+// The same for all of a block's tiles. A wave is a tile of each block.
+struct Plan {
+    int steps, tiles_per_row, waves;  // of a tile; and waves that the block has a tile in
+    int rows_on, tiles_on;            // from one of its tiles to the next
+
+    template <typename Stored>
+    __device__ static Plan of(long long num_seqs, long long seq_len, int tile_vectors, bool whole) {
+        constexpr int kPer = kPerVector<Stored>;
+        Plan plan;
+        plan.steps = tile_vectors * kPer;
+        plan.tiles_per_row = (seq_len + (whole ? 0 : kPer - 1) + plan.steps - 1) / plan.steps;
+        const int left = (int)num_seqs * plan.tiles_per_row - (int)blockIdx.x;
+        plan.waves = (left + (int)gridDim.x - 1) / (int)gridDim.x;
+        plan.rows_on = gridDim.x / plan.tiles_per_row, plan.tiles_on = gridDim.x % plan.tiles_per_row;
+        return plan;
+    }
+    __device__ void advance(Walk& tile) const {
+        tile.row += rows_on, tile.index += tiles_on;
+        if (tile.index >= tiles_per_row) tile.index -= tiles_per_row, tile.row++;
+    }
+};
+
+// The lane's part of the tile of `steps` steps that begins with step `first` of the row: where its first vector lies
+// in the row, and whether all of the warp's are in tile and row. `steps` may be fewer than the threads have room for,
+// but whole warps.
+struct Part {
+    long long first, base;
+    bool complete;
+};
+
+template <int kVectors, bool kReverse, typename Stored>
+__device__ Part part_of(long long first, int steps, long long seq_len) {
+    constexpr int kPer = kPerVector<Stored>, kSteps = 32 * kVectors * kPer;
+    const int skipped = threadIdx.x / 32 * kSteps, mine = skipped + threadIdx.x % 32 * kPer;
+    const bool complete = first + skipped >= 0 && skipped + kSteps <= steps && first + skipped + kSteps <= seq_len;
+    return {first, kReverse ? seq_len - first - mine - kPer : first + mine, complete};
+}
+
+// The same as a view, for a part that is not complete.
+template <int kVectors, int kThreads, typename Stored>
+__device__ View view_of(Part part, int steps, long long seq_len, bool reverse) {
+    constexpr int kPer = kPerVector<Stored>;
+    View lane = view<kVectors, kThreads, Stored>(part.first, seq_len, reverse);
+    const int skipped = (threadIdx.x / 32 * kVectors * 32 + threadIdx.x % 32) * kPer;
+    if (reverse) {
+        lane.begin = max(lane.begin, skipped + kPer - steps);
+    } else {
+        lane.end = min(lane.end, steps - skipped);
+    }
+    return lane;
+}
+
+// The warp's neighbours in the row: the step before its first in one lane, or that after its last. `otherwise` stands
+// for one that is not in tile or row.
+template <int kVectors, bool kReverse, typename Stored>
+__device__ Accum<Stored> load_neighbour(const Stored* row, Part part, int steps, long long seq_len, bool after,
+                                        Accum<Stored> otherwise) {
+    constexpr int kSteps = 32 * kVectors * kPerVector<Stored>;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const long long step = part.first + (after ? (warp + 1) * kSteps : warp * kSteps - 1);
+    const bool exists = step >= 0 && step < seq_len && (after || step < part.first + steps);
+    if (lane != (after ? 31 : 0) || !exists) return otherwise;
+    return widen(row[kReverse ? seq_len - 1 - step : step]);
+}
+// ANCHOR_END: walk
+
+// ANCHOR: complete
+// A complete part moves without a question: its vectors lie a constant apart.
+template <bool kReverse, typename Stored>
+constexpr int kStride = kReverse ? -32 * kPerVector<Stored> : 32 * kPerVector<Stored>;
+
+template <int kVectors, int kThreads, bool kReverse, typename Stored>
+__device__ void send_complete(uint4* slots, const Stored* data) {
+#pragma unroll
+    for (int w = 0; w < kVectors; w++) copy_vector(slots + w * kThreads, data + w * kStride<kReverse, Stored>);
+}
+
+template <int kVectors, int kThreads, typename Stored>
+__device__ Vectors<Stored, kVectors> receive_complete(const uint4* slots) {
+    Vectors<Stored, kVectors> vectors;
+#pragma unroll
+    for (int w = 0; w < kVectors; w++) unpack(*(const Vector<Stored>*)(slots + w * kThreads), vectors.at[w]);
+    return vectors;
+}
+
+template <int kVectors, bool kReverse, typename Stored>
+__device__ Vectors<Stored, kVectors> load_complete(const Stored* data) {
+    Vectors<Stored, kVectors> vectors;
+#pragma unroll
+    for (int w = 0; w < kVectors; w++) {
+        unpack(*(const Vector<Stored>*)(data + w * kStride<kReverse, Stored>), vectors.at[w]);
+    }
+    return vectors;
+}
+
+template <bool kReverse, int kVectors, typename Stored>
+__device__ void store_complete(Stored* data, const Vectors<Stored, kVectors>& vectors) {
+#pragma unroll
+    for (int w = 0; w < kVectors; w++) {
+        Vector<Stored> vector;
+#pragma unroll
+        for (int i = 0; i < kPerVector<Stored>; i++) vector.elems[i] = narrow<Stored>(vectors.at[w][i]);
+        *(Vector<Stored>*)(data + w * kStride<kReverse, Stored>) = vector;
+    }
+}
+
+// The state after the row's last step, times a factor if there is one, from the lane that has it.
+template <int kVectors, typename Stored>
+__device__ void store_last(Accum<Stored>* to, View view, long long seq_len, const Vectors<Stored, kVectors>& states,
+                           const Stored* factor = nullptr) {
+    const long long last = (view.reverse ? 0 : seq_len - 1) - view.base;
+#pragma unroll
+    for (int w = 0; w < kVectors; w++) {
+#pragma unroll
+        for (int i = 0; i < kPerVector<Stored>; i++) {
+            const int place = w * view.stride + i;
+            if (place == last && place >= view.begin && place < view.end) {
+                *to = factor ? states.at[w][i] * conjugate(widen(*factor)) : states.at[w][i];
+            }
+        }
+    }
+}
+// ANCHOR_END: complete
+
+// ANCHOR: scan
+// What the warp's steps do to the state, and in `before` what those of them do that come before each of the lane's
+// vectors.
+template <int kVectors, typename Stored, typename T>
+__device__ Transition<T> summarize_vectors(const Vectors<Stored, kVectors>& coeffs,
+                                           const Vectors<Stored, kVectors>& inputs,
+                                           Transition<T> (&before)[kVectors]) {
+    const int lane = threadIdx.x % 32;
+    Transition<T> upto[kVectors];
+#pragma unroll
+    for (int w = 0; w < kVectors; w++) {
+        Transition<T> mine = {coeffs.at[w][0], inputs.at[w][0]};
+#pragma unroll
+        for (int i = 1; i < kPerVector<Stored>; i++) mine = compose(mine, {coeffs.at[w][i], inputs.at[w][i]});
+        upto[w] = scan_lanes<32>(lane, mine);
+    }
+    Transition<T> all;  // the pieces so far
+#pragma unroll
+    for (int w = 0; w < kVectors; w++) {
+        before[w] = lane_up<32>(upto[w], 1);
+        if (lane == 0) before[w] = {T(1), T(0)};
+        if (w > 0) before[w] = compose(all, before[w]);
+        const Transition<T> piece = lane_at<32>(upto[w], 31);
+        all = w > 0 ? compose(all, piece) : piece;
+    }
+    return all;
+}
+
+// The same over the warps, by one of them; returned in every lane.
+template <int kWarps, typename T>
+__device__ Transition<T> scan_warps(const Transition<T>* totals, Transition<T>* befores) {
+    const int lane = threadIdx.x % 32;
+    Transition<T> mine = {T(1), T(0)};
+    if (lane < kWarps) mine = totals[lane];
+    const Transition<T> upto = scan_lanes<32>(lane, mine), below = lane_up<32>(upto, 1);
+    if (lane < kWarps) befores[lane] = lane > 0 ? below : Transition<T>{T(1), T(0)};
+    return lane_at<32>(upto, kWarps - 1);
+}
+
+// From the state before the warp's steps to the state after each: `states` holds the inputs before.
+template <int kVectors, typename Stored, typename T>
+__device__ void walk_vectors(const Vectors<Stored, kVectors>& coeffs, Vectors<Stored, kVectors>& states,
+                             const Transition<T> (&before)[kVectors], T state) {
+#pragma unroll
+    for (int w = 0; w < kVectors; w++) {
+        T y = multiply_add(state, before[w].coeff, before[w].state);
+#pragma unroll
+        for (int i = 0; i < kPerVector<Stored>; i++) {
+            y = multiply_add(y, coeffs.at[w][i], states.at[w][i]);
+            states.at[w][i] = y;
+        }
+    }
+}
+
+// What is held of the tiles ahead, when the next one is due. It moves, so that the loop over the waves need not be
+// unrolled: the code would not fit into the instruction cache.
+template <int kAhead, typename Held>
+__device__ void move_up(Held (&held)[kAhead]) {
+#pragma unroll
+    for (int i = 1; i < kAhead; i++) held[i - 1] = held[i];
+}
+template <int kAhead, int kVectors, typename T>
+__device__ void move_up(Transition<T> (&held)[kAhead][kVectors]) {
+#pragma unroll
+    for (int i = 1; i < kAhead; i++) {
+#pragma unroll
+        for (int w = 0; w < kVectors; w++) held[i - 1][w] = held[i][w];
+    }
+}
+// ANCHOR_END: scan
+
+// ANCHOR: await
+// As await_groups, for a number that is known only when the kernel runs.
+__device__ inline void await_groups_but(int but) {
+    switch (but) {
+        case 0: return await_groups<0>();
+        case 1: return await_groups<1>();
+        case 2: return await_groups<2>();
+        case 3: return await_groups<3>();
+        case 4: return await_groups<4>();
+        case 5: return await_groups<5>();
+        case 6: return await_groups<6>();
+        default: return await_groups<7>();
+    }
+}
+
+// A barrier that the block's warps come to from different places, as __syncthreads must not be.
+__device__ inline void meet() { asm volatile("bar.sync 1;" ::: "memory"); }
+// ANCHOR_END: await
+
+// ANCHOR: notice
+// What all blocks share. It is zero before the first launch, and each launch leaves it ready for the next: also a
+// replayed one, to which the host adds nothing.
+struct Shared {
+    unsigned epoch;    // launches before this one
+    unsigned arrived;  // blocks of this one that know it
+    unsigned failed;   // whether a block has ever waited in vain
+    unsigned dealt;    // tiles of this launch that blocks have taken, where they take them as they come
+};
+
+// What a tile does to the state, as other blocks read it: each word of 32 bits lies in 64 bits with the epoch
+// of the launch that wrote it. Memory never tears 64 bits apart, so whoever finds the epoch has the word, and
+// neither side needs a fence.
+template <typename T>
+struct alignas(16) Notice {
+    unsigned long long words[sizeof(Transition<T>) / 4];
+};
+
+template <typename T>
+union Words {
+    Transition<T> transition;
+    unsigned at[sizeof(Transition<T>) / 4];
+    __device__ Words() {}
+};
+
+template <typename T>
+__device__ Notice<T> notice_of(Transition<T> transition, unsigned epoch) {
+    Words<T> words;
+    words.transition = transition;
+    Notice<T> notice;
+#pragma unroll
+    for (int i = 0; i < sizeof(Words<T>) / 4; i++) {
+        notice.words[i] = (unsigned long long)epoch << 32 | words.at[i];
+    }
+    return notice;
+}
+
+template <typename T>
+__device__ void put_up(Notice<T>* to, Notice<T> notice) {
+#pragma unroll
+    for (int i = 0; i < sizeof(Words<T>) / 4; i += 2) {
+        asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(to->words + i), "l"(notice.words[i]),
+                     "l"(notice.words[i + 1])
+                     : "memory");
+    }
+}
+
+template <typename T>
+__device__ Notice<T> look_up(const Notice<T>* notice) {
+    Notice<T> found;
+#pragma unroll
+    for (int i = 0; i < sizeof(Words<T>) / 4; i += 2) {
+        asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
+                     : "=l"(found.words[i]), "=l"(found.words[i + 1])
+                     : "l"(notice->words + i)
+                     : "memory");
+    }
+    return found;
+}
+
+template <typename T>
+__device__ bool is_of(const Notice<T>& notice, unsigned epoch) {
+    bool all = true;
+#pragma unroll
+    for (int i = 0; i < sizeof(Words<T>) / 4; i++) all &= (unsigned)(notice.words[i] >> 32) == epoch;
+    return all;
+}
+
+template <typename T>
+__device__ Transition<T> transition_of(const Notice<T>& notice) {
+    Words<T> words;
+#pragma unroll
+    for (int i = 0; i < sizeof(Words<T>) / 4; i++) words.at[i] = (unsigned)notice.words[i];
+    return words.transition;
+}
+// ANCHOR_END: notice
+
+// ANCHOR: control
+__device__ inline unsigned load_relaxed(const unsigned* from) {
+    unsigned value;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+    return value;
+}
+__device__ inline void store_relaxed(unsigned* to, unsigned value) {
+    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
+}
+
+// Once for each block: the number of this launch, from 1 on, and in `dealt`, if that is wanted, that of a tile that
+// nobody else takes. The last block to arrive makes all ready for the next launch: by then, every block has read
+// what it changes.
+__device__ inline unsigned arrive(Shared* shared, unsigned* dealt = nullptr) {
+    const unsigned epoch = load_relaxed(&shared->epoch) + 1;
+    if (dealt) *dealt = atomicAdd(&shared->dealt, 1);
+    unsigned before;
+    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(&shared->arrived) : "memory");
+    if (before == gridDim.x - 1) {
+        store_relaxed(&shared->arrived, 0);
+        store_relaxed(&shared->dealt, 0);
+        store_relaxed(&shared->epoch, epoch);
+    }
+    return epoch;
+}
+// ANCHOR_END: control
+
+// ANCHOR: carrier
+// One warp of each block finds out the state before its tiles. A row's tiles form groups of kGroup, counted from
+// its first tile. The state before a group comes from that before the one before it, by one multiply-add; that
+// before a tile from that before its group. So the order is the same whatever the blocks are, and nothing of
+// another row gets in.
+template <typename T>
+struct Carrier {
+    Shared* shared;
+    Notice<T>* notices;  // of each row's tiles, in whole groups
+    const T* initial;
+    int tiles_per_row, groups_per_row;
+    unsigned epoch;
+    bool gave_up;
+    // The state `carry` before group `group` of row `row`.
+    int row, group;
+    T carry;
+    struct Found {
+        Notice<T> of[kPerLane];
+    } found;  // of that group
+
+    __device__ static Carrier begin(void* workspace, unsigned epoch, const T* initial, int tiles_per_row) {
+        Carrier carrier;
+        carrier.shared = (Shared*)workspace;
+        carrier.notices = (Notice<T>*)(carrier.shared + 1);
+        carrier.initial = initial;
+        carrier.tiles_per_row = tiles_per_row;
+        carrier.groups_per_row = (tiles_per_row + kGroup - 1) / kGroup;
+        carrier.epoch = epoch;
+        carrier.gave_up = false;
+        carrier.row = -1;
+        return carrier;
+    }
+
+    __device__ void tell(Walk tile, Transition<T> does) const {
+        put_up(place(tile.row, tile.index), notice_of(does, epoch));
+    }
+
+    // A group's tiles lie in turns: first the first one of each lane, then the second ones.
+    __device__ Notice<T>* place(int row, int index) const {
+        const int in_group = index % kGroup;
+        return notices + ((long long)row * groups_per_row + index / kGroup) * kGroup +
+               in_group % kPerLane * 32 + in_group / kPerLane;
+    }
+
+    // Asks for the first `count` tiles of a group, and does not wait.
+    __device__ Found ask(int group, int count) const {
+        const Notice<T>* mine = place(row, group * kGroup) + threadIdx.x % 32;
+        Found found;
+#pragma unroll
+        for (int i = 0; i < kPerLane; i++) {
+            if (threadIdx.x % 32 * kPerLane + i < count) found.of[i] = look_up(mine + 32 * i);
+        }
+        return found;
+    }
+
+    // Waits for what was asked for. The others count as if they did nothing to the state.
+    __device__ void receive(Found& found, int group, int count, Transition<T> (&tiles)[kPerLane]) {
+        const Notice<T>* mine = place(row, group * kGroup) + threadIdx.x % 32;
+        const int asked = count - threadIdx.x % 32 * kPerLane;
+        for (int polls = 0; !gave_up; polls++) {
+            bool all = true;
+#pragma unroll
+            for (int i = 0; i < kPerLane; i++) all &= i >= asked || is_of(found.of[i], epoch);
+            if (all) break;
+            gave_up = polls == kMaxPolls;
+#pragma unroll
+            for (int i = 0; i < kPerLane; i++) {
+                if (i < asked) found.of[i] = look_up(mine + 32 * i);
+            }
+        }
+        gave_up = __any_sync(kAllLanes, gave_up);
+#pragma unroll
+        for (int i = 0; i < kPerLane; i++) {
+            tiles[i] = {T(1), T(0)};
+            if (i < asked) tiles[i] = transition_of(found.of[i]);
+        }
+    }
+
+    // From the lane's tiles to the transition of all up to its last.
+    __device__ static Transition<T> scan(const Transition<T> (&tiles)[kPerLane]) {
+        Transition<T> mine = tiles[0];
+#pragma unroll
+        for (int i = 1; i < kPerLane; i++) mine = compose(mine, tiles[i]);
+        return scan_lanes<32>(threadIdx.x % 32, mine);
+    }
+
+    __device__ void pass(Transition<T> upto) {
+        const Transition<T> all = lane_at<32>(upto, 31);
+        carry = multiply_add(carry, all.coeff, all.state);
+        group++;
+    }
+
+    // Asks for what the state before a tile depends on. Calls go forward, and each is followed by one of
+    // `state_before`, which waits for it.
+    __device__ void prepare(Walk tile) {
+        if (row != tile.row) {
+            row = tile.row, group = 0;
+            carry = initial ? initial[row] : T(0);
+        }
+        found = ask(group, wanted(tile, group));
+    }
+
+    // With as many blocks as tiles in a group, the tile's whole group is told by now or soon, and its end is worth
+    // knowing for the next tile.
+    __device__ bool takes_whole() const { return gridDim.x >= kGroup; }
+    __device__ int wanted(Walk tile, int group) const {
+        if (group < tile.index / kGroup) return kGroup;
+        return takes_whole() ? min(kGroup, tiles_per_row - group * kGroup) : tile.index % kGroup;
+    }
+
+    __device__ T state_before(Walk tile) {
+        Transition<T> tiles[kPerLane];
+        while (group < tile.index / kGroup) {
+            Found next = ask(group + 1, wanted(tile, group + 1));
+            receive(found, group, kGroup, tiles);
+            pass(scan(tiles));
+            found = next;
+        }
+        receive(found, group, wanted(tile, group), tiles);
+        const Transition<T> upto = scan(tiles), before = lane_up<32>(upto, 1);
+        const int within = tile.index % kGroup;
+        T state = threadIdx.x % 32 > 0 ? multiply_add(carry, before.coeff, before.state) : carry;
+#pragma unroll
+        for (int i = 0; i < kPerLane - 1; i++) {
+            if (i < within % kPerLane) state = multiply_add(state, tiles[i].coeff, tiles[i].state);
+        }
+        state = lane_at<32>(state, within / kPerLane);
+        if (takes_whole()) pass(upto);
+        return state;
+    }
+};
+// ANCHOR_END: carrier
+
+// ANCHOR: carry
+// What the warp that carries does, wave by wave, while the others compute: it tells what the tile that was
+// summarized last does to the state, finds the state before the tile that is due next, and asks for what it
+// needs to find the one after that.
+template <int kWarps, int kAhead, typename T>
+__device__ void carry_along(void* workspace, const T* initial, Plan plan, Transition<T> (&totals)[2][kWarps],
+                            Transition<T> (&befores)[kAhead][kWarps], T (&states)[2]) {
+    const int lane = threadIdx.x % 32;
+    unsigned epoch = 0;
+    if (lane == 0) epoch = arrive((Shared*)workspace);
+    epoch = __shfl_sync(kAllLanes, epoch, 0);
+    Carrier<T> carrier = Carrier<T>::begin(workspace, epoch, initial, plan.tiles_per_row);
+    Walk told = Walk::begin(plan.tiles_per_row), due = told, asked = told;
+    for (int wave = -kAhead; wave < plan.waves; wave++) {
+        const int summarized = wave - 1 + kAhead;
+        if (summarized >= 0 && summarized < plan.waves) {
+            const Transition<T> all = scan_warps<kWarps>(totals[summarized % 2], befores[summarized % kAhead]);
+            if (lane == 0) carrier.tell(told, all);
+            plan.advance(told);
+        }
+        if (wave >= -1 && wave + 1 < plan.waves) {
+            const T state = carrier.state_before(due);
+            if (lane == 0) states[(wave + 1) % 2] = state;
+            plan.advance(due);
+        }
+        if (wave >= -2 && wave + 2 < plan.waves) {
+            carrier.prepare(asked);
+            plan.advance(asked);
+        }
+        meet();
+    }
+    if (carrier.gave_up && lane == 0) store_relaxed(&carrier.shared->failed, 1);
+}
+// ANCHOR_END: carry
