@@ -2,6 +2,7 @@
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, CowArray, Ix2, Zip};
 
+use super::stream::Outbox;
 use crate::Element;
 
 /// Whether the elements of each row are consecutive in memory.
@@ -34,8 +35,13 @@ pub struct Target<'a, T> {
 }
 
 impl<'a, T: Element> Target<'a, T> {
-    pub fn new(array: ArrayViewMut2<'a, T>) -> Self {
-        let copy = (!has_contiguous_rows(&array.view())).then(|| Array2::zeros(array.dim()));
+    /// With an outbox the copy is one of its stages.
+    pub fn new(array: ArrayViewMut2<'a, T>, outbox: Option<&mut Outbox<'a, T>>) -> Self {
+        let copy = match outbox {
+            Some(outbox) => Some(outbox.stage(array.dim())),
+            None if has_contiguous_rows(&array.view()) => None,
+            None => Some(Array2::zeros(array.dim())),
+        };
         Target { array, copy }
     }
 
@@ -49,10 +55,12 @@ impl<'a, T: Element> Target<'a, T> {
         row.into_slice().unwrap_or_default()
     }
 
-    /// Hands the results to the caller.
-    pub fn store(mut self) {
-        if let Some(copy) = self.copy {
-            self.array.assign(&copy);
+    /// Hands the results to the caller, or to the outbox that does.
+    pub fn store(mut self, outbox: Option<&mut Outbox<'a, T>>) {
+        match (self.copy, outbox) {
+            (Some(copy), Some(outbox)) => outbox.post(copy, self.array),
+            (Some(copy), None) => self.array.assign(&copy),
+            (None, _) => {}
         }
     }
 }

@@ -1,17 +1,23 @@
 //! What the forward and the backward pass have in common: rectangles of arrays that can be cut along
 //! both axes, and tiles in contiguous memory that can be scanned.
 
+use std::ops::Range;
+
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2};
 
 use super::lanes::Lanes;
 use super::memory::{Target, coefficients, contiguous, has_contiguous_rows};
 use super::scan;
+use super::stream::{self, Outbox};
 use crate::{Direction, Element};
 
 /// A rectangle of a problem: some of the rows, and of each the same range of columns.
-pub trait Pass<T: Element>: Send + Sized {
+pub trait Pass<'a, T: Element>: Send + Sized {
     /// The rectangle in memory that can be scanned.
-    type Tile: Tile<T>;
+    type Tile: Tile<'a, T>;
+
+    /// The arrays that are read and written.
+    const ARRAYS: usize;
 
     /// The direction in which this pass walks along the rows.
     fn walk(&self) -> Direction;
@@ -25,22 +31,99 @@ pub trait Pass<T: Element>: Send + Sized {
     /// Whether [`load`](Pass::load) is free: nothing is copied.
     fn is_loaded(&self) -> bool;
 
-    /// Makes the rows contiguous and the coefficients plain.
-    fn load(self) -> Self::Tile;
+    /// How the rows of results lie.
+    fn results(&self) -> Rows;
+
+    /// Makes the rows contiguous and the coefficients plain. With an outbox, results are written to its stages.
+    fn load(self, outbox: Option<&mut Outbox<'a, T>>) -> Self::Tile;
+}
+
+/// How rows lie in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rows {
+    /// With strides along them.
+    Strided,
+    /// Contiguous each.
+    Contiguous,
+    /// Contiguous all together.
+    Adjoining,
+}
+
+impl Rows {
+    fn of<T>(view: &ArrayView2<T>) -> Self {
+        if view.is_standard_layout() {
+            Rows::Adjoining
+        } else if has_contiguous_rows(view) {
+            Rows::Contiguous
+        } else {
+            Rows::Strided
+        }
+    }
 }
 
 /// A rectangle in contiguous rows.
-pub trait Tile<T: Element>: Sized {
-    /// Computes a row from the carry before it; returns that after it.
+pub trait Tile<'a, T: Element>: Sized {
+    /// The arrays of results.
+    const RESULTS: usize;
+
+    /// Computes some columns of a row from the carry before them; returns that after them.
     fn scan<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
         &mut self,
         lanes: L,
         row: usize,
+        columns: Range<usize>,
         carry: T,
     ) -> T;
 
-    /// Hands the results to the caller.
-    fn store(self);
+    /// [Fetches](stream::fetch) what the scan will read a while after these columns.
+    fn fetch<const REVERSE: bool>(&self, row: usize, columns: &Range<usize>);
+
+    /// Hands the results to the caller, or to the outbox that does.
+    fn store(self, outbox: Option<&mut Outbox<'a, T>>);
+
+    /// [Scans](Tile::scan) columns; with an outbox step by step, and results of earlier tiles leave between the steps.
+    #[inline(always)]
+    fn walk<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
+        &mut self,
+        lanes: L,
+        row: usize,
+        columns: Range<usize>,
+        mut carry: T,
+        mut outbox: Option<&mut Outbox<'a, T>>,
+    ) -> T {
+        let width = if outbox.is_some() { stream::step::<T>() } else { columns.len() };
+        let mut rest = columns;
+        while !rest.is_empty() {
+            let step;
+            (step, rest) = first::<REVERSE>(rest, width);
+            if outbox.is_some() {
+                self.fetch::<REVERSE>(row, &step);
+            }
+            carry = self.scan::<W, L, REVERSE>(lanes, row, step.clone(), carry);
+            if let Some(outbox) = &mut outbox {
+                outbox.send(Self::RESULTS * step.len());
+            }
+        }
+        carry
+    }
+}
+
+/// The columns that a walk meets first, at most `width`, and the rest.
+///
+/// The cut is at a multiple of `width` from the first column, whatever the walk: so vectors begin at the
+/// same columns as without it, and the result has the same bits.
+#[inline(always)]
+pub fn first<const REVERSE: bool>(
+    Range { start, end }: Range<usize>,
+    width: usize,
+) -> (Range<usize>, Range<usize>) {
+    if REVERSE {
+        let cut = start + (end - start).saturating_sub(1) / width * width;
+        (cut..end, start..cut)
+    } else {
+        let cut = start.saturating_add(width).min(end);
+        (start..cut, cut..end)
+    }
 }
 
 /// The forward pass. Its carry is the state.
@@ -52,8 +135,9 @@ pub struct Forward<'a, T> {
     pub outputs: ArrayViewMut2<'a, T>,
 }
 
-impl<'a, T: Element> Pass<T> for Forward<'a, T> {
+impl<'a, T: Element> Pass<'a, T> for Forward<'a, T> {
     type Tile = ForwardTile<'a, T>;
+    const ARRAYS: usize = 3;
 
     fn walk(&self) -> Direction {
         self.direction
@@ -93,11 +177,15 @@ impl<'a, T: Element> Pass<T> for Forward<'a, T> {
             && has_contiguous_rows(&self.outputs.view())
     }
 
-    fn load(self) -> ForwardTile<'a, T> {
+    fn results(&self) -> Rows {
+        Rows::of(&self.outputs.view())
+    }
+
+    fn load(self, outbox: Option<&mut Outbox<'a, T>>) -> ForwardTile<'a, T> {
         ForwardTile {
             inputs: contiguous(self.inputs),
             coeffs: coefficients(self.coeffs, self.log_coeffs),
-            outputs: Target::new(self.outputs),
+            outputs: Target::new(self.outputs, outbox),
         }
     }
 }
@@ -109,24 +197,34 @@ pub struct ForwardTile<'a, T> {
     outputs: Target<'a, T>,
 }
 
-impl<T: Element> Tile<T> for ForwardTile<'_, T> {
+impl<'a, T: Element> Tile<'a, T> for ForwardTile<'a, T> {
+    const RESULTS: usize = 1;
+
     #[inline(always)]
     fn scan<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
         &mut self,
         lanes: L,
         index: usize,
+        columns: Range<usize>,
         carry: T,
     ) -> T {
         let piece = scan::Forward {
-            inputs: row(&self.inputs, index),
-            coeffs: row(&self.coeffs, index),
-            outputs: self.outputs.row(index),
+            inputs: &row(&self.inputs, index)[columns.clone()],
+            coeffs: &row(&self.coeffs, index)[columns.clone()],
+            outputs: &mut self.outputs.row(index)[columns],
         };
         scan::forward::<T, W, L, REVERSE>(lanes, piece, carry)
     }
 
-    fn store(self) {
-        self.outputs.store();
+    #[inline(always)]
+    fn fetch<const REVERSE: bool>(&self, index: usize, columns: &Range<usize>) {
+        for array in [&self.inputs, &self.coeffs] {
+            stream::fetch::<T, REVERSE>(row(array, index), columns);
+        }
+    }
+
+    fn store(self, outbox: Option<&mut Outbox<'a, T>>) {
+        self.outputs.store(outbox);
     }
 }
 
@@ -143,8 +241,9 @@ pub struct Backward<'a, T> {
     pub d_coeffs: ArrayViewMut2<'a, T>,
 }
 
-impl<'a, T: Element> Pass<T> for Backward<'a, T> {
+impl<'a, T: Element> Pass<'a, T> for Backward<'a, T> {
     type Tile = BackwardTile<'a, T>;
+    const ARRAYS: usize = 5;
 
     fn walk(&self) -> Direction {
         self.direction.reversed()
@@ -199,15 +298,19 @@ impl<'a, T: Element> Pass<T> for Backward<'a, T> {
         !self.log_coeffs && inputs.into_iter().chain(results).all(has_contiguous_rows)
     }
 
-    fn load(self) -> BackwardTile<'a, T> {
+    fn results(&self) -> Rows {
+        Rows::of(&self.d_inputs.view()).min(Rows::of(&self.d_coeffs.view()))
+    }
+
+    fn load(self, mut outbox: Option<&mut Outbox<'a, T>>) -> BackwardTile<'a, T> {
         BackwardTile {
             log_coeffs: self.log_coeffs,
             d_outputs: contiguous(self.d_outputs),
             coeffs: coefficients(self.coeffs, self.log_coeffs),
             outputs: contiguous(self.outputs),
             states: self.states,
-            d_inputs: Target::new(self.d_inputs),
-            d_coeffs: Target::new(self.d_coeffs),
+            d_inputs: Target::new(self.d_inputs, outbox.as_deref_mut()),
+            d_coeffs: Target::new(self.d_coeffs, outbox),
         }
     }
 }
@@ -223,29 +326,43 @@ pub struct BackwardTile<'a, T> {
     d_coeffs: Target<'a, T>,
 }
 
-impl<T: Element> Tile<T> for BackwardTile<'_, T> {
+impl<'a, T: Element> Tile<'a, T> for BackwardTile<'a, T> {
+    const RESULTS: usize = 2;
+
     #[inline(always)]
     fn scan<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
         &mut self,
         lanes: L,
         index: usize,
+        columns: Range<usize>,
         carry: T,
     ) -> T {
+        let outputs = row(&self.outputs, index);
+        // Before the columns in the direction of the recurrence, which is opposite to the walk's.
+        let before =
+            if REVERSE { outputs[..columns.start].last() } else { outputs[columns.end..].first() };
         let piece = scan::Backward {
-            d_outputs: row(&self.d_outputs, index),
-            coeffs: row(&self.coeffs, index),
-            outputs: row(&self.outputs, index),
-            state: self.states[index],
-            d_inputs: self.d_inputs.row(index),
-            d_coeffs: self.d_coeffs.row(index),
+            d_outputs: &row(&self.d_outputs, index)[columns.clone()],
+            coeffs: &row(&self.coeffs, index)[columns.clone()],
+            outputs: &outputs[columns.clone()],
+            state: before.copied().unwrap_or(self.states[index]),
+            d_inputs: &mut self.d_inputs.row(index)[columns.clone()],
+            d_coeffs: &mut self.d_coeffs.row(index)[columns],
             log: self.log_coeffs,
         };
         scan::backward::<T, W, L, REVERSE>(lanes, piece, carry)
     }
 
-    fn store(self) {
-        self.d_inputs.store();
-        self.d_coeffs.store();
+    #[inline(always)]
+    fn fetch<const REVERSE: bool>(&self, index: usize, columns: &Range<usize>) {
+        for array in [&self.d_outputs, &self.coeffs, &self.outputs] {
+            stream::fetch::<T, REVERSE>(row(array, index), columns);
+        }
+    }
+
+    fn store(self, mut outbox: Option<&mut Outbox<'a, T>>) {
+        self.d_inputs.store(outbox.as_deref_mut());
+        self.d_coeffs.store(outbox);
     }
 }
 

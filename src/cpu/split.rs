@@ -7,6 +7,9 @@
 //! and those still lie in the thread's cache. Where it does not fade (all coefficients 1, say) the whole
 //! tile is scanned again, out of the cache. The memory is read and written once in either case.
 //!
+//! Where results [stream](super::stream), a tile is short enough for its results to stay on a stage until its carry is
+//! there. They leave while the next tile is scanned.
+//!
 //! So every output is the one that a single thread would have computed.
 //!
 //! Threads take the tiles in the order of the walk. So the tile before has always been taken, by a
@@ -14,20 +17,26 @@
 
 use std::hint::spin_loop;
 use std::iter::Enumerate;
+use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::vec::IntoIter;
 
 use ndarray::{ArrayView1, ArrayViewMut1, Axis};
 
 use super::lanes::{Job, Lanes};
-use super::pass::{Pass, Tile};
-use super::rows::cut;
+use super::pass::{self, Pass, Tile};
+use super::rows::cut_columns;
 use super::simd::Simd;
+use super::stream::Outbox;
 use crate::{Direction, Element};
 
 /// The size of a tile in each array. Handing tiles out costs little then, and the pieces that are scanned again
 /// are at its beginning and still in a cache.
 const TILE_BYTES: usize = 1 << 20;
+
+/// The same where results stream: a tile, its stages and those of the tile before stay in the second cache.
+const STREAMED_TILE_BYTES: usize = 1 << 17;
 
 /// The size of a tile's first pieces in each array, a multiple of every vector's. Each further piece is as
 /// long as all before it: so there are few, and never more than twice as much is scanned again as must be.
@@ -47,23 +56,25 @@ pub fn pays<T>((num_rows, num_columns): (usize, usize), threads: usize) -> bool 
 }
 
 /// Runs a pass; `carries` holds what comes before and then after each row.
-pub fn run<T: Element, P: Pass<T>>(
+pub fn run<'a, T: Element, P: Pass<'a, T>>(
     simd: Simd,
     threads: usize,
+    streams: bool,
     pass: P,
     mut carries: ArrayViewMut1<'_, T>,
 ) {
     let walk = pass.walk();
-    let tiles = tiles(pass);
+    let tiles = tiles(pass, if streams { STREAMED_TILE_BYTES } else { TILE_BYTES });
     let shared = Shared {
         walk,
+        streams,
         initial: carries.view(),
         carries: tiles.iter().map(|_| OnceLock::new()).collect(),
         tiles: Mutex::new(tiles.into_iter().enumerate()),
     };
     rayon::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|_| T::dispatch(simd, Worker(&shared)));
+            scope.spawn(|_| T::dispatch(simd, Worker(&shared, PhantomData)));
         }
     });
     let after = shared.carries;
@@ -76,7 +87,7 @@ pub fn run<T: Element, P: Pass<T>>(
 }
 
 /// All tiles, row by row, in the order of the walk.
-fn tiles<T: Element, P: Pass<T>>(pass: P) -> Vec<TileOfRow<P>> {
+fn tiles<'a, T: Element, P: Pass<'a, T>>(pass: P, bytes: usize) -> Vec<TileOfRow<P>> {
     let mut tiles = Vec::new();
     let mut rows = pass;
     for row in 0..rows.dim().0 {
@@ -85,7 +96,7 @@ fn tiles<T: Element, P: Pass<T>>(pass: P) -> Vec<TileOfRow<P>> {
         let mut is_first = true;
         while rest.dim().1 > 0 {
             let pass;
-            (pass, rest) = cut(rest, TILE_BYTES / size_of::<T>());
+            (pass, rest) = cut_columns(rest, bytes / size_of::<T>());
             tiles.push(TileOfRow { pass, row, is_first });
             is_first = false;
         }
@@ -93,15 +104,15 @@ fn tiles<T: Element, P: Pass<T>>(pass: P) -> Vec<TileOfRow<P>> {
     tiles
 }
 
-/// The pieces of a tile, in the order of the walk.
-fn pieces<T: Element, P: Pass<T>>(tile: P) -> Vec<P::Tile> {
+/// The pieces of a tile of so many columns, in the order of the walk.
+fn pieces<T, const REVERSE: bool>(columns: usize) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
-    let (mut rest, mut columns) = (tile, PIECE_BYTES / size_of::<T>());
-    while rest.dim().1 > 0 {
+    let (mut rest, mut width) = (0..columns, PIECE_BYTES / size_of::<T>());
+    while !rest.is_empty() {
         let piece;
-        (piece, rest) = cut(rest, columns);
-        columns *= if pieces.is_empty() { 1 } else { 2 };
-        pieces.push(piece.load());
+        (piece, rest) = pass::first::<REVERSE>(rest, width);
+        width *= if pieces.is_empty() { 1 } else { 2 };
+        pieces.push(piece);
     }
     pieces
 }
@@ -116,6 +127,7 @@ struct TileOfRow<P> {
 /// What the threads share.
 struct Shared<'a, T, P> {
     walk: Direction,
+    streams: bool,
     /// The carries before each row.
     initial: ArrayView1<'a, T>,
     /// The carry after each tile.
@@ -125,9 +137,9 @@ struct Shared<'a, T, P> {
 }
 
 /// A thread that takes tiles until there are none left.
-struct Worker<'s, 'a, T, P>(&'s Shared<'a, T, P>);
+struct Worker<'a, 's, 'c, T, P>(&'s Shared<'c, T, P>, PhantomData<&'a T>);
 
-impl<T: Element, P: Pass<T>> Job<T> for Worker<'_, '_, T, P> {
+impl<'a, T: Element, P: Pass<'a, T>> Job<T> for Worker<'a, '_, '_, T, P> {
     type Output = ();
 
     #[inline(always)]
@@ -139,28 +151,30 @@ impl<T: Element, P: Pass<T>> Job<T> for Worker<'_, '_, T, P> {
     }
 }
 
-impl<T: Element, P: Pass<T>> Worker<'_, '_, T, P> {
+impl<'a, T: Element, P: Pass<'a, T>> Worker<'a, '_, '_, T, P> {
     #[inline(always)]
     fn walk<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(self, lanes: L) {
-        let Worker(shared) = self;
+        let Worker(shared, _) = self;
+        let mut outbox = shared.streams.then(Outbox::new);
         while let Some((number, TileOfRow { pass, row, is_first })) = shared.take() {
-            let mut pieces = pieces(pass);
+            let pieces = pieces::<T, REVERSE>(pass.dim().1);
+            let mut tile = pass.load(outbox.as_mut());
             let mut after = if is_first { shared.initial[row] } else { T::zero() };
             let mut noted = Vec::with_capacity(pieces.len());
-            for piece in &mut pieces {
-                after = piece.scan::<W, L, REVERSE>(lanes, 0, after);
+            for piece in pieces.iter().cloned() {
+                after = tile.walk::<W, L, REVERSE>(lanes, 0, piece, after, outbox.as_mut());
                 noted.push(after);
             }
             if !is_first {
                 let mut carry = wait(&shared.carries[number - 1]);
-                let settled = pieces.iter_mut().zip(&noted).any(|(piece, noted)| {
-                    carry = piece.scan::<W, L, REVERSE>(lanes, 0, carry);
+                let settled = pieces.into_iter().zip(&noted).any(|(piece, noted)| {
+                    carry = tile.scan::<W, L, REVERSE>(lanes, 0, piece, carry);
                     carry == *noted
                 });
                 after = if settled { after } else { carry };
             }
             shared.carries[number].get_or_init(|| after);
-            pieces.into_iter().for_each(Tile::store);
+            tile.store(outbox.as_mut());
         }
     }
 }

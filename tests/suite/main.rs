@@ -24,4 +24,5 @@ mod probes;
 mod properties;
 mod readme;
 mod spelling;
+mod streaming;
 mod vectors;
