@@ -1,9 +1,11 @@
 //! Arrays of any strides, made contiguous along their rows where they are not.
 
+use std::ops::Range;
+
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, CowArray, Ix2, Zip};
 
-use super::stream::Outbox;
-use crate::Element;
+use super::stream::{self, Stream};
+use crate::{Direction, Element};
 
 /// Whether the elements of each row are consecutive in memory.
 pub fn has_contiguous_rows<T>(view: &ArrayView2<T>) -> bool {
@@ -27,40 +29,95 @@ fn mapped<T: Element>(view: ArrayView2<T>, map: impl Fn(T) -> T) -> Array2<T> {
     copy
 }
 
-/// Where results go: into the caller's array, or into a copy that is contiguous along its rows and
-/// [stored](Target::store) when it is complete.
-pub struct Target<'a, T> {
-    array: ArrayViewMut2<'a, T>,
-    copy: Option<Array2<T>>,
+/// How results are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stores {
+    /// In any order, by ordinary stores.
+    Ordinary,
+    /// In any order, to a copy that goes past the caches when it is complete.
+    Staged,
+    /// Past the caches, in the order of the walk. Rows adjoin, or there is one.
+    Streaming,
+}
+
+/// Where results go.
+pub enum Target<'a, T: Element> {
+    /// Into the caller's array.
+    Array(ArrayViewMut2<'a, T>),
+    /// Into a copy that is contiguous along its rows, and is [stored](Target::store) when it is complete.
+    Copy(ArrayViewMut2<'a, T>, Array2<T>, Stores),
+    /// Past the caches.
+    Stream(Stream<'a, T>),
+}
+
+/// Where the results of a row go.
+pub enum Place<'r, 'a, T: Element> {
+    Memory(&'r mut [T]),
+    Stream(&'r mut Stream<'a, T>),
 }
 
 impl<'a, T: Element> Target<'a, T> {
-    /// With an outbox the copy is one of its stages.
-    pub fn new(array: ArrayViewMut2<'a, T>, outbox: Option<&mut Outbox<'a, T>>) -> Self {
-        let copy = match outbox {
-            Some(outbox) => Some(outbox.stage(array.dim())),
-            None if has_contiguous_rows(&array.view()) => None,
-            None => Some(Array2::zeros(array.dim())),
-        };
-        Target { array, copy }
+    pub fn new(array: ArrayViewMut2<'a, T>, stores: Stores, walk: Direction) -> Self {
+        match stores {
+            Stores::Streaming if array.is_standard_layout() => {
+                Target::Stream(Stream::new(array.into_slice().unwrap_or_default(), walk))
+            }
+            Stores::Staged => {
+                let copy = Array2::zeros(array.dim());
+                Target::Copy(array, copy, stores)
+            }
+            _ if has_contiguous_rows(&array.view()) => Target::Array(array),
+            _ => {
+                let copy = Array2::zeros(array.dim());
+                Target::Copy(array, copy, Stores::Ordinary)
+            }
+        }
     }
 
-    /// A row to write to.
+    /// A row to write to; of a stream the one that the walk has come to.
     #[inline(always)]
-    pub fn row(&mut self, index: usize) -> &mut [T] {
-        let row = match &mut self.copy {
-            Some(copy) => copy.row_mut(index),
-            None => self.array.row_mut(index),
+    pub fn row(&mut self, index: usize) -> Place<'_, 'a, T> {
+        let row = match self {
+            Target::Array(array) => array.row_mut(index),
+            Target::Copy(_, copy, _) => copy.row_mut(index),
+            Target::Stream(stream) => return Place::Stream(stream),
         };
-        row.into_slice().unwrap_or_default()
+        Place::Memory(row.into_slice().unwrap_or_default())
     }
 
-    /// Hands the results to the caller, or to the outbox that does.
-    pub fn store(mut self, outbox: Option<&mut Outbox<'a, T>>) {
-        match (self.copy, outbox) {
-            (Some(copy), Some(outbox)) => outbox.post(copy, self.array),
-            (Some(copy), None) => self.array.assign(&copy),
-            (None, _) => {}
+    /// Hands the results to the caller.
+    pub fn store(self) {
+        if let Target::Copy(mut array, copy, stores) = self {
+            match (copy.as_slice(), array.as_slice_mut()) {
+                (Some(from), Some(to)) if stores == Stores::Staged => stream::copy(from, to),
+                _ => array.assign(&copy),
+            }
+        }
+    }
+}
+
+impl<T: Element> Place<'_, '_, T> {
+    /// Where to write the results of some columns; to a stream they come in the order of the walk.
+    #[inline(always)]
+    pub fn columns(&mut self, columns: Range<usize>) -> &mut [T] {
+        match self {
+            Place::Memory(row) => &mut row[columns],
+            Place::Stream(stream) => stream.slot(columns.len()),
+        }
+    }
+
+    /// Says that those results are there.
+    #[inline(always)]
+    pub fn send(&mut self) {
+        if let Place::Stream(stream) = self {
+            stream.send();
+        }
+    }
+
+    /// Before some columns come again.
+    pub fn restart(&mut self) {
+        if let Place::Stream(stream) = self {
+            stream.restart();
         }
     }
 }

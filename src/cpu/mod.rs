@@ -105,7 +105,7 @@ impl Cpu {
     }
 
     /// Computes a pass; `carries` holds what comes before and then after each row.
-    fn run<'a, T: Element, P: pass::Pass<'a, T>>(&self, pass: P, carries: ArrayViewMut1<T>) {
+    fn run<T: Element, P: pass::Pass<T>>(&self, pass: P, carries: ArrayViewMut1<T>) {
         let (num_rows, num_columns) = pass.dim();
         if num_columns == 0 {
             return; // there may be more rows of no elements than anyone can walk along

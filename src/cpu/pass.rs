@@ -6,15 +6,15 @@ use std::ops::Range;
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2};
 
 use super::lanes::Lanes;
-use super::memory::{Target, coefficients, contiguous, has_contiguous_rows};
+use super::memory::{Place, Stores, Target, coefficients, contiguous, has_contiguous_rows};
 use super::scan;
-use super::stream::{self, Outbox};
+use super::stream;
 use crate::{Direction, Element};
 
 /// A rectangle of a problem: some of the rows, and of each the same range of columns.
-pub trait Pass<'a, T: Element>: Send + Sized {
+pub trait Pass<T: Element>: Send + Sized {
     /// The rectangle in memory that can be scanned.
-    type Tile: Tile<'a, T>;
+    type Tile: Tile<T>;
 
     /// The arrays that are read and written.
     const ARRAYS: usize;
@@ -31,78 +31,61 @@ pub trait Pass<'a, T: Element>: Send + Sized {
     /// Whether [`load`](Pass::load) is free: nothing is copied.
     fn is_loaded(&self) -> bool;
 
-    /// How the rows of results lie.
-    fn results(&self) -> Rows;
+    /// Whether each row of results begins where the one before ends.
+    fn results_adjoin(&self) -> bool;
 
-    /// Makes the rows contiguous and the coefficients plain. With an outbox, results are written to its stages.
-    fn load(self, outbox: Option<&mut Outbox<'a, T>>) -> Self::Tile;
-}
-
-/// How rows lie in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rows {
-    /// With strides along them.
-    Strided,
-    /// Contiguous each.
-    Contiguous,
-    /// Contiguous all together.
-    Adjoining,
-}
-
-impl Rows {
-    fn of<T>(view: &ArrayView2<T>) -> Self {
-        if view.is_standard_layout() {
-            Rows::Adjoining
-        } else if has_contiguous_rows(view) {
-            Rows::Contiguous
-        } else {
-            Rows::Strided
-        }
-    }
+    /// Makes the rows contiguous and the coefficients plain.
+    fn load(self, stores: Stores) -> Self::Tile;
 }
 
 /// A rectangle in contiguous rows.
-pub trait Tile<'a, T: Element>: Sized {
-    /// The arrays of results.
-    const RESULTS: usize;
+pub trait Tile<T: Element>: Sized {
+    /// What a scan reads and writes along a row.
+    type Row<'r>: Row<T>
+    where
+        Self: 'r;
 
-    /// Computes some columns of a row from the carry before them; returns that after them.
+    /// A row.
+    fn row(&mut self, index: usize) -> Self::Row<'_>;
+
+    /// Hands the results to the caller.
+    fn store(self);
+}
+
+/// What a scan reads and writes along a row.
+pub trait Row<T: Element>: Sized {
+    /// Computes some columns from the carry before them; returns that after them.
     fn scan<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
         &mut self,
         lanes: L,
-        row: usize,
         columns: Range<usize>,
         carry: T,
     ) -> T;
 
     /// [Fetches](stream::fetch) what the scan will read a while after these columns.
-    fn fetch<const REVERSE: bool>(&self, row: usize, columns: &Range<usize>);
+    fn fetch<const REVERSE: bool>(&self, columns: &Range<usize>);
 
-    /// Hands the results to the caller, or to the outbox that does.
-    fn store(self, outbox: Option<&mut Outbox<'a, T>>);
+    /// Before some columns are scanned again.
+    fn restart(&mut self);
 
-    /// [Scans](Tile::scan) columns; with an outbox step by step, and results of earlier tiles leave between the steps.
+    /// [Scans](Row::scan) columns; where results stream, step by step.
     #[inline(always)]
     fn walk<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
         &mut self,
         lanes: L,
-        row: usize,
         columns: Range<usize>,
         mut carry: T,
-        mut outbox: Option<&mut Outbox<'a, T>>,
+        streams: bool,
     ) -> T {
-        let width = if outbox.is_some() { stream::step::<T>() } else { columns.len() };
+        let width = if streams { stream::step::<T>() } else { columns.len() };
         let mut rest = columns;
         while !rest.is_empty() {
             let step;
             (step, rest) = first::<REVERSE>(rest, width);
-            if outbox.is_some() {
-                self.fetch::<REVERSE>(row, &step);
+            if streams {
+                self.fetch::<REVERSE>(&step);
             }
-            carry = self.scan::<W, L, REVERSE>(lanes, row, step.clone(), carry);
-            if let Some(outbox) = &mut outbox {
-                outbox.send(Self::RESULTS * step.len());
-            }
+            carry = self.scan::<W, L, REVERSE>(lanes, step, carry);
         }
         carry
     }
@@ -135,7 +118,7 @@ pub struct Forward<'a, T> {
     pub outputs: ArrayViewMut2<'a, T>,
 }
 
-impl<'a, T: Element> Pass<'a, T> for Forward<'a, T> {
+impl<'a, T: Element> Pass<T> for Forward<'a, T> {
     type Tile = ForwardTile<'a, T>;
     const ARRAYS: usize = 3;
 
@@ -177,54 +160,79 @@ impl<'a, T: Element> Pass<'a, T> for Forward<'a, T> {
             && has_contiguous_rows(&self.outputs.view())
     }
 
-    fn results(&self) -> Rows {
-        Rows::of(&self.outputs.view())
+    fn results_adjoin(&self) -> bool {
+        self.outputs.is_standard_layout()
     }
 
-    fn load(self, outbox: Option<&mut Outbox<'a, T>>) -> ForwardTile<'a, T> {
+    fn load(self, stores: Stores) -> ForwardTile<'a, T> {
+        let walk = self.walk();
         ForwardTile {
             inputs: contiguous(self.inputs),
             coeffs: coefficients(self.coeffs, self.log_coeffs),
-            outputs: Target::new(self.outputs, outbox),
+            outputs: Target::new(self.outputs, stores, walk),
         }
     }
 }
 
 /// A rectangle of the forward pass in contiguous rows.
-pub struct ForwardTile<'a, T> {
+pub struct ForwardTile<'a, T: Element> {
     inputs: CowArray<'a, T, Ix2>,
     coeffs: CowArray<'a, T, Ix2>,
     outputs: Target<'a, T>,
 }
 
-impl<'a, T: Element> Tile<'a, T> for ForwardTile<'a, T> {
-    const RESULTS: usize = 1;
+impl<'a, T: Element> Tile<T> for ForwardTile<'a, T> {
+    type Row<'r>
+        = ForwardRow<'r, 'a, T>
+    where
+        Self: 'r;
 
+    #[inline(always)]
+    fn row(&mut self, index: usize) -> ForwardRow<'_, 'a, T> {
+        ForwardRow {
+            inputs: row(&self.inputs, index),
+            coeffs: row(&self.coeffs, index),
+            outputs: self.outputs.row(index),
+        }
+    }
+
+    fn store(self) {
+        self.outputs.store();
+    }
+}
+
+/// A row of the forward pass.
+pub struct ForwardRow<'r, 'a, T: Element> {
+    inputs: &'r [T],
+    coeffs: &'r [T],
+    outputs: Place<'r, 'a, T>,
+}
+
+impl<T: Element> Row<T> for ForwardRow<'_, '_, T> {
     #[inline(always)]
     fn scan<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
         &mut self,
         lanes: L,
-        index: usize,
         columns: Range<usize>,
         carry: T,
     ) -> T {
         let piece = scan::Forward {
-            inputs: &row(&self.inputs, index)[columns.clone()],
-            coeffs: &row(&self.coeffs, index)[columns.clone()],
-            outputs: &mut self.outputs.row(index)[columns],
+            inputs: &self.inputs[columns.clone()],
+            coeffs: &self.coeffs[columns.clone()],
+            outputs: self.outputs.columns(columns),
         };
-        scan::forward::<T, W, L, REVERSE>(lanes, piece, carry)
+        let carry = scan::forward::<T, W, L, REVERSE>(lanes, piece, carry);
+        self.outputs.send();
+        carry
     }
 
     #[inline(always)]
-    fn fetch<const REVERSE: bool>(&self, index: usize, columns: &Range<usize>) {
-        for array in [&self.inputs, &self.coeffs] {
-            stream::fetch::<T, REVERSE>(row(array, index), columns);
-        }
+    fn fetch<const REVERSE: bool>(&self, columns: &Range<usize>) {
+        stream::fetch::<T, 2, REVERSE>([self.inputs, self.coeffs], columns);
     }
 
-    fn store(self, outbox: Option<&mut Outbox<'a, T>>) {
-        self.outputs.store(outbox);
+    fn restart(&mut self) {
+        self.outputs.restart();
     }
 }
 
@@ -241,7 +249,7 @@ pub struct Backward<'a, T> {
     pub d_coeffs: ArrayViewMut2<'a, T>,
 }
 
-impl<'a, T: Element> Pass<'a, T> for Backward<'a, T> {
+impl<'a, T: Element> Pass<T> for Backward<'a, T> {
     type Tile = BackwardTile<'a, T>;
     const ARRAYS: usize = 5;
 
@@ -298,25 +306,26 @@ impl<'a, T: Element> Pass<'a, T> for Backward<'a, T> {
         !self.log_coeffs && inputs.into_iter().chain(results).all(has_contiguous_rows)
     }
 
-    fn results(&self) -> Rows {
-        Rows::of(&self.d_inputs.view()).min(Rows::of(&self.d_coeffs.view()))
+    fn results_adjoin(&self) -> bool {
+        self.d_inputs.is_standard_layout() && self.d_coeffs.is_standard_layout()
     }
 
-    fn load(self, mut outbox: Option<&mut Outbox<'a, T>>) -> BackwardTile<'a, T> {
+    fn load(self, stores: Stores) -> BackwardTile<'a, T> {
+        let walk = self.walk();
         BackwardTile {
             log_coeffs: self.log_coeffs,
             d_outputs: contiguous(self.d_outputs),
             coeffs: coefficients(self.coeffs, self.log_coeffs),
             outputs: contiguous(self.outputs),
             states: self.states,
-            d_inputs: Target::new(self.d_inputs, outbox.as_deref_mut()),
-            d_coeffs: Target::new(self.d_coeffs, outbox),
+            d_inputs: Target::new(self.d_inputs, stores, walk),
+            d_coeffs: Target::new(self.d_coeffs, stores, walk),
         }
     }
 }
 
 /// A rectangle of the backward pass in contiguous rows.
-pub struct BackwardTile<'a, T> {
+pub struct BackwardTile<'a, T: Element> {
     log_coeffs: bool,
     d_outputs: CowArray<'a, T, Ix2>,
     coeffs: CowArray<'a, T, Ix2>,
@@ -326,43 +335,80 @@ pub struct BackwardTile<'a, T> {
     d_coeffs: Target<'a, T>,
 }
 
-impl<'a, T: Element> Tile<'a, T> for BackwardTile<'a, T> {
-    const RESULTS: usize = 2;
+impl<'a, T: Element> Tile<T> for BackwardTile<'a, T> {
+    type Row<'r>
+        = BackwardRow<'r, 'a, T>
+    where
+        Self: 'r;
 
+    #[inline(always)]
+    fn row(&mut self, index: usize) -> BackwardRow<'_, 'a, T> {
+        BackwardRow {
+            d_outputs: row(&self.d_outputs, index),
+            coeffs: row(&self.coeffs, index),
+            outputs: row(&self.outputs, index),
+            state: self.states[index],
+            d_inputs: self.d_inputs.row(index),
+            d_coeffs: self.d_coeffs.row(index),
+            log: self.log_coeffs,
+        }
+    }
+
+    fn store(self) {
+        self.d_inputs.store();
+        self.d_coeffs.store();
+    }
+}
+
+/// A row of the backward pass.
+pub struct BackwardRow<'r, 'a, T: Element> {
+    d_outputs: &'r [T],
+    coeffs: &'r [T],
+    outputs: &'r [T],
+    state: T,
+    d_inputs: Place<'r, 'a, T>,
+    d_coeffs: Place<'r, 'a, T>,
+    log: bool,
+}
+
+impl<T: Element> Row<T> for BackwardRow<'_, '_, T> {
     #[inline(always)]
     fn scan<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
         &mut self,
         lanes: L,
-        index: usize,
         columns: Range<usize>,
         carry: T,
     ) -> T {
-        let outputs = row(&self.outputs, index);
-        // Before the columns in the direction of the recurrence, which is opposite to the walk's.
-        let before =
-            if REVERSE { outputs[..columns.start].last() } else { outputs[columns.end..].first() };
-        let piece = scan::Backward {
-            d_outputs: &row(&self.d_outputs, index)[columns.clone()],
-            coeffs: &row(&self.coeffs, index)[columns.clone()],
-            outputs: &outputs[columns.clone()],
-            state: before.copied().unwrap_or(self.states[index]),
-            d_inputs: &mut self.d_inputs.row(index)[columns.clone()],
-            d_coeffs: &mut self.d_coeffs.row(index)[columns],
-            log: self.log_coeffs,
+        // The state before the columns in the direction of the recurrence, which is opposite to the walk's.
+        let state = if REVERSE {
+            self.outputs[..columns.start].last()
+        } else {
+            self.outputs[columns.end..].first()
         };
-        scan::backward::<T, W, L, REVERSE>(lanes, piece, carry)
+        let piece = scan::Backward {
+            d_outputs: &self.d_outputs[columns.clone()],
+            coeffs: &self.coeffs[columns.clone()],
+            outputs: &self.outputs[columns.clone()],
+            state: state.copied().unwrap_or(self.state),
+            d_inputs: self.d_inputs.columns(columns.clone()),
+            d_coeffs: self.d_coeffs.columns(columns),
+            log: self.log,
+        };
+        let carry = scan::backward::<T, W, L, REVERSE>(lanes, piece, carry);
+        self.d_inputs.send();
+        self.d_coeffs.send();
+        carry
     }
 
     #[inline(always)]
-    fn fetch<const REVERSE: bool>(&self, index: usize, columns: &Range<usize>) {
-        for array in [&self.d_outputs, &self.coeffs, &self.outputs] {
-            stream::fetch::<T, REVERSE>(row(array, index), columns);
-        }
+    fn fetch<const REVERSE: bool>(&self, columns: &Range<usize>) {
+        let rows = [self.d_outputs, self.coeffs, self.outputs];
+        stream::fetch::<T, 3, REVERSE>(rows, columns);
     }
 
-    fn store(self, mut outbox: Option<&mut Outbox<'a, T>>) {
-        self.d_inputs.store(outbox.as_deref_mut());
-        self.d_coeffs.store(outbox);
+    fn restart(&mut self) {
+        self.d_inputs.restart();
+        self.d_coeffs.restart();
     }
 }
 

@@ -1,13 +1,11 @@
 //! Many rows: dealt to the threads, each row walked by one of them.
 
-use std::marker::PhantomData;
-
 use ndarray::{ArrayViewMut1, Axis};
 
 use super::lanes::{Job, Lanes};
-use super::pass::{self, Pass, Tile};
+use super::memory::Stores;
+use super::pass::{Pass, Row, Tile, first};
 use super::simd::Simd;
-use super::stream::Outbox;
 use crate::{Direction, Element};
 
 /// The number of elements below which rows are not dealt any further.
@@ -16,26 +14,22 @@ const GRAIN: usize = 1 << 16;
 /// The same where results stream: the last ones of a group leave while nothing is scanned.
 const STREAMED_GRAIN: usize = 1 << 18;
 
-/// The size of a tile in each array where results stream. What is written and what leaves stays in the nearest cache, and
-/// there are few lines of which each of two tiles has a part.
-const STREAMED_BYTES: usize = 1 << 13;
+/// Rows of fewer bytes do not stream unless they adjoin: they have few whole lines.
+const MIN_STREAMED_BYTES: usize = 1 << 10;
 
 /// Where rows must be copied to be contiguous, this many rows and columns are copied at a time: a
 /// tile that stays in the nearest cache, and that uses whole cache lines even of columns.
 const COPIED_ROWS: usize = 16;
 const COPIED_COLUMNS: usize = 256;
 
-/// Whether the results of such rows can stream: others have few whole lines.
-pub fn can_stream<'a, T: Element, P: Pass<'a, T>>(pass: &P) -> bool {
-    match pass.results() {
-        pass::Rows::Strided => false,
-        pass::Rows::Contiguous => pass.dim().1 >= STREAMED_BYTES / size_of::<T>(),
-        pass::Rows::Adjoining => true,
-    }
+/// Whether the results of such rows can stream.
+pub fn can_stream<T: Element, P: Pass<T>>(pass: &P) -> bool {
+    let long = pass.dim().1 >= MIN_STREAMED_BYTES / size_of::<T>();
+    pass.is_loaded() && (long || pass.results_adjoin())
 }
 
 /// Runs a pass, one task per group of rows; `carries` holds what comes before and then after each row.
-pub fn run<'a, T: Element, P: Pass<'a, T>>(
+pub fn run<T: Element, P: Pass<T>>(
     simd: Simd,
     parallel: bool,
     streams: bool,
@@ -52,19 +46,18 @@ pub fn run<'a, T: Element, P: Pass<'a, T>>(
             || run(simd, parallel, streams, lower, lower_carries),
         );
     } else {
-        T::dispatch(simd, Rows { pass, carries, streams, elements: PhantomData });
+        T::dispatch(simd, Rows { pass, carries, streams });
     }
 }
 
 /// A group of rows, walked one after the other.
-struct Rows<'a, 'c, T, P> {
+struct Rows<'a, T, P> {
     pass: P,
-    carries: ArrayViewMut1<'c, T>,
+    carries: ArrayViewMut1<'a, T>,
     streams: bool,
-    elements: PhantomData<&'a T>,
 }
 
-impl<'a, T: Element, P: Pass<'a, T>> Job<T> for Rows<'a, '_, T, P> {
+impl<T: Element, P: Pass<T>> Job<T> for Rows<'_, T, P> {
     type Output = ();
 
     #[inline(always)]
@@ -76,20 +69,18 @@ impl<'a, T: Element, P: Pass<'a, T>> Job<T> for Rows<'a, '_, T, P> {
     }
 }
 
-impl<'a, T: Element, P: Pass<'a, T>> Rows<'a, '_, T, P> {
+impl<T: Element, P: Pass<T>> Rows<'_, T, P> {
     #[inline(always)]
     fn walk<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(self, lanes: L) {
         let Rows { pass: mut rest, mut carries, streams, .. } = self;
-        let mut outbox = streams.then(Outbox::new);
         let (num_rows, num_columns) = rest.dim();
-        let (tile_rows, tile_columns) = if streams {
-            let columns = num_columns.clamp(1, STREAMED_BYTES / size_of::<T>());
-            let adjoin = rest.results() == pass::Rows::Adjoining;
-            (if adjoin { STREAMED_BYTES / size_of::<T>() / columns } else { 1 }, columns)
+        let (tile_rows, tile_columns, stores) = if streams {
+            let rows = if rest.results_adjoin() { num_rows } else { 1 };
+            (rows, num_columns.max(1), Stores::Streaming)
         } else if rest.is_loaded() {
-            (num_rows, num_columns.max(1))
+            (num_rows, num_columns.max(1), Stores::Ordinary)
         } else {
-            (COPIED_ROWS, COPIED_COLUMNS)
+            (COPIED_ROWS, COPIED_COLUMNS, Stores::Ordinary)
         };
         while rest.dim().0 > 0 {
             // A walk down the columns takes the rows from the last one up: so memory is read in one direction, as the
@@ -111,26 +102,26 @@ impl<'a, T: Element, P: Pass<'a, T>> Rows<'a, '_, T, P> {
                 let tile;
                 (tile, group) = cut_columns(group, tile_columns);
                 let columns = 0..tile.dim().1;
-                let mut tile = tile.load(outbox.as_mut());
+                let mut tile = tile.load(stores);
                 for i in 0..height {
                     let row = if REVERSE { height - 1 - i } else { i };
                     let (carry, columns) = (&mut group_carries[row], columns.clone());
-                    let outbox = outbox.as_mut();
-                    *carry = tile.walk::<W, L, REVERSE>(lanes, row, columns, *carry, outbox);
+                    let mut row = tile.row(row);
+                    *carry = row.walk::<W, L, REVERSE>(lanes, columns, *carry, streams);
                 }
-                tile.store(outbox.as_mut());
+                tile.store();
             }
         }
     }
 }
 
-/// Cuts off the columns that the walk meets [first](pass::first), at most `width`; returns them and the rest.
-pub fn cut_columns<'a, T: Element, P: Pass<'a, T>>(pass: P, width: usize) -> (P, P) {
+/// Cuts off the columns that the walk meets [first], at most `width`; returns them and the rest.
+pub fn cut_columns<T: Element, P: Pass<T>>(pass: P, width: usize) -> (P, P) {
     let all = 0..pass.dim().1;
     match pass.walk() {
-        Direction::Forward => pass.split_at(Axis(1), pass::first::<false>(all, width).0.end),
+        Direction::Forward => pass.split_at(Axis(1), first::<false>(all, width).0.end),
         Direction::Reverse => {
-            let (rest, tile) = pass.split_at(Axis(1), pass::first::<true>(all, width).0.start);
+            let (rest, tile) = pass.split_at(Axis(1), first::<true>(all, width).0.start);
             (tile, rest)
         }
     }

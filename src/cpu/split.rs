@@ -7,8 +7,8 @@
 //! and those still lie in the thread's cache. Where it does not fade (all coefficients 1, say) the whole
 //! tile is scanned again, out of the cache. The memory is read and written once in either case.
 //!
-//! Where results [stream](super::stream), a tile is short enough for its results to stay on a stage until its carry is
-//! there. They leave while the next tile is scanned.
+//! Where results [stream](super::stream), those of the first pieces stay in a cache until the carry is there, and the others
+//! leave at once. If they have to be corrected, they leave twice; what they are computed from is still in a cache.
 //!
 //! So every output is the one that a single thread would have computed.
 //!
@@ -17,7 +17,6 @@
 
 use std::hint::spin_loop;
 use std::iter::Enumerate;
-use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::vec::IntoIter;
@@ -25,18 +24,21 @@ use std::vec::IntoIter;
 use ndarray::{ArrayView1, ArrayViewMut1, Axis};
 
 use super::lanes::{Job, Lanes};
-use super::pass::{self, Pass, Tile};
+use super::memory::Stores;
+use super::pass::{self, Pass, Row, Tile};
 use super::rows::cut_columns;
 use super::simd::Simd;
-use super::stream::Outbox;
 use crate::{Direction, Element};
 
 /// The size of a tile in each array. Handing tiles out costs little then, and the pieces that are scanned again
 /// are at its beginning and still in a cache.
 const TILE_BYTES: usize = 1 << 20;
 
-/// The same where results stream: a tile, its stages and those of the tile before stay in the second cache.
-const STREAMED_TILE_BYTES: usize = 1 << 17;
+/// The same where results stream, so that inputs stay in the second cache.
+const STREAMED_TILE_BYTES: usize = 1 << 18;
+
+/// The size of the part of such a tile, in each array, whose results stay in a cache until the carry is there.
+const STAGED_BYTES: usize = 1 << 15;
 
 /// The size of a tile's first pieces in each array, a multiple of every vector's. Each further piece is as
 /// long as all before it: so there are few, and never more than twice as much is scanned again as must be.
@@ -56,7 +58,7 @@ pub fn pays<T>((num_rows, num_columns): (usize, usize), threads: usize) -> bool 
 }
 
 /// Runs a pass; `carries` holds what comes before and then after each row.
-pub fn run<'a, T: Element, P: Pass<'a, T>>(
+pub fn run<T: Element, P: Pass<T>>(
     simd: Simd,
     threads: usize,
     streams: bool,
@@ -74,7 +76,7 @@ pub fn run<'a, T: Element, P: Pass<'a, T>>(
     };
     rayon::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|_| T::dispatch(simd, Worker(&shared, PhantomData)));
+            scope.spawn(|_| T::dispatch(simd, Worker(&shared)));
         }
     });
     let after = shared.carries;
@@ -87,7 +89,7 @@ pub fn run<'a, T: Element, P: Pass<'a, T>>(
 }
 
 /// All tiles, row by row, in the order of the walk.
-fn tiles<'a, T: Element, P: Pass<'a, T>>(pass: P, bytes: usize) -> Vec<TileOfRow<P>> {
+fn tiles<T: Element, P: Pass<T>>(pass: P, bytes: usize) -> Vec<TileOfRow<P>> {
     let mut tiles = Vec::new();
     let mut rows = pass;
     for row in 0..rows.dim().0 {
@@ -104,10 +106,29 @@ fn tiles<'a, T: Element, P: Pass<'a, T>>(pass: P, bytes: usize) -> Vec<TileOfRow
     tiles
 }
 
-/// The pieces of a tile of so many columns, in the order of the walk.
-fn pieces<T, const REVERSE: bool>(columns: usize) -> Vec<Range<usize>> {
-    let mut pieces = Vec::new();
-    let (mut rest, mut width) = (0..columns, PIECE_BYTES / size_of::<T>());
+/// Part of a tile, and its pieces in the order of the walk.
+type Part<T, P> = (<P as Pass<T>>::Tile, Vec<Range<usize>>);
+
+/// The parts of a tile, in the order of the walk.
+fn parts<T: Element, P: Pass<T>, const REVERSE: bool>(tile: P, streams: bool) -> Vec<Part<T, P>> {
+    let part = |part: P, stores: Stores, bytes: usize| {
+        let pieces = pieces::<REVERSE>(part.dim().1, bytes / size_of::<T>());
+        (part.load(stores), pieces)
+    };
+    if !streams {
+        return vec![part(tile, Stores::Ordinary, PIECE_BYTES)];
+    }
+    let (first, rest) = cut_columns(tile, STAGED_BYTES / size_of::<T>());
+    let mut parts = vec![part(first, Stores::Staged, PIECE_BYTES)];
+    if rest.dim().1 > 0 {
+        parts.push(part(rest, Stores::Streaming, STAGED_BYTES));
+    }
+    parts
+}
+
+/// The pieces of so many columns, of which the first one is so wide.
+fn pieces<const REVERSE: bool>(columns: usize, mut width: usize) -> Vec<Range<usize>> {
+    let (mut pieces, mut rest) = (Vec::new(), 0..columns);
     while !rest.is_empty() {
         let piece;
         (piece, rest) = pass::first::<REVERSE>(rest, width);
@@ -137,9 +158,9 @@ struct Shared<'a, T, P> {
 }
 
 /// A thread that takes tiles until there are none left.
-struct Worker<'a, 's, 'c, T, P>(&'s Shared<'c, T, P>, PhantomData<&'a T>);
+struct Worker<'s, 'a, T, P>(&'s Shared<'a, T, P>);
 
-impl<'a, T: Element, P: Pass<'a, T>> Job<T> for Worker<'a, '_, '_, T, P> {
+impl<T: Element, P: Pass<T>> Job<T> for Worker<'_, '_, T, P> {
     type Output = ();
 
     #[inline(always)]
@@ -151,30 +172,36 @@ impl<'a, T: Element, P: Pass<'a, T>> Job<T> for Worker<'a, '_, '_, T, P> {
     }
 }
 
-impl<'a, T: Element, P: Pass<'a, T>> Worker<'a, '_, '_, T, P> {
+impl<T: Element, P: Pass<T>> Worker<'_, '_, T, P> {
     #[inline(always)]
     fn walk<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(self, lanes: L) {
-        let Worker(shared, _) = self;
-        let mut outbox = shared.streams.then(Outbox::new);
+        let Worker(shared) = self;
         while let Some((number, TileOfRow { pass, row, is_first })) = shared.take() {
-            let pieces = pieces::<T, REVERSE>(pass.dim().1);
-            let mut tile = pass.load(outbox.as_mut());
+            let mut parts = parts::<T, P, REVERSE>(pass, shared.streams);
             let mut after = if is_first { shared.initial[row] } else { T::zero() };
-            let mut noted = Vec::with_capacity(pieces.len());
-            for piece in pieces.iter().cloned() {
-                after = tile.walk::<W, L, REVERSE>(lanes, 0, piece, after, outbox.as_mut());
-                noted.push(after);
+            let mut noted = Vec::new();
+            for (tile, pieces) in &mut parts {
+                let mut row = tile.row(0);
+                for piece in pieces.iter().cloned() {
+                    after = row.walk::<W, L, REVERSE>(lanes, piece, after, shared.streams);
+                    noted.push(after);
+                }
             }
             if !is_first {
                 let mut carry = wait(&shared.carries[number - 1]);
-                let settled = pieces.into_iter().zip(&noted).any(|(piece, noted)| {
-                    carry = tile.scan::<W, L, REVERSE>(lanes, 0, piece, carry);
-                    carry == *noted
+                let mut noted = noted.into_iter();
+                let settled = parts.iter_mut().any(|(tile, pieces)| {
+                    let mut row = tile.row(0);
+                    row.restart();
+                    pieces.iter().cloned().zip(&mut noted).any(|(piece, noted)| {
+                        carry = row.walk::<W, L, REVERSE>(lanes, piece, carry, shared.streams);
+                        carry == noted
+                    })
                 });
                 after = if settled { after } else { carry };
             }
             shared.carries[number].get_or_init(|| after);
-            tile.store(outbox.as_mut());
+            parts.into_iter().for_each(|(tile, _)| tile.store());
         }
     }
 }

@@ -4,25 +4,22 @@
 //! backward pass 28 for 20. A streaming (non-temporal) store of a whole line does not, and leaves nothing in the caches. So
 //! results stream that would not stay there: if all arrays of a pass together are larger than the [last cache](Cache).
 //!
-//! Streaming stores want whole lines, rows begin anywhere. So a scan writes a tile of results to a stage, which stays in
-//! a near cache. Results leave from there through an [`Outbox`], some lines after each step of the scan of the next
-//! tile, so that reading and writing overlap; and what that scan is about to read is [fetched](fetch) beside it.
+//! Streaming stores want whole lines, and rows begin anywhere. So a scan writes some results at a time to a stage in the
+//! nearest cache, from which a [`Stream`] moves what fills lines; and what the scan is about to read is [fetched](fetch)
+//! beside it.
 //!
 //! On x86-64 only. Elsewhere no pass streams.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::thread::available_parallelism;
 
-use ndarray::{Array2, ArrayViewMut2};
-
-use crate::Element;
+use crate::{Direction, Element};
 
 /// The bytes of a cache line.
 const LINE: usize = 64;
 
-/// As many bytes of each array are scanned, and then leave, at a time.
+/// As many bytes of each array are scanned, and then leave, at a time: reading and writing overlap.
 const STEP_BYTES: usize = 512;
 
 /// Inputs are fetched this many bytes before they are scanned: about what arrives in the time that memory takes to answer.
@@ -99,13 +96,21 @@ fn reported() -> Option<(usize, usize)> {
     None
 }
 
-/// Asks for the elements of `row` that a walk will come to a while after `columns`, which may lie in the rows beside it.
+/// Asks for the elements of `rows` that a walk will come to a while after `columns`, which may lie in the rows beside them.
 #[inline(always)]
-pub fn fetch<T, const REVERSE: bool>(row: &[T], columns: &Range<usize>) {
-    let here = row.as_ptr().wrapping_add(columns.start).cast::<i8>();
-    let far = if REVERSE { here.wrapping_sub(AHEAD_BYTES) } else { here.wrapping_add(AHEAD_BYTES) };
+pub fn fetch<T, const ARRAYS: usize, const REVERSE: bool>(
+    rows: [&[T]; ARRAYS],
+    columns: &Range<usize>,
+) {
     for offset in (0..columns.len() * size_of::<T>()).step_by(LINE) {
-        machine::fetch(far.wrapping_add(offset));
+        for row in rows {
+            let here = row.as_ptr().wrapping_add(columns.start).cast::<i8>().wrapping_add(offset);
+            machine::fetch(if REVERSE {
+                here.wrapping_sub(AHEAD_BYTES)
+            } else {
+                here.wrapping_add(AHEAD_BYTES)
+            });
+        }
     }
 }
 
@@ -125,87 +130,98 @@ impl Drop for Fence {
     }
 }
 
-/// Tiles of results on their way to memory, the oldest first; all have arrived when it is dropped.
-pub struct Outbox<'a, T: Element> {
-    leaving: VecDeque<Parcel<'a, T>>,
-    /// Elements that were scanned since some left.
-    due: usize,
-    /// Stages whose results have left.
-    spare: Vec<Vec<T>>,
+/// Copies results past the caches.
+pub fn copy<T: Element>(from: &[T], to: &mut [T]) {
+    machine::copy(from, to, &Fence);
+}
+
+/// Results on their way to memory, in the order of a walk; all have arrived when it is dropped.
+pub struct Stream<'a, T: Element> {
+    to: &'a mut [T],
+    walk: Direction,
+    /// How many of `to` the walk has met.
+    walked: usize,
+    /// The last so many of them have not left. They lie together in the stage, at the end where the walk begins.
+    waiting: usize,
+    stage: Vec<T>,
     fence: Fence,
 }
 
-/// A tile of results: where it is, where it goes, and how much of it has left.
-struct Parcel<'a, T> {
-    stage: Vec<T>,
-    to: &'a mut [T],
-    sent: usize,
-}
-
-impl<'a, T: Element> Outbox<'a, T> {
-    pub fn new() -> Self {
-        Outbox { leaving: VecDeque::new(), due: 0, spare: Vec::new(), fence: Fence }
+impl<'a, T: Element> Stream<'a, T> {
+    pub fn new(to: &'a mut [T], walk: Direction) -> Self {
+        // What waits for a step, the next step, and what does not fill a line.
+        let stage = vec![T::zero(); 2 * step::<T>() + LINE / size_of::<T>()];
+        Stream { to, walk, walked: 0, waiting: 0, stage, fence: Fence }
     }
 
-    /// A place to write a tile of results to, with whatever numbers in it.
-    pub fn stage(&mut self, shape: (usize, usize)) -> Array2<T> {
-        let mut stage = self.spare.pop().unwrap_or_default();
-        stage.resize(shape.0 * shape.1, T::zero());
-        Array2::from_shape_vec(shape, stage).unwrap_or_else(|_| Array2::zeros(shape))
-    }
-
-    /// Takes a stage whose results belong to `to`.
-    pub fn post(&mut self, stage: Array2<T>, mut to: ArrayViewMut2<'a, T>) {
-        if to.is_standard_layout() {
-            let (stage, to) = (stage.into_raw_vec_and_offset().0, to.into_slice());
-            self.leaving.push_back(Parcel { stage, to: to.unwrap_or_default(), sent: 0 });
-        } else {
-            to.assign(&stage);
-            self.spare.push(stage.into_raw_vec_and_offset().0);
-        }
-    }
-
-    /// Lets results leave after a scan of `scanned` more: as many, and whole lines.
+    /// Where the next `count` results are to be written, at most a [`step`].
     #[inline(always)]
-    pub fn send(&mut self, scanned: usize) {
-        self.due += scanned;
-        if self.due >= step::<T>() {
-            self.send_due();
-        }
-    }
-
-    fn send_due(&mut self) {
-        while self.due > 0
-            && let Some(parcel) = self.leaving.front_mut()
-        {
-            let sent = parcel.send(self.due, &self.fence);
-            self.due = self.due.saturating_sub(sent);
-            if parcel.sent == parcel.to.len()
-                && let Some(parcel) = self.leaving.pop_front()
-            {
-                self.spare.push(parcel.stage);
+    pub fn slot(&mut self, count: usize) -> &mut [T] {
+        let before = self.waiting;
+        self.waiting += count;
+        self.walked += count;
+        match self.walk {
+            Direction::Forward => &mut self.stage[before..][..count],
+            Direction::Reverse => {
+                let start = self.stage.len() - self.waiting;
+                &mut self.stage[start..][..count]
             }
         }
-        self.due = 0;
+    }
+
+    /// Lets leave what fills lines, if it is a step or more.
+    #[inline(always)]
+    pub fn send(&mut self) {
+        if self.waiting >= step::<T>() {
+            let end = match self.walk {
+                Direction::Forward => self.walked,
+                Direction::Reverse => self.to.len() - self.walked,
+            };
+            // Since the line began, or until it ends.
+            let behind = (self.to.as_ptr().wrapping_add(end) as usize % LINE) / size_of::<T>();
+            let missing = match self.walk {
+                Direction::Forward => behind,
+                Direction::Reverse => (LINE / size_of::<T>() - behind) % (LINE / size_of::<T>()),
+            };
+            self.send_but(missing.min(self.waiting));
+        }
+    }
+
+    /// Lets leave all but the last `rest` results of the walk, less than a line.
+    #[inline(always)]
+    fn send_but(&mut self, rest: usize) {
+        let (count, len) = (self.waiting - rest, self.stage.len());
+        // As many numbers as a line can have, of which the first ones count.
+        let line = LINE / size_of::<T>();
+        let mut kept = [T::zero(); LINE / size_of::<f32>()];
+        match self.walk {
+            Direction::Forward => {
+                let start = self.walked - self.waiting;
+                machine::copy(&self.stage[..count], &mut self.to[start..][..count], &self.fence);
+                kept[..line].copy_from_slice(&self.stage[count..][..line]);
+                self.stage[..line].copy_from_slice(&kept[..line]);
+            }
+            Direction::Reverse => {
+                let start = self.to.len() - self.walked + rest;
+                let from = &self.stage[len - count..];
+                machine::copy(from, &mut self.to[start..][..count], &self.fence);
+                kept[..line].copy_from_slice(&self.stage[..len - count][len - count - line..]);
+                self.stage[len - line..].copy_from_slice(&kept[..line]);
+            }
+        }
+        self.waiting = rest;
+    }
+
+    /// Lets all results leave, and begins the walk anew.
+    pub fn restart(&mut self) {
+        self.send_but(0);
+        self.walked = 0;
     }
 }
 
-impl<T: Element> Drop for Outbox<'_, T> {
+impl<T: Element> Drop for Stream<'_, T> {
     fn drop(&mut self) {
-        self.due = usize::MAX;
-        self.send_due();
-    }
-}
-
-impl<T: Element> Parcel<'_, T> {
-    /// Sends `count` elements, and what is missing to a whole line; returns how many that were.
-    fn send(&mut self, count: usize, fence: &Fence) -> usize {
-        let (to, from) = (&mut self.to[self.sent..], &self.stage[self.sent..]);
-        let count = count.min(to.len());
-        let count = count + before_first_line(&to[count..]);
-        machine::copy(&from[..count], &mut to[..count], fence);
-        self.sent += count;
-        count
+        self.send_but(0);
     }
 }
 
@@ -240,29 +256,39 @@ mod machine {
 
     /// Copies all elements, those of whole lines past the caches.
     ///
-    /// A line leaves in four stores, which every processor of this kind has. Beside a scan that was as fast as one store on
-    /// one with AVX-512, and faster where the stage lies in the second cache.
+    /// A line leaves in four stores, which every processor of this kind has. Beside a scan that was as fast as one store
+    /// where there is AVX-512.
     #[inline(always)]
     pub fn copy<T: Element>(from: &[T], to: &mut [T], _fence: &Fence) {
         const PART: usize = size_of::<__m128i>();
-        let (head, head_to) = from.split_at(before_first_line(to));
-        let (to, lines_to) = to.split_at_mut(head.len());
-        to.copy_from_slice(head);
-        let whole = size_of_val(lines_to) / LINE * LINE;
-        let (lines, tail) = head_to.split_at(whole / size_of::<T>());
-        let (lines_to, tail_to) = lines_to.split_at_mut(lines.len());
-        tail_to.copy_from_slice(tail);
-        let (from, to) =
-            (lines.as_ptr().cast::<__m128i>(), lines_to.as_mut_ptr().cast::<__m128i>());
-        for part in 0..whole / PART {
-            // SAFETY:
-            // 1. Both slices have `whole` bytes: a line is a whole number of elements of each type.
-            // 2. `to` is where a line begins, if there is one, and so are all further parts aligned.
-            // 3. Elements are floating-point numbers or pairs of them: bytes without gaps, and any bytes are one.
-            // 4. Nobody else accesses `to` while it is borrowed, and that is longer than until the fence.
-            // 5. Every processor of this kind has SSE2.
-            unsafe { _mm_stream_si128(to.add(part), _mm_loadu_si128(from.add(part))) }
+        let (head, from) = from.split_at(before_first_line(to));
+        let (head_to, to) = to.split_at_mut(head.len());
+        let (from, tail) = from.split_at(size_of_val(from) / LINE * LINE / size_of::<T>());
+        let (to, tail_to) = to.split_at_mut(from.len());
+        if head.len() + tail.len() > 0 {
+            copy_ends([head, tail], [head_to, tail_to]);
         }
+        let lines = size_of_val(from) / LINE;
+        let (from, to) = (from.as_ptr().cast::<__m128i>(), to.as_mut_ptr().cast::<__m128i>());
+        for line in 0..lines {
+            for part in 0..LINE / PART {
+                let part = line * (LINE / PART) + part;
+                // SAFETY:
+                // 1. Both slices have so many lines: a line is a whole number of elements of each type.
+                // 2. `to` is where a line begins, if there is one, and so are all its parts aligned.
+                // 3. Elements are floating-point numbers or pairs of them: bytes without gaps, and any bytes are one.
+                // 4. Nobody else accesses `to` while it is borrowed, and that is longer than until the fence.
+                // 5. Every processor of this kind has SSE2.
+                unsafe { _mm_stream_si128(to.add(part), _mm_loadu_si128(from.add(part))) }
+            }
+        }
+    }
+
+    /// Out of the way of the lines.
+    #[cold]
+    #[inline(never)]
+    fn copy_ends<T: Element>(from: [&[T]; 2], to: [&mut [T]; 2]) {
+        from.into_iter().zip(to).for_each(|(from, to)| to.copy_from_slice(from));
     }
 
     macro_rules! stored_whole {
