@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, CowArray, Ix2, Zip};
 
-use super::stream::{self, Stream};
+use super::lanes::Lanes;
+use super::stream::{self, Fence, Stream};
 use crate::{Direction, Element};
 
 /// Whether the elements of each row are consecutive in memory.
@@ -86,10 +87,13 @@ impl<'a, T: Element> Target<'a, T> {
     }
 
     /// Hands the results to the caller.
-    pub fn store(self) {
+    #[inline(always)]
+    pub fn store<const W: usize, L: Lanes<T, W>>(self, lanes: L) {
         if let Target::Copy(mut array, copy, stores) = self {
             match (copy.as_slice(), array.as_slice_mut()) {
-                (Some(from), Some(to)) if stores == Stores::Staged => stream::copy(from, to),
+                (Some(from), Some(to)) if stores == Stores::Staged => {
+                    stream::copy::<T, W, L>(lanes, from, to, &Fence);
+                }
                 _ => array.assign(&copy),
             }
         }
@@ -108,9 +112,9 @@ impl<T: Element> Place<'_, '_, T> {
 
     /// Says that those results are there.
     #[inline(always)]
-    pub fn send(&mut self) {
+    pub fn send<const W: usize, L: Lanes<T, W>>(&mut self, lanes: L) {
         if let Place::Stream(stream) = self {
-            stream.send();
+            stream.send::<W, L>(lanes);
         }
     }
 

@@ -49,11 +49,14 @@ pub trait Tile<T: Element>: Sized {
     fn row(&mut self, index: usize) -> Self::Row<'_>;
 
     /// Hands the results to the caller.
-    fn store(self);
+    fn store<const W: usize, L: Lanes<T, W>>(self, lanes: L);
 }
 
 /// What a scan reads and writes along a row.
 pub trait Row<T: Element>: Sized {
+    /// The arrays of results.
+    const RESULTS: usize;
+
     /// Computes some columns from the carry before them; returns that after them.
     fn scan<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
         &mut self,
@@ -77,7 +80,7 @@ pub trait Row<T: Element>: Sized {
         mut carry: T,
         streams: bool,
     ) -> T {
-        let width = if streams { stream::step::<T>() } else { columns.len() };
+        let width = if streams { stream::step::<T>(Self::RESULTS) } else { columns.len() };
         let mut rest = columns;
         while !rest.is_empty() {
             let step;
@@ -196,8 +199,9 @@ impl<'a, T: Element> Tile<T> for ForwardTile<'a, T> {
         }
     }
 
-    fn store(self) {
-        self.outputs.store();
+    #[inline(always)]
+    fn store<const W: usize, L: Lanes<T, W>>(self, lanes: L) {
+        self.outputs.store::<W, L>(lanes);
     }
 }
 
@@ -209,6 +213,8 @@ pub struct ForwardRow<'r, 'a, T: Element> {
 }
 
 impl<T: Element> Row<T> for ForwardRow<'_, '_, T> {
+    const RESULTS: usize = 1;
+
     #[inline(always)]
     fn scan<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
         &mut self,
@@ -222,7 +228,7 @@ impl<T: Element> Row<T> for ForwardRow<'_, '_, T> {
             outputs: self.outputs.columns(columns),
         };
         let carry = scan::forward::<T, W, L, REVERSE>(lanes, piece, carry);
-        self.outputs.send();
+        self.outputs.send::<W, L>(lanes);
         carry
     }
 
@@ -354,9 +360,10 @@ impl<'a, T: Element> Tile<T> for BackwardTile<'a, T> {
         }
     }
 
-    fn store(self) {
-        self.d_inputs.store();
-        self.d_coeffs.store();
+    #[inline(always)]
+    fn store<const W: usize, L: Lanes<T, W>>(self, lanes: L) {
+        self.d_inputs.store::<W, L>(lanes);
+        self.d_coeffs.store::<W, L>(lanes);
     }
 }
 
@@ -372,6 +379,8 @@ pub struct BackwardRow<'r, 'a, T: Element> {
 }
 
 impl<T: Element> Row<T> for BackwardRow<'_, '_, T> {
+    const RESULTS: usize = 2;
+
     #[inline(always)]
     fn scan<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
         &mut self,
@@ -395,8 +404,8 @@ impl<T: Element> Row<T> for BackwardRow<'_, '_, T> {
             log: self.log,
         };
         let carry = scan::backward::<T, W, L, REVERSE>(lanes, piece, carry);
-        self.d_inputs.send();
-        self.d_coeffs.send();
+        self.d_inputs.send::<W, L>(lanes);
+        self.d_coeffs.send::<W, L>(lanes);
         carry
     }
 

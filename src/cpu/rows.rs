@@ -109,7 +109,7 @@ impl<T: Element, P: Pass<T>> Rows<'_, T, P> {
                     let mut row = tile.row(row);
                     *carry = row.walk::<W, L, REVERSE>(lanes, columns, *carry, streams);
                 }
-                tile.store();
+                tile.store::<W, L>(lanes);
             }
         }
     }

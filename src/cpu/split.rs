@@ -201,7 +201,7 @@ impl<T: Element, P: Pass<T>> Worker<'_, '_, T, P> {
                 after = if settled { after } else { carry };
             }
             shared.carries[number].get_or_init(|| after);
-            parts.into_iter().for_each(|(tile, _)| tile.store());
+            parts.into_iter().for_each(|(tile, _)| tile.store::<W, L>(lanes));
         }
     }
 }

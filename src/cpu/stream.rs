@@ -14,21 +14,25 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::thread::available_parallelism;
 
+use super::lanes::Lanes;
 use crate::{Direction, Element};
 
 /// The bytes of a cache line.
 const LINE: usize = 64;
 
-/// As many bytes of each array are scanned, and then leave, at a time: reading and writing overlap.
+/// As many bytes of results are scanned, and then leave, at a time: few enough for reading and writing to overlap.
 const STEP_BYTES: usize = 512;
 
 /// Inputs are fetched this many bytes before they are scanned: about what arrives in the time that memory takes to answer.
 /// The processor's own prefetchers end with the page of 4 KiB, this does not.
 const AHEAD_BYTES: usize = 4096;
 
-/// The elements that are scanned at a time where results stream: a multiple of every vector's.
-pub const fn step<T>() -> usize {
-    STEP_BYTES / size_of::<T>()
+/// The most elements of a line or a vector.
+const MAX_UNIT: usize = 16;
+
+/// The columns that are scanned at a time where so many arrays of results (one or two) stream: a multiple of every vector's.
+pub const fn step<T>(results: usize) -> usize {
+    STEP_BYTES / size_of::<T>() / results
 }
 
 /// The last cache on the way to memory.
@@ -130,9 +134,34 @@ impl Drop for Fence {
     }
 }
 
-/// Copies results past the caches.
-pub fn copy<T: Element>(from: &[T], to: &mut [T]) {
-    machine::copy(from, to, &Fence);
+/// Copies results, and those of whole lines past the caches.
+#[inline(always)]
+pub fn copy<T: Element, const W: usize, L: Lanes<T, W>>(
+    lanes: L,
+    from: &[T],
+    to: &mut [T],
+    fence: &Fence,
+) {
+    let (head, from) = from.split_at(before_first_line(to));
+    let (head_to, to) = to.split_at_mut(head.len());
+    let (from, tail) = from.split_at(size_of_val(from) / LINE * LINE / size_of::<T>());
+    let (to, tail_to) = to.split_at_mut(from.len());
+    for (from, to) in from.as_chunks::<W>().0.iter().zip(to.as_chunks_mut::<W>().0) {
+        lanes.stream(lanes.load(from), to, fence);
+    }
+    // A line is a whole number of vectors, or a vector of complex numbers is a whole number of lines.
+    let rest = from.len() / W * W;
+    let ends = [(head, head_to), (&from[rest..], &mut to[rest..]), (tail, tail_to)];
+    if ends.iter().any(|(from, _)| !from.is_empty()) {
+        copy_ends(ends);
+    }
+}
+
+/// Out of the way of the lines.
+#[cold]
+#[inline(never)]
+fn copy_ends<T: Element>(ends: [(&[T], &mut [T]); 3]) {
+    ends.into_iter().for_each(|(from, to)| to.copy_from_slice(from));
 }
 
 /// Results on their way to memory, in the order of a walk; all have arrived when it is dropped.
@@ -150,7 +179,7 @@ pub struct Stream<'a, T: Element> {
 impl<'a, T: Element> Stream<'a, T> {
     pub fn new(to: &'a mut [T], walk: Direction) -> Self {
         // What waits for a step, the next step, and what does not fill a line.
-        let stage = vec![T::zero(); 2 * step::<T>() + LINE / size_of::<T>()];
+        let stage = vec![T::zero(); 2 * step::<T>(1) + MAX_UNIT];
         Stream { to, walk, walked: 0, waiting: 0, stage, fence: Fence }
     }
 
@@ -169,77 +198,81 @@ impl<'a, T: Element> Stream<'a, T> {
         }
     }
 
-    /// Lets leave what fills lines, if it is a step or more.
+    /// Lets leave what fills lines, if that is worth it.
     #[inline(always)]
-    pub fn send(&mut self) {
-        if self.waiting >= step::<T>() {
-            let end = match self.walk {
-                Direction::Forward => self.walked,
-                Direction::Reverse => self.to.len() - self.walked,
-            };
-            // Since the line began, or until it ends.
-            let behind = (self.to.as_ptr().wrapping_add(end) as usize % LINE) / size_of::<T>();
-            let missing = match self.walk {
-                Direction::Forward => behind,
-                Direction::Reverse => (LINE / size_of::<T>() - behind) % (LINE / size_of::<T>()),
-            };
-            self.send_but(missing.min(self.waiting));
+    pub fn send<const W: usize, L: Lanes<T, W>>(&mut self, lanes: L) {
+        if self.waiting < step::<T>(2) {
+            return;
         }
-    }
-
-    /// Lets leave all but the last `rest` results of the walk, less than a line.
-    #[inline(always)]
-    fn send_but(&mut self, rest: usize) {
-        let (count, len) = (self.waiting - rest, self.stage.len());
-        // As many numbers as a line can have, of which the first ones count.
-        let line = LINE / size_of::<T>();
-        let mut kept = [T::zero(); LINE / size_of::<f32>()];
+        let (start, end) = self.waiting_to();
+        // Of the line, or the lines of a vector, that the walk has come into.
+        let unit = W.max(LINE / size_of::<T>());
+        let address = |at| self.to.as_ptr().wrapping_add(at) as usize / size_of::<T>();
+        let rest = match self.walk {
+            Direction::Forward => address(end) % unit,
+            Direction::Reverse => (unit - address(start) % unit) % unit,
+        };
+        let (count, len) = (self.waiting - rest.min(self.waiting), self.stage.len());
+        let mut kept = [T::zero(); MAX_UNIT];
         match self.walk {
             Direction::Forward => {
-                let start = self.walked - self.waiting;
-                machine::copy(&self.stage[..count], &mut self.to[start..][..count], &self.fence);
-                kept[..line].copy_from_slice(&self.stage[count..][..line]);
-                self.stage[..line].copy_from_slice(&kept[..line]);
+                let to = &mut self.to[start..][..count];
+                copy::<T, W, L>(lanes, &self.stage[..count], to, &self.fence);
+                kept[..unit].copy_from_slice(&self.stage[count..][..unit]);
+                self.stage[..unit].copy_from_slice(&kept[..unit]);
             }
             Direction::Reverse => {
-                let start = self.to.len() - self.walked + rest;
-                let from = &self.stage[len - count..];
-                machine::copy(from, &mut self.to[start..][..count], &self.fence);
-                kept[..line].copy_from_slice(&self.stage[..len - count][len - count - line..]);
-                self.stage[len - line..].copy_from_slice(&kept[..line]);
+                let to = &mut self.to[end - count..end];
+                copy::<T, W, L>(lanes, &self.stage[len - count..], to, &self.fence);
+                kept[..unit].copy_from_slice(&self.stage[len - count - unit..][..unit]);
+                self.stage[len - unit..].copy_from_slice(&kept[..unit]);
             }
         }
-        self.waiting = rest;
+        self.waiting -= count;
+    }
+
+    /// Where the results belong that have not left.
+    #[inline(always)]
+    fn waiting_to(&self) -> (usize, usize) {
+        match self.walk {
+            Direction::Forward => (self.walked - self.waiting, self.walked),
+            Direction::Reverse => {
+                let start = self.to.len() - self.walked;
+                (start, start + self.waiting)
+            }
+        }
     }
 
     /// Lets all results leave, and begins the walk anew.
     pub fn restart(&mut self) {
-        self.send_but(0);
-        self.walked = 0;
+        let (start, end) = self.waiting_to();
+        let from = match self.walk {
+            Direction::Forward => &self.stage[..self.waiting],
+            Direction::Reverse => &self.stage[self.stage.len() - self.waiting..],
+        };
+        self.to[start..end].copy_from_slice(from);
+        (self.walked, self.waiting) = (0, 0);
     }
 }
 
 impl<T: Element> Drop for Stream<'_, T> {
     fn drop(&mut self) {
-        self.send_but(0);
+        self.restart();
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 pub use machine::{half_line, line};
 
-/// What the language has no words for. Fences: see [`Fence`], of which each that stores has one.
+/// What the language has no words for.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod machine {
-    use std::arch::x86_64::{
-        __m128i, __m256i, __m512i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm_sfence,
-        _mm_stream_si128,
-    };
+    use std::arch::x86_64::{__m256i, __m512i, _MM_HINT_T0, _mm_prefetch, _mm_sfence};
 
     use pulp::x86::{V3, V4};
 
-    use super::{Fence, LINE, before_first_line};
+    use super::Fence;
     use crate::Element;
 
     /// Asks for a cache line, wherever it is.
@@ -249,57 +282,25 @@ mod machine {
         unsafe { _mm_prefetch::<_MM_HINT_T0>(place) }
     }
 
+    #[inline(always)]
     pub fn fence() {
         // SAFETY: 1. Every processor of this kind has SSE.
         unsafe { _mm_sfence() }
     }
 
-    /// Copies all elements, those of whole lines past the caches.
-    ///
-    /// A line leaves in four stores, which every processor of this kind has. Beside a scan that was as fast as one store
-    /// where there is AVX-512.
-    #[inline(always)]
-    pub fn copy<T: Element>(from: &[T], to: &mut [T], _fence: &Fence) {
-        const PART: usize = size_of::<__m128i>();
-        let (head, from) = from.split_at(before_first_line(to));
-        let (head_to, to) = to.split_at_mut(head.len());
-        let (from, tail) = from.split_at(size_of_val(from) / LINE * LINE / size_of::<T>());
-        let (to, tail_to) = to.split_at_mut(from.len());
-        if head.len() + tail.len() > 0 {
-            copy_ends([head, tail], [head_to, tail_to]);
-        }
-        let lines = size_of_val(from) / LINE;
-        let (from, to) = (from.as_ptr().cast::<__m128i>(), to.as_mut_ptr().cast::<__m128i>());
-        for line in 0..lines {
-            for part in 0..LINE / PART {
-                let part = line * (LINE / PART) + part;
-                // SAFETY:
-                // 1. Both slices have so many lines: a line is a whole number of elements of each type.
-                // 2. `to` is where a line begins, if there is one, and so are all its parts aligned.
-                // 3. Elements are floating-point numbers or pairs of them: bytes without gaps, and any bytes are one.
-                // 4. Nobody else accesses `to` while it is borrowed, and that is longer than until the fence.
-                // 5. Every processor of this kind has SSE2.
-                unsafe { _mm_stream_si128(to.add(part), _mm_loadu_si128(from.add(part))) }
-            }
-        }
-    }
-
-    /// Out of the way of the lines.
-    #[cold]
-    #[inline(never)]
-    fn copy_ends<T: Element>(from: [&[T]; 2], to: [&mut [T]; 2]) {
-        from.into_iter().zip(to).for_each(|(from, to)| to.copy_from_slice(from));
-    }
-
-    macro_rules! stored_whole {
+    macro_rules! stored {
         ($(#[$doc:meta])* $name:ident, $simd:ident, $features:ident, $vector:ident, $stream:ident) => {
             $(#[$doc])*
             #[inline(always)]
             pub fn $name<T: Element>(simd: $simd, vector: $vector, to: &mut [T], _fence: &Fence) {
                 assert!(size_of_val(to) == size_of::<$vector>());
                 let to = to.as_mut_ptr().cast::<$vector>();
-                // SAFETY: 1. `to` has as many bytes. 2. It is aligned where it has to be. 3. and 4. as above.
-                // 5. `simd` proves that the machine has the instruction.
+                // SAFETY:
+                // 1. `to` has as many bytes as the vector, and is aligned where it has to be.
+                // 2. Elements are floating-point numbers or pairs of them, and any bytes are one.
+                // 3. Nobody else accesses `to` before the fence: this thread does not, and for others to have it the
+                //    borrow must end, which is longer than the fence takes: whoever has a `Fence` drops it first.
+                // 4. `simd` proves that the machine has the instruction.
                 unsafe {
                     if to.is_aligned() {
                         simd.$features.$stream(to, vector);
@@ -311,11 +312,11 @@ mod machine {
         };
     }
 
-    stored_whole! {
+    stored! {
         /// Stores 64 bytes, past the caches where they are a whole line.
         line, V4, avx512f, __m512i, _mm512_stream_si512
     }
-    stored_whole! {
+    stored! {
         /// Stores 32 bytes, past the caches where they are half a line.
         half_line, V3, avx, __m256i, _mm256_stream_si256
     }
@@ -324,21 +325,15 @@ mod machine {
 /// Machines on which nothing streams unless it is asked for, and then by ordinary stores.
 #[cfg(not(target_arch = "x86_64"))]
 mod machine {
-    use super::Fence;
-    use crate::Element;
-
     pub fn fetch(_place: *const i8) {}
 
     pub fn fence() {}
-
-    pub fn copy<T: Element>(from: &[T], to: &mut [T], _fence: &Fence) {
-        to.copy_from_slice(from);
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Cache, Fence, LINE, machine};
+    use super::{Cache, Fence, LINE, copy};
+    use crate::cpu::portable::Portable;
 
     #[test]
     fn a_virtual_machine_has_a_part_of_the_cache_it_shows() {
@@ -355,7 +350,7 @@ mod tests {
         let from: Vec<f32> = (0..100).map(|i| i as f32).collect();
         for (start, len) in (0..20).flat_map(|start| (0..70).map(move |len| (start, len))) {
             let mut to = vec![f32::NAN; 100 + LINE];
-            machine::copy(&from[..len], &mut to[start..start + len], &Fence);
+            copy::<f32, 4, _>(Portable, &from[..len], &mut to[start..start + len], &Fence);
             assert_eq!(to[start..start + len], from[..len]);
             to[start..start + len].fill(f32::NAN);
             assert!(to.iter().all(|value| value.is_nan()));
