@@ -75,15 +75,16 @@ impl<'a, T: Element> Target<'a, T> {
         }
     }
 
-    /// A row to write to; of a stream the one that the walk has come to.
+    /// A row to write to; of a stream (if `STREAMS`) the one that the walk has come to.
     #[inline(always)]
-    pub fn row(&mut self, index: usize) -> Place<'_, 'a, T> {
+    pub fn row<const STREAMS: bool>(&mut self, index: usize) -> Place<'_, 'a, T> {
         let row = match self {
-            Target::Array(array) => array.row_mut(index),
-            Target::Copy(_, copy, _) => copy.row_mut(index),
-            Target::Stream(stream) => return Place::Stream(stream),
+            Target::Array(array) => array.row_mut(index).into_slice(),
+            Target::Copy(_, copy, _) => copy.row_mut(index).into_slice(),
+            Target::Stream(stream) if STREAMS => return Place::Stream(stream),
+            Target::Stream(_) => None,
         };
-        Place::Memory(row.into_slice().unwrap_or_default())
+        Place::Memory(row.unwrap_or_default())
     }
 
     /// Hands the results to the caller.

@@ -45,8 +45,8 @@ pub trait Tile<T: Element>: Sized {
     where
         Self: 'r;
 
-    /// A row.
-    fn row(&mut self, index: usize) -> Self::Row<'_>;
+    /// A row; `STREAMS` where it was loaded to stream.
+    fn row<const STREAMS: bool>(&mut self, index: usize) -> Self::Row<'_>;
 
     /// Hands the results to the caller.
     fn store<const W: usize, L: Lanes<T, W>>(self, lanes: L);
@@ -71,23 +71,25 @@ pub trait Row<T: Element>: Sized {
     /// Before some columns are scanned again.
     fn restart(&mut self);
 
+    /// All columns.
+    fn columns(&self) -> Range<usize>;
+
     /// [Scans](Row::scan) columns; where results stream, step by step.
     #[inline(always)]
-    fn walk<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
+    fn walk<const W: usize, L: Lanes<T, W>, const REVERSE: bool, const STREAMS: bool>(
         &mut self,
         lanes: L,
         columns: Range<usize>,
         mut carry: T,
-        streams: bool,
     ) -> T {
-        let width = if streams { stream::step::<T>(Self::RESULTS) } else { columns.len() };
+        if !STREAMS {
+            return self.scan::<W, L, REVERSE>(lanes, columns, carry);
+        }
         let mut rest = columns;
         while !rest.is_empty() {
             let step;
-            (step, rest) = first::<REVERSE>(rest, width);
-            if streams {
-                self.fetch::<REVERSE>(&step);
-            }
+            (step, rest) = first::<REVERSE>(rest, stream::step::<T>(Self::RESULTS));
+            self.fetch::<REVERSE>(&step);
             carry = self.scan::<W, L, REVERSE>(lanes, step, carry);
         }
         carry
@@ -191,11 +193,11 @@ impl<'a, T: Element> Tile<T> for ForwardTile<'a, T> {
         Self: 'r;
 
     #[inline(always)]
-    fn row(&mut self, index: usize) -> ForwardRow<'_, 'a, T> {
+    fn row<const STREAMS: bool>(&mut self, index: usize) -> ForwardRow<'_, 'a, T> {
         ForwardRow {
             inputs: row(&self.inputs, index),
             coeffs: row(&self.coeffs, index),
-            outputs: self.outputs.row(index),
+            outputs: self.outputs.row::<STREAMS>(index),
         }
     }
 
@@ -235,6 +237,11 @@ impl<T: Element> Row<T> for ForwardRow<'_, '_, T> {
     #[inline(always)]
     fn fetch<const REVERSE: bool>(&self, columns: &Range<usize>) {
         stream::fetch::<T, 2, REVERSE>([self.inputs, self.coeffs], columns);
+    }
+
+    #[inline(always)]
+    fn columns(&self) -> Range<usize> {
+        0..self.inputs.len()
     }
 
     fn restart(&mut self) {
@@ -348,14 +355,14 @@ impl<'a, T: Element> Tile<T> for BackwardTile<'a, T> {
         Self: 'r;
 
     #[inline(always)]
-    fn row(&mut self, index: usize) -> BackwardRow<'_, 'a, T> {
+    fn row<const STREAMS: bool>(&mut self, index: usize) -> BackwardRow<'_, 'a, T> {
         BackwardRow {
             d_outputs: row(&self.d_outputs, index),
             coeffs: row(&self.coeffs, index),
             outputs: row(&self.outputs, index),
             state: self.states[index],
-            d_inputs: self.d_inputs.row(index),
-            d_coeffs: self.d_coeffs.row(index),
+            d_inputs: self.d_inputs.row::<STREAMS>(index),
+            d_coeffs: self.d_coeffs.row::<STREAMS>(index),
             log: self.log_coeffs,
         }
     }
@@ -413,6 +420,11 @@ impl<T: Element> Row<T> for BackwardRow<'_, '_, T> {
     fn fetch<const REVERSE: bool>(&self, columns: &Range<usize>) {
         let rows = [self.d_outputs, self.coeffs, self.outputs];
         stream::fetch::<T, 3, REVERSE>(rows, columns);
+    }
+
+    #[inline(always)]
+    fn columns(&self) -> Range<usize> {
+        0..self.outputs.len()
     }
 
     fn restart(&mut self) {

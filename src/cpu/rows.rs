@@ -46,18 +46,22 @@ pub fn run<T: Element, P: Pass<T>>(
             || run(simd, parallel, streams, lower, lower_carries),
         );
     } else {
-        T::dispatch(simd, Rows { pass, carries, streams });
+        // Compiled each for itself: short rows have no time for the other's questions.
+        if streams {
+            T::dispatch(simd, Rows::<T, P, true> { pass, carries });
+        } else {
+            T::dispatch(simd, Rows::<T, P, false> { pass, carries });
+        }
     }
 }
 
 /// A group of rows, walked one after the other.
-struct Rows<'a, T, P> {
+struct Rows<'a, T, P, const STREAMS: bool> {
     pass: P,
     carries: ArrayViewMut1<'a, T>,
-    streams: bool,
 }
 
-impl<T: Element, P: Pass<T>> Job<T> for Rows<'_, T, P> {
+impl<T: Element, P: Pass<T>, const STREAMS: bool> Job<T> for Rows<'_, T, P, STREAMS> {
     type Output = ();
 
     #[inline(always)]
@@ -69,12 +73,12 @@ impl<T: Element, P: Pass<T>> Job<T> for Rows<'_, T, P> {
     }
 }
 
-impl<T: Element, P: Pass<T>> Rows<'_, T, P> {
+impl<T: Element, P: Pass<T>, const STREAMS: bool> Rows<'_, T, P, STREAMS> {
     #[inline(always)]
     fn walk<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(self, lanes: L) {
-        let Rows { pass: mut rest, mut carries, streams, .. } = self;
+        let Rows { pass: mut rest, mut carries } = self;
         let (num_rows, num_columns) = rest.dim();
-        let (tile_rows, tile_columns, stores) = if streams {
+        let (tile_rows, tile_columns, stores) = if STREAMS {
             let rows = if rest.results_adjoin() { num_rows } else { 1 };
             (rows, num_columns.max(1), Stores::Streaming)
         } else if rest.is_loaded() {
@@ -101,13 +105,13 @@ impl<T: Element, P: Pass<T>> Rows<'_, T, P> {
             while group.dim().1 > 0 {
                 let tile;
                 (tile, group) = cut_columns(group, tile_columns);
-                let columns = 0..tile.dim().1;
                 let mut tile = tile.load(stores);
                 for i in 0..height {
                     let row = if REVERSE { height - 1 - i } else { i };
-                    let (carry, columns) = (&mut group_carries[row], columns.clone());
-                    let mut row = tile.row(row);
-                    *carry = row.walk::<W, L, REVERSE>(lanes, columns, *carry, streams);
+                    let carry = &mut group_carries[row];
+                    let mut row = tile.row::<STREAMS>(row);
+                    let columns = row.columns();
+                    *carry = row.walk::<W, L, REVERSE, STREAMS>(lanes, columns, *carry);
                 }
                 tile.store::<W, L>(lanes);
             }

@@ -69,14 +69,19 @@ pub fn run<T: Element, P: Pass<T>>(
     let tiles = tiles(pass, if streams { STREAMED_TILE_BYTES } else { TILE_BYTES });
     let shared = Shared {
         walk,
-        streams,
         initial: carries.view(),
         carries: tiles.iter().map(|_| OnceLock::new()).collect(),
         tiles: Mutex::new(tiles.into_iter().enumerate()),
     };
     rayon::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|_| T::dispatch(simd, Worker(&shared)));
+            scope.spawn(|_| {
+                if streams {
+                    T::dispatch(simd, Worker::<T, P, true>(&shared));
+                } else {
+                    T::dispatch(simd, Worker::<T, P, false>(&shared));
+                }
+            });
         }
     });
     let after = shared.carries;
@@ -148,7 +153,6 @@ struct TileOfRow<P> {
 /// What the threads share.
 struct Shared<'a, T, P> {
     walk: Direction,
-    streams: bool,
     /// The carries before each row.
     initial: ArrayView1<'a, T>,
     /// The carry after each tile.
@@ -158,9 +162,9 @@ struct Shared<'a, T, P> {
 }
 
 /// A thread that takes tiles until there are none left.
-struct Worker<'s, 'a, T, P>(&'s Shared<'a, T, P>);
+struct Worker<'s, 'a, T, P, const STREAMS: bool>(&'s Shared<'a, T, P>);
 
-impl<T: Element, P: Pass<T>> Job<T> for Worker<'_, '_, T, P> {
+impl<T: Element, P: Pass<T>, const STREAMS: bool> Job<T> for Worker<'_, '_, T, P, STREAMS> {
     type Output = ();
 
     #[inline(always)]
@@ -172,18 +176,18 @@ impl<T: Element, P: Pass<T>> Job<T> for Worker<'_, '_, T, P> {
     }
 }
 
-impl<T: Element, P: Pass<T>> Worker<'_, '_, T, P> {
+impl<T: Element, P: Pass<T>, const STREAMS: bool> Worker<'_, '_, T, P, STREAMS> {
     #[inline(always)]
     fn walk<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(self, lanes: L) {
         let Worker(shared) = self;
         while let Some((number, TileOfRow { pass, row, is_first })) = shared.take() {
-            let mut parts = parts::<T, P, REVERSE>(pass, shared.streams);
+            let mut parts = parts::<T, P, REVERSE>(pass, STREAMS);
             let mut after = if is_first { shared.initial[row] } else { T::zero() };
             let mut noted = Vec::new();
             for (tile, pieces) in &mut parts {
-                let mut row = tile.row(0);
+                let mut row = tile.row::<STREAMS>(0);
                 for piece in pieces.iter().cloned() {
-                    after = row.walk::<W, L, REVERSE>(lanes, piece, after, shared.streams);
+                    after = row.walk::<W, L, REVERSE, STREAMS>(lanes, piece, after);
                     noted.push(after);
                 }
             }
@@ -191,10 +195,10 @@ impl<T: Element, P: Pass<T>> Worker<'_, '_, T, P> {
                 let mut carry = wait(&shared.carries[number - 1]);
                 let mut noted = noted.into_iter();
                 let settled = parts.iter_mut().any(|(tile, pieces)| {
-                    let mut row = tile.row(0);
+                    let mut row = tile.row::<STREAMS>(0);
                     row.restart();
                     pieces.iter().cloned().zip(&mut noted).any(|(piece, noted)| {
-                        carry = row.walk::<W, L, REVERSE>(lanes, piece, carry, shared.streams);
+                        carry = row.walk::<W, L, REVERSE, STREAMS>(lanes, piece, carry);
                         carry == noted
                     })
                 });

@@ -44,7 +44,7 @@ struct Cache {
 }
 
 impl Cache {
-    /// No processor has much more of a last cache for each core. A virtual machine of few cores mostly shows the cache of
+    /// Few processors have more of a last cache for each core. A virtual machine of few cores mostly shows the cache of
     /// the whole socket, of which it has a part.
     const MAX_BYTES_PER_SHARER: usize = 16 << 20;
 
@@ -252,6 +252,8 @@ impl<'a, T: Element> Stream<'a, T> {
         };
         self.to[start..end].copy_from_slice(from);
         (self.walked, self.waiting) = (0, 0);
+        // What was stored may be stored again; the old fence comes before.
+        self.fence = Fence;
     }
 }
 
