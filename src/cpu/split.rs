@@ -35,10 +35,10 @@ use crate::{Direction, Element};
 const TILE_BYTES: usize = 1 << 20;
 
 /// The same where results stream, so that inputs stay in the second cache.
-const STREAMED_TILE_BYTES: usize = 1 << 18;
+const STREAMED_TILE_BYTES: usize = 1 << 19;
 
 /// The size of the part of such a tile, in each array, whose results stay in a cache until the carry is there.
-const STAGED_BYTES: usize = 1 << 15;
+const STAGED_BYTES: usize = 1 << 14;
 
 /// The size of a tile's first pieces in each array, a multiple of every vector's. Each further piece is as
 /// long as all before it: so there are few, and never more than twice as much is scanned again as must be.
