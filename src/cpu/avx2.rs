@@ -8,6 +8,7 @@ use pulp::x86::V3;
 
 use super::complex::Interleave;
 use super::lanes::Lanes;
+use super::stream::{self, Fence};
 
 macro_rules! avx2_lanes {
     ($real:ident, $lanes:literal, $vector:ident, $last_words:expr, $parts:ident, $pairs:ident,
@@ -22,6 +23,10 @@ macro_rules! avx2_lanes {
             #[inline(always)]
             fn store(self, vector: $vector, to: &mut [$real; $lanes]) {
                 *to = cast(vector);
+            }
+            #[inline(always)]
+            fn stream(self, vector: $vector, to: &mut [$real; $lanes], fence: &Fence) {
+                stream::half_line(self, cast(vector), to, fence);
             }
             #[inline(always)]
             fn splat(self, value: $real) -> $vector {
@@ -77,12 +82,27 @@ macro_rules! avx2_lanes {
                 cast(*from)
             }
             #[inline(always)]
-            fn store_in_turn(self, even: $vector, odd: $vector, to: &mut [Complex<$real>; $lanes]) {
+            fn in_turn(self, even: $vector, odd: $vector) -> [$vector; 2] {
                 let (low, high) = $pairs(self, even, odd);
-                *to = cast([
-                    self.avx2._mm256_permute2x128_si256::<0x20>(cast(low), cast(high)),
-                    self.avx2._mm256_permute2x128_si256::<0x31>(cast(low), cast(high)),
-                ]);
+                [
+                    cast(self.avx2._mm256_permute2x128_si256::<0x20>(cast(low), cast(high))),
+                    cast(self.avx2._mm256_permute2x128_si256::<0x31>(cast(low), cast(high))),
+                ]
+            }
+            #[inline(always)]
+            fn store_two(self, vectors: [$vector; 2], to: &mut [Complex<$real>; $lanes]) {
+                *to = cast(vectors);
+            }
+            #[inline(always)]
+            fn stream_two(
+                self,
+                [low, high]: [$vector; 2],
+                to: &mut [Complex<$real>; $lanes],
+                fence: &Fence,
+            ) {
+                let (to_low, to_high) = to.split_at_mut($lanes / 2);
+                stream::half_line(self, cast(low), to_low, fence);
+                stream::half_line(self, cast(high), to_high, fence);
             }
         }
     };

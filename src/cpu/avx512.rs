@@ -10,6 +10,7 @@ use pulp::x86::V4;
 
 use super::complex::Interleave;
 use super::lanes::Lanes;
+use super::stream::{self, Fence};
 
 /// Vectors of AVX-512.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +42,10 @@ macro_rules! avx512_lanes {
             #[inline(always)]
             fn store(self, vector: $vector, to: &mut [$real; $lanes]) {
                 *to = cast(vector);
+            }
+            #[inline(always)]
+            fn stream(self, vector: $vector, to: &mut [$real; $lanes], fence: &Fence) {
+                stream::line(self.simd, cast(vector), to, fence);
             }
             #[inline(always)]
             fn splat(self, value: $real) -> $vector {
@@ -110,13 +115,28 @@ macro_rules! avx512_lanes {
                 cast(*from)
             }
             #[inline(always)]
-            fn store_in_turn(self, even: $vector, odd: $vector, to: &mut [Complex<$real>; $lanes]) {
+            fn in_turn(self, even: $vector, odd: $vector) -> [$vector; 2] {
                 let half = |first: $index| {
                     let index: [$index; $lanes] =
                         from_fn(|i| first + i as $index / 2 + i as $index % 2 * $lanes);
                     self.simd.avx512f.$permute2(even, cast(index), odd)
                 };
-                *to = cast([half(0), half($lanes / 2)]);
+                [half(0), half($lanes / 2)]
+            }
+            #[inline(always)]
+            fn store_two(self, vectors: [$vector; 2], to: &mut [Complex<$real>; $lanes]) {
+                *to = cast(vectors);
+            }
+            #[inline(always)]
+            fn stream_two(
+                self,
+                [low, high]: [$vector; 2],
+                to: &mut [Complex<$real>; $lanes],
+                fence: &Fence,
+            ) {
+                let (to_low, to_high) = to.split_at_mut($lanes / 2);
+                stream::line(self.simd, cast(low), to_low, fence);
+                stream::line(self.simd, cast(high), to_high, fence);
             }
         }
     };

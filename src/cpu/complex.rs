@@ -5,14 +5,21 @@ use std::ops::Neg;
 use num_complex::Complex;
 
 use super::lanes::Lanes;
+use super::stream::Fence;
 
-/// Vectors of real numbers that can be stored in turn.
+/// Vectors of real numbers, two of which hold complex numbers in memory order.
 pub trait Interleave<R, const W: usize>: Lanes<R, W> {
     /// Two vectors in memory order.
     fn load_two(self, from: &[Complex<R>; W]) -> [Self::Vector; 2];
 
     /// Lane 0 of `even`, lane 0 of `odd`, lane 1 of `even` and so on.
-    fn store_in_turn(self, even: Self::Vector, odd: Self::Vector, to: &mut [Complex<R>; W]);
+    fn in_turn(self, even: Self::Vector, odd: Self::Vector) -> [Self::Vector; 2];
+
+    /// Writes two vectors in memory order, as [`Lanes::store`] writes one.
+    fn store_two(self, vectors: [Self::Vector; 2], to: &mut [Complex<R>; W]);
+
+    /// Writes two vectors in memory order, as [`Lanes::stream`] writes one.
+    fn stream_two(self, vectors: [Self::Vector; 2], to: &mut [Complex<R>; W], fence: &Fence);
 }
 
 /// Makes vectors of complex numbers out of vectors of real ones.
@@ -33,7 +40,11 @@ where
     }
     #[inline(always)]
     fn store(self, (re, im): Self::Vector, to: &mut [Complex<R>; W]) {
-        self.0.store_in_turn(re, im, to);
+        self.0.store_two(self.0.in_turn(re, im), to);
+    }
+    #[inline(always)]
+    fn stream(self, (re, im): Self::Vector, to: &mut [Complex<R>; W], fence: &Fence) {
+        self.0.stream_two(self.0.in_turn(re, im), to, fence);
     }
     #[inline(always)]
     fn splat(self, value: Complex<R>) -> Self::Vector {

@@ -5,6 +5,8 @@
 //! [`Split`](super::complex::Split) makes vectors of complex numbers out of vectors of real ones.
 //! A [`Job`] is code that is compiled once for each of them.
 
+use super::stream::Fence;
+
 /// Vectors of `W` elements, made by a token that proves that the machine has the instructions.
 pub trait Lanes<T, const W: usize>: Copy + Send + Sync {
     /// The vector.
@@ -15,6 +17,9 @@ pub trait Lanes<T, const W: usize>: Copy + Send + Sync {
 
     /// Writes the lanes into an array.
     fn store(self, vector: Self::Vector, to: &mut [T; W]);
+
+    /// Writes the lanes into an array, past the caches where the instruction set can and the array lies so.
+    fn stream(self, vector: Self::Vector, to: &mut [T; W], fence: &Fence);
 
     /// One number in every lane.
     fn splat(self, value: T) -> Self::Vector;

@@ -1,8 +1,12 @@
 //! Arrays of any strides, made contiguous along their rows where they are not.
 
+use std::ops::Range;
+
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, CowArray, Ix2, Zip};
 
-use crate::Element;
+use super::lanes::Lanes;
+use super::stream::{self, Fence, Stream};
+use crate::{Direction, Element};
 
 /// Whether the elements of each row are consecutive in memory.
 pub fn has_contiguous_rows<T>(view: &ArrayView2<T>) -> bool {
@@ -26,33 +30,99 @@ fn mapped<T: Element>(view: ArrayView2<T>, map: impl Fn(T) -> T) -> Array2<T> {
     copy
 }
 
-/// Where results go: into the caller's array, or into a copy that is contiguous along its rows and
-/// [stored](Target::store) when it is complete.
-pub struct Target<'a, T> {
-    array: ArrayViewMut2<'a, T>,
-    copy: Option<Array2<T>>,
+/// How results are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stores {
+    /// In any order, by ordinary stores.
+    Ordinary,
+    /// In any order, to a copy that goes past the caches when it is complete.
+    Staged,
+    /// Past the caches, in the order of the walk. Rows adjoin, or there is one.
+    Streaming,
+}
+
+/// Where results go.
+pub enum Target<'a, T: Element> {
+    /// Into the caller's array.
+    Array(ArrayViewMut2<'a, T>),
+    /// Into a copy that is contiguous along its rows, and is [stored](Target::store) when it is complete.
+    Copy(ArrayViewMut2<'a, T>, Array2<T>, Stores),
+    /// Past the caches.
+    Stream(Stream<'a, T>),
+}
+
+/// Where the results of a row go.
+pub enum Place<'r, 'a, T: Element> {
+    Memory(&'r mut [T]),
+    Stream(&'r mut Stream<'a, T>),
 }
 
 impl<'a, T: Element> Target<'a, T> {
-    pub fn new(array: ArrayViewMut2<'a, T>) -> Self {
-        let copy = (!has_contiguous_rows(&array.view())).then(|| Array2::zeros(array.dim()));
-        Target { array, copy }
+    pub fn new(array: ArrayViewMut2<'a, T>, stores: Stores, walk: Direction) -> Self {
+        match stores {
+            Stores::Streaming if array.is_standard_layout() => {
+                Target::Stream(Stream::new(array.into_slice().unwrap_or_default(), walk))
+            }
+            Stores::Staged => {
+                let copy = Array2::zeros(array.dim());
+                Target::Copy(array, copy, stores)
+            }
+            _ if has_contiguous_rows(&array.view()) => Target::Array(array),
+            _ => {
+                let copy = Array2::zeros(array.dim());
+                Target::Copy(array, copy, Stores::Ordinary)
+            }
+        }
     }
 
-    /// A row to write to.
+    /// A row to write to; of a stream (if `STREAMS`) the one that the walk has come to.
     #[inline(always)]
-    pub fn row(&mut self, index: usize) -> &mut [T] {
-        let row = match &mut self.copy {
-            Some(copy) => copy.row_mut(index),
-            None => self.array.row_mut(index),
+    pub fn row<const STREAMS: bool>(&mut self, index: usize) -> Place<'_, 'a, T> {
+        let row = match self {
+            Target::Array(array) => array.row_mut(index).into_slice(),
+            Target::Copy(_, copy, _) => copy.row_mut(index).into_slice(),
+            Target::Stream(stream) if STREAMS => return Place::Stream(stream),
+            Target::Stream(_) => None,
         };
-        row.into_slice().unwrap_or_default()
+        Place::Memory(row.unwrap_or_default())
     }
 
     /// Hands the results to the caller.
-    pub fn store(mut self) {
-        if let Some(copy) = self.copy {
-            self.array.assign(&copy);
+    #[inline(always)]
+    pub fn store<const W: usize, L: Lanes<T, W>>(self, lanes: L) {
+        if let Target::Copy(mut array, copy, stores) = self {
+            match (copy.as_slice(), array.as_slice_mut()) {
+                (Some(from), Some(to)) if stores == Stores::Staged => {
+                    stream::copy::<T, W, L>(lanes, from, to, &Fence);
+                }
+                _ => array.assign(&copy),
+            }
+        }
+    }
+}
+
+impl<T: Element> Place<'_, '_, T> {
+    /// Where to write the results of some columns; to a stream they come in the order of the walk.
+    #[inline(always)]
+    pub fn columns(&mut self, columns: Range<usize>) -> &mut [T] {
+        match self {
+            Place::Memory(row) => &mut row[columns],
+            Place::Stream(stream) => stream.slot(columns.len()),
+        }
+    }
+
+    /// Says that those results are there.
+    #[inline(always)]
+    pub fn send<const W: usize, L: Lanes<T, W>>(&mut self, lanes: L) {
+        if let Place::Stream(stream) = self {
+            stream.send::<W, L>(lanes);
+        }
+    }
+
+    /// Before some columns come again.
+    pub fn restart(&mut self) {
+        if let Place::Stream(stream) = self {
+            stream.restart();
         }
     }
 }

@@ -7,7 +7,8 @@
 //! - within a row, a vector of consecutive steps is scanned at once, with the widest vector
 //!   instructions that the machine has ([`Simd`], chosen at run time);
 //! - many rows are dealt to the threads of the current rayon pool;
-//! - few long rows are cut into tiles on which all threads work at once.
+//! - few long rows are cut into tiles on which all threads work at once;
+//! - results that would not stay in the caches go past them ([`Cpu::streaming_beyond`]).
 //!
 //! The result is the same for every number of threads, to the last bit (but for the sign of a zero): threads
 //! guess, and correct what they guessed wrong. It does depend on the instruction set, whose vectors
@@ -39,6 +40,7 @@ mod rows;
 mod scan;
 mod simd;
 mod split;
+mod stream;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -59,6 +61,8 @@ pub use simd::Simd;
 pub struct Cpu {
     simd: Simd,
     parallel: bool,
+    /// `None`: beyond the caches.
+    streaming_beyond: Option<usize>,
 }
 
 impl Default for Cpu {
@@ -70,7 +74,7 @@ impl Default for Cpu {
 impl Cpu {
     /// All threads of the rayon pool it is called in, and the widest vectors of this machine.
     pub fn new() -> Self {
-        Cpu { simd: Simd::best(), parallel: true }
+        Cpu { simd: Simd::best(), parallel: true, streaming_beyond: None }
     }
 
     /// This engine on the calling thread alone: to measure one core, or where the other threads have other work.
@@ -83,6 +87,18 @@ impl Cpu {
         simd.is_available().then_some(Cpu { simd, ..self })
     }
 
+    /// This engine with streaming (non-temporal) stores where the arrays of a pass, three forward and five backward,
+    /// take more than so many bytes together: 0 for all passes, `usize::MAX` for none.
+    ///
+    /// Results of a streaming store go past the caches. That saves reading what they overwrite, which is a quarter of
+    /// what a forward pass moves; but who reads them next takes them from memory. So by default the limit is what this
+    /// machine's last cache holds (for all threads together where there are several such caches, and at most 16 MiB for
+    /// each core, as virtual machines show caches of which they have a part). On other processors than x86-64 nothing
+    /// streams. Results have the same bits either way.
+    pub fn streaming_beyond(self, bytes: usize) -> Self {
+        Cpu { streaming_beyond: Some(bytes), ..self }
+    }
+
     /// The vector instructions it uses.
     pub fn simd(&self) -> Simd {
         self.simd
@@ -90,15 +106,27 @@ impl Cpu {
 
     /// Computes a pass; `carries` holds what comes before and then after each row.
     fn run<T: Element, P: pass::Pass<T>>(&self, pass: P, carries: ArrayViewMut1<T>) {
-        if pass.dim().1 == 0 {
+        let (num_rows, num_columns) = pass.dim();
+        if num_columns == 0 {
             return; // there may be more rows of no elements than anyone can walk along
         }
-        let threads = if self.parallel { rayon::current_num_threads() } else { 1 };
+        let threads = self.threads();
+        let bytes = num_rows.saturating_mul(num_columns).saturating_mul(P::ARRAYS * size_of::<T>());
+        let streams = self.streams(bytes) && rows::can_stream(&pass);
         if split::pays::<T>(pass.dim(), threads) {
-            split::run(self.simd, threads, pass, carries);
+            split::run(self.simd, threads, streams, pass, carries);
         } else {
-            rows::run(self.simd, self.parallel, pass, carries);
+            rows::run(self.simd, self.parallel, streams, pass, carries);
         }
+    }
+
+    fn threads(&self) -> usize {
+        if self.parallel { rayon::current_num_threads() } else { 1 }
+    }
+
+    /// Whether the results of a pass over so many bytes go past the caches.
+    fn streams(&self, bytes: usize) -> bool {
+        bytes > self.streaming_beyond.unwrap_or_else(|| stream::beyond_caches(self.threads()))
     }
 }
 

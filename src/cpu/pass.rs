@@ -1,17 +1,23 @@
 //! What the forward and the backward pass have in common: rectangles of arrays that can be cut along
 //! both axes, and tiles in contiguous memory that can be scanned.
 
+use std::ops::Range;
+
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2};
 
 use super::lanes::Lanes;
-use super::memory::{Target, coefficients, contiguous, has_contiguous_rows};
+use super::memory::{Place, Stores, Target, coefficients, contiguous, has_contiguous_rows};
 use super::scan;
+use super::stream;
 use crate::{Direction, Element};
 
 /// A rectangle of a problem: some of the rows, and of each the same range of columns.
 pub trait Pass<T: Element>: Send + Sized {
     /// The rectangle in memory that can be scanned.
     type Tile: Tile<T>;
+
+    /// The arrays that are read and written.
+    const ARRAYS: usize;
 
     /// The direction in which this pass walks along the rows.
     fn walk(&self) -> Direction;
@@ -25,22 +31,87 @@ pub trait Pass<T: Element>: Send + Sized {
     /// Whether [`load`](Pass::load) is free: nothing is copied.
     fn is_loaded(&self) -> bool;
 
+    /// Whether each row of results begins where the one before ends.
+    fn results_adjoin(&self) -> bool;
+
     /// Makes the rows contiguous and the coefficients plain.
-    fn load(self) -> Self::Tile;
+    fn load(self, stores: Stores) -> Self::Tile;
 }
 
 /// A rectangle in contiguous rows.
 pub trait Tile<T: Element>: Sized {
-    /// Computes a row from the carry before it; returns that after it.
+    /// What a scan reads and writes along a row.
+    type Row<'r>: Row<T>
+    where
+        Self: 'r;
+
+    /// A row; `STREAMS` where it was loaded to stream.
+    fn row<const STREAMS: bool>(&mut self, index: usize) -> Self::Row<'_>;
+
+    /// Hands the results to the caller.
+    fn store<const W: usize, L: Lanes<T, W>>(self, lanes: L);
+}
+
+/// What a scan reads and writes along a row.
+pub trait Row<T: Element>: Sized {
+    /// The arrays of results.
+    const RESULTS: usize;
+
+    /// Computes some columns from the carry before them; returns that after them.
     fn scan<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
         &mut self,
         lanes: L,
-        row: usize,
+        columns: Range<usize>,
         carry: T,
     ) -> T;
 
-    /// Hands the results to the caller.
-    fn store(self);
+    /// [Fetches](stream::fetch) what the scan will read a while after these columns.
+    fn fetch<const REVERSE: bool>(&self, columns: &Range<usize>);
+
+    /// Before some columns are scanned again.
+    fn restart(&mut self);
+
+    /// All columns.
+    fn columns(&self) -> Range<usize>;
+
+    /// [Scans](Row::scan) columns; where results stream, step by step.
+    #[inline(always)]
+    fn walk<const W: usize, L: Lanes<T, W>, const REVERSE: bool, const STREAMS: bool>(
+        &mut self,
+        lanes: L,
+        columns: Range<usize>,
+        mut carry: T,
+    ) -> T {
+        if !STREAMS {
+            return self.scan::<W, L, REVERSE>(lanes, columns, carry);
+        }
+        let mut rest = columns;
+        while !rest.is_empty() {
+            let step;
+            (step, rest) = first::<REVERSE>(rest, stream::step::<T>(Self::RESULTS));
+            self.fetch::<REVERSE>(&step);
+            carry = self.scan::<W, L, REVERSE>(lanes, step, carry);
+        }
+        carry
+    }
+}
+
+/// The columns that a walk meets first, at most `width`, and the rest.
+///
+/// The cut is at a multiple of `width` from the first column, whatever the walk: so vectors begin at the
+/// same columns as without it, and the result has the same bits.
+#[inline(always)]
+pub fn first<const REVERSE: bool>(
+    Range { start, end }: Range<usize>,
+    width: usize,
+) -> (Range<usize>, Range<usize>) {
+    if REVERSE {
+        let cut = start + (end - start).saturating_sub(1) / width * width;
+        (cut..end, start..cut)
+    } else {
+        let cut = start.saturating_add(width).min(end);
+        (start..cut, cut..end)
+    }
 }
 
 /// The forward pass. Its carry is the state.
@@ -54,6 +125,7 @@ pub struct Forward<'a, T> {
 
 impl<'a, T: Element> Pass<T> for Forward<'a, T> {
     type Tile = ForwardTile<'a, T>;
+    const ARRAYS: usize = 3;
 
     fn walk(&self) -> Direction {
         self.direction
@@ -93,40 +165,87 @@ impl<'a, T: Element> Pass<T> for Forward<'a, T> {
             && has_contiguous_rows(&self.outputs.view())
     }
 
-    fn load(self) -> ForwardTile<'a, T> {
+    fn results_adjoin(&self) -> bool {
+        self.outputs.is_standard_layout()
+    }
+
+    fn load(self, stores: Stores) -> ForwardTile<'a, T> {
+        let walk = self.walk();
         ForwardTile {
             inputs: contiguous(self.inputs),
             coeffs: coefficients(self.coeffs, self.log_coeffs),
-            outputs: Target::new(self.outputs),
+            outputs: Target::new(self.outputs, stores, walk),
         }
     }
 }
 
 /// A rectangle of the forward pass in contiguous rows.
-pub struct ForwardTile<'a, T> {
+pub struct ForwardTile<'a, T: Element> {
     inputs: CowArray<'a, T, Ix2>,
     coeffs: CowArray<'a, T, Ix2>,
     outputs: Target<'a, T>,
 }
 
-impl<T: Element> Tile<T> for ForwardTile<'_, T> {
+impl<'a, T: Element> Tile<T> for ForwardTile<'a, T> {
+    type Row<'r>
+        = ForwardRow<'r, 'a, T>
+    where
+        Self: 'r;
+
+    #[inline(always)]
+    fn row<const STREAMS: bool>(&mut self, index: usize) -> ForwardRow<'_, 'a, T> {
+        ForwardRow {
+            inputs: row(&self.inputs, index),
+            coeffs: row(&self.coeffs, index),
+            outputs: self.outputs.row::<STREAMS>(index),
+        }
+    }
+
+    #[inline(always)]
+    fn store<const W: usize, L: Lanes<T, W>>(self, lanes: L) {
+        self.outputs.store::<W, L>(lanes);
+    }
+}
+
+/// A row of the forward pass.
+pub struct ForwardRow<'r, 'a, T: Element> {
+    inputs: &'r [T],
+    coeffs: &'r [T],
+    outputs: Place<'r, 'a, T>,
+}
+
+impl<T: Element> Row<T> for ForwardRow<'_, '_, T> {
+    const RESULTS: usize = 1;
+
     #[inline(always)]
     fn scan<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
         &mut self,
         lanes: L,
-        index: usize,
+        columns: Range<usize>,
         carry: T,
     ) -> T {
         let piece = scan::Forward {
-            inputs: row(&self.inputs, index),
-            coeffs: row(&self.coeffs, index),
-            outputs: self.outputs.row(index),
+            inputs: &self.inputs[columns.clone()],
+            coeffs: &self.coeffs[columns.clone()],
+            outputs: self.outputs.columns(columns),
         };
-        scan::forward::<T, W, L, REVERSE>(lanes, piece, carry)
+        let carry = scan::forward::<T, W, L, REVERSE>(lanes, piece, carry);
+        self.outputs.send::<W, L>(lanes);
+        carry
     }
 
-    fn store(self) {
-        self.outputs.store();
+    #[inline(always)]
+    fn fetch<const REVERSE: bool>(&self, columns: &Range<usize>) {
+        stream::fetch::<T, 2, REVERSE>([self.inputs, self.coeffs], columns);
+    }
+
+    #[inline(always)]
+    fn columns(&self) -> Range<usize> {
+        0..self.inputs.len()
+    }
+
+    fn restart(&mut self) {
+        self.outputs.restart();
     }
 }
 
@@ -145,6 +264,7 @@ pub struct Backward<'a, T> {
 
 impl<'a, T: Element> Pass<T> for Backward<'a, T> {
     type Tile = BackwardTile<'a, T>;
+    const ARRAYS: usize = 5;
 
     fn walk(&self) -> Direction {
         self.direction.reversed()
@@ -199,21 +319,26 @@ impl<'a, T: Element> Pass<T> for Backward<'a, T> {
         !self.log_coeffs && inputs.into_iter().chain(results).all(has_contiguous_rows)
     }
 
-    fn load(self) -> BackwardTile<'a, T> {
+    fn results_adjoin(&self) -> bool {
+        self.d_inputs.is_standard_layout() && self.d_coeffs.is_standard_layout()
+    }
+
+    fn load(self, stores: Stores) -> BackwardTile<'a, T> {
+        let walk = self.walk();
         BackwardTile {
             log_coeffs: self.log_coeffs,
             d_outputs: contiguous(self.d_outputs),
             coeffs: coefficients(self.coeffs, self.log_coeffs),
             outputs: contiguous(self.outputs),
             states: self.states,
-            d_inputs: Target::new(self.d_inputs),
-            d_coeffs: Target::new(self.d_coeffs),
+            d_inputs: Target::new(self.d_inputs, stores, walk),
+            d_coeffs: Target::new(self.d_coeffs, stores, walk),
         }
     }
 }
 
 /// A rectangle of the backward pass in contiguous rows.
-pub struct BackwardTile<'a, T> {
+pub struct BackwardTile<'a, T: Element> {
     log_coeffs: bool,
     d_outputs: CowArray<'a, T, Ix2>,
     coeffs: CowArray<'a, T, Ix2>,
@@ -223,29 +348,88 @@ pub struct BackwardTile<'a, T> {
     d_coeffs: Target<'a, T>,
 }
 
-impl<T: Element> Tile<T> for BackwardTile<'_, T> {
+impl<'a, T: Element> Tile<T> for BackwardTile<'a, T> {
+    type Row<'r>
+        = BackwardRow<'r, 'a, T>
+    where
+        Self: 'r;
+
     #[inline(always)]
-    fn scan<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
-        &mut self,
-        lanes: L,
-        index: usize,
-        carry: T,
-    ) -> T {
-        let piece = scan::Backward {
+    fn row<const STREAMS: bool>(&mut self, index: usize) -> BackwardRow<'_, 'a, T> {
+        BackwardRow {
             d_outputs: row(&self.d_outputs, index),
             coeffs: row(&self.coeffs, index),
             outputs: row(&self.outputs, index),
             state: self.states[index],
-            d_inputs: self.d_inputs.row(index),
-            d_coeffs: self.d_coeffs.row(index),
+            d_inputs: self.d_inputs.row::<STREAMS>(index),
+            d_coeffs: self.d_coeffs.row::<STREAMS>(index),
             log: self.log_coeffs,
-        };
-        scan::backward::<T, W, L, REVERSE>(lanes, piece, carry)
+        }
     }
 
-    fn store(self) {
-        self.d_inputs.store();
-        self.d_coeffs.store();
+    #[inline(always)]
+    fn store<const W: usize, L: Lanes<T, W>>(self, lanes: L) {
+        self.d_inputs.store::<W, L>(lanes);
+        self.d_coeffs.store::<W, L>(lanes);
+    }
+}
+
+/// A row of the backward pass.
+pub struct BackwardRow<'r, 'a, T: Element> {
+    d_outputs: &'r [T],
+    coeffs: &'r [T],
+    outputs: &'r [T],
+    state: T,
+    d_inputs: Place<'r, 'a, T>,
+    d_coeffs: Place<'r, 'a, T>,
+    log: bool,
+}
+
+impl<T: Element> Row<T> for BackwardRow<'_, '_, T> {
+    const RESULTS: usize = 2;
+
+    #[inline(always)]
+    fn scan<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
+        &mut self,
+        lanes: L,
+        columns: Range<usize>,
+        carry: T,
+    ) -> T {
+        // The state before the columns in the direction of the recurrence, which is opposite to the walk's.
+        let state = if REVERSE {
+            self.outputs[..columns.start].last()
+        } else {
+            self.outputs[columns.end..].first()
+        };
+        let piece = scan::Backward {
+            d_outputs: &self.d_outputs[columns.clone()],
+            coeffs: &self.coeffs[columns.clone()],
+            outputs: &self.outputs[columns.clone()],
+            state: state.copied().unwrap_or(self.state),
+            d_inputs: self.d_inputs.columns(columns.clone()),
+            d_coeffs: self.d_coeffs.columns(columns),
+            log: self.log,
+        };
+        let carry = scan::backward::<T, W, L, REVERSE>(lanes, piece, carry);
+        self.d_inputs.send::<W, L>(lanes);
+        self.d_coeffs.send::<W, L>(lanes);
+        carry
+    }
+
+    #[inline(always)]
+    fn fetch<const REVERSE: bool>(&self, columns: &Range<usize>) {
+        let rows = [self.d_outputs, self.coeffs, self.outputs];
+        stream::fetch::<T, 3, REVERSE>(rows, columns);
+    }
+
+    #[inline(always)]
+    fn columns(&self) -> Range<usize> {
+        0..self.outputs.len()
+    }
+
+    fn restart(&mut self) {
+        self.d_inputs.restart();
+        self.d_coeffs.restart();
     }
 }
 

@@ -5,6 +5,7 @@
 use std::array::from_fn;
 
 use super::lanes::Lanes;
+use super::stream::Fence;
 use crate::Element;
 
 /// Vectors that need no special instructions.
@@ -20,6 +21,10 @@ impl<T: Element, const W: usize> Lanes<T, W> for Portable {
     }
     #[inline(always)]
     fn store(self, vector: [T; W], to: &mut [T; W]) {
+        *to = vector;
+    }
+    #[inline(always)]
+    fn stream(self, vector: [T; W], to: &mut [T; W], _fence: &Fence) {
         *to = vector;
     }
     #[inline(always)]

@@ -3,45 +3,65 @@
 use ndarray::{ArrayViewMut1, Axis};
 
 use super::lanes::{Job, Lanes};
-use super::pass::{Pass, Tile};
+use super::memory::Stores;
+use super::pass::{Pass, Row, Tile, first};
 use super::simd::Simd;
 use crate::{Direction, Element};
 
 /// The number of elements below which rows are not dealt any further.
 const GRAIN: usize = 1 << 16;
 
+/// The same where results stream: the last ones of a group leave while nothing is scanned.
+const STREAMED_GRAIN: usize = 1 << 18;
+
+/// Rows of fewer bytes do not stream unless they adjoin: they have few whole lines.
+const MIN_STREAMED_BYTES: usize = 1 << 10;
+
 /// Where rows must be copied to be contiguous, this many rows and columns are copied at a time: a
 /// tile that stays in the nearest cache, and that uses whole cache lines even of columns.
 const COPIED_ROWS: usize = 16;
 const COPIED_COLUMNS: usize = 256;
 
+/// Whether the results of such rows can stream.
+pub fn can_stream<T: Element, P: Pass<T>>(pass: &P) -> bool {
+    let long = pass.dim().1 >= MIN_STREAMED_BYTES / size_of::<T>();
+    pass.is_loaded() && (long || pass.results_adjoin())
+}
+
 /// Runs a pass, one task per group of rows; `carries` holds what comes before and then after each row.
 pub fn run<T: Element, P: Pass<T>>(
     simd: Simd,
     parallel: bool,
+    streams: bool,
     pass: P,
     carries: ArrayViewMut1<'_, T>,
 ) {
     let (num_rows, num_columns) = pass.dim();
-    if parallel && num_rows > 1 && num_rows.saturating_mul(num_columns) > GRAIN {
+    let grain = if streams { STREAMED_GRAIN } else { GRAIN };
+    if parallel && num_rows > 1 && num_rows.saturating_mul(num_columns) > grain {
         let (upper, lower) = pass.split_at(Axis(0), num_rows / 2);
         let (upper_carries, lower_carries) = carries.split_at(Axis(0), num_rows / 2);
         rayon::join(
-            || run(simd, parallel, upper, upper_carries),
-            || run(simd, parallel, lower, lower_carries),
+            || run(simd, parallel, streams, upper, upper_carries),
+            || run(simd, parallel, streams, lower, lower_carries),
         );
     } else {
-        T::dispatch(simd, Rows { pass, carries });
+        // Compiled each for itself: short rows have no time for the other's questions.
+        if streams {
+            T::dispatch(simd, Rows::<T, P, true> { pass, carries });
+        } else {
+            T::dispatch(simd, Rows::<T, P, false> { pass, carries });
+        }
     }
 }
 
 /// A group of rows, walked one after the other.
-struct Rows<'a, T, P> {
+struct Rows<'a, T, P, const STREAMS: bool> {
     pass: P,
     carries: ArrayViewMut1<'a, T>,
 }
 
-impl<T: Element, P: Pass<T>> Job<T> for Rows<'_, T, P> {
+impl<T: Element, P: Pass<T>, const STREAMS: bool> Job<T> for Rows<'_, T, P, STREAMS> {
     type Output = ();
 
     #[inline(always)]
@@ -53,48 +73,59 @@ impl<T: Element, P: Pass<T>> Job<T> for Rows<'_, T, P> {
     }
 }
 
-impl<T: Element, P: Pass<T>> Rows<'_, T, P> {
+impl<T: Element, P: Pass<T>, const STREAMS: bool> Rows<'_, T, P, STREAMS> {
     #[inline(always)]
     fn walk<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(self, lanes: L) {
         let Rows { pass: mut rest, mut carries } = self;
-        let (tile_rows, tile_columns) = if rest.is_loaded() {
-            (rest.dim().0, rest.dim().1.max(1))
+        let (num_rows, num_columns) = rest.dim();
+        let (tile_rows, tile_columns, stores) = if STREAMS {
+            let rows = if rest.results_adjoin() { num_rows } else { 1 };
+            (rows, num_columns.max(1), Stores::Streaming)
+        } else if rest.is_loaded() {
+            (num_rows, num_columns.max(1), Stores::Ordinary)
         } else {
-            (COPIED_ROWS, COPIED_COLUMNS)
+            (COPIED_ROWS, COPIED_COLUMNS, Stores::Ordinary)
         };
         while rest.dim().0 > 0 {
-            let height = tile_rows.min(rest.dim().0);
-            let (mut group, lower) = rest.split_at(Axis(0), height);
-            let (mut group_carries, lower_carries) = carries.split_at(Axis(0), height);
-            (rest, carries) = (lower, lower_carries);
+            // A walk down the columns takes the rows from the last one up: so memory is read in one direction, as the
+            // prefetcher of a CPU likes it.
+            let remaining = rest.dim().0;
+            let height = tile_rows.min(remaining);
+            let cut = if REVERSE { remaining - height } else { height };
+            let (upper, lower) = rest.split_at(Axis(0), cut);
+            let (upper_carries, lower_carries) = carries.split_at(Axis(0), cut);
+            let (mut group, mut group_carries);
+            if REVERSE {
+                (rest, group, carries, group_carries) =
+                    (upper, lower, upper_carries, lower_carries);
+            } else {
+                (group, rest, group_carries, carries) =
+                    (upper, lower, upper_carries, lower_carries);
+            }
             while group.dim().1 > 0 {
                 let tile;
-                (tile, group) = cut(group, tile_columns);
-                let mut tile = tile.load();
-                // A walk down the columns takes the rows from the last one up: so memory is read in one direction,
-                // as the prefetcher of a CPU likes it.
+                (tile, group) = cut_columns(group, tile_columns);
+                let mut tile = tile.load(stores);
                 for i in 0..height {
                     let row = if REVERSE { height - 1 - i } else { i };
                     let carry = &mut group_carries[row];
-                    *carry = tile.scan::<W, L, REVERSE>(lanes, row, *carry);
+                    let mut row = tile.row::<STREAMS>(row);
+                    let columns = row.columns();
+                    *carry = row.walk::<W, L, REVERSE, STREAMS>(lanes, columns, *carry);
                 }
-                tile.store();
+                tile.store::<W, L>(lanes);
             }
         }
     }
 }
 
-/// Cuts off the columns that the walk meets first, at most `width`; returns them and the rest.
-///
-/// The cut is at a multiple of `width` from the first column, whatever the walk: so vectors begin at the
-/// same columns as without it, and the result has the same bits.
-pub fn cut<T: Element, P: Pass<T>>(pass: P, width: usize) -> (P, P) {
-    let (_, num_columns) = pass.dim();
+/// Cuts off the columns that the walk meets [first], at most `width`; returns them and the rest.
+pub fn cut_columns<T: Element, P: Pass<T>>(pass: P, width: usize) -> (P, P) {
+    let all = 0..pass.dim().1;
     match pass.walk() {
-        Direction::Forward => pass.split_at(Axis(1), width.min(num_columns)),
+        Direction::Forward => pass.split_at(Axis(1), first::<false>(all, width).0.end),
         Direction::Reverse => {
-            let last = num_columns.saturating_sub(1) / width * width;
-            let (rest, tile) = pass.split_at(Axis(1), last);
+            let (rest, tile) = pass.split_at(Axis(1), first::<true>(all, width).0.start);
             (tile, rest)
         }
     }

@@ -7,6 +7,9 @@
 //! and those still lie in the thread's cache. Where it does not fade (all coefficients 1, say) the whole
 //! tile is scanned again, out of the cache. The memory is read and written once in either case.
 //!
+//! Where results [stream](super::stream), those of the first pieces stay in a cache until the carry is there, and the others
+//! leave at once. If they have to be corrected, they leave twice; what they are computed from is still in a cache.
+//!
 //! So every output is the one that a single thread would have computed.
 //!
 //! Threads take the tiles in the order of the walk. So the tile before has always been taken, by a
@@ -14,20 +17,28 @@
 
 use std::hint::spin_loop;
 use std::iter::Enumerate;
+use std::ops::Range;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::vec::IntoIter;
 
 use ndarray::{ArrayView1, ArrayViewMut1, Axis};
 
 use super::lanes::{Job, Lanes};
-use super::pass::{Pass, Tile};
-use super::rows::cut;
+use super::memory::Stores;
+use super::pass::{self, Pass, Row, Tile};
+use super::rows::cut_columns;
 use super::simd::Simd;
 use crate::{Direction, Element};
 
 /// The size of a tile in each array. Handing tiles out costs little then, and the pieces that are scanned again
 /// are at its beginning and still in a cache.
 const TILE_BYTES: usize = 1 << 20;
+
+/// The same where results stream, so that inputs stay in the second cache.
+const STREAMED_TILE_BYTES: usize = 1 << 19;
+
+/// The size of the part of such a tile, in each array, whose results stay in a cache until the carry is there.
+const STAGED_BYTES: usize = 1 << 14;
 
 /// The size of a tile's first pieces in each array, a multiple of every vector's. Each further piece is as
 /// long as all before it: so there are few, and never more than twice as much is scanned again as must be.
@@ -50,11 +61,12 @@ pub fn pays<T>((num_rows, num_columns): (usize, usize), threads: usize) -> bool 
 pub fn run<T: Element, P: Pass<T>>(
     simd: Simd,
     threads: usize,
+    streams: bool,
     pass: P,
     mut carries: ArrayViewMut1<'_, T>,
 ) {
     let walk = pass.walk();
-    let tiles = tiles(pass);
+    let tiles = tiles(pass, if streams { STREAMED_TILE_BYTES } else { TILE_BYTES });
     let shared = Shared {
         walk,
         initial: carries.view(),
@@ -63,7 +75,13 @@ pub fn run<T: Element, P: Pass<T>>(
     };
     rayon::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|_| T::dispatch(simd, Worker(&shared)));
+            scope.spawn(|_| {
+                if streams {
+                    T::dispatch(simd, Worker::<T, P, true>(&shared));
+                } else {
+                    T::dispatch(simd, Worker::<T, P, false>(&shared));
+                }
+            });
         }
     });
     let after = shared.carries;
@@ -76,7 +94,7 @@ pub fn run<T: Element, P: Pass<T>>(
 }
 
 /// All tiles, row by row, in the order of the walk.
-fn tiles<T: Element, P: Pass<T>>(pass: P) -> Vec<TileOfRow<P>> {
+fn tiles<T: Element, P: Pass<T>>(pass: P, bytes: usize) -> Vec<TileOfRow<P>> {
     let mut tiles = Vec::new();
     let mut rows = pass;
     for row in 0..rows.dim().0 {
@@ -85,7 +103,7 @@ fn tiles<T: Element, P: Pass<T>>(pass: P) -> Vec<TileOfRow<P>> {
         let mut is_first = true;
         while rest.dim().1 > 0 {
             let pass;
-            (pass, rest) = cut(rest, TILE_BYTES / size_of::<T>());
+            (pass, rest) = cut_columns(rest, bytes / size_of::<T>());
             tiles.push(TileOfRow { pass, row, is_first });
             is_first = false;
         }
@@ -93,15 +111,34 @@ fn tiles<T: Element, P: Pass<T>>(pass: P) -> Vec<TileOfRow<P>> {
     tiles
 }
 
-/// The pieces of a tile, in the order of the walk.
-fn pieces<T: Element, P: Pass<T>>(tile: P) -> Vec<P::Tile> {
-    let mut pieces = Vec::new();
-    let (mut rest, mut columns) = (tile, PIECE_BYTES / size_of::<T>());
-    while rest.dim().1 > 0 {
+/// Part of a tile, and its pieces in the order of the walk.
+type Part<T, P> = (<P as Pass<T>>::Tile, Vec<Range<usize>>);
+
+/// The parts of a tile, in the order of the walk.
+fn parts<T: Element, P: Pass<T>, const REVERSE: bool>(tile: P, streams: bool) -> Vec<Part<T, P>> {
+    let part = |part: P, stores: Stores, bytes: usize| {
+        let pieces = pieces::<REVERSE>(part.dim().1, bytes / size_of::<T>());
+        (part.load(stores), pieces)
+    };
+    if !streams {
+        return vec![part(tile, Stores::Ordinary, PIECE_BYTES)];
+    }
+    let (first, rest) = cut_columns(tile, STAGED_BYTES / size_of::<T>());
+    let mut parts = vec![part(first, Stores::Staged, PIECE_BYTES)];
+    if rest.dim().1 > 0 {
+        parts.push(part(rest, Stores::Streaming, STAGED_BYTES));
+    }
+    parts
+}
+
+/// The pieces of so many columns, of which the first one is so wide.
+fn pieces<const REVERSE: bool>(columns: usize, mut width: usize) -> Vec<Range<usize>> {
+    let (mut pieces, mut rest) = (Vec::new(), 0..columns);
+    while !rest.is_empty() {
         let piece;
-        (piece, rest) = cut(rest, columns);
-        columns *= if pieces.is_empty() { 1 } else { 2 };
-        pieces.push(piece.load());
+        (piece, rest) = pass::first::<REVERSE>(rest, width);
+        width *= if pieces.is_empty() { 1 } else { 2 };
+        pieces.push(piece);
     }
     pieces
 }
@@ -125,9 +162,9 @@ struct Shared<'a, T, P> {
 }
 
 /// A thread that takes tiles until there are none left.
-struct Worker<'s, 'a, T, P>(&'s Shared<'a, T, P>);
+struct Worker<'s, 'a, T, P, const STREAMS: bool>(&'s Shared<'a, T, P>);
 
-impl<T: Element, P: Pass<T>> Job<T> for Worker<'_, '_, T, P> {
+impl<T: Element, P: Pass<T>, const STREAMS: bool> Job<T> for Worker<'_, '_, T, P, STREAMS> {
     type Output = ();
 
     #[inline(always)]
@@ -139,28 +176,36 @@ impl<T: Element, P: Pass<T>> Job<T> for Worker<'_, '_, T, P> {
     }
 }
 
-impl<T: Element, P: Pass<T>> Worker<'_, '_, T, P> {
+impl<T: Element, P: Pass<T>, const STREAMS: bool> Worker<'_, '_, T, P, STREAMS> {
     #[inline(always)]
     fn walk<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(self, lanes: L) {
         let Worker(shared) = self;
         while let Some((number, TileOfRow { pass, row, is_first })) = shared.take() {
-            let mut pieces = pieces(pass);
+            let mut parts = parts::<T, P, REVERSE>(pass, STREAMS);
             let mut after = if is_first { shared.initial[row] } else { T::zero() };
-            let mut noted = Vec::with_capacity(pieces.len());
-            for piece in &mut pieces {
-                after = piece.scan::<W, L, REVERSE>(lanes, 0, after);
-                noted.push(after);
+            let mut noted = Vec::new();
+            for (tile, pieces) in &mut parts {
+                let mut row = tile.row::<STREAMS>(0);
+                for piece in pieces.iter().cloned() {
+                    after = row.walk::<W, L, REVERSE, STREAMS>(lanes, piece, after);
+                    noted.push(after);
+                }
             }
             if !is_first {
                 let mut carry = wait(&shared.carries[number - 1]);
-                let settled = pieces.iter_mut().zip(&noted).any(|(piece, noted)| {
-                    carry = piece.scan::<W, L, REVERSE>(lanes, 0, carry);
-                    carry == *noted
+                let mut noted = noted.into_iter();
+                let settled = parts.iter_mut().any(|(tile, pieces)| {
+                    let mut row = tile.row::<STREAMS>(0);
+                    row.restart();
+                    pieces.iter().cloned().zip(&mut noted).any(|(piece, noted)| {
+                        carry = row.walk::<W, L, REVERSE, STREAMS>(lanes, piece, carry);
+                        carry == noted
+                    })
                 });
                 after = if settled { after } else { carry };
             }
             shared.carries[number].get_or_init(|| after);
-            pieces.into_iter().for_each(Tile::store);
+            parts.into_iter().for_each(|(tile, _)| tile.store::<W, L>(lanes));
         }
     }
 }

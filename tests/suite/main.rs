@@ -24,5 +24,6 @@ mod probes;
 mod properties;
 mod readme;
 mod spelling;
+mod streaming;
 mod vectors;
 mod waves;

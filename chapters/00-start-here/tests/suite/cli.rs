@@ -224,7 +224,7 @@ fn a_small_bench_keeps_every_run() {
     let mut lines = csv.lines();
     let header = "date,machine,element,direction,engine,num_seqs,seq_len,ms,gb_per_s,ratio";
     assert_eq!(lines.next(), Some(header));
-    for engine in ["roof", "loop", "cpu"] {
+    for engine in ["roof", "roof:streaming", "loop", "cpu"] {
         for direction in ["forward", "backward"] {
             let runs = csv.lines().filter(|line| {
                 line.contains(&format!(",{direction},{engine},")) && line.contains(",1024,")

@@ -9,10 +9,17 @@ use linrec::kernels::Pass;
 use ndarray::{ArrayView2, ArrayViewMut2};
 
 use super::buffers::{Buffers, Problem};
-use super::plain;
+use super::plain as by_loop;
+use crate::median;
 
-/// The engines, in the order in which a round runs them.
-pub const ENGINES: [&str; 3] = ["roof", "loop", "cpu"];
+/// The engines, in the order in which a round runs them: both [roofs](linrec::cpu::roof), the plain loop, the library's.
+pub const ENGINES: [&str; 4] = ["roof", "roof:streaming", "loop", "cpu"];
+
+/// The roof of a problem, the faster one of the first two engines.
+pub fn roof(rounds: &[Round]) -> usize {
+    let seconds = |engine: usize| median(rounds.iter().map(|round| round[engine]));
+    usize::from(seconds(1) < seconds(0))
+}
 
 /// The seconds that each engine took.
 pub type Round = [f64; ENGINES.len()];
@@ -32,6 +39,8 @@ pub fn rounds(
     runs: u32,
 ) -> lesson::Result<Vec<Round>> {
     let cpu = if problem.threads == 1 { cpu.clone().single_threaded() } else { cpu.clone() };
+    let (plain, streaming) =
+        (cpu.clone().streaming_beyond(usize::MAX), cpu.clone().streaming_beyond(0));
     let options = Options::default();
     let shape = (problem.num_seqs, problem.seq_len);
     let (loop_threads, row) = (problem.threads, problem.seq_len);
@@ -42,8 +51,9 @@ pub fn rounds(
     match (buffers.pass, &given[..], results.next(), results.next()) {
         (Pass::Forward, &[x, c], Some(y), _) => time(runs, |engine| {
             match engine {
-                "roof" => roof::forward(&cpu, x, c, y),
-                "loop" => plain::forward(loop_threads, row, x, c, y),
+                "roof" => roof::forward(&plain, x, c, y),
+                "roof:streaming" => roof::forward(&streaming, x, c, y),
+                "loop" => by_loop::forward(loop_threads, row, x, c, y),
                 _ => {
                     let outputs = ArrayViewMut2::from_shape(shape, &mut *y)?;
                     cpu.forward_into(rows(shape, x)?, rows(shape, c)?, &options, outputs)?;
@@ -53,8 +63,9 @@ pub fn rounds(
         }),
         (Pass::Backward, &[d_y, c, y], Some(d_x), Some(d_c)) => time(runs, |engine| {
             match engine {
-                "roof" => roof::backward(&cpu, [d_y, c, y], d_x, d_c),
-                "loop" => plain::backward(loop_threads, row, [d_y, c, y], d_x, d_c),
+                "roof" => roof::backward(&plain, [d_y, c, y], d_x, d_c),
+                "roof:streaming" => roof::backward(&streaming, [d_y, c, y], d_x, d_c),
+                "loop" => by_loop::backward(loop_threads, row, [d_y, c, y], d_x, d_c),
                 _ => {
                     let d_inputs = ArrayViewMut2::from_shape(shape, &mut *d_x)?;
                     let d_coeffs = ArrayViewMut2::from_shape(shape, &mut *d_c)?;

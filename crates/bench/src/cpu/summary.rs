@@ -5,14 +5,14 @@ use lesson::{Kind, Lesson, Table};
 use linrec::kernels::Pass;
 
 use super::buffers::Problem;
-use super::round::{ENGINES, Round};
+use super::round::{ENGINES, Round, roof};
 use crate::median;
 
 /// The medians of all problems of one kind.
 #[derive(Default)]
 pub struct Summary(Vec<Medians>);
 
-/// The medians of one problem, in GB/s; the ratios are those within each round.
+/// The medians of one problem, in GB/s; the ratios are those within each round, and the roof is the faster one of both.
 struct Medians {
     num_seqs: usize,
     seq_len: usize,
@@ -26,13 +26,13 @@ impl Summary {
         let speed = |engine: usize| {
             median(rounds.iter().map(|round| problem.gb_per_s(pass, round[engine])))
         };
-        let ratio = |engine: usize| median(rounds.iter().map(|round| round[engine] / round[2]));
+        let ratio = |engine: usize| median(rounds.iter().map(|round| round[engine] / round[3]));
         self.0.push(Medians {
             num_seqs: problem.num_seqs,
             seq_len: problem.seq_len,
             speeds: std::array::from_fn(speed),
-            cpu_by_roof: ratio(0),
-            cpu_by_loop: ratio(1),
+            cpu_by_roof: ratio(roof(rounds)),
+            cpu_by_loop: ratio(2),
         });
     }
 
@@ -42,9 +42,11 @@ impl Summary {
     ///
     /// If the file cannot be written.
     pub fn show(&self, lesson: &mut Lesson, name: &str) -> lesson::Result {
-        let [roof, plain, cpu] = ENGINES;
-        let mut table =
-            Table::new(["L", "sequences", roof, plain, cpu, "cpu / roof", "cpu / loop"]);
+        let [plain, streaming, by_loop, cpu] = ENGINES;
+        let ratios = ["cpu / roof", "cpu / loop"];
+        let mut table = Table::new(
+            ["L", "sequences", plain, streaming, by_loop, cpu].into_iter().chain(ratios),
+        );
         for line in &self.0 {
             let mut cells = vec![line.seq_len.to_string(), line.num_seqs.to_string()];
             cells.extend(line.speeds.map(|speed| format!("{speed:.1}")));
@@ -67,9 +69,11 @@ impl Summary {
         // From zero, so that heights can be compared.
         let mut chart = chart.y_range(0.0, 1.1 * fastest);
         for (engine, name) in ENGINES.iter().enumerate() {
+            // The roofs come first, and are variants of one another.
+            let variant = if name.starts_with("roof") { engine } else { 0 };
             let points = self.0.iter().filter(|line| line.seq_len <= 1 << 16);
             let points = points.map(|line| (line.seq_len as f64, line.speeds[engine]));
-            chart = chart.measured(name, points).color(kernels::color(name));
+            chart = chart.measured(name, points).color(kernels::variant(name, variant));
         }
         chart
     }

@@ -1,0 +1,361 @@
+//! Results that go past the caches.
+//!
+//! An ordinary store first reads the cache line that it is about to overwrite: a forward pass moves 16 bytes for 12, a
+//! backward pass 28 for 20. A streaming (non-temporal) store of a whole line does not, and leaves nothing in the caches. So
+//! results stream that would not stay there: if all arrays of a pass together are larger than the [last cache](Cache).
+//!
+//! Streaming stores want whole lines, and rows begin anywhere. So a scan writes some results at a time to a stage in the
+//! nearest cache, from which a [`Stream`] moves what fills lines; and what the scan is about to read is [fetched](fetch)
+//! beside it.
+//!
+//! On x86-64 only. Elsewhere no pass streams.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::thread::available_parallelism;
+
+use super::lanes::Lanes;
+use crate::{Direction, Element};
+
+/// The bytes of a cache line.
+const LINE: usize = 64;
+
+/// As many bytes of results are scanned, and then leave, at a time: few enough for reading and writing to overlap.
+const STEP_BYTES: usize = 512;
+
+/// Inputs are fetched this many bytes before they are scanned: about what arrives in the time that memory takes to answer.
+/// The processor's own prefetchers end with the page of 4 KiB, this does not.
+const AHEAD_BYTES: usize = 4096;
+
+/// The most elements of a line or a vector.
+const MAX_UNIT: usize = 16;
+
+/// The columns that are scanned at a time where so many arrays of results (one or two) stream: a multiple of every vector's.
+pub const fn step<T>(results: usize) -> usize {
+    STEP_BYTES / size_of::<T>() / results
+}
+
+/// The last cache on the way to memory.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Cache {
+    bytes: usize,
+    /// The processors that share it.
+    sharers: usize,
+}
+
+impl Cache {
+    /// Few processors have more of a last cache for each core. A virtual machine of few cores mostly shows the cache of
+    /// the whole socket, of which it has a part.
+    const MAX_BYTES_PER_SHARER: usize = 16 << 20;
+
+    /// Where the processor does not say.
+    const UNKNOWN: Cache = Cache { bytes: 32 << 20, sharers: 1 };
+
+    /// What `bytes` that are shared by at most `ids` processors are worth, on a machine that has so many `processors`.
+    fn new(bytes: usize, ids: usize, processors: usize) -> Self {
+        let sharers = ids.min(processors).max(1);
+        Cache { bytes: bytes.min(sharers * Cache::MAX_BYTES_PER_SHARER), sharers }
+    }
+
+    /// This machine's, asked once.
+    fn last() -> Self {
+        static LAST: OnceLock<Cache> = OnceLock::new();
+        *LAST.get_or_init(|| {
+            let processors = available_parallelism().map_or(1, usize::from);
+            reported().map_or(Cache::UNKNOWN, |(bytes, ids)| Cache::new(bytes, ids, processors))
+        })
+    }
+
+    /// What so many threads have of such caches together.
+    fn of_threads(self, threads: usize) -> usize {
+        self.bytes * threads.div_ceil(self.sharers)
+    }
+}
+
+/// The bytes of the arrays of a pass from which on `threads` threads had better let results stream.
+pub fn beyond_caches(threads: usize) -> usize {
+    if cfg!(target_arch = "x86_64") { Cache::last().of_threads(threads) } else { usize::MAX }
+}
+
+/// The bytes of the last cache, and the greatest number of processors that may share it, as the processor says.
+#[cfg(target_arch = "x86_64")]
+fn reported() -> Option<(usize, usize)> {
+    use std::arch::x86_64::{__cpuid, __cpuid_count};
+
+    // The same format in Intel's leaf and in AMD's. What a processor lacks it reports as zeros.
+    let leaves = [(0, 4), (0x8000_0000, 0x8000_001D)];
+    let there = leaves.into_iter().filter(|&(base, leaf)| __cpuid(base).eax >= leaf);
+    let caches = there.flat_map(|(_, leaf)| (0..8).map(move |index| __cpuid_count(leaf, index)));
+    let data_or_unified = caches.filter(|cache| matches!(cache.eax & 0x1F, 1 | 3));
+    let last = data_or_unified.max_by_key(|cache| cache.eax >> 5 & 7)?;
+    let ways = (last.ebx >> 22) as usize + 1;
+    let partitions = (last.ebx >> 12 & 0x3FF) as usize + 1;
+    let line = (last.ebx & 0xFFF) as usize + 1;
+    let sets = last.ecx as usize + 1;
+    Some((ways * partitions * line * sets, (last.eax >> 14 & 0xFFF) as usize + 1))
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn reported() -> Option<(usize, usize)> {
+    None
+}
+
+/// Asks for the elements of `rows` that a walk will come to a while after `columns`, which may lie in the rows beside them.
+#[inline(always)]
+pub fn fetch<T, const ARRAYS: usize, const REVERSE: bool>(
+    rows: [&[T]; ARRAYS],
+    columns: &Range<usize>,
+) {
+    for offset in (0..columns.len() * size_of::<T>()).step_by(LINE) {
+        for row in rows {
+            let here = row.as_ptr().wrapping_add(columns.start).cast::<i8>().wrapping_add(offset);
+            machine::fetch(if REVERSE {
+                here.wrapping_sub(AHEAD_BYTES)
+            } else {
+                here.wrapping_add(AHEAD_BYTES)
+            });
+        }
+    }
+}
+
+/// How many elements lie before the first whole cache line; all of them if no line begins with an element.
+#[inline(always)]
+pub fn before_first_line<T>(elements: &[T]) -> usize {
+    elements.as_ptr().align_offset(LINE).min(elements.len())
+}
+
+/// Streaming stores wait for no others. This is dropped after them, and what the thread does then comes after them for all
+/// threads.
+pub struct Fence;
+
+impl Drop for Fence {
+    fn drop(&mut self) {
+        machine::fence();
+    }
+}
+
+/// Copies results, and those of whole lines past the caches.
+#[inline(always)]
+pub fn copy<T: Element, const W: usize, L: Lanes<T, W>>(
+    lanes: L,
+    from: &[T],
+    to: &mut [T],
+    fence: &Fence,
+) {
+    let (head, from) = from.split_at(before_first_line(to));
+    let (head_to, to) = to.split_at_mut(head.len());
+    let (from, tail) = from.split_at(size_of_val(from) / LINE * LINE / size_of::<T>());
+    let (to, tail_to) = to.split_at_mut(from.len());
+    for (from, to) in from.as_chunks::<W>().0.iter().zip(to.as_chunks_mut::<W>().0) {
+        lanes.stream(lanes.load(from), to, fence);
+    }
+    // A line is a whole number of vectors, or a vector of complex numbers is a whole number of lines.
+    let rest = from.len() / W * W;
+    let ends = [(head, head_to), (&from[rest..], &mut to[rest..]), (tail, tail_to)];
+    if ends.iter().any(|(from, _)| !from.is_empty()) {
+        copy_ends(ends);
+    }
+}
+
+/// Out of the way of the lines.
+#[cold]
+#[inline(never)]
+fn copy_ends<T: Element>(ends: [(&[T], &mut [T]); 3]) {
+    ends.into_iter().for_each(|(from, to)| to.copy_from_slice(from));
+}
+
+/// Results on their way to memory, in the order of a walk; all have arrived when it is dropped.
+pub struct Stream<'a, T: Element> {
+    to: &'a mut [T],
+    walk: Direction,
+    /// How many of `to` the walk has met.
+    walked: usize,
+    /// The last so many of them have not left. They lie together in the stage, at the end where the walk begins.
+    waiting: usize,
+    stage: Vec<T>,
+    fence: Fence,
+}
+
+impl<'a, T: Element> Stream<'a, T> {
+    pub fn new(to: &'a mut [T], walk: Direction) -> Self {
+        // What waits for a step, the next step, and what does not fill a line.
+        let stage = vec![T::zero(); 2 * step::<T>(1) + MAX_UNIT];
+        Stream { to, walk, walked: 0, waiting: 0, stage, fence: Fence }
+    }
+
+    /// Where the next `count` results are to be written, at most a [`step`].
+    #[inline(always)]
+    pub fn slot(&mut self, count: usize) -> &mut [T] {
+        let before = self.waiting;
+        self.waiting += count;
+        self.walked += count;
+        match self.walk {
+            Direction::Forward => &mut self.stage[before..][..count],
+            Direction::Reverse => {
+                let start = self.stage.len() - self.waiting;
+                &mut self.stage[start..][..count]
+            }
+        }
+    }
+
+    /// Lets leave what fills lines, if that is worth it.
+    #[inline(always)]
+    pub fn send<const W: usize, L: Lanes<T, W>>(&mut self, lanes: L) {
+        if self.waiting < step::<T>(2) {
+            return;
+        }
+        let (start, end) = self.waiting_to();
+        // Of the line, or the lines of a vector, that the walk has come into.
+        let unit = W.max(LINE / size_of::<T>());
+        let address = |at| self.to.as_ptr().wrapping_add(at) as usize / size_of::<T>();
+        let rest = match self.walk {
+            Direction::Forward => address(end) % unit,
+            Direction::Reverse => (unit - address(start) % unit) % unit,
+        };
+        let (count, len) = (self.waiting - rest.min(self.waiting), self.stage.len());
+        let mut kept = [T::zero(); MAX_UNIT];
+        match self.walk {
+            Direction::Forward => {
+                let to = &mut self.to[start..][..count];
+                copy::<T, W, L>(lanes, &self.stage[..count], to, &self.fence);
+                kept[..unit].copy_from_slice(&self.stage[count..][..unit]);
+                self.stage[..unit].copy_from_slice(&kept[..unit]);
+            }
+            Direction::Reverse => {
+                let to = &mut self.to[end - count..end];
+                copy::<T, W, L>(lanes, &self.stage[len - count..], to, &self.fence);
+                kept[..unit].copy_from_slice(&self.stage[len - count - unit..][..unit]);
+                self.stage[len - unit..].copy_from_slice(&kept[..unit]);
+            }
+        }
+        self.waiting -= count;
+    }
+
+    /// Where the results belong that have not left.
+    #[inline(always)]
+    fn waiting_to(&self) -> (usize, usize) {
+        match self.walk {
+            Direction::Forward => (self.walked - self.waiting, self.walked),
+            Direction::Reverse => {
+                let start = self.to.len() - self.walked;
+                (start, start + self.waiting)
+            }
+        }
+    }
+
+    /// Lets all results leave, and begins the walk anew.
+    pub fn restart(&mut self) {
+        let (start, end) = self.waiting_to();
+        let from = match self.walk {
+            Direction::Forward => &self.stage[..self.waiting],
+            Direction::Reverse => &self.stage[self.stage.len() - self.waiting..],
+        };
+        self.to[start..end].copy_from_slice(from);
+        (self.walked, self.waiting) = (0, 0);
+        // What was stored may be stored again; the old fence comes before.
+        self.fence = Fence;
+    }
+}
+
+impl<T: Element> Drop for Stream<'_, T> {
+    fn drop(&mut self) {
+        self.restart();
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub use machine::{half_line, line};
+
+/// What the language has no words for.
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod machine {
+    use std::arch::x86_64::{__m256i, __m512i, _MM_HINT_T0, _mm_prefetch, _mm_sfence};
+
+    use pulp::x86::{V3, V4};
+
+    use super::Fence;
+    use crate::Element;
+
+    /// Asks for a cache line, wherever it is.
+    #[inline(always)]
+    pub fn fetch(place: *const i8) {
+        // SAFETY: 1. Every processor of this kind has SSE. 2. A hint reads nothing that the program sees and faults nowhere.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(place) }
+    }
+
+    #[inline(always)]
+    pub fn fence() {
+        // SAFETY: 1. Every processor of this kind has SSE.
+        unsafe { _mm_sfence() }
+    }
+
+    macro_rules! stored {
+        ($(#[$doc:meta])* $name:ident, $simd:ident, $features:ident, $vector:ident, $stream:ident) => {
+            $(#[$doc])*
+            #[inline(always)]
+            pub fn $name<T: Element>(simd: $simd, vector: $vector, to: &mut [T], _fence: &Fence) {
+                assert!(size_of_val(to) == size_of::<$vector>());
+                let to = to.as_mut_ptr().cast::<$vector>();
+                // SAFETY:
+                // 1. `to` has as many bytes as the vector, and is aligned where it has to be.
+                // 2. Elements are floating-point numbers or pairs of them, and any bytes are one.
+                // 3. Nobody else accesses `to` before the fence: this thread does not, and for others to have it the
+                //    borrow must end, which is longer than the fence takes: whoever has a `Fence` drops it first.
+                // 4. `simd` proves that the machine has the instruction.
+                unsafe {
+                    if to.is_aligned() {
+                        simd.$features.$stream(to, vector);
+                    } else {
+                        to.write_unaligned(vector);
+                    }
+                }
+            }
+        };
+    }
+
+    stored! {
+        /// Stores 64 bytes, past the caches where they are a whole line.
+        line, V4, avx512f, __m512i, _mm512_stream_si512
+    }
+    stored! {
+        /// Stores 32 bytes, past the caches where they are half a line.
+        half_line, V3, avx, __m256i, _mm256_stream_si256
+    }
+}
+
+/// Machines on which nothing streams unless it is asked for, and then by ordinary stores.
+#[cfg(not(target_arch = "x86_64"))]
+mod machine {
+    pub fn fetch(_place: *const i8) {}
+
+    pub fn fence() {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cache, Fence, LINE, copy};
+    use crate::cpu::portable::Portable;
+
+    #[test]
+    fn a_virtual_machine_has_a_part_of_the_cache_it_shows() {
+        let (mib, shown) = (1 << 20, Cache::new(260 << 20, 128, 2));
+        assert_eq!(shown, Cache { bytes: 32 * mib, sharers: 2 });
+        assert_eq!(Cache::new(32 * mib, 16, 64), Cache { bytes: 32 * mib, sharers: 16 });
+        let many = Cache::new(32 * mib, 16, 64);
+        assert_eq!([1, 16, 17, 64].map(|n| many.of_threads(n) / mib), [32, 32, 64, 128]);
+        assert!(Cache::last().bytes > 0);
+    }
+
+    #[test]
+    fn a_copy_writes_every_element_and_no_other() {
+        let from: Vec<f32> = (0..100).map(|i| i as f32).collect();
+        for (start, len) in (0..20).flat_map(|start| (0..70).map(move |len| (start, len))) {
+            let mut to = vec![f32::NAN; 100 + LINE];
+            copy::<f32, 4, _>(Portable, &from[..len], &mut to[start..start + len], &Fence);
+            assert_eq!(to[start..start + len], from[..len]);
+            to[start..start + len].fill(f32::NAN);
+            assert!(to.iter().all(|value| value.is_nan()));
+        }
+    }
+}
