@@ -103,9 +103,10 @@ fn build_all(root: &Path) -> Result<(Book, Vec<Failure>)> {
     Ok((Book { output, pages }, failures))
 }
 
-/// The number in the sidebar: the folder's own, so that one number means one thing; none for other pages.
+/// The number in the sidebar: the folder's own, so that one number means one thing; none for other pages, not even a
+/// second one in such a folder.
 fn number(page: &Path) -> Option<u32> {
-    let folder = page.parent()?.to_str()?;
+    let folder = page.parent().filter(|_| page.ends_with("README.md"))?.to_str()?;
     let (number, _) = folder.split_once('-')?;
     number.parse().ok()
 }
