@@ -11,7 +11,8 @@ use crate::{Direction, Element};
 /// The number of elements below which rows are not dealt any further.
 const GRAIN: usize = 1 << 16;
 
-/// The same where results stream: the last ones of a group leave while nothing is scanned.
+/// The number of elements below which rows are not dealt any further if results stream. There are fewer and larger groups
+/// then, since the last results of each leave while nothing is scanned.
 const STREAMED_GRAIN: usize = 1 << 18;
 
 /// Rows of fewer bytes do not stream unless they adjoin: they have few whole lines.

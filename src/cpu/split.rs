@@ -34,7 +34,7 @@ use crate::{Direction, Element};
 /// are at its beginning and still in a cache.
 const TILE_BYTES: usize = 1 << 20;
 
-/// The same where results stream, so that inputs stay in the second cache.
+/// The size of a tile in each array if results stream: small enough for its inputs to stay in the second cache.
 const STREAMED_TILE_BYTES: usize = 1 << 19;
 
 /// The size of the part of such a tile, in each array, whose results stay in a cache until the carry is there.

@@ -121,20 +121,21 @@ impl Plan {
 
     /// The arguments that come last, and the launch itself.
     pub fn finish(&self, kernel: &Function, launch: Launch) -> Result<Launched, Error> {
-        // A group of 128 tiles for each row, 16 bytes each, and 16 more.
-        let mut workspace =
-            kernel.device().allocate_named::<u32>("workspace", 4 + 512 * self.num_seqs)?;
-        workspace.zero()?;
+        let mut workspace;
         let mut launch = launch.shared(self.shared_bytes);
         launch = launch.arg(self.num_seqs as i64).arg(self.seq_len as i64);
         if self.takes_direction {
             launch = launch.arg(i32::from(self.direction == Direction::Reverse));
         }
-        if let Some((tile_vectors, _)) = self.shared_out {
+        if let Some((tile_vectors, deal)) = self.shared_out {
+            // A group of 128 tiles for each row, 16 bytes each, and 16 more.
+            workspace =
+                kernel.device().allocate_named::<u32>("workspace", 4 + 512 * self.num_seqs)?;
+            workspace.zero()?;
             launch = launch.arg(tile_vectors as i32).arg(&mut workspace);
-        }
-        if let Some((_, true)) = self.shared_out {
-            launch = launch.arg(1_i32);
+            if deal {
+                launch = launch.arg(1_i32);
+            }
         }
         let launched = launch.run(&kernel.device().stream())?;
         kernel.device().synchronize()?;

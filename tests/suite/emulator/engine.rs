@@ -46,6 +46,7 @@ impl SharedOut {
     pub fn arguments(&self, memory: &Memory, (num_seqs, seq_len): (usize, usize)) -> Vec<Argument> {
         let notices = num_seqs * self.tiles(seq_len).next_multiple_of(128);
         let workspace = zeros(memory, "workspace", 4 + 4 * notices);
+        // The length is an `int`, and four bytes behind it align the pointer.
         let numbers = [Argument::Long(self.tile_vectors as u64), workspace];
         let deal = self.blocks.is_none().then_some(Argument::Int(1));
         numbers.into_iter().chain(deal).collect()

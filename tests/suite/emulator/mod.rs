@@ -48,7 +48,7 @@ impl Shipped {
         self.run_shared(memory, blocks, (threads, 0), arguments, range)
     }
 
-    /// The same with so many bytes of dynamic shared memory for each block.
+    /// Runs some blocks of a grid, each with `threads` threads and so many bytes of dynamic shared memory.
     pub fn run_shared(
         &self,
         memory: &Memory,
