@@ -3,7 +3,7 @@
 use ndarray::ArrayView2;
 
 use super::copying::Copying;
-use super::{Choice, Device, Narrowing, Recurrence, Storage};
+use super::{Choice, Device, Recurrence, Storage};
 use crate::kernels::{KernelChoice, Program};
 use crate::{Engine, Error, Gradients, Options, Outputs};
 
@@ -94,7 +94,9 @@ impl<S: Storage> KernelEngine<S> {
     /// tree.
     #[cfg(feature = "contract")]
     pub fn domain(&self) -> crate::contract::Domain {
+        use super::Narrowing;
         use crate::contract::Domain;
+
         let domain = Domain {
             log_coeffs: self.recurrence().takes_logs(),
             // Their products reach e^16 times what else there is.
