@@ -39,6 +39,9 @@ pub struct Attributes {
     pub memory_bus_bits: Option<u32>,
     /// The newest CUDA version that the driver knows, as major and minor number.
     pub cuda_version: Option<(u32, u32)>,
+    /// Whether it takes launches whose blocks wait for each other
+    /// ([`Launch::cooperative`](super::Launch::cooperative)).
+    pub cooperative: bool,
     /// Whether it uses the host's page tables, so that kernels can reach all of the host's memory. Some of it
     /// they can reach in any case: see [the safety of launches](super#safety).
     pub reaches_host_memory: bool,

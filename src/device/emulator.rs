@@ -30,11 +30,22 @@ pub(crate) struct Emulator {
 pub(crate) struct Emulation<'a> {
     pub(crate) launch: Launch<'a>,
     pub(crate) blocks: Range<u64>,
+    /// Whether the blocks may wait for each other, even if nothing in the kernel looks like it.
+    pub(crate) cooperative: bool,
     pub(crate) trace: Option<&'a mut Trace>,
 }
 
 impl Emulator {
     pub(crate) const LABEL: &str = "simt";
+
+    /// How many blocks it says that it holds at once, whatever the blocks. They take turns on one core, so that few of
+    /// them are soon done; and eight are enough for a first block, a last one, and some between.
+    pub(crate) const RESIDENT_BLOCKS: u32 = 8;
+
+    /// How many blocks of so many threads can wait for each other.
+    pub(crate) fn most_together(threads: u32) -> u64 {
+        Launch::WARPS_TOGETHER / u64::from(threads.div_ceil(32).max(1))
+    }
 
     pub(crate) fn new() -> Emulator {
         let memory = Memory::with_resident_limit(CAPACITY, RESIDENT);
@@ -59,6 +70,7 @@ impl Emulator {
             memory_clock_khz: None,
             memory_bus_bits: None,
             cuda_version: None,
+            cooperative: true,
             reaches_host_memory: false,
         }
     }
@@ -66,10 +78,10 @@ impl Emulator {
     /// Runs the blocks of a launch: dealt to the threads of the current pool, or all together if they
     /// wait for each other, or one after the other if they are traced.
     pub(crate) fn run(&self, emulation: Emulation) -> Result<Counters, Error> {
-        let Emulation { launch, blocks, trace } = emulation;
-        let communicates = launch.kernel.communicates();
+        let Emulation { launch, blocks, cooperative, trace } = emulation;
+        let together = cooperative || launch.kernel.communicates();
         let counted = launch.prepare(&self.memory).and_then(|launch| match trace {
-            trace if communicates => launch.run_together(blocks, trace),
+            trace if together => launch.run_together(blocks, trace),
             Some(trace) => launch.run_traced(blocks, trace),
             None => deal(&launch, blocks),
         });

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use super::cuda::{Gpu, GpuKernel, GpuModule};
-use super::emulator;
+use super::emulator::{self, Emulator};
 use super::lock::lock;
 use super::{Backend, Device, Dim, Launch};
 use crate::Error;
@@ -170,6 +170,45 @@ impl Function {
         match &self.code {
             Code::Cuda(gpu, kernel) => kernel.occupancy(gpu, threads, shared_bytes).map(Some),
             Code::Simt(_) => Ok(None),
+        }
+    }
+
+    /// How many blocks of `threads` threads, with `shared_bytes` bytes of dynamic shared memory each, the whole device
+    /// holds at once: as many as a [cooperative](Launch::cooperative) launch can have. On a GPU that is
+    /// [`Function::occupancy`] times the number of SMs. The emulator says 8 whatever the blocks, since few are soon
+    /// emulated; it takes more.
+    ///
+    /// Results must not depend on it: another GPU, another driver or a change of the kernel gives another number.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] if the device does not take such blocks, or takes no cooperative launches.
+    pub fn resident_blocks(&self, threads: u32, shared_bytes: u32) -> Result<u32, Error> {
+        let operation = || format!("asking how many blocks of `{}` fit at once", self.name());
+        let refused = |why: String| {
+            Err(Error::device(self.device.label(), format!("{}: {why}", operation())))
+        };
+        let limits = self.device.attributes();
+        let most = limits.max_threads_per_block.min(self.attributes.max_threads_per_block);
+        if threads == 0 || threads > most {
+            return refused(format!("a block has 1 to {most} threads, not {threads}"));
+        }
+        let (fixed, most) = (self.attributes.shared_bytes, limits.shared_bytes_opt_in);
+        if u64::from(shared_bytes) + u64::from(fixed) > u64::from(most) {
+            return refused(format!(
+                "{shared_bytes} bytes of shared memory beside the kernel's own {fixed} are too many; a \
+                 block has {most} at most"
+            ));
+        }
+        if !limits.cooperative {
+            return refused("the device takes no cooperative launches".into());
+        }
+        match &self.code {
+            Code::Cuda(gpu, kernel) => {
+                let each = kernel.occupancy(gpu, threads, shared_bytes)?;
+                Ok(each.saturating_mul(limits.multiprocessors))
+            }
+            Code::Simt(_) => Ok(Emulator::RESIDENT_BLOCKS),
         }
     }
 

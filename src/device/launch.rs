@@ -46,6 +46,7 @@ pub struct Launch<'a> {
     grid: [u32; 3],
     block: [u32; 3],
     shared_bytes: u32,
+    cooperative: bool,
     slots: Vec<Slot>,
     blocks: Option<Range<u64>>,
     trace: Option<&'a mut Trace>,
@@ -59,6 +60,7 @@ impl<'a> Launch<'a> {
             grid: grid.0,
             block: block.0,
             shared_bytes: 0,
+            cooperative: false,
             slots: Vec::with_capacity(function.params().len()),
             blocks: None,
             trace: None,
@@ -69,6 +71,50 @@ impl<'a> Launch<'a> {
     /// Gives every block `bytes` bytes of dynamic shared memory, beside what the kernel declares.
     pub fn shared(mut self, bytes: u32) -> Self {
         self.shared_bytes = bytes;
+        self
+    }
+
+    /// Has all blocks of the grid on the device at once, so that blocks may wait for each other: at a barrier of
+    /// the whole grid, or for what another block writes. A launch that does not say this may run its blocks in any
+    /// order and one after the other, and a block that waits for a later one then waits for ever.
+    ///
+    /// On a GPU, [`Launch::run`] refuses a grid of more blocks than [`Function::resident_blocks`]; the emulator takes
+    /// any number, as long as all blocks together have 8192 warps at most. What is recorded is checked when it is
+    /// recorded, and stays cooperative. Nothing ends a block that waits for what never comes: on a GPU it keeps
+    /// the device busy for ever, and the emulator reports it.
+    ///
+    /// ```
+    /// # use linrec::device::Device;
+    /// // Each block writes its number, waits until all have, and reads that of the next block.
+    /// # let ptx = "
+    /// # .version 8.0
+    /// # .target sm_80
+    /// # .address_size 64
+    /// # .visible .entry next(.param .u64 arrived, .param .u64 numbers, .param .u64 found) {
+    /// #     .reg .b64 %rd<8>; .reg .b32 %r<8>; .reg .pred %p1;
+    /// #     ld.param.u64 %rd1, [arrived]; ld.param.u64 %rd2, [numbers]; ld.param.u64 %rd3, [found];
+    /// #     mov.u32 %r1, %ctaid.x; mov.u32 %r2, %nctaid.x;
+    /// #     mul.wide.u32 %rd4, %r1, 4; add.s64 %rd5, %rd2, %rd4; st.global.u32 [%rd5], %r1;
+    /// #     atom.acq_rel.gpu.global.add.u32 %r3, [%rd1], 1;
+    /// #     WAIT: ld.acquire.gpu.global.u32 %r4, [%rd1]; setp.lt.u32 %p1, %r4, %r2; @%p1 bra WAIT;
+    /// #     add.s32 %r5, %r1, 1; rem.u32 %r6, %r5, %r2;
+    /// #     mul.wide.u32 %rd6, %r6, 4; add.s64 %rd6, %rd2, %rd6; ld.global.u32 %r7, [%rd6];
+    /// #     add.s64 %rd7, %rd3, %rd4; st.global.u32 [%rd7], %r7;
+    /// #     ret;
+    /// # }";
+    /// # let device = Device::simt();
+    /// let next = device.module(ptx)?.function("next")?; // unsigned *arrived, *numbers, *found
+    /// let blocks = next.resident_blocks(1, 0)?.min(5);
+    /// let mut arrived = device.zeros::<u32>(1)?;
+    /// let mut numbers = device.allocate::<u32>(blocks as usize)?;
+    /// let mut found = device.allocate::<u32>(blocks as usize)?;
+    /// let launch = next.launch(blocks, 1).arg(&mut arrived).arg(&mut numbers).arg(&mut found);
+    /// launch.cooperative().run(&device.stream())?;
+    /// assert_eq!(found.download()?, [1, 2, 3, 4, 0]);
+    /// # Ok::<(), linrec::Error>(())
+    /// ```
+    pub fn cooperative(mut self) -> Self {
+        self.cooperative = true;
         self
     }
 
@@ -102,7 +148,8 @@ impl<'a> Launch<'a> {
     /// # Errors
     ///
     /// [`Error::Device`] if there are too many or too few arguments, or some of the wrong size or on
-    /// another device; if grid, block or shared memory pass a limit; if the device refuses; or if
+    /// another device; if grid, block or shared memory pass a limit; if the launch is cooperative, and its blocks do
+    /// not fit on the device at once or the device takes no such launches; if the device refuses; or if
     /// blocks, bounds or a trace are asked of a GPU, or a trace of a recording; or if launches are being recorded
     /// and this is another stream. [`Error::Kernel`] with what the emulator found.
     pub fn run(self, stream: &Stream) -> Result<Launched, Error> {
@@ -110,6 +157,7 @@ impl<'a> Launch<'a> {
         self.function.device.must_be(&stream.device, &operation, "the stream")?;
         self.check_extent(&operation)?;
         self.check_arguments(&operation)?;
+        self.check_resident(&operation)?;
         if let Queue::Recording(recorder) = &stream.queue {
             return recorder
                 .add(self.record(&operation)?, &operation)
@@ -178,6 +226,32 @@ impl<'a> Launch<'a> {
         Ok(())
     }
 
+    /// Refuses a cooperative launch of which some blocks would have to wait for others to end.
+    fn check_resident(&self, operation: &str) -> Result<(), Error> {
+        if !self.cooperative {
+            return Ok(());
+        }
+        // Of a block and a grid that have been checked, the first product is small, and the second a u64.
+        let threads = self.block.iter().product();
+        let blocks: u64 = self.grid.iter().map(|&extent| u64::from(extent)).product();
+        let fit = match self.function.code {
+            Code::Cuda(..) => self.function.resident_blocks(threads, self.shared_bytes)?.into(),
+            Code::Simt(_) => Emulator::most_together(threads),
+        };
+        if blocks <= fit {
+            return Ok(());
+        }
+        let (grid, shared) = (self.grid, self.shared_bytes);
+        Err(self.refused(
+            operation,
+            format!(
+                "a cooperative launch has all its blocks on the device at once: the grid of {grid:?} has \
+                 {blocks} blocks, and {fit} fit, of {threads} threads and {shared} bytes of dynamic shared \
+                 memory each; launch at most so many"
+            ),
+        ))
+    }
+
     fn run_on_gpu(
         &self,
         gpu: &Gpu,
@@ -212,9 +286,9 @@ impl<'a> Launch<'a> {
 
     /// The launch as the driver is given it.
     pub(super) fn for_gpu<'b>(&self, kernel: &'b GpuKernel) -> GpuLaunch<'b> {
-        let (grid, block, shared_bytes) = (self.grid, self.block, self.shared_bytes);
+        let Launch { grid, block, shared_bytes, cooperative, .. } = *self;
         let params = Packed::new(&kernel.params, &self.values(), kernel.room);
-        GpuLaunch { kernel, grid, block, shared_bytes, params }
+        GpuLaunch { kernel, grid, block, shared_bytes, cooperative, params }
     }
 
     /// The launch as a graph keeps it: it borrows nothing.
@@ -227,9 +301,11 @@ impl<'a> Launch<'a> {
                 self.refused(operation, "a trace cannot be recorded; trace the launch by itself")
             );
         }
-        let Launch { function, grid, block, shared_bytes, slots, blocks, bounds, .. } = self;
+        let Launch {
+            function, grid, block, shared_bytes, cooperative, slots, blocks, bounds, ..
+        } = self;
         let function = function.clone();
-        Ok(Recorded { function, grid, block, shared_bytes, slots, blocks, bounds })
+        Ok(Recorded { function, grid, block, shared_bytes, cooperative, slots, blocks, bounds })
     }
 
     fn emulate(mut self, emulator: &Emulator, kernel: &Kernel) -> Result<Launched, Error> {
@@ -239,7 +315,7 @@ impl<'a> Launch<'a> {
         let Bounds { instructions, host_bytes, deadline } = self.bounds;
         launch.instructions = instructions.unwrap_or(launch.instructions);
         launch.host_bytes = host_bytes.unwrap_or(launch.host_bytes);
-        let all = 0..launch.blocks();
+        let (all, cooperative) = (0..launch.blocks(), self.cooperative);
         let blocks = match self.blocks {
             Some(ref blocks) if blocks.start > blocks.end || blocks.end > all.end => {
                 let operation = format!("launching `{}`", kernel.name());
@@ -250,7 +326,8 @@ impl<'a> Launch<'a> {
             None => all,
         };
         let Some(deadline) = deadline else {
-            let counters = emulator.run(Emulation { launch, blocks, trace: self.trace })?;
+            let counters =
+                emulator.run(Emulation { launch, blocks, cooperative, trace: self.trace })?;
             return Ok(Launched::new(Some(counters)));
         };
         let operation = format!("launching `{}`", kernel.name());
@@ -259,6 +336,7 @@ impl<'a> Launch<'a> {
             emulator.run(Emulation {
                 launch: simt::Launch { cancel: Some(over), ..launch },
                 blocks,
+                cooperative,
                 trace,
             })
         });
@@ -295,6 +373,7 @@ pub(super) struct Recorded {
     grid: [u32; 3],
     block: [u32; 3],
     shared_bytes: u32,
+    cooperative: bool,
     slots: Vec<Slot>,
     blocks: Option<Range<u64>>,
     bounds: Bounds,
@@ -307,10 +386,10 @@ impl Recorded {
 
     /// The launch that was recorded, to be run once more; without a trace.
     pub(super) fn launch(&self) -> Launch<'_> {
-        let Recorded { function, grid, block, shared_bytes, slots, blocks, bounds } = self;
-        let (grid, block, shared_bytes, bounds) = (*grid, *block, *shared_bytes, *bounds);
-        let (slots, blocks) = (slots.clone(), blocks.clone());
-        Launch { function, grid, block, shared_bytes, slots, blocks, trace: None, bounds }
+        let Recorded { grid, block, shared_bytes, cooperative, bounds, .. } = *self;
+        let (function, slots, blocks) = (&self.function, self.slots.clone(), self.blocks.clone());
+        let trace = None;
+        Launch { function, grid, block, shared_bytes, cooperative, slots, blocks, trace, bounds }
     }
 
     /// What it reads and, where it says so, writes.

@@ -71,6 +71,11 @@
 //!    read 19. Where a GPU shares the host's page tables ([`Attributes::reaches_host_memory`], as on Grace
 //!    Hopper or under Linux's heterogeneous memory management), it can reach all of them.
 //!
+//! Blocks that wait for each other are safe in a [cooperative](Launch::cooperative) launch: it has all of them on the
+//! device at once, or it is refused. What nothing guarantees on a GPU is that they wait for what comes. A kernel that
+//! waits for ever spoils nothing, but the device is busy from then on, whatever waits for it does not
+//! return, and only the end of the process ends it. The emulator reports such a kernel.
+//!
 //! So PTX is machine code, and running it is as safe as running any other: load what you trust, and try a new kernel
 //! on the emulator first, which finds every address that is wrong.
 
@@ -252,6 +257,17 @@ impl Device {
     /// [`Error::Device`] if there is not enough memory.
     pub fn allocate_named<T: Pod>(&self, name: &str, len: usize) -> Result<Buffer<T>, Error> {
         Buffer::new(self, name, len)
+    }
+
+    /// An array of `len` zeros: numbers whose bytes are all zero.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] if there is not enough memory, if the device fails, or while launches are being recorded.
+    pub fn zeros<T: Pod>(&self, len: usize) -> Result<Buffer<T>, Error> {
+        let mut buffer = self.allocate(len)?;
+        buffer.zero()?;
+        Ok(buffer)
     }
 
     /// An array with these values.

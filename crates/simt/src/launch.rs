@@ -23,8 +23,6 @@ const SHORT_QUANTUM: u32 = 256;
 const IDLE_ROUNDS: u32 = 4096;
 /// The most shared memory of a block, in bytes: that of an H100 or H200.
 const MAX_SHARED: u32 = 227 << 10;
-/// The most warps that can run together; their clocks take the square of it in words.
-const MAX_TOGETHER: u64 = 1 << 13;
 
 /// A kernel with everything that a launch says.
 ///
@@ -76,6 +74,10 @@ impl<'a> Launch<'a> {
 
     /// The bytes of the host that [`Launch::new`] gives: 4 GiB.
     pub const HOST_BYTES: u64 = 4 << 30;
+
+    /// The most warps that [`Prepared::run_together`] runs: 8192. What it keeps of their order takes the square of their
+    /// number in words.
+    pub const WARPS_TOGETHER: u64 = 1 << 13;
 
     /// A launch without dynamic shared memory.
     pub fn new(
@@ -220,9 +222,10 @@ impl Prepared<'_> {
         self.inside(&blocks)?;
         let kernel = self.launch.kernel;
         let warps = (blocks.end - blocks.start).saturating_mul(self.launch.warps().into());
-        if warps > MAX_TOGETHER {
+        let most = Launch::WARPS_TOGETHER;
+        if warps > most {
             let message = format!(
-                "cannot run {warps} warps together: {MAX_TOGETHER} at most, so run a part of the grid"
+                "cannot run {warps} warps together: {most} at most, so run a part of the grid"
             );
             return Err(Report::launch(kernel, message));
         }

@@ -32,7 +32,7 @@ const OF_THE_DEVICE: [c_int; 6] = [
 ];
 
 /// What there is to say beyond the driver's own text.
-const WORDS: [(CUresult, &str); 7] = [
+const WORDS: [(CUresult, &str); 8] = [
     (CUDA_ERROR_ILLEGAL_ADDRESS, "a kernel read or wrote an address outside of every buffer"),
     (
         CUDA_ERROR_MISALIGNED_ADDRESS,
@@ -46,6 +46,10 @@ const WORDS: [(CUresult, &str); 7] = [
         CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
         "the launch needs more registers or shared memory than an SM has; launch fewer threads per \
          block",
+    ),
+    (
+        CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+        "the blocks of a cooperative launch are more than the device holds at once; launch fewer",
     ),
     (
         CUDA_ERROR_UNSUPPORTED_PTX_VERSION,

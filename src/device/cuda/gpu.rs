@@ -197,6 +197,7 @@ fn attributes(context: &Context, cuda_version: (u32, u32)) -> Result<Attributes,
         memory_clock_khz: known(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?,
         memory_bus_bits: known(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?,
         cuda_version: Some(cuda_version),
+        cooperative: context.attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)? != 0,
         reaches_host_memory: context.attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS)? != 0,
     })
 }

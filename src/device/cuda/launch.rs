@@ -18,6 +18,8 @@ pub(crate) struct GpuLaunch<'a> {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
     pub(crate) shared_bytes: u32,
+    /// Whether all blocks are to be on the device at once. The driver sees to it, or refuses the launch.
+    pub(crate) cooperative: bool,
     pub(crate) params: Packed,
 }
 
@@ -108,21 +110,39 @@ impl GpuLaunch<'_> {
         // them before it returns, and writes to none; (3) the memories are of this context and given back only
         // behind this work: `queue` sees to it for a launch, and `GpuGraph` for a replay; (4) they hold
         // plain numbers, of which any bytes are valid, and the host has no reference into them; (5) what
-        // a kernel does beyond them is in `device`'s section on safety.
+        // a kernel does beyond them is in `device`'s section on safety; (6) both functions take the same, but
+        // for options, of which there are none.
         let launched = unsafe {
-            (gpu.context.functions.cuLaunchKernel)(
-                self.kernel.function.raw(),
-                grid_x,
-                grid_y,
-                grid_z,
-                block_x,
-                block_y,
-                block_z,
-                self.shared_bytes,
-                stream.raw(),
-                params.as_mut_ptr(),
-                ptr::null_mut(),
-            )
+            let (functions, function) = (gpu.context.functions, self.kernel.function.raw());
+            let (stream, params) = (stream.raw(), params.as_mut_ptr());
+            if self.cooperative {
+                (functions.cuLaunchCooperativeKernel)(
+                    function,
+                    grid_x,
+                    grid_y,
+                    grid_z,
+                    block_x,
+                    block_y,
+                    block_z,
+                    self.shared_bytes,
+                    stream,
+                    params,
+                )
+            } else {
+                (functions.cuLaunchKernel)(
+                    function,
+                    grid_x,
+                    grid_y,
+                    grid_z,
+                    block_x,
+                    block_y,
+                    block_z,
+                    self.shared_bytes,
+                    stream,
+                    params,
+                    ptr::null_mut(),
+                )
+            }
         };
         launched.check()
     }
@@ -180,8 +200,14 @@ mod tests {
         let Place::Cuda(memory) = &memory.place else { panic!("not on a GPU") };
         let values = [[memory.address(0), 0], [7, 0]];
         let params = Packed::new(&params, &values, room);
-        let launch =
-            GpuLaunch { kernel: &kernel, grid: [1; 3], block: [1; 3], shared_bytes: 0, params };
+        let launch = GpuLaunch {
+            kernel: &kernel,
+            grid: [1; 3],
+            block: [1; 3],
+            shared_bytes: 0,
+            cooperative: false,
+            params,
+        };
         gpu.launch(&gpu.default_stream(), &launch, &[(memory, true)])?;
         gpu.synchronize()
     }

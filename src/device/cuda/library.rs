@@ -76,6 +76,14 @@ functions! {
         cuGraphInstantiateWithFlags(*mut CUgraphExec, CUgraph, c_ulonglong);
         cuGraphLaunch(CUgraphExec, CUstream);
         cuInit(c_uint);
+        cuLaunchCooperativeKernel(
+            CUfunction,
+            c_uint, c_uint, c_uint,
+            c_uint, c_uint, c_uint,
+            c_uint,
+            CUstream,
+            *mut *mut c_void
+        );
         cuLaunchKernel(
             CUfunction,
             c_uint, c_uint, c_uint,

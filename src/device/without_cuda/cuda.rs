@@ -131,6 +131,7 @@ pub(crate) struct GpuLaunch<'a> {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
     pub(crate) shared_bytes: u32,
+    pub(crate) cooperative: bool,
     pub(crate) params: Packed,
 }
 

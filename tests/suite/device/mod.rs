@@ -3,6 +3,7 @@
 mod arrays;
 mod auto;
 mod bounds;
+mod cooperative;
 mod graphs;
 mod large;
 mod launches;

@@ -83,3 +83,59 @@ pub const ECHO: &str = "
 DONE:
     ret;
 }";
+
+/// Every block writes `1000 * round + number` to `numbers[number]`, waits until all blocks have, and writes what the
+/// next block wrote to `found[number]`, where the last block's next is the first; then it waits for all once more. It
+/// waits by atomic operations alone, from which nobody could tell that it waits. `arrived` is 0 before the first launch,
+/// and counts on with the next: `unsigned *arrived, *numbers, *found, unsigned round`.
+pub const NEXT_BLOCK: &str = "
+.version 8.0
+.target sm_80
+.address_size 64
+.extern .shared .align 16 .b8 room[];
+.visible .entry next_block(.param .u64 arrived, .param .u64 numbers, .param .u64 found, .param .u32 round)
+{
+    .reg .pred %p<3>; .reg .b32 %r<16>; .reg .b64 %rd<8>;
+    ld.param.u64 %rd1, [arrived];
+    ld.param.u64 %rd2, [numbers];
+    ld.param.u64 %rd3, [found];
+    ld.param.u32 %r1, [round];
+    cvta.to.global.u64 %rd1, %rd1;
+    cvta.to.global.u64 %rd2, %rd2;
+    cvta.to.global.u64 %rd3, %rd3;
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %nctaid.x;
+    mov.u32 %r4, %tid.x;
+    setp.ne.u32 %p1, %r4, 0;
+    @%p1 bra DONE;
+
+    mad.lo.u32 %r5, %r1, 1000, %r2;
+    mul.wide.u32 %rd4, %r2, 4;
+    add.s64 %rd5, %rd2, %rd4;
+    st.global.u32 [%rd5], %r5;
+
+    atom.acq_rel.gpu.global.add.u32 %r6, [%rd1], 1;
+    div.u32 %r7, %r6, %r3;
+    mad.lo.u32 %r8, %r7, %r3, %r3;
+FIRST:
+    atom.acq_rel.gpu.global.add.u32 %r9, [%rd1], 0;
+    setp.lt.u32 %p2, %r9, %r8;
+    @%p2 bra FIRST;
+
+    add.u32 %r10, %r2, 1;
+    rem.u32 %r10, %r10, %r3;
+    mul.wide.u32 %rd6, %r10, 4;
+    add.s64 %rd6, %rd2, %rd6;
+    ld.global.u32 %r11, [%rd6];
+    add.s64 %rd7, %rd3, %rd4;
+    st.global.u32 [%rd7], %r11;
+
+    atom.acq_rel.gpu.global.add.u32 %r12, [%rd1], 1;
+    add.u32 %r8, %r8, %r3;
+SECOND:
+    atom.acq_rel.gpu.global.add.u32 %r13, [%rd1], 0;
+    setp.lt.u32 %p2, %r13, %r8;
+    @%p2 bra SECOND;
+DONE:
+    ret;
+}";

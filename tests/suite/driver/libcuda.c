@@ -31,7 +31,7 @@ typedef int Status;
 typedef uint64_t Address;
 
 enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, INVALID_PTX = 218, NOT_FOUND = 500,
-       ILLEGAL_ADDRESS = 700 };
+       ILLEGAL_ADDRESS = 700, TOO_LARGE = 720 };
 
 // ---- Instructions and the account of calls ----
 
@@ -42,8 +42,8 @@ enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, INVALID_PTX 
     F(cuEventSynchronize) F(cuFuncGetAttribute) F(cuFuncGetParamInfo) F(cuFuncSetAttribute) \
     F(cuGetErrorName) \
     F(cuGetErrorString) F(cuGraphDestroy) F(cuGraphExecDestroy) F(cuGraphInstantiateWithFlags) \
-    F(cuGraphLaunch) F(cuInit) F(cuLaunchKernel) F(cuMemAllocAsync) F(cuMemAlloc_v2) F(cuMemFreeAsync) \
-    F(cuMemFree_v2) F(cuMemGetInfo_v2) F(cuMemcpyDtoHAsync_v2) F(cuMemcpyHtoDAsync_v2) F(cuMemsetD8Async) \
+    F(cuGraphLaunch) F(cuInit) F(cuLaunchCooperativeKernel) F(cuLaunchKernel) F(cuMemAllocAsync) F(cuMemAlloc_v2) \
+    F(cuMemFreeAsync) F(cuMemFree_v2) F(cuMemGetInfo_v2) F(cuMemcpyDtoHAsync_v2) F(cuMemcpyHtoDAsync_v2) F(cuMemsetD8Async) \
     F(cuModuleGetFunction) F(cuModuleLoadDataEx) F(cuModuleUnload) \
     F(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags) F(cuStreamBeginCapture_v2) F(cuStreamCreate) \
     F(cuStreamDestroy_v2) F(cuStreamEndCapture) F(cuStreamSynchronize) F(cuStreamWaitEvent)
@@ -231,7 +231,7 @@ Status cuDeviceGetAttribute(int *value, int attribute, int device) {
     static const int known[][2] = {
         {1, 1024}, {2, 1024}, {3, 1024}, {4, 64}, {5, 2147483647}, {6, 65535}, {7, 65535}, {8, 49152},
         {10, 32}, {13, 1980000}, {16, 4}, {36, 2619000}, {37, 5120}, {39, 2048}, {75, 9}, {76, 0},
-        {81, 233472}, {82, 65536}, {97, 232448}, {115, 1},
+        {81, 233472}, {82, 65536}, {95, 1}, {97, 232448}, {115, 1},
     };
     ENTER(cuDeviceGetAttribute);
     char number[16];
@@ -542,6 +542,11 @@ Status cuFuncSetAttribute(void *handle, int attribute, int value) {
     return value < 0 ? INVALID_VALUE : 0;
 }
 
+// How many blocks each of the 4 SMs holds: by their threads alone.
+enum { SMS = 4, SM_THREADS = 2048 };
+
+static unsigned resident(unsigned threads) { return SMS * (SM_THREADS / threads); }
+
 Status cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     int *blocks, void *handle, int threads, size_t shared, unsigned flags
 ) {
@@ -550,7 +555,7 @@ Status cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     CURRENT();
     GET(function, handle, FUNCTION);
     (void) function;
-    *blocks = odd ? -1 : 2048 / threads;
+    *blocks = odd ? -1 : SM_THREADS / threads;
     return 0;
 }
 
@@ -566,6 +571,32 @@ static void run(const struct Launch *launch) {
         values[n] *= launch->factor;
 }
 
+// Runs a kernel that has been launched on a stream, or takes it down if that captures.
+static Status launch(struct Thing *function, struct Thing *stream, void **params, const char *this) {
+    struct Launch *one = calloc(1, sizeof *one);
+    one->function = function;
+    if (!strcmp(function->text, "scale")) {
+        memcpy(&one->values, params[0], sizeof one->values);
+        memcpy(&one->factor, params[1], sizeof one->factor);
+        memcpy(&one->len, params[2], sizeof one->len);
+        size_t offset, bytes = parameter(function, 2, &offset);
+        for (size_t n = sizeof one->len; n < bytes; n++)
+            if (((const char *) params[2])[n]) {
+                wrong("what is no argument", this);
+                break;
+            }
+    }
+    if (stream && stream->captures) {
+        struct Launch **end = &stream->launches;
+        while (*end)
+            end = &(*end)->next;
+        *end = one;
+    } else {
+        run(one);
+    }
+    return 0;
+}
+
 Status cuLaunchKernel(
     void *handle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
     unsigned block_z, unsigned shared, void *stream, void **params, void **extra
@@ -577,29 +608,23 @@ Status cuLaunchKernel(
     GET(function, handle, FUNCTION);
     if (!grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z || extra)
         wrong("an empty launch", this);
-    struct Launch *launch = calloc(1, sizeof *launch);
-    launch->function = function;
-    if (!strcmp(function->text, "scale")) {
-        memcpy(&launch->values, params[0], sizeof launch->values);
-        memcpy(&launch->factor, params[1], sizeof launch->factor);
-        memcpy(&launch->len, params[2], sizeof launch->len);
-        size_t offset, bytes = parameter(function, 2, &offset);
-        for (size_t n = sizeof launch->len; n < bytes; n++)
-            if (((const char *) params[2])[n]) {
-                wrong("what is no argument", this);
-                break;
-            }
-    }
-    struct Thing *one = stream;
-    if (one && one->captures) {
-        struct Launch **end = &one->launches;
-        while (*end)
-            end = &(*end)->next;
-        *end = launch;
-    } else {
-        run(launch);
-    }
-    return 0;
+    return launch(function, stream, params, this);
+}
+
+Status cuLaunchCooperativeKernel(
+    void *handle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+    unsigned block_z, unsigned shared, void *stream, void **params
+) {
+    (void) shared;
+    ENTER(cuLaunchCooperativeKernel);
+    CURRENT();
+    GET_STREAM(stream);
+    GET(function, handle, FUNCTION);
+    if (!grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z)
+        wrong("an empty launch", this);
+    if (grid_x * grid_y * grid_z > resident(block_x * block_y * block_z))
+        return TOO_LARGE;
+    return launch(function, stream, params, this);
 }
 
 // ---- Graphs ----

@@ -218,7 +218,13 @@ with_the_fake_driver! {
     /// Whatever a driver returns at first, opening fails; whatever it returns later, nothing panics.
     fn an_error_that_sticks_from_any_call_on() {
         let usual = run("everything", "");
-        for function in ["cuLaunchKernel", "cuStreamSynchronize", "cuMemcpyDtoHAsync_v2", "cuGraphLaunch"] {
+        for function in [
+            "cuLaunchKernel",
+            "cuLaunchCooperativeKernel",
+            "cuStreamSynchronize",
+            "cuMemcpyDtoHAsync_v2",
+            "cuGraphLaunch",
+        ] {
             for call in 1..=usual.count(function) {
                 for code in [700, 919] {
                     let what = format!("sticky {function} {call} {code};");
@@ -228,6 +234,52 @@ with_the_fake_driver! {
                     assert!(outcome.errors().any(says_it), "{what} {:?}", outcome.steps);
                 }
             }
+        }
+    }
+
+    fn cooperative_launches_stay_so_in_a_graph_and_have_as_many_blocks_as_fit() {
+        let outcome = run("cooperative", "");
+        outcome.must_end_well("cooperative");
+        let refused = "error: cuda:0: launching `scale`: a cooperative launch has all its blocks on the device at \
+                       once: the grid of [129, 1, 1] has 129 blocks, and 128 fit, of 64 threads and 0 bytes of \
+                       dynamic shared memory each; launch at most so many";
+        assert_eq!(outcome.steps, [
+            "attribute: true".into(),
+            "resident blocks: ok".into(),
+            "blocks: 128".into(),
+            "launch: ok".into(),
+            format!("too many: {refused}"),
+            "graph: ok".into(),
+            format!("graph of too many: {refused}"),
+            "replay: ok".into(),
+            "replay: ok".into(),
+            "download: ok".into(),
+            "values: [8.0, 16.0]".into(),
+            String::from("end"),
+        ]);
+        // One for the launch, one for the graph, and none for what was refused.
+        let counts = ["cuLaunchCooperativeKernel", "cuLaunchKernel"].map(|name| outcome.count(name));
+        assert_eq!(counts, [2, 0]);
+    }
+
+    fn cooperative_launches_that_a_driver_does_not_take() {
+        let outcome = run("cooperative", "set 95 0;");
+        outcome.must_end_well("no cooperative launches");
+        let said = "cuda:0: asking how many blocks of `scale` fit at once: the device takes no cooperative launches";
+        assert_eq!(outcome.errors().collect::<Vec<_>>(), [said]);
+
+        // The driver finds less room than it said, when it is launched and when it is recorded.
+        for (call, step) in [(1, "launching `scale`"), (2, "making a graph")] {
+            let what = format!("fail cuLaunchCooperativeKernel {call} 720;");
+            let outcome = run("cooperative", &what);
+            outcome.must_end_well(&what);
+            let said = format!(
+                "cuda:0: {step} failed: the blocks of a cooperative launch are more than the device holds at once; \
+                 launch fewer (code 720)"
+            );
+            assert_eq!(outcome.errors().filter(|&error| *error == said).count(), 1, "{:?}", outcome.steps);
+            assert!(outcome.steps.iter().any(|step| step == "download: ok"), "the device is not lost");
+            nothing_is_left(&outcome, &what);
         }
     }
 

@@ -27,6 +27,7 @@ pub fn play(name: &str) {
         "a late download" => late_download(),
         "a late upload" => late_upload(),
         "many chunks" => many_chunks(),
+        "cooperative" => cooperative(),
         _ => panic!("there is no scenario {name}"),
     }
     println!("step end");
@@ -67,6 +68,7 @@ fn use_all(device: &Device) {
     let function = step("module", device.module(SCALE).and_then(|module| module.function("scale")));
     if let Some(function) = &function {
         step("occupancy", function.occupancy(128, 64 << 10));
+        step("resident blocks", function.resident_blocks(128, 64 << 10));
     }
     let scale = |stream: &Stream, values: &mut Option<Buffer<f32>>| {
         let (Some(function), Some(values)) = (&function, values) else { return };
@@ -74,6 +76,10 @@ fn use_all(device: &Device) {
     };
     scale(&home, &mut values);
     read(&values);
+    if let (Some(function), Some(values)) = (&function, &mut values) {
+        step("cooperative launch", halve_together(function, &home, values));
+        step("launch", double(function, &home, values));
+    }
 
     let events = (step("event", device.event()), step("event", device.event()));
     if let (Some(start), Some(end)) = &events {
@@ -92,6 +98,8 @@ fn use_all(device: &Device) {
         scale(&other, &mut values);
         if let (Some(function), Some(values)) = (&function, &mut values) {
             let graph = device.record(|stream| {
+                double(function, stream, values)?;
+                halve_together(function, stream, values)?;
                 double(function, stream, values)?;
                 double(function, stream, values)
             });
@@ -118,6 +126,17 @@ fn use_all(device: &Device) {
 fn double(function: &Function, stream: &Stream, values: &mut Buffer<f32>) -> Result<(), Error> {
     let len = values.len() as u32;
     function.launch(1, 32).arg(values).arg(2.0_f32).arg(len).run(stream).map(drop)
+}
+
+/// The same kernel in a cooperative launch.
+fn halve_together(
+    function: &Function,
+    stream: &Stream,
+    values: &mut Buffer<f32>,
+) -> Result<(), Error> {
+    let len = values.len() as u32;
+    let launch = function.launch(2, 32).arg(values).arg(0.5_f32).arg(len).cooperative();
+    launch.run(stream).map(drop)
 }
 
 fn read(values: &Option<Buffer<f32>>) {
@@ -192,4 +211,28 @@ fn many_chunks() {
     let values: Vec<u32> = (0..(9 << 20) / 4 + 1).collect();
     let buffer = device.upload(&values).unwrap();
     value("equal", buffer.download().unwrap() == values);
+}
+
+/// Cooperative launches of as many blocks as there can be, and of one more: as they are, and recorded.
+fn cooperative() {
+    let device = Device::cuda(0).unwrap();
+    value("attribute", device.attributes().cooperative);
+    let function = device.module(SCALE).unwrap().function("scale").unwrap();
+    let Some(most) = step("resident blocks", function.resident_blocks(64, 0)) else { return };
+    value("blocks", most);
+    let mut values = device.upload(&[1.0_f32, 2.0]).unwrap();
+    let launch = |stream: &Stream, blocks: u32, values: &mut Buffer<f32>| {
+        let launch = function.launch(blocks, 64).arg(values).arg(2.0_f32).arg(2_u32);
+        launch.cooperative().run(stream).map(drop)
+    };
+    let home = device.stream();
+    step("launch", launch(&home, most, &mut values));
+    step("too many", launch(&home, most + 1, &mut values));
+    let graph = step("graph", device.record(|stream| launch(stream, most, &mut values)));
+    step("graph of too many", device.record(|stream| launch(stream, most + 1, &mut values)));
+    if let Some(graph) = graph {
+        step("replay", graph.replay(&home));
+        step("replay", graph.replay(&home));
+    }
+    read(&Some(values));
 }
