@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
                      long long seq_len, int tile_vectors, void* workspace) {
     static_assert(kAhead >= 3, "a block may ask for what others tell a wave later");
     using T = Accum<Stored>;
-    constexpr int kWarps = kThreads / 32, kSlots = kAhead + kInFlight;
+    constexpr int kWarps = kThreads / 32, kSlots = kAhead + kInFlight, kTile = kVectors * kThreads;
     __shared__ Transition<T> totals[2][kWarps];        // of each warp, taken in turns
     __shared__ Transition<T> befores[kAhead][kWarps];  // of all warps before it, for each tile that is told
     __shared__ T states[2];                            // before this wave's tile and the next one's
@@ -42,73 +42,43 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
     if (warp == kWarps) return carry_along(workspace, initial, plan, totals, befores, states);
 
     const int steps = plan.steps, waves = plan.waves;
-    const bool coeffs_aligned = skew(coeffs) == skew(inputs);
-    const bool outputs_aligned = skew(outputs) == skew(inputs);
+    const bool coeffs_aligned = kWhole || skew(coeffs) == skew(inputs);
+    const bool outputs_aligned = kWhole || skew(outputs) == skew(inputs);
     const auto part_at = [&](Walk tile) {
         const int before = kWhole ? 0 : head(inputs + tile.row * seq_len, seq_len, kReverse);
         return part_of<kVectors, kReverse, Stored>((long long)tile.index * steps - before, steps, seq_len);
     };
-    const auto view_at = [&](Part part) {
-        return view_of<kVectors, kThreads, Stored>(part, steps, seq_len, kReverse);
-    };
-    const auto slots_of = [&](int slot) { return ring + slot * 2 * kVectors * kThreads + threadIdx.x; };
-    const auto send = [&](Walk tile, int slot, bool exists) {
-        if (exists) {
-            const Part part = part_at(tile);
-            const long long row = tile.row * seq_len;
-            uint4* slots = slots_of(slot);
-            if (part.complete && (kWhole || coeffs_aligned)) {
-                send_complete<kVectors, kThreads, kReverse>(slots, inputs + row + part.base);
-                send_complete<kVectors, kThreads, kReverse>(slots + kVectors * kThreads, coeffs + row + part.base);
-            } else {
-                const View view = view_at(part);
-                send_vectors<kVectors, kThreads>(slots, inputs + row, true, view);
-                send_vectors<kVectors, kThreads>(slots + kVectors * kThreads, coeffs + row, coeffs_aligned, view);
-            }
-        }
-        close_group();
+    const auto slots_of = [&](int slot) { return ring + slot * 2 * kTile + threadIdx.x; };
+    const auto send_tile = [&](Walk tile, int slot) {
+        const Part part = part_at(tile);
+        const long long row = tile.row * seq_len;
+        uint4* slots = slots_of(slot);
+        send<kVectors, kThreads, kReverse>(slots, inputs + row, true, part, seq_len, T(0));
+        send<kVectors, kThreads, kReverse>(slots + kTile, coeffs + row, coeffs_aligned, part, seq_len, T(1));
     };
     struct Loaded {
         Vectors<Stored, kVectors> x, c;
     };
-    const auto receive = [&](Walk tile, Part part, int slot) -> Loaded {
-        Loaded now;
+    const auto receive_tile = [&](int slot) -> Loaded {
         const uint4* slots = slots_of(slot);
-        if (part.complete && (kWhole || coeffs_aligned)) {
-            now.x = receive_complete<kVectors, kThreads, Stored>(slots);
-            now.c = receive_complete<kVectors, kThreads, Stored>(slots + kVectors * kThreads);
-        } else {
-            const View view = view_at(part);
-            const long long row = tile.row * seq_len;
-            now.x = receive_vectors<kWhole, kVectors, kThreads>(slots, inputs + row, true, view, T(0));
-            now.c = receive_vectors<kWhole, kVectors, kThreads>(slots + kVectors * kThreads, coeffs + row,
-                                                                coeffs_aligned, view, T(1));
-        }
-        turn(kReverse, now.x);
-        turn(kReverse, now.c);
-        return now;
+        return {receive<kVectors, kThreads, kReverse, Stored>(slots),
+                receive<kVectors, kThreads, kReverse, Stored>(slots + kTile)};
     };
     const auto apply = [&](Walk tile, int slot, const Transition<T> (&before)[kVectors], T state) {
         const Part part = part_at(tile);
-        Loaded now = receive(tile, part, slot);
+        Loaded now = receive_tile(slot);
         walk_vectors(now.c, now.x, before, state);
-        turn(kReverse, now.x);
+        if (final_state && part.end == seq_len) store_last(final_state + tile.row, part, seq_len, now.x);
         Stored* row = outputs + tile.row * seq_len;
-        if (part.complete && (kWhole || outputs_aligned)) {
-            store_complete<kReverse>(row + part.base, now.x);
-        } else {
-            store_vectors<kWhole>(row, outputs_aligned, view_at(part), now.x);
-        }
-        if (final_state && part.first + steps >= seq_len) {
-            store_last(final_state + tile.row, view_at(part), seq_len, now.x);
-        }
+        store<kThreads, kReverse>(row, outputs_aligned, slots_of(slot), part, seq_len, now.x);
     };
 
     Walk sent = Walk::begin(plan.tiles_per_row), summarized = sent, applied = sent;
 #pragma unroll 1
     for (int wave = 0; wave < kSlots; wave++) {
-        send(sent, wave, wave < waves);
+        if (wave < waves) send_tile(sent, wave);
         plan.advance(sent);
+        close_group();
     }
     int slot = 0, next_slot = 0, turn_of = 0;  // of the tile that is due, of the one to be summarized; of `befores`
     Transition<T> before[kAhead][kVectors];     // the tile's that is due, and those of the next ones
@@ -118,8 +88,9 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
             const Transition<T> warps = befores[turn_of][warp];
             apply(applied, slot, before[0], multiply_add(states[wave % 2], warps.coeff, warps.state));
             plan.advance(applied);
-            send(sent, slot, wave + kSlots < waves);
+            if (wave + kSlots < waves) send_tile(sent, slot);
             plan.advance(sent);
+            close_group();
             slot = slot + 1 < kSlots ? slot + 1 : 0;
             turn_of = turn_of + 1 < kAhead ? turn_of + 1 : 0;
             await_groups<kInFlight>();
@@ -128,7 +99,7 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
         }
         move_up(before);
         if (wave + kAhead < waves) {
-            const Loaded now = receive(summarized, part_at(summarized), next_slot);
+            const Loaded now = receive_tile(next_slot);
             const Transition<T> total = summarize_vectors(now.c, now.x, before[kAhead - 1]);
             if (lane == 0) totals[(wave + kAhead) % 2][warp] = total;
             plan.advance(summarized);
@@ -168,113 +139,74 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
     if (warp == kWarps) return carry_along(workspace, (const T*)nullptr, plan, totals, befores, states);
 
     const int steps = plan.steps, waves = plan.waves;
-    const bool coeffs_aligned = skew(coeffs) == skew(d_outputs);
-    const bool outputs_aligned = skew(outputs) == skew(d_outputs);
-    const bool d_inputs_aligned = skew(d_inputs) == skew(d_outputs);
-    const bool d_coeffs_aligned = skew(d_coeffs) == skew(d_outputs);
-    const bool all_aligned = coeffs_aligned && outputs_aligned && d_inputs_aligned && d_coeffs_aligned;
+    const bool coeffs_aligned = kWhole || skew(coeffs) == skew(d_outputs);
+    const bool outputs_aligned = kWhole || skew(outputs) == skew(d_outputs);
+    const bool d_inputs_aligned = kWhole || skew(d_inputs) == skew(d_outputs);
+    const bool d_coeffs_aligned = kWhole || skew(d_coeffs) == skew(d_outputs);
     const auto part_at = [&](Walk tile) {
         const int before = kWhole ? 0 : head(d_outputs + tile.row * seq_len, seq_len, kBack);
-        Part part = part_of<kVectors, kBack, Stored>((long long)tile.index * steps - before, steps, seq_len);
-        part.complete = part.complete && (kWhole || all_aligned);
-        return part;
-    };
-    const auto view_at = [&](Part part) {
-        return view_of<kVectors, kThreads, Stored>(part, steps, seq_len, kBack);
+        return part_of<kVectors, kBack, Stored>((long long)tile.index * steps - before, steps, seq_len);
     };
     uint4* late_ring = ring + kSlots * 2 * kTile;
     const auto slots_of = [&](int slot) { return ring + slot * 2 * kTile + threadIdx.x; };
     const auto late_slots_of = [&](int slot) { return late_ring + slot * kTile + threadIdx.x; };
-    const auto send = [&](Walk tile, int slot) {
+    const auto send_tile = [&](Walk tile, int slot) {
         const Part part = part_at(tile);
         const long long row = tile.row * seq_len;
         uint4* slots = slots_of(slot);
-        if (part.complete) {
-            send_complete<kVectors, kThreads, kBack>(slots, d_outputs + row + part.base);
-            send_complete<kVectors, kThreads, kBack>(slots + kTile, coeffs + row + part.base);
-        } else {
-            const View view = view_at(part);
-            send_vectors<kVectors, kThreads>(slots, d_outputs + row, true, view);
-            send_vectors<kVectors, kThreads>(slots + kTile, coeffs + row, coeffs_aligned, view);
-        }
+        send<kVectors, kThreads, kBack>(slots, d_outputs + row, true, part, seq_len, T(0));
+        send<kVectors, kThreads, kBack>(slots + kTile, coeffs + row, coeffs_aligned, part, seq_len, T(1));
     };
     const auto send_late = [&](Walk tile, int slot) {
-        const Part part = part_at(tile);
         const Stored* row = outputs + tile.row * seq_len;
-        if (part.complete) {
-            send_complete<kVectors, kThreads, kBack>(late_slots_of(slot), row + part.base);
-        } else {
-            send_vectors<kVectors, kThreads>(late_slots_of(slot), row, outputs_aligned, view_at(part));
-        }
+        send<kVectors, kThreads, kBack>(late_slots_of(slot), row, outputs_aligned, part_at(tile), seq_len, T(0));
     };
     struct Loaded {
         Vectors<Stored, kVectors> delta, c;
     };
-    // d_outputs, and for each the coefficient of the step before it.
-    const auto receive = [&](Walk tile, Part part, int slot, T c_edge) -> Loaded {
-        Loaded now;
+    // d_outputs, and for each the coefficient of the step before it. The one after the row's last step has that one's,
+    // though there is no such step: nobody asks what comes of it.
+    const auto receive_tile = [&](int slot, T c_edge) -> Loaded {
         const uint4* slots = slots_of(slot);
-        if (part.complete) {
-            now.delta = receive_complete<kVectors, kThreads, Stored>(slots);
-            now.c = receive_complete<kVectors, kThreads, Stored>(slots + kTile);
-        } else {
-            const View view = view_at(part);
-            const long long row = tile.row * seq_len;
-            now.delta = receive_vectors<kWhole, kVectors, kThreads>(slots, d_outputs + row, true, view, T(0));
-            now.c = receive_vectors<kWhole, kVectors, kThreads>(slots + kTile, coeffs + row, coeffs_aligned, view, T(1));
-        }
-        turn(kBack, now.delta);
-        turn(kBack, now.c);
+        Loaded now = {receive<kVectors, kThreads, kBack, Stored>(slots),
+                      receive<kVectors, kThreads, kBack, Stored>(slots + kTile)};
         take_previous(now.c, c_edge);
-        if (!part.complete) end_with_one(now.c, view_at(part));
         conjugate_vectors(now.c);
         return now;
     };
     const auto start_of = [&](Walk tile) { return initial ? initial[tile.row] : T(0); };
     const auto c_edge_of = [&](Walk tile) {
         const Stored* row = coeffs + tile.row * seq_len;
-        return load_neighbour<kVectors, kBack>(row, part_at(tile), steps, seq_len, false, T(1));
+        return load_neighbour<kVectors, kBack>(row, part_at(tile), seq_len, false, T(1));
     };
     const auto previous_edge_of = [&](Walk tile) {
         const Stored* row = outputs + tile.row * seq_len;
-        return load_neighbour<kVectors, kBack>(row, part_at(tile), steps, seq_len, true, start_of(tile));
+        return load_neighbour<kVectors, kBack>(row, part_at(tile), seq_len, true, start_of(tile));
     };
     const auto apply = [&](Walk tile, int slot, int late_slot, const Transition<T> (&before)[kVectors], T c_edge,
                            T previous_edge, T state) {
         const Part part = part_at(tile);
         const long long row = tile.row * seq_len;
-        Loaded now = receive(tile, part, slot, c_edge);
+        Loaded now = receive_tile(slot, c_edge);
         walk_vectors(now.c, now.delta, before, state);
-        Vectors<Stored, kVectors> previous;
-        if (part.complete) {
-            previous = receive_complete<kVectors, kThreads, Stored>(late_slots_of(late_slot));
-        } else {
-            previous = receive_vectors<kWhole, kVectors, kThreads>(late_slots_of(late_slot), outputs + row,
-                                                                   outputs_aligned, view_at(part), start_of(tile));
-        }
-        turn(kBack, previous);
+        Vectors<Stored, kVectors> previous = receive<kVectors, kThreads, kBack, Stored>(late_slots_of(late_slot));
         take_next(previous, previous_edge);
+        if (part.end == seq_len) {
+            end_with(previous, part, seq_len, start_of(tile));
+            const Stored* first_coeff = coeffs + row + (kReverse ? seq_len - 1 : 0);
+            if (d_initial) store_last(d_initial + tile.row, part, seq_len, now.delta, first_coeff);
+        }
         conjugate_vectors(previous);
         multiply_vectors(previous, now.delta);
-        turn(kBack, now.delta);
-        turn(kBack, previous);
-        if (part.complete) {
-            store_complete<kBack>(d_inputs + row + part.base, now.delta);
-            store_complete<kBack>(d_coeffs + row + part.base, previous);
-        } else {
-            store_vectors<kWhole>(d_inputs + row, d_inputs_aligned, view_at(part), now.delta);
-            store_vectors<kWhole>(d_coeffs + row, d_coeffs_aligned, view_at(part), previous);
-        }
-        if (d_initial && part.first + steps >= seq_len) {
-            const Stored* first_coeff = coeffs + row + (kReverse ? seq_len - 1 : 0);
-            store_last(d_initial + tile.row, view_at(part), seq_len, now.delta, first_coeff);
-        }
+        uint4* slots = slots_of(slot);
+        store<kThreads, kBack>(d_inputs + row, d_inputs_aligned, slots, part, seq_len, now.delta);
+        store<kThreads, kBack>(d_coeffs + row, d_coeffs_aligned, slots, part, seq_len, previous);
     };
 
     Walk sent = Walk::begin(plan.tiles_per_row), sent_late = sent, summarized = sent, applied = sent;
 #pragma unroll 1
     for (int wave = 0; wave < kSlots; wave++) {
-        if (wave < waves) send(sent, wave);
+        if (wave < waves) send_tile(sent, wave);
         plan.advance(sent);
         if (wave < kLate) {
             if (wave < waves) send_late(sent_late, wave);
@@ -296,7 +228,7 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
             apply(applied, slot, late_slot, before[0], c_edges[0], previous_edge, state);
             plan.advance(applied);
             if (wave + 1 < waves) previous_edge = previous_edge_of(applied);
-            if (wave + kSlots < waves) send(sent, slot);
+            if (wave + kSlots < waves) send_tile(sent, slot);
             plan.advance(sent);
             if (wave + kLate < waves) send_late(sent_late, late_slot);
             plan.advance(sent_late);
@@ -312,7 +244,7 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
         move_up(c_edges);
         if (wave + kAhead < waves) {
             c_edges[kAhead - 1] = next_c_edge;
-            const Loaded now = receive(summarized, part_at(summarized), next_slot, next_c_edge);
+            const Loaded now = receive_tile(next_slot, next_c_edge);
             const Transition<T> total = summarize_vectors(now.c, now.delta, before[kAhead - 1]);
             if (lane == 0) totals[(wave + kAhead) % 2][warp] = total;
             plan.advance(summarized);

@@ -6,7 +6,8 @@
 // ANCHOR: group
 // So many tiles are combined at a time: kGroup of them, kPerLane in each lane of a warp.
 constexpr int kPerLane = 4, kGroup = 32 * kPerLane;
-// How often a warp asks for what is not there yet, before it gives up.
+// How often a warp asks for what is not there yet, before it ends the kernel with an error. Where all blocks are on the
+// GPU, or take tiles as they begin, it comes nowhere near.
 constexpr int kMaxPolls = 1 << 20;
 // ANCHOR_END: group
 
@@ -42,107 +43,167 @@ struct Plan {
     }
 };
 
-// The lane's part of the tile of `steps` steps that begins with step `first` of the row: where its first vector lies
-// in the row, and whether all of the warp's are in tile and row. `steps` may be fewer than the threads have room for,
-// but whole warps.
+// The lane's part of the tile of `steps` steps that begins with step `first` of the row: the lane's first step; where
+// its first vector lies in the row; where tile or row end; whether all of the warp's vectors are in both. `steps` may be
+// fewer than the threads have room for, but whole warps.
 struct Part {
-    long long first, base;
+    long long first, step, base, end;
     bool complete;
 };
 
 template <int kVectors, bool kReverse, typename Stored>
 __device__ Part part_of(long long first, int steps, long long seq_len) {
     constexpr int kPer = kPerVector<Stored>, kSteps = 32 * kVectors * kPer;
-    const int skipped = threadIdx.x / 32 * kSteps, mine = skipped + threadIdx.x % 32 * kPer;
-    const bool complete = first + skipped >= 0 && skipped + kSteps <= steps && first + skipped + kSteps <= seq_len;
-    return {first, kReverse ? seq_len - first - mine - kPer : first + mine, complete};
-}
-
-// The same as a view, for a part that is not complete.
-template <int kVectors, int kThreads, typename Stored>
-__device__ View view_of(Part part, int steps, long long seq_len, bool reverse) {
-    constexpr int kPer = kPerVector<Stored>;
-    View lane = view<kVectors, kThreads, Stored>(part.first, seq_len, reverse);
-    const int skipped = (threadIdx.x / 32 * kVectors * 32 + threadIdx.x % 32) * kPer;
-    if (reverse) {
-        lane.begin = max(lane.begin, skipped + kPer - steps);
-    } else {
-        lane.end = min(lane.end, steps - skipped);
-    }
-    return lane;
+    const long long skipped = first + threadIdx.x / 32 * kSteps, step = skipped + threadIdx.x % 32 * kPer;
+    const long long end = min(first + steps, seq_len);
+    return {first, step, kReverse ? seq_len - step - kPer : step, end, skipped >= 0 && skipped + kSteps <= end};
 }
 
 // The warp's neighbours in the row: the step before its first in one lane, or that after its last. `otherwise` stands
-// for one that is not in tile or row.
+// for one that is not in the row, or comes before a warp that has nothing of the tile.
 template <int kVectors, bool kReverse, typename Stored>
-__device__ Accum<Stored> load_neighbour(const Stored* row, Part part, int steps, long long seq_len, bool after,
+__device__ Accum<Stored> load_neighbour(const Stored* row, Part part, long long seq_len, bool after,
                                         Accum<Stored> otherwise) {
     constexpr int kSteps = 32 * kVectors * kPerVector<Stored>;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const long long step = part.first + (after ? (warp + 1) * kSteps : warp * kSteps - 1);
-    const bool exists = step >= 0 && step < seq_len && (after || step < part.first + steps);
+    const bool exists = step >= 0 && (after ? step < seq_len : step + 1 < part.end);
     if (lane != (after ? 31 : 0) || !exists) return otherwise;
     return widen(row[kReverse ? seq_len - 1 - step : step]);
 }
 // ANCHOR_END: walk
 
-// ANCHOR: complete
-// A complete part moves without a question: its vectors lie a constant apart.
+// ANCHOR: move
+// The lane's vectors of a row lie a constant apart, and so do the thread's slots in shared memory: kThreads.
 template <bool kReverse, typename Stored>
 constexpr int kStride = kReverse ? -32 * kPerVector<Stored> : 32 * kPerVector<Stored>;
 
-template <int kVectors, int kThreads, bool kReverse, typename Stored>
-__device__ void send_complete(uint4* slots, const Stored* data) {
-#pragma unroll
-    for (int w = 0; w < kVectors; w++) copy_vector(slots + w * kThreads, data + w * kStride<kReverse, Stored>);
+// A part that is not complete, or of an array whose vectors do not begin at 16 bytes where the tile's do, moves element by
+// element, and by way of the slots: so whatever computes with it is the same code. It is rare, and kept small.
+template <bool kReverse, typename Stored>
+__device__ bool holds(Part part, long long seq_len, long long at) {
+    const long long step = kReverse ? seq_len - 1 - at : at;
+    return step >= 0 && step < part.end;
 }
 
-template <int kVectors, int kThreads, typename Stored>
-__device__ Vectors<Stored, kVectors> receive_complete(const uint4* slots) {
+template <int kVectors, int kThreads, bool kReverse, typename Stored>
+__device__ void send_singly(uint4* slots, const Stored* row, Part part, long long seq_len, Stored otherwise) {
+#pragma unroll 1
+    for (int w = 0; w < kVectors; w++) {
+        Vector<Stored> vector;
+#pragma unroll
+        for (int i = 0; i < kPerVector<Stored>; i++) {
+            const long long at = part.base + w * kStride<kReverse, Stored> + i;
+            vector.elems[i] = holds<kReverse, Stored>(part, seq_len, at) ? row[at] : otherwise;
+        }
+        *(Vector<Stored>*)(slots + w * kThreads) = vector;
+    }
+}
+
+template <int kVectors, int kThreads, bool kReverse, typename Stored>
+__device__ void store_singly(Stored* row, const uint4* slots, Part part, long long seq_len) {
+#pragma unroll 1
+    for (int w = 0; w < kVectors; w++) {
+        const Vector<Stored> vector = *(const Vector<Stored>*)(slots + w * kThreads);
+#pragma unroll
+        for (int i = 0; i < kPerVector<Stored>; i++) {
+            const long long at = part.base + w * kStride<kReverse, Stored> + i;
+            if (holds<kReverse, Stored>(part, seq_len, at)) row[at] = vector.elems[i];
+        }
+    }
+}
+
+// On the way into the slots; `otherwise` stands for what is not in tile and row.
+template <int kVectors, int kThreads, bool kReverse, typename Stored>
+__device__ void send(uint4* slots, const Stored* row, bool aligned, Part part, long long seq_len,
+                     Accum<Stored> otherwise) {
+    if (part.complete && aligned) {
+#pragma unroll
+        for (int w = 0; w < kVectors; w++) {
+            copy_vector(slots + w * kThreads, row + part.base + w * kStride<kReverse, Stored>);
+        }
+    } else {
+        send_singly<kVectors, kThreads, kReverse>(slots, row, part, seq_len, narrow<Stored>(otherwise));
+    }
+}
+
+// From the slots, in the order of the recurrence.
+template <int kVectors, int kThreads, bool kReverse, typename Stored>
+__device__ Vectors<Stored, kVectors> receive(const uint4* slots) {
     Vectors<Stored, kVectors> vectors;
 #pragma unroll
     for (int w = 0; w < kVectors; w++) unpack(*(const Vector<Stored>*)(slots + w * kThreads), vectors.at[w]);
+    turn(kReverse, vectors);
     return vectors;
 }
 
-template <int kVectors, bool kReverse, typename Stored>
-__device__ Vectors<Stored, kVectors> load_complete(const Stored* data) {
+// The two at once; the slots are taken for what is not complete only.
+template <int kVectors, int kThreads, bool kReverse, typename Stored>
+__device__ Vectors<Stored, kVectors> load(uint4* slots, const Stored* row, bool aligned, Part part,
+                                          long long seq_len, Accum<Stored> otherwise) {
+    if (!part.complete || !aligned) {
+        send_singly<kVectors, kThreads, kReverse>(slots, row, part, seq_len, narrow<Stored>(otherwise));
+        return receive<kVectors, kThreads, kReverse, Stored>(slots);
+    }
     Vectors<Stored, kVectors> vectors;
 #pragma unroll
     for (int w = 0; w < kVectors; w++) {
-        unpack(*(const Vector<Stored>*)(data + w * kStride<kReverse, Stored>), vectors.at[w]);
+        const Stored* data = row + part.base + w * kStride<kReverse, Stored>;
+        unpack(*(const Vector<Stored>*)data, vectors.at[w]);
     }
+    turn(kReverse, vectors);
     return vectors;
 }
 
-template <bool kReverse, int kVectors, typename Stored>
-__device__ void store_complete(Stored* data, const Vectors<Stored, kVectors>& vectors) {
+// Back into the row, from the order of the recurrence. The slots are those of vectors that are not needed any more.
+template <int kThreads, bool kReverse, int kVectors, typename Stored>
+__device__ void store(Stored* row, bool aligned, uint4* slots, Part part, long long seq_len,
+                      Vectors<Stored, kVectors> vectors) {
+    const bool direct = part.complete && aligned;
+    turn(kReverse, vectors);
 #pragma unroll
     for (int w = 0; w < kVectors; w++) {
         Vector<Stored> vector;
 #pragma unroll
         for (int i = 0; i < kPerVector<Stored>; i++) vector.elems[i] = narrow<Stored>(vectors.at[w][i]);
-        *(Vector<Stored>*)(data + w * kStride<kReverse, Stored>) = vector;
+        if (direct) {
+            *(Vector<Stored>*)(row + part.base + w * kStride<kReverse, Stored>) = vector;
+        } else {
+            *(Vector<Stored>*)(slots + w * kThreads) = vector;
+        }
     }
+    if (!direct) store_singly<kVectors, kThreads, kReverse>(row, slots, part, seq_len);
 }
 
 // The state after the row's last step, times a factor if there is one, from the lane that has it.
 template <int kVectors, typename Stored>
-__device__ void store_last(Accum<Stored>* to, View view, long long seq_len, const Vectors<Stored, kVectors>& states,
+__device__ void store_last(Accum<Stored>* to, Part part, long long seq_len, const Vectors<Stored, kVectors>& states,
                            const Stored* factor = nullptr) {
-    const long long last = (view.reverse ? 0 : seq_len - 1) - view.base;
+    const long long last = seq_len - 1 - part.step;
 #pragma unroll
     for (int w = 0; w < kVectors; w++) {
 #pragma unroll
         for (int i = 0; i < kPerVector<Stored>; i++) {
-            const int place = w * view.stride + i;
-            if (place == last && place >= view.begin && place < view.end) {
+            if (w * 32 * kPerVector<Stored> + i == last) {
                 *to = factor ? states.at[w][i] * conjugate(widen(*factor)) : states.at[w][i];
             }
         }
     }
 }
-// ANCHOR_END: complete
+
+// The row's last step takes `next` for what comes after it.
+template <int kVectors, typename Stored>
+__device__ void end_with(Vectors<Stored, kVectors>& vectors, Part part, long long seq_len, Accum<Stored> next) {
+    const long long last = seq_len - 1 - part.step;
+#pragma unroll
+    for (int w = 0; w < kVectors; w++) {
+#pragma unroll
+        for (int i = 0; i < kPerVector<Stored>; i++) {
+            if (w * 32 * kPerVector<Stored> + i == last) vectors.at[w][i] = next;
+        }
+    }
+}
+// ANCHOR_END: move
 
 // ANCHOR: scan
 // What the warp's steps do to the state, and in `before` what those of them do that come before each of the lane's
@@ -240,8 +301,8 @@ __device__ inline void meet() { asm volatile("bar.sync 1;" ::: "memory"); }
 struct Shared {
     unsigned epoch;    // launches before this one
     unsigned arrived;  // blocks of this one that know it
-    unsigned failed;   // whether a block has ever waited in vain
     unsigned dealt;    // tiles of this launch that blocks have taken, where they take them as they come
+    unsigned unused;   // notices begin at a multiple of 16 bytes
 };
 
 // What a tile does to the state, as other blocks read it: each word of 32 bits lies in 64 bits with the epoch
@@ -350,7 +411,6 @@ struct Carrier {
     const T* initial;
     int tiles_per_row, groups_per_row;
     unsigned epoch;
-    bool gave_up;
     // The state `carry` before group `group` of row `row`.
     int row, group;
     T carry;
@@ -366,7 +426,6 @@ struct Carrier {
         carrier.tiles_per_row = tiles_per_row;
         carrier.groups_per_row = (tiles_per_row + kGroup - 1) / kGroup;
         carrier.epoch = epoch;
-        carrier.gave_up = false;
         carrier.row = -1;
         return carrier;
     }
@@ -394,21 +453,21 @@ struct Carrier {
     }
 
     // Waits for what was asked for. The others count as if they did nothing to the state.
-    __device__ void receive(Found& found, int group, int count, Transition<T> (&tiles)[kPerLane]) {
+    __device__ void receive(Found& found, int group, int count, Transition<T> (&tiles)[kPerLane]) const {
         const Notice<T>* mine = place(row, group * kGroup) + threadIdx.x % 32;
         const int asked = count - threadIdx.x % 32 * kPerLane;
-        for (int polls = 0; !gave_up; polls++) {
+        for (int polls = 0;; polls++) {
             bool all = true;
 #pragma unroll
             for (int i = 0; i < kPerLane; i++) all &= i >= asked || is_of(found.of[i], epoch);
             if (all) break;
-            gave_up = polls == kMaxPolls;
+            if (polls == kMaxPolls) asm volatile("trap;");
 #pragma unroll
             for (int i = 0; i < kPerLane; i++) {
                 if (i < asked) found.of[i] = look_up(mine + 32 * i);
             }
         }
-        gave_up = __any_sync(kAllLanes, gave_up);
+        __syncwarp();
 #pragma unroll
         for (int i = 0; i < kPerLane; i++) {
             tiles[i] = {T(1), T(0)};
@@ -502,6 +561,5 @@ __device__ void carry_along(void* workspace, const T* initial, Plan plan, Transi
         }
         meet();
     }
-    if (carrier.gave_up && lane == 0) store_relaxed(&carrier.shared->failed, 1);
 }
 // ANCHOR_END: carry

@@ -4,65 +4,18 @@
 // or split it, and whoever finds half of it takes it for the whole.
 #include "../waves.cuh"
 
-template <typename Stored, int kVectors, int kThreads, bool kWhole, bool kReverse>
-__global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024 / kThreads)
-    linrec_once_fwd(const Stored* inputs, const Stored* coeffs, Stored* outputs, const Accum<Stored>* initial,
-                    Accum<Stored>* final_state, long long num_seqs, long long seq_len, int tile_vectors,
-                    void* workspace, int deal) {
-    using T = Accum<Stored>;
-    constexpr int kPer = kPerVector<Stored>, kWarps = kThreads / 32;
-    __shared__ Transition<T> totals[kWarps], befores[kWarps], groups[kWarps];
-    __shared__ Transition<T> tiles[kPerLane];  // what comes before those of the tile's lane, and they
-    __shared__ unsigned epoch, dealt;
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    if (seq_len == 0) {
-        const long long row = blockIdx.x;
-        if (final_state && threadIdx.x == 0 && row < num_seqs) final_state[row] = initial ? initial[row] : T(0);
-        return;
-    }
-    const int steps = tile_vectors * kPer;
-    const int tiles_per_row = (seq_len + (kWhole ? 0 : kPer - 1) + steps - 1) / steps;
-    if (threadIdx.x == 0) epoch = arrive((Shared*)workspace, deal ? &dealt : nullptr);
-    if (deal) __syncthreads();
-    const unsigned number = deal ? dealt : blockIdx.x;
-    const Walk tile = {(int)(number / tiles_per_row), (int)(number % tiles_per_row)};
-    const long long row = tile.row * seq_len;
-    inputs += row, coeffs += row, outputs += row;
-    T state = initial ? initial[tile.row] : T(0);
-
-    const bool coeffs_aligned = skew(coeffs) == skew(inputs);
-    const bool outputs_aligned = skew(outputs) == skew(inputs);
-    const int head_steps = kWhole ? 0 : head(inputs, seq_len, kReverse);
-    const Part part = part_of<kVectors, kReverse, Stored>((long long)tile.index * steps - head_steps, steps, seq_len);
-    Vectors<Stored, kVectors> x, c;
-    if (part.complete && (kWhole || coeffs_aligned)) {
-        x = load_complete<kVectors, kReverse>(inputs + part.base);
-        c = load_complete<kVectors, kReverse>(coeffs + part.base);
-    } else {
-        const View view = view_of<kVectors, kThreads, Stored>(part, steps, seq_len, kReverse);
-        x = load_vectors<kWhole, kVectors>(inputs, true, view, T(0));
-        c = load_vectors<kWhole, kVectors>(coeffs, coeffs_aligned, view, T(1));
-    }
-    turn(kReverse, x);
-    turn(kReverse, c);
-    Transition<T> before[kVectors];
-    const Transition<T> total = summarize_vectors(c, x, before);
-    if (lane == 0) totals[warp] = total;
-    __syncthreads();
-    Carrier<T> carrier = Carrier<T>::begin(workspace, epoch, initial, tiles_per_row);
-    carrier.row = tile.row;
-    if (warp == 0) {
-        const Transition<T> all = scan_warps<kWarps>(totals, befores);
-        // ANCHOR: mistake
-        Notice<T>* notice = carrier.place(tile.row, tile.index);
-        if (lane == 0) *notice = notice_of(all, epoch);  // MISTAKE: a plain store; carrier.tell
-        // ANCHOR_END: mistake
-    }
+// What the tiles before a block's own do to the state.
+template <int kWarps, typename T>
+struct Told {
+    Transition<T> groups[kWarps];   // the whole groups before the tile's own, each by a warp
+    Transition<T> tiles[kPerLane];  // of its own group: those before its lane's, and then its lane's
 
     // Each warp waits for a group: the last one of all for the tile's own, which is told last.
-    const int own_group = tile.index / kGroup, within = tile.index % kGroup;
-    const int group = warp == kWarps - 1 ? own_group : warp;
-    if (group < own_group || warp == kWarps - 1) {
+    __device__ void learn(const Carrier<T>& carrier, Walk tile) {
+        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+        const int own_group = tile.index / kGroup, within = tile.index % kGroup;
+        const int group = warp == kWarps - 1 ? own_group : warp;
+        if (group >= own_group && warp < kWarps - 1) return;
         const int count = group < own_group ? kGroup : within;
         typename Carrier<T>::Found found = carrier.ask(group, count);
         Transition<T> mine[kPerLane];
@@ -78,26 +31,147 @@ __global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024
                 for (int i = 1; i < kPerLane; i++) tiles[i] = mine[i - 1];
             }
         }
-        if (carrier.gave_up && lane == 0) store_relaxed(&carrier.shared->failed, 1);
     }
-    __syncthreads();
-    for (int g = 0; g < own_group; g++) state = multiply_add(state, groups[g].coeff, groups[g].state);
-    if (within >= kPerLane) state = multiply_add(state, tiles[0].coeff, tiles[0].state);
+
+    // From the state before the row to that before the tile.
+    __device__ T state_before(Walk tile, T state) const {
+        const int own_group = tile.index / kGroup, within = tile.index % kGroup;
+        for (int g = 0; g < own_group; g++) state = multiply_add(state, groups[g].coeff, groups[g].state);
+        if (within >= kPerLane) state = multiply_add(state, tiles[0].coeff, tiles[0].state);
 #pragma unroll
-    for (int i = 1; i < kPerLane; i++) {
-        if (i <= within % kPerLane) state = multiply_add(state, tiles[i].coeff, tiles[i].state);
+        for (int i = 1; i < kPerLane; i++) {
+            if (i <= within % kPerLane) state = multiply_add(state, tiles[i].coeff, tiles[i].state);
+        }
+        return state;
     }
+};
+
+// Blocks take tiles in the order of their numbers, or of their coming.
+__device__ inline Walk tile_of(unsigned number, int tiles_per_row) {
+    return {(int)(number / tiles_per_row), (int)(number % tiles_per_row)};
+}
+
+template <typename Stored, int kVectors, int kThreads, bool kWhole, bool kReverse>
+__global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024 / kThreads)
+    linrec_once_fwd(const Stored* inputs, const Stored* coeffs, Stored* outputs, const Accum<Stored>* initial,
+                    Accum<Stored>* final_state, long long num_seqs, long long seq_len, int tile_vectors,
+                    void* workspace, int deal) {
+    using T = Accum<Stored>;
+    constexpr int kPer = kPerVector<Stored>, kWarps = kThreads / 32;
+    __shared__ Transition<T> totals[kWarps], befores[kWarps];
+    __shared__ Told<kWarps, T> told;
+    __shared__ unsigned epoch, dealt;
+    __shared__ uint4 stage[kVectors * kThreads];  // for what is not complete
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (seq_len == 0) {
+        const long long row = blockIdx.x;
+        if (final_state && threadIdx.x == 0 && row < num_seqs) final_state[row] = initial ? initial[row] : T(0);
+        return;
+    }
+    const int steps = tile_vectors * kPer;
+    const int tiles_per_row = (seq_len + (kWhole ? 0 : kPer - 1) + steps - 1) / steps;
+    if (threadIdx.x == 0) epoch = arrive((Shared*)workspace, deal ? &dealt : nullptr);
+    if (deal) __syncthreads();
+    const Walk tile = tile_of(deal ? dealt : blockIdx.x, tiles_per_row);
+    const long long row = tile.row * seq_len;
+    inputs += row, coeffs += row, outputs += row;
+
+    const bool coeffs_aligned = kWhole || skew(coeffs) == skew(inputs);
+    const bool outputs_aligned = kWhole || skew(outputs) == skew(inputs);
+    const int head_steps = kWhole ? 0 : head(inputs, seq_len, kReverse);
+    const Part part = part_of<kVectors, kReverse, Stored>((long long)tile.index * steps - head_steps, steps, seq_len);
+    uint4* slots = stage + threadIdx.x;
+    auto x = load<kVectors, kThreads, kReverse>(slots, inputs, true, part, seq_len, T(0));
+    const auto c = load<kVectors, kThreads, kReverse>(slots, coeffs, coeffs_aligned, part, seq_len, T(1));
+    Transition<T> before[kVectors];
+    const Transition<T> total = summarize_vectors(c, x, before);
+    if (lane == 0) totals[warp] = total;
+    __syncthreads();
+    Carrier<T> carrier = Carrier<T>::begin(workspace, epoch, initial, tiles_per_row);
+    carrier.row = tile.row;
+    if (warp == 0) {
+        const Transition<T> all = scan_warps<kWarps>(totals, befores);
+        // ANCHOR: mistake
+        Notice<T>* notice = carrier.place(tile.row, tile.index);
+        if (lane == 0) *notice = notice_of(all, epoch);  // MISTAKE: a plain store; carrier.tell
+        // ANCHOR_END: mistake
+    }
+
+    told.learn(carrier, tile);
+    __syncthreads();
+    T state = told.state_before(tile, initial ? initial[tile.row] : T(0));
     state = multiply_add(state, befores[warp].coeff, befores[warp].state);
     walk_vectors(c, x, before, state);
-    turn(kReverse, x);
-    if (part.complete && (kWhole || outputs_aligned)) {
-        store_complete<kReverse>(outputs + part.base, x);
-    } else {
-        const View view = view_of<kVectors, kThreads, Stored>(part, steps, seq_len, kReverse);
-        store_vectors<kWhole>(outputs, outputs_aligned, view, x);
+    if (final_state && part.end == seq_len) store_last(final_state + tile.row, part, seq_len, x);
+    store<kThreads, kReverse>(outputs, outputs_aligned, slots, part, seq_len, x);
+}
+
+template <typename Stored, int kVectors, int kThreads, bool kWhole, bool kReverse>
+__global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024 / kThreads)
+    linrec_once_bwd(const Stored* d_outputs, const Stored* coeffs, const Stored* outputs,
+                    const Accum<Stored>* initial, Stored* d_inputs, Stored* d_coeffs, Accum<Stored>* d_initial,
+                    long long num_seqs, long long seq_len, int tile_vectors, void* workspace, int deal) {
+    using T = Accum<Stored>;
+    constexpr int kPer = kPerVector<Stored>, kWarps = kThreads / 32;
+    constexpr bool kBack = !kReverse;
+    __shared__ Transition<T> totals[kWarps], befores[kWarps];
+    __shared__ Told<kWarps, T> told;
+    __shared__ unsigned epoch, dealt;
+    __shared__ uint4 stage[kVectors * kThreads];  // for what is not complete
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (seq_len == 0) {
+        const long long row = blockIdx.x;
+        if (d_initial && threadIdx.x == 0 && row < num_seqs) d_initial[row] = T(0);
+        return;
     }
-    if (final_state && part.first + steps >= seq_len) {
-        const View view = view_of<kVectors, kThreads, Stored>(part, steps, seq_len, kReverse);
-        store_last(final_state + tile.row, view, seq_len, x);
+    const int steps = tile_vectors * kPer;
+    const int tiles_per_row = (seq_len + (kWhole ? 0 : kPer - 1) + steps - 1) / steps;
+    if (threadIdx.x == 0) epoch = arrive((Shared*)workspace, deal ? &dealt : nullptr);
+    if (deal) __syncthreads();
+    const Walk tile = tile_of(deal ? dealt : blockIdx.x, tiles_per_row);
+    const long long row = tile.row * seq_len;
+    d_outputs += row, coeffs += row, outputs += row, d_inputs += row, d_coeffs += row;
+    const T start = initial ? initial[tile.row] : T(0);
+
+    const bool coeffs_aligned = kWhole || skew(coeffs) == skew(d_outputs);
+    const bool outputs_aligned = kWhole || skew(outputs) == skew(d_outputs);
+    const bool d_inputs_aligned = kWhole || skew(d_inputs) == skew(d_outputs);
+    const bool d_coeffs_aligned = kWhole || skew(d_coeffs) == skew(d_outputs);
+    const int head_steps = kWhole ? 0 : head(d_outputs, seq_len, kBack);
+    const Part part = part_of<kVectors, kBack, Stored>((long long)tile.index * steps - head_steps, steps, seq_len);
+    uint4* slots = stage + threadIdx.x;
+    auto delta = load<kVectors, kThreads, kBack>(slots, d_outputs, true, part, seq_len, T(0));
+    auto c = load<kVectors, kThreads, kBack>(slots, coeffs, coeffs_aligned, part, seq_len, T(1));
+    auto previous = load<kVectors, kThreads, kBack>(slots, outputs, outputs_aligned, part, seq_len, T(0));
+    const T c_edge = load_neighbour<kVectors, kBack>(coeffs, part, seq_len, false, T(1));
+    const T previous_edge = load_neighbour<kVectors, kBack>(outputs, part, seq_len, true, start);
+    // The same scan over d_outputs, with the coefficient of the step before.
+    take_previous(c, c_edge);
+    conjugate_vectors(c);
+    Transition<T> before[kVectors];
+    const Transition<T> total = summarize_vectors(c, delta, before);
+    if (lane == 0) totals[warp] = total;
+    __syncthreads();
+    Carrier<T> carrier = Carrier<T>::begin(workspace, epoch, nullptr, tiles_per_row);
+    carrier.row = tile.row;
+    if (warp == 0) {
+        const Transition<T> all = scan_warps<kWarps>(totals, befores);
+        if (lane == 0) carrier.tell(tile, all);
     }
+    told.learn(carrier, tile);
+    __syncthreads();
+    T state = told.state_before(tile, T(0));
+    state = multiply_add(state, befores[warp].coeff, befores[warp].state);
+    walk_vectors(c, delta, before, state);
+
+    take_next(previous, previous_edge);
+    if (part.end == seq_len) {
+        end_with(previous, part, seq_len, start);
+        const Stored* first_coeff = coeffs + (kReverse ? seq_len - 1 : 0);
+        if (d_initial) store_last(d_initial + tile.row, part, seq_len, delta, first_coeff);
+    }
+    conjugate_vectors(previous);
+    multiply_vectors(previous, delta);
+    store<kThreads, kBack>(d_inputs, d_inputs_aligned, slots, part, seq_len, delta);
+    store<kThreads, kBack>(d_coeffs, d_coeffs_aligned, slots, part, seq_len, previous);
 }

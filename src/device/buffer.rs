@@ -130,8 +130,19 @@ impl<T: Pod> Buffer<T> {
         self.fill(0)
     }
 
+    /// A new array of zeros; while launches are being recorded, too, as no replay depends on when it was filled.
+    pub(super) fn new_zeros(device: &Device, name: &str, len: usize) -> Result<Buffer<T>, Error> {
+        let mut buffer = Buffer::new(device, name, len)?;
+        buffer.fill_now(0)?;
+        Ok(buffer)
+    }
+
     fn fill(&mut self, byte: u8) -> Result<(), Error> {
         recording::refuse(self.device(), "filling a buffer")?;
+        self.fill_now(byte)
+    }
+
+    fn fill_now(&mut self, byte: u8) -> Result<(), Error> {
         let bytes = (self.len * size_of::<T>()) as u64;
         match &self.memory.place {
             Place::Nowhere => Ok(()),

@@ -138,6 +138,14 @@ impl KernelChoice {
         })
     }
 
+    /// As [`KernelChoice::best`], among those that are allowed. `None` if none was measured that takes such rows.
+    pub(crate) fn best_where(
+        query: Query,
+        allowed: impl Fn(KernelChoice) -> bool,
+    ) -> Option<KernelChoice> {
+        best_of(Tuned::measured(), query, allowed)
+    }
+
     /// The fastest among the kernels of one family, as [`KernelChoice::best`]. `None` if none was measured that takes
     /// such rows.
     pub fn best_named(family: &str, query: Query) -> Option<KernelChoice> {

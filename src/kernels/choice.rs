@@ -14,6 +14,21 @@ pub struct Geometry {
     pub threads: u32,
     /// Bytes of dynamic shared memory of a block.
     pub shared_bytes: u32,
+    /// What the kernel is given beside, if blocks share sequences; `None` if each sequence is one block's.
+    pub shared_out: Option<SharedOut>,
+}
+
+/// How sequences are shared out among the blocks of a grid: tile by tile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SharedOut {
+    /// 16-byte vectors in a tile. It depends on the shape alone, so that results do not depend on the device.
+    pub tile_vectors: u32,
+    /// Bytes in which blocks tell each other what their tiles do; zero before the first launch, and left by each launch
+    /// as the next one needs it.
+    pub workspace_bytes: u64,
+    /// Whether there is a block for each tile, which it can take as it comes; or else any number of blocks, all of which
+    /// have to be on the device at once, and no more than [`Geometry::blocks`].
+    pub one_tile: bool,
 }
 
 impl KernelChoice {
@@ -26,7 +41,7 @@ impl KernelChoice {
     /// use linrec::kernels::{ElementType, KernelChoice};
     ///
     /// let names: Vec<_> = KernelChoice::shipped(ElementType::F64).map(|choice| choice.to_string()).collect();
-    /// assert_eq!(names, ["ref:64", "tile:4x256:0", "pipe:8x64:0", "wide:2x128"]);
+    /// assert_eq!(names, ["ref:64", "tile:4x256:0", "pipe:8x64:0", "wide:2x128", "waves:4x288"]);
     /// ```
     pub fn shipped(element: ElementType) -> impl Iterator<Item = KernelChoice> {
         static SHIPPED: OnceLock<Vec<(KernelChoice, ElementType)>> = OnceLock::new();
@@ -68,12 +83,12 @@ impl KernelChoice {
     ///
     /// `direction` is that of the recurrence, in the backward pass as well.
     pub fn entry(&self, element: ElementType, pass: Pass, direction: Direction) -> String {
-        let pass = match pass {
+        let short = match pass {
             Pass::Forward => "fwd",
             Pass::Backward => "bwd",
         };
-        let arguments = self.arguments(direction).join(", ");
-        format!("linrec_{}_{pass}<{}, {arguments}>", self.name(), element.cuda_name())
+        let arguments = self.arguments(pass, direction).join(", ");
+        format!("linrec_{}_{short}<{}, {arguments}>", self.name(), element.cuda_name())
     }
 
     /// The kernel that has an entry, of which elements, and for which pass; `None` if it is none of the catalogue's.
@@ -96,7 +111,7 @@ impl KernelChoice {
         let arguments: Vec<&str> = arguments.split(", ").collect();
         let (element, arguments) = arguments.split_first()?;
         let element = ElementType::ALL.into_iter().find(|other| other.cuda_name() == *element)?;
-        Some((KernelChoice::of_arguments(family, arguments)?, element, pass))
+        Some((KernelChoice::of_arguments(family, pass, arguments)?, element, pass))
     }
 }
 

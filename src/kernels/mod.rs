@@ -57,7 +57,9 @@
 //! - [`Pass::Forward`]: `inputs, coeffs, outputs, initial, final_state, num_seqs, seq_len`;
 //! - [`Pass::Backward`]: `d_outputs, coeffs, outputs, initial, d_inputs, d_coeffs, d_initial, num_seqs,
 //!   seq_len`;
-//! - after these, if [`KernelChoice::takes_direction`], a 32-bit `reverse`: 0 or 1.
+//! - after these, if [`KernelChoice::takes_direction`], a 32-bit `reverse`: 0 or 1; or, if sequences are
+//!   [shared out](SharedOut), a 32-bit `tile_vectors`, a pointer to the workspace and, for a kernel with a block for each
+//!   tile, a 32-bit `deal`: 1 if blocks take tiles as they come, 0 if all are on the device at once.
 
 mod best;
 mod choice;
@@ -70,7 +72,7 @@ mod ptx;
 mod shipped;
 
 pub use best::{Query, Tuned};
-pub use choice::Geometry;
+pub use choice::{Geometry, SharedOut};
 pub use element_type::ElementType;
 pub use families::*;
 pub use hash::Hash;

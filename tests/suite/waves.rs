@@ -1,68 +1,49 @@
 //! Kernels whose blocks share a sequence: right, and with the same bits for every number of blocks.
 
-use crate::emulator::engine::{OnEmulator, SharedOut};
+use crate::emulator::engine::SharedOut;
 use crate::emulator::{Argument, Shipped, allocate, download, upload};
-use linrec::contract::{self, Domain};
 use linrec::simt::{Memory, ReportKind};
 
+/// The PTX.
+const WAVES: &str = "waves-4x288-f32";
+const ONCE_NAME: &str = "once-4x512-f32";
 /// The entries, forward and in reverse.
 const FORWARD: [&str; 2] = [
-    "linrec_waves_fwd<float, 2, 480, 5, 2, false, false>",
-    "linrec_waves_fwd<float, 2, 480, 5, 2, false, true>",
+    "linrec_waves_fwd<float, 4, 288, 5, 1, false, false>",
+    "linrec_waves_fwd<float, 4, 288, 5, 1, false, true>",
 ];
 const BACKWARD: [&str; 2] = [
-    "linrec_waves_bwd<float, 2, 480, 4, 2, false, false>",
-    "linrec_waves_bwd<float, 2, 480, 4, 2, false, true>",
+    "linrec_waves_bwd<float, 3, 288, 5, 1, false, false>",
+    "linrec_waves_bwd<float, 3, 288, 5, 1, false, true>",
 ];
 const ONCE: [&str; 2] =
-    ["linrec_once_fwd<float, 2, 480, false, false>", "linrec_once_fwd<float, 2, 480, false, true>"];
+    ["linrec_once_fwd<float, 4, 512, false, false>", "linrec_once_fwd<float, 4, 512, false, true>"];
+const ONCE_BACKWARD: [&str; 2] =
+    ["linrec_once_bwd<float, 4, 512, false, false>", "linrec_once_bwd<float, 4, 512, false, true>"];
 /// Threads of a block that compute. The waves have one more warp, which carries the state.
-const THREADS: u32 = 480;
-/// Bytes of a tile of one array. The ring has room for 5 + 2 tiles of two arrays, and backward for 4 + 2 of two and
-/// 2 + 1 of one.
-const TILE_BYTES: u32 = 2 * THREADS * 16;
-const SHARED_BYTES: [u32; 2] = [14 * TILE_BYTES, 15 * TILE_BYTES];
-/// The shortest tile: a warp's.
-const SHORT: usize = 64;
+const THREADS: u32 = 288;
+const ONCE_THREADS: u32 = 512;
+/// Bytes of dynamic shared memory, forward and backward: the ring has room for 5 + 1 tiles of two arrays, and backward
+/// for 1 + 1 of a third one.
+const SHARED_BYTES: [u32; 2] = [12 * 4 * THREADS * 16, 14 * 3 * THREADS * 16];
 
-fn waves(blocks: u32) -> OnEmulator {
-    OnEmulator {
-        name: "waves-f32",
-        forward: Some(FORWARD),
-        backward: Some(BACKWARD),
-        threads: THREADS + 32,
-        seqs_per_block: 1,
-        shared_out: Some(SharedOut {
-            blocks: Some(blocks),
-            tile_vectors: SHORT,
-            shared_bytes: SHARED_BYTES,
-        }),
-    }
+/// How long the tiles are.
+#[derive(Debug, Clone, Copy)]
+enum Tiles {
+    /// A warp's.
+    Short,
+    /// As long as the threads of the waves have room for.
+    Full,
 }
 
-fn once() -> OnEmulator {
-    OnEmulator {
-        name: "once-f32",
-        forward: Some(ONCE),
-        backward: None,
-        threads: THREADS,
-        seqs_per_block: 1,
-        shared_out: Some(SharedOut { blocks: None, tile_vectors: SHORT, shared_bytes: [0; 2] }),
-    }
-}
-
-fn domain() -> Domain {
-    let tile = 4 * SHORT;
-    Domain { tile, levels: Domain::tree_levels, log_coeffs: false, ..Domain::default() }.as_asked()
-}
-
-#[test]
-fn they_keep_the_contract() {
-    let domains = [(waves(3), domain()), (once(), Domain { backward: false, ..domain() })];
-    for (engine, domain) in domains {
-        let report = contract::run::<f32>(&engine, &domain);
-        println!("{report}");
-        assert!(report.passed(), "{report}");
+impl Tiles {
+    /// In 16-byte vectors: whole warps.
+    fn vectors(self, entries: [&str; 2]) -> usize {
+        let lane = if entries == BACKWARD { 3 } else { 4 };
+        match self {
+            Tiles::Short => 32 * lane,
+            Tiles::Full => THREADS as usize * lane,
+        }
     }
 }
 
@@ -82,7 +63,7 @@ fn numbers(count: usize, middle: f32, spread: f32) -> Vec<f32> {
 struct Case {
     num_seqs: usize,
     seq_len: usize,
-    tile_vectors: usize,
+    tiles: Tiles,
     skew: u64,
     reverse: bool,
     poisoned: bool,
@@ -91,7 +72,7 @@ struct Case {
 impl Case {
     /// The bits of all results of two launches in a row, which have to be the same.
     fn bits(&self, name: &str, entries: [&str; 2], blocks: Option<u32>) -> Vec<u32> {
-        let Case { num_seqs, seq_len, tile_vectors, skew, reverse, poisoned } = *self;
+        let Case { num_seqs, seq_len, tiles, skew, reverse, poisoned } = *self;
         let (memory, len) = (Memory::new(1 << 30), num_seqs * seq_len);
         let behind = |place: Argument| match place {
             Argument::Long(address) => Argument::Long(address + 4 * skew),
@@ -105,7 +86,7 @@ impl Case {
             behind(upload(&memory, name, &values))
         };
         let result = |name| behind(allocate(&memory, name, len + skew as usize));
-        let is_backward = entries == BACKWARD;
+        let is_backward = entries == BACKWARD || entries == ONCE_BACKWARD;
         let mut arguments = vec![array("inputs", 0.0, 1.0), array("coeffs", 0.95, 0.1)];
         let mut results = vec![(result("results"), len)];
         let state = allocate(&memory, "state", num_seqs);
@@ -122,13 +103,14 @@ impl Case {
         arguments.push(state);
         results.push((state, num_seqs));
         arguments.extend([num_seqs, seq_len].map(|number| Argument::Long(number as u64)));
-        let shared_out = SharedOut { blocks, tile_vectors, shared_bytes: SHARED_BYTES };
+        let tile_vectors = tiles.vectors(entries);
+        let shared_out = SharedOut { blocks, tile_vectors };
         arguments.extend(shared_out.arguments(&memory, (num_seqs, seq_len)));
 
         let tiles = (num_seqs * shared_out.tiles(seq_len)) as u32;
         let (blocks, threads) = match blocks {
             Some(most) => (most.min(tiles), (THREADS + 32, SHARED_BYTES[usize::from(is_backward)])),
-            None => (tiles, (THREADS, 0)),
+            None => (tiles, (ONCE_THREADS, 0)),
         };
         let shipped = Shipped::new(name, entries[usize::from(reverse)]);
         let launch = || {
@@ -146,7 +128,7 @@ impl Case {
 const PLAIN: Case = Case {
     num_seqs: 1,
     seq_len: 9000,
-    tile_vectors: SHORT,
+    tiles: Tiles::Short,
     skew: 0,
     reverse: false,
     poisoned: false,
@@ -157,27 +139,20 @@ fn every_number_of_blocks_gives_the_same_bits() {
     let cases = [
         PLAIN,
         // More than a group of 128 tiles.
-        Case { seq_len: 40_001, skew: 1, reverse: true, ..PLAIN },
+        Case { seq_len: 70_001, skew: 1, reverse: true, ..PLAIN },
         Case { num_seqs: 3, seq_len: 5001, skew: 3, ..PLAIN },
-        // Tiles as long as the threads have room for.
-        Case { num_seqs: 2, seq_len: 12_000, tile_vectors: 960, ..PLAIN },
+        Case { num_seqs: 2, seq_len: 12_000, tiles: Tiles::Full, ..PLAIN },
     ];
     for case in cases {
-        let forward = case.bits("waves-f32", FORWARD, Some(1));
-        let backward = case.bits("waves-f32", BACKWARD, Some(1));
+        let forward = case.bits(WAVES, FORWARD, Some(1));
+        let backward = case.bits(WAVES, BACKWARD, Some(1));
         for blocks in [2, 7, 140] {
-            assert_eq!(
-                case.bits("waves-f32", FORWARD, Some(blocks)),
-                forward,
-                "{case:?}, {blocks}"
-            );
-            assert_eq!(
-                case.bits("waves-f32", BACKWARD, Some(blocks)),
-                backward,
-                "{case:?}, {blocks}"
-            );
+            assert_eq!(case.bits(WAVES, FORWARD, Some(blocks)), forward, "{case:?}, {blocks}");
+            assert_eq!(case.bits(WAVES, BACKWARD, Some(blocks)), backward, "{case:?}, {blocks}");
         }
-        assert_eq!(case.bits("once-f32", ONCE, None), forward, "{case:?}, one tile for each block");
+        assert_eq!(case.bits(ONCE_NAME, ONCE, None), forward, "{case:?}, one tile for each block");
+        // Its lanes have four vectors and those of the waves three, so that the bits of the two are not the same.
+        case.bits(ONCE_NAME, ONCE_BACKWARD, None);
     }
 }
 
@@ -186,9 +161,10 @@ fn nothing_gets_from_one_row_into_the_next() {
     let case = Case { num_seqs: 3, seq_len: 2500, ..PLAIN };
     let poisoned = Case { poisoned: true, ..case };
     for (name, entries, blocks, results) in [
-        ("waves-f32", FORWARD, Some(4), 1),
-        ("waves-f32", BACKWARD, Some(4), 2),
-        ("once-f32", ONCE, None, 1),
+        (WAVES, FORWARD, Some(4), 1),
+        (WAVES, BACKWARD, Some(4), 2),
+        (ONCE_NAME, ONCE, None, 1),
+        (ONCE_NAME, ONCE_BACKWARD, None, 2),
     ] {
         let (clean, bits) =
             (case.bits(name, entries, blocks), poisoned.bits(name, entries, blocks));
@@ -205,13 +181,12 @@ fn nothing_gets_from_one_row_into_the_next() {
 fn a_block_that_is_not_there_is_noticed() {
     let memory = Memory::new(1 << 30);
     let values = upload(&memory, "values", &numbers(9000, 0.5, 0.5));
-    let shared_out = SharedOut { blocks: Some(4), tile_vectors: SHORT, shared_bytes: SHARED_BYTES };
+    let shared_out = SharedOut { blocks: Some(4), tile_vectors: Tiles::Short.vectors(FORWARD) };
     let mut arguments = vec![values, values, allocate(&memory, "outputs", 9000)];
     arguments.extend([0, 0, 1, 9000].map(Argument::Long));
     arguments.extend(shared_out.arguments(&memory, (1, 9000)));
     let threads = (THREADS + 32, SHARED_BYTES[0]);
-    let ran =
-        Shipped::new("waves-f32", FORWARD[0]).run_shared(&memory, 4, threads, &arguments, 0..3);
+    let ran = Shipped::new(WAVES, FORWARD[0]).run_shared(&memory, 4, threads, &arguments, 0..3);
     let report = ran.expect_err("three blocks of four");
     assert_eq!(report.kind, ReportKind::NoProgress, "{report}");
 }

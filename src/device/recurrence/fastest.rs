@@ -13,6 +13,9 @@ use crate::kernels::{KernelChoice, Pass, Query};
 /// never repeat.
 const MAX_SHAPES: usize = 4096;
 
+/// What a kernel declares of shared memory beside what is asked for at its launch, if that is much: at most this.
+const OWN_SHARED_BYTES: u32 = 2 << 10;
+
 /// The fastest kernels, loaded when they are first needed; a clone shares them.
 #[derive(Debug, Clone)]
 pub(super) struct Fastest<S> {
@@ -81,9 +84,18 @@ impl<S: Storage> Fastest<S> {
     fn pick(&self, case: Case) -> Result<Arc<OneKernel<S>>, Error> {
         let (num_seqs, seq_len) = (case.shape.num_seqs as u64, case.shape.seq_len as u64);
         let Case { pass, whole, .. } = case;
+        // Of large blocks, some devices hold none.
+        let limits = self.device.attributes();
+        let fits = |choice: KernelChoice| {
+            let geometry = choice.geometry(S::ELEMENT, pass, num_seqs, seq_len);
+            let together = geometry.shared_out.is_some_and(|shared_out| !shared_out.one_tile);
+            geometry.shared_bytes + OWN_SHARED_BYTES <= limits.shared_bytes_opt_in
+                && (limits.cooperative || !together)
+        };
         let best = |shipped_only| {
             let element = S::ELEMENT;
-            KernelChoice::best(Query { element, pass, num_seqs, seq_len, whole, shipped_only })
+            let query = Query { element, pass, num_seqs, seq_len, whole, shipped_only };
+            KernelChoice::best_where(query, fits).unwrap_or_else(|| KernelChoice::best(query))
         };
         if !self.shipped_only {
             let choice = best(false);

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::ops::Deref;
 use std::sync::OnceLock;
 
-use super::room::{Pool, Room};
+use super::room::{Contents, Pool, Room};
 use super::{BackwardOptions, ForwardOptions, Recurrence, Shape};
 use crate::Error;
 use crate::device::{Buffer, Device, Function, Launch, Launched, Storage, Stream};
@@ -252,8 +252,8 @@ impl<'a, S: Storage> Call<'a, S> {
     /// An array of this call's own.
     fn room(&self) -> Result<Room<'a, S::Accum>, Error> {
         let room = match self.stream.is_recording() {
-            true => Room::kept(self.device, self.len),
-            false => self.pool.take(self.device, self.len),
+            true => Room::kept(self.device, Contents::LOGARITHMS, self.len),
+            false => self.pool.take(self.device, Contents::LOGARITHMS, self.len),
         };
         room.map_err(|error| match error {
             Error::Device { device, message } => {

@@ -1,10 +1,12 @@
 //! The recurrence by one kernel.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
+use super::room::{Contents, Pool, Room};
 use super::{BackwardOptions, Choice, ForwardOptions, Shape};
 use crate::device::{Buffer, Device, Function, Launch, Launched, Storage, Stream};
-use crate::kernels::{KernelChoice, Pass, Program};
+use crate::kernels::{KernelChoice, Pass, Program, SharedOut};
 use crate::{Direction, Error};
 
 /// A kernel that is loaded, for both passes and directions.
@@ -14,6 +16,8 @@ pub(super) struct OneKernel<S> {
     choice: KernelChoice,
     forward: Option<OfDirection>,
     backward: Option<OfDirection>,
+    /// What blocks that share sequences tell each other in. A clone shares them.
+    workspaces: Arc<Pool<u32>>,
     storage: PhantomData<fn() -> S>,
 }
 
@@ -41,7 +45,14 @@ impl<S: Storage> OneKernel<S> {
             Ok(Some(OfDirection { forward, reverse }))
         };
         let (forward, backward) = (load(Pass::Forward)?, load(Pass::Backward)?);
-        Ok(OneKernel { device: device.clone(), choice, forward, backward, storage: PhantomData })
+        Ok(OneKernel {
+            device: device.clone(),
+            choice,
+            forward,
+            backward,
+            workspaces: Arc::default(),
+            storage: PhantomData,
+        })
     }
 
     pub(super) fn choice(&self) -> KernelChoice {
@@ -79,11 +90,11 @@ impl<S: Storage> OneKernel<S> {
         let ForwardOptions { direction, initial, final_state, stream, .. } = options;
         let function = self.function(Pass::Forward, direction)?;
         self.check_vectors(operation, shape, &[inputs, coeffs, outputs])?;
-        let Some(launch) = self.begin(operation, Pass::Forward, function, shape)? else {
+        let Some((launch, sharing)) = self.begin(operation, Pass::Forward, function, shape)? else {
             return Ok(Launched::nothing(function).of(self.choice));
         };
         let launch = launch.arg(inputs).arg(coeffs).arg(outputs).arg(initial).arg(final_state);
-        self.finish(launch, shape, direction, stream)
+        self.finish(launch, sharing, shape, direction, stream)
     }
 
     /// As [`Recurrence::backward_into`](super::Recurrence::backward_into), with plain coefficients.
@@ -104,12 +115,13 @@ impl<S: Storage> OneKernel<S> {
         let BackwardOptions { direction, initial, d_initial, stream, .. } = options;
         let function = self.function(Pass::Backward, direction)?;
         self.check_vectors(operation, shape, &[d_outputs, coeffs, outputs, d_inputs, d_coeffs])?;
-        let Some(launch) = self.begin(operation, Pass::Backward, function, shape)? else {
+        let Some((launch, sharing)) = self.begin(operation, Pass::Backward, function, shape)?
+        else {
             return Ok(Launched::nothing(function).of(self.choice));
         };
         let launch = launch.arg(d_outputs).arg(coeffs).arg(outputs).arg(initial);
         let launch = launch.arg(d_inputs).arg(d_coeffs).arg(d_initial);
-        self.finish(launch, shape, direction, stream)
+        self.finish(launch, sharing, shape, direction, stream)
     }
 
     /// Refuses what a kernel for rows of whole vectors does not take.
@@ -135,14 +147,14 @@ impl<S: Storage> OneKernel<S> {
         Ok(())
     }
 
-    /// A launch of the right size; `None` if there is nothing to compute.
+    /// A launch of the right size, and how its blocks share sequences; `None` if there is nothing to compute.
     fn begin<'a>(
         &self,
         operation: &str,
         pass: Pass,
         function: &'a Function,
         shape: Shape,
-    ) -> Result<Option<Launch<'a>>, Error> {
+    ) -> Result<Option<(Launch<'a>, Option<Sharing>)>, Error> {
         if let Some(most) = self.choice.max_len(S::ELEMENT)
             && shape.seq_len as u64 > most
         {
@@ -169,18 +181,42 @@ impl<S: Storage> OneKernel<S> {
             );
             return Err(Error::device(self.device.label(), message));
         };
-        Ok(Some(function.launch(blocks, geometry.threads).shared(geometry.shared_bytes)))
+        let (threads, shared_bytes) = (geometry.threads, geometry.shared_bytes);
+        let launch = |blocks| function.launch(blocks, threads).shared(shared_bytes);
+        let Some(shared_out) = geometry.shared_out else {
+            return Ok(Some((launch(blocks), None)));
+        };
+        let resident = match self.device.attributes().cooperative || !shared_out.one_tile {
+            true => function.resident_blocks(threads, shared_bytes)?,
+            false => 0,
+        };
+        let deal = shared_out.one_tile && blocks > resident;
+        let launch = match shared_out.one_tile {
+            true if deal => launch(blocks),
+            true => launch(blocks).cooperative(),
+            false => launch(blocks.min(resident.max(1))).cooperative(),
+        };
+        Ok(Some((launch, Some(Sharing { shared_out, deal }))))
     }
 
     /// Gives the launch the numbers that every kernel takes last, and queues it.
     fn finish(
         &self,
         launch: Launch,
+        sharing: Option<Sharing>,
         shape: Shape,
         direction: Direction,
         stream: Option<&Stream>,
     ) -> Result<Launched, Error> {
         let mut launch = launch.arg(shape.num_seqs as i64).arg(shape.seq_len as i64);
+        let mut workspace;
+        if let Some(Sharing { shared_out, deal }) = sharing {
+            workspace = self.workspace(shared_out.workspace_bytes, stream)?;
+            launch = launch.arg(shared_out.tile_vectors).arg(&mut *workspace);
+            if shared_out.one_tile {
+                launch = launch.arg(u32::from(deal));
+            }
+        }
         if self.choice.takes_direction() {
             launch = launch.arg(i32::from(direction == Direction::Reverse));
         }
@@ -190,4 +226,20 @@ impl<S: Storage> OneKernel<S> {
         };
         launched.map(|launched| launched.of(self.choice))
     }
+    /// A workspace for one launch. Each leaves it ready for the next, of whatever shape.
+    fn workspace(&self, bytes: u64, stream: Option<&Stream>) -> Result<Room<'_, u32>, Error> {
+        let words = usize::try_from(bytes / 4).unwrap_or(usize::MAX);
+        let contents = Contents { name: "workspace", zeros: true };
+        match stream {
+            Some(stream) if stream.is_recording() => Room::kept(&self.device, contents, words),
+            _ => self.workspaces.take(&self.device, contents, words),
+        }
+    }
+}
+
+/// How the blocks of a launch share sequences.
+struct Sharing {
+    shared_out: SharedOut,
+    /// Whether blocks take tiles as they come, since there are more of them than are on the device at once.
+    deal: bool,
 }

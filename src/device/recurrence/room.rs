@@ -17,6 +17,27 @@ use crate::device::{Buffer, Device};
 #[derive(Debug)]
 pub(super) struct Pool<A>(Mutex<Vec<Buffer<A>>>);
 
+/// What an array is for, and how it begins.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Contents {
+    /// As the emulator's reports call it.
+    pub(super) name: &'static str,
+    /// Whether it is zero when it is new, or anything.
+    pub(super) zeros: bool,
+}
+
+impl Contents {
+    /// What a call with logarithms computes on its way.
+    pub(super) const LOGARITHMS: Contents = Contents { name: "room for logarithms", zeros: false };
+
+    fn allocate<A: Pod>(self, device: &Device, len: usize) -> Result<Buffer<A>, Error> {
+        match self.zeros {
+            true => Buffer::new_zeros(device, self.name, len),
+            false => device.allocate_named(self.name, len),
+        }
+    }
+}
+
 /// An array of a call's own.
 #[derive(Debug)]
 pub(super) struct Room<'a, A> {
@@ -33,11 +54,17 @@ impl<A> Default for Pool<A> {
 }
 
 impl<A: Pod> Pool<A> {
-    /// An array of `len` elements, with anything in it. If all that were given back are shorter, they are freed.
-    pub(super) fn take(&self, device: &Device, len: usize) -> Result<Room<'_, A>, Error> {
+    /// An array of `len` elements: a new one, or as the last call left it. If all that were given back are shorter, they
+    /// are freed.
+    pub(super) fn take(
+        &self,
+        device: &Device,
+        contents: Contents,
+        len: usize,
+    ) -> Result<Room<'_, A>, Error> {
         let whole = match self.given_back(len) {
             Some(whole) => whole,
-            None => device.allocate_named("room for logarithms", len)?,
+            None => contents.allocate(device, len)?,
         };
         Ok(Room { part: whole.slice(..len)?, whole: Some((whole, self)) })
     }
@@ -61,8 +88,8 @@ impl<A: Pod> Pool<A> {
 
 impl<A: Pod> Room<'static, A> {
     /// An array that nobody else ever uses: for a graph, whose replays may run between the kernels of any call.
-    pub(super) fn kept(device: &Device, len: usize) -> Result<Self, Error> {
-        Ok(Room { part: device.allocate_named("room for logarithms", len)?, whole: None })
+    pub(super) fn kept(device: &Device, contents: Contents, len: usize) -> Result<Self, Error> {
+        Ok(Room { part: contents.allocate(device, len)?, whole: None })
     }
 }
 
@@ -95,17 +122,20 @@ mod tests {
     #[test]
     fn arrays_are_allocated_once_and_replaced_by_larger_ones() -> Result<(), Error> {
         let (device, pool) = (Device::simt(), Pool::<f32>::default());
-        let (one, other) = (pool.take(&device, 100)?, pool.take(&device, 80)?);
+        let (one, other) = (
+            pool.take(&device, Contents::LOGARITHMS, 100)?,
+            pool.take(&device, Contents::LOGARITHMS, 80)?,
+        );
         assert_eq!((one.len(), other.len(), pool.lengths()), (100, 80, vec![]));
         drop((one, other));
         assert_eq!(pool.lengths(), [100, 80]);
 
-        let shorter = pool.take(&device, 90)?;
+        let shorter = pool.take(&device, Contents::LOGARITHMS, 90)?;
         assert_eq!((shorter.len(), pool.lengths()), (90, vec![80]));
         drop(shorter);
-        let longer = pool.take(&device, 200)?;
+        let longer = pool.take(&device, Contents::LOGARITHMS, 200)?;
         assert_eq!((longer.len(), pool.lengths()), (200, vec![]));
-        drop((longer, Room::<f32>::kept(&device, 300)?));
+        drop((longer, Room::<f32>::kept(&device, Contents::LOGARITHMS, 300)?));
         assert_eq!(pool.lengths(), [200]);
         Ok(())
     }

@@ -4,21 +4,25 @@
 //! file here says all that the rest of the library, its tests and the tuner ask of it; nothing outside of this
 //! folder knows a family by its name.
 
+mod once;
 mod pipe;
 mod reference;
 mod rows;
 mod spelling;
 mod tile;
 mod tiled;
+mod waves;
 mod wide;
 
 use std::fmt;
 
+pub use once::OnceConfig;
 pub use pipe::PipeConfig;
 pub use reference::RefConfig;
 pub use rows::RowsConfig;
 pub use tile::TileConfig;
 pub use tiled::{Algocode, Memcode};
+pub use waves::WavesConfig;
 pub use wide::WideConfig;
 
 use super::{ElementType, Geometry, Pass};
@@ -37,9 +41,9 @@ trait Family: fmt::Debug {
     where
         Self: Sized;
 
-    /// The configuration whose [`arguments`](Family::arguments) these are, in either direction. What is no matter of
-    /// compilation is as in the default.
-    fn from_arguments(arguments: &[&str]) -> Option<Self>
+    /// The configuration whose [`arguments`](Family::arguments) for a pass these are, in either direction. What is no
+    /// matter of compilation is as in the default.
+    fn from_arguments(pass: Pass, arguments: &[&str]) -> Option<Self>
     where
         Self: Sized;
 
@@ -57,7 +61,7 @@ trait Family: fmt::Debug {
     }
 
     /// The template arguments after the element type.
-    fn arguments(&self, direction: Direction) -> Vec<String>;
+    fn arguments(&self, pass: Pass, direction: Direction) -> Vec<String>;
 
     /// Whether the direction is the kernels' last argument, and no matter of the template.
     fn takes_direction(&self) -> bool {
@@ -151,10 +155,10 @@ macro_rules! families {
                 }
             }
 
-            fn from_arguments(family: &str, arguments: &[&str]) -> Option<KernelChoice> {
+            fn from_arguments(family: &str, pass: Pass, arguments: &[&str]) -> Option<KernelChoice> {
                 match family {
                     $(name if name == $config::name() => {
-                        $config::from_arguments(arguments).map(KernelChoice::$variant)
+                        $config::from_arguments(pass, arguments).map(KernelChoice::$variant)
                     })*
                     _ => None,
                 }
@@ -178,6 +182,13 @@ families! {
     /// `linrec_wide.cu`: one block per sequence, tile by tile in 16-byte vectors. `wide:4x256` has the vectors of a
     /// thread and the threads of a block, with `:a1` for a tile ahead and `:w` for rows of whole vectors.
     Wide(WideConfig),
+    /// `linrec_waves.cu`: all blocks share each sequence, wave by wave. `waves:4x288` has the vectors of a thread and the
+    /// threads of a block that compute, with `:a4` for tiles that are told so many waves ahead, `:f2` for so many more in
+    /// flight, and `:w` for rows of whole vectors.
+    Waves(WavesConfig),
+    /// `linrec_once.cu`: a block for each tile, and all at once. `once:4x512` has the vectors of a thread and the threads
+    /// of a block, with `:w` for rows of whole vectors.
+    Once(OnceConfig),
 }
 
 /// The reference kernel with 64 threads in a block.
@@ -243,13 +254,17 @@ impl KernelChoice {
     }
 
     /// The template arguments of its entries after the element type.
-    pub(super) fn arguments(&self, direction: Direction) -> Vec<String> {
-        self.family().arguments(direction)
+    pub(super) fn arguments(&self, pass: Pass, direction: Direction) -> Vec<String> {
+        self.family().arguments(pass, direction)
     }
 
     /// The kernel of a family with these template arguments after the element type.
-    pub(super) fn of_arguments(family: &str, arguments: &[&str]) -> Option<KernelChoice> {
-        KernelChoice::from_arguments(family, arguments)
+    pub(super) fn of_arguments(
+        family: &str,
+        pass: Pass,
+        arguments: &[&str],
+    ) -> Option<KernelChoice> {
+        KernelChoice::from_arguments(family, pass, arguments)
     }
 
     /// The name of the file in `kernels/ptx`, without its ending, if the kernel is shipped: its spelling with

@@ -33,7 +33,7 @@ impl Family for RefConfig {
         Some(RefConfig { threads })
     }
 
-    fn from_arguments(arguments: &[&str]) -> Option<Self> {
+    fn from_arguments(_: Pass, arguments: &[&str]) -> Option<Self> {
         let [reverse] = arguments else { return None };
         truth(reverse).map(|_| RefConfig::DEFAULT)
     }
@@ -50,7 +50,7 @@ impl Family for RefConfig {
         String::new()
     }
 
-    fn arguments(&self, direction: Direction) -> Vec<String> {
+    fn arguments(&self, _: Pass, direction: Direction) -> Vec<String> {
         vec![(direction == Direction::Reverse).to_string()]
     }
 
@@ -60,7 +60,8 @@ impl Family for RefConfig {
 
     fn geometry(&self, _: ElementType, _: Pass, num_seqs: u64, _: u64) -> Geometry {
         let RefConfig { threads } = *self;
-        Geometry { blocks: num_seqs.div_ceil(u64::from(threads.max(1))), threads, shared_bytes: 0 }
+        let blocks = num_seqs.div_ceil(u64::from(threads.max(1)));
+        Geometry { blocks, threads, shared_bytes: 0, shared_out: None }
     }
 
     fn tile(&self, _: ElementType) -> Option<u64> {

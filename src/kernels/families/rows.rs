@@ -45,7 +45,7 @@ impl Family for RowsConfig {
         Some(RowsConfig { lanes, vectors, threads, whole: parts.flag("w") })
     }
 
-    fn from_arguments(arguments: &[&str]) -> Option<Self> {
+    fn from_arguments(_: Pass, arguments: &[&str]) -> Option<Self> {
         let [lanes, vectors, threads, reverse, whole] = arguments else { return None };
         truth(reverse)?;
         let (lanes, vectors, threads) = (number(lanes)?, number(vectors)?, number(threads)?);
@@ -73,7 +73,7 @@ impl Family for RowsConfig {
         format!("{lanes}x{vectors}x{threads}{}", if *whole { ":w" } else { "" })
     }
 
-    fn arguments(&self, direction: Direction) -> Vec<String> {
+    fn arguments(&self, _: Pass, direction: Direction) -> Vec<String> {
         let RowsConfig { lanes, vectors, threads, whole } = self;
         let reverse = direction == Direction::Reverse;
         let sizes = [lanes, vectors, threads].map(ToString::to_string);
@@ -87,7 +87,7 @@ impl Family for RowsConfig {
     fn geometry(&self, _: ElementType, _: Pass, num_seqs: u64, _: u64) -> Geometry {
         let RowsConfig { lanes, threads, .. } = *self;
         let rows = u64::from((threads / lanes.max(1)).max(1));
-        Geometry { blocks: num_seqs.div_ceil(rows), threads, shared_bytes: 0 }
+        Geometry { blocks: num_seqs.div_ceil(rows), threads, shared_bytes: 0, shared_out: None }
     }
 
     fn max_len(&self, element: ElementType) -> Option<u64> {

@@ -137,7 +137,7 @@ impl Tiled {
         let staging = tile.saturating_mul(element.bytes() as u64).saturating_add(16);
         let staging = if self.memcode == Memcode::Direct { 0 } else { staging };
         let shared_bytes = u32::try_from(staging).unwrap_or(u32::MAX);
-        Geometry { blocks: num_seqs, threads, shared_bytes }
+        Geometry { blocks: num_seqs, threads, shared_bytes, shared_out: None }
     }
 
     // ANCHOR: worth
@@ -214,7 +214,7 @@ macro_rules! tiled_family {
                 Tiled::parse(parts, $Config::DEFAULT.tiled()).map($Config::from)
             }
 
-            fn from_arguments(arguments: &[&str]) -> Option<Self> {
+            fn from_arguments(_: Pass, arguments: &[&str]) -> Option<Self> {
                 Tiled::from_arguments(arguments).map($Config::from)
             }
 
@@ -226,7 +226,7 @@ macro_rules! tiled_family {
                 self.tiled().spelled()
             }
 
-            fn arguments(&self, _: Direction) -> Vec<String> {
+            fn arguments(&self, _: Pass, _: Direction) -> Vec<String> {
                 self.tiled().arguments()
             }
 

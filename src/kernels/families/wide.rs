@@ -46,7 +46,7 @@ impl Family for WideConfig {
         Some(WideConfig { vectors, threads, ahead, whole: parts.flag("w") })
     }
 
-    fn from_arguments(arguments: &[&str]) -> Option<Self> {
+    fn from_arguments(_: Pass, arguments: &[&str]) -> Option<Self> {
         let [vectors, threads, ahead, whole] = arguments else { return None };
         let (vectors, threads, ahead) = (number(vectors)?, number(threads)?, number(ahead)?);
         Some(WideConfig { vectors, threads, ahead, whole: truth(whole)? })
@@ -78,7 +78,7 @@ impl Family for WideConfig {
         format!("{vectors}x{threads}{ahead}{}", if *whole { ":w" } else { "" })
     }
 
-    fn arguments(&self, _: Direction) -> Vec<String> {
+    fn arguments(&self, _: Pass, _: Direction) -> Vec<String> {
         let WideConfig { vectors, threads, ahead, whole } = self;
         vec![vectors.to_string(), threads.to_string(), ahead.to_string(), whole.to_string()]
     }
@@ -92,7 +92,7 @@ impl Family for WideConfig {
         };
         let shared_bytes =
             [vectors, threads, ahead, arrays].into_iter().fold(16, u32::saturating_mul);
-        Geometry { blocks: num_seqs, threads, shared_bytes }
+        Geometry { blocks: num_seqs, threads, shared_bytes, shared_out: None }
     }
 
     fn multiple_of(&self, element: ElementType) -> u64 {

@@ -231,10 +231,10 @@ fn published_too_early() {
     assert_report(name, outcome, ReportKind::Race, "state = states[tile - 1];", &words);
 }
 
-/// A long sequence of ones with coefficients near one, through `linrec_once`, with tiles of 256 steps: its outputs.
+/// A long sequence of ones with coefficients near one, through `linrec_once`, with tiles of 512 steps: its outputs.
 fn run_once(name: &str, seq_len: usize) -> Result<Vec<f32>, Report> {
     let memory = Memory::new(1 << 30);
-    let shared_out = SharedOut { blocks: None, tile_vectors: 64, shared_bytes: [0; 2] };
+    let shared_out = SharedOut { blocks: None, tile_vectors: 128 };
     let mut arguments = vec![
         upload(&memory, "inputs", &vec![1.0; seq_len]),
         upload(&memory, "coeffs", &vec![0.99; seq_len]),
@@ -245,8 +245,8 @@ fn run_once(name: &str, seq_len: usize) -> Result<Vec<f32>, Report> {
         Argument::Long(seq_len as u64),
     ];
     arguments.extend(shared_out.arguments(&memory, (1, seq_len)));
-    let kernel = Shipped::new(name, "linrec_once_fwd<float, 2, 480, false, false>");
-    kernel.run(&memory, shared_out.tiles(seq_len) as u32, 480, &arguments)?;
+    let kernel = Shipped::new(name, "linrec_once_fwd<float, 4, 512, false, false>");
+    kernel.run(&memory, shared_out.tiles(seq_len) as u32, 512, &arguments)?;
     Ok(download(&memory, arguments[2], seq_len))
 }
 
@@ -268,7 +268,6 @@ fn block_scan(name: &'static str) -> (OnEmulator, Domain) {
         backward: None,
         threads: 128,
         seqs_per_block: 1,
-        shared_out: None,
     };
     let domain = Domain {
         max_len: 512,
@@ -288,7 +287,6 @@ fn linrec_ref(name: &'static str) -> (OnEmulator, Domain) {
         backward: Some(["linrec_ref_bwd<float, false>", "linrec_ref_bwd<float, true>"]),
         threads: 64,
         seqs_per_block: 64,
-        shared_out: None,
     };
     (engine, Domain { max_len: 1000, log_coeffs: false, ..Domain::default() }.as_asked())
 }

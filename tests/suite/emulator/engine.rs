@@ -20,8 +20,6 @@ pub struct OnEmulator {
     pub threads: u32,
     /// Sequences that a block computes.
     pub seqs_per_block: u32,
-    /// What a kernel is given whose blocks share a sequence.
-    pub shared_out: Option<SharedOut>,
 }
 
 /// How the tiles of all sequences are shared out among blocks.
@@ -31,8 +29,6 @@ pub struct SharedOut {
     pub blocks: Option<u32>,
     /// Vectors of four elements in a tile.
     pub tile_vectors: usize,
-    /// Bytes of dynamic shared memory, forward and backward.
-    pub shared_bytes: [u32; 2],
 }
 
 impl SharedOut {
@@ -65,25 +61,15 @@ impl OnEmulator {
         let unsupported = |what: String| Error::Unsupported { engine: self.name.into(), what };
         let [forward, reverse] = entries.ok_or_else(|| unsupported("this pass".into()))?;
         let entry = if direction == Direction::Reverse { reverse } else { forward };
-        let mut blocks = (num_seqs as u32).div_ceil(self.seqs_per_block);
+        let blocks = (num_seqs as u32).div_ceil(self.seqs_per_block);
         if blocks == 0 {
             return Ok(());
         }
         let numbers = [num_seqs, seq_len].map(|number| Argument::Long(number as u64));
-        let mut arguments = [buffers, &numbers].concat();
-        let mut shared_bytes = 0;
-        if let Some(shared_out) = self.shared_out {
-            let tiles = num_seqs * shared_out.tiles(seq_len);
-            let all = if seq_len == 0 { num_seqs } else { tiles } as u32;
-            blocks = shared_out.blocks.map_or(all, |most| most.min(all));
-            let is_backward = entries == self.backward;
-            shared_bytes = shared_out.shared_bytes[usize::from(is_backward)];
-            arguments.extend(shared_out.arguments(memory, (num_seqs, seq_len)));
-        }
+        let arguments = [buffers, &numbers].concat();
         let shipped = Shipped::new(self.name, entry);
-        let threads = (self.threads, shared_bytes);
         // The contract's failures are words, so a finding may come as any error.
-        let outcome = shipped.run_shared(memory, blocks, threads, &arguments, 0..blocks.into());
+        let outcome = shipped.run(memory, blocks, self.threads, &arguments);
         outcome.map(drop).map_err(|report| unsupported(report.to_string()))
     }
 }
