@@ -37,7 +37,7 @@
 //! it is over when `run` returns. A GPU works asynchronously and notices few mistakes; those it
 //! notices show in a later operation.
 //!
-//! A GPU on which a kernel has failed (an illegal address, an illegal instruction, an `assert`) is lost to
+//! A GPU on which a kernel has failed (an illegal address, an illegal instruction, a `trap`, an `assert`) is lost to
 //! the process, with all that is on it: whatever is asked of it from then on is an error. CUDA keeps
 //! that error for the process and not for the context, so that dropping everything and opening the
 //! device again does not help. Only a new process does. A program that has to go on runs kernels it is not
@@ -71,13 +71,13 @@
 //!    read 19. Where a GPU shares the host's page tables ([`Attributes::reaches_host_memory`], as on Grace
 //!    Hopper or under Linux's heterogeneous memory management), it can reach all of them.
 //!
+//! So PTX is machine code, and running it is as safe as running any other: load what you trust, and try a new kernel
+//! on the emulator first, which finds every address that is wrong.
+//!
 //! Blocks that wait for each other are safe in a [cooperative](Launch::cooperative) launch: it has all of them on the
 //! device at once, or it is refused. What nothing guarantees on a GPU is that they wait for what comes. A kernel that
 //! waits for ever spoils nothing, but the device is busy from then on, whatever waits for it does not
 //! return, and only the end of the process ends it. The emulator reports such a kernel.
-//!
-//! So PTX is machine code, and running it is as safe as running any other: load what you trust, and try a new kernel
-//! on the emulator first, which finds every address that is wrong.
 
 mod argument;
 mod attributes;
