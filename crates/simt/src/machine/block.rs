@@ -148,7 +148,7 @@ impl Block {
         run.progress = true;
         if let Some(order) = &mut run.order {
             let first = (self.number - self.first) as usize * self.warps.len();
-            let barrier = order.barrier(first..first + self.warps.len());
+            let barrier = order.barrier(&mut run.account, first..first + self.warps.len());
             barrier.map_err(|fault| fault.at(kernel, self.index, warp, pc))?;
         }
         Ok(())

@@ -190,31 +190,55 @@ fn barriers_pass_on_what_one_thread_has_seen() {
     assert_eq!(run("").0.unwrap_err().kind, ReportKind::Race);
 }
 
-/// All blocks wait for the block before them, whichever order they run in.
-#[test]
-fn a_chain_of_blocks() {
-    let bench = Bench::new(
+/// Each block waits for the word of the block so many bytes further, and one for none, and leaves three more than it found.
+fn chain(first: u32, other: i32) -> Bench {
+    let bench = Bench::new(&format!(
         "setp.ne.u32 %p1, %r2, 0;
         @%p1 ret;
         mov.u32 %r5, %ctaid.x;
         mul.wide.u32 %rd5, %r5, 4;
         add.u64 %rd5, %rd5, %rd2;
-        setp.eq.u32 %p2, %r5, 0;
+        setp.eq.u32 %p2, %r5, {first};
         mov.u32 %r6, 0;
         @%p2 bra FIRST;
         AGAIN:
-        ld.acquire.gpu.global.u32 %r6, [%rd5+-4];
+        ld.acquire.gpu.global.u32 %r6, [%rd5+{other}];
         setp.eq.u32 %p3, %r6, 0;
         @%p3 bra AGAIN;
         FIRST:
         add.u32 %r6, %r6, 3;
-        st.release.gpu.global.u32 [%rd5], %r6;",
-    )
+        st.release.gpu.global.u32 [%rd5], %r6;"
+    ))
     .blocks(50);
     bench.memory.fill(bench.b, 4096, 0).unwrap();
+    bench
+}
+
+/// All blocks wait for the block before them, or behind them, whichever order they run in.
+#[test]
+fn a_chain_of_blocks() {
+    let bench = chain(0, -4);
     assert!(bench.kernel().communicates());
     bench.run_together().unwrap();
     assert_eq!(bench.words::<50>(), std::array::from_fn(|i| 3 * (i as u32 + 1)));
+    let bench = chain(49, 4);
+    bench.run_together().unwrap();
+    assert_eq!(bench.words::<50>(), std::array::from_fn(|i| 3 * (50 - i as u32)));
+}
+
+/// Blocks that wait for one that is not among those that run.
+#[test]
+fn a_chain_with_a_block_missing() {
+    for (first, other, range, waiting) in
+        [(0, -4, 1..50, 49), (49, 4, 0..49, 49), (30, 4, 0..50, 19)]
+    {
+        let mut bench = chain(first, other);
+        bench.instructions = u64::MAX;
+        let found = bench.with(|launch, _| launch.run_together(range, None));
+        let message =
+            format!("makes no progress: {waiting} blocks wait for what none of them does");
+        bench.reports(found, ReportKind::NoProgress, "", &message);
+    }
 }
 
 #[test]

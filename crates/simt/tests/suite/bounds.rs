@@ -50,21 +50,22 @@ fn shared_memory_of_resident_blocks() {
     few.run().unwrap();
 }
 
-/// 8192 warps that each know how far the others are, and that publish it at different words.
+/// 8192 warps that each know how far the others are, and leave it for them: what they share is there once.
 #[test]
 fn clocks_of_many_warps() {
-    let body = "membar.gl; st.volatile.global.u32 [%rd3], 1;";
     let clocks = "the order of accesses by warps that run together";
-    let bench = |body: &str, blocks| {
-        let mut bench = Bench::new(body).blocks(blocks).threads(1024);
-        (bench.instructions, bench.dynamic_shared) = (u64::MAX, 0);
+    let bench = || {
+        let mut bench = Bench::new("membar.gl; st.volatile.global.u32 [%rd1], 1;");
+        (bench.grid, bench.block) = ([256, 1, 1], [1024, 1, 1]);
         bench
     };
-    needs_more(bench(body, 256), 300 * MIB, true, clocks);
-    // 4 MB to begin with, and as much again where they are left for others.
-    let body = body.replace("[%rd3]", "[%rd1]");
-    let report = needs_more(bench(&body, 32), 11 * MIB, true, clocks);
+    let others = 256 * bench().with(|launch, _| Ok(launch.range_bytes())).unwrap();
+    let report = needs_more(bench(), others + MIB, true, clocks);
     assert!(report.line > 0 && report.lanes > 0, "{report}");
+    // A word for each warp of each clock would be 256 MB.
+    let mut enough = bench();
+    enough.host_bytes = others + 16 * MIB;
+    enough.run_together().unwrap();
 }
 
 /// A thread that writes one word after the other, of which all are remembered.

@@ -1,0 +1,169 @@
+//! How long the emulator takes for kernels of this repository, and how much memory:
+//! `cargo run --release -p simt --example together -- look-back`. The peak is that of the process (Linux), so that
+//! a case is measured by itself; most of what it prints is the same in every run, and the counters tell whether it was
+//! the same work.
+
+use std::time::Instant;
+
+use simt::{Counters, Launch, Memory, Module};
+
+/// Elements of the sequence, unless the second argument says another number.
+const LEN: usize = 2_096_000;
+/// Bytes that the emulator may take, more than a launch is given at first: what it took before is measured as well.
+const HOST_BYTES: u64 = 1 << 34;
+/// Vectors of a full tile of the kernels that share a row out, and their threads that compute.
+const TILE_VECTORS: usize = 960;
+const TILE_THREADS: u32 = 480;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let case = arguments.next().unwrap_or_default();
+    let len = arguments.next().map_or(LEN, |len| len.parse().expect("a number of elements"));
+    match &case[..] {
+        "pipe" => pipe(len),
+        "look-back" => look_back(len),
+        "once" => once(len),
+        _ => match case.strip_prefix("waves-").and_then(|blocks| blocks.parse().ok()) {
+            Some(blocks) => waves(len, blocks),
+            None => println!("pipe, look-back, once or waves-BLOCKS, and the number of elements"),
+        },
+    }
+}
+
+/// One sequence of `len` elements in global memory, and what is measured on it.
+struct Bench {
+    memory: Memory,
+    inputs: u64,
+    coeffs: u64,
+    outputs: u64,
+    len: usize,
+}
+
+impl Bench {
+    fn new(len: usize) -> Bench {
+        let memory = Memory::new(1 << 34);
+        let array = |name| memory.allocate(name, 4 * len as u64).expect("there is memory");
+        let (inputs, coeffs, outputs) = (array("inputs"), array("coeffs"), array("outputs"));
+        let mut state = 7_u32;
+        let mut number = |middle: f32, spread: f32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (middle + spread * ((state >> 8) as f32 / (1 << 24) as f32 - 0.5)).to_le_bytes()
+        };
+        // In pieces, so that the host's copy does not count.
+        for first in (0..len).step_by(1 << 12) {
+            let count = (len - first).min(1 << 12);
+            for (buffer, middle, spread) in [(inputs, 0.0, 1.0), (coeffs, 0.95, 0.1)] {
+                let bytes: Vec<u8> = (0..count).flat_map(|_| number(middle, spread)).collect();
+                memory.write(buffer + 4 * first as u64, &bytes).expect("it is there");
+            }
+        }
+        Bench { memory, inputs, coeffs, outputs, len }
+    }
+
+    fn zeros(&self, name: &str, bytes: usize) -> u64 {
+        let buffer = self.memory.allocate(name, bytes as u64).expect("there is memory");
+        self.memory.fill(buffer, bytes as u64, 0).expect("it is there");
+        buffer
+    }
+
+    fn run(
+        &self,
+        (name, entry): (&str, &str),
+        (blocks, threads): (u32, u32),
+        dynamic_shared: u32,
+        arguments: &[u64],
+    ) {
+        let path = format!("{}/../../kernels/ptx/{name}.ptx", env!("CARGO_MANIFEST_DIR"));
+        let module = Module::parse(&std::fs::read_to_string(path).expect("it is shipped"));
+        let module = module.expect("it is PTX");
+        let kernel = module.kernels().find(|kernel| kernel.name().contains(entry));
+        let kernel = kernel.expect("it has the kernel");
+        let mut bytes: Vec<u8> = arguments.iter().flat_map(|value| value.to_le_bytes()).collect();
+        bytes.truncate(kernel.param_bytes() as usize);
+        let mut launch = Launch::new(kernel, [blocks, 1, 1], [threads, 1, 1], &bytes);
+        launch.dynamic_shared = dynamic_shared;
+        launch.host_bytes = HOST_BYTES;
+        let before = peak();
+        let launch = launch.prepare(&self.memory).expect("it can be launched");
+        let start = Instant::now();
+        let all = 0..blocks.into();
+        let together = kernel.communicates();
+        let found = if together { launch.run_together(all, None) } else { launch.run(all) };
+        let seconds = start.elapsed().as_secs_f64();
+        self.print(name, seconds, before, &found.unwrap_or_else(|report| panic!("{report}")));
+    }
+
+    fn print(&self, name: &str, seconds: f64, before: u64, counters: &Counters) {
+        let mut bytes = vec![0; 4 * self.len];
+        let peak = peak();
+        self.memory.read(self.outputs, &mut bytes).expect("it is there");
+        let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        let Counters { instructions, thread_instructions, barriers, blocks, .. } = counters;
+        println!(
+            "{name}: {} elements in {blocks} blocks, {seconds:.3} s, {:.1} million a second, {} MB at most, {before} \
+             before the launch; {instructions} instructions, of threads {thread_instructions}, {barriers} barriers, \
+             outputs {:016x}",
+            self.len,
+            self.len as f64 / seconds / 1e6,
+            peak,
+            bytes.iter().fold(0xcbf2_9ce4_8422_2325, hash),
+        );
+    }
+}
+
+/// Rows of up to 65536 elements, a block for each, run one after the other.
+fn pipe(len: usize) {
+    let (bench, row) = (Bench::new(len), len.min(1 << 16));
+    let rows = len / row;
+    let arguments = [bench.inputs, bench.coeffs, bench.outputs, 0, 0, rows as u64, row as u64, 0];
+    bench.run(("pipe-8x64-0-f32", "linrec_pipe_fwd"), (rows as u32, 64), 0, &arguments);
+}
+
+/// Every block has 256 elements, and waits for the one before.
+fn look_back(len: usize) {
+    let bench = Bench::new(len);
+    let blocks = len.div_ceil(256);
+    let [next, published] =
+        [("next_tile", 1), ("published", blocks)].map(|(name, count)| bench.zeros(name, 4 * count));
+    let states = bench.memory.allocate("states", 4 * blocks as u64).expect("there is memory");
+    let Bench { inputs, coeffs, outputs, .. } = bench;
+    let arguments = [inputs, coeffs, outputs, 0, 0, len as u64, next, published, states];
+    bench.run(("look_back", "look_back"), (blocks as u32, 32), 0, &arguments);
+}
+
+/// What the kernels that share a row out are given, and how many tiles it has.
+fn shared_out(bench: &Bench) -> ([u64; 9], usize) {
+    let tiles = (bench.len + 3).div_ceil(4 * TILE_VECTORS);
+    let workspace = bench.zeros("workspace", 16 + 16 * tiles.next_multiple_of(128));
+    let Bench { inputs, coeffs, outputs, len, .. } = *bench;
+    let numbers = [1, len as u64, TILE_VECTORS as u64, workspace];
+    let mut arguments = [inputs, coeffs, outputs, 0, 0, 0, 0, 0, 0];
+    arguments[5..].copy_from_slice(&numbers);
+    (arguments, tiles)
+}
+
+fn waves(len: usize, blocks: u32) {
+    let bench = Bench::new(len);
+    let (arguments, tiles) = shared_out(&bench);
+    let blocks = blocks.min(tiles as u32);
+    let entry = ("waves-f32", "linrec_waves_fwd_float_2_480_5_2_false_false");
+    let shared_bytes = 14 * 16 * TILE_VECTORS as u32;
+    bench.run(entry, (blocks, TILE_THREADS + 32), shared_bytes, &arguments);
+}
+
+/// A block for each tile.
+fn once(len: usize) {
+    let bench = Bench::new(len);
+    let (arguments, tiles) = shared_out(&bench);
+    let arguments = [&arguments[..], &[1]].concat();
+    let entry = ("once-f32", "linrec_once_fwd_float_2_480_false_false");
+    bench.run(entry, (tiles as u32, TILE_THREADS), 0, &arguments);
+}
+
+/// The most memory that the process has had, in MB.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024 / 1_000_000
+}

@@ -1,0 +1,212 @@
+//! What orders accesses to global memory between the warps of a launch whose blocks run together.
+//!
+//! Every warp has a vector clock: for each warp, up to which of its steps this one has seen. A barrier
+//! joins the clocks of a block; a release (or a fence and then a relaxed store) leaves the clock at the word,
+//! and an acquire (or a relaxed load and then a fence) takes it from there. Two accesses of one word race
+//! if at least one writes, not both are synchronising, and the later warp has not seen the earlier access.
+//! (Mattern, 1989; the form for race detection is that of FastTrack, Flanagan and Freund, 2009, with warps
+//! for threads.)
+
+mod clock;
+mod history;
+mod shadow;
+#[cfg(test)]
+mod tests;
+
+use clock::{Clock, Clocks};
+use history::{Cell, Histories, Part, Said, Step};
+use shadow::Shadow;
+
+use super::bounds::{Account, bytes_of, refill};
+use super::machine::fault::{Fault, Result};
+use super::machine::step::uncounted;
+
+/// A warp's number in the launch.
+pub(crate) type Unit = usize;
+
+#[derive(Debug)]
+pub(crate) struct Order {
+    warps: Vec<Warp>,
+    clocks: Clocks,
+    shadow: Shadow,
+    /// Of words that have more than a cell says.
+    histories: Vec<Histories>,
+    /// Accesses to such words.
+    accesses: u64,
+}
+
+/// What a warp has seen.
+#[derive(Debug, Clone, Default)]
+struct Warp {
+    /// Its own step.
+    time: u32,
+    /// Of the others: up to which of their steps it has seen them.
+    clock: Clock,
+    /// Its clock at its last fence, its own step included: what a relaxed store publishes.
+    fenced: Clock,
+    /// What relaxed loads have seen: a fence takes it over.
+    seen: Clock,
+}
+
+impl Warp {
+    /// Its clock, its own step included.
+    fn whole(&self, account: &mut Account<'_>, step: Step, clocks: &mut Clocks) -> Result<Clock> {
+        let mut clock = self.clock.clone();
+        clocks.set(account, &mut clock, step.unit as usize, step.time)?;
+        Ok(clock)
+    }
+
+    /// Its next step.
+    fn tick(&mut self) -> Result<()> {
+        match self.time.checked_add(1) {
+            Some(next) => self.time = next,
+            None => return uncounted("steps of a warp that order it with others", 0),
+        }
+        Ok(())
+    }
+}
+
+/// An access to a word.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Access {
+    pub(crate) pc: u32,
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+    /// Relaxed, volatile, acquire, release or atomic.
+    pub(crate) sync: bool,
+    pub(crate) acquire: bool,
+    pub(crate) release: bool,
+}
+
+/// The access that races with the one made: by whom, where, and whether it wrote.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Conflict {
+    pub(crate) unit: Unit,
+    pub(crate) pc: u32,
+    pub(crate) wrote: bool,
+}
+
+/// Why an access cannot be.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// It races with another.
+    Race(Conflict),
+    /// The launch may not use what it takes to know.
+    Fault(Box<Fault>),
+}
+
+impl From<Box<Fault>> for Refused {
+    fn from(fault: Box<Fault>) -> Refused {
+        Refused::Fault(fault)
+    }
+}
+
+/// What the clocks' bytes are needed for.
+const CLOCKS: &str = "the order of accesses by warps that run together";
+
+impl Order {
+    pub(crate) fn new(account: &mut Account<'_>, units: usize) -> Result<Order> {
+        account.take(bytes_of::<Warp>(units as u64), CLOCKS)?;
+        let mut warps = Vec::new();
+        refill(&mut warps, units, Warp { time: 1, ..Warp::default() }, CLOCKS)?;
+        Ok(Order {
+            warps,
+            clocks: Clocks::new(units),
+            shadow: Shadow::new(),
+            histories: Vec::new(),
+            accesses: 0,
+        })
+    }
+
+    /// Notes an access of `bytes` bytes.
+    pub(crate) fn access(
+        &mut self,
+        account: &mut Account<'_>,
+        unit: Unit,
+        address: u64,
+        bytes: u32,
+        access: Access,
+    ) -> std::result::Result<(), Refused> {
+        let warp = &self.warps[unit];
+        let step = Step { unit: unit as u32, time: warp.time, pc: access.pc, sync: access.sync };
+        let end = address + u64::from(bytes);
+        match Cell::of(step, access.writes).filter(|_| (address | end).is_multiple_of(4)) {
+            Some(mine) => {
+                for word in address / 4..end / 4 {
+                    let cell = self.shadow.cell(account, word)?;
+                    let known = (&self.warps[unit], &self.clocks);
+                    match cell.after(mine, (step, access.writes), known)? {
+                        Some(after) => *cell = after,
+                        None => self.access_word(account, word, [true, true], step, access)?,
+                    }
+                }
+            }
+            None => {
+                for word in address / 4..end.div_ceil(4) {
+                    let first = 2 * word;
+                    let halves = address / 2..end.div_ceil(2);
+                    let halves = [first, first + 1].map(|half| halves.contains(&half));
+                    self.access_word(account, word, halves, step, access)?;
+                }
+            }
+        }
+        if access.sync && access.writes && access.release {
+            self.warps[unit].tick()?;
+        }
+        Ok(())
+    }
+
+    fn access_word(
+        &mut self,
+        account: &mut Account<'_>,
+        word: u64,
+        halves: [bool; 2],
+        step: Step,
+        access: Access,
+    ) -> std::result::Result<(), Refused> {
+        let cell = self.shadow.cell(account, word)?;
+        let number = match cell.said() {
+            Said::More(number) => number,
+            said => {
+                account.room(&mut self.histories, CLOCKS)?;
+                let number = self.histories.len();
+                self.histories.push(Histories::of(account, &said)?);
+                *cell = Cell::more(number);
+                number
+            }
+        };
+        self.accesses += 1;
+        let part = Part { access, step, halves, number: self.accesses };
+        let warp = &mut self.warps[step.unit as usize];
+        self.histories[number].access(account, &part, warp, &mut self.clocks)
+    }
+
+    /// A fence of device scope.
+    pub(crate) fn fence(&mut self, account: &mut Account<'_>, unit: Unit) -> Result<()> {
+        let (warp, clocks) = (&mut self.warps[unit], &mut self.clocks);
+        clocks.join(account, &mut warp.clock, &warp.seen)?;
+        warp.fenced = warp.clock.clone();
+        clocks.set(account, &mut warp.fenced, unit, warp.time)?;
+        warp.tick()
+    }
+
+    /// A barrier of the block whose warps these are.
+    pub(crate) fn barrier(
+        &mut self,
+        account: &mut Account<'_>,
+        units: std::ops::Range<Unit>,
+    ) -> Result<()> {
+        let mut joined = Clock::default();
+        for warp in &self.warps[units.clone()] {
+            self.clocks.join(account, &mut joined, &warp.clock)?;
+        }
+        for unit in units.clone() {
+            self.clocks.set(account, &mut joined, unit, self.warps[unit].time)?;
+        }
+        for warp in &mut self.warps[units] {
+            warp.clock = joined.clone();
+            warp.tick()?;
+        }
+        Ok(())
+    }
+}
