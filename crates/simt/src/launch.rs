@@ -75,8 +75,7 @@ impl<'a> Launch<'a> {
     /// The bytes of the host that [`Launch::new`] gives: 4 GiB.
     pub const HOST_BYTES: u64 = 4 << 30;
 
-    /// The most warps that [`Prepared::run_together`] runs: 8192. What it keeps of their order takes the square of their
-    /// number in words.
+    /// The most warps that [`Prepared::run_together`] runs: 8192. So many numbers fit into what it keeps of each access.
     pub const WARPS_TOGETHER: u64 = 1 << 13;
 
     /// A launch without dynamic shared memory.
