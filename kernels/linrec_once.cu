@@ -87,10 +87,15 @@ __global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024
     const int head_steps = kWhole ? 0 : head(inputs, seq_len, kReverse);
     const Part part = part_of<kVectors, kReverse, Stored>((long long)tile.index * steps - head_steps, steps, seq_len);
     uint4* slots = stage + threadIdx.x;
-    auto x = load<kVectors, kThreads, kReverse>(slots, inputs, true, part, seq_len, T(0));
-    const auto c = load<kVectors, kThreads, kReverse>(slots, coeffs, coeffs_aligned, part, seq_len, T(1));
-    Transition<T> before[kVectors];
-    const Transition<T> total = summarize_vectors(c, x, before);
+    // A warp may have nothing of so short a tile.
+    const bool busy = warp * 32 * kVectors < tile_vectors;
+    Vectors<Stored, kVectors> x, c;
+    Transition<T> before[kVectors], total = {T(1), T(0)};
+    if (busy) {
+        x = load<kVectors, kThreads, kReverse>(slots, inputs, true, part, seq_len, T(0));
+        c = load<kVectors, kThreads, kReverse>(slots, coeffs, coeffs_aligned, part, seq_len, T(1));
+        total = summarize_vectors(c, x, before);
+    }
     if (lane == 0) totals[warp] = total;
     __syncthreads();
     Carrier<T> carrier = Carrier<T>::begin(workspace, epoch, initial, tiles_per_row);
@@ -102,6 +107,7 @@ __global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024
 
     told.learn(carrier, tile);
     __syncthreads();
+    if (!busy) return;
     T state = told.state_before(tile, initial ? initial[tile.row] : T(0));
     state = multiply_add(state, befores[warp].coeff, befores[warp].state);
     walk_vectors(c, x, before, state);
@@ -145,16 +151,19 @@ __global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024
     const int head_steps = kWhole ? 0 : head(d_outputs, seq_len, kBack);
     const Part part = part_of<kVectors, kBack, Stored>((long long)tile.index * steps - head_steps, steps, seq_len);
     uint4* slots = stage + threadIdx.x;
-    auto delta = load<kVectors, kThreads, kBack>(slots, d_outputs, true, part, seq_len, T(0));
-    auto c = load<kVectors, kThreads, kBack>(slots, coeffs, coeffs_aligned, part, seq_len, T(1));
-    auto previous = load<kVectors, kThreads, kBack>(slots, outputs, outputs_aligned, part, seq_len, T(0));
-    const T c_edge = load_neighbour<kVectors, kBack>(coeffs, part, seq_len, false, T(1));
-    const T previous_edge = load_neighbour<kVectors, kBack>(outputs, part, seq_len, true, start);
-    // The same scan over d_outputs, with the coefficient of the step before.
-    take_previous(c, c_edge);
-    conjugate_vectors(c);
-    Transition<T> before[kVectors];
-    const Transition<T> total = summarize_vectors(c, delta, before);
+    const bool busy = warp * 32 * kVectors < tile_vectors;
+    Vectors<Stored, kVectors> delta, c, previous;
+    Transition<T> before[kVectors], total = {T(1), T(0)};
+    if (busy) {
+        delta = load<kVectors, kThreads, kBack>(slots, d_outputs, true, part, seq_len, T(0));
+        c = load<kVectors, kThreads, kBack>(slots, coeffs, coeffs_aligned, part, seq_len, T(1));
+        previous = load<kVectors, kThreads, kBack>(slots, outputs, outputs_aligned, part, seq_len, T(0));
+        // The same scan over d_outputs, with the coefficient of the step before.
+        take_previous(c, load_neighbour<kVectors, kBack>(coeffs, part, seq_len, false, T(1)));
+        take_next(previous, load_neighbour<kVectors, kBack>(outputs, part, seq_len, true, start));
+        conjugate_vectors(c);
+        total = summarize_vectors(c, delta, before);
+    }
     if (lane == 0) totals[warp] = total;
     __syncthreads();
     Carrier<T> carrier = Carrier<T>::begin(workspace, epoch, nullptr, tiles_per_row);
@@ -165,11 +174,11 @@ __global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024
     }
     told.learn(carrier, tile);
     __syncthreads();
+    if (!busy) return;
     T state = told.state_before(tile, T(0));
     state = multiply_add(state, befores[warp].coeff, befores[warp].state);
     walk_vectors(c, delta, before, state);
 
-    take_next(previous, previous_edge);
     if (part.end == seq_len) {
         end_with(previous, part, seq_len, start);
         const Stored* first_coeff = coeffs + (kReverse ? seq_len - 1 : 0);

@@ -40,6 +40,7 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
     }
     const Plan plan = Plan::of<Stored>(num_seqs, seq_len, tile_vectors, kWhole);
     if (warp == kWarps) return carry_along(workspace, initial, plan, totals, befores, states);
+    if (warp * 32 * kVectors >= tile_vectors) return stand_by<kAhead>(totals, plan.waves);
 
     const int steps = plan.steps, waves = plan.waves;
     const bool coeffs_aligned = kWhole || skew(coeffs) == skew(inputs);
@@ -137,6 +138,7 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
     }
     const Plan plan = Plan::of<Stored>(num_seqs, seq_len, tile_vectors, kWhole);
     if (warp == kWarps) return carry_along(workspace, (const T*)nullptr, plan, totals, befores, states);
+    if (warp * 32 * kVectors >= tile_vectors) return stand_by<kAhead>(totals, plan.waves);
 
     const int steps = plan.steps, waves = plan.waves;
     const bool coeffs_aligned = kWhole || skew(coeffs) == skew(d_outputs);

@@ -562,4 +562,13 @@ __device__ void carry_along(void* workspace, const T* initial, Plan plan, Transi
         meet();
     }
 }
+
+// What a warp does that has nothing of so short a tile.
+template <int kAhead, int kWarps, typename T>
+__device__ void stand_by(Transition<T> (&totals)[2][kWarps], int waves) {
+    if (threadIdx.x % 32 == 0) {
+        totals[0][threadIdx.x / 32] = totals[1][threadIdx.x / 32] = {T(1), T(0)};
+    }
+    for (int wave = -kAhead; wave < waves; wave++) meet();
+}
 // ANCHOR_END: carry

@@ -8,7 +8,8 @@
 use linrec::contract::{self, Domain};
 use linrec::device::{Device, KernelEngine, under_test};
 use linrec::kernels::{
-    Algocode, KernelChoice, Memcode, PipeConfig, RowsConfig, TileConfig, WideConfig,
+    Algocode, ElementType, KernelChoice, Memcode, OnceConfig, PipeConfig, RowsConfig, TileConfig,
+    WavesConfig, WideConfig,
 };
 
 /// Tile and pipe: elements of a thread, threads.
@@ -81,6 +82,13 @@ fn wide() -> Vec<KernelChoice> {
     all
 }
 
+/// Those whose blocks share rows: what a tuner tries.
+fn sharing() -> Vec<KernelChoice> {
+    let both = [WavesConfig::DEFAULT.into(), OnceConfig::DEFAULT.into()];
+    let of = |usual: KernelChoice| KernelChoice::candidates(usual.name(), ElementType::F32);
+    both.into_iter().flat_map(of).collect()
+}
+
 /// Lengths up to just past a tile, and up to 1000 where a tile is shorter; with tiles in flight, up to where the
 /// third takes the place of the first.
 fn judge(device: &Device, choice: KernelChoice) -> contract::Report {
@@ -132,6 +140,13 @@ fn every_configuration_of_wide_holds_the_contract() {
 }
 
 #[test]
+#[ignore = "needs NVRTC, and minutes"]
+fn every_configuration_of_those_that_share_rows_holds_the_contract() {
+    all_hold_the_contract(&sharing());
+}
+
+#[test]
 fn the_lists_hold_what_they_say() {
-    assert_eq!([per_sequence().len(), rows().len(), wide().len()], [144, 72, 76]);
+    let lists = [per_sequence(), rows(), wide(), sharing()];
+    assert_eq!(lists.map(|list| list.len()), [144, 72, 76, 26]);
 }

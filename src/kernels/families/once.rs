@@ -48,11 +48,12 @@ impl Family for OnceConfig {
     }
 
     fn candidates(element: ElementType) -> Vec<Self> {
-        let sizes = [(1, 512), (2, 512), (2, 1024), (4, 256), (4, 512)];
-        let config = |(vectors, threads)| {
+        let all = [(4, 512), (2, 512), (4, 256), (2, 1024)];
+        let sizes = if element == ElementType::F32 { &all[..] } else { &all[..2] };
+        let config = |&(vectors, threads): &(u32, u32)| {
             wholes(element).iter().map(move |&whole| OnceConfig { vectors, threads, whole })
         };
-        sizes.into_iter().flat_map(config).collect()
+        sizes.iter().flat_map(config).collect()
     }
 
     fn spelled(&self) -> String {

@@ -108,27 +108,17 @@ impl Family for WavesConfig {
     }
 
     fn candidates(element: ElementType) -> Vec<Self> {
-        let usual = WavesConfig::DEFAULT;
-        let sizes = [(2, 288), (2, 480), (3, 288), (3, 352), (4, 224), (4, 288), (5, 288)];
-        let all = sizes.into_iter().flat_map(|(vectors, threads)| {
-            [(4, 1), (4, 2), (5, 1)].into_iter().flat_map(move |(ahead, in_flight)| {
-                wholes(element).iter().map(move |&whole| WavesConfig {
-                    vectors,
-                    threads,
-                    ahead,
-                    in_flight,
-                    whole,
-                })
-            })
-        });
-        // What no GPU has room for, and the usual one's neighbours but for those of one size.
-        all.filter(|config| {
-            let fits = Pass::ALL.iter().all(|&pass| config.shared_bytes(pass) <= 225 << 10);
-            let steps = u32::from(config.ahead != usual.ahead)
-                + u32::from(config.in_flight != usual.in_flight);
-            fits && (steps == 0 || config.vectors >= 4)
-        })
-        .collect()
+        let sizes =
+            [(4, 288), (3, 288), (2, 288), (4, 224), (3, 352), (2, 480)].map(|size| (size, (5, 1)));
+        let distances = [((4, 288), (4, 1)), ((4, 288), (4, 2)), ((5, 288), (4, 1))];
+        let all: Vec<_> = sizes.into_iter().chain(distances).collect();
+        // Types are told apart by their bytes alone, and the room for a tile is the same.
+        let tried = if element == ElementType::F32 { &all[..] } else { &all[..3] };
+        let config = |&((vectors, threads), (ahead, in_flight)): &((u32, u32), (u32, u32))| {
+            let of = move |&whole| WavesConfig { vectors, threads, ahead, in_flight, whole };
+            wholes(element).iter().map(of)
+        };
+        tried.iter().flat_map(config).collect()
     }
 
     fn spelled(&self) -> String {
