@@ -142,14 +142,14 @@ impl Block {
             path.pc += 1;
             path.waiting = None;
         }
-        let pc = first.pc;
+        let Path { pc, lanes, .. } = first;
         self.epoch += 1;
         run.tally.barriers += 1;
         run.progress = true;
         if let Some(order) = &mut run.order {
             let first = (self.number - self.first) as usize * self.warps.len();
             let barrier = order.barrier(&mut run.account, first..first + self.warps.len());
-            barrier.map_err(|fault| fault.at(kernel, self.index, warp, pc))?;
+            barrier.map_err(|fault| Fault { lanes, ..*fault }.at(kernel, self.index, warp, pc))?;
         }
         Ok(())
     }

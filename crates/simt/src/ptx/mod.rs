@@ -12,7 +12,8 @@
 //!   body, [`declare`] the variables of both, all in one [`context`];
 //! - [`names`] knows what a name stands for in which block, [`slots`] hands out registers;
 //! - [`statement`] reads an instruction as syntax, [`operand`] finds out what its operands are
-//!   ([`special`] registers, say), and [`decode`] turns it into an [`Op`](program::Op).
+//!   ([`special`] registers, say), and [`decode`] turns it into an [`Op`](program::Op);
+//! - [`reuse`] lets registers that are not needed at the same time share a slot; [`visit`] knows which an operation names.
 
 mod body;
 mod context;
@@ -27,12 +28,14 @@ mod module;
 mod names;
 mod number;
 mod operand;
+mod reuse;
 mod slots;
 mod special;
 mod statement;
 #[cfg(test)]
 mod tests;
 mod types;
+mod visit;
 
 use super::program;
 

@@ -10,6 +10,7 @@ use super::entry::Entry;
 use super::lexer::Kind;
 use super::names::Named;
 use super::program::Kernel;
+use super::reuse::reuse;
 
 /// Sources of more bytes are refused.
 const MOST_BYTES: usize = 16 << 20;
@@ -49,6 +50,15 @@ impl Module {
     /// If the source is no PTX, or if any kernel in it holds something that the emulator does not
     /// execute exactly as it stands.
     pub fn parse(source: &str) -> Result<Module, ParseError> {
+        let mut module = Module::decode(source)?;
+        for kernel in &mut module.kernels {
+            reuse(Arc::make_mut(kernel));
+        }
+        Ok(module)
+    }
+
+    /// The same, with a slot of its own for each register.
+    pub(super) fn decode(source: &str) -> Result<Module, ParseError> {
         if source.len() > MOST_BYTES {
             let message = format!("the source has more than {MOST_BYTES} bytes");
             return Err(ParseError { line: 1, message });
@@ -210,8 +220,8 @@ impl Kernel {
         self.code.len()
     }
 
-    /// How many registers a thread has here: those of the PTX that are used, and one for each
-    /// constant. (The driver's compiler finds a smaller number by using registers again.)
+    /// How many registers a thread has here: as many as hold those of the PTX, each from its first use to its last, and one
+    /// for each constant. (The driver's compiler, which may move instructions, finds a smaller number.)
     pub fn registers(&self) -> usize {
         (self.slots32 + self.slots64 + self.predicates) as usize
     }

@@ -111,7 +111,10 @@ fn everything_else_that_grows() {
     assert_eq!(list.kind, ReportKind::HostBytes, "{list}");
     assert!(list.message.contains("the list of buffers"), "{list}");
 
-    let registers: String = (0..20_000).map(|i| format!("mov.u64 %big{i}, 1;\n")).collect();
+    // All of them are needed at the same time.
+    let each = |instruction: fn(u32) -> String| (0..20_000).map(instruction).collect::<String>();
+    let registers = each(|i| format!("mov.u64 %big{i}, 1;\n"))
+        + &each(|i| format!("add.u64 %big0, %big0, %big{i};\n"));
     let bench = || Bench::new(&format!(".reg .b64 %big<20000>;\n{registers}"));
     needs_more(bench().threads(1024), 128 * MIB, false, "registers");
     bench().run().unwrap();

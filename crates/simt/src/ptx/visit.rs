@@ -1,0 +1,196 @@
+//! Which registers an operation reads and writes.
+
+use super::program::{Address, Base, Binary, Instruction, Op, Slot, Type, Unary};
+use super::slots::Bank;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Reads,
+    Writes,
+}
+
+fn of(ty: Type) -> Bank {
+    if ty.is_wide() { Bank::Long } else { Bank::Word }
+}
+
+fn base(address: &mut Address, visit: &mut impl FnMut(Role, Bank, &mut Slot)) {
+    match &mut address.base {
+        Base::Zero => {}
+        Base::Word(slot) => visit(Role::Reads, Bank::Word, slot),
+        Base::Long(slot) => visit(Role::Reads, Bank::Long, slot),
+    }
+}
+
+/// Calls `visit` with every slot that the instruction names, its guard's first.
+pub(super) fn each_slot(
+    instruction: &mut Instruction,
+    visit: &mut impl FnMut(Role, Bank, &mut Slot),
+) {
+    use Bank::{Long, Predicate, Word};
+    use Role::{Reads, Writes};
+
+    if let Some(guard) = &mut instruction.guard {
+        visit(Reads, Predicate, &mut guard.predicate);
+    }
+    match &mut instruction.op {
+        Op::Unary { op, ty, d, a } => {
+            let counts =
+                matches!(op, Unary::PopCount | Unary::LeadingZeros | Unary::FindBit { .. });
+            visit(Reads, of(*ty), a);
+            visit(Writes, if counts { Word } else { of(*ty) }, d);
+        }
+        Op::Binary { op, ty, d, a, b } => {
+            let shifts = matches!(op, Binary::Shl | Binary::Shr);
+            visit(Reads, of(*ty), a);
+            visit(Reads, if shifts { Word } else { of(*ty) }, b);
+            visit(Writes, of(*ty), d);
+        }
+        Op::Arithmetic { ty, d, a, b, .. } => {
+            visit(Reads, of(*ty), a);
+            visit(Reads, of(*ty), b);
+            visit(Writes, of(*ty), d);
+        }
+        Op::Fma { ty, d, a, b, c, .. } | Op::Ternary { ty, d, a, b, c, .. } => {
+            [a, b, c].into_iter().for_each(|slot| visit(Reads, of(*ty), slot));
+            visit(Writes, of(*ty), d);
+        }
+        Op::MulWide { ty, d, a, b } => {
+            [a, b].into_iter().for_each(|slot| visit(Reads, Word, slot));
+            visit(Writes, if ty.bytes() == 2 { Word } else { Long }, d);
+        }
+        Op::MadWide { ty, d, a, b, c } => {
+            let product = if ty.bytes() == 2 { Word } else { Long };
+            [a, b].into_iter().for_each(|slot| visit(Reads, Word, slot));
+            visit(Reads, product, c);
+            visit(Writes, product, d);
+        }
+        Op::BitExtract { ty, d, a, b, c } => {
+            visit(Reads, of(*ty), a);
+            [b, c].into_iter().for_each(|slot| visit(Reads, Word, slot));
+            visit(Writes, of(*ty), d);
+        }
+        Op::BitInsert { ty, d, a, b, pos, len } => {
+            [a, b].into_iter().for_each(|slot| visit(Reads, of(*ty), slot));
+            [pos, len].into_iter().for_each(|slot| visit(Reads, Word, slot));
+            visit(Writes, of(*ty), d);
+        }
+        Op::Lop3 { d, a, b, c, .. } => {
+            [a, b, c].into_iter().for_each(|slot| visit(Reads, Word, slot));
+            visit(Writes, Word, d);
+        }
+        Op::Select { ty, d, a, b, predicate } => {
+            [a, b].into_iter().for_each(|slot| visit(Reads, of(*ty), slot));
+            visit(Reads, Predicate, predicate);
+            visit(Writes, of(*ty), d);
+        }
+        Op::SetPredicate { ty, d, complement, combine, a, b, .. } => {
+            [a, b].into_iter().for_each(|slot| visit(Reads, of(*ty), slot));
+            if let Some((_, guard)) = combine {
+                visit(Reads, Predicate, &mut guard.predicate);
+            }
+            visit(Writes, Predicate, d);
+            complement.iter_mut().for_each(|slot| visit(Writes, Predicate, slot));
+        }
+        Op::SetNan { ty, d, a, b, .. } => {
+            [a, b].into_iter().for_each(|slot| visit(Reads, of(*ty), slot));
+            visit(Writes, Predicate, d);
+        }
+        Op::Predicate { d, a, b, .. } => {
+            [a, b].into_iter().for_each(|slot| visit(Reads, Predicate, slot));
+            visit(Writes, Predicate, d);
+        }
+        Op::NotPredicate { d, a } => {
+            visit(Reads, Predicate, a);
+            visit(Writes, Predicate, d);
+        }
+        Op::Convert { to, from, d, a, .. } => {
+            visit(Reads, of(*from), a);
+            visit(Writes, of(*to), d);
+        }
+        Op::ConvertPair { d, a, b, .. } => {
+            [a, b].into_iter().for_each(|slot| visit(Reads, Word, slot));
+            visit(Writes, Word, d);
+        }
+        Op::Pack16 { d, parts } => {
+            parts.iter_mut().for_each(|slot| visit(Reads, Word, slot));
+            visit(Writes, Word, d);
+        }
+        Op::Pack32 { d, parts } => {
+            parts.iter_mut().for_each(|slot| visit(Reads, Word, slot));
+            visit(Writes, Long, d);
+        }
+        Op::Pack16x4 { d, parts } => {
+            parts.iter_mut().for_each(|slot| visit(Reads, Word, slot));
+            visit(Writes, Long, d);
+        }
+        Op::Unpack16 { d, a } => {
+            visit(Reads, Word, a);
+            d.iter_mut().flatten().for_each(|slot| visit(Writes, Word, slot));
+        }
+        Op::Unpack32 { d, a } => {
+            visit(Reads, Long, a);
+            d.iter_mut().flatten().for_each(|slot| visit(Writes, Word, slot));
+        }
+        Op::Unpack16x4 { d, a } => {
+            visit(Reads, Long, a);
+            d.iter_mut().flatten().for_each(|slot| visit(Writes, Word, slot));
+        }
+        Op::ConvertAddress { d, a, .. } => {
+            visit(Reads, Long, a);
+            visit(Writes, Long, d);
+        }
+        Op::Load { count, wide, d, address, .. } => {
+            base(address, visit);
+            let bank = if *wide { Long } else { Word };
+            d[..usize::from(*count)].iter_mut().for_each(|slot| visit(Writes, bank, slot));
+        }
+        Op::LoadParam { count, wide, d, .. } => {
+            let bank = if *wide { Long } else { Word };
+            d[..usize::from(*count)].iter_mut().for_each(|slot| visit(Writes, bank, slot));
+        }
+        Op::Store { count, wide, a, address, .. } => {
+            base(address, visit);
+            let bank = if *wide { Long } else { Word };
+            a[..usize::from(*count)].iter_mut().for_each(|slot| visit(Reads, bank, slot));
+        }
+        Op::Atomic { ty, d, address, b, c, .. } => {
+            base(address, visit);
+            [b, c].into_iter().for_each(|slot| visit(Reads, of(*ty), slot));
+            d.iter_mut().for_each(|slot| visit(Writes, of(*ty), slot));
+        }
+        Op::CopyAsync { to, from, source_bytes, .. } => {
+            base(to, visit);
+            base(from, visit);
+            source_bytes.iter_mut().for_each(|slot| visit(Reads, Word, slot));
+        }
+        Op::Shuffle { d, valid, a, b, c, mask, .. } => {
+            [a, b, c, mask].into_iter().for_each(|slot| visit(Reads, Word, slot));
+            visit(Writes, Word, d);
+            valid.iter_mut().for_each(|slot| visit(Writes, Predicate, slot));
+        }
+        Op::Vote { d, a, mask, .. } => {
+            visit(Reads, Predicate, &mut a.predicate);
+            visit(Reads, Word, mask);
+            visit(Writes, Predicate, d);
+        }
+        Op::Ballot { d, a, mask } => {
+            visit(Reads, Predicate, &mut a.predicate);
+            visit(Reads, Word, mask);
+            visit(Writes, Word, d);
+        }
+        Op::Reduce { d, a, mask, .. } => {
+            [a, mask].into_iter().for_each(|slot| visit(Reads, Word, slot));
+            visit(Writes, Word, d);
+        }
+        Op::ActiveMask { d } => visit(Writes, Word, d),
+        Op::WarpBarrier { mask } => visit(Reads, Word, mask),
+        Op::Fence { .. }
+        | Op::CommitGroup
+        | Op::WaitGroup { .. }
+        | Op::Barrier { .. }
+        | Op::Branch { .. }
+        | Op::Exit
+        | Op::Trap
+        | Op::Nothing => {}
+    }
+}
