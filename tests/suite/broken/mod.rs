@@ -3,6 +3,8 @@
 
 mod vectors;
 
+use std::ops::Range;
+
 use crate::emulator::engine::{OnEmulator, SharedOut};
 use crate::emulator::{Argument, Shipped, allocate, download, upload, zeros};
 use linrec::contract::{self, Case, CoeffKind, Domain, suspect};
@@ -260,6 +262,98 @@ fn told_by_a_plain_store() {
     }
 }
 
+/// Four tiles of 256 ones with coefficients of one half, through `long/chained`, a launch for each input with the same workspace:
+/// ranges of its blocks one after the other, and the first block is late. The outputs of the last launch.
+fn run_chained(name: &str, inputs: &[f32], ranges: &[Range<u64>]) -> Result<Vec<f32>, Report> {
+    const SEQ_LEN: usize = 4 * 256;
+    let memory = Memory::new(1 << 30);
+    let kernel = Shipped::new(name, "long_chained<1, 64>");
+    let coeffs = upload(&memory, "coeffs", &vec![0.5; SEQ_LEN]);
+    let workspace = zeros(&memory, "workspace", 5 * 32);
+    let delays = upload(&memory, "delays", &[f32::from_bits(200), 0.0, 0.0, 0.0]);
+    let mut outputs = Vec::new();
+    for &input in inputs {
+        let place = allocate(&memory, "outputs", SEQ_LEN);
+        let arguments = [
+            upload(&memory, "inputs", &vec![input; SEQ_LEN]),
+            coeffs,
+            place,
+            NULL,
+            NULL,
+            Argument::Long(SEQ_LEN as u64),
+            workspace,
+            delays,
+        ];
+        for range in ranges {
+            kernel.run_range(&memory, 4, 64, &arguments, range.clone())?;
+        }
+        outputs = download(&memory, place, SEQ_LEN);
+    }
+    Ok(outputs)
+}
+
+/// All blocks at once, and the later ones first.
+const CHAINED: [&[Range<u64>]; 2] = [&[0..4], &[2..4, 0..2]];
+
+#[test]
+fn told_without_release() {
+    let name = "told_without_release";
+    let written = place(name, "told->state = state;");
+    let words = ["long_chained", "block 1", "buffer `workspace`", &written, "nothing orders"];
+    let outcome = run_chained(&format!("broken/{name}"), &[1.0; 2], CHAINED[0]);
+    assert_report(name, outcome, ReportKind::Race, "return told->state;", &words);
+}
+
+#[test]
+fn told_too_early() {
+    let name = "told_too_early";
+    let written = place(name, "told->state = state;");
+    let words = ["long_chained", "block 1", "buffer `workspace`", &written, "nothing orders"];
+    let outcome = run_chained(&format!("broken/{name}"), &[1.0; 2], CHAINED[0]);
+    assert_report(name, outcome, ReportKind::Race, "return told->state;", &words);
+}
+
+#[test]
+fn taken_before_told() {
+    // Whichever of the two comes first: what is read may be written at any time.
+    let name = "taken_before_told";
+    let report = run_chained(&format!("broken/{name}"), &[1.0; 2], CHAINED[0]).unwrap_err();
+    println!("{report}");
+    assert_eq!(report.kind, ReportKind::Race);
+    let both =
+        [place(name, "told->state = state;"), place(name, "const float state = told->state;")];
+    for words in [&both[0], &both[1], "buffer `workspace`", "nothing orders the two"] {
+        assert!(report.to_string().contains(words), "`{words}` is not in: {report}");
+    }
+}
+
+#[test]
+fn tile_by_number() {
+    let name = "tile_by_number";
+    let report = run_chained(&format!("broken/{name}"), &[1.0; 2], CHAINED[1]).unwrap_err();
+    println!("{report}");
+    assert_eq!(report.kind, ReportKind::NoProgress);
+    let words = ["long_chained", "block 2", "2 blocks wait for what none of them does"];
+    for words in words {
+        assert!(report.to_string().contains(words), "`{words}` is not in: {report}");
+    }
+    // Where blocks begin in the order of their numbers, nothing is wrong.
+    assert!(run_chained(&format!("broken/{name}"), &[1.0; 2], CHAINED[0]).is_ok());
+}
+
+#[test]
+fn epoch_that_stays() {
+    // In the second launch the second block takes the state that the first launch has left, before the first block
+    // writes its own: that is seen. Nothing in the first launch is.
+    let name = "epoch_that_stays";
+    let read = place(name, "return told->state;");
+    let words =
+        ["block 0", "writes", "buffer `workspace`", "block 1 reads", &read, "nothing orders"];
+    let outcome = run_chained(&format!("broken/{name}"), &[1.0, 3.0], CHAINED[0]);
+    assert_report(name, outcome, ReportKind::Race, "told->state = state;", &words);
+    assert!(run_chained(&format!("broken/{name}"), &[1.0], CHAINED[0]).is_ok());
+}
+
 fn block_scan(name: &'static str) -> (OnEmulator, Domain) {
     let entries = ["block_scan<false>", "block_scan<true>"];
     let engine = OnEmulator {
@@ -441,6 +535,10 @@ fn the_correct_twins_pass() {
         let report = contract::run::<f32>(&engine, &domain);
         println!("{report}");
         assert!(report.passed(), "{report}");
+    }
+    for ranges in CHAINED {
+        let outputs = run_chained("long/chained", &[1.0, 3.0], ranges).unwrap();
+        assert_eq!(outputs[1023], 6.0);
     }
     for seq_len in [1, 255, 256, 257, 1000, 5000] {
         let (outputs, final_state) = run_look_back("look_back", seq_len).unwrap();

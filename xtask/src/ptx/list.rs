@@ -32,10 +32,12 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// Whether it is there to be studied, not to be used: a planted mistake, an exercise, or a
-    /// step of the ladder.
+    /// Whether it is there to be studied, not to be used: a planted mistake, an exercise, a step of the
+    /// ladder, or a way to one long sequence.
     pub(super) fn is_study(&self) -> bool {
-        ["broken/", "exercises/", "ladder/"].iter().any(|folder| self.source.starts_with(folder))
+        ["broken/", "exercises/", "ladder/", "long/"]
+            .iter()
+            .any(|folder| self.source.starts_with(folder))
     }
 }
 

@@ -1,0 +1,1 @@
+//! Solutions to the exercises that ask for code.

@@ -1,0 +1,26 @@
+//! Chapter 12: One long sequence.
+//!
+//! - [`kernel`]: three launches, the chained scan and decoupled look-back, from `kernels/long`.
+//! - [`shared_out`]: the library's waves and once, in grids of any number of blocks.
+//! - [`told`]: who told what, and who waited for whom, from the emulator's trace.
+//! - [`suspect`]: chained scans with a planted mistake, and what is found.
+//! - [`exercises`]: the solutions of the page's exercises.
+
+pub mod exercises;
+pub mod kernel;
+pub mod shared_out;
+pub mod suspect;
+pub mod told;
+
+#[cfg(feature = "story")]
+#[path = "../story/mod.rs"]
+mod story;
+
+/// This chapter.
+#[cfg(feature = "story")]
+pub const CHAPTER: lesson::Chapter = lesson::Chapter {
+    number: 12,
+    slug: "12-one-long-sequence",
+    title: "One long sequence",
+    run: story::run,
+};

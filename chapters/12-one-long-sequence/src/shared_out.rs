@@ -1,0 +1,164 @@
+//! The library's kernels whose blocks share a sequence, launched by hand on the emulator: in grids of any number of
+//! blocks, and with tiles as short as one likes.
+
+use linrec::Error;
+use linrec::device::{Buffer, Device, Function};
+use linrec::kernels;
+use linrec::simt::{Counters, Trace};
+
+use crate::kernel::counted;
+
+/// Vectors of 16 bytes for each thread of waves, threads that compute, waves that a tile is told ahead, and tiles in
+/// flight before that: what is shipped.
+const WAVES: [u32; 4] = [2, 480, 5, 2];
+/// Vectors for each thread of once, and threads.
+const ONCE: [u32; 2] = [2, 480];
+/// Words of the workspace before the notices, and of each notice.
+const WORDS: [usize; 2] = [4, 4];
+
+/// How many waves before its outputs are due a tile is told.
+pub const AHEAD: usize = WAVES[2] as usize;
+
+/// How many tiles are a group.
+pub const GROUP: usize = 128;
+
+/// One of the two.
+#[derive(Debug, Clone)]
+pub struct SharedOut {
+    device: Device,
+    function: Function,
+    way: Way,
+    /// Steps of a tile.
+    steps: usize,
+}
+
+/// Which of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// `linrec_waves.cu`, with so many blocks at most.
+    Waves(u32),
+    /// `linrec_once.cu`: a block for each tile, so many of them at a time.
+    Once(u64),
+}
+
+impl SharedOut {
+    /// Loads one of the two, with tiles of so many steps: a multiple of 256.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] if it is not shipped.
+    pub fn new(way: Way, steps: usize) -> Result<SharedOut, Error> {
+        let entry = match way {
+            Way::Waves(_) => {
+                let [vectors, threads, ahead, in_flight] = WAVES;
+                let size = format!("{vectors}, {threads}, {ahead}, {in_flight}");
+                format!("linrec_waves_fwd<float, {size}, false, false>")
+            }
+            Way::Once(_) => {
+                let [vectors, threads] = ONCE;
+                format!("linrec_once_fwd<float, {vectors}, {threads}, false, false>")
+            }
+        };
+        let device = Device::simt();
+        let is_it = |name: &str| !name.contains('/');
+        let mut all = kernels::shipped().filter(|(name, _)| is_it(name));
+        let Some((_, ptx)) = all.find(|(_, ptx)| ptx.symbol(&entry).is_some()) else {
+            let message = format!("{entry} is not shipped");
+            return Err(Error::Device { device: device.label().to_owned(), message });
+        };
+        let function = device.module(ptx.text())?.function(&entry)?;
+        Ok(SharedOut { device, function, way, steps })
+    }
+
+    /// How many tiles a sequence has, which begins at a multiple of 16 bytes: a vector more than needed.
+    pub fn tiles(&self, seq_len: usize) -> usize {
+        (seq_len + 3).div_ceil(self.steps)
+    }
+
+    /// Computes one sequence: its outputs, and what it counted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Kernel`] with what the emulator finds.
+    pub fn compute(
+        &self,
+        inputs: &[f32],
+        coeffs: &[f32],
+        trace: Option<&mut Trace>,
+    ) -> Result<(Vec<f32>, Counters), Error> {
+        let tiles = self.tiles(inputs.len()) as u64;
+        match self.way {
+            Way::Waves(most) => {
+                let blocks = tiles.min(most.into());
+                self.run(inputs, coeffs, trace, (blocks, std::slice::from_ref(&(0..blocks))))
+            }
+            Way::Once(at_a_time) => {
+                let ranges = (0..tiles).step_by(at_a_time.max(1) as usize);
+                let ranges: Vec<_> =
+                    ranges.map(|first| first..tiles.min(first + at_a_time)).collect();
+                self.run(inputs, coeffs, trace, (tiles, &ranges))
+            }
+        }
+    }
+
+    /// A launch of waves of which one block is missing: what the emulator says of it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Kernel`] with that.
+    pub fn without_the_last(&self, inputs: &[f32], coeffs: &[f32]) -> Result<(), Error> {
+        let tiles = self.tiles(inputs.len()) as u64;
+        let blocks = match self.way {
+            Way::Waves(most) => tiles.min(most.into()),
+            Way::Once(_) => tiles,
+        };
+        let some = 0..blocks.saturating_sub(1);
+        self.run(inputs, coeffs, None, (blocks, &[some])).map(drop)
+    }
+
+    /// Runs ranges of a grid's blocks, one range after the other.
+    fn run(
+        &self,
+        inputs: &[f32],
+        coeffs: &[f32],
+        mut trace: Option<&mut Trace>,
+        (blocks, ranges): (u64, &[std::ops::Range<u64>]),
+    ) -> Result<(Vec<f32>, Counters), Error> {
+        let upload = |name, values: &[f32]| -> Result<Buffer<f32>, Error> {
+            let mut buffer = self.device.allocate_named(name, values.len())?;
+            buffer.upload(values)?;
+            Ok(buffer)
+        };
+        let (x, c) = (upload("inputs", inputs)?, upload("coeffs", coeffs)?);
+        let mut y = self.device.allocate_named::<f32>("outputs", inputs.len())?;
+        y.poison()?;
+        let notices = self.tiles(inputs.len()).next_multiple_of(GROUP);
+        let words = WORDS[0] + WORDS[1] * notices;
+        let mut workspace = self.device.allocate_named::<u32>("workspace", words)?;
+        workspace.zero()?;
+        let (threads, shared_bytes) = match self.way {
+            Way::Waves(_) => {
+                let [vectors, threads, ahead, in_flight] = WAVES;
+                // A warp more carries the state; the ring has tiles of inputs and coefficients.
+                (threads + 32, 2 * (ahead + in_flight) * vectors * threads * 16)
+            }
+            Way::Once(_) => (ONCE[1], 0),
+        };
+        let none = None::<&Buffer<f32>>;
+        let mut launched = Vec::new();
+        for range in ranges {
+            let launch = self.function.launch(blocks as u32, threads).shared(shared_bytes);
+            let launch = launch.arg(&x).arg(&c).arg(&mut y).arg(none).arg(none);
+            let launch = launch.arg(1_i64).arg(inputs.len() as i64).arg(self.steps as i32 / 4);
+            let mut launch = launch.arg(&mut workspace).blocks(range.clone());
+            if let Way::Once(_) = self.way {
+                launch = launch.arg(1_i32);
+            }
+            if let Some(trace) = trace.as_deref_mut() {
+                launch = launch.traced(trace);
+            }
+            launched.push(launch.run(&self.device.stream())?);
+        }
+        Ok((y.download()?, counted(&launched)))
+    }
+}
