@@ -1,7 +1,9 @@
 //! The first three ways of the chapter, each loaded on a device.
 
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
+use bench::field::Forward;
 use linrec::contract::Domain;
 use linrec::device::{Buffer, Device, Function, Launched, Stream};
 use linrec::kernels;
@@ -283,6 +285,48 @@ impl Kernel {
             log_coeffs: false,
             ..Domain::default()
         }
+    }
+}
+
+/// As the bench measures it: over one sequence, with a workspace of its own.
+#[derive(Debug)]
+pub struct Raced {
+    kernel: Kernel,
+    workspace: Mutex<Buffer<u32>>,
+}
+
+impl Raced {
+    /// For sequences of up to so many steps.
+    ///
+    /// # Errors
+    ///
+    /// If the device has not enough memory.
+    pub fn new(kernel: Kernel, max_len: usize) -> Result<Raced, Error> {
+        let workspace = Mutex::new(kernel.workspace(max_len)?);
+        Ok(Raced { kernel, workspace })
+    }
+}
+
+impl Forward<f32> for Raced {
+    fn name(&self) -> String {
+        self.kernel.label().to_owned()
+    }
+
+    fn queue(
+        &self,
+        inputs: &Buffer<f32>,
+        coeffs: &Buffer<f32>,
+        outputs: &mut Buffer<f32>,
+        shape: (usize, usize),
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        if shape != (1, outputs.len()) {
+            let what = format!("{} sequences; it takes one", shape.0);
+            return Err(Error::Unsupported { engine: self.name(), what });
+        }
+        let mut workspace = self.workspace.lock().unwrap_or_else(PoisonError::into_inner);
+        let arrays = Arrays { inputs, coeffs, outputs, initial: None, final_state: None };
+        self.kernel.launch(arrays, &mut workspace, stream).map(drop)
     }
 }
 

@@ -48,6 +48,20 @@ impl SharedOut {
     ///
     /// [`Error::Device`] if it is not shipped.
     pub fn new(way: Way, steps: usize) -> Result<SharedOut, Error> {
+        // Whatever its name is: not one that is there to be studied.
+        SharedOut::find(|name| !name.contains('/'), way, steps)
+    }
+
+    /// Loads the kernel of another PTX in the place of this one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] if it is not shipped.
+    pub fn load(name: &str, way: Way, steps: usize) -> Result<SharedOut, Error> {
+        SharedOut::find(|shipped| shipped == name, way, steps)
+    }
+
+    fn find(is_it: impl Fn(&str) -> bool, way: Way, steps: usize) -> Result<SharedOut, Error> {
         let entry = match way {
             Way::Waves(_) => {
                 let [vectors, threads, ahead, in_flight] = WAVES;
@@ -60,7 +74,6 @@ impl SharedOut {
             }
         };
         let device = Device::simt();
-        let is_it = |name: &str| !name.contains('/');
         let mut all = kernels::shipped().filter(|(name, _)| is_it(name));
         let Some((_, ptx)) = all.find(|(_, ptx)| ptx.symbol(&entry).is_some()) else {
             let message = format!("{entry} is not shipped");
@@ -95,7 +108,7 @@ impl SharedOut {
             Way::Once(at_a_time) => {
                 let ranges = (0..tiles).step_by(at_a_time.max(1) as usize);
                 let ranges: Vec<_> =
-                    ranges.map(|first| first..tiles.min(first + at_a_time)).collect();
+                    ranges.map(|first| first..tiles.min(first.saturating_add(at_a_time))).collect();
                 self.run(inputs, coeffs, trace, (tiles, &ranges))
             }
         }

@@ -9,7 +9,8 @@
 //! - [`row`], [`csv`], [`log`], [`destination`]: what was measured, as files.
 //! - [`runs`], [`peers`], [`traffic`]: records that are read again.
 //! - [`rule`]: from measurements to the rule by which the library picks a kernel.
-//! - [`ladder`], [`graphs`], [`ncu`]: the steps on the way to a kernel, calls as graphs, what Nsight Compute wrote.
+//! - [`ladder`], [`long`], [`graphs`], [`ncu`]: the steps on the way to a kernel, ways to one long sequence, calls as graphs,
+//!   what Nsight Compute wrote.
 //!
 //! The programs that use it are the tour, the examples of this package and of some chapters, and the bundle for machines with a
 //! GPU (`bundle/`, packed by `cargo xtask bundle`). It knows no chapter.
@@ -28,6 +29,7 @@ pub mod graphs;
 pub mod judge;
 pub mod ladder;
 pub mod log;
+pub mod long;
 pub mod ncu;
 pub mod peers;
 pub mod race;

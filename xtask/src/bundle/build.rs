@@ -26,6 +26,8 @@ const CALLS: [&[(&str, &str)]; 2] = [
         ("--example", "graphs"),
         ("--package", "ch10-speed-of-memory"),
         ("--example", "ladder"),
+        ("--package", "ch12-one-long-sequence"),
+        ("--example", "long"),
     ],
 ];
 

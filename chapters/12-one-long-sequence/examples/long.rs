@@ -1,0 +1,124 @@
+//! Measures every way to one long sequence beside the roof, on a GPU:
+//!
+//! ```text
+//! cargo run --release -p ch12-one-long-sequence --example long -- --csv chapters/12-one-long-sequence/results/h200/long.csv
+//! ```
+//!
+//! First each is held to the contract. Then, at every length, all take turns, each after the caches have been overwritten;
+//! every run is a line of the record. The ways of the chapter are compiled for tiles of 8192, so it wants NVRTC.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use bench::Row;
+use bench::field::Forward;
+use bench::long::{self, Settings};
+use ch12_one_long_sequence::kernel::{Kernel, Raced, Size, Way};
+use clap::Parser;
+use lesson::output::{self, println};
+use linrec::contract::{self, Domain};
+use linrec::device::{Device, KernelEngine};
+use linrec::kernels::{KernelChoice, Pass};
+use linrec::reference::{self, Rounding};
+use linrec::{Engine, Options};
+
+/// The library's: the shortest tiles, the longest ones, and the best with a block for each row.
+const FORWARD: [&str; 3] = ["waves:4x288:a5:f1", "once:4x512", "wide:4x512:a2:w"];
+const BACKWARD: [&str; 2] = ["waves:3x288:a5:f1", "wide:4x512:a1:w"];
+/// Tiles of 8192 steps, in registers.
+const SIZE: Size = Size { vectors: 4, threads: 512 };
+
+/// Measures every way to one long sequence beside the roof.
+#[derive(Parser)]
+struct Cli {
+    /// Kernels of the library, forward
+    #[arg(long, value_delimiter = ',', default_values_t = FORWARD.map(String::from))]
+    forward: Vec<String>,
+    /// Kernels of the library, backward
+    #[arg(long, value_delimiter = ',', default_values_t = BACKWARD.map(String::from))]
+    backward: Vec<String>,
+    /// Lengths of the sequence, as powers of two
+    #[arg(long, value_delimiter = ',', default_value = "16,18,20,22,24,26,28,30")]
+    powers: Vec<u32>,
+    /// Measurements of each, at least
+    #[arg(long, default_value_t = 9)]
+    runs: usize,
+    /// Compiles and checks, and measures nothing
+    #[arg(long)]
+    check_only: bool,
+    /// Writes every measurement to this file
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    output::finish(run(&output::parse()))
+}
+
+fn run(cli: &Cli) -> lesson::Result {
+    let device = Device::auto()?;
+    if device.is_simt() {
+        return Err("there is no GPU here, and the emulator has no clock".into());
+    }
+    let lengths: Vec<usize> = cli.powers.iter().map(|&power| 1 << power).collect();
+    let longest = lengths.iter().copied().max().unwrap_or(0);
+    let mut others: Vec<Arc<dyn Forward<f32>>> = Vec::new();
+    for way in Way::ALL {
+        let kernel = Kernel::new(&device, way, SIZE)?;
+        let max_len = SIZE.steps() + 100;
+        check(contract::run::<f32>(&kernel, &Domain { max_len, ..kernel.domain() }))?;
+        many_tiles(&kernel)?;
+        others.push(Arc::new(Raced::new(kernel, longest)?));
+    }
+    let mut choices = Vec::new();
+    for (pass, names) in [(Pass::Forward, &cli.forward), (Pass::Backward, &cli.backward)] {
+        for name in names {
+            let choice: KernelChoice = name.parse()?;
+            let engine = KernelEngine::<f32>::new(&device, choice)?;
+            let domain = engine.domain();
+            let max_len = domain.max_len.min(SIZE.steps() + 100);
+            check(contract::run::<f32>(&engine, &Domain { max_len, ..domain }))?;
+            choices.push((pass, choice));
+        }
+    }
+    println!("{}: {} kernels are right", device.name(), others.len() + choices.len());
+    if cli.check_only {
+        return Ok(());
+    }
+    let settings = Settings { choices, lengths, runs: cli.runs };
+    let rows = long::measure(&device, &others, &settings)?;
+    if let Some(path) = &cli.csv {
+        bench::write(path, &Row::to_csv(&rows)?)?;
+    }
+    Ok(())
+}
+
+/// Whether a sequence of hundreds of tiles is right, some launches in a row.
+fn many_tiles(kernel: &Kernel) -> lesson::Result {
+    let seq_len = 300 * SIZE.steps() + 77;
+    let (inputs, coeffs) = bench::draw::near_one((1, seq_len), 12);
+    let (x, c, options) = (inputs.view(), coeffs.view(), Options::default());
+    let rounding = Rounding { levels: Domain::tree_levels(seq_len), exp_ulps: 0.0 };
+    let exact = reference::forward(x, c, &options)?.outputs;
+    let bound = reference::forward_bound(x, c, &options, rounding)?.outputs;
+    for _ in 0..5 {
+        let outputs = kernel.forward(x, c, &options)?.outputs;
+        let mut errors = outputs.iter().zip(&exact).zip(&bound);
+        let wrong = errors.position(|((&y, exact), bound)| {
+            // Written so that NaN is wrong.
+            let right = (f64::from(y) - exact).abs() <= *bound;
+            !right
+        });
+        if let Some(l) = wrong {
+            let (name, is, right) = (kernel.label(), outputs[[0, l]], exact[[0, l]]);
+            return Err(format!("{name}: outputs[{l}] is {is} instead of {right}").into());
+        }
+    }
+    Ok(())
+}
+
+/// Whether results keep to their bounds.
+fn check(report: contract::Report) -> lesson::Result {
+    if report.passed() { Ok(()) } else { Err(report.to_string().into()) }
+}

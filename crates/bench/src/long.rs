@@ -1,0 +1,118 @@
+//! One sequence, shared by all of a GPU: ways to compute it beside the roof.
+
+use std::sync::Arc;
+
+use linrec::Error;
+use linrec::device::Device;
+use linrec::kernels::{ElementType, KernelChoice, Pass};
+
+use crate::Row;
+use crate::field::{Field, Forward, Roof, Runner};
+use crate::row::{Beside, Measured};
+use crate::turns::runs_of;
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Kernels of the library, and for which pass.
+    pub choices: Vec<(Pass, KernelChoice)>,
+    /// Lengths of the sequence.
+    pub lengths: Vec<usize>,
+    /// Measurements of each, at least.
+    pub runs: usize,
+}
+
+/// The library's kernels and others (these forward), over one sequence of `f32` at all lengths, in turns with the roof:
+/// every run. Who does not take a length is left out there.
+///
+/// # Errors
+///
+/// If the device refuses or fails, or a kernel cannot be had.
+pub fn measure(
+    device: &Device,
+    others: &[Arc<dyn Forward<f32>>],
+    settings: &Settings,
+) -> lesson::Result<Vec<Row>> {
+    let Settings { choices, lengths, runs } = settings;
+    let longest = lengths.iter().copied().max().unwrap_or(0);
+    let mut field = Field::<f32>::new(device, longest)?;
+    let mut rows = Vec::new();
+    let progress = lesson::progress(lengths.len(), "measuring");
+    for &seq_len in lengths {
+        for pass in Pass::ALL {
+            let mut runners = vec![Runner::Roof(Roof::Vectors)];
+            for &(_, choice) in choices.iter().filter(|(of, _)| *of == pass) {
+                runners.push(Runner::kernel(device, choice)?);
+            }
+            if pass == Pass::Forward {
+                runners.extend(others.iter().cloned().map(Runner::Other));
+            }
+            let shape = (1, seq_len);
+            let mut here = Vec::new();
+            for runner in runners {
+                match field.run(&runner, pass, shape) {
+                    Ok(()) => here.push(runner),
+                    Err(Error::Unsupported { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            let measured =
+                Measured { machine: device.name(), element: ElementType::F32, pass, shape };
+            let runs = runs_of(*runs, measured.bytes());
+            rows.extend(field.race(&measured, &here, runs, Beside::Round)?);
+        }
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linrec::device::{Buffer, Stream};
+
+    /// A way that takes sequences of up to 100 steps, and does nothing.
+    #[derive(Debug)]
+    struct Short;
+
+    impl Forward<f32> for Short {
+        fn name(&self) -> String {
+            String::from("short")
+        }
+
+        fn queue(
+            &self,
+            _: &Buffer<f32>,
+            _: &Buffer<f32>,
+            outputs: &mut Buffer<f32>,
+            _: (usize, usize),
+            _: &Stream,
+        ) -> Result<(), Error> {
+            let what = String::from("a long sequence");
+            let refused = Error::Unsupported { engine: self.name(), what };
+            if outputs.len() > 100 { Err(refused) } else { Ok(()) }
+        }
+    }
+
+    #[test]
+    fn who_does_not_take_a_length_is_left_out_there() {
+        let pipe = KernelChoice::Pipe(Default::default());
+        let choices = vec![(Pass::Forward, pipe), (Pass::Backward, pipe)];
+        let settings = Settings { choices, lengths: vec![64, 256], runs: 1 };
+        let rows = measure(&Device::simt(), &[Arc::new(Short)], &settings).unwrap();
+        let count = |engine: &str, pass: Pass, len: usize| {
+            let is_it =
+                |row: &&Row| (row.direction, row.seq_len) == (pass, len) && row.engine == engine;
+            rows.iter().filter(is_it).count()
+        };
+        let pipe = pipe.to_string();
+        for len in [64, 256] {
+            for pass in Pass::ALL {
+                assert_eq!([count("roof", pass, len), count(&pipe, pass, len)], [5, 5]);
+            }
+            assert_eq!(count("short", Pass::Forward, len), if len == 64 { 5 } else { 0 });
+            assert_eq!(count("short", Pass::Backward, len), 0);
+        }
+    }
+}
