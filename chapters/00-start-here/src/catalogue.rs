@@ -3,7 +3,7 @@
 use lesson::Chapter;
 
 /// Every chapter of the tutorial.
-pub const CHAPTERS: [Chapter; 14] = [
+pub const CHAPTERS: [Chapter; 15] = [
     ch01_sequential_loop::CHAPTER,
     ch02_two_threads::CHAPTER,
     ch03_matrix_form::CHAPTER,
@@ -15,6 +15,7 @@ pub const CHAPTERS: [Chapter; 14] = [
     ch09_loads_and_stores::CHAPTER,
     ch10_speed_of_memory::CHAPTER,
     ch11_tuning::CHAPTER,
+    ch12_one_long_sequence::CHAPTER,
     ch13_mamba::CHAPTER,
     ch15_log_space::CHAPTER,
     ch16_gallery::CHAPTER,

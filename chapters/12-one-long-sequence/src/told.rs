@@ -11,8 +11,10 @@ use linrec::simt::{Event, Trace, What};
 /// What a block does, as far as others or memory take notice of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Act {
-    /// Loads inputs and coefficients, or copies them to shared memory.
+    /// Loads inputs and coefficients.
     Load,
+    /// Looks at memory for nothing: it is kept back.
+    Late,
     /// Exchanges numbers between lanes or warps: finds out what its tile does.
     Combine,
     /// Tells what its tile does to the state.
@@ -53,6 +55,9 @@ pub struct Life {
     pub turns: usize,
 }
 
+/// The most instructions of a warp in a turn.
+const TURN: usize = 256;
+
 /// How the places lie in which blocks tell each other something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Places {
@@ -72,33 +77,36 @@ fn code(event: &Event) -> &'static str {
 impl Life {
     /// Reads a trace, of a launch with tiles of so many steps.
     pub fn of(trace: &Trace, steps: usize, places: Places) -> Life {
-        let mut life = Life::default();
+        let (mut life, mut lines) = (Life::default(), Lines::default());
         // The first address of the outputs, and the place of tile 0.
         let mut base = u64::MAX;
         let mut first_place = u64::MAX;
         for event in &trace.events {
             let What::Store(store) = &event.what else { continue };
             let least = lanes(event).map(|lane| store.addresses[lane]).min().unwrap_or(u64::MAX);
-            if is_tell(event) {
+            if lines.is_tell(event) {
                 first_place = first_place.min(least);
             } else if !store.shared && store.values.len() == 4 {
                 base = base.min(least);
             }
         }
         let tile_of = |address: u64| tile_at(address.wrapping_sub(first_place), places);
-        let mut last = (0, 0);
+        let (mut last, mut in_a_row) = ((0, 0), 0);
         // What each block found when it looked last.
         let mut looks: BTreeMap<u64, Vec<(usize, bool)>> = BTreeMap::new();
         for event in &trace.events {
             let now = (event.block, event.warp);
-            if now < last {
+            // A warp that nobody else comes between has had more than one turn, too, if it did so much.
+            in_a_row = if now == last { in_a_row + 1 } else { 0 };
+            if now < last || in_a_row == TURN {
                 life.turns += 1;
+                in_a_row = 0;
             }
             last = now;
             let turn = life.turns;
             let act = match &event.what {
                 What::Load(load) if load.shared => Act::Combine,
-                What::Load(load) if is_ask(event) => {
+                What::Load(load) if lines.is_ask(event) => {
                     if places == Places::Apart && load.values.len() == 2 {
                         let found = lanes(event).map(|lane| {
                             let tags = [0, 1].map(|word| load.values[word][lane] >> 32);
@@ -109,9 +117,10 @@ impl Life {
                     }
                     Act::Ask
                 }
+                What::Load(_) if lines.is_idle(event) => Act::Late,
                 What::Load(_) => Act::Load,
                 What::Store(store) if store.shared => Act::Combine,
-                What::Store(store) if is_tell(event) => {
+                What::Store(store) if lines.is_tell(event) => {
                     let lane = lanes(event).next().unwrap_or(0);
                     let tile = tile_of(store.addresses[lane]);
                     let tag = store.values[0][lane] >> 32;
@@ -170,18 +179,32 @@ fn lanes(event: &Event) -> impl Iterator<Item = usize> {
     (0..32).filter(move |lane| lanes >> lane & 1 > 0)
 }
 
-fn is_tell(event: &Event) -> bool {
-    let code = code(event);
-    ["st.relaxed.gpu.global.v2.u64", "st.release.gpu.global.u32"]
-        .iter()
-        .any(|words| code.contains(words))
-}
+/// Which lines of the PTX tell something, which ask, and which look for nothing.
+#[derive(Debug, Default)]
+struct Lines(BTreeMap<u32, [bool; 3]>);
 
-fn is_ask(event: &Event) -> bool {
-    let code = code(event);
-    ["ld.relaxed.gpu.global.v2.u64", "ld.acquire.gpu.global.u32"]
-        .iter()
-        .any(|words| code.contains(words))
+impl Lines {
+    fn of(&mut self, event: &Event) -> [bool; 3] {
+        *self.0.entry(event.line).or_insert_with(|| {
+            let code = code(event);
+            let has = |all: [&str; 2]| all.iter().any(|words| code.contains(words));
+            let tells = has(["st.relaxed.gpu.global.v2.u64", "st.release.gpu.global.u32"]);
+            let asks = has(["ld.relaxed.gpu.global.v2.u64", "ld.acquire.gpu.global.u32"]);
+            [tells, asks, code.contains("ld.relaxed.gpu.global.u32")]
+        })
+    }
+
+    fn is_tell(&mut self, event: &Event) -> bool {
+        self.of(event)[0]
+    }
+
+    fn is_ask(&mut self, event: &Event) -> bool {
+        self.of(event)[1]
+    }
+
+    fn is_idle(&mut self, event: &Event) -> bool {
+        self.of(event)[2]
+    }
 }
 
 /// The number of the tile whose place lies so many bytes behind the first one's.

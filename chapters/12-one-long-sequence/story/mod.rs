@@ -130,10 +130,10 @@ fn right(lesson: &mut Lesson) -> lesson::Result {
 /// Bytes that a launch moved.
 #[derive(Debug, Default)]
 struct Moved {
-    /// Of the arrays: in vectors, or copied to shared memory.
+    /// Of the arrays.
     read: u64,
     written: u64,
-    /// All others: what blocks tell each other, and what they know of the launch.
+    /// All others: what launches and blocks tell each other.
     told: u64,
     sectors: u64,
 }
@@ -142,19 +142,21 @@ impl Moved {
     fn of(counters: &Counters) -> Moved {
         let mut moved = Moved::default();
         for site in &counters.sites {
-            let vectors = site.opcode.contains(".v4.") || site.access == Access::CopyAsync;
-            let (to, is_global) = match site.access {
-                Access::GlobalLoad | Access::CopyAsync if vectors => (&mut moved.read, true),
-                Access::GlobalStore if vectors => (&mut moved.written, true),
-                Access::GlobalLoad | Access::GlobalStore | Access::GlobalAtomic => {
-                    (&mut moved.told, true)
-                }
-                _ => (&mut moved.told, false),
+            let opcode = &site.opcode;
+            let ordered = ["relaxed", "acquire", "release"].iter().any(|how| opcode.contains(how));
+            // What lies beside the arrays is touched in the files of the kernels themselves.
+            let own = site.source.as_ref().is_some_and(|(file, _)| {
+                file.starts_with("kernels/long/") && !file.ends_with("long.cuh")
+            });
+            let to = match site.access {
+                Access::GlobalLoad if !ordered && !own => &mut moved.read,
+                Access::CopyAsync => &mut moved.read,
+                Access::GlobalStore if !ordered && !own => &mut moved.written,
+                Access::GlobalLoad | Access::GlobalStore | Access::GlobalAtomic => &mut moved.told,
+                _ => continue,
             };
-            if is_global {
-                *to += site.bytes;
-                moved.sectors += site.sectors;
-            }
+            *to += site.bytes;
+            moved.sectors += site.sectors;
         }
         moved
     }

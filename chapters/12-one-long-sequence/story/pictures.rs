@@ -39,8 +39,9 @@ impl Waiting<'_> {
             (Act::TellPrefix, COLORS[3], false),
             (Act::TellAggregate, COLORS[3], false),
             (Act::Ask, COLORS[4], true),
-            (Act::Combine, COLORS[3], false),
+            (Act::Late, GREY, false),
             (Act::Load, COLORS[0], false),
+            (Act::Combine, COLORS[3], false),
         ];
         let found = color.into_iter().find(|&(act, ..)| did(act));
         found.map(|(_, color, waits)| (color, waits))
@@ -93,6 +94,7 @@ fn legend(area: &Area, top: i32) -> lesson::Result {
         ("loads", COLORS[0], 1.0),
         ("combines", COLORS[3], 1.0),
         ("asks", COLORS[4], 0.35),
+        ("is kept back", GREY, 1.0),
         ("stores", COLORS[2], 1.0),
     ];
     let mut x = LEFT;
@@ -100,11 +102,15 @@ fn legend(area: &Area, top: i32) -> lesson::Result {
         let corners = [(x, top), (x + 12, top + 12)];
         area.draw(&Rectangle::new(corners, color.mix(strength).filled()))?;
         left(area, name, (x + 18, top + 6), 13)?;
-        x += 92;
+        x += 100;
     }
-    area.draw(&Circle::new((x + 6, top + 6), 3, BLACK.filled()))?;
-    left(area, "tells a state; lines lead to it from the one that it took", (LEFT, top + 28), 13)?;
-    left(area, "tells a state", (x + 16, top + 6), 13)
+    area.draw(&Circle::new((LEFT + 6, top + 28), 3, BLACK.filled()))?;
+    left(
+        area,
+        "tells a state; a line leads to it from the one that it took",
+        (LEFT + 18, top + 28),
+        13,
+    )
 }
 
 /// When tiles are told and when they are stored: two rows for each block.
