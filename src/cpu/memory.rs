@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use ndarray::{Array2, ArrayView2, ArrayViewMut2, CowArray, Ix2, Zip};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, CowArray, Ix2, Zip, s};
 
 use super::lanes::Lanes;
-use super::stream::{self, Fence, Stream};
+use super::simd::Simd;
+use super::stream::{self, Stream};
 use crate::{Direction, Element};
 
 /// Whether the elements of each row are consecutive in memory.
@@ -51,6 +52,12 @@ pub enum Target<'a, T: Element> {
     Stream(Stream<'a, T>),
 }
 
+/// Where the results of columns of all rows go.
+pub enum Places<'r, 'a, T: Element> {
+    Memory(ArrayViewMut2<'r, T>),
+    Stream(&'r mut Stream<'a, T>),
+}
+
 /// Where the results of a row go.
 pub enum Place<'r, 'a, T: Element> {
     Memory(&'r mut [T]),
@@ -75,29 +82,49 @@ impl<'a, T: Element> Target<'a, T> {
         }
     }
 
-    /// A row to write to; of a stream (if `STREAMS`) the one that the walk has come to.
-    #[inline(always)]
-    pub fn row<const STREAMS: bool>(&mut self, index: usize) -> Place<'_, 'a, T> {
-        let row = match self {
-            Target::Array(array) => array.row_mut(index).into_slice(),
-            Target::Copy(_, copy, _) => copy.row_mut(index).into_slice(),
-            Target::Stream(stream) if STREAMS => return Place::Stream(stream),
-            Target::Stream(_) => None,
+    /// The rows, or some columns of them, to write to; of a stream those that the walk has come to.
+    pub fn places(&mut self, columns: &Option<Range<usize>>) -> Places<'_, 'a, T> {
+        let all = match self {
+            Target::Array(array) => array.view_mut(),
+            Target::Copy(_, copy, _) => copy.view_mut(),
+            Target::Stream(stream) => return Places::Stream(stream),
         };
-        Place::Memory(row.unwrap_or_default())
+        Places::Memory(match columns {
+            Some(columns) => all.slice_move(s![.., columns.clone()]),
+            None => all,
+        })
+    }
+
+    /// Before some columns come again.
+    pub fn restart(&mut self) {
+        if let Target::Stream(stream) = self {
+            stream.restart();
+        }
     }
 
     /// Hands the results to the caller.
-    #[inline(always)]
-    pub fn store<const W: usize, L: Lanes<T, W>>(self, lanes: L) {
+    pub fn store(self, simd: Simd) {
         if let Target::Copy(mut array, copy, stores) = self {
             match (copy.as_slice(), array.as_slice_mut()) {
                 (Some(from), Some(to)) if stores == Stores::Staged => {
-                    stream::copy::<T, W, L>(lanes, from, to, &Fence);
+                    T::dispatch(simd, stream::Copy { from, to });
                 }
                 _ => array.assign(&copy),
             }
         }
+    }
+}
+
+impl<'a, T: Element> Places<'_, 'a, T> {
+    /// A row to write to; of a stream (if `STREAMS`) the one that the walk has come to.
+    #[inline(always)]
+    pub fn row<const STREAMS: bool>(&mut self, index: usize) -> Place<'_, 'a, T> {
+        let row = match self {
+            Places::Memory(array) => array.row_mut(index).into_slice(),
+            Places::Stream(stream) if STREAMS => return Place::Stream(stream),
+            Places::Stream(_) => None,
+        };
+        Place::Memory(row.unwrap_or_default())
     }
 }
 
@@ -116,13 +143,6 @@ impl<T: Element> Place<'_, '_, T> {
     pub fn send<const W: usize, L: Lanes<T, W>>(&mut self, lanes: L) {
         if let Place::Stream(stream) = self {
             stream.send::<W, L>(lanes);
-        }
-    }
-
-    /// Before some columns come again.
-    pub fn restart(&mut self) {
-        if let Place::Stream(stream) = self {
-            stream.restart();
         }
     }
 }

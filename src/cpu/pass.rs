@@ -3,11 +3,12 @@
 
 use std::ops::Range;
 
-use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2};
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, CowArray, Ix2, s};
 
-use super::lanes::Lanes;
-use super::memory::{Place, Stores, Target, coefficients, contiguous, has_contiguous_rows};
+use super::lanes::{Job, Lanes};
+use super::memory::{Place, Places, Stores, Target, coefficients, contiguous, has_contiguous_rows};
 use super::scan;
+use super::simd::Simd;
 use super::stream;
 use crate::{Direction, Element};
 
@@ -40,6 +41,24 @@ pub trait Pass<T: Element>: Send + Sized {
 
 /// A rectangle in contiguous rows.
 pub trait Tile<T: Element>: Sized {
+    /// What a scan reads and writes.
+    type Rows<'r>: Rows<T>
+    where
+        Self: 'r;
+
+    /// All rows, or some columns of all rows.
+    fn rows(&mut self, columns: Option<Range<usize>>) -> Self::Rows<'_>;
+
+    /// Before some columns are scanned again.
+    fn restart(&mut self);
+
+    /// Hands the results to the caller.
+    fn store(self, simd: Simd);
+}
+
+/// Columns of the rows of a tile. A value of its own, with nothing behind a reference but elements: so that a scan of many
+/// short rows looks once at what they have in common.
+pub trait Rows<T: Element>: Sized {
     /// What a scan reads and writes along a row.
     type Row<'r>: Row<T>
     where
@@ -47,9 +66,58 @@ pub trait Tile<T: Element>: Sized {
 
     /// A row; `STREAMS` where it was loaded to stream.
     fn row<const STREAMS: bool>(&mut self, index: usize) -> Self::Row<'_>;
+}
 
-    /// Hands the results to the caller.
-    fn store<const W: usize, L: Lanes<T, W>>(self, lanes: L);
+/// Scans rows; `carries` holds what comes before and then after each of them.
+///
+/// This alone is compiled for every instruction set: what deals out rows, cuts tiles and copies them is compiled once.
+pub fn scan_rows<T: Element, R: Rows<T>>(
+    simd: Simd,
+    streams: bool,
+    walk: Direction,
+    rows: R,
+    carries: ArrayViewMut1<T>,
+) {
+    // Compiled each for itself: short rows have no time for the other's questions.
+    if streams {
+        T::dispatch(simd, Scan::<T, R, true> { walk, rows, carries });
+    } else {
+        T::dispatch(simd, Scan::<T, R, false> { walk, rows, carries });
+    }
+}
+
+/// Rows, walked one after the other.
+struct Scan<'c, T, R, const STREAMS: bool> {
+    walk: Direction,
+    rows: R,
+    carries: ArrayViewMut1<'c, T>,
+}
+
+impl<T: Element, R: Rows<T>, const STREAMS: bool> Job<T> for Scan<'_, T, R, STREAMS> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const W: usize, L: Lanes<T, W>>(self, lanes: L) {
+        match self.walk {
+            Direction::Forward => self.walk::<W, L, false>(lanes),
+            Direction::Reverse => self.walk::<W, L, true>(lanes),
+        }
+    }
+}
+
+impl<T: Element, R: Rows<T>, const STREAMS: bool> Scan<'_, T, R, STREAMS> {
+    #[inline(always)]
+    fn walk<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(self, lanes: L) {
+        let Scan { mut rows, mut carries, .. } = self;
+        let height = carries.len();
+        for i in 0..height {
+            let row = if REVERSE { height - 1 - i } else { i };
+            let carry = &mut carries[row];
+            let mut row = rows.row::<STREAMS>(row);
+            let columns = row.columns();
+            *carry = row.walk::<W, L, REVERSE, STREAMS>(lanes, columns, *carry);
+        }
+    }
 }
 
 /// What a scan reads and writes along a row.
@@ -65,14 +133,11 @@ pub trait Row<T: Element>: Sized {
         carry: T,
     ) -> T;
 
-    /// [Fetches](stream::fetch) what the scan will read a while after these columns.
-    fn fetch<const REVERSE: bool>(&self, columns: &Range<usize>);
-
-    /// Before some columns are scanned again.
-    fn restart(&mut self);
-
     /// All columns.
     fn columns(&self) -> Range<usize>;
+
+    /// [Fetches](stream::fetch) what the scan will read a while after these columns.
+    fn fetch<const REVERSE: bool>(&self, columns: &Range<usize>);
 
     /// [Scans](Row::scan) columns; where results stream, step by step.
     #[inline(always)]
@@ -88,7 +153,7 @@ pub trait Row<T: Element>: Sized {
         let mut rest = columns;
         while !rest.is_empty() {
             let step;
-            (step, rest) = first::<REVERSE>(rest, stream::step::<T>(Self::RESULTS));
+            (step, rest) = first(REVERSE, rest, stream::step::<T>(Self::RESULTS));
             self.fetch::<REVERSE>(&step);
             carry = self.scan::<W, L, REVERSE>(lanes, step, carry);
         }
@@ -101,11 +166,12 @@ pub trait Row<T: Element>: Sized {
 /// The cut is at a multiple of `width` from the first column, whatever the walk: so vectors begin at the
 /// same columns as without it, and the result has the same bits.
 #[inline(always)]
-pub fn first<const REVERSE: bool>(
+pub fn first(
+    reverse: bool,
     Range { start, end }: Range<usize>,
     width: usize,
 ) -> (Range<usize>, Range<usize>) {
-    if REVERSE {
+    if reverse {
         let cut = start + (end - start).saturating_sub(1) / width * width;
         (cut..end, start..cut)
     } else {
@@ -187,6 +253,36 @@ pub struct ForwardTile<'a, T: Element> {
 }
 
 impl<'a, T: Element> Tile<T> for ForwardTile<'a, T> {
+    type Rows<'r>
+        = ForwardRows<'r, 'a, T>
+    where
+        Self: 'r;
+
+    fn rows(&mut self, columns: Option<Range<usize>>) -> ForwardRows<'_, 'a, T> {
+        ForwardRows {
+            inputs: part(&self.inputs, &columns),
+            coeffs: part(&self.coeffs, &columns),
+            outputs: self.outputs.places(&columns),
+        }
+    }
+
+    fn restart(&mut self) {
+        self.outputs.restart();
+    }
+
+    fn store(self, simd: Simd) {
+        self.outputs.store(simd);
+    }
+}
+
+/// Columns of the rows of the forward pass.
+pub struct ForwardRows<'r, 'a, T: Element> {
+    inputs: ArrayView2<'r, T>,
+    coeffs: ArrayView2<'r, T>,
+    outputs: Places<'r, 'a, T>,
+}
+
+impl<'a, T: Element> Rows<T> for ForwardRows<'_, 'a, T> {
     type Row<'r>
         = ForwardRow<'r, 'a, T>
     where
@@ -199,11 +295,6 @@ impl<'a, T: Element> Tile<T> for ForwardTile<'a, T> {
             coeffs: row(&self.coeffs, index),
             outputs: self.outputs.row::<STREAMS>(index),
         }
-    }
-
-    #[inline(always)]
-    fn store<const W: usize, L: Lanes<T, W>>(self, lanes: L) {
-        self.outputs.store::<W, L>(lanes);
     }
 }
 
@@ -235,17 +326,13 @@ impl<T: Element> Row<T> for ForwardRow<'_, '_, T> {
     }
 
     #[inline(always)]
-    fn fetch<const REVERSE: bool>(&self, columns: &Range<usize>) {
-        stream::fetch::<T, 2, REVERSE>([self.inputs, self.coeffs], columns);
-    }
-
-    #[inline(always)]
     fn columns(&self) -> Range<usize> {
         0..self.inputs.len()
     }
 
-    fn restart(&mut self) {
-        self.outputs.restart();
+    #[inline(always)]
+    fn fetch<const REVERSE: bool>(&self, columns: &Range<usize>) {
+        stream::fetch::<T, 2, REVERSE>([self.inputs, self.coeffs], columns);
     }
 }
 
@@ -326,6 +413,7 @@ impl<'a, T: Element> Pass<T> for Backward<'a, T> {
     fn load(self, stores: Stores) -> BackwardTile<'a, T> {
         let walk = self.walk();
         BackwardTile {
+            walk,
             log_coeffs: self.log_coeffs,
             d_outputs: contiguous(self.d_outputs),
             coeffs: coefficients(self.coeffs, self.log_coeffs),
@@ -339,6 +427,7 @@ impl<'a, T: Element> Pass<T> for Backward<'a, T> {
 
 /// A rectangle of the backward pass in contiguous rows.
 pub struct BackwardTile<'a, T: Element> {
+    walk: Direction,
     log_coeffs: bool,
     d_outputs: CowArray<'a, T, Ix2>,
     coeffs: CowArray<'a, T, Ix2>,
@@ -349,6 +438,56 @@ pub struct BackwardTile<'a, T: Element> {
 }
 
 impl<'a, T: Element> Tile<T> for BackwardTile<'a, T> {
+    type Rows<'r>
+        = BackwardRows<'r, 'a, T>
+    where
+        Self: 'r;
+
+    fn rows(&mut self, columns: Option<Range<usize>>) -> BackwardRows<'_, 'a, T> {
+        // The states before the columns in the direction of the recurrence, which is opposite to the walk's.
+        let states = match (self.walk, &columns) {
+            (Direction::Reverse, &Some(Range { start, .. })) if start > 0 => {
+                self.outputs.column(start - 1)
+            }
+            (Direction::Forward, &Some(Range { end, .. })) if end < self.outputs.ncols() => {
+                self.outputs.column(end)
+            }
+            _ => self.states.view(),
+        };
+        BackwardRows {
+            log_coeffs: self.log_coeffs,
+            d_outputs: part(&self.d_outputs, &columns),
+            coeffs: part(&self.coeffs, &columns),
+            outputs: part(&self.outputs, &columns),
+            states,
+            d_inputs: self.d_inputs.places(&columns),
+            d_coeffs: self.d_coeffs.places(&columns),
+        }
+    }
+
+    fn restart(&mut self) {
+        self.d_inputs.restart();
+        self.d_coeffs.restart();
+    }
+
+    fn store(self, simd: Simd) {
+        self.d_inputs.store(simd);
+        self.d_coeffs.store(simd);
+    }
+}
+
+/// Columns of the rows of the backward pass.
+pub struct BackwardRows<'r, 'a, T: Element> {
+    log_coeffs: bool,
+    d_outputs: ArrayView2<'r, T>,
+    coeffs: ArrayView2<'r, T>,
+    outputs: ArrayView2<'r, T>,
+    states: ArrayView1<'r, T>,
+    d_inputs: Places<'r, 'a, T>,
+    d_coeffs: Places<'r, 'a, T>,
+}
+
+impl<'a, T: Element> Rows<T> for BackwardRows<'_, 'a, T> {
     type Row<'r>
         = BackwardRow<'r, 'a, T>
     where
@@ -365,12 +504,6 @@ impl<'a, T: Element> Tile<T> for BackwardTile<'a, T> {
             d_coeffs: self.d_coeffs.row::<STREAMS>(index),
             log: self.log_coeffs,
         }
-    }
-
-    #[inline(always)]
-    fn store<const W: usize, L: Lanes<T, W>>(self, lanes: L) {
-        self.d_inputs.store::<W, L>(lanes);
-        self.d_coeffs.store::<W, L>(lanes);
     }
 }
 
@@ -417,24 +550,30 @@ impl<T: Element> Row<T> for BackwardRow<'_, '_, T> {
     }
 
     #[inline(always)]
-    fn fetch<const REVERSE: bool>(&self, columns: &Range<usize>) {
-        let rows = [self.d_outputs, self.coeffs, self.outputs];
-        stream::fetch::<T, 3, REVERSE>(rows, columns);
-    }
-
-    #[inline(always)]
     fn columns(&self) -> Range<usize> {
         0..self.outputs.len()
     }
 
-    fn restart(&mut self) {
-        self.d_inputs.restart();
-        self.d_coeffs.restart();
+    #[inline(always)]
+    fn fetch<const REVERSE: bool>(&self, columns: &Range<usize>) {
+        let rows = [self.d_outputs, self.coeffs, self.outputs];
+        stream::fetch::<T, 3, REVERSE>(rows, columns);
+    }
+}
+
+/// All rows, or some columns of all rows.
+fn part<'a, T>(
+    array: &'a CowArray<'_, T, Ix2>,
+    columns: &Option<Range<usize>>,
+) -> ArrayView2<'a, T> {
+    match columns {
+        Some(columns) => array.slice(s![.., columns.clone()]),
+        None => array.view(),
     }
 }
 
 /// A row of a tile, all of whose rows are contiguous.
 #[inline(always)]
-fn row<'a, T>(array: &'a CowArray<'_, T, Ix2>, index: usize) -> &'a [T] {
+fn row<'a, T>(array: &'a ArrayView2<'_, T>, index: usize) -> &'a [T] {
     array.row(index).to_slice().unwrap_or_default()
 }

@@ -2,9 +2,8 @@
 
 use ndarray::{ArrayViewMut1, Axis};
 
-use super::lanes::{Job, Lanes};
 use super::memory::Stores;
-use super::pass::{Pass, Row, Tile, first};
+use super::pass::{Pass, Tile, first, scan_rows};
 use super::simd::Simd;
 use crate::{Direction, Element};
 
@@ -47,75 +46,52 @@ pub fn run<T: Element, P: Pass<T>>(
             || run(simd, parallel, streams, lower, lower_carries),
         );
     } else {
-        // Compiled each for itself: short rows have no time for the other's questions.
-        if streams {
-            T::dispatch(simd, Rows::<T, P, true> { pass, carries });
-        } else {
-            T::dispatch(simd, Rows::<T, P, false> { pass, carries });
-        }
+        walk(simd, streams, pass, carries);
     }
 }
 
-/// A group of rows, walked one after the other.
-struct Rows<'a, T, P, const STREAMS: bool> {
+/// Walks a group of rows, one after the other.
+fn walk<T: Element, P: Pass<T>>(
+    simd: Simd,
+    streams: bool,
     pass: P,
-    carries: ArrayViewMut1<'a, T>,
-}
-
-impl<T: Element, P: Pass<T>, const STREAMS: bool> Job<T> for Rows<'_, T, P, STREAMS> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const W: usize, L: Lanes<T, W>>(self, lanes: L) {
-        match self.pass.walk() {
-            Direction::Forward => self.walk::<W, L, false>(lanes),
-            Direction::Reverse => self.walk::<W, L, true>(lanes),
-        }
-    }
-}
-
-impl<T: Element, P: Pass<T>, const STREAMS: bool> Rows<'_, T, P, STREAMS> {
-    #[inline(always)]
-    fn walk<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(self, lanes: L) {
-        let Rows { pass: mut rest, mut carries } = self;
-        let (num_rows, num_columns) = rest.dim();
-        let (tile_rows, tile_columns, stores) = if STREAMS {
-            let rows = if rest.results_adjoin() { num_rows } else { 1 };
-            (rows, num_columns.max(1), Stores::Streaming)
-        } else if rest.is_loaded() {
-            (num_rows, num_columns.max(1), Stores::Ordinary)
-        } else {
-            (COPIED_ROWS, COPIED_COLUMNS, Stores::Ordinary)
-        };
-        while rest.dim().0 > 0 {
-            // A walk down the columns takes the rows from the last one up: so memory is read in one direction, as the
-            // prefetcher of a CPU likes it.
-            let remaining = rest.dim().0;
-            let height = tile_rows.min(remaining);
-            let cut = if REVERSE { remaining - height } else { height };
-            let (upper, lower) = rest.split_at(Axis(0), cut);
-            let (upper_carries, lower_carries) = carries.split_at(Axis(0), cut);
-            let (mut group, mut group_carries);
-            if REVERSE {
-                (rest, group, carries, group_carries) =
-                    (upper, lower, upper_carries, lower_carries);
-            } else {
+    mut carries: ArrayViewMut1<'_, T>,
+) {
+    let (walk, (num_rows, num_columns)) = (pass.walk(), pass.dim());
+    let (tile_rows, tile_columns, stores) = if streams {
+        let rows = if pass.results_adjoin() { num_rows } else { 1 };
+        (rows, num_columns.max(1), Stores::Streaming)
+    } else if pass.is_loaded() {
+        (num_rows, num_columns.max(1), Stores::Ordinary)
+    } else {
+        (COPIED_ROWS, COPIED_COLUMNS, Stores::Ordinary)
+    };
+    let mut rest = pass;
+    while rest.dim().0 > 0 {
+        // A walk down the columns takes the rows from the last one up: so memory is read in one direction, as the
+        // prefetcher of a CPU likes it.
+        let remaining = rest.dim().0;
+        let height = tile_rows.min(remaining);
+        let cut = if walk == Direction::Reverse { remaining - height } else { height };
+        let (upper, lower) = rest.split_at(Axis(0), cut);
+        let (upper_carries, lower_carries) = carries.split_at(Axis(0), cut);
+        let (mut group, mut group_carries);
+        match walk {
+            Direction::Forward => {
                 (group, rest, group_carries, carries) =
                     (upper, lower, upper_carries, lower_carries);
             }
-            while group.dim().1 > 0 {
-                let tile;
-                (tile, group) = cut_columns(group, tile_columns);
-                let mut tile = tile.load(stores);
-                for i in 0..height {
-                    let row = if REVERSE { height - 1 - i } else { i };
-                    let carry = &mut group_carries[row];
-                    let mut row = tile.row::<STREAMS>(row);
-                    let columns = row.columns();
-                    *carry = row.walk::<W, L, REVERSE, STREAMS>(lanes, columns, *carry);
-                }
-                tile.store::<W, L>(lanes);
+            Direction::Reverse => {
+                (rest, group, carries, group_carries) =
+                    (upper, lower, upper_carries, lower_carries);
             }
+        }
+        while group.dim().1 > 0 {
+            let tile;
+            (tile, group) = cut_columns(group, tile_columns);
+            let mut tile = tile.load(stores);
+            scan_rows(simd, streams, walk, tile.rows(None), group_carries.view_mut());
+            tile.store(simd);
         }
     }
 }
@@ -124,9 +100,9 @@ impl<T: Element, P: Pass<T>, const STREAMS: bool> Rows<'_, T, P, STREAMS> {
 pub fn cut_columns<T: Element, P: Pass<T>>(pass: P, width: usize) -> (P, P) {
     let all = 0..pass.dim().1;
     match pass.walk() {
-        Direction::Forward => pass.split_at(Axis(1), first::<false>(all, width).0.end),
+        Direction::Forward => pass.split_at(Axis(1), first(false, all, width).0.end),
         Direction::Reverse => {
-            let (rest, tile) = pass.split_at(Axis(1), first::<true>(all, width).0.start);
+            let (rest, tile) = pass.split_at(Axis(1), first(true, all, width).0.start);
             (tile, rest)
         }
     }

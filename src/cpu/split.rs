@@ -18,14 +18,14 @@
 use std::hint::spin_loop;
 use std::iter::Enumerate;
 use std::ops::Range;
+use std::slice;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::vec::IntoIter;
 
 use ndarray::{ArrayView1, ArrayViewMut1, Axis};
 
-use super::lanes::{Job, Lanes};
 use super::memory::Stores;
-use super::pass::{self, Pass, Row, Tile};
+use super::pass::{Pass, Tile, first, scan_rows};
 use super::rows::cut_columns;
 use super::simd::Simd;
 use crate::{Direction, Element};
@@ -75,13 +75,7 @@ pub fn run<T: Element, P: Pass<T>>(
     };
     rayon::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|_| {
-                if streams {
-                    T::dispatch(simd, Worker::<T, P, true>(&shared));
-                } else {
-                    T::dispatch(simd, Worker::<T, P, false>(&shared));
-                }
-            });
+            scope.spawn(|_| work(simd, streams, &shared));
         }
     });
     let after = shared.carries;
@@ -115,9 +109,10 @@ fn tiles<T: Element, P: Pass<T>>(pass: P, bytes: usize) -> Vec<TileOfRow<P>> {
 type Part<T, P> = (<P as Pass<T>>::Tile, Vec<Range<usize>>);
 
 /// The parts of a tile, in the order of the walk.
-fn parts<T: Element, P: Pass<T>, const REVERSE: bool>(tile: P, streams: bool) -> Vec<Part<T, P>> {
+fn parts<T: Element, P: Pass<T>>(tile: P, streams: bool) -> Vec<Part<T, P>> {
+    let walk = tile.walk();
     let part = |part: P, stores: Stores, bytes: usize| {
-        let pieces = pieces::<REVERSE>(part.dim().1, bytes / size_of::<T>());
+        let pieces = pieces(walk, part.dim().1, bytes / size_of::<T>());
         (part.load(stores), pieces)
     };
     if !streams {
@@ -132,11 +127,11 @@ fn parts<T: Element, P: Pass<T>, const REVERSE: bool>(tile: P, streams: bool) ->
 }
 
 /// The pieces of so many columns, of which the first one is so wide.
-fn pieces<const REVERSE: bool>(columns: usize, mut width: usize) -> Vec<Range<usize>> {
+fn pieces(walk: Direction, columns: usize, mut width: usize) -> Vec<Range<usize>> {
     let (mut pieces, mut rest) = (Vec::new(), 0..columns);
     while !rest.is_empty() {
         let piece;
-        (piece, rest) = pass::first::<REVERSE>(rest, width);
+        (piece, rest) = first(walk == Direction::Reverse, rest, width);
         width *= if pieces.is_empty() { 1 } else { 2 };
         pieces.push(piece);
     }
@@ -161,52 +156,37 @@ struct Shared<'a, T, P> {
     tiles: Mutex<Enumerate<IntoIter<TileOfRow<P>>>>,
 }
 
-/// A thread that takes tiles until there are none left.
-struct Worker<'s, 'a, T, P, const STREAMS: bool>(&'s Shared<'a, T, P>);
-
-impl<T: Element, P: Pass<T>, const STREAMS: bool> Job<T> for Worker<'_, '_, T, P, STREAMS> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const W: usize, L: Lanes<T, W>>(self, lanes: L) {
-        match self.0.walk {
-            Direction::Forward => self.walk::<W, L, false>(lanes),
-            Direction::Reverse => self.walk::<W, L, true>(lanes),
-        }
-    }
-}
-
-impl<T: Element, P: Pass<T>, const STREAMS: bool> Worker<'_, '_, T, P, STREAMS> {
-    #[inline(always)]
-    fn walk<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(self, lanes: L) {
-        let Worker(shared) = self;
-        while let Some((number, TileOfRow { pass, row, is_first })) = shared.take() {
-            let mut parts = parts::<T, P, REVERSE>(pass, STREAMS);
-            let mut after = if is_first { shared.initial[row] } else { T::zero() };
-            let mut noted = Vec::new();
-            for (tile, pieces) in &mut parts {
-                let mut row = tile.row::<STREAMS>(0);
-                for piece in pieces.iter().cloned() {
-                    after = row.walk::<W, L, REVERSE, STREAMS>(lanes, piece, after);
-                    noted.push(after);
-                }
+/// Takes tiles until there are none left.
+fn work<T: Element, P: Pass<T>>(simd: Simd, streams: bool, shared: &Shared<T, P>) {
+    while let Some((number, TileOfRow { pass, row, is_first })) = shared.take() {
+        let scan = |tile: &mut P::Tile, piece: Range<usize>, mut carry: T| {
+            let carries = ArrayViewMut1::from(slice::from_mut(&mut carry));
+            scan_rows(simd, streams, shared.walk, tile.rows(Some(piece)), carries);
+            carry
+        };
+        let mut parts = parts(pass, streams);
+        let mut after = if is_first { shared.initial[row] } else { T::zero() };
+        let mut noted = Vec::new();
+        for (tile, pieces) in &mut parts {
+            for piece in pieces.iter().cloned() {
+                after = scan(tile, piece, after);
+                noted.push(after);
             }
-            if !is_first {
-                let mut carry = wait(&shared.carries[number - 1]);
-                let mut noted = noted.into_iter();
-                let settled = parts.iter_mut().any(|(tile, pieces)| {
-                    let mut row = tile.row::<STREAMS>(0);
-                    row.restart();
-                    pieces.iter().cloned().zip(&mut noted).any(|(piece, noted)| {
-                        carry = row.walk::<W, L, REVERSE, STREAMS>(lanes, piece, carry);
-                        carry == noted
-                    })
-                });
-                after = if settled { after } else { carry };
-            }
-            shared.carries[number].get_or_init(|| after);
-            parts.into_iter().for_each(|(tile, _)| tile.store::<W, L>(lanes));
         }
+        if !is_first {
+            let mut carry = wait(&shared.carries[number - 1]);
+            let mut noted = noted.into_iter();
+            let settled = parts.iter_mut().any(|(tile, pieces)| {
+                tile.restart();
+                pieces.iter().cloned().zip(&mut noted).any(|(piece, noted)| {
+                    carry = scan(tile, piece, carry);
+                    carry == noted
+                })
+            });
+            after = if settled { after } else { carry };
+        }
+        shared.carries[number].get_or_init(|| after);
+        parts.into_iter().for_each(|(tile, _)| tile.store(simd));
     }
 }
 

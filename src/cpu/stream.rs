@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::thread::available_parallelism;
 
-use super::lanes::Lanes;
+use super::lanes::{Job, Lanes};
 use crate::{Direction, Element};
 
 /// The bytes of a cache line.
@@ -154,6 +154,21 @@ pub fn copy<T: Element, const W: usize, L: Lanes<T, W>>(
     let ends = [(head, head_to), (&from[rest..], &mut to[rest..]), (tail, tail_to)];
     if ends.iter().any(|(from, _)| !from.is_empty()) {
         copy_ends(ends);
+    }
+}
+
+/// [`copy`], and all have arrived.
+pub struct Copy<'a, T> {
+    pub from: &'a [T],
+    pub to: &'a mut [T],
+}
+
+impl<T: Element> Job<T> for Copy<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const W: usize, L: Lanes<T, W>>(self, lanes: L) {
+        copy::<T, W, L>(lanes, self.from, self.to, &Fence);
     }
 }
 
