@@ -25,11 +25,11 @@ __device__ inline void tell(Told* told, unsigned epoch, float state) {
     store_release(&told->epoch, epoch);
 }
 
-__device__ inline float await(const Told* told, unsigned epoch, Shared* shared) {
+__device__ inline float await(const Told* told, unsigned epoch) {
     for (int polls = 0; polls < kMaxPolls; polls++) {
         if (load_acquire(&told->epoch) == epoch) return told->state;
     }
-    store_relaxed(&shared->failed, 1);
+    asm volatile("trap;");
     return 0.0f;
 }
 
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kThreads)
         be_late(delays, number, shared);
         if (lane == 0) {
             before = initial ? *initial : 0.0f;
-            if (number > 0) before = await(mine - 1, epoch, shared);
+            if (number > 0) before = await(mine - 1, epoch);
             tell(mine, epoch, multiply_add(before, all.coeff, all.state));
         }
     }

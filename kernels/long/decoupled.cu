@@ -22,7 +22,7 @@ __device__ inline unsigned tag_of(const Notice<float>& notice, unsigned epoch) {
 // ANCHOR: look_back
 // The state before tile `number`, by one warp: each lane looks at one of the 32 tiles before it, lane 0 at the
 // nearest; and then at one of the 32 before those.
-__device__ inline float look_back(Told* tiles, int number, unsigned epoch, float initial, Shared* shared) {
+__device__ inline float look_back(Told* tiles, int number, unsigned epoch, float initial) {
     const int lane = threadIdx.x % 32;
     Transition<float> since = {1.0f, 0.0f};  // what the tiles do that have been looked at
     for (int last = number - 1;; last -= 32) {
@@ -43,10 +43,7 @@ __device__ inline float look_back(Told* tiles, int number, unsigned epoch, float
             wanted = prefixes ? prefixes ^ (prefixes - 1) : kAllLanes;
             if ((nothing & wanted) == 0) break;
         }
-        if (nothing & wanted) {
-            if (lane == 0) store_relaxed(&shared->failed, 1);
-            return 0.0f;
-        }
+        if (nothing & wanted) asm volatile("trap;");
         if ((wanted >> lane & 1) == 0) told = {1.0f, 0.0f};
         // The higher a lane, the earlier its tile.
         for (int lanes = 1; lanes < 32; lanes *= 2) {
@@ -83,7 +80,7 @@ __global__ void __launch_bounds__(kThreads)
         Notice<float>* mine = &tiles[number].notice;
         if (lane == 0) put_up(mine, notice_of(all, 2 * epoch));
         be_late(delays, number, shared);
-        const float state = look_back(tiles, number, epoch, initial ? *initial : 0.0f, shared);
+        const float state = look_back(tiles, number, epoch, initial ? *initial : 0.0f);
         const Transition<float> prefix = {0.0f, multiply_add(state, all.coeff, all.state)};
         if (lane == 0) put_up(mine, notice_of(prefix, 2 * epoch + 1));
         if (lane == 0) before = state;

@@ -48,7 +48,7 @@ fn every_shipped_ptx_runs_in_the_emulator_with_rounding_spelled_out() {
         bytes += ptx.text().len();
     }
     assert!(entries <= 140, "{entries} entries");
-    assert!(bytes <= 10_000_000, "{bytes} bytes");
+    assert!(bytes <= 11_000_000, "{bytes} bytes");
 }
 
 /// An array whose elements are chosen at run time cannot be in registers. One line of that kind has cost the wide kernel

@@ -10,14 +10,17 @@ use crate::kernel::counted;
 
 /// Vectors of 16 bytes for each thread of waves, threads that compute, waves that a tile is told ahead, and tiles in
 /// flight before that: what is shipped.
-const WAVES: [u32; 4] = [2, 480, 5, 2];
+const WAVES: [u32; 4] = [4, 288, 5, 1];
 /// Vectors for each thread of once, and threads.
-const ONCE: [u32; 2] = [2, 480];
+const ONCE: [u32; 2] = [4, 512];
 /// Words of the workspace before the notices, and of each notice.
 const WORDS: [usize; 2] = [4, 4];
 
 /// How many waves before its outputs are due a tile is told.
 pub const AHEAD: usize = WAVES[2] as usize;
+
+/// The shortest tile: as many steps as a warp holds.
+pub const SHORT: usize = 512;
 
 /// How many tiles are a group.
 pub const GROUP: usize = 128;
@@ -42,7 +45,7 @@ pub enum Way {
 }
 
 impl SharedOut {
-    /// Loads one of the two, with tiles of so many steps: a multiple of 256.
+    /// Loads one of the two, with tiles of so many steps: a multiple of [`SHORT`] up to 4608.
     ///
     /// # Errors
     ///

@@ -86,7 +86,7 @@ impl Life {
             let least = lanes(event).map(|lane| store.addresses[lane]).min().unwrap_or(u64::MAX);
             if lines.is_tell(event) {
                 first_place = first_place.min(least);
-            } else if !store.shared && store.values.len() == 4 {
+            } else if is_output(event) {
                 base = base.min(least);
             }
         }
@@ -136,8 +136,7 @@ impl Life {
                     life.told.push(Told { block: event.block, tile, turn, prefix });
                     if prefix { Act::TellPrefix } else { Act::TellAggregate }
                 }
-                // Only whole vectors: the others are the last steps of all, and what a launch leaves for the next.
-                What::Store(store) if store.values.len() < 4 => continue,
+                What::Store(_) if !is_output(event) => continue,
                 What::Store(store) => {
                     let lane = lanes(event).next().unwrap_or(0);
                     let tile = ((store.addresses[lane] - base) / 4) as usize / steps;
@@ -177,6 +176,11 @@ impl Life {
 fn lanes(event: &Event) -> impl Iterator<Item = usize> {
     let lanes = event.lanes;
     (0..32).filter(move |lane| lanes >> lane & 1 > 0)
+}
+
+/// Whether a store is of outputs: what one lane stores is a final state, or what a launch leaves for the next.
+fn is_output(event: &Event) -> bool {
+    matches!(&event.what, What::Store(store) if !store.shared) && event.lanes.count_ones() > 1
 }
 
 /// Which lines of the PTX tell something, which ask, and which look for nothing.

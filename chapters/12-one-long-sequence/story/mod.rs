@@ -13,11 +13,11 @@ use linrec::{Error, Options};
 use ndarray::Array2;
 
 use crate::kernel::{Kernel, Size, Watch, Way};
-use crate::shared_out::{self, AHEAD, GROUP, SharedOut};
+use crate::shared_out::{self, AHEAD, GROUP, SHORT, SharedOut};
 use crate::suspect;
 use crate::told::{Life, Places};
 
-/// Steps of a tile, everywhere in the chapter.
+/// Steps of a tile in the first three ways.
 const STEPS: usize = 256;
 
 /// Tells the chapter.
@@ -68,7 +68,7 @@ impl Any {
                 let (outputs, _, counters) = kernel.compute(x, c, None, Watch::default())?;
                 Ok((outputs, counters))
             }
-            Any::Shared(way) => SharedOut::new(way, STEPS)?.compute(x, c, None),
+            Any::Shared(way) => SharedOut::new(way, SHORT)?.compute(x, c, None),
         }
     }
 }
@@ -88,9 +88,9 @@ fn right(lesson: &mut Lesson) -> lesson::Result {
     let rounding = Rounding { levels: Domain::tree_levels(seq_len), exp_ulps: 0.0 };
     let bound = reference::forward_bound(x, c, &options, rounding)?.outputs;
     lesson.say(&format!(
-        "One sequence of {seq_len} steps, {tiles} tiles of {STEPS}. The largest error as a part of its bound; bytes of \
-         the arrays that are read and written for each step, and bytes of messages; sectors of 32 bytes that requests \
-         touch, for each eight steps:",
+        "One sequence of {seq_len} steps, in tiles of {STEPS}, and of {SHORT} for waves and once. The largest error as a part of \
+         its bound; bytes of the arrays that are read and written for each step, and bytes of messages; sectors of 32 bytes \
+         that all requests touch, for each eight steps:",
     ));
     let header =
         ["way", "launches", "largest error / bound", "read", "written", "messages", "sectors"];
@@ -298,8 +298,8 @@ fn mistakes(lesson: &mut Lesson) -> lesson::Result {
     unnoticed += usize::from(found.is_none());
     lesson.quote(found.as_deref().unwrap_or("nothing was found"));
     lesson.say("And waves, as it is, in a grid of four blocks of which only three are there:");
-    let (inputs, coeffs) = near_one((1, 20 * STEPS), 123);
-    let waves = SharedOut::new(shared_out::Way::Waves(4), STEPS)?;
+    let (inputs, coeffs) = near_one((1, 20 * SHORT), 123);
+    let waves = SharedOut::new(shared_out::Way::Waves(4), SHORT)?;
     let found = waves.without_the_last(slice(&inputs), slice(&coeffs));
     let found = found.err().map(|error| error.to_string());
     unnoticed += usize::from(found.is_none());
@@ -310,9 +310,9 @@ fn mistakes(lesson: &mut Lesson) -> lesson::Result {
 
 /// The kernel once that tells by a plain store.
 fn plain_store() -> lesson::Result<Option<String>> {
-    let (inputs, coeffs) = near_one((1, 4 * STEPS), 124);
+    let (inputs, coeffs) = near_one((1, 4 * SHORT), 124);
     let way = shared_out::Way::Once(u64::MAX);
-    let kernel = SharedOut::load("broken/told_by_a_plain_store", way, STEPS)?;
+    let kernel = SharedOut::load("broken/told_by_a_plain_store", way, SHORT)?;
     let found = kernel.compute(slice(&inputs), slice(&coeffs), None);
     debug_assert!(suspects::names("linrec_once.cu").any(|name| name == "told_by_a_plain_store"));
     Ok(found.err().map(|error| error.to_string()))
@@ -327,12 +327,12 @@ const WAVES: usize = 12;
 /// Draws when tiles are told and when they are stored.
 fn waves(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("waves", "A block's life over its waves")?;
-    let seq_len = BLOCKS * WAVES * STEPS - 3;
+    let seq_len = BLOCKS * WAVES * SHORT - 3;
     let (inputs, coeffs) = near_one((1, seq_len), 125);
-    let waves = SharedOut::new(shared_out::Way::Waves(BLOCKS as u32), STEPS)?;
+    let waves = SharedOut::new(shared_out::Way::Waves(BLOCKS as u32), SHORT)?;
     let mut trace = Trace::new(1 << 21);
     waves.compute(slice(&inputs), slice(&coeffs), Some(&mut trace))?;
-    let life = Life::of(&trace, STEPS, Places::Groups);
+    let life = Life::of(&trace, SHORT, Places::Groups);
     lesson.say(&format!(
         "{BLOCKS} blocks share a sequence of {} tiles, {WAVES} for each. Of block 0: in which turn of the emulator it told \
          what its tile does, in which it stored the tile's outputs, and what it told in between:",
@@ -372,19 +372,19 @@ fn waves(lesson: &mut Lesson) -> lesson::Result {
 /// The bits of grids of many sizes, and of once.
 fn grids(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("grids", "The same bits for every grid")?;
-    let seq_len = COMPARED * STEPS + 77;
+    let seq_len = COMPARED * SHORT + 77;
     let (inputs, coeffs) = near_one((1, seq_len), 126);
     lesson.say(&format!(
         "One sequence of {seq_len} steps. Outputs that differ from those of waves in a grid of one block:",
     ));
     let mut table = Table::new(["kernel", "blocks", "outputs that differ"]);
     let outputs = |way| -> lesson::Result<Vec<f32>> {
-        Ok(SharedOut::new(way, STEPS)?.compute(slice(&inputs), slice(&coeffs), None)?.0)
+        Ok(SharedOut::new(way, SHORT)?.compute(slice(&inputs), slice(&coeffs), None)?.0)
     };
     let alone = outputs(shared_out::Way::Waves(1))?;
     let mut all = 0.0;
     let grids = [2, 7, 132].map(|blocks| (shared_out::Way::Waves(blocks), blocks.to_string()));
-    let tiles = SharedOut::new(shared_out::Way::Once(1), STEPS)?.tiles(seq_len);
+    let tiles = SharedOut::new(shared_out::Way::Once(1), SHORT)?.tiles(seq_len);
     let once = [1, 9, u64::MAX].map(|count| {
         let at_a_time = if count == u64::MAX {
             String::from("all at once")
