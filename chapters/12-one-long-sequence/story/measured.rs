@@ -186,8 +186,11 @@ fn values(lesson: &mut Lesson, record: &Record) {
         let ratio = record.ratio(Pass::Backward, "waves", 1 << bits);
         lesson.value(&format!("backward_{bits}"), cell(ratio, 2), Kind::Computed);
     }
-    let (machine, date) = Record::origin().unwrap_or_default();
-    lesson.value("measured_on", format!("{machine}, {date}"), Kind::Computed);
+    let origin = match Record::origin() {
+        Some((machine, date)) => format!("{machine}, {date}"),
+        None => String::from("not measured yet, and its numbers are dashes on this page"),
+    };
+    lesson.value("measured_on", origin, Kind::Computed);
 }
 
 /// The backward pass.
