@@ -117,7 +117,8 @@ impl Life {
                     }
                     Act::Ask
                 }
-                What::Load(_) if lines.is_idle(event) => Act::Late,
+                // One lane alone asks for the number of the launch.
+                What::Load(_) if lines.is_idle(event) && event.lanes.count_ones() > 1 => Act::Late,
                 What::Load(_) => Act::Load,
                 What::Store(store) if store.shared => Act::Combine,
                 What::Store(store) if lines.is_tell(event) => {

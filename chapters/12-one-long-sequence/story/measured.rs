@@ -131,15 +131,15 @@ pub(super) fn speed(lesson: &mut Lesson) -> lesson::Result {
 /// All ways as curves, with CUB's, which is quoted.
 fn drawn(lesson: &mut Lesson, record: &Record) -> lesson::Result {
     let lengths = record.0.lengths(Pass::Forward);
+    let x = |len: usize| (len as f64).log2();
     let mut chart = Chart::new("One sequence, forward, on an H200")
-        .axes("steps", "GB/s")
-        .log_x(2.0)
+        .axes("steps, as a power of two", "GB/s")
         .y_range(0.0, 5000.0);
     let (from, to) = (kernels::color("pipe"), kernels::color("wide"));
     for (number, (way, name)) in WAYS.into_iter().enumerate() {
-        let points = lengths.iter().filter_map(|&len| {
-            Some((len as f64, record.best(Pass::Forward, way, len)?.1.gb_per_s))
-        });
+        let points = lengths
+            .iter()
+            .filter_map(|&len| Some((x(len), record.best(Pass::Forward, way, len)?.1.gb_per_s)));
         let color = kernels::mixed(from, to, number as f64 / 5.0);
         let points: Vec<_> = points.collect();
         // Who has no points has no name.
@@ -147,18 +147,18 @@ fn drawn(lesson: &mut Lesson, record: &Record) -> lesson::Result {
         chart = chart.measured(name, points).color(color).dot(Dot::ALL[number % Dot::ALL.len()]);
     }
     let cub = cub()?;
-    let quoted = cub.iter().map(|&(len, gb_per_s)| (len as f64, gb_per_s));
+    let quoted = cub.iter().map(|&(len, gb_per_s)| (x(len), gb_per_s));
     chart = chart.dashed("CUB's device scan (quoted)", quoted).color(kernels::color("post"));
-    let roof = lengths.iter().filter_map(|&len| {
-        Some((len as f64, record.0.median(Pass::Forward, "roof", len)?.gb_per_s))
-    });
+    let roof = lengths
+        .iter()
+        .filter_map(|&len| Some((x(len), record.0.median(Pass::Forward, "roof", len)?.gb_per_s)));
     let roof: Vec<_> = roof.collect();
     let name = if roof.is_empty() { "" } else { "the roof" };
     chart = chart.dashed(name, roof).color(kernels::color("roof"));
     let ends = [lengths.iter().copied().min(), lengths.iter().copied().max()];
     let ends = [ends[0].unwrap_or(1 << 16), ends[1].unwrap_or(1 << 28)];
     chart = chart
-        .dashed("4.8 TB/s: the data sheet", ends.map(|len| (len as f64, H200_GB_PER_S)))
+        .dashed("4.8 TB/s: the data sheet", ends.map(|len| (x(len), H200_GB_PER_S)))
         .color(kernels::BANDWIDTH);
     let svg = plot::svg(&[&chart])?;
     lesson.figure("speed.svg", "Ways to one sequence over lengths", Kind::Computed, &svg)

@@ -5,6 +5,7 @@
 
 mod copies;
 mod logarithms;
+mod long;
 mod numbers;
 mod plan;
 mod recurrences;
@@ -74,7 +75,8 @@ impl Probe {
     /// Whether what it executes depends on its data alone, and not on how fast its blocks run.
     pub fn is_countable(&self) -> bool {
         // They ask again and again until others have published.
-        self.base() != "look_back" && !self.is_shared_out()
+        let asking = ["look_back", "long_chained", "long_decoupled"];
+        !asking.contains(&self.base()) && !self.is_shared_out()
     }
 
     /// Whether its blocks share sequences.
@@ -107,6 +109,10 @@ impl Probe {
                 recurrences::forward::<f32>(&kernel, &Plan::block_scan(self.direction()))
             }
             "look_back" => recurrences::look_back(&kernel),
+            "long_chained" | "long_decoupled" => long::communicating(&kernel),
+            "long_reduce" => long::reduce(&kernel),
+            "long_scan" => long::scan(&kernel),
+            "long_apply" => long::apply(&kernel),
             "linrec_waves_fwd" | "linrec_once_fwd" => {
                 recurrences::forward::<f32>(&kernel, &self.shared_out(Pass::Forward)?)
             }

@@ -12,14 +12,14 @@ use super::numbers::numbers;
 use super::plan::{Plan, tree};
 
 /// What the kernels are given.
-struct Problem<T: 'static> {
-    inputs: Array2<T>,
-    coeffs: Array2<T>,
-    options: Options<'static, T>,
+pub(super) struct Problem<T: 'static> {
+    pub(super) inputs: Array2<T>,
+    pub(super) coeffs: Array2<T>,
+    pub(super) options: Options<'static, T>,
 }
 
 impl<T: Element> Problem<T> {
-    fn new(num_seqs: usize, seq_len: usize, direction: Direction) -> Problem<T> {
+    pub(super) fn new(num_seqs: usize, seq_len: usize, direction: Direction) -> Problem<T> {
         let initial = Array1::from_vec(numbers(3, num_seqs, 5.0, 10.0));
         Problem {
             inputs: rows(num_seqs, seq_len, numbers(1, num_seqs * seq_len, -1.0, 1.0)),
@@ -206,7 +206,7 @@ pub fn last_rows(kernel: &Function) -> Result<Ran, Error> {
 }
 
 /// An array `[num_seqs, seq_len]` of values that are as many.
-fn rows<T>(num_seqs: usize, seq_len: usize, values: Vec<T>) -> Array2<T> {
+pub(super) fn rows<T>(num_seqs: usize, seq_len: usize, values: Vec<T>) -> Array2<T> {
     Array2::from_shape_vec((num_seqs, seq_len), values).expect("as many values as elements")
 }
 
@@ -245,7 +245,7 @@ fn results<T: Pod>(device: &Device, name: &str, len: usize) -> Result<Buffer<T>,
 }
 
 /// The first element that is farther from the exact one than the bound allows.
-fn judge<T: Element, D: Dimension>(
+pub(super) fn judge<T: Element, D: Dimension>(
     name: &str,
     got: &Array<T, D>,
     exact: &Array<T::Wide, D>,
