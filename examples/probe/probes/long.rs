@@ -34,12 +34,14 @@ pub fn communicating(kernel: &Function) -> Result<Ran, Error> {
     let delays = device.upload(&[200_i32, 0, 0, 0])?;
     let mut y = device.allocate_named::<f32>("outputs", SEQ_LEN)?;
     let mut last = device.allocate_named::<f32>("final_state", 1)?;
-    let (early, late) = (0..TILES as u64 / 2, TILES as u64 / 2..TILES as u64);
+    let all = 0..TILES as u64;
+    let (early, late) = (0..all.end / 2, all.end / 2..all.end);
+    // A GPU runs whole grids only.
+    let in_parts = if device.is_simt() { vec![late, early] } else { vec![all.clone()] };
     let mut counters = Counters::default();
-    for (x, parts) in [(&others, vec![late, early]), (&x, vec![0..TILES as u64])] {
+    for (x, parts) in [(&others, in_parts), (&x, vec![all])] {
         y.poison()?;
         last.poison()?;
-        let parts = if device.is_simt() { parts } else { vec![0..TILES as u64] };
         for blocks in parts {
             let launch = kernel.launch(TILES as u32, THREADS).arg(x).arg(&c).arg(&mut y);
             let launch = launch.arg(start.as_ref()).arg(&mut last).arg(SEQ_LEN as i64);

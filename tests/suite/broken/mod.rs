@@ -293,6 +293,8 @@ fn run_chained(name: &str, inputs: &[f32], ranges: &[Range<u64>]) -> Result<Vec<
 }
 
 /// All blocks at once, and the later ones first.
+// Slices of ranges, and one has a single range.
+#[allow(clippy::single_range_in_vec_init)]
 const CHAINED: [&[Range<u64>]; 2] = [&[0..4], &[2..4, 0..2]];
 
 #[test]
