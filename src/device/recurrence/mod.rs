@@ -40,12 +40,13 @@ use one::OneKernel;
 ///
 /// # Few long sequences
 ///
-/// Most kernels give a sequence to one block. In [`KernelChoice::Waves`] and [`KernelChoice::Once`] all blocks share each
-/// sequence, tile by tile. Results do not depend on how many blocks there are: tiles follow from the shape, and are combined in one
-/// order. The launch is [cooperative](crate::device::Launch::cooperative), with as many blocks as the device holds; *once*
-/// takes a block for each tile, and where these are too many, each takes its tile as it comes. Blocks tell each other what their
-/// tiles do in a workspace (16 bytes for each tile of `f32`, 64 for the widest type), which the recurrence keeps as it
-/// does the arrays below. A block that waits in vain ends the kernel with an error instead of waiting for ever.
+/// Most kernels give a sequence to one block. In [`KernelChoice::Waves`] and [`KernelChoice::Once`] all blocks
+/// share each sequence, tile by tile. Results do not depend on how many blocks there are: tiles follow from the
+/// shape, and are combined in one order. The launch is [cooperative](crate::device::Launch::cooperative), with as
+/// many blocks as the device holds; *once* takes a block for each tile, and where these are too many, each takes
+/// its tile as it comes. Blocks tell each other what their tiles do in a workspace (16 bytes for each tile of
+/// `f32`, 64 for the widest type), which the recurrence keeps as it does the arrays below. A block that waits in
+/// vain ends the kernel with an error instead of waiting for ever.
 ///
 /// # Logarithms
 ///
