@@ -81,7 +81,9 @@ impl Probe {
 
     /// Whether its blocks share sequences.
     fn is_shared_out(&self) -> bool {
-        ["linrec_waves_", "linrec_once_"].iter().any(|base| self.base().starts_with(base))
+        KernelChoice::of_entry(&self.entry).is_some_and(|(choice, element, pass)| {
+            choice.geometry(element, pass, 1, 1).shared_out.is_some()
+        })
     }
 
     /// Launches it once, and compares the results with the reference.
@@ -113,12 +115,6 @@ impl Probe {
             "long_reduce" => long::reduce(&kernel),
             "long_scan" => long::scan(&kernel),
             "long_apply" => long::apply(&kernel),
-            "linrec_waves_fwd" | "linrec_once_fwd" => {
-                recurrences::forward::<f32>(&kernel, &self.shared_out(Pass::Forward)?)
-            }
-            "linrec_waves_bwd" => {
-                recurrences::backward::<f32>(&kernel, &self.shared_out(Pass::Backward)?)
-            }
             "elementwise_fwd" => copies::elementwise_forward(&kernel, self.floats_per_pack()),
             "elementwise_bwd" => copies::elementwise_backward(&kernel, self.floats_per_pack()),
             "copy_coalesced" => copies::coalesced(&kernel, self.floats_per_pack()),
@@ -158,13 +154,6 @@ impl Probe {
         let tile = max_elems_per_thread * max_threads_per_block;
         let words = free.first().map_or(0, |free| 2 * (tile + tile / 32 * free));
         Ok(plan.with_shared(4 * words))
-    }
-
-    /// For those whose blocks share sequences.
-    fn shared_out(&self, pass: Pass) -> Result<Plan, Error> {
-        let config: Vec<u32> =
-            self.arguments().iter().filter_map(|number| number.parse().ok()).collect();
-        Plan::shared_out(&config, pass, self.direction()).ok_or_else(|| self.unknown())
     }
 
     /// For those of ladder/, which are launched as the kernel wide is for rows of whole vectors, and only go forward.

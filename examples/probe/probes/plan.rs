@@ -2,7 +2,7 @@
 
 use linrec::contract::Domain;
 use linrec::device::{Function, Launch, Launched};
-use linrec::kernels::{ElementType, KernelChoice, Pass};
+use linrec::kernels::{ElementType, KernelChoice, Pass, SharedOut};
 use linrec::reference::Rounding;
 use linrec::{Direction, Error};
 
@@ -16,8 +16,8 @@ pub struct Plan {
     shared_bytes: u32,
     /// Whether the direction is an argument.
     takes_direction: bool,
-    /// Vectors of a tile, if tiles are shared out among blocks; and whether those take them as they come.
-    shared_out: Option<(u32, bool)>,
+    /// How tiles are shared out among blocks, if they are.
+    shared_out: Option<SharedOut>,
     /// Whether the kernel goes all the way: results of one that stops early are only to be there.
     pub is_whole: bool,
     pub rounding: Rounding,
@@ -33,6 +33,9 @@ impl Plan {
     ) -> Plan {
         let (num_seqs, seq_len) = shape(choice, element);
         let geometry = choice.geometry(element, pass, num_seqs as u64, seq_len as u64);
+        // Three of those that may be any number, so that each has several tiles.
+        let any_number = geometry.shared_out.is_some_and(|shared_out| !shared_out.one_tile);
+        let blocks = if any_number { geometry.blocks.min(3) } else { geometry.blocks };
         // The early stages of a scan have no gradient.
         let is_whole = choice.passes() == Pass::ALL;
         let rounding = match choice.tile(element) {
@@ -43,11 +46,11 @@ impl Plan {
             num_seqs,
             seq_len,
             direction,
-            blocks: geometry.blocks as u32,
+            blocks: blocks as u32,
             threads: geometry.threads,
             shared_bytes: geometry.shared_bytes,
             takes_direction: choice.takes_direction(),
-            shared_out: None,
+            shared_out: geometry.shared_out,
             is_whole,
             rounding,
         }
@@ -90,35 +93,6 @@ impl Plan {
         }
     }
 
-    /// Three rows of five tiles, shared out among three blocks, or with a block for each. `config` is what the kernel's
-    /// template says: vectors, threads and, but for one tile a block, tiles ahead and in flight.
-    pub fn shared_out(config: &[u32], pass: Pass, direction: Direction) -> Option<Plan> {
-        let (num_seqs, seq_len) = (3_usize, 1203_usize);
-        let &[vectors, threads, ref ring @ ..] = config else { return None };
-        let tile_vectors = 32 * vectors;
-        let tiles = seq_len.div_ceil(4 * tile_vectors as usize);
-        let (blocks, threads, slots) = match (ring, pass) {
-            ([], _) => (num_seqs * tiles, threads, 0),
-            (&[ahead, in_flight], Pass::Forward) => (3, threads + 32, 2 * (ahead + in_flight)),
-            (&[ahead, in_flight], Pass::Backward) => {
-                (3, threads + 32, 2 * (ahead + in_flight) + in_flight + 1)
-            }
-            _ => return None,
-        };
-        Some(Plan {
-            num_seqs,
-            seq_len,
-            direction,
-            blocks: blocks as u32,
-            threads,
-            shared_bytes: slots * vectors * config[1] * 16,
-            takes_direction: false,
-            shared_out: Some((tile_vectors, ring.is_empty())),
-            is_whole: true,
-            rounding: tree(seq_len),
-        })
-    }
-
     /// The arguments that come last, and the launch itself.
     pub fn finish(&self, kernel: &Function, launch: Launch) -> Result<Launched, Error> {
         let mut workspace;
@@ -127,15 +101,13 @@ impl Plan {
         if self.takes_direction {
             launch = launch.arg(i32::from(self.direction == Direction::Reverse));
         }
-        if let Some((tile_vectors, deal)) = self.shared_out {
-            // A group of 128 tiles for each row, 16 bytes each, and 16 more.
-            workspace =
-                kernel.device().allocate_named::<u32>("workspace", 4 + 512 * self.num_seqs)?;
+        if let Some(shared_out) = self.shared_out {
+            let words = shared_out.workspace_bytes as usize / 4;
+            workspace = kernel.device().allocate_named::<u32>("workspace", words)?;
             workspace.zero()?;
-            launch = launch.arg(tile_vectors as i32).arg(&mut workspace);
-            if deal {
-                launch = launch.arg(1_i32);
-            }
+            launch = launch.arg(shared_out.tile_vectors).arg(&mut workspace);
+            // Tiles are taken as they come, or all blocks are there.
+            launch = if shared_out.one_tile { launch.arg(1_u32) } else { launch.cooperative() };
         }
         let launched = launch.run(&kernel.device().stream())?;
         kernel.device().synchronize()?;
