@@ -457,7 +457,12 @@ fn counters(lesson: &mut Lesson) -> lesson::Result {
     for seq_len in LENGTHS {
         let mut all: Vec<(PerElement, Option<f64>)> = Vec::new();
         for choice in KernelChoice::shipped(ElementType::F32) {
-            if choice.max_len(ElementType::F32).is_some_and(|most| seq_len as u64 > most) {
+            // What shares rows out among blocks is for few of them.
+            let (is_short, is_shared) = (
+                choice.max_len(ElementType::F32).is_some_and(|most| seq_len as u64 > most),
+                choice.geometry(ElementType::F32, Pass::Forward, 32, 1).shared_out.is_some(),
+            );
+            if is_short || is_shared {
                 continue;
             }
             let counted = counted::count::<f32>(choice, Pass::Forward, (32, seq_len))?;

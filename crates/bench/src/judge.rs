@@ -42,14 +42,17 @@ pub fn worst<S: Storage>(device: &Device, choice: KernelChoice) -> Result<f64, E
 }
 // ANCHOR_END: judge
 
+/// The longest sequences of one tile that are judged; a kernel that takes longer ones has more tiles.
+const LONGEST: u64 = 40_000;
+
 fn lengths(most: Option<u64>, tile: usize, multiple: usize) -> Vec<usize> {
-    if let Some(most) = most {
+    if let Some(most) = most.filter(|&most| most <= LONGEST) {
         // A kernel of one tile: a full one, and one that is not.
         let most = most as usize;
         return vec![most, most.saturating_sub(multiple).max(multiple)];
     }
     // A tile of the reference kernel is a step.
-    let tile = tile.clamp(1, 40_000);
+    let tile = tile.clamp(1, LONGEST as usize);
     [tile + 1, 3 * tile + 5].map(|len| len.next_multiple_of(multiple)).to_vec()
 }
 
