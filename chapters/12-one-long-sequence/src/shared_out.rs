@@ -1,23 +1,18 @@
 //! The library's kernels whose blocks share a sequence, launched by hand on the emulator: in grids of any number of
 //! blocks, and with tiles as short as one likes.
 
-use linrec::Error;
 use linrec::device::{Buffer, Device, Function};
-use linrec::kernels;
+use linrec::kernels::{self, ElementType, KernelChoice, OnceConfig, Pass, WavesConfig};
 use linrec::simt::{Counters, Trace};
+use linrec::{Direction, Error};
 
 use crate::kernel::counted;
 
-/// Vectors of 16 bytes for each thread of waves, threads that compute, waves that a tile is told ahead, and tiles in
-/// flight before that: what is shipped.
-const WAVES: [u32; 4] = [4, 288, 5, 1];
-/// Vectors for each thread of once, and threads.
-const ONCE: [u32; 2] = [4, 512];
 /// Words of the workspace before the notices, and of each notice.
 const WORDS: [usize; 2] = [4, 4];
 
 /// How many waves before its outputs are due a tile is told.
-pub const AHEAD: usize = WAVES[2] as usize;
+pub const AHEAD: usize = WavesConfig::DEFAULT.ahead as usize;
 
 /// The shortest tile: as many steps as a warp holds.
 pub const SHORT: usize = 512;
@@ -44,6 +39,16 @@ pub enum Way {
     Once(u64),
 }
 
+impl Way {
+    /// The library's kernel, as it is shipped.
+    fn choice(self) -> KernelChoice {
+        match self {
+            Way::Waves(_) => WavesConfig::DEFAULT.into(),
+            Way::Once(_) => OnceConfig::DEFAULT.into(),
+        }
+    }
+}
+
 impl SharedOut {
     /// Loads one of the two, with tiles of so many steps: a multiple of [`SHORT`] up to 4608.
     ///
@@ -65,17 +70,7 @@ impl SharedOut {
     }
 
     fn find(is_it: impl Fn(&str) -> bool, way: Way, steps: usize) -> Result<SharedOut, Error> {
-        let entry = match way {
-            Way::Waves(_) => {
-                let [vectors, threads, ahead, in_flight] = WAVES;
-                let size = format!("{vectors}, {threads}, {ahead}, {in_flight}");
-                format!("linrec_waves_fwd<float, {size}, false, false>")
-            }
-            Way::Once(_) => {
-                let [vectors, threads] = ONCE;
-                format!("linrec_once_fwd<float, {vectors}, {threads}, false, false>")
-            }
-        };
+        let entry = way.choice().entry(ElementType::F32, Pass::Forward, Direction::Forward);
         let device = Device::simt();
         let mut all = kernels::shipped().filter(|(name, _)| is_it(name));
         let Some((_, ptx)) = all.find(|(_, ptx)| ptx.symbol(&entry).is_some()) else {
@@ -152,18 +147,13 @@ impl SharedOut {
         let words = WORDS[0] + WORDS[1] * notices;
         let mut workspace = self.device.allocate_named::<u32>("workspace", words)?;
         workspace.zero()?;
-        let (threads, shared_bytes) = match self.way {
-            Way::Waves(_) => {
-                let [vectors, threads, ahead, in_flight] = WAVES;
-                // A warp more carries the state; the ring has tiles of inputs and coefficients.
-                (threads + 32, 2 * (ahead + in_flight) * vectors * threads * 16)
-            }
-            Way::Once(_) => (ONCE[1], 0),
-        };
+        let len = inputs.len() as u64;
+        let geometry = self.way.choice().geometry(ElementType::F32, Pass::Forward, 1, len);
         let none = None::<&Buffer<f32>>;
         let mut launched = Vec::new();
         for range in ranges {
-            let launch = self.function.launch(blocks as u32, threads).shared(shared_bytes);
+            let launch =
+                self.function.launch(blocks as u32, geometry.threads).shared(geometry.shared_bytes);
             let launch = launch.arg(&x).arg(&c).arg(&mut y).arg(none).arg(none);
             let launch = launch.arg(1_i64).arg(inputs.len() as i64).arg(self.steps as i32 / 4);
             let mut launch = launch.arg(&mut workspace).blocks(range.clone());
