@@ -129,21 +129,22 @@ impl KernelChoice {
     /// assert!(choice.program(ElementType::F32).shipped().is_some());
     /// ```
     pub fn best(query: Query) -> KernelChoice {
-        best_of(Tuned::measured(), query, |_| true).unwrap_or_else(|| {
-            // One that takes any rows is shipped for every type; the later families are the faster ones.
+        KernelChoice::best_where(query, |_| true)
+    }
+
+    /// As [`KernelChoice::best`], among those that are allowed.
+    pub(crate) fn best_where(query: Query, allowed: impl Fn(KernelChoice) -> bool) -> KernelChoice {
+        best_of(Tuned::measured(), query, allowed).unwrap_or_else(|| {
+            // One that takes any rows is shipped for every type; the later families are the faster ones, but for those
+            // whose blocks share rows, which are for few of them.
             let any = KernelChoice::shipped(query.element).filter(|choice| {
-                choice.max_len(query.element).is_none() && choice.multiple_of(query.element) == 1
+                let geometry = choice.geometry(query.element, query.pass, 1, 1);
+                choice.max_len(query.element).is_none()
+                    && choice.multiple_of(query.element) == 1
+                    && geometry.shared_out.is_none()
             });
             any.last().unwrap_or_default()
         })
-    }
-
-    /// As [`KernelChoice::best`], among those that are allowed. `None` if none was measured that takes such rows.
-    pub(crate) fn best_where(
-        query: Query,
-        allowed: impl Fn(KernelChoice) -> bool,
-    ) -> Option<KernelChoice> {
-        best_of(Tuned::measured(), query, allowed)
     }
 
     /// The fastest among the kernels of one family, as [`KernelChoice::best`]. `None` if none was measured that takes

@@ -89,13 +89,13 @@ impl<S: Storage> Fastest<S> {
         let fits = |choice: KernelChoice| {
             let geometry = choice.geometry(S::ELEMENT, pass, num_seqs, seq_len);
             let together = geometry.shared_out.is_some_and(|shared_out| !shared_out.one_tile);
-            geometry.shared_bytes + OWN_SHARED_BYTES <= limits.shared_bytes_opt_in
+            geometry.shared_bytes.saturating_add(OWN_SHARED_BYTES) <= limits.shared_bytes_opt_in
                 && (limits.cooperative || !together)
         };
         let best = |shipped_only| {
             let element = S::ELEMENT;
             let query = Query { element, pass, num_seqs, seq_len, whole, shipped_only };
-            KernelChoice::best_where(query, fits).unwrap_or_else(|| KernelChoice::best(query))
+            KernelChoice::best_where(query, fits)
         };
         if !self.shipped_only {
             let choice = best(false);

@@ -171,7 +171,8 @@ impl<S: Storage> OneKernel<S> {
         if geometry.blocks == 0 {
             return Ok(None);
         }
-        let [most, ..] = self.device.attributes().max_grid;
+        let limits = self.device.attributes();
+        let [most, ..] = limits.max_grid;
         let blocks = u32::try_from(geometry.blocks).ok().filter(|&blocks| blocks <= most);
         let Some(blocks) = blocks else {
             let message = format!(
@@ -186,16 +187,14 @@ impl<S: Storage> OneKernel<S> {
         let Some(shared_out) = geometry.shared_out else {
             return Ok(Some((launch(blocks), None)));
         };
-        let resident = match self.device.attributes().cooperative || !shared_out.one_tile {
+        // Who can deal tiles out does without a device that holds all blocks at once.
+        let resident = match limits.cooperative || !shared_out.one_tile {
             true => function.resident_blocks(threads, shared_bytes)?,
             false => 0,
         };
         let deal = shared_out.one_tile && blocks > resident;
-        let launch = match shared_out.one_tile {
-            true if deal => launch(blocks),
-            true => launch(blocks).cooperative(),
-            false => launch(blocks.min(resident.max(1))).cooperative(),
-        };
+        let blocks = if shared_out.one_tile { blocks } else { blocks.min(resident.max(1)) };
+        let launch = if deal { launch(blocks) } else { launch(blocks).cooperative() };
         Ok(Some((launch, Some(Sharing { shared_out, deal }))))
     }
 
@@ -226,6 +225,7 @@ impl<S: Storage> OneKernel<S> {
         };
         launched.map(|launched| launched.of(self.choice))
     }
+
     /// A workspace for one launch. Each leaves it ready for the next, of whatever shape.
     fn workspace(&self, bytes: u64, stream: Option<&Stream>) -> Result<Room<'_, u32>, Error> {
         let words = usize::try_from(bytes / 4).unwrap_or(usize::MAX);

@@ -236,7 +236,7 @@ fn published_too_early() {
 /// A long sequence of ones with coefficients near one, through `linrec_once`, with tiles of 512 steps: its outputs.
 fn run_once(name: &str, seq_len: usize) -> Result<Vec<f32>, Report> {
     let memory = Memory::new(1 << 30);
-    let shared_out = SharedOut { blocks: None, tile_vectors: 128 };
+    let shared_out = SharedOut { tile_vectors: 128 };
     let mut arguments = vec![
         upload(&memory, "inputs", &vec![1.0; seq_len]),
         upload(&memory, "coeffs", &vec![0.99; seq_len]),

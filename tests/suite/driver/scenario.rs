@@ -128,7 +128,7 @@ fn double(function: &Function, stream: &Stream, values: &mut Buffer<f32>) -> Res
     function.launch(1, 32).arg(values).arg(2.0_f32).arg(len).run(stream).map(drop)
 }
 
-/// The same kernel in a cooperative launch.
+/// Halves the values, by the kernel of the scenarios in a cooperative launch.
 fn halve_together(
     function: &Function,
     stream: &Stream,

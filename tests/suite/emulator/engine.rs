@@ -22,11 +22,9 @@ pub struct OnEmulator {
     pub seqs_per_block: u32,
 }
 
-/// How the tiles of all sequences are shared out among blocks.
+/// How the tiles of all sequences are shared out among blocks, each of which takes one as it comes.
 #[derive(Debug, Clone, Copy)]
 pub struct SharedOut {
-    /// The most blocks; `None` if there is one for each tile, which it takes as it comes.
-    pub blocks: Option<u32>,
     /// Vectors of four elements in a tile.
     pub tile_vectors: usize,
 }
@@ -37,15 +35,13 @@ impl SharedOut {
         if seq_len == 0 { 0 } else { (seq_len + 3).div_ceil(4 * self.tile_vectors) }
     }
 
-    /// What the kernel takes after its numbers: the tile's length, and a workspace of zeros in which each sequence has
-    /// 16 bytes for each tile, in groups of 128.
+    /// What the kernel takes after its numbers: the tile's length, a workspace of zeros in which each sequence has
+    /// 16 bytes for each tile, in groups of 128, and that tiles are dealt out.
     pub fn arguments(&self, memory: &Memory, (num_seqs, seq_len): (usize, usize)) -> Vec<Argument> {
         let notices = num_seqs * self.tiles(seq_len).next_multiple_of(128);
         let workspace = zeros(memory, "workspace", 4 + 4 * notices);
         // The length is an `int`, and four bytes behind it align the pointer.
-        let numbers = [Argument::Long(self.tile_vectors as u64), workspace];
-        let deal = self.blocks.is_none().then_some(Argument::Int(1));
-        numbers.into_iter().chain(deal).collect()
+        vec![Argument::Long(self.tile_vectors as u64), workspace, Argument::Int(1)]
     }
 }
 

@@ -57,7 +57,7 @@ impl Module {
         Ok(module)
     }
 
-    /// The same, with a slot of its own for each register.
+    /// Reads a module as [`Module::parse`] does, but gives each register a slot of its own.
     pub(super) fn decode(source: &str) -> Result<Module, ParseError> {
         if source.len() > MOST_BYTES {
             let message = format!("the source has more than {MOST_BYTES} bytes");
