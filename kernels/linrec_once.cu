@@ -15,7 +15,7 @@ struct Told {
     Transition<T> tiles[kPerLane];  // of its own group: those before its lane's, and then its lane's
 
     // Each warp waits for a group: the last one of all for the tile's own, which is told last.
-    __device__ void learn(const Carrier<T>& carrier, Walk tile) {
+    __device__ void learn(const Carrier<T>& carrier, Walk tile, Transition<T> (&pieces)[kWarps][32]) {
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
         const int own_group = tile.index / kGroup, within = tile.index % kGroup;
         const int group = warp == kWarps - 1 ? own_group : warp;
@@ -24,16 +24,14 @@ struct Told {
         typename Carrier<T>::Found found = carrier.ask(group, count);
         Transition<T> mine[kPerLane];
         carrier.receive(found, group, count, mine);
-        const Transition<T> upto = Carrier<T>::scan(mine);
+        const int knows = within / kPerLane;
+        const Folded<T> folded = fold(mine, pieces[warp], knows);
         if (group < own_group) {
-            if (lane == 31) groups[group] = upto;
-        } else {
-            const Transition<T> below = lane_up<32>(upto, 1);
-            if (lane == within / kPerLane) {
-                tiles[0] = lane > 0 ? below : Transition<T>{T(1), T(0)};
+            if (lane == 31) groups[group] = folded.all;
+        } else if (lane == knows) {
+            tiles[0] = folded.before;
 #pragma unroll
-                for (int i = 1; i < kPerLane; i++) tiles[i] = mine[i - 1];
-            }
+            for (int i = 1; i < kPerLane; i++) tiles[i] = mine[i - 1];
         }
     }
 
@@ -66,6 +64,7 @@ __global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024
     constexpr int kPer = kPerVector<Stored>, kWarps = kThreads / 32;
     __shared__ Transition<T> totals[kWarps], befores[kWarps];
     __shared__ Told<kWarps, T> told;
+    __shared__ Transition<T> pieces[kWarps][32];
     __shared__ unsigned epoch, dealt;
     __shared__ uint4 stage[kVectors * kThreads];  // for what is not complete
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -105,7 +104,7 @@ __global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024
         if (lane == 0) carrier.tell(tile, all);
     }
 
-    told.learn(carrier, tile);
+    told.learn(carrier, tile, pieces);
     __syncthreads();
     if (!busy) return;
     T state = told.state_before(tile, initial ? initial[tile.row] : T(0));
@@ -127,6 +126,7 @@ __global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024
     constexpr bool kBack = !kReverse;
     __shared__ Transition<T> totals[kWarps], befores[kWarps];
     __shared__ Told<kWarps, T> told;
+    __shared__ Transition<T> pieces[kWarps][32];
     __shared__ unsigned epoch, dealt;
     __shared__ uint4 stage[kVectors * kThreads];  // for what is not complete
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024
         const Transition<T> all = scan_warps<kWarps>(totals, befores);
         if (lane == 0) carrier.tell(tile, all);
     }
-    told.learn(carrier, tile);
+    told.learn(carrier, tile, pieces);
     __syncthreads();
     if (!busy) return;
     T state = told.state_before(tile, T(0));

@@ -13,7 +13,7 @@
 // Shared, and a Notice for each tile, those of each row rounded up to whole groups. There are fewer than 2^31 tiles.
 //
 // Template parameters: what is stored; how many vectors each thread has; threads in a block that compute, beside
-// which a warp carries the state; how many waves ahead a tile is told, three at least; how many more tiles are in
+// which a warp carries the state; how many waves ahead a tile is told, two at least; how many more tiles are in
 // flight before that; whether all rows consist of whole vectors and begin at multiples of 16 bytes; the direction.
 #include "waves.cuh"
 
@@ -23,7 +23,6 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
     linrec_waves_fwd(const Stored* inputs, const Stored* coeffs, Stored* outputs,
                      const Accum<Stored>* initial, Accum<Stored>* final_state, long long num_seqs,
                      long long seq_len, int tile_vectors, void* workspace) {
-    static_assert(kAhead >= 3, "a block may ask for what others tell a wave later");
     using T = Accum<Stored>;
     constexpr int kWarps = kThreads / 32, kSlots = kAhead + kInFlight, kTile = kVectors * kThreads;
     __shared__ Transition<T> totals[2][kWarps];        // of each warp, taken in turns
@@ -119,7 +118,6 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
     linrec_waves_bwd(const Stored* d_outputs, const Stored* coeffs, const Stored* outputs,
                      const Accum<Stored>* initial, Stored* d_inputs, Stored* d_coeffs, Accum<Stored>* d_initial,
                      long long num_seqs, long long seq_len, int tile_vectors, void* workspace) {
-    static_assert(kAhead >= 3, "a block may ask for what others tell a wave later");
     using T = Accum<Stored>;
     constexpr int kWarps = kThreads / 32, kSlots = kAhead + kInFlight, kLate = kInFlight + 1;
     constexpr int kTile = kVectors * kThreads;

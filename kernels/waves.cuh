@@ -233,15 +233,26 @@ __device__ Transition<T> summarize_vectors(const Vectors<Stored, kVectors>& coef
     return all;
 }
 
-// The same over the warps, by one of them; returned in every lane.
+// What the warp that carries has on the way at a time, as far as registers go: transitions from shared memory; and
+// whether it asks for others' tiles before it tells of its own.
+template <typename T>
+constexpr int kAtOnce = sizeof(T) > 8 ? 1 : sizeof(T) > 4 ? 8 : 32;
+template <typename T>
+constexpr bool kAsksFirst = sizeof(T) <= 8;
+
+// The same over the warps, by one of them; returned in every lane. Each lane walks over all of them: beside warps that
+// keep shared memory busy, each shuffle takes 200 cycles, and a scan has a chain of seven.
 template <int kWarps, typename T>
 __device__ Transition<T> scan_warps(const Transition<T>* totals, Transition<T>* befores) {
     const int lane = threadIdx.x % 32;
-    Transition<T> mine = {T(1), T(0)};
-    if (lane < kWarps) mine = totals[lane];
-    const Transition<T> upto = scan_lanes<32>(lane, mine), below = lane_up<32>(upto, 1);
-    if (lane < kWarps) befores[lane] = lane > 0 ? below : Transition<T>{T(1), T(0)};
-    return lane_at<32>(upto, kWarps - 1);
+    Transition<T> before = {T(1), T(0)}, all = totals[0];
+#pragma unroll(kAtOnce<T>)
+    for (int warp = 1; warp < kWarps; warp++) {
+        if (warp == lane) before = all;
+        all = compose(all, totals[warp]);
+    }
+    if (lane < kWarps) befores[lane] = before;
+    return all;
 }
 
 // From the state before the warp's steps to the state after each: `states` holds the inputs before.
@@ -399,6 +410,33 @@ __device__ inline unsigned arrive(Shared* shared, unsigned* dealt = nullptr) {
 }
 // ANCHOR_END: control
 
+// ANCHOR: fold
+// What a group's tiles do to the state: all of them, and those of the lanes before one.
+template <typename T>
+struct Folded {
+    Transition<T> all, before;
+};
+
+// From the tiles of all lanes, in their order. `pieces` has room for each lane's: by way of shared memory that is one way
+// there and back.
+template <typename T>
+__device__ Folded<T> fold(const Transition<T> (&tiles)[kPerLane], Transition<T>* pieces, int until) {
+    Transition<T> mine = tiles[0];
+#pragma unroll
+    for (int i = 1; i < kPerLane; i++) mine = compose(mine, tiles[i]);
+    pieces[threadIdx.x % 32] = mine;
+    __syncwarp();
+    Folded<T> folded = {pieces[0], {T(1), T(0)}};
+#pragma unroll(kAtOnce<T>)
+    for (int lane = 1; lane < 32; lane++) {
+        if (lane == until) folded.before = folded.all;
+        folded.all = compose(folded.all, pieces[lane]);
+    }
+    __syncwarp();
+    return folded;
+}
+// ANCHOR_END: fold
+
 // ANCHOR: carrier
 // One warp of each block finds out the state before its tiles. A row's tiles form groups of kGroup, counted from
 // its first tile. The state before a group comes from that before the one before it, by one multiply-add; that
@@ -416,7 +454,7 @@ struct Carrier {
     T carry;
     struct Found {
         Notice<T> of[kPerLane];
-    } found;  // of that group
+    };
 
     __device__ static Carrier begin(void* workspace, unsigned epoch, const T* initial, int tiles_per_row) {
         Carrier carrier;
@@ -475,28 +513,19 @@ struct Carrier {
         }
     }
 
-    // From the lane's tiles to the transition of all up to its last.
-    __device__ static Transition<T> scan(const Transition<T> (&tiles)[kPerLane]) {
-        Transition<T> mine = tiles[0];
-#pragma unroll
-        for (int i = 1; i < kPerLane; i++) mine = compose(mine, tiles[i]);
-        return scan_lanes<32>(threadIdx.x % 32, mine);
-    }
-
-    __device__ void pass(Transition<T> upto) {
-        const Transition<T> all = lane_at<32>(upto, 31);
+    __device__ void pass(Transition<T> all) {
         carry = multiply_add(carry, all.coeff, all.state);
         group++;
     }
 
-    // Asks for what the state before a tile depends on. Calls go forward, and each is followed by one of
-    // `state_before`, which waits for it.
-    __device__ void prepare(Walk tile) {
+    // Asks for what the state before a tile depends on. Calls go forward, and each is followed by one of `find`, which
+    // waits for it.
+    __device__ Found ask_for(Walk tile) {
         if (row != tile.row) {
             row = tile.row, group = 0;
             carry = initial ? initial[row] : T(0);
         }
-        found = ask(group, wanted(tile, group));
+        return ask(group, wanted(tile, group));
     }
 
     // With as many blocks as tiles in a group, the tile's whole group is told by now or soon, and its end is worth
@@ -507,57 +536,60 @@ struct Carrier {
         return takes_whole() ? min(kGroup, tiles_per_row - group * kGroup) : tile.index % kGroup;
     }
 
-    __device__ T state_before(Walk tile) {
+    // The state before the tile, from the lane that knows it.
+    __device__ void find(Walk tile, Found found, Transition<T>* pieces, T* state_before) {
         Transition<T> tiles[kPerLane];
         while (group < tile.index / kGroup) {
             Found next = ask(group + 1, wanted(tile, group + 1));
             receive(found, group, kGroup, tiles);
-            pass(scan(tiles));
+            pass(fold(tiles, pieces, 0).all);
             found = next;
         }
         receive(found, group, wanted(tile, group), tiles);
-        const Transition<T> upto = scan(tiles), before = lane_up<32>(upto, 1);
-        const int within = tile.index % kGroup;
-        T state = threadIdx.x % 32 > 0 ? multiply_add(carry, before.coeff, before.state) : carry;
+        const int within = tile.index % kGroup, knows = within / kPerLane;
+        const Folded<T> folded = fold(tiles, pieces, knows);
+        if (threadIdx.x % 32 == knows) {
+            T state = knows > 0 ? multiply_add(carry, folded.before.coeff, folded.before.state) : carry;
 #pragma unroll
-        for (int i = 0; i < kPerLane - 1; i++) {
-            if (i < within % kPerLane) state = multiply_add(state, tiles[i].coeff, tiles[i].state);
+            for (int i = 0; i < kPerLane - 1; i++) {
+                if (i < within % kPerLane) state = multiply_add(state, tiles[i].coeff, tiles[i].state);
+            }
+            *state_before = state;
         }
-        state = lane_at<32>(state, within / kPerLane);
-        if (takes_whole()) pass(upto);
-        return state;
+        if (takes_whole()) pass(folded.all);
     }
 };
 // ANCHOR_END: carrier
 
 // ANCHOR: carry
-// What the warp that carries does, wave by wave, while the others compute: it tells what the tile that was
-// summarized last does to the state, finds the state before the tile that is due next, and asks for what it
-// needs to find the one after that.
+// What the warp that carries does, wave by wave, while the others compute: it asks for what it needs to find the state
+// before the tile that is due next; tells, until that is there, what the tile that was summarized last does to the state;
+// and finds the state.
 template <int kWarps, int kAhead, typename T>
 __device__ void carry_along(void* workspace, const T* initial, Plan plan, Transition<T> (&totals)[2][kWarps],
                             Transition<T> (&befores)[kAhead][kWarps], T (&states)[2]) {
+    static_assert(kAhead >= 2, "a block would wait for what others tell only when it has gone on");
+    __shared__ Transition<T> pieces[32];
     const int lane = threadIdx.x % 32;
     unsigned epoch = 0;
     if (lane == 0) epoch = arrive((Shared*)workspace);
     epoch = __shfl_sync(kAllLanes, epoch, 0);
     Carrier<T> carrier = Carrier<T>::begin(workspace, epoch, initial, plan.tiles_per_row);
-    Walk told = Walk::begin(plan.tiles_per_row), due = told, asked = told;
+    Walk told = Walk::begin(plan.tiles_per_row), due = told;
     for (int wave = -kAhead; wave < plan.waves; wave++) {
+        const bool is_due = wave >= -1 && wave + 1 < plan.waves;
+        typename Carrier<T>::Found found;
+        if (is_due && kAsksFirst<T>) found = carrier.ask_for(due);
         const int summarized = wave - 1 + kAhead;
         if (summarized >= 0 && summarized < plan.waves) {
             const Transition<T> all = scan_warps<kWarps>(totals[summarized % 2], befores[summarized % kAhead]);
             if (lane == 0) carrier.tell(told, all);
             plan.advance(told);
         }
-        if (wave >= -1 && wave + 1 < plan.waves) {
-            const T state = carrier.state_before(due);
-            if (lane == 0) states[(wave + 1) % 2] = state;
+        if (is_due) {
+            if (!kAsksFirst<T>) found = carrier.ask_for(due);
+            carrier.find(due, found, pieces, &states[(wave + 1) % 2]);
             plan.advance(due);
-        }
-        if (wave >= -2 && wave + 2 < plan.waves) {
-            carrier.prepare(asked);
-            plan.advance(asked);
         }
         meet();
     }

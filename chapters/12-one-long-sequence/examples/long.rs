@@ -23,9 +23,9 @@ use linrec::kernels::{KernelChoice, Pass};
 use linrec::reference::{self, Rounding};
 use linrec::{Engine, Options};
 
-/// The library's: the shortest tiles, the longest ones, and the best with a block for each row.
-const FORWARD: [&str; 3] = ["waves:4x288:a5:f1", "once:4x512", "wide:4x512:a2:w"];
-const BACKWARD: [&str; 2] = ["waves:3x288:a5:f1", "wide:4x512:a1:w"];
+/// The library's: two sizes of each that shares the sequence, and the best with a block for each row.
+const FORWARD: [&str; 4] = ["waves:4x288", "waves:4x352:a4", "once:4x512", "wide:4x512:a2:w"];
+const BACKWARD: [&str; 4] = ["waves:4x288", "waves:4x352:a4", "once:4x512", "wide:4x512:a1:w"];
 /// Tiles of 8192 steps, in registers.
 const SIZE: Size = Size { vectors: 4, threads: 512 };
 

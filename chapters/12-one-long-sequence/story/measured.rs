@@ -201,11 +201,11 @@ pub(super) fn backward(lesson: &mut Lesson) -> lesson::Result {
         return Ok(());
     }
     lesson.say("The same for the backward pass, whose roof reads three arrays and writes two:");
-    let mut table = Table::new(["steps", "roof, ms", "a block for the row", "waves"]);
+    let mut table = Table::new(["steps", "roof, ms", "a block for the row", "waves", "once"]);
     for seq_len in record.0.lengths(Pass::Backward) {
         let roof = record.0.median(Pass::Backward, "roof", seq_len).map(|run| run.ms);
-        let cells =
-            ["wide", "waves"].map(|way| cell(record.ratio(Pass::Backward, way, seq_len), 3));
+        let cells = ["wide", "waves", "once"]
+            .map(|way| cell(record.ratio(Pass::Backward, way, seq_len), 3));
         table.row([power(seq_len), cell(roof, 4)].into_iter().chain(cells));
     }
     lesson.table("backward.csv", Kind::Computed, &table)

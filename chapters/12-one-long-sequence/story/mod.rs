@@ -1,5 +1,6 @@
 //! What the chapter tells when it runs.
 
+mod carrying;
 mod measured;
 mod pictures;
 
@@ -30,6 +31,8 @@ pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     mistakes(lesson)?;
     waves(lesson)?;
     grids(lesson)?;
+    carrying::stations(lesson)?;
+    carrying::attempts(lesson)?;
     measured::speed(lesson)?;
     measured::backward(lesson)?;
     measured::quoted(lesson)

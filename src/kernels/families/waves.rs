@@ -13,7 +13,7 @@ pub struct WavesConfig {
     pub vectors: u32,
     /// Threads in a block that compute: a multiple of 32 up to 992. One more warp carries the state.
     pub threads: u32,
-    /// How many waves ahead a tile is told: from 3 on.
+    /// How many waves ahead a tile is told: from 2 on.
     pub ahead: u32,
     /// How many more tiles are in flight before that.
     pub in_flight: u32,
@@ -108,12 +108,19 @@ impl Family for WavesConfig {
     }
 
     fn candidates(element: ElementType) -> Vec<Self> {
-        let sizes =
-            [(4, 288), (3, 288), (2, 288), (4, 224), (3, 352), (2, 480)].map(|size| (size, (5, 1)));
-        let distances = [((4, 288), (4, 1)), ((4, 288), (4, 2)), ((5, 288), (4, 1))];
-        let all: Vec<_> = sizes.into_iter().chain(distances).collect();
+        let all = [
+            ((4, 288), (5, 1)),
+            ((4, 352), (4, 1)),
+            ((4, 224), (7, 1)),
+            ((2, 288), (5, 1)),
+            ((5, 256), (4, 1)),
+            ((5, 288), (4, 1)),
+            ((4, 320), (5, 1)),
+            ((3, 352), (5, 1)),
+            ((4, 288), (4, 1)),
+        ];
         // Types are told apart by their bytes alone, and the room for a tile is the same.
-        let tried = if element == ElementType::F32 { &all[..] } else { &all[..3] };
+        let tried = if element == ElementType::F32 { &all[..] } else { &all[..4] };
         let config = |&((vectors, threads), (ahead, in_flight)): &((u32, u32), (u32, u32))| {
             let of = move |&whole| WavesConfig { vectors, threads, ahead, in_flight, whole };
             wholes(element).iter().map(of)
