@@ -32,6 +32,22 @@ pub struct Arguments<'a, T> {
 }
 // ANCHOR_END: arguments
 
+/// `B` or `C`: what writes into the states, or what reads from them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Mixing<V, F> {
+    /// Made from the input: `[batch, groups, states, len]`.
+    Varying(V),
+    /// The same at every position: `[channels, states]`.
+    Fixed(F),
+}
+
+impl<V, F> Mixing<V, F> {
+    /// Whether it is the same at every position.
+    pub fn is_fixed(&self) -> bool {
+        matches!(self, Mixing::Fixed(_))
+    }
+}
+
 /// The sizes of a selective scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {

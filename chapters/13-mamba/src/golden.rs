@@ -152,7 +152,7 @@ fn read(npz: &mut Npz, name: &'static str) -> Result<Golden, ReadNpzError> {
     Ok(Golden { name, given, d_y: array(npz, name, "d_y")?, output, gradients })
 }
 
-/// The distance of every array from Mamba's, by its name: `max |a − b| / max |b|`, in double precision.
+/// The distances of [`selective_scan`] and its gradients from Mamba's, as [`compared`] has them.
 ///
 /// # Errors
 ///
@@ -161,6 +161,15 @@ pub fn distances(cpu: &Cpu, golden: &Golden) -> Result<Vec<(&'static str, f64)>,
     let arguments = golden.given.arguments();
     let output = selective_scan(cpu, &arguments)?;
     let d = selective_scan_backward(cpu, &arguments, golden.d_y.view(), None)?;
+    Ok(compared(golden, &output, &d))
+}
+
+/// The distance of every array from Mamba's, by its name: `max |a − b| / max |b|`, in double precision.
+pub fn compared(
+    golden: &Golden,
+    output: &Output<f64>,
+    d: &Gradients<f64>,
+) -> Vec<(&'static str, f64)> {
     let expected = &golden.gradients;
     let mut distances = vec![
         ("y", array_distance(&output.y, &golden.output.y)),
@@ -176,5 +185,5 @@ pub fn distances(cpu: &Cpu, golden: &Golden) -> Result<Vec<(&'static str, f64)>,
         distances.push(("d_z", array_distance(&d.d_z, &expected.d_z)));
         distances.push(("d_delta_bias", array_distance(&d.d_delta_bias, &expected.d_delta_bias)));
     }
-    Ok(distances)
+    distances
 }

@@ -3,6 +3,7 @@
 //! - [`dissection`] is the selective scan of the blog post on whole arrays, [`direct`](direct()) its definition step by step.
 //! - [`selective_scan`] is the same with everything that Mamba's own function has, channel by channel and on all cores,
 //!   [`selective_scan_backward`] its gradients; [`golden`] holds Mamba's numbers.
+//! - [`on_device`] has the dissection and its gradients on a GPU, or on the emulator of one.
 //! - [`rounding`] and [`bounds`] say how far results in single precision may be off.
 //! - [`post`] draws the post's problem, [`competitors`] are other ways to it, to be timed.
 //! - [`block`], [`task`] and [`training`]: a small Mamba block that learns what a fixed one cannot.
@@ -40,6 +41,7 @@ pub mod competitors;
 pub mod dissection;
 pub mod exercises;
 pub mod golden;
+pub mod on_device;
 pub mod post;
 pub mod rounding;
 pub mod task;
@@ -55,7 +57,7 @@ mod scan;
 #[path = "../story/mod.rs"]
 mod story;
 
-pub use arguments::{Arguments, Sizes};
+pub use arguments::{Arguments, Mixing, Sizes};
 pub use direct::direct;
 pub use gradients::{Gradients, selective_scan_backward};
 pub use real::Real;

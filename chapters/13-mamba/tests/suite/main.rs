@@ -1,4 +1,6 @@
 //! Chapter 13's tests: one program, linked once.
 
 mod block;
+mod on_device;
+mod problems;
 mod scan;
