@@ -58,6 +58,38 @@ impl Sizes {
     }
 }
 
+/// What passes through the memory for each channel and position, in bytes: `B`, `C` and what a channel has once lie in the
+/// caches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Traffic {
+    /// Read.
+    pub read: usize,
+    /// Written.
+    pub written: usize,
+}
+
+impl Traffic {
+    /// Of the expansion, of the recurrence and of the contraction, with so many states and numbers of so many bytes.
+    // ANCHOR: traffic
+    pub fn of_passes(states: usize, has_d: bool, has_z: bool, bytes: usize) -> [Traffic; 3] {
+        // u and Δ become x and c; these become h; that becomes y, with u once more for D, and z.
+        let again = usize::from(has_d) + usize::from(has_z);
+        let numbers = [(2, 2 * states), (2 * states, states), (states + again, 1)];
+        numbers.map(|(read, written)| Traffic { read: read * bytes, written: written * bytes })
+    }
+
+    /// If the states stayed on the chip.
+    pub fn fused(has_z: bool, bytes: usize) -> Traffic {
+        Traffic { read: (2 + usize::from(has_z)) * bytes, written: bytes }
+    }
+    // ANCHOR_END: traffic
+
+    /// Both.
+    pub fn all(&self) -> usize {
+        self.read + self.written
+    }
+}
+
 impl<'a, S> Mixing<&'a Buffer<S>, &'a Buffer<S>> {
     /// Its numbers, however they lie.
     pub(super) fn buffer(&self) -> &'a Buffer<S> {

@@ -6,12 +6,12 @@ use ndarray::{Array, Array1, Array3, ArrayView, ArrayView3, Dimension, IntoDimen
 
 use super::arrays::{Given, GradientRoom, Room};
 use super::{Passes, Scan};
-use crate::arguments::{Arguments, Mixing, Sizes};
+use crate::arguments::{Arguments, Mixing, MixingArray, MixingView, Sizes};
 use crate::{Gradients, Output, Real};
 
 /// What a forward pass gave, and what its launches were.
 #[derive(Debug)]
-pub struct Computed<S> {
+pub struct Computed<S: Real> {
     /// `y` and the last state.
     pub output: Output<S>,
     /// The launches.
@@ -20,7 +20,7 @@ pub struct Computed<S> {
 
 /// What a backward pass gave, and what its launches were.
 #[derive(Debug)]
-pub struct Differentiated<S> {
+pub struct Differentiated<S: Real> {
     /// The gradients.
     pub gradients: Gradients<S>,
     /// The launches.
@@ -75,16 +75,23 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
         let passes =
             self.backward_into(&given, &d_y, d_last.as_ref(), &mut room, &mut d, &stream)?;
         let Sizes { batch, channels, groups, states, len } = held.sizes;
-        let (own, shared) = ((batch, channels, len), (batch, groups, states, len));
+        let (own, all) = ((batch, channels, len), (batch, channels, states));
+        let mixing = |of: &Mixing<_, _>, d: &Buffer<S>| -> Result<MixingArray<S>, Error> {
+            Ok(match of {
+                Mixing::Varying(_) => array(d, (batch, groups, states, len))?.into(),
+                Mixing::Fixed(_) => array(d, (channels, states))?.into(),
+            })
+        };
         let gradients = Gradients {
             d_u: array(&d.d_u, own)?,
             d_delta: array(&d.d_delta, own)?,
             d_a: array(&d.d_a, (channels, states))?,
-            d_b: array(&d.d_b, shared)?,
-            d_c: array(&d.d_c, shared)?,
+            d_b: mixing(&held.b, &d.d_b)?,
+            d_c: mixing(&held.c, &d.d_c)?,
             d_d: d.d_d.map_or(Ok(Array1::zeros(channels)), |d| array(&d, channels))?,
             d_z: d.d_z.map_or(Ok(Array3::zeros(own)), |d| array(&d, own))?,
             d_delta_bias: array(&d.d_delta_bias, channels)?,
+            d_initial: array(&d.d_initial, all)?,
         };
         Ok(Differentiated { gradients, passes })
     }
@@ -96,28 +103,30 @@ struct Held<S> {
     u: Buffer<S>,
     delta: Buffer<S>,
     a: Buffer<S>,
-    b: Buffer<S>,
-    c: Buffer<S>,
+    b: Mixing<Buffer<S>, Buffer<S>>,
+    c: Mixing<Buffer<S>, Buffer<S>>,
     d: Option<Buffer<S>>,
     z: Option<Buffer<S>>,
     delta_bias: Option<Buffer<S>>,
     delta_softplus: bool,
+    initial: Option<Buffer<S>>,
 }
 
 impl<S: Real + Storage> Held<S> {
     fn new(device: &Device, arguments: &Arguments<S>) -> Result<Self, Error> {
-        let Arguments { u, delta, a, b, c, d, z, delta_bias, delta_softplus } = *arguments;
+        let Arguments { u, delta, a, b, c, d, z, delta_bias, delta_softplus, initial } = *arguments;
         Ok(Held {
             sizes: arguments.sizes()?,
             u: upload(device, "u", u)?,
             delta: upload(device, "delta", delta)?,
             a: upload(device, "A", a)?,
-            b: upload(device, "B", b)?,
-            c: upload(device, "C", c)?,
+            b: shared(device, "B", b)?,
+            c: shared(device, "C", c)?,
             d: d.map(|d| upload(device, "D", d)).transpose()?,
             z: z.map(|z| upload(device, "z", z)).transpose()?,
             delta_bias: delta_bias.map(|bias| upload(device, "delta_bias", bias)).transpose()?,
             delta_softplus,
+            initial: initial.map(|states| upload(device, "initial", states)).transpose()?,
         })
     }
 
@@ -127,13 +136,13 @@ impl<S: Real + Storage> Held<S> {
             u: &self.u,
             delta: &self.delta,
             a: &self.a,
-            b: Mixing::Varying(&self.b),
-            c: Mixing::Varying(&self.c),
+            b: self.b.as_ref(),
+            c: self.c.as_ref(),
             d: self.d.as_ref(),
             z: self.z.as_ref(),
             delta_bias: self.delta_bias.as_ref(),
             delta_softplus: self.delta_softplus,
-            initial: None,
+            initial: self.initial.as_ref(),
         }
     }
 }
@@ -148,6 +157,18 @@ fn upload<S: Real + Storage, D: Dimension>(
     let mut buffer = device.allocate_named(name, elements.len())?;
     buffer.upload(&elements)?;
     Ok(buffer)
+}
+
+/// `B` or `C` in standard order.
+fn shared<S: Real + Storage>(
+    device: &Device,
+    name: &str,
+    mixing: MixingView<S>,
+) -> Result<Mixing<Buffer<S>, Buffer<S>>, Error> {
+    Ok(match mixing {
+        Mixing::Varying(array) => Mixing::Varying(upload(device, name, array)?),
+        Mixing::Fixed(array) => Mixing::Fixed(upload(device, name, array)?),
+    })
 }
 
 /// A result of which every element is NaN until it is written.

@@ -173,6 +173,25 @@ impl Kernels {
         let launch = lens.into_iter().fold(launch, |launch, len| launch.arg(len as i64));
         Ok(vec![("sum over positions", launch.run(stream)?)])
     }
+
+    /// A copy: each sum is of one term.
+    pub(super) fn copy<S: 'static>(
+        &self,
+        from: &Buffer<S>,
+        to: &mut Buffer<S>,
+        stream: &Stream,
+    ) -> Result<Passes, Error> {
+        let rows = to.len();
+        if rows == 0 {
+            return Ok(Vec::new());
+        }
+        let none = None::<&Buffer<S>>;
+        let launch = self.over_positions.launch(blocks(rows), OVER_POSITIONS);
+        let launch = launch.arg(none).arg(from).arg(none).arg(to);
+        let launch =
+            [1, rows, rows, 1].into_iter().fold(launch, |launch, len| launch.arg(len as i64));
+        Ok(vec![("copy", launch.run(stream)?)])
+    }
 }
 
 /// A launch with a thread for each position of each channel; `None` if there are none.

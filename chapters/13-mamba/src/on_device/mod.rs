@@ -1,13 +1,12 @@
 //! The dissection on a device: expansion, recurrence and contraction as kernels of their own, over arrays in its memory.
 //!
-//! What lies between them has the states' dimension, and all of it goes through the memory: 404 bytes for each
-//! channel and position in `f32` with 16 states, `D` and `z`, where the arguments and the result have 16.
+//! What lies between them has the states' dimension, and all of it goes through the memory: see [`Traffic`].
 
 mod arrays;
 mod copying;
 mod kernels;
 
-pub use arrays::{Given, GradientRoom, Gradients, Room};
+pub use arrays::{Given, GradientRoom, Gradients, Room, Traffic};
 pub use copying::{Computed, Differentiated};
 
 use linrec::Error;
@@ -143,6 +142,10 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
             options,
         )?;
         passes.push(("recurrence, back", d));
+        if let (0, Some(d_last)) = (given.sizes.len, d_last) {
+            // Without steps the last states are the first ones.
+            passes.extend(kernels.copy(d_last, &mut gradients.d_initial, stream)?);
+        }
 
         let received = [&*d_inputs, &*d_coeffs, &*coeffs, d_sum];
         let own = (&mut gradients.d_u, &mut gradients.d_delta);

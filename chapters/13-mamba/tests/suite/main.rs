@@ -2,5 +2,6 @@
 
 mod block;
 mod on_device;
+mod options;
 mod problems;
 mod scan;

@@ -2,7 +2,7 @@
 
 use ch13_mamba::activation::{silu, softplus};
 use ch13_mamba::golden::{self, Given};
-use ch13_mamba::on_device::{self, GradientRoom, Room, Scan};
+use ch13_mamba::on_device::{self, GradientRoom, Room, Scan, Traffic};
 use ch13_mamba::{Mixing, Sizes, bounds, direct, selective_scan_backward};
 use linrec::contract::Domain;
 use linrec::contract::golden::array_distance;
@@ -10,11 +10,11 @@ use linrec::cpu::Cpu;
 use linrec::device::{Buffer, Choice, Device, Storage, under_test};
 use linrec::kernels::KernelChoice;
 use linrec::simt::Access;
-use ndarray::{Array1, Array2, Array3, Array4, Axis};
+use ndarray::{Array1, Array2, Array3, Array4};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-use crate::problems::{SHAPES, random, within};
+use crate::problems::{KINDS, SHAPES, drawn, gradients_within, random, within};
 
 fn scan<S: ch13_mamba::Real + Storage<Accum = S>>(device: &Device) -> Scan<S> {
     Scan::new(device, Choice::FastestShipped).unwrap()
@@ -43,8 +43,8 @@ fn every_shape_is_within_its_bound_on_every_device() {
     for device in under_test() {
         let (narrow_scan, wide_scan) = (scan::<f32>(&device), scan::<f64>(&device));
         for shape in SHAPES {
-            for is_full in [true, false] {
-                let mut given = random(&mut rng, shape, is_full);
+            for (is_full, kind) in [(true, KINDS[0]), (false, KINDS[1]), (true, KINDS[3])] {
+                let mut given = drawn::<f64>(&mut rng, shape, is_full, kind);
                 given.a.mapv_inplace(|a| if a < -2.5 { 40.0 * a } else { a });
                 let (narrow, wide) = (given.narrow::<f32>(), given.narrow::<f32>().widen());
                 let levels = Domain::tree_levels(shape[4]);
@@ -73,16 +73,7 @@ fn every_shape_is_within_its_bound_on_every_device() {
                 let bound = bounds::backward(&narrow.arguments(), d, last, levels).unwrap();
                 let got = narrow_scan.differentiate(&narrow.arguments(), d, last);
                 let got = got.unwrap().gradients;
-                let name = |array: &str| format!("{name} {array}");
-                within(&name("d_u"), &got.d_u, &exact.d_u, &bound.d_u);
-                within(&name("d_delta"), &got.d_delta, &exact.d_delta, &bound.d_delta);
-                within(&name("d_A"), &got.d_a, &exact.d_a, &bound.d_a);
-                within(&name("d_B"), &got.d_b, &exact.d_b, &bound.d_b);
-                within(&name("d_C"), &got.d_c, &exact.d_c, &bound.d_c);
-                within(&name("d_D"), &got.d_d, &exact.d_d, &bound.d_d);
-                within(&name("d_z"), &got.d_z, &exact.d_z, &bound.d_z);
-                let bias = (&got.d_delta_bias, &exact.d_delta_bias, &bound.d_delta_bias);
-                within(&name("d_delta_bias"), bias.0, bias.1, bias.2);
+                gradients_within(&name, &got, &exact, &bound);
             }
         }
     }
@@ -108,7 +99,8 @@ fn activations_are_right_to_the_last_digits() {
         for (l, bias) in [(0, 0.0), (1, 1e-3), (2, -7.5)] {
             let mut given = random(&mut StdRng::seed_from_u64(1), [1, len, 1, 1, 1], true);
             given.u.fill(1.0);
-            given.b.fill(1.0);
+            given.b = Array2::ones((len, 1)).into();
+            given.initial = None;
             given.delta = Array3::from_shape_fn((1, len, 1), |(_, j, _)| at(j));
             given.delta_bias = Some(Array1::from_elem(len, bias));
             let output = scan::<f64>(&device).compute(&given.arguments()).unwrap().output;
@@ -135,26 +127,26 @@ impl Held {
     /// Draws a problem whose B and C are the same at every position, once as such (the last two of `mixing`) and once
     /// repeated along the sequence, with a group for each channel.
     fn new(device: &Device, [batch, channels, states, len]: [usize; 4]) -> Held {
-        let given =
-            random(&mut StdRng::seed_from_u64(3), [batch, channels, channels, states, len], true);
+        let shape = [batch, channels, channels, states, len];
+        let given = drawn::<f64>(&mut StdRng::seed_from_u64(3), shape, true, [true, true]);
         let given: Given<f32> = given.narrow();
-        let fixed = [&given.b, &given.c]
-            .map(|array| array.index_axis(Axis(0), 0).index_axis(Axis(2), 0).to_owned());
-        let repeated = fixed.each_ref().map(|array: &Array2<f32>| {
-            Array4::from_shape_fn(given.b.dim(), |(_, j, n, _)| array[[j, n]])
-        });
+        let arguments = given.arguments();
         let upload = |values: Vec<f32>| device.upload(&values).unwrap();
-        let [b, c] = repeated.map(|array| upload(array.into_iter().collect()));
-        let [fixed_b, fixed_c] = fixed.map(|array| upload(array.into_iter().collect()));
+        let [fixed_b, fixed_c] =
+            [&given.b, &given.c].map(|mixing| upload(mixing.as_slice().unwrap().to_vec()));
+        let [b, c] = [arguments.b, arguments.c].map(|mixing| {
+            let shape = (batch, channels, states, len);
+            let at = |(i, j, n, l)| mixing.at([i, j, n, l], 1);
+            upload(Array4::from_shape_fn(shape, at).into_iter().collect())
+        });
         let own = [given.u, given.delta, given.z.unwrap()];
-        let initial = (0..batch * channels * states).map(|i| (i as f32 * 0.7).sin()).collect();
         Held {
             sizes: Sizes { batch, channels, groups: channels, states, len },
             own: own.map(|array| upload(array.into_iter().collect())),
             a: upload(given.a.into_iter().collect()),
             mixing: [b, c, fixed_b, fixed_c],
             per_channel: [given.d, given.delta_bias].map(|a| upload(a.unwrap().to_vec())),
-            initial: upload(initial),
+            initial: upload(given.initial.unwrap().into_iter().collect()),
         }
     }
 
@@ -250,21 +242,27 @@ fn every_large_array_is_read_and_written_as_often_as_it_is_told() {
     let mut room = Room::new(&device, held.sizes).unwrap();
     let mut y = device.allocate(given.u.len()).unwrap();
     let passes = scan.forward_into(&given, &mut room, &mut y, None, &device.stream()).unwrap();
-    let own = 4 * batch * channels * len;
     let bytes = |name: &str, access: Access| -> u64 {
         let (_, pass) = passes.iter().find(|(pass, _)| *pass == name).unwrap();
         let sites = &pass.counters().unwrap().sites;
         sites.iter().filter(|site| site.access == access).map(|site| site.bytes).sum()
     };
     let (load, store) = (Access::GlobalLoad, Access::GlobalStore);
-    assert_eq!(bytes("expand", store), 2 * states * own);
-    assert_eq!(bytes("recurrence", store), states * own);
-    assert_eq!(bytes("contract", store), own);
-    // u and delta, A and B for each state, and the bias once for every thread; h and C for each state, u, z and D.
+    let [expand, recurrence, contract] = Traffic::of_passes(states as usize, true, true, 4);
+    let places = batch * channels * len;
+    for (name, traffic) in [("expand", expand), ("recurrence", recurrence), ("contract", contract)]
+    {
+        assert_eq!(bytes(name, store), traffic.written as u64 * places, "{name}");
+    }
+    // Beside these, A and B for each state, and the bias once for every thread; C for each state, and D.
+    let cached = |numbers: u64| 4 * numbers * places;
     let bias = 4 * batch * channels * len.next_multiple_of(256);
-    assert_eq!(bytes("expand", load), (2 + 2 * states) * own + bias);
-    assert_eq!(bytes("recurrence", load), 2 * states * own);
-    assert_eq!(bytes("contract", load), (2 * states + 3) * own);
+    assert_eq!(bytes("expand", load), expand.read as u64 * places + cached(2 * states) + bias);
+    assert_eq!(bytes("recurrence", load), recurrence.read as u64 * places);
+    assert_eq!(bytes("contract", load), contract.read as u64 * places + cached(states + 1));
+    let [expand, recurrence, contract] = Traffic::of_passes(16, true, true, 4);
+    assert_eq!(expand.all() + recurrence.all() + contract.all(), 404);
+    assert_eq!(Traffic::fused(true, 4).all(), 16);
 }
 
 #[test]
