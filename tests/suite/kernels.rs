@@ -50,7 +50,7 @@ fn every_shipped_ptx_runs_in_the_emulator_with_rounding_spelled_out() {
         assert_eq!(module.kernels().count(), ptx.entries().count(), "{name}");
         bytes += ptx.text().len();
     }
-    assert!(entries <= 140, "{entries} entries");
+    assert!(entries <= 150, "{entries} entries");
     assert!(bytes <= 11_000_000, "{bytes} bytes");
 }
 

@@ -5,9 +5,9 @@ use linrec::{Element, Error};
 use ndarray::{Array1, Array2, Array3, Array4, ArrayView3, Axis, Zip};
 
 use crate::activation::{sigmoid, silu, silu_slope, softplus};
-use crate::arguments::{Arguments, Sizes};
+use crate::arguments::{Arguments, Mixing, MixingArray, MixingView, Sizes};
 use crate::rounding::Count;
-use crate::{Gradients, Output, Real};
+use crate::{Gradients, Output, State};
 
 /// A function that is computed in double precision and rounded once. (The second rounding is far more than
 /// what double precision adds.)
@@ -20,7 +20,7 @@ const ACTIVATION_ROUNDINGS: f64 = 2.0;
 /// # Errors
 ///
 /// If the shapes do not fit together.
-pub fn forward<T: Real>(arguments: &Arguments<T>, levels: usize) -> Result<Output<f64>, Error> {
+pub fn forward<S: State>(arguments: &Arguments<S>, levels: usize) -> Result<Output<f64>, Error> {
     let sizes = arguments.sizes()?;
     let mut y = Array3::zeros((sizes.batch, sizes.channels, sizes.len));
     let mut last_state = Array3::zeros((sizes.batch, sizes.channels, sizes.states));
@@ -28,11 +28,12 @@ pub fn forward<T: Real>(arguments: &Arguments<T>, levels: usize) -> Result<Outpu
         |(i, j), mut y, mut last_state| {
             let channel = Counted::new(arguments, sizes, (i, j), levels);
             for (l, y) in y.iter_mut().enumerate() {
-                *y = channel.y(l).bound::<T>();
+                *y = channel.y(l).bound::<S>();
             }
+            // Without steps they are the first ones, as they were given.
             if let Some(last) = sizes.len.checked_sub(1) {
                 for (bound, state) in last_state.iter_mut().zip(channel.states.column(last)) {
-                    *bound = state.bound::<T>();
+                    *bound = state.bound::<S>();
                 }
             }
         },
@@ -45,10 +46,10 @@ pub fn forward<T: Real>(arguments: &Arguments<T>, levels: usize) -> Result<Outpu
 /// # Errors
 ///
 /// If the shapes do not fit together.
-pub fn backward<T: Real>(
-    arguments: &Arguments<T>,
-    d_y: ArrayView3<T>,
-    d_last_state: Option<ArrayView3<T>>,
+pub fn backward<S: State>(
+    arguments: &Arguments<S>,
+    d_y: ArrayView3<S::Real>,
+    d_last_state: Option<ArrayView3<S>>,
     levels: usize,
 ) -> Result<Gradients<f64>, Error> {
     let sizes = arguments.sizes()?;
@@ -58,35 +59,48 @@ pub fn backward<T: Real>(
         let d_last = |n| d_last_state.map_or(Count::default(), |d| exact(d[[i, j, n]]));
         Counted::new(arguments, sizes, (i, j), levels).back(|l| exact(d_y[[i, j, l]]), d_last)
     });
-    let bound = |count: Count| count.bound::<T>();
-    let over_group = |of: fn(&OfChannel) -> &Array2<Count>| {
-        Array4::from_shape_fn((batch, groups, states, len), |(i, g, n, l)| {
-            bound(Count::sum((0..size).map(|k| of(&all[[i, g * size + k]])[[n, l]])))
-        })
-    };
+    let bound = |count: Count| count.bound::<S>();
     let own = |of: fn(&OfChannel) -> &Array1<Count>| {
         Array3::from_shape_fn((batch, channels, len), |(i, j, l)| bound(of(&all[[i, j]])[l]))
     };
     let over_batch = |j: usize, of: fn(&OfChannel) -> &Array1<Count>| {
         bound(Count::sum((0..batch).flat_map(|i| of(&all[[i, j]]).iter().copied())))
     };
+    let over_positions = |of: fn(&OfChannel) -> &Array2<Count>| {
+        Array2::from_shape_fn((channels, states), |(j, n)| {
+            bound(Count::sum((0..batch).flat_map(|i| of(&all[[i, j]]).row(n).to_vec())))
+        })
+    };
+    let over_group = |of: fn(&OfChannel) -> &Array2<Count>| {
+        Array4::from_shape_fn((batch, groups, states, len), |(i, g, n, l)| {
+            let in_group = if channels == 0 { 0 } else { size };
+            bound(Count::sum((0..in_group).map(|k| of(&all[[i, g * size + k]])[[n, l]])))
+        })
+    };
+    let mixing =
+        |mixing: MixingView<S>, of: fn(&OfChannel) -> &Array2<Count>| -> MixingArray<f64> {
+            match mixing {
+                Mixing::Varying(_) => over_group(of).into(),
+                Mixing::Fixed(_) => over_positions(of).into(),
+            }
+        };
     Ok(Gradients {
         d_u: own(|c| &c.d_u),
         d_delta: own(|c| &c.d_delta),
-        d_a: Array2::from_shape_fn((channels, states), |(j, n)| {
-            let terms = (0..batch).flat_map(|i| all[[i, j]].d_a.row(n).to_vec());
-            bound(Count::sum(terms))
-        }),
-        d_b: over_group(|c| &c.d_b),
-        d_c: over_group(|c| &c.d_c),
+        d_a: over_positions(|c| &c.d_a),
+        d_b: mixing(arguments.b, |c| &c.d_b),
+        d_c: mixing(arguments.c, |c| &c.d_c),
         d_d: Array1::from_shape_fn(channels, |j| over_batch(j, |c| &c.d_d)),
         d_z: own(|c| &c.d_z),
         d_delta_bias: Array1::from_shape_fn(channels, |j| over_batch(j, |c| &c.d_delta)),
+        d_initial: Array3::from_shape_fn((batch, channels, states), |(i, j, n)| {
+            bound(all[[i, j]].d_initial[n])
+        }),
     })
 }
 
-fn exact<T: Real>(value: T) -> Count {
-    Count::exact(value.widen())
+fn exact<S: Element>(value: S) -> Count {
+    Count::exact(value.modulus())
 }
 
 /// A function of an exact number.
@@ -95,8 +109,8 @@ fn activation(value: f64) -> Count {
 }
 
 /// One channel of a scan, counted.
-struct Counted<'w, 'a, T> {
-    arguments: &'w Arguments<'a, T>,
+struct Counted<'w, 'a, S: State> {
+    arguments: &'w Arguments<'a, S>,
     i: usize,
     j: usize,
     sizes: Sizes,
@@ -116,6 +130,7 @@ struct OfChannel {
     d_z: Array1<Count>,
     /// The terms whose sum is the gradient of `D`.
     d_d: Array1<Count>,
+    d_initial: Vec<Count>,
     /// The terms whose sums over the positions are the gradients of `A`.
     d_a: Array2<Count>,
     /// This channel's share.
@@ -123,9 +138,9 @@ struct OfChannel {
     d_c: Array2<Count>,
 }
 
-impl<'w, 'a, T: Real> Counted<'w, 'a, T> {
+impl<'w, 'a, S: State> Counted<'w, 'a, S> {
     fn new(
-        arguments: &'w Arguments<'a, T>,
+        arguments: &'w Arguments<'a, S>,
         sizes: Sizes,
         (i, j): (usize, usize),
         levels: usize,
@@ -143,7 +158,7 @@ impl<'w, 'a, T: Real> Counted<'w, 'a, T> {
             });
         }
         for n in 0..sizes.states {
-            let mut walk = Walk::new(levels);
+            let mut walk = Walk::new::<S>(levels, channel.initial(n));
             for l in 0..sizes.len {
                 let coeff = channel.coeff(n, l);
                 channel.coeffs[[n, l]] = coeff;
@@ -151,6 +166,10 @@ impl<'w, 'a, T: Real> Counted<'w, 'a, T> {
             }
         }
         channel
+    }
+
+    fn initial(&self, n: usize) -> Count {
+        self.arguments.initial.map_or(Count::default(), |states| exact(states[[self.i, self.j, n]]))
     }
 
     /// `Δ` before softplus.
@@ -167,11 +186,11 @@ impl<'w, 'a, T: Real> Counted<'w, 'a, T> {
     // ANCHOR: expanded
     /// `c = e^(Δ A)`. An error of the exponent is a relative one of the power.
     fn coeff(&self, n: usize, l: usize) -> Count {
-        let a = self.arguments.a[[self.j, n]].widen();
-        let exponent = self.delta[l] * Count::exact(a);
-        let roundings = exponent.bound::<T>() / T::UNIT_ROUNDOFF + T::EXP_ROUNDINGS;
-        let power = (exponent.size * a.signum() * self.delta_sign(l)).exp();
-        Count { slack: T::EXP_UNDERFLOW, ..Count::exact(power).rounded(roundings) }
+        let a = self.arguments.a[[self.j, n]];
+        let exponent = self.delta[l] * exact(a);
+        let roundings = exponent.bound::<S>() / S::UNIT_ROUNDOFF + S::EXP_ROUNDINGS;
+        let power = (self.delta[l].size * self.delta_sign(l) * a.real().widen()).exp();
+        Count { slack: S::EXP_UNDERFLOW, ..Count::exact(power).rounded(roundings) }
     }
 
     /// `x = (Δ u) B`.
@@ -189,7 +208,8 @@ impl<'w, 'a, T: Real> Counted<'w, 'a, T> {
     // ANCHOR_END: expanded
 
     fn ungated(&self, l: usize) -> Count {
-        let sum = Count::sum((0..self.sizes.states).map(|n| self.c(n, l) * self.states[[n, l]]));
+        let read = |n| product::<S>(self.c(n, l), self.states[[n, l]]).exactly(S::COUNT);
+        let sum = Count::sum((0..self.sizes.states).map(read));
         self.arguments.d.map_or(sum, |d| sum + exact(d[self.j]) * self.u(l))
     }
 
@@ -201,16 +221,16 @@ impl<'w, 'a, T: Real> Counted<'w, 'a, T> {
         self.delta[l] * self.u(l)
     }
 
-    fn group(&self) -> usize {
-        self.j / self.sizes.group_size()
+    fn mixing(&self, mixing: MixingView<S>, n: usize, l: usize) -> Count {
+        exact(mixing.at([self.i, self.j, n, l], self.sizes.group_size()))
     }
 
     fn b(&self, n: usize, l: usize) -> Count {
-        exact(self.arguments.b[[self.i, self.group(), n, l]])
+        self.mixing(self.arguments.b, n, l)
     }
 
     fn c(&self, n: usize, l: usize) -> Count {
-        exact(self.arguments.c[[self.i, self.group(), n, l]])
+        self.mixing(self.arguments.c, n, l)
     }
 
     fn back(&self, d_y: impl Fn(usize) -> Count, d_last: impl Fn(usize) -> Count) -> OfChannel {
@@ -229,34 +249,40 @@ impl<'w, 'a, T: Real> Counted<'w, 'a, T> {
 
         // Back along the states.
         let mut d_inputs = Array2::default((states, len));
+        let mut d_initial = Vec::with_capacity(states);
         for n in 0..states {
-            let mut walk = Walk::new(self.levels);
+            let mut walk = Walk::new::<S>(self.levels, Count::default());
             let mut later = Count::default();
             for l in (0..len).rev() {
-                let mut d_state = d_v[l] * self.c(n, l);
+                let mut d_state = d_v[l] * self.c(n, l).exactly(S::COUNT);
                 if l + 1 == len {
                     d_state = d_state + d_last(n);
                 }
                 d_inputs[[n, l]] = walk.step(later, d_state);
                 later = self.coeffs[[n, l]];
             }
+            d_initial.push(match len {
+                0 => d_last(n),
+                _ => product::<S>(d_inputs[[n, 0]], later),
+            });
         }
         let d_exponents = per_state(&|(n, l)| {
-            let before = if l > 0 { self.states[[n, l - 1]] } else { Count::default() };
-            d_inputs[[n, l]] * before * self.coeffs[[n, l]]
+            let before = if l > 0 { self.states[[n, l - 1]] } else { self.initial(n) };
+            product::<S>(product::<S>(d_inputs[[n, l]], before), self.coeffs[[n, l]])
         });
 
         // To what they were made of.
-        let d_scaled =
-            per_step(&|l| Count::sum((0..states).map(|n| self.b(n, l) * d_inputs[[n, l]])));
+        let d_scaled = per_step(&|l| {
+            Count::sum((0..states).map(|n| product::<S>(self.b(n, l), d_inputs[[n, l]])))
+        });
         let slope = |l| match self.arguments.delta_softplus {
             true => activation(sigmoid(self.delta_given(l))),
             false => Count::exact(1.0),
         };
         let a = |n| exact(self.arguments.a[[self.j, n]]);
         let d_delta = per_step(&|l| {
-            let through_coeffs = Count::sum((0..states).map(|n| a(n) * d_exponents[[n, l]]));
-            (through_coeffs + self.u(l) * d_scaled[l]) * slope(l)
+            let terms = (0..states).map(|n| product::<S>(a(n), d_exponents[[n, l]]));
+            (Count::sum(terms) + self.u(l) * d_scaled[l]) * slope(l)
         });
         let d_u = per_step(&|l| {
             let through_states = self.delta[l] * d_scaled[l];
@@ -270,11 +296,17 @@ impl<'w, 'a, T: Real> Counted<'w, 'a, T> {
                 Some(_) => d_v[l] * self.u(l),
                 None => Count::default(),
             }),
+            d_initial,
             d_a: per_state(&|(n, l)| self.delta[l] * d_exponents[[n, l]]),
             d_b: per_state(&|(n, l)| self.scaled(l) * d_inputs[[n, l]]),
-            d_c: per_state(&|(n, l)| d_v[l] * self.states[[n, l]]),
+            d_c: per_state(&|(n, l)| d_v[l] * self.states[[n, l]].exactly(S::COUNT)),
         }
     }
+}
+
+/// A product of two numbers of this kind: of complex ones it is rounded more often.
+fn product<S: Element>(a: Count, b: Count) -> Count {
+    a.times(b, S::PRODUCT_ROUNDINGS)
 }
 
 /// A linear recurrence on counts, as [`linrec::reference`] counts it: a term meets a product and an addition in
@@ -282,6 +314,7 @@ impl<'w, 'a, T: Real> Counted<'w, 'a, T> {
 // ANCHOR: walk
 struct Walk {
     levels: f64,
+    product_roundings: f64,
     state: Count,
     operations: f64,
     largest: f64,
@@ -290,14 +323,26 @@ struct Walk {
 }
 
 impl Walk {
-    fn new(levels: usize) -> Self {
+    fn new<S: Element>(levels: usize, state: Count) -> Self {
         let levels = levels as f64;
-        let (state, operations) = (Count::default(), 2.0 + levels);
-        Walk { levels, state, operations, largest: 0.0, product: 0.0, largest_product: 0.0 }
+        let (operations, largest) = (2.0 + levels, state.size);
+        // Partial results may meet the state before them last of all.
+        let state = state.rounded(2.0 + levels);
+        let product_roundings = S::PRODUCT_ROUNDINGS;
+        Walk {
+            levels,
+            product_roundings,
+            state,
+            operations,
+            largest,
+            product: 0.0,
+            largest_product: 0.0,
+        }
     }
 
     fn step(&mut self, coeff: Count, input: Count) -> Count {
-        self.state = self.state * coeff + input.rounded(1.0 + self.levels);
+        let carried = self.state.times(coeff, self.product_roundings);
+        self.state = carried + input.rounded(1.0 + self.levels);
         // Products of coefficients may underflow before they meet a state.
         self.operations += 2.0;
         self.largest = self.largest.max(self.state.size);

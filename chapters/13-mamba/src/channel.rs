@@ -11,24 +11,34 @@
 
 use linrec::cpu::Cpu;
 use linrec::{Engine, Error, Options};
-use ndarray::{Array1, Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use num_traits::Zero;
 use pulp::Arch;
 
-use crate::Real;
+use crate::State;
 
 /// What a channel reads.
 #[derive(Debug, Clone, Copy)]
-pub struct Channel<'a, T> {
+pub struct Channel<'a, S: State> {
     /// `u_l`, `len` numbers.
-    pub u: &'a [T],
+    pub u: &'a [S::Real],
     /// `Δ_l`, after bias and softplus, `len` numbers.
-    pub delta: &'a [T],
+    pub delta: &'a [S::Real],
     /// `A_n`, `states` numbers.
-    pub a: &'a [T],
+    pub a: &'a [S],
     /// `B_{n,l}`, `[states, len]`.
-    pub b: &'a [T],
+    pub b: &'a [S],
     /// `C_{n,l}`, `[states, len]`.
-    pub c: &'a [T],
+    pub c: &'a [S],
+    /// The states before the first step, `states` numbers; `None` means zero.
+    pub initial: Option<ArrayView1<'a, S>>,
+}
+
+impl<'a, S: State> Channel<'a, S> {
+    /// What the recurrence is asked for.
+    fn options(&self) -> Options<'a, S> {
+        Options { initial: self.initial.map(Into::into), ..Options::default() }
+    }
 }
 
 /// The arrays of a channel that exist for each of its states, `[states, len]`.
@@ -36,22 +46,22 @@ pub struct Channel<'a, T> {
 /// They are written again for every channel. For a thousand steps and 16 states each takes 64 KiB, so that
 /// they stay in a core's cache.
 #[derive(Debug)]
-pub struct Expanded<T> {
+pub struct Expanded<S: State> {
     /// The recurrence's inputs `x = Δ B u`.
-    pub inputs: Array2<T>,
+    pub inputs: Array2<S>,
     /// Its coefficients `c = e^(Δ A)`.
-    pub coeffs: Array2<T>,
+    pub coeffs: Array2<S>,
     /// Its outputs, the states `h`.
-    pub outputs: Array2<T>,
+    pub outputs: Array2<S>,
     /// `Δ u`, `len` numbers.
-    scaled: Vec<T>,
+    scaled: Vec<S::Real>,
 }
 
-impl<T: Real> Expanded<T> {
+impl<S: State> Expanded<S> {
     /// Room for one channel.
     pub fn new(states: usize, len: usize) -> Self {
         let zeros = || Array2::zeros((states, len));
-        let scaled = vec![T::zero(); len];
+        let scaled = vec![S::Real::zero(); len];
         Expanded { inputs: zeros(), coeffs: zeros(), outputs: zeros(), scaled }
     }
 
@@ -61,17 +71,26 @@ impl<T: Real> Expanded<T> {
     ///
     /// The engine's.
     // ANCHOR: channel
-    pub fn states(&mut self, cpu: &Cpu, channel: &Channel<T>) -> Result<Array1<T>, Error> {
+    pub fn states(
+        &mut self,
+        engine: &dyn Engine<S>,
+        channel: &Channel<S>,
+    ) -> Result<Array1<S>, Error> {
         let Expanded { inputs, coeffs, outputs, scaled } = self;
         expand(channel, slice(inputs), slice(coeffs), scaled);
-        cpu.forward_into(inputs.view(), coeffs.view(), &Options::default(), outputs.view_mut())
+        engine.forward_into(inputs.view(), coeffs.view(), &channel.options(), outputs.view_mut())
     }
     // ANCHOR_END: channel
 }
 
 /// Computes the recurrence's inputs and coefficients; `scaled` becomes `Δ u`.
 // ANCHOR: expand
-pub fn expand<T: Real>(channel: &Channel<T>, inputs: &mut [T], coeffs: &mut [T], scaled: &mut [T]) {
+pub fn expand<S: State>(
+    channel: &Channel<S>,
+    inputs: &mut [S],
+    coeffs: &mut [S],
+    scaled: &mut [S::Real],
+) {
     let &Channel { u, delta, a, b, .. } = channel;
     let len = delta.len().max(1);
     Arch::new().dispatch(
@@ -84,10 +103,10 @@ pub fn expand<T: Real>(channel: &Channel<T>, inputs: &mut [T], coeffs: &mut [T],
             let rows = coeffs.chunks_exact_mut(len).zip(inputs.chunks_exact_mut(len));
             for (((coeffs, inputs), &a), b) in rows.zip(a).zip(b.chunks_exact(len)) {
                 for (coeff, &delta) in coeffs.iter_mut().zip(delta) {
-                    *coeff = (delta * a).exponential();
+                    *coeff = a.times(delta).exponential();
                 }
                 for ((input, &scaled), &b) in inputs.iter_mut().zip(scaled.iter()).zip(b) {
-                    *input = scaled * b;
+                    *input = b.times(scaled);
                 }
             }
         },
@@ -95,18 +114,18 @@ pub fn expand<T: Real>(channel: &Channel<T>, inputs: &mut [T], coeffs: &mut [T],
 }
 // ANCHOR_END: expand
 
-/// `y_l = Σ_n C_{n,l} h_{n,l}`.
+/// `y_l = Σ_n C_{n,l} h_{n,l}`, or twice the real part of it.
 // ANCHOR: contract
-pub fn contract<T: Real>(c: &[T], states: &[T], y: &mut [T]) {
+pub fn contract<S: State>(c: &[S], states: &[S], y: &mut [S::Real]) {
     let len = y.len().max(1);
     Arch::new().dispatch(
         #[inline(always)]
         move || {
             let y = y;
-            y.fill(T::zero());
+            y.fill(S::Real::zero());
             for (c, states) in c.chunks_exact(len).zip(states.chunks_exact(len)) {
                 for ((y, &c), &state) in y.iter_mut().zip(c).zip(states) {
-                    *y += c * state;
+                    *y += state.read(c);
                 }
             }
         },
@@ -121,55 +140,58 @@ pub fn slice<T>(array: &mut Array2<T>) -> &mut [T] {
 
 /// The gradients of one channel.
 #[derive(Debug)]
-pub struct ChannelGradients<T> {
+pub struct ChannelGradients<S: State> {
     /// Of `u_l` (what reaches it through the states).
-    pub d_u: Vec<T>,
+    pub d_u: Vec<S::Real>,
     /// Of `Δ_l`.
-    pub d_delta: Vec<T>,
+    pub d_delta: Vec<S::Real>,
     /// Of `A_n`.
-    pub d_a: Vec<T>,
+    pub d_a: Vec<S>,
+    /// Of the states before the first step.
+    pub d_initial: Array1<S>,
 }
 
 /// The way back through one channel.
 ///
 /// `d_y` is the gradient of [`contract`]'s result, `d_last` of the last states; the gradients of `B` and `C`,
-/// which other channels share, are added to `d_b` and `d_c`.
+/// which other channels may share, are added to `d_b` and `d_c`.
 ///
 /// # Errors
 ///
 /// The engine's.
 // ANCHOR: backward
-pub fn backward<T: Real>(
+pub fn backward<S: State>(
     cpu: &Cpu,
-    channel: &Channel<T>,
-    expanded: &Expanded<T>,
-    (d_y, d_last): (&[T], &[T]),
-    (d_b, d_c): (&mut [T], &mut [T]),
-    room: &mut Expanded<T>,
-) -> Result<ChannelGradients<T>, Error> {
+    channel: &Channel<S>,
+    expanded: &Expanded<S>,
+    (d_y, d_last): (&[S::Real], &[S]),
+    (d_b, d_c): (&mut [S], &mut [S]),
+    room: &mut Expanded<S>,
+) -> Result<ChannelGradients<S>, Error> {
     let len = d_y.len();
     // y = Σ C h: every state hears of it through its own C.
     let d_states = slice(&mut room.inputs);
     outer(d_y, channel.c, d_states);
-    add_products(d_y, expanded.outputs.view(), d_c);
+    add_read(d_y, expanded.outputs.view(), d_c);
     for (row, &d_last) in d_states.chunks_exact_mut(len.max(1)).zip(d_last) {
         row[len - 1] += d_last;
     }
 
     // The recurrence.
-    cpu.backward_into(
+    let d_initial = cpu.backward_into(
         room.inputs.view(),
         expanded.coeffs.view(),
         expanded.outputs.view(),
-        &Options::default(),
+        &channel.options(),
         room.outputs.view_mut(),
         room.coeffs.view_mut(),
     )?;
 
     // c = e^(Δ A) and x = Δ u B: what they were made of.
     add_products(&expanded.scaled, room.outputs.view(), d_b);
-    let (mut d_u, mut d_delta) = (vec![T::zero(); len], vec![T::zero(); len]);
-    let mut d_a = vec![T::zero(); channel.a.len()];
+    let zeros = || vec![S::Real::zero(); len];
+    let (mut d_u, mut d_delta) = (zeros(), zeros());
+    let mut d_a = vec![S::zero(); channel.a.len()];
     let arrays = [&room.outputs, &room.coeffs, &expanded.coeffs];
     for (n, d_a) in d_a.iter_mut().enumerate() {
         let rows = arrays.map(|array| &array.as_slice().unwrap_or_default()[n * len..][..len]);
@@ -181,31 +203,31 @@ pub fn backward<T: Real>(
         d_delta[l] += channel.u[l] * *d_u;
         *d_u = channel.delta[l] * *d_u;
     }
-    Ok(ChannelGradients { d_u, d_delta, d_a })
+    Ok(ChannelGradients { d_u, d_delta, d_a, d_initial })
 }
 // ANCHOR_END: backward
 
 /// One state's share: adds `B δ` to the first sum and `A ∂/∂(ΔA)` to the second, and returns `A`'s gradient.
 // ANCHOR: chain
-fn chain<T: Real>(
-    delta: &[T],
-    a: T,
-    b: &[T],
-    [d_inputs, d_coeffs, coeffs]: [&[T]; 3],
-    (d_scaled, d_delta): (&mut [T], &mut [T]),
-) -> T {
+fn chain<S: State>(
+    delta: &[S::Real],
+    a: S,
+    b: &[S],
+    [d_inputs, d_coeffs, coeffs]: [&[S]; 3],
+    (d_scaled, d_delta): (&mut [S::Real], &mut [S::Real]),
+) -> S {
     Arch::new().dispatch(
         #[inline(always)]
         move || {
             let (d_scaled, d_delta) = (d_scaled, d_delta);
             for ((sum, &b), &d_input) in d_scaled.iter_mut().zip(b).zip(d_inputs) {
-                *sum += b * d_input;
+                *sum += b.dot(d_input);
             }
-            let mut d_a = T::zero();
-            let exponents = d_coeffs.iter().zip(coeffs).map(|(&d_coeff, &coeff)| d_coeff * coeff);
+            let mut d_a = S::zero();
+            let exponents = d_coeffs.iter().zip(coeffs).map(|(&d, &coeff)| d * coeff.conjugate());
             for ((sum, &delta), d_exponent) in d_delta.iter_mut().zip(delta).zip(exponents) {
-                *sum += a * d_exponent;
-                d_a += delta * d_exponent;
+                *sum += a.dot(d_exponent);
+                d_a += d_exponent.times(delta);
             }
             d_a
         },
@@ -213,8 +235,8 @@ fn chain<T: Real>(
 }
 // ANCHOR_END: chain
 
-/// `products_{n,l} = row_l · factors_{n,l}`.
-fn outer<T: Real>(row: &[T], factors: &[T], products: &mut [T]) {
+/// What `factors` `[states, len]` hear of a sum over the states that they were read in, whose gradient is `row`.
+fn outer<S: State>(row: &[S::Real], factors: &[S], products: &mut [S]) {
     let len = row.len().max(1);
     Arch::new().dispatch(
         #[inline(always)]
@@ -222,8 +244,25 @@ fn outer<T: Real>(row: &[T], factors: &[T], products: &mut [T]) {
             let products = products;
             for (products, factors) in products.chunks_exact_mut(len).zip(factors.chunks_exact(len))
             {
-                for ((product, &x), &factor) in products.iter_mut().zip(row).zip(factors) {
-                    *product = x * factor;
+                for ((product, &d), &factor) in products.iter_mut().zip(row).zip(factors) {
+                    *product = factor.read_back(d);
+                }
+            }
+        },
+    );
+}
+
+/// The same, added to `sums`.
+fn add_read<S: State>(row: &[S::Real], factors: ArrayView2<S>, sums: &mut [S]) {
+    let len = row.len().max(1);
+    let factors = factors.to_slice().unwrap_or_default();
+    Arch::new().dispatch(
+        #[inline(always)]
+        move || {
+            let sums = sums;
+            for (sums, factors) in sums.chunks_exact_mut(len).zip(factors.chunks_exact(len)) {
+                for ((sum, &d), &factor) in sums.iter_mut().zip(row).zip(factors) {
+                    *sum += factor.read_back(d);
                 }
             }
         },
@@ -231,7 +270,7 @@ fn outer<T: Real>(row: &[T], factors: &[T], products: &mut [T]) {
 }
 
 /// `sums_{n,l} += row_l · factors_{n,l}`.
-fn add_products<T: Real>(row: &[T], factors: ArrayView2<T>, sums: &mut [T]) {
+fn add_products<S: State>(row: &[S::Real], factors: ArrayView2<S>, sums: &mut [S]) {
     let len = row.len().max(1);
     let factors = factors.to_slice().unwrap_or_default();
     Arch::new().dispatch(
@@ -240,7 +279,7 @@ fn add_products<T: Real>(row: &[T], factors: ArrayView2<T>, sums: &mut [T]) {
             let sums = sums;
             for (sums, factors) in sums.chunks_exact_mut(len).zip(factors.chunks_exact(len)) {
                 for ((sum, &x), &factor) in sums.iter_mut().zip(row).zip(factors) {
-                    *sum += x * factor;
+                    *sum += factor.times(x);
                 }
             }
         },

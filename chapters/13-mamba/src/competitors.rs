@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use crate::channel::{self, Channel, slice};
 use crate::golden::Given;
-use crate::{Real, Sizes};
+use crate::{Sizes, State};
 
 /// A problem as plain slices, row after row.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +44,9 @@ impl<'a> Problem<'a> {
             (
                 Sizes { batch: 1, groups: 1, states: 1.., len: 1.., .. },
                 (Some(u), Some(delta), Some(a), Some(b), Some(c)),
-            ) => Ok(Problem { u, delta, a, b, c, states: sizes.states, len: sizes.len }),
+            ) if !given.b.is_fixed() && !given.c.is_fixed() => {
+                Ok(Problem { u, delta, a, b, c, states: sizes.states, len: sizes.len })
+            }
             _ => Err(Error::Unsupported {
                 engine: "a timed scan".to_owned(),
                 what: format!("{sizes:?}, or these strides"),
@@ -61,7 +63,7 @@ impl<'a> Problem<'a> {
         let row = number * self.len..(number + 1) * self.len;
         let of_states = number * self.states..(number + 1) * self.states;
         let &Problem { u, delta, a, b, c, .. } = self;
-        Channel { u: &u[row.clone()], delta: &delta[row], a: &a[of_states], b, c }
+        Channel { u: &u[row.clone()], delta: &delta[row], a: &a[of_states], b, c, initial: None }
     }
 }
 
@@ -69,7 +71,7 @@ impl<'a> Problem<'a> {
 // ANCHOR: plain
 pub fn plain(problem: &Problem, y: &mut [f32]) {
     problem.rows(y).enumerate().for_each(|(number, y)| {
-        let Channel { u, delta, a, b, c } = problem.channel(number);
+        let Channel { u, delta, a, b, c, .. } = problem.channel(number);
         y.fill(0.0);
         for (n, a) in a.iter().enumerate() {
             let row = n * problem.len;

@@ -1,10 +1,10 @@
 //! A selective scan step by step, straight from its definition: what the other ones are compared with.
 
-use linrec::Error;
+use linrec::{Element, Error};
 
 use crate::activation::{silu, softplus};
 use crate::arguments::zeros;
-use crate::{Arguments, Output, Real};
+use crate::{Arguments, Output, State};
 
 /// Computes a selective scan in double precision, one step after the other.
 ///
@@ -12,13 +12,15 @@ use crate::{Arguments, Output, Real};
 ///
 /// If the shapes do not fit together.
 // ANCHOR: direct
-pub fn direct<T: Real>(arguments: &Arguments<T>) -> Result<Output<f64>, Error> {
+pub fn direct<S: State>(arguments: &Arguments<S>) -> Result<Output<S::Wide>, Error> {
     let sizes = arguments.sizes()?;
     let mut y = zeros((sizes.batch, sizes.channels, sizes.len))?;
     let mut last_state = zeros((sizes.batch, sizes.channels, sizes.states))?;
+    if let Some(initial) = arguments.initial {
+        last_state.zip_mut_with(&initial, |state, initial| *state = initial.widen());
+    }
     for i in 0..sizes.batch {
         for j in 0..sizes.channels {
-            let group = j / sizes.group_size();
             for l in 0..sizes.len {
                 let u = arguments.u[[i, j, l]].widen();
                 let mut delta = arguments.delta[[i, j, l]].widen();
@@ -28,11 +30,12 @@ pub fn direct<T: Real>(arguments: &Arguments<T>) -> Result<Output<f64>, Error> {
                 }
                 let mut sum = arguments.d.map_or(0.0, |d| d[j].widen() * u);
                 for n in 0..sizes.states {
-                    let (a, b) =
-                        (arguments.a[[j, n]].widen(), arguments.b[[i, group, n, l]].widen());
+                    let (a, place) = (arguments.a[[j, n]].widen(), [i, j, n, l]);
+                    let b = arguments.b.at(place, sizes.group_size()).widen();
+                    let c = arguments.c.at(place, sizes.group_size()).widen();
                     let state = &mut last_state[[i, j, n]];
-                    *state = *state * (delta * a).exp() + delta * b * u;
-                    sum += arguments.c[[i, group, n, l]].widen() * *state;
+                    *state = *state * a.times(delta).exponential() + b.times(delta * u);
+                    sum += state.read(c);
                 }
                 y[[i, j, l]] = sum * arguments.z.map_or(1.0, |z| silu(z[[i, j, l]].widen()));
             }

@@ -29,13 +29,17 @@ pub fn one_channel<T: Real>(
 
 /// The recurrence's inputs and coefficients, a sequence for each state of each channel:
 /// `x = (Δ u) B` and `c = e^(Δ A)`, both `[batch, channels, states, len]`.
+///
+/// # Errors
+///
+/// If the shapes do not fit together.
 // ANCHOR: expand
 pub fn expand<T: Real>(arguments: &Arguments<T>) -> Result<[Array4<T>; 2], Error> {
     let sizes = arguments.sizes()?;
     let (Arguments { u, delta, a, b, .. }, group) = (arguments, sizes.group_size());
     let shape = (sizes.batch, sizes.channels, sizes.states, sizes.len);
     let inputs = Array4::from_shape_fn(shape, |(i, j, n, l)| {
-        delta[[i, j, l]] * u[[i, j, l]] * b[[i, j / group, n, l]]
+        delta[[i, j, l]] * u[[i, j, l]] * b.at([i, j, n, l], group)
     });
     let coeffs = Array4::from_shape_fn(shape, |(i, j, n, l)| (delta[[i, j, l]] * a[[j, n]]).exp());
     Ok([inputs, coeffs])
@@ -43,19 +47,22 @@ pub fn expand<T: Real>(arguments: &Arguments<T>) -> Result<[Array4<T>; 2], Error
 // ANCHOR_END: expand
 
 /// `y = Σ_n C h`: back to one sequence for each channel, `[batch, channels, len]`.
+///
+/// # Errors
+///
+/// If the shapes do not fit together.
 // ANCHOR: contract
-pub fn contract<T: Real>(arguments: &Arguments<T>, states: &Array4<T>) -> Array3<T> {
+pub fn contract<T: Real>(arguments: &Arguments<T>, states: &Array4<T>) -> Result<Array3<T>, Error> {
     let (batch, channels, num_states, len) = states.dim();
-    let group = channels / arguments.c.dim().1.max(1);
-    Array3::from_shape_fn((batch, channels, len), |(i, j, l)| {
-        let terms =
-            (0..num_states).map(|n| arguments.c[[i, j / group, n, l]] * states[[i, j, n, l]]);
-        terms.fold(T::zero(), |sum, term| sum + term)
-    })
+    let group = arguments.sizes()?.group_size();
+    Ok(Array3::from_shape_fn((batch, channels, len), |(i, j, l)| {
+        let term = |n| arguments.c.at([i, j, n, l], group) * states[[i, j, n, l]];
+        (0..num_states).fold(T::zero(), |sum, n| sum + term(n))
+    }))
 }
 // ANCHOR_END: contract
 
-/// The whole of it. `D`, `z`, the bias and softplus are left to [`selective_scan`](crate::selective_scan).
+/// The whole of it. `D`, `z`, the bias, softplus and a state to begin with are left to [`selective_scan`](crate::selective_scan).
 ///
 /// # Errors
 ///
@@ -71,6 +78,6 @@ pub fn scan<T: Real>(arguments: &Arguments<T>) -> Result<Array3<T>, Error> {
     let (x, c) = (rows(inputs), rows(coeffs));
     let h = linrec::forward(x.view(), c.view(), &Options::default())?.outputs;
     let h = h.into_shape_with_order((batch, channels, states, len)).unwrap_or_default();
-    Ok(contract(arguments, &h))
+    contract(arguments, &h)
 }
 // ANCHOR_END: scan

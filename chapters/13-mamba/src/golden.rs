@@ -5,13 +5,14 @@
 
 use std::io::Cursor;
 
-use linrec::Error;
 use linrec::contract::golden::array_distance;
 use linrec::cpu::Cpu;
-use ndarray::{Array, Array1, Array2, Array3, Array4, Dimension};
+use linrec::{Element, Error};
+use ndarray::{Array, Array1, Array2, Array3, Dimension, Ix4};
 use ndarray_npy::{NpzReader, ReadNpzError};
 
-use crate::{Arguments, Gradients, Output, Real, selective_scan, selective_scan_backward};
+use crate::arguments::{Mixing, MixingArray};
+use crate::{Arguments, Gradients, Output, State, selective_scan, selective_scan_backward};
 
 /// A problem and its solution.
 #[derive(Debug, Clone)]
@@ -24,36 +25,51 @@ pub struct Golden {
     pub d_y: Array3<f64>,
     /// `y` and the last state.
     pub output: Output<f64>,
-    /// The gradients; zero where an argument was not given.
+    /// The gradients; zero where an argument was not given, and of the first states, of which Mamba's function knows nothing.
     pub gradients: Gradients<f64>,
 }
 
 /// [`Arguments`] that own their arrays.
 #[derive(Debug, Clone)]
-pub struct Given<T> {
+pub struct Given<S: State> {
     /// `[batch, channels, len]`.
-    pub u: Array3<T>,
+    pub u: Array3<S::Real>,
     /// `[batch, channels, len]`.
-    pub delta: Array3<T>,
+    pub delta: Array3<S::Real>,
     /// `[channels, states]`.
-    pub a: Array2<T>,
-    /// `[batch, groups, states, len]`.
-    pub b: Array4<T>,
-    /// `[batch, groups, states, len]`.
-    pub c: Array4<T>,
+    pub a: Array2<S>,
+    /// `[batch, groups, states, len]`, or `[channels, states]`.
+    pub b: MixingArray<S>,
+    /// The same.
+    pub c: MixingArray<S>,
     /// `[channels]`.
-    pub d: Option<Array1<T>>,
+    pub d: Option<Array1<S::Real>>,
     /// `[batch, channels, len]`.
-    pub z: Option<Array3<T>>,
+    pub z: Option<Array3<S::Real>>,
     /// `[channels]`.
-    pub delta_bias: Option<Array1<T>>,
+    pub delta_bias: Option<Array1<S::Real>>,
     /// Whether `delta` goes through softplus.
     pub delta_softplus: bool,
+    /// `[batch, channels, states]`.
+    pub initial: Option<Array3<S>>,
 }
 
-impl<T: Real> Given<T> {
+impl<S: State> Given<S> {
+    /// A problem without any of the options.
+    pub fn new(
+        u: Array3<S::Real>,
+        delta: Array3<S::Real>,
+        a: Array2<S>,
+        b: impl Into<MixingArray<S>>,
+        c: impl Into<MixingArray<S>>,
+    ) -> Self {
+        let (b, c) = (b.into(), c.into());
+        let (d, z, delta_bias, initial) = (None, None, None, None);
+        Given { u, delta, a, b, c, d, z, delta_bias, delta_softplus: false, initial }
+    }
+
     /// The arguments, borrowed.
-    pub fn arguments(&self) -> Arguments<'_, T> {
+    pub fn arguments(&self) -> Arguments<'_, S> {
         Arguments {
             u: self.u.view(),
             delta: self.delta.view(),
@@ -64,36 +80,37 @@ impl<T: Real> Given<T> {
             z: self.z.as_ref().map(|z| z.view()),
             delta_bias: self.delta_bias.as_ref().map(|bias| bias.view()),
             delta_softplus: self.delta_softplus,
+            initial: self.initial.as_ref().map(|states| states.view()),
         }
     }
-}
 
-impl<T: Real> Given<T> {
-    /// All arrays in another type.
-    fn map<S: Real>(&self, number: impl Fn(T) -> S) -> Given<S> {
+    /// All arrays in other numbers.
+    fn map<R: State>(&self, real: impl Fn(S::Real) -> R::Real, state: impl Fn(S) -> R) -> Given<R> {
         Given {
-            u: self.u.mapv(&number),
-            delta: self.delta.mapv(&number),
-            a: self.a.mapv(&number),
-            b: self.b.mapv(&number),
-            c: self.c.mapv(&number),
-            d: self.d.as_ref().map(|d| d.mapv(&number)),
-            z: self.z.as_ref().map(|z| z.mapv(&number)),
-            delta_bias: self.delta_bias.as_ref().map(|bias| bias.mapv(&number)),
+            u: self.u.mapv(&real),
+            delta: self.delta.mapv(&real),
+            a: self.a.mapv(&state),
+            b: self.b.mapv(&state),
+            c: self.c.mapv(&state),
+            d: self.d.as_ref().map(|d| d.mapv(&real)),
+            z: self.z.as_ref().map(|z| z.mapv(&real)),
+            delta_bias: self.delta_bias.as_ref().map(|bias| bias.mapv(&real)),
             delta_softplus: self.delta_softplus,
+            initial: self.initial.as_ref().map(|states| states.mapv(&state)),
         }
     }
 
     /// All arrays in double precision.
-    pub fn widen(&self) -> Given<f64> {
-        self.map(|number| number.widen())
+    pub fn widen(&self) -> Given<S::Wide> {
+        self.map(|number| number.widen(), |number| number.widen())
     }
-}
 
-impl Given<f64> {
     /// All arrays rounded to another type.
-    pub fn narrow<T: Real>(&self) -> Given<T> {
-        self.map(T::narrow)
+    pub fn narrow<R: State<Precise = S>>(&self) -> Given<R>
+    where
+        S: State<Real = f64>,
+    {
+        self.map(R::Real::narrow, R::narrow)
     }
 }
 
@@ -123,22 +140,24 @@ fn read(npz: &mut Npz, name: &'static str) -> Result<Golden, ReadNpzError> {
         u: array(npz, name, "u")?,
         delta: array(npz, name, "delta")?,
         a: array(npz, name, "A")?,
-        b: array(npz, name, "B")?,
-        c: array(npz, name, "C")?,
+        b: array::<Ix4>(npz, name, "B")?.into(),
+        c: array::<Ix4>(npz, name, "C")?.into(),
         d: None,
         z: None,
         delta_bias: None,
         delta_softplus: is_full,
+        initial: None,
     };
     let mut gradients = Gradients {
         d_u: array(npz, name, "d_u")?,
         d_delta: array(npz, name, "d_delta")?,
         d_a: array(npz, name, "d_A")?,
-        d_b: array(npz, name, "d_B")?,
-        d_c: array(npz, name, "d_C")?,
+        d_b: array::<Ix4>(npz, name, "d_B")?.into(),
+        d_c: array::<Ix4>(npz, name, "d_C")?.into(),
         d_d: Array1::zeros(given.a.nrows()),
         d_z: Array3::zeros(given.u.dim()),
         d_delta_bias: Array1::zeros(given.a.nrows()),
+        d_initial: Array3::zeros((given.u.dim().0, given.a.nrows(), given.a.ncols())),
     };
     if is_full {
         given.d = Some(array(npz, name, "D")?);
@@ -152,7 +171,7 @@ fn read(npz: &mut Npz, name: &'static str) -> Result<Golden, ReadNpzError> {
     Ok(Golden { name, given, d_y: array(npz, name, "d_y")?, output, gradients })
 }
 
-/// The distance of every array from Mamba's, by its name: `max |a − b| / max |b|`, in double precision.
+/// The distances of [`selective_scan`] and its gradients from Mamba's, as [`compared`] has them.
 ///
 /// # Errors
 ///
@@ -161,6 +180,15 @@ pub fn distances(cpu: &Cpu, golden: &Golden) -> Result<Vec<(&'static str, f64)>,
     let arguments = golden.given.arguments();
     let output = selective_scan(cpu, &arguments)?;
     let d = selective_scan_backward(cpu, &arguments, golden.d_y.view(), None)?;
+    Ok(compared(golden, &output, &d))
+}
+
+/// The distance of every array from Mamba's, by its name: `max |a − b| / max |b|`, in double precision.
+pub fn compared(
+    golden: &Golden,
+    output: &Output<f64>,
+    d: &Gradients<f64>,
+) -> Vec<(&'static str, f64)> {
     let expected = &golden.gradients;
     let mut distances = vec![
         ("y", array_distance(&output.y, &golden.output.y)),
@@ -168,13 +196,22 @@ pub fn distances(cpu: &Cpu, golden: &Golden) -> Result<Vec<(&'static str, f64)>,
         ("d_u", array_distance(&d.d_u, &expected.d_u)),
         ("d_delta", array_distance(&d.d_delta, &expected.d_delta)),
         ("d_A", array_distance(&d.d_a, &expected.d_a)),
-        ("d_B", array_distance(&d.d_b, &expected.d_b)),
-        ("d_C", array_distance(&d.d_c, &expected.d_c)),
+        ("d_B", between(&d.d_b, &expected.d_b)),
+        ("d_C", between(&d.d_c, &expected.d_c)),
     ];
     if golden.given.d.is_some() {
         distances.push(("d_D", array_distance(&d.d_d, &expected.d_d)));
         distances.push(("d_z", array_distance(&d.d_z, &expected.d_z)));
         distances.push(("d_delta_bias", array_distance(&d.d_delta_bias, &expected.d_delta_bias)));
     }
-    Ok(distances)
+    distances
+}
+
+/// The distance of two gradients by `B` or `C`; infinite if they are not of one kind.
+fn between(got: &MixingArray<f64>, expected: &MixingArray<f64>) -> f64 {
+    match (got, expected) {
+        (Mixing::Varying(got), Mixing::Varying(expected)) => array_distance(got, expected),
+        (Mixing::Fixed(got), Mixing::Fixed(expected)) => array_distance(got, expected),
+        _ => f64::INFINITY,
+    }
 }

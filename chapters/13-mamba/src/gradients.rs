@@ -3,33 +3,62 @@
 use linrec::Error;
 use linrec::cpu::Cpu;
 use ndarray::{Array1, Array2, Array3, Array4, ArrayView3, s};
+use num_traits::Zero;
 use rayon::prelude::*;
 
-use crate::Real;
+use crate::State;
 use crate::activation::{rounded, silu, silu_slope};
-use crate::arguments::{Arguments, Sizes, zeros};
+use crate::arguments::{Arguments, Mixing, MixingArray, MixingView, Sizes, zeros};
 use crate::channel::{self, ChannelGradients, Expanded, contract};
 use crate::scan::{Own, Shared};
 
 /// The gradients of a loss, each in the shape of the argument it belongs to.
+///
+/// Those of complex numbers follow PyTorch's convention, as the library's: a step against them reduces the loss.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Gradients<T> {
+pub struct Gradients<S: State> {
     /// Of `u`.
-    pub d_u: Array3<T>,
+    pub d_u: Array3<S::Real>,
     /// Of `delta` as it was given.
-    pub d_delta: Array3<T>,
+    pub d_delta: Array3<S::Real>,
     /// Of `A`.
-    pub d_a: Array2<T>,
+    pub d_a: Array2<S>,
     /// Of `B`.
-    pub d_b: Array4<T>,
+    pub d_b: MixingArray<S>,
     /// Of `C`.
-    pub d_c: Array4<T>,
+    pub d_c: MixingArray<S>,
     /// Of `D`; zero if none was given.
-    pub d_d: Array1<T>,
+    pub d_d: Array1<S::Real>,
     /// Of `z`; zero if none was given.
-    pub d_z: Array3<T>,
+    pub d_z: Array3<S::Real>,
     /// Of the bias of `delta`; what it would be if none was given.
-    pub d_delta_bias: Array1<T>,
+    pub d_delta_bias: Array1<S::Real>,
+    /// Of the states before the first step; what it would be if none were given.
+    pub d_initial: Array3<S>,
+}
+
+impl<S: State> Gradients<S> {
+    /// Zeros.
+    fn zeros(arguments: &Arguments<S>, sizes: Sizes) -> Result<Self, Error> {
+        let Sizes { batch, channels, groups, states, len } = sizes;
+        let mixing = |of: MixingView<S>| -> Result<MixingArray<S>, Error> {
+            Ok(match of {
+                Mixing::Varying(_) => Mixing::Varying(zeros((batch, groups, states, len))?),
+                Mixing::Fixed(_) => Mixing::Fixed(zeros((channels, states))?),
+            })
+        };
+        Ok(Gradients {
+            d_u: zeros((batch, channels, len))?,
+            d_delta: zeros((batch, channels, len))?,
+            d_a: zeros((channels, states))?,
+            d_b: mixing(arguments.b)?,
+            d_c: mixing(arguments.c)?,
+            d_d: zeros(channels)?,
+            d_z: zeros((batch, channels, len))?,
+            d_delta_bias: zeros(channels)?,
+            d_initial: zeros((batch, channels, states))?,
+        })
+    }
 }
 
 /// So many channels are done one after the other: each such piece has its own sums for `B` and `C`.
@@ -44,30 +73,24 @@ const PIECE: usize = 32;
 /// # Errors
 ///
 /// If the shapes do not fit together.
-pub fn selective_scan_backward<T: Real>(
+pub fn selective_scan_backward<S: State>(
     cpu: &Cpu,
-    arguments: &Arguments<T>,
-    d_y: ArrayView3<T>,
-    d_last_state: Option<ArrayView3<T>>,
-) -> Result<Gradients<T>, Error> {
+    arguments: &Arguments<S>,
+    d_y: ArrayView3<S::Real>,
+    d_last_state: Option<ArrayView3<S>>,
+) -> Result<Gradients<S>, Error> {
     let sizes = arguments.sizes()?;
-    let Sizes { batch, channels, groups, states, len } = sizes;
     same_shape(("u", arguments.u.shape()), ("d_y", d_y.shape()))?;
+    let mut gradients = Gradients::zeros(arguments, sizes)?;
     if let Some(d_last_state) = d_last_state {
-        let expected = [batch, channels, states];
-        same_shape(("last_state", &expected), ("d_last_state", d_last_state.shape()))?;
+        let expected = ("last_state", gradients.d_initial.shape());
+        same_shape(expected, ("d_last_state", d_last_state.shape()))?;
     }
-    let mut gradients = Gradients {
-        d_u: zeros((batch, channels, len))?,
-        d_delta: zeros((batch, channels, len))?,
-        d_a: zeros((channels, states))?,
-        d_b: zeros((batch, groups, states, len))?,
-        d_c: zeros((batch, groups, states, len))?,
-        d_d: zeros(channels)?,
-        d_z: zeros((batch, channels, len))?,
-        d_delta_bias: zeros(channels)?,
-    };
     if d_y.is_empty() {
+        // Without steps the last states are the first ones.
+        if let Some(d_last_state) = d_last_state {
+            gradients.d_initial.assign(&d_last_state);
+        }
         return Ok(gradients);
     }
     let cpu = cpu.clone().single_threaded();
@@ -109,41 +132,53 @@ fn pieces(sizes: Sizes) -> Vec<Piece> {
 }
 
 /// What all pieces need.
-struct Way<'w, 'a, T: Clone> {
+struct Way<'w, 'a, S: State> {
     cpu: Cpu,
-    arguments: &'w Arguments<'a, T>,
-    d_y: ArrayView3<'w, T>,
-    d_last_state: Option<ArrayView3<'w, T>>,
-    shared: Shared<'a, T>,
+    arguments: &'w Arguments<'a, S>,
+    d_y: ArrayView3<'w, S::Real>,
+    d_last_state: Option<ArrayView3<'w, S>>,
+    shared: Shared<'a, S>,
     sizes: Sizes,
 }
 
 /// The gradients of a piece.
-struct PieceGradients<T> {
+struct PieceGradients<S: State> {
     piece: Piece,
-    channels: Vec<OfChannel<T>>,
-    d_b: Vec<T>,
-    d_c: Vec<T>,
+    channels: Vec<OfChannel<S>>,
+    /// What is shared, `[states, len]`; unused for what is fixed.
+    d_b: Vec<S>,
+    d_c: Vec<S>,
 }
 
 /// The gradients of a channel, through everything around its recurrence.
-struct OfChannel<T> {
-    inner: ChannelGradients<T>,
-    d_d: T,
-    d_z: Vec<T>,
+struct OfChannel<S: State> {
+    inner: ChannelGradients<S>,
+    d_d: S::Real,
+    d_z: Vec<S::Real>,
+    /// Of `B` and `C` where they are fixed, for each state.
+    d_fixed: [Option<Vec<S>>; 2],
 }
 
-impl<T: Real> Way<'_, '_, T> {
-    fn back(&self, piece: Piece) -> Result<PieceGradients<T>, Error> {
+impl<S: State> Way<'_, '_, S> {
+    fn back(&self, piece: Piece) -> Result<PieceGradients<S>, Error> {
         let Sizes { states, len, .. } = self.sizes;
         let mut rooms = (Expanded::new(states, len), Expanded::new(states, len));
-        let mut d_b = vec![T::zero(); states * len];
-        let mut d_c = vec![T::zero(); states * len];
-        let channels = piece
-            .channels
-            .clone()
-            .map(|number| self.channel((piece.batch, number), (&mut d_b, &mut d_c), &mut rooms));
-        let channels = channels.collect::<Result<_, _>>()?;
+        let are_fixed = [self.arguments.b.is_fixed(), self.arguments.c.is_fixed()];
+        let mut shared = [vec![S::zero(); states * len], vec![S::zero(); states * len]];
+        let mut channels = Vec::with_capacity(piece.channels.len());
+        for number in piece.channels.clone() {
+            let [d_b, d_c] = &mut shared;
+            let mut channel = self.channel((piece.batch, number), (d_b, d_c), &mut rooms)?;
+            // What nobody shares is summed up over the positions.
+            for (i, sums) in shared.iter_mut().enumerate().filter(|(i, _)| are_fixed[*i]) {
+                let rows = sums.chunks_exact(len);
+                let sum = |row: &[S]| row.iter().fold(S::zero(), |sum, &term| sum + term);
+                channel.d_fixed[i] = Some(rows.map(sum).collect());
+                sums.fill(S::zero());
+            }
+            channels.push(channel);
+        }
+        let [d_b, d_c] = shared;
         Ok(PieceGradients { piece, channels, d_b, d_c })
     }
 
@@ -151,18 +186,18 @@ impl<T: Real> Way<'_, '_, T> {
     fn channel(
         &self,
         (batch, number): (usize, usize),
-        (d_b, d_c): (&mut [T], &mut [T]),
-        (expanded, room): &mut (Expanded<T>, Expanded<T>),
-    ) -> Result<OfChannel<T>, Error> {
-        let own = Own::of(self.arguments, batch, number);
-        let channel = own.channel(&self.shared, batch);
+        (d_b, d_c): (&mut [S], &mut [S]),
+        (expanded, room): &mut (Expanded<S>, Expanded<S>),
+    ) -> Result<OfChannel<S>, Error> {
+        let own = Own::of(self.arguments, &self.shared, batch, number);
+        let channel = own.channel();
         expanded.states(&self.cpu, &channel)?;
 
         // y = v silu(z) with v = Σ C h + D u: both factors hear of it.
         let mut d_v = self.d_y.slice(s![batch, number, ..]).to_vec();
-        let mut d_z = vec![T::zero(); d_v.len()];
+        let mut d_z = vec![S::Real::zero(); d_v.len()];
         if let Some(z) = &own.z {
-            let mut v = vec![T::zero(); d_v.len()];
+            let mut v = vec![S::Real::zero(); d_v.len()];
             contract(channel.c, expanded.outputs.as_slice().unwrap_or_default(), &mut v);
             own.skip(&mut v);
             for (l, &z) in z.iter().enumerate() {
@@ -177,7 +212,7 @@ impl<T: Real> Way<'_, '_, T> {
             channel::backward(&self.cpu, &channel, expanded, d_results, (d_b, d_c), room)?;
 
         // D u, and the way from Δ to what was given.
-        let mut d_d = T::zero();
+        let mut d_d = S::Real::zero();
         if let Some(d) = own.d {
             for ((d_u, &d_v), &u) in inner.d_u.iter_mut().zip(&d_v).zip(own.u.iter()) {
                 *d_u += d * d_v;
@@ -187,27 +222,38 @@ impl<T: Real> Way<'_, '_, T> {
         for (d_delta, slope) in inner.d_delta.iter_mut().zip(own.delta_slopes()) {
             *d_delta = *d_delta * slope;
         }
-        Ok(OfChannel { inner, d_d, d_z })
+        Ok(OfChannel { inner, d_d, d_z, d_fixed: [None, None] })
     }
     // ANCHOR_END: around
 }
 
-impl<T: Real> PieceGradients<T> {
-    fn add_to(self, gradients: &mut Gradients<T>, sizes: Sizes) {
+impl<S: State> PieceGradients<S> {
+    fn add_to(self, gradients: &mut Gradients<S>, sizes: Sizes) {
         let batch = self.piece.batch;
-        let group = self.piece.channels.start / sizes.group_size().max(1);
-        for (sums, piece) in [(&mut gradients.d_b, self.d_b), (&mut gradients.d_c, self.d_c)] {
-            let sums = sums.slice_mut(s![batch, group, .., ..]);
-            for (sum, share) in sums.into_iter().zip(piece) {
-                *sum += share;
+        let group = self.piece.channels.start / sizes.group_size();
+        let Gradients { d_b, d_c, .. } = gradients;
+        for (sums, piece) in [(&mut *d_b, self.d_b), (&mut *d_c, self.d_c)] {
+            if let Mixing::Varying(sums) = sums {
+                add(sums, (batch, group), &piece);
             }
         }
-        for (number, OfChannel { inner, d_d, d_z }) in self.piece.channels.zip(self.channels) {
-            gradients.d_delta_bias[number] += inner.d_delta.iter().fold(T::zero(), |a, &b| a + b);
+        for (number, of_channel) in self.piece.channels.zip(self.channels) {
+            let OfChannel { inner, d_d, d_z, d_fixed } = of_channel;
+            gradients.d_delta_bias[number] +=
+                inner.d_delta.iter().fold(S::Real::zero(), |sum, &term| sum + term);
             gradients.d_d[number] += d_d;
-            for (sum, share) in gradients.d_a.row_mut(number).iter_mut().zip(inner.d_a) {
-                *sum += share;
+            let [fixed_b, fixed_c] = d_fixed;
+            let Gradients { d_a, d_b, d_c, d_initial, .. } = gradients;
+            let fixed = [(d_b, fixed_b), (d_c, fixed_c)].into_iter().filter_map(|(sums, share)| {
+                let Mixing::Fixed(sums) = sums else { return None };
+                Some((sums, share?))
+            });
+            for (sums, share) in fixed.chain([(d_a, inner.d_a)]) {
+                for (sum, share) in sums.row_mut(number).iter_mut().zip(share) {
+                    *sum += share;
+                }
             }
+            d_initial.slice_mut(s![batch, number, ..]).assign(&inner.d_initial);
             let rows = [
                 (&mut gradients.d_u, inner.d_u),
                 (&mut gradients.d_delta, inner.d_delta),
@@ -217,6 +263,13 @@ impl<T: Real> PieceGradients<T> {
                 array.slice_mut(s![batch, number, ..]).assign(&Array1::from(row));
             }
         }
+    }
+}
+
+/// Adds a matrix `[states, len]` to that of a group.
+fn add<S: State>(sums: &mut Array4<S>, (batch, group): (usize, usize), terms: &[S]) {
+    for (sum, &term) in sums.slice_mut(s![batch, group, .., ..]).into_iter().zip(terms) {
+        *sum += term;
     }
 }
 

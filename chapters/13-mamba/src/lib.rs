@@ -3,6 +3,8 @@
 //! - [`dissection`] is the selective scan of the blog post on whole arrays, [`direct`](direct()) its definition step by step.
 //! - [`selective_scan`] is the same with everything that Mamba's own function has, channel by channel and on all cores,
 //!   [`selective_scan_backward`] its gradients; [`golden`] holds Mamba's numbers.
+//! - [`on_device`] has the dissection and its gradients on a GPU, or on the emulator of one.
+//! - [`step`](step()) goes on by one position, [`block::Memory`] does the same for a whole block.
 //! - [`rounding`] and [`bounds`] say how far results in single precision may be off.
 //! - [`post`] draws the post's problem, [`competitors`] are other ways to it, to be timed.
 //! - [`block`], [`task`] and [`training`]: a small Mamba block that learns what a fixed one cannot.
@@ -20,12 +22,13 @@
 //!     u: u.view(),
 //!     delta: delta.view(),
 //!     a: a.view(),
-//!     b: b.view(),
-//!     c: c.view(),
+//!     b: b.view().into(),
+//!     c: c.view().into(),
 //!     d: None,
 //!     z: None,
 //!     delta_bias: None,
 //!     delta_softplus: false,
+//!     initial: None,
 //! };
 //! let output = selective_scan(&Cpu::new(), &arguments)?;
 //! assert_eq!(output.y, array![[[5.0, 5.0, 9.0]]]);
@@ -40,6 +43,7 @@ pub mod competitors;
 pub mod dissection;
 pub mod exercises;
 pub mod golden;
+pub mod on_device;
 pub mod post;
 pub mod rounding;
 pub mod task;
@@ -50,16 +54,18 @@ mod direct;
 mod gradients;
 mod real;
 mod scan;
+mod step;
 
 #[cfg(feature = "story")]
 #[path = "../story/mod.rs"]
 mod story;
 
-pub use arguments::{Arguments, Sizes};
+pub use arguments::{Arguments, Mixing, MixingArray, MixingView, Sizes, interleaved};
 pub use direct::direct;
 pub use gradients::{Gradients, selective_scan_backward};
-pub use real::Real;
-pub use scan::{Output, selective_scan};
+pub use real::{Real, State};
+pub use scan::{Output, selective_scan, selective_scan_by};
+pub use step::{step, step_by_step};
 
 /// This chapter.
 #[cfg(feature = "story")]

@@ -43,7 +43,7 @@ pub fn draw(seed: u64) -> Given<f32> {
     let groups = |array: ndarray::Array3<f32>| array.insert_axis(Axis(1));
     let delta = delta.mapv(|x| rounded(softplus, x));
     let (b, c) = (groups(b), groups(c));
-    Given { u, delta, a, b, c, d: None, z: None, delta_bias: None, delta_softplus: false }
+    Given::new(u, delta, a, b, c)
 }
 // ANCHOR_END: draw
 

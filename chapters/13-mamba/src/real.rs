@@ -1,42 +1,140 @@
-//! Real numbers, and an exponential that a compiler can turn into vector instructions.
+//! The numbers of a selective scan, and an exponential that a compiler can turn into vector instructions.
 
 use std::ops::{AddAssign, DivAssign};
 
 use linrec::Element;
 use ndarray::ScalarOperand;
+use num_complex::Complex;
 
-/// `f32` and `f64`: the numbers a selective scan is made of.
-pub trait Real: Element<Wide = f64> + PartialOrd + ScalarOperand + AddAssign + DivAssign {
-    /// The relative error of [`exponential`](Real::exponential), in units of the round-off `u`.
+/// `f32` and `f64`: what goes in and out, one number for each position of a channel.
+pub trait Real:
+    Element<Wide = f64> + State<Real = Self, Precise = f64> + PartialOrd + ScalarOperand + DivAssign
+{
+}
+
+impl Real for f32 {}
+impl Real for f64 {}
+
+/// What the states of a channel are made of, and with them `A`, `B` and `C`: real numbers, or complex ones.
+///
+/// A complex state stands for itself and for its conjugate. Both together are read as `C h` and its conjugate, whose sum is
+/// twice the real part.
+// ANCHOR: state
+pub trait State: Element<Wide = <Self as State>::Precise> + AddAssign {
+    /// The real numbers of the same precision.
+    type Real: Real;
+
+    /// The numbers of double precision.
+    type Precise: State<Real = f64, Precise = Self::Precise>;
+
+    /// How many states one number stands for: 1, or 2 if it is complex.
+    const COUNT: f64;
+
+    /// The relative error of [`exponential`](State::exponential), in units of the round-off `u`.
     const EXP_ROUNDINGS: f64;
 
-    /// A result of [`exponential`](Real::exponential) below this may be zero instead.
+    /// A result of [`exponential`](State::exponential) below this may be zero instead.
     const EXP_UNDERFLOW: f64;
 
     /// `e^self`.
     fn exponential(self) -> Self;
+
+    /// The complex conjugate; a real number is its own. As [`Element::conj`], for vector instructions.
+    fn conjugate(self) -> Self;
+
+    /// This number times a real one.
+    fn times(self, factor: Self::Real) -> Self;
+
+    /// What a state `self` gives to the output where it is read by `c`: `C h`, or `2 Re(C h)`.
+    fn read(self, c: Self) -> Self::Real;
+
+    /// The gradient of [`read`](State::read) by one factor: this is the other, `d` the gradient of the result.
+    fn read_back(self, d: Self::Real) -> Self;
+
+    /// `Re(conj(self) other)`: the gradient of a real number that was multiplied by this one, if `other` is the gradient
+    /// of the product.
+    fn dot(self, other: Self) -> Self::Real;
+
+    /// The real part.
+    fn real(self) -> Self::Real;
+}
+// ANCHOR_END: state
+
+macro_rules! state {
+    ($real:ident, $exponential:expr, $underflow:expr) => {
+        impl State for $real {
+            type Real = $real;
+            type Precise = f64;
+            const COUNT: f64 = 1.0;
+            // Standard libraries promise less than one unit in the last place, which is at most 2 u.
+            const EXP_ROUNDINGS: f64 = 2.0;
+            const EXP_UNDERFLOW: f64 = $underflow;
+
+            #[inline(always)]
+            fn exponential(self) -> $real {
+                $exponential(self)
+            }
+            #[inline(always)]
+            fn conjugate(self) -> $real {
+                self
+            }
+            #[inline(always)]
+            fn times(self, factor: $real) -> $real {
+                self * factor
+            }
+            #[inline(always)]
+            fn read(self, c: $real) -> $real {
+                c * self
+            }
+            #[inline(always)]
+            fn read_back(self, d: $real) -> $real {
+                d * self
+            }
+            #[inline(always)]
+            fn dot(self, other: $real) -> $real {
+                self * other
+            }
+            #[inline(always)]
+            fn real(self) -> $real {
+                self
+            }
+        }
+
+        impl State for Complex<$real> {
+            type Real = $real;
+            type Precise = Complex<f64>;
+            const COUNT: f64 = 2.0;
+            // Those of the size, of the cosine or the sine, and their product.
+            const EXP_ROUNDINGS: f64 = 5.0;
+            const EXP_UNDERFLOW: f64 = $real::MIN_POSITIVE as f64;
+
+            fn exponential(self) -> Self {
+                self.exp()
+            }
+            fn conjugate(self) -> Self {
+                Complex::conj(&self)
+            }
+            fn times(self, factor: $real) -> Self {
+                Complex::new(self.re * factor, self.im * factor)
+            }
+            fn read(self, c: Self) -> $real {
+                2.0 * (c.re * self.re - c.im * self.im)
+            }
+            fn read_back(self, d: $real) -> Self {
+                self.conjugate().times(2.0 * d)
+            }
+            fn dot(self, other: Self) -> $real {
+                self.re * other.re + self.im * other.im
+            }
+            fn real(self) -> $real {
+                self.re
+            }
+        }
+    };
 }
 
-impl Real for f64 {
-    /// Standard libraries promise less than one unit in the last place, which is at most `2 u`.
-    const EXP_ROUNDINGS: f64 = 2.0;
-    const EXP_UNDERFLOW: f64 = f64::MIN_POSITIVE;
-
-    #[inline(always)]
-    fn exponential(self) -> f64 {
-        self.exp()
-    }
-}
-
-impl Real for f32 {
-    const EXP_ROUNDINGS: f64 = 2.0;
-    const EXP_UNDERFLOW: f64 = 1.2e-38;
-
-    #[inline(always)]
-    fn exponential(self) -> f32 {
-        exp_f32(self)
-    }
-}
+state!(f32, exp_f32, 1.2e-38);
+state!(f64, f64::exp, f64::MIN_POSITIVE);
 
 /// `e^x`, without a branch or a table: products, sums, and a shift of bits.
 ///

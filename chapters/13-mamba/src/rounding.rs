@@ -8,8 +8,6 @@ use std::ops::{Add, Mul};
 
 use linrec::Element;
 
-use crate::Real;
-
 /// What is known about the error of a computed number.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 // ANCHOR: count
@@ -36,19 +34,25 @@ impl Count {
             ..self
         }
     }
-}
 
-impl Mul for Count {
-    type Output = Count;
-
-    fn mul(self, other: Count) -> Count {
+    /// The product with another number, by an operation with so many roundings: 1 for real numbers, and more for
+    /// complex ones.
+    pub fn times(self, other: Count, roundings: f64) -> Count {
         let product = Count {
             size: self.size * other.size,
             weight: self.weight * other.size + self.size * other.weight,
             most: self.most + other.most,
             slack: self.slack * other.size + self.size * other.slack + self.slack * other.slack,
         };
-        product.rounded(1.0)
+        product.rounded(roundings)
+    }
+}
+
+impl Mul for Count {
+    type Output = Count;
+
+    fn mul(self, other: Count) -> Count {
+        self.times(other, 1.0)
     }
 }
 
@@ -62,6 +66,12 @@ impl Add for Count {
 // ANCHOR_END: operations
 
 impl Count {
+    /// The number times a power of two, or added up so many times exactly.
+    pub fn exactly(self, times: f64) -> Count {
+        let Count { size, weight, most, slack } = self;
+        Count { size: times * size, weight: times * weight, most, slack: times * slack }
+    }
+
     /// A number that was given exactly.
     pub fn exact(value: f64) -> Self {
         Count { size: value.abs(), ..Count::default() }
@@ -94,7 +104,7 @@ impl Count {
     ///
     /// A product of `n` factors between `1 - ε` and `1 / (1 - ε)` differs from one by at most `n ε / (1 - n ε)`.
     // ANCHOR: bound
-    pub fn bound<T: Real>(&self) -> f64 {
+    pub fn bound<T: Element>(&self) -> f64 {
         let unit = T::UNIT_ROUNDOFF + f64::UNIT_ROUNDOFF;
         match 1.0 - self.most * unit {
             rest if rest > 0.0 => (unit * self.weight + self.slack) / rest,

@@ -2,23 +2,23 @@
 
 use std::borrow::Cow;
 
-use linrec::Error;
 use linrec::cpu::Cpu;
-use ndarray::{Array2, Array3, ArrayView1, ArrayView2, s};
+use linrec::{Element, Engine, Error};
+use ndarray::{Array3, ArrayView1, ArrayView2, ArrayView3, s};
 use rayon::prelude::*;
 
-use crate::Real;
 use crate::activation::{rounded, silu, softplus};
-use crate::arguments::{Arguments, Sizes, zeros};
+use crate::arguments::{Arguments, Mixing, MixingView, Sizes, zeros};
 use crate::channel::{Channel, Expanded, contract};
+use crate::{Real, State};
 
 /// What a selective scan computes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Output<T> {
+pub struct Output<S: State> {
     /// `[batch, channels, len]`.
-    pub y: Array3<T>,
+    pub y: Array3<S::Real>,
     /// The states after the last step, `[batch, channels, states]`.
-    pub last_state: Array3<T>,
+    pub last_state: Array3<S>,
 }
 
 /// Computes a selective scan; channels are dealt to the threads of the current rayon pool.
@@ -29,26 +29,40 @@ pub struct Output<T> {
 /// # Errors
 ///
 /// If the shapes do not fit together.
+pub fn selective_scan<S: State>(cpu: &Cpu, arguments: &Arguments<S>) -> Result<Output<S>, Error> {
+    // One thread is enough for one channel; the others have channels of their own.
+    selective_scan_by(&cpu.clone().single_threaded(), arguments)
+}
+
+/// The same with the recurrences computed by any engine.
+///
+/// # Errors
+///
+/// If the shapes do not fit together; and the engine's.
 // ANCHOR: selective_scan
-pub fn selective_scan<T: Real>(cpu: &Cpu, arguments: &Arguments<T>) -> Result<Output<T>, Error> {
+pub fn selective_scan_by<S: State>(
+    engine: &dyn Engine<S>,
+    arguments: &Arguments<S>,
+) -> Result<Output<S>, Error> {
     let sizes = arguments.sizes()?;
     let mut y = zeros((sizes.batch, sizes.channels, sizes.len))?;
     let mut last_state = zeros((sizes.batch, sizes.channels, sizes.states))?;
+    if let Some(initial) = arguments.initial {
+        last_state.assign(&initial);
+    }
     if y.is_empty() {
         return Ok(Output { y, last_state });
     }
-    // One thread is enough for one channel; the others have channels of their own.
-    let cpu = cpu.clone().single_threaded();
     let shared = Shared::new(arguments, sizes);
     let rows = y.as_slice_mut().unwrap_or_default().par_chunks_exact_mut(sizes.len);
     let states = last_state.rows_mut().into_iter().collect::<Vec<_>>();
     rows.zip(states).enumerate().try_for_each_init(
         || Expanded::new(sizes.states, sizes.len),
         |expanded, (index, (y, mut last_state))| {
-            let (batch, number) = (index / sizes.channels, index % sizes.channels);
-            let own = Own::of(arguments, batch, number);
-            last_state.assign(&expanded.states(&cpu, &own.channel(&shared, batch))?);
-            contract(shared.c(batch, number), expanded.outputs.as_slice().unwrap_or_default(), y);
+            let own = Own::of(arguments, &shared, index / sizes.channels, index % sizes.channels);
+            let channel = own.channel();
+            last_state.assign(&expanded.states(engine, &channel)?);
+            contract(channel.c, expanded.outputs.as_slice().unwrap_or_default(), y);
             own.finish(y);
             Ok(())
         },
@@ -58,97 +72,104 @@ pub fn selective_scan<T: Real>(cpu: &Cpu, arguments: &Arguments<T>) -> Result<Ou
 // ANCHOR_END: selective_scan
 
 /// What groups of channels share, contiguous.
-pub(crate) struct Shared<'a, T: Clone> {
+pub(crate) struct Shared<'a, S: Clone> {
     sizes: Sizes,
-    b: Vec<Cow<'a, [T]>>,
-    c: Vec<Cow<'a, [T]>>,
+    b: Mixed<'a, S>,
+    c: Mixed<'a, S>,
 }
 
-impl<'a, T: Real> Shared<'a, T> {
-    pub(crate) fn new(arguments: &Arguments<'a, T>, sizes: Sizes) -> Self {
-        let all = |array: ndarray::ArrayView4<'a, T>| {
-            let pairs = (0..sizes.batch).flat_map(|i| (0..sizes.groups).map(move |g| (i, g)));
-            pairs.map(|(i, g)| flat(array.slice_move(s![i, g, .., ..]))).collect()
+/// `B` or `C`: a matrix `[states, len]` for each group of each sequence, or a row of states for each channel.
+type Mixed<'a, S> = Mixing<Vec<Cow<'a, [S]>>, ArrayView2<'a, S>>;
+
+impl<'a, S: State> Shared<'a, S> {
+    pub(crate) fn new(arguments: &Arguments<'a, S>, sizes: Sizes) -> Self {
+        let all = |mixing: MixingView<'a, S>| match mixing {
+            Mixing::Varying(array) => {
+                let pairs = (0..sizes.batch).flat_map(|i| (0..sizes.groups).map(move |g| (i, g)));
+                let matrix = |(i, g)| flat(array.slice_move(s![i, g, .., ..]));
+                Mixing::Varying(pairs.map(matrix).collect())
+            }
+            Mixing::Fixed(array) => Mixing::Fixed(array),
         };
         Shared { sizes, b: all(arguments.b), c: all(arguments.c) }
     }
 
-    fn index(&self, batch: usize, channel: usize) -> usize {
-        batch * self.sizes.groups + channel / self.sizes.group_size().max(1)
-    }
-
-    /// `B` of a channel, `[states, len]`.
-    pub(crate) fn b(&self, batch: usize, channel: usize) -> &[T] {
-        &self.b[self.index(batch, channel)]
-    }
-
-    /// `C` of a channel, `[states, len]`.
-    pub(crate) fn c(&self, batch: usize, channel: usize) -> &[T] {
-        &self.c[self.index(batch, channel)]
+    /// `B` or `C` of a channel, `[states, len]`.
+    fn of<'s>(&'s self, mixed: &'s Mixed<'a, S>, batch: usize, channel: usize) -> Cow<'s, [S]> {
+        match mixed {
+            Mixing::Varying(matrices) => {
+                let group = channel / self.sizes.group_size();
+                Cow::Borrowed(&matrices[batch * self.sizes.groups + group])
+            }
+            Mixing::Fixed(array) => {
+                let repeated = |&number| std::iter::repeat_n(number, self.sizes.len);
+                Cow::Owned(array.row(channel).iter().flat_map(repeated).collect())
+            }
+        }
     }
 }
 
-/// What belongs to one channel of one sequence alone.
-pub(crate) struct Own<'a, T: Clone> {
-    number: usize,
-    pub(crate) u: Cow<'a, [T]>,
+/// What one channel of one sequence reads.
+pub(crate) struct Own<'a, 's, S: State> {
+    pub(crate) u: Cow<'a, [S::Real]>,
     /// As given.
-    delta_given: Cow<'a, [T]>,
+    delta_given: Cow<'a, [S::Real]>,
     /// After bias and softplus.
-    pub(crate) delta: Vec<T>,
-    a: Cow<'a, [T]>,
-    pub(crate) d: Option<T>,
-    pub(crate) z: Option<Cow<'a, [T]>>,
+    delta: Vec<S::Real>,
+    a: Cow<'a, [S]>,
+    b: Cow<'s, [S]>,
+    c: Cow<'s, [S]>,
+    initial: Option<ArrayView1<'a, S>>,
+    pub(crate) d: Option<S::Real>,
+    pub(crate) z: Option<Cow<'a, [S::Real]>>,
     bias: f64,
     softplus: bool,
 }
 
-impl<'a, T: Real> Own<'a, T> {
-    pub(crate) fn of(arguments: &Arguments<'a, T>, batch: usize, number: usize) -> Self {
+impl<'a, 's, S: State> Own<'a, 's, S> {
+    pub(crate) fn of(
+        arguments: &Arguments<'a, S>,
+        shared: &'s Shared<'a, S>,
+        batch: usize,
+        number: usize,
+    ) -> Self {
         let row =
-            |array: ndarray::ArrayView3<'a, T>| contiguous(array.slice_move(s![batch, number, ..]));
+            |array: ArrayView3<'a, S::Real>| contiguous(array.slice_move(s![batch, number, ..]));
         let mut own = Own {
-            number,
             u: row(arguments.u),
             delta_given: row(arguments.delta),
             delta: Vec::new(),
             a: contiguous(arguments.a.slice_move(s![number, ..])),
+            b: shared.of(&shared.b, batch, number),
+            c: shared.of(&shared.c, batch, number),
+            initial: arguments.initial.map(|states| states.slice_move(s![batch, number, ..])),
             d: arguments.d.map(|d| d[number]),
             z: arguments.z.map(row),
             bias: arguments.delta_bias.map_or(0.0, |bias| bias[number].widen()),
             softplus: arguments.delta_softplus,
         };
-        own.delta = own.reparametrised();
+        own.delta = own.delta_given.iter().map(|&given| own.reparametrised(given)).collect();
         own
     }
 
-    /// `Δ`: the given one with its bias, made positive.
-    // ANCHOR: delta
-    fn reparametrised(&self) -> Vec<T> {
-        let make = |x: f64| if self.softplus { softplus(x) } else { x };
-        self.delta_given.iter().map(|&delta| rounded(|x| make(x + self.bias), delta)).collect()
+    fn reparametrised(&self, given: S::Real) -> S::Real {
+        step_size(given, self.bias, self.softplus)
     }
-    // ANCHOR_END: delta
 
     /// The slopes of `Δ` by what was given.
-    pub(crate) fn delta_slopes(&self) -> impl Iterator<Item = T> {
+    pub(crate) fn delta_slopes(&self) -> impl Iterator<Item = S::Real> {
         let slope = |x: f64| if self.softplus { crate::activation::sigmoid(x) } else { 1.0 };
         self.delta_given.iter().map(move |&delta| rounded(|x| slope(x + self.bias), delta))
     }
 
-    pub(crate) fn channel<'s>(&'s self, shared: &'s Shared<T>, batch: usize) -> Channel<'s, T> {
-        Channel {
-            u: &self.u,
-            delta: &self.delta,
-            a: &self.a,
-            b: shared.b(batch, self.number),
-            c: shared.c(batch, self.number),
-        }
+    pub(crate) fn channel(&self) -> Channel<'_, S> {
+        let initial = self.initial.as_ref().map(|states| states.view());
+        Channel { u: &self.u, delta: &self.delta, a: &self.a, b: &self.b, c: &self.c, initial }
     }
 
     /// Past the states, and through the gate: `(y + D u) silu(z)`.
     // ANCHOR: finish
-    fn finish(&self, y: &mut [T]) {
+    fn finish(&self, y: &mut [S::Real]) {
         self.skip(y);
         if let Some(z) = &self.z {
             for (y, &z) in y.iter_mut().zip(z.iter()) {
@@ -159,7 +180,7 @@ impl<'a, T: Real> Own<'a, T> {
     // ANCHOR_END: finish
 
     /// `y + D u`.
-    pub(crate) fn skip(&self, y: &mut [T]) {
+    pub(crate) fn skip(&self, y: &mut [S::Real]) {
         if let Some(d) = self.d {
             for (y, &u) in y.iter_mut().zip(self.u.iter()) {
                 *y += d * u;
@@ -168,15 +189,23 @@ impl<'a, T: Real> Own<'a, T> {
     }
 }
 
+/// `Δ`: the given one with its bias, made positive.
+// ANCHOR: delta
+pub(crate) fn step_size<T: Real>(given: T, bias: f64, is_softplus: bool) -> T {
+    let make = |x: f64| if is_softplus { softplus(x) } else { x };
+    rounded(|x| make(x + bias), given)
+}
+// ANCHOR_END: delta
+
 /// A row, copied only if its elements are not neighbours.
-fn contiguous<T: Real>(row: ArrayView1<'_, T>) -> Cow<'_, [T]> {
+fn contiguous<T: Element>(row: ArrayView1<'_, T>) -> Cow<'_, [T]> {
     row.to_slice().map_or_else(|| Cow::Owned(row.to_vec()), Cow::Borrowed)
 }
 
 /// A matrix row by row, copied only where it does not lie so.
-fn flat<T: Real>(matrix: ArrayView2<'_, T>) -> Cow<'_, [T]> {
+fn flat<T: Element>(matrix: ArrayView2<'_, T>) -> Cow<'_, [T]> {
     match matrix.to_slice() {
         Some(slice) => Cow::Borrowed(slice),
-        None => Cow::Owned(Array2::from(matrix.to_owned()).iter().copied().collect()),
+        None => Cow::Owned(matrix.iter().copied().collect()),
     }
 }

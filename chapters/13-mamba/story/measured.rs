@@ -147,8 +147,9 @@ fn measure(
 ) -> Result<Times, linrec::Error> {
     let cpu = Cpu::new();
     let arguments = given.arguments();
-    let flat =
-        |array: &ndarray::Array4<f32>| by_time(array.as_slice().unwrap_or_default(), post::LEN);
+    let flat = |mixing: &crate::MixingArray<f32>| {
+        by_time(mixing.as_slice().unwrap_or_default(), post::LEN)
+    };
     let (b, c) = (flat(&given.b), flat(&given.c));
     let mut y = vec![0.0; given.u.len()];
     let (unfused, y) = (RefCell::new(unfused), RefCell::new(&mut y[..]));

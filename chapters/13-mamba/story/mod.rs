@@ -1,6 +1,7 @@
 //! What the chapter tells when it runs.
 
 mod measured;
+mod placed;
 
 use lesson::plot::{self, Area, Chart, HeatMap, Panel};
 use lesson::{Kind, Lesson, Table, progress};
@@ -8,6 +9,7 @@ use linrec::Error;
 use linrec::contract::Domain;
 use linrec::contract::golden::array_distance;
 use linrec::cpu::Cpu;
+use linrec::device::Device;
 use ndarray::{Array2, Array3, Array4, ArrayView2, Axis};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -21,14 +23,17 @@ use crate::{Arguments, bounds, direct, dissection, golden, post, selective_scan}
 
 /// Tells the chapter.
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
-    lesson.engine("cpu");
+    let device = Device::auto()?;
+    lesson.engine(&format!("cpu, unfused@{}", device.label()));
     selection(lesson)?;
     sizes(lesson)?;
     witnesses(lesson)?;
     errors(lesson)?;
     measured::speed(lesson, &post::draw(SEEDS[0]))?;
+    placed::on_device(lesson, &device)?;
     let trained = training(lesson)?;
-    inside(lesson, &trained)
+    inside(lesson, &trained)?;
+    placed::tokens(lesson, &trained.block)
 }
 
 // What a step size does to one state, and how large everything gets.
@@ -86,12 +91,13 @@ fn one_state(
         u: u.view(),
         delta: delta.view(),
         a: a.view(),
-        b: b.view(),
-        c: c.view(),
+        b: b.view().into(),
+        c: c.view().into(),
         d: None,
         z: None,
         delta_bias: None,
         delta_softplus: false,
+        initial: None,
     };
     Ok(direct(&arguments)?.y.into_iter().collect())
 }
@@ -474,7 +480,8 @@ fn steps(block: &Block<f32>, tokens: &Array2<usize>) -> Result<Steps, linrec::Er
     };
     let kept = over_states(&|j, n, l| (delta[[j, l]] * f64::from(inside.a[[j, n]])).exp());
     let written = over_states(&|j, n, l| {
-        let (b, u) = (inside.b[[l / len, 0, n, l % len]], inside.u[[j, l]]);
+        let (b, u) =
+            (inside.b.view().at([l / len, j, n, l % len], delta.nrows()), inside.u[[j, l]]);
         (delta[[j, l]] * f64::from(b) * f64::from(u)).abs()
     });
     Ok((delta, kept, written))

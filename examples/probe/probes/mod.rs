@@ -9,6 +9,7 @@ mod long;
 mod numbers;
 mod plan;
 mod recurrences;
+mod selective;
 
 use linrec::device::{Device, Function, Job, Storage, dispatch};
 use linrec::kernels::{self, ElementType, KernelChoice, Pass, PipeConfig, Ptx, WideConfig};
@@ -124,6 +125,14 @@ impl Probe {
             "copy_broadcast" => copies::broadcast(&kernel),
             base @ ("coeffs_from_logs" | "d_logs_from_d_coeffs" | "widened" | "narrowed") => {
                 dispatch(self.element()?, OfLogarithms { kernel: &kernel, base })
+            }
+            base @ ("expand_fwd" | "expand_bwd" | "contract_fwd" | "contract_bwd"
+            | "sum_over_channels" | "sum_over_positions") => {
+                match self.arguments().first().copied() {
+                    Some("float") => selective::run::<f32>(&kernel, base),
+                    Some("double") => selective::run::<f64>(&kernel, base),
+                    _ => Err(self.unknown()),
+                }
             }
             _ => Err(self.unknown()),
         }

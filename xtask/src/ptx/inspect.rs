@@ -9,7 +9,7 @@ use super::{Files, list::List};
 use crate::failure::Failure;
 
 /// The most entries, those for studies not counted, and the most bytes of PTX in all.
-const MOST_ENTRIES: usize = 140;
+const MOST_ENTRIES: usize = 150;
 const MOST_BYTES: usize = 11_000_000;
 
 /// What is wrong with the PTX at `path` in `kernels/ptx`.
@@ -66,8 +66,8 @@ mod tests {
             let failures = sizes(&List::parse(&list).unwrap(), &Files::new());
             failures.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        assert_eq!(told("a.cu", 140), [""; 0]);
-        assert_eq!(told("a.cu", 141), ["kernels/shipped.toml: 141 entries, more than 140"]);
+        assert_eq!(told("a.cu", 150), [""; 0]);
+        assert_eq!(told("a.cu", 151), ["kernels/shipped.toml: 151 entries, more than 150"]);
         assert_eq!(told("broken/a.cu", 101), [""; 0]);
         assert_eq!(told("exercises/a.cu", 101), [""; 0]);
         assert_eq!(told("ladder/a.cu", 101), [""; 0]);

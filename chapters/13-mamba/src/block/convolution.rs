@@ -1,6 +1,6 @@
 //! The causal depthwise convolution: every channel mixes a few of its own latest positions.
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, Array3, ArrayView2, s};
 
 use crate::Real;
 
@@ -30,6 +30,32 @@ pub fn forward<T: Real>(
     results
 }
 // ANCHOR_END: convolution
+
+/// The same for one more position of each sequence, `x` `[channels, batch]`, behind those in `window`
+/// `[channels, batch, reach - 1]`, the newest first; the window moves on.
+// ANCHOR: step
+pub fn step<T: Real>(
+    x: ArrayView2<T>,
+    window: &mut Array3<T>,
+    weights: ArrayView2<T>,
+    bias: ArrayView2<T>,
+) -> Array2<T> {
+    Array2::from_shape_fn(x.dim(), |(j, i)| {
+        let mut result = bias[[j, 0]];
+        let mut newest = x[[j, i]];
+        let mut older = window.slice_mut(s![j, i, ..]).into_iter();
+        for &weight in weights.row(j).iter().rev() {
+            result += weight * newest;
+            // Each one takes the place of the one before it.
+            match older.next() {
+                Some(place) => newest = std::mem::replace(place, newest),
+                None => break,
+            }
+        }
+        result
+    })
+}
+// ANCHOR_END: step
 
 /// The gradients of a convolution.
 pub struct Gradients<T> {

@@ -4,14 +4,16 @@
 //! second, and so on. So a projection is one product of matrices.
 
 pub mod convolution;
+mod memory;
 mod weights;
 
 use linrec::Error;
 use linrec::cpu::{Cpu, Simd};
-use ndarray::{Array2, Array3, Array4, ArrayView2, ArrayView3, Axis, concatenate, s};
+use ndarray::{Array2, ArrayView2, ArrayView3, Axis, concatenate, s};
 
 use crate::activation::{rounded, silu, silu_slope};
-use crate::{Arguments, Real, selective_scan, selective_scan_backward};
+use crate::{Arguments, Mixing, MixingArray, Real, selective_scan, selective_scan_backward};
+pub use memory::Memory;
 use weights::rows;
 pub use weights::{Config, Weights};
 
@@ -45,10 +47,10 @@ pub struct Inside<T> {
     pub u: Array2<T>,
     /// What `Δ` is made of, `B`, and `C`: `[rank + 2 · states, batch · len]`; empty in a fixed block.
     pub selected: Array2<T>,
-    /// `B`, `[batch, 1, states, len]`, or `[batch, channels, states, len]` in a fixed block.
-    pub b: Array4<T>,
+    /// `B`, `[batch, 1, states, len]`, or `[channels, states]` in a fixed block.
+    pub b: MixingArray<T>,
     /// `C`, of the same shape.
-    pub c: Array4<T>,
+    pub c: MixingArray<T>,
     /// `Δ` before its bias, `[channels, batch · len]`; zero in a fixed block.
     pub delta: Array2<T>,
     /// `-e^(log_a)`.
@@ -74,13 +76,25 @@ impl<T: Real> Block<T> {
     /// If there are no positions, or a token is not one of the block's; and those of the scan.
     // ANCHOR: forward
     pub fn forward(&self, cpu: &Cpu, tokens: ArrayView2<usize>) -> Result<Inside<T>, Error> {
+        let (len, w) = (tokens.ncols(), &self.weights);
+        let mut inside = self.before_scan(tokens, |x| {
+            convolution::forward(x, len, w.convolution.view(), w.convolution_bias.view())
+        })?;
+        let y = selective_scan(cpu, &self.arguments(&inside))?.y;
+        self.after_scan(&mut inside, features(y.view()));
+        Ok(inside)
+    }
+
+    fn before_scan(
+        &self,
+        tokens: ArrayView2<usize>,
+        convolve: impl FnOnce(ArrayView2<T>) -> Array2<T>,
+    ) -> Result<Inside<T>, Error> {
         let (Config { channels, rank, states, .. }, w) = (self.config, &self.weights);
         let (batch, len) = tokens.dim();
         let embedded = self.embed(tokens)?;
         let projected = w.project_in.dot(&embedded);
-        let x = rows(&projected, 0..channels);
-        let convolved =
-            convolution::forward(x, len, w.convolution.view(), w.convolution_bias.view());
+        let convolved = convolve(rows(&projected, 0..channels));
         let u = convolved.mapv(|x| rounded(silu, x));
         let (selected, delta, b, c) = if self.config.is_selective {
             let selected = w.select.dot(&u);
@@ -89,12 +103,12 @@ impl<T: Real> Block<T> {
             let c = shared_by_all(rows(&selected, rank + states..rank + 2 * states), (batch, len));
             (selected, delta, b, c)
         } else {
-            let b = shared_by_none(rows(&w.select, 0..states), (batch, len));
-            let c = shared_by_none(rows(&w.select, states..2 * states), (batch, len));
+            let of_each = |range| rows(&w.select, range).t().to_owned().into();
+            let (b, c) = (of_each(0..states), of_each(states..2 * states));
             (Array2::zeros((0, 0)), Array2::zeros(u.dim()), b, c)
         };
         let a = w.log_a.mapv(|a| T::narrow(-a.widen().exp()));
-        let mut inside = Inside {
+        Ok(Inside {
             batch,
             len,
             scanned: Array2::zeros((0, 0)),
@@ -109,12 +123,15 @@ impl<T: Real> Block<T> {
             c,
             delta,
             a,
-        };
-        let y = selective_scan(cpu, &self.arguments(&inside))?.y;
-        inside.scanned = features(y.view());
-        inside.mixed = &inside.embedded + &w.project_out.dot(&inside.scanned);
+        })
+    }
+
+    /// `scanned` is `[channels, batch · len]`.
+    fn after_scan(&self, inside: &mut Inside<T>, scanned: Array2<T>) {
+        let w = &self.weights;
+        inside.mixed = &inside.embedded + &w.project_out.dot(&scanned);
         inside.logits = w.answer.dot(&inside.mixed);
-        Ok(inside)
+        inside.scanned = scanned;
     }
     // ANCHOR_END: forward
 
@@ -133,6 +150,7 @@ impl<T: Real> Block<T> {
             z: Some(sequences(rows(&inside.projected, channels..2 * channels), shape)),
             delta_bias: Some(self.weights.delta_bias.column(0)),
             delta_softplus: true,
+            initial: None,
         }
     }
     // ANCHOR_END: arguments
@@ -162,19 +180,19 @@ impl<T: Real> Block<T> {
         d.skip = scan.d_d.insert_axis(Axis(1));
         d.delta_bias = scan.d_delta_bias.insert_axis(Axis(1));
         let mut d_u = features(scan.d_u.view());
+        let (d_b, d_c) = (gradient(&scan.d_b), gradient(&scan.d_c));
         if is_selective {
             let d_delta = features(scan.d_delta.view());
             d.spread = d_delta.dot(&rows(&inside.selected, 0..rank).t());
             let d_low = w.spread.t().dot(&d_delta);
-            let (d_b, d_c) = (of_all(&scan.d_b), of_all(&scan.d_c));
             let parts = [d_low.view(), d_b.view(), d_c.view()];
             // All three have a column for each position.
             let d_selected = concatenate(Axis(0), &parts).unwrap_or_default();
             d.select = d_selected.dot(&inside.u.t());
             d_u += &w.select.t().dot(&d_selected);
         } else {
-            d.select.slice_mut(s![..states, ..]).assign(&of_each(&scan.d_b));
-            d.select.slice_mut(s![states.., ..]).assign(&of_each(&scan.d_c));
+            d.select.slice_mut(s![..states, ..]).assign(&d_b);
+            d.select.slice_mut(s![states.., ..]).assign(&d_c);
         }
 
         let d_convolved = d_u * inside.convolved.mapv(|x| rounded(silu_slope, x));
@@ -229,24 +247,14 @@ fn features<T: Real>(array: ArrayView3<T>) -> Array2<T> {
 }
 
 /// `B` or `C` that all channels share, `[states, batch · len]`, as `[batch, 1, states, len]`.
-fn shared_by_all<T: Real>(matrix: ArrayView2<T>, shape: (usize, usize)) -> Array4<T> {
-    sequences(matrix, shape).insert_axis(Axis(1)).to_owned()
+fn shared_by_all<T: Real>(matrix: ArrayView2<T>, shape: (usize, usize)) -> MixingArray<T> {
+    sequences(matrix, shape).insert_axis(Axis(1)).to_owned().into()
 }
 
-/// Its gradient, back in a matrix.
-fn of_all<T: Real>(gradient: &Array4<T>) -> Array2<T> {
-    features(gradient.index_axis(Axis(1), 0))
-}
-
-/// `B` or `C` that each channel has for itself and that stays the same, `[states, channels]`, as
-/// `[batch, channels, states, len]`.
-fn shared_by_none<T: Real>(matrix: ArrayView2<T>, (batch, len): (usize, usize)) -> Array4<T> {
-    let (states, channels) = matrix.dim();
-    Array4::from_shape_fn((batch, channels, states, len), |(_, j, n, _)| matrix[[n, j]])
-}
-
-/// Its gradient: the sum over sequences and positions, `[states, channels]`.
-fn of_each<T: Real>(gradient: &Array4<T>) -> Array2<T> {
-    let over_positions: Array3<T> = gradient.sum_axis(Axis(3));
-    over_positions.sum_axis(Axis(0)).reversed_axes()
+/// Its gradient, back in a matrix: `[states, batch · len]`, or `[states, channels]` of a fixed block.
+fn gradient<T: Real>(gradient: &MixingArray<T>) -> Array2<T> {
+    match gradient {
+        Mixing::Varying(array) => features(array.index_axis(Axis(1), 0)),
+        Mixing::Fixed(array) => array.t().to_owned(),
+    }
 }

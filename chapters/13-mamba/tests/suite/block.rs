@@ -54,6 +54,30 @@ fn the_blocks_gradient_is_the_slope_of_its_loss() {
     }
 }
 
+/// What a block remembers of earlier tokens is all that it needs of them.
+#[test]
+fn a_block_takes_one_token_after_the_other() {
+    let batch = SMALL.draw(&mut StdRng::seed_from_u64(6), 5);
+    for is_selective in [true, false] {
+        let config = small(is_selective);
+        let block = Block::<f64>::new(config, Weights::initial(&config, 7));
+        let expected = block.forward(&engine(), batch.tokens.view()).unwrap().logits;
+        let size = expected.iter().fold(0.0, |m: f64, logit| m.max(logit.abs()));
+        let mut memory = block.memory(5);
+        let numbers = memory.len();
+        for (l, tokens) in batch.tokens.columns().into_iter().enumerate() {
+            let logits = block.step(&tokens.to_vec(), &mut memory).unwrap();
+            for ((answer, sequence), &got) in logits.indexed_iter() {
+                let exact = expected[[answer, sequence * SMALL.len() + l]];
+                assert!((got - exact).abs() <= 1e-13 * size, "position {l}: {got} and {exact}");
+            }
+        }
+        assert_eq!((memory.len(), numbers), (5 * 4 * (3 + 2), 5 * 4 * (3 + 2)));
+        let error = block.step(&[0; 4], &mut memory).unwrap_err().to_string();
+        assert_eq!(error, "shape mismatch in step: states [5, 4, 3], tokens [4]");
+    }
+}
+
 #[test]
 fn the_answers_are_the_last_symbols() {
     let task = Task { symbols: 8, asked: 3, most: 12, positions: 32 };

@@ -1,18 +1,21 @@
 //! The selective scan against Mamba's own numbers.
 
-use ch04_gradient::differences::central_differences;
+use ch01_sequential_loop::Loop;
 use ch13_mamba::competitors::{Problem, Unfused, by_time, fused, plain};
 use ch13_mamba::golden::{self, Given};
 use ch13_mamba::{
-    Arguments, Real, bounds, direct, dissection, selective_scan, selective_scan_backward,
+    Arguments, Mixing, MixingArray, State, bounds, direct, dissection, interleaved, selective_scan,
+    selective_scan_backward, selective_scan_by, step, step_by_step,
 };
-use linrec::Error;
 use linrec::contract::Domain;
 use linrec::contract::golden::array_distance;
 use linrec::cpu::{Cpu, Simd};
 use ndarray::{Array, Array1, Array2, Array3, Array4, Dimension};
+use num_complex::Complex;
+use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
+
+use crate::problems::{KINDS, SHAPES, drawn, gradients_within, random, within};
 
 #[test]
 fn mambas_own_numbers_agree() {
@@ -24,32 +27,18 @@ fn mambas_own_numbers_agree() {
     }
 }
 
-/// The largest error in units of its bound; every array has to be within.
-fn within<D: Dimension>(
+/// Everything in single precision against double precision for the same inputs. Returns the largest share of `y`'s bound.
+fn is_within_its_bound<S: State<Real = f32>>(
     name: &str,
-    got: &Array<f32, D>,
-    exact: &Array<f64, D>,
-    bound: &Array<f64, D>,
+    narrow: &Given<S>,
+    d_y: &Array3<f32>,
 ) -> f64 {
-    assert_eq!(got.shape(), exact.shape());
-    let mut worst: f64 = 0.0;
-    for ((&got, exact), bound) in got.iter().zip(exact).zip(bound) {
-        let error = (f64::from(got) - exact).abs();
-        assert!(error <= *bound, "{name}: {got} instead of {exact}, bound {bound:e}");
-        worst = worst.max(if error > 0.0 { error / bound } else { 0.0 });
-    }
-    println!("{name}: {worst:.3} of the bound");
-    worst
-}
-
-/// Everything in f32 against double precision for the same inputs. Returns the largest share of `y`'s bound.
-fn is_within_its_bound(name: &str, narrow: &Given<f32>, d_y: &Array3<f32>) -> f64 {
     let wide = narrow.widen();
     let levels = Domain::tree_levels(d_y.dim().2);
     let exact = direct(&narrow.arguments()).unwrap();
     let bound = bounds::forward(&narrow.arguments(), levels).unwrap();
-    let d_last = exact.last_state.mapv(|h| h as f32);
-    let wide_d = (d_y.mapv(f64::from), d_last.mapv(f64::from));
+    let d_last = exact.last_state.mapv(S::narrow);
+    let wide_d = (d_y.mapv(f64::from), d_last.mapv(|h| h.widen()));
     let (d, last) = (wide_d.0.view(), Some(wide_d.1.view()));
     let d_exact = selective_scan_backward(&Cpu::new(), &wide.arguments(), d, last).unwrap();
     let (d, last) = (d_y.view(), Some(d_last.view()));
@@ -62,16 +51,12 @@ fn is_within_its_bound(name: &str, narrow: &Given<f32>, d_y: &Array3<f32>) -> f6
         share = share.max(within(&label("y"), &got.y, &exact.y, &bound.y));
         within(&label("last state"), &got.last_state, &exact.last_state, &bound.last_state);
         let got = selective_scan_backward(&cpu, &narrow.arguments(), d, last).unwrap();
-        within(&label("d_u"), &got.d_u, &d_exact.d_u, &d_bound.d_u);
-        within(&label("d_delta"), &got.d_delta, &d_exact.d_delta, &d_bound.d_delta);
-        within(&label("d_A"), &got.d_a, &d_exact.d_a, &d_bound.d_a);
-        within(&label("d_B"), &got.d_b, &d_exact.d_b, &d_bound.d_b);
-        within(&label("d_C"), &got.d_c, &d_exact.d_c, &d_bound.d_c);
-        within(&label("d_D"), &got.d_d, &d_exact.d_d, &d_bound.d_d);
-        within(&label("d_z"), &got.d_z, &d_exact.d_z, &d_bound.d_z);
-        let bias = (&got.d_delta_bias, &d_exact.d_delta_bias, &d_bound.d_delta_bias);
-        within(&label("d_delta_bias"), bias.0, bias.1, bias.2);
+        gradients_within(&label("backward"), &got, &d_exact, &d_bound);
     }
+    // Position by position, in the order of the definition.
+    let got = step_by_step(&narrow.arguments()).unwrap();
+    let bound = bounds::forward(&narrow.arguments(), 0).unwrap();
+    within(&format!("{name} step by step"), &got.y, &exact.y, &bound.y);
     share
 }
 
@@ -86,8 +71,8 @@ fn in_single_precision_everything_is_within_its_bound() {
     }
     let mut rng = StdRng::seed_from_u64(14);
     for shape in SHAPES {
-        for is_full in [true, false] {
-            let mut given = random(&mut rng, shape, is_full);
+        for (is_full, kind) in [true, false].into_iter().zip([KINDS[0], KINDS[3]]) {
+            let mut given = drawn::<f64>(&mut rng, shape, is_full, kind);
             // Steps back in time, too, and coefficients that vanish.
             given.delta.mapv_inplace(|delta| 1.5 * delta - 0.2);
             given.a.mapv_inplace(|a| if a < -2.5 { 40.0 * a } else { a });
@@ -95,44 +80,16 @@ fn in_single_precision_everything_is_within_its_bound() {
                 given.a.mapv_inplace(|a| a.max(-3.0));
             }
             let d_y = given.u.mapv(|u| (0.3 - u) as f32);
-            is_within_its_bound(&format!("{shape:?}"), &given.narrow(), &d_y);
+            is_within_its_bound::<f32>(&format!("{shape:?}"), &given.narrow(), &d_y);
+        }
+        for (is_full, kind) in [true, false].into_iter().zip([KINDS[2], KINDS[1]]) {
+            let given = drawn::<Complex<f64>>(&mut rng, shape, is_full, kind);
+            let d_y = given.u.mapv(|u| (0.3 - u) as f32);
+            let name = format!("complex {shape:?}");
+            is_within_its_bound::<Complex<f32>>(&name, &given.narrow(), &d_y);
         }
     }
 }
-
-/// A random problem with everything in it.
-fn random(
-    rng: &mut StdRng,
-    [batch, channels, groups, states, len]: [usize; 5],
-    is_full: bool,
-) -> Given<f64> {
-    let mut uniform = |low: f64, high: f64| rng.random_range(low..high);
-    let wide = (batch, channels, len);
-    let shared = (batch, groups, states, len);
-    Given {
-        u: Array3::from_shape_simple_fn(wide, || uniform(-1.0, 1.0)),
-        delta: Array3::from_shape_simple_fn(wide, || uniform(0.01, 1.0)),
-        a: Array2::from_shape_simple_fn((channels, states), || uniform(-3.0, -0.1)),
-        b: Array4::from_shape_simple_fn(shared, || uniform(-1.0, 1.0)),
-        c: Array4::from_shape_simple_fn(shared, || uniform(-1.0, 1.0)),
-        d: is_full.then(|| Array1::from_shape_simple_fn(channels, || uniform(-1.0, 1.0))),
-        z: is_full.then(|| Array3::from_shape_simple_fn(wide, || uniform(-2.0, 2.0))),
-        delta_bias: is_full.then(|| Array1::from_shape_simple_fn(channels, || uniform(-1.0, 1.0))),
-        delta_softplus: is_full,
-    }
-}
-
-const SHAPES: [[usize; 5]; 9] = [
-    [1, 1, 1, 1, 1],
-    [2, 6, 3, 2, 7],
-    [1, 70, 1, 3, 33],
-    [3, 4, 4, 1, 65],
-    [1, 34, 1, 16, 100],
-    [0, 3, 1, 2, 5],
-    [2, 3, 1, 2, 0],
-    [2, 0, 1, 2, 5],
-    [2, 3, 1, 0, 5],
-];
 
 #[test]
 fn all_ways_agree_in_all_shapes() {
@@ -145,13 +102,17 @@ fn all_ways_agree_in_all_shapes() {
             let got = selective_scan(&Cpu::new(), &arguments).unwrap();
             assert!(array_distance(&got.y, &exact.y) <= 1e-12, "{shape:?}");
             assert!(array_distance(&got.last_state, &exact.last_state) <= 1e-12, "{shape:?}");
+            // Of a channel that is given one position after the other, the bits are those of the loop.
+            let narrow = given.narrow::<f32>();
+            let by_loop = selective_scan_by(&Loop, &narrow.arguments()).unwrap();
+            assert_eq!(step_by_step(&narrow.arguments()).unwrap(), by_loop, "{shape:?}");
             if !is_full {
                 let y = dissection::scan(&arguments).unwrap();
                 assert!(array_distance(&y, &exact.y) <= 1e-12, "{shape:?}");
             }
             let d_y = exact.y.view();
             let d = selective_scan_backward(&Cpu::new(), &arguments, d_y, None).unwrap();
-            assert_eq!(d.d_b.shape(), given.b.shape());
+            assert_eq!(d.d_b.view().shape(), given.b.view().shape());
             assert!(d.d_u.iter().chain(&d.d_delta).all(|d| d.is_finite()), "{shape:?}");
         }
     }
@@ -162,7 +123,10 @@ fn one_channel_is_the_core_of_it() {
     let case = &golden::cases().unwrap()[0];
     let Given { u, delta, a, b, c, .. } = &case.given;
     let row = |array: &Array3<f64>, j| array.slice(ndarray::s![0, j, ..]).to_owned();
-    let of_all = |array: &Array4<f64>| array.slice(ndarray::s![0, 0, .., ..]).to_owned();
+    let of_all = |mixing: &MixingArray<f64>| match mixing {
+        Mixing::Varying(array) => array.slice(ndarray::s![0, 0, .., ..]).to_owned(),
+        Mixing::Fixed(_) => panic!("it depends on the input"),
+    };
     for j in 0..a.nrows() {
         let arrays = ([&row(u, j), &row(delta, j)], [&of_all(b), &of_all(c)]);
         let y = dissection::one_channel(arrays.0, &a.row(j).to_owned(), arrays.1).unwrap();
@@ -194,8 +158,9 @@ fn arrays_of_any_strides_are_taken() {
         u: turned(&given.u),
         delta: turned(&given.delta),
         a: turned(&given.a),
-        b: turned(&given.b),
-        c: turned(&given.c),
+        b: turned_mixing(&given.b),
+        c: turned_mixing(&given.c),
+        initial: given.initial.as_ref().map(turned),
         z: given.z.as_ref().map(turned),
         ..given.clone()
     };
@@ -208,50 +173,11 @@ fn turned<D: Dimension>(array: &Array<f64, D>) -> Array<f64, D> {
     array.t().as_standard_layout().into_owned().reversed_axes()
 }
 
-/// The loss is a sum over `y` and over the last states with random weights; slopes are measured on the
-/// definition.
-#[test]
-fn gradients_are_the_slopes_of_the_definition() {
-    let mut rng = StdRng::seed_from_u64(9);
-    let given = random(&mut rng, [2, 4, 2, 3, 9], true);
-    let sizes = given.arguments().sizes().unwrap();
-    let d_y = Array3::from_shape_simple_fn(given.u.dim(), || rng.random_range(-1.0..1.0));
-    let shape = (sizes.batch, sizes.channels, sizes.states);
-    let d_last = Array3::from_shape_simple_fn(shape, || rng.random_range(-1.0..1.0));
-    let (dy, dl) = (d_y.view(), Some(d_last.view()));
-    let d = selective_scan_backward(&Cpu::new(), &given.arguments(), dy, dl).unwrap();
-
-    let check = |name: &str, at: Vec<f64>, got: Vec<f64>, set: &dyn Fn(&mut Given<f64>, &[f64])| {
-        let slopes = central_differences(Array1::from(at).view(), 1e-5, |numbers| {
-            let mut there = given.clone();
-            set(&mut there, numbers.as_slice().unwrap());
-            let output = direct(&there.arguments())?;
-            Ok::<_, Error>((output.y * &d_y).sum() + (output.last_state * &d_last).sum())
-        });
-        let slopes = slopes.unwrap();
-        let worst = slopes.iter().zip(&got).fold(0.0, |m: f64, (a, b)| m.max((a - b).abs()));
-        let size = got.iter().fold(0.0, |m: f64, d| m.max(d.abs()));
-        assert!(
-            worst < 1e-8 && size > 1e-2 && got.len() == slopes.len(),
-            "{name}: {worst:e} of {size:e}"
-        );
-    };
-    fn put<D: Dimension>(array: &mut Array<f64, D>, numbers: &[f64]) {
-        array.iter_mut().zip(numbers).for_each(|(place, number)| *place = *number);
+fn turned_mixing(mixing: &MixingArray<f64>) -> MixingArray<f64> {
+    match mixing {
+        Mixing::Varying(array) => turned(array).into(),
+        Mixing::Fixed(array) => turned(array).into(),
     }
-    fn flat<D: Dimension>(array: &Array<f64, D>) -> Vec<f64> {
-        array.iter().copied().collect()
-    }
-    let (skip, z, bias) = (given.d.as_ref(), given.z.as_ref(), given.delta_bias.as_ref());
-    check("u", flat(&given.u), flat(&d.d_u), &|g, n| put(&mut g.u, n));
-    check("delta", flat(&given.delta), flat(&d.d_delta), &|g, n| put(&mut g.delta, n));
-    check("A", flat(&given.a), flat(&d.d_a), &|g, n| put(&mut g.a, n));
-    check("B", flat(&given.b), flat(&d.d_b), &|g, n| put(&mut g.b, n));
-    check("C", flat(&given.c), flat(&d.d_c), &|g, n| put(&mut g.c, n));
-    check("D", flat(skip.unwrap()), flat(&d.d_d), &|g, n| put(g.d.as_mut().unwrap(), n));
-    check("z", flat(z.unwrap()), flat(&d.d_z), &|g, n| put(g.z.as_mut().unwrap(), n));
-    let set = |g: &mut Given<f64>, n: &[f64]| put(g.delta_bias.as_mut().unwrap(), n);
-    check("delta_bias", flat(bias.unwrap()), flat(&d.d_delta_bias), &set);
 }
 
 #[test]
@@ -268,14 +194,26 @@ fn what_does_not_fit_is_named() {
     };
     refused(&|g| g.delta = Array3::zeros((1, 6, 4)), "u [1, 6, 5], delta [1, 6, 4]");
     refused(&|g| g.a = Array2::zeros((5, 3)), "u [1, 6, 5], A [5, 3]");
-    refused(&|g| g.b = Array4::zeros((1, 4, 3, 5)), "u [1, 6, 5], B [1, 4, 3, 5]");
-    refused(&|g| g.b = Array4::zeros((1, 2, 2, 5)), "A [6, 3], B [1, 2, 2, 5]");
-    refused(&|g| g.c = Array4::zeros((1, 1, 3, 5)), "B [1, 2, 3, 5], C [1, 1, 3, 5]");
+    refused(&|g| g.b = Array4::zeros((1, 4, 3, 5)).into(), "u [1, 6, 5], B [1, 4, 3, 5]");
+    refused(&|g| g.b = Array4::zeros((1, 2, 2, 5)).into(), "A [6, 3], B [1, 2, 2, 5]");
+    refused(&|g| g.c = Array4::zeros((1, 1, 3, 5)).into(), "B [1, 2, 3, 5], C [1, 1, 3, 5]");
     refused(&|g| g.z = Some(Array3::zeros((2, 6, 5))), "u [1, 6, 5], z [2, 6, 5]");
     refused(&|g| g.d = Some(Array1::zeros(7)), "u [1, 6, 5], D [7]");
+    refused(&|g| g.c = Array2::zeros((6, 4)).into(), "A [6, 3], C [6, 4]");
+    let expected = "A [6, 3], initial [1, 6, 4]";
+    refused(&|g| g.initial = Some(Array3::zeros((1, 6, 4))), expected);
     let (arguments, short) = (given.arguments(), Array3::zeros((1, 6, 4)));
     let error = selective_scan_backward(&Cpu::new(), &arguments, short.view(), None).unwrap_err();
     let expected = "shape mismatch in selective scan backward: u [1, 6, 5], d_y [1, 6, 4]";
+    assert_eq!(error.to_string(), expected);
+    let error = step(&arguments, 5, &mut Array3::zeros((1, 6, 3))).unwrap_err();
+    assert_eq!(error.to_string(), "shape mismatch in step: u [1, 6, 5], position [5]");
+    let error = step(&arguments, 0, &mut Array3::zeros((1, 6, 2))).unwrap_err();
+    let expected = "shape mismatch in step: last_state [1, 6, 3], states [1, 6, 2]";
+    assert_eq!(error.to_string(), expected);
+    let error = interleaved(Array4::<f32>::zeros((1, 2, 3, 5)).view()).unwrap_err();
+    let expected =
+        "selective scan does not support real and imaginary parts in turns along 5 positions";
     assert_eq!(error.to_string(), expected);
 }
 
@@ -286,7 +224,7 @@ fn all_that_is_timed_is_within_the_bound() {
     let exact = direct(&given.arguments()).unwrap();
     let bound = bounds::forward(&given.arguments(), Domain::tree_levels(70)).unwrap();
     let problem = Problem::of(&given).unwrap();
-    let by_time = |array: &Array4<f32>| by_time(array.as_slice().unwrap(), 70);
+    let by_time = |mixing: &MixingArray<f32>| by_time(mixing.as_slice().unwrap(), 70);
     let (b, c) = (by_time(&given.b), by_time(&given.c));
     let mut unfused = Unfused::new(&problem);
     let check = |name: &str, way: &mut dyn FnMut(&mut [f32])| {
@@ -305,17 +243,18 @@ fn all_that_is_timed_is_within_the_bound() {
 fn what_does_not_fit_into_memory_is_an_error() {
     let one = Array3::<f64>::ones((1, 1, 1));
     let (channels, len) = (1 << 20, 1 << 40);
-    let (a, b) = (Array2::ones((1, 1)), Array4::ones((1, 1, 1, 1)));
+    let (a, b) = (Array2::<f64>::ones((1, 1)), Array4::ones((1, 1, 1, 1)));
     let arguments = Arguments {
         u: one.broadcast((1, channels, len)).unwrap(),
         delta: one.broadcast((1, channels, len)).unwrap(),
         a: a.broadcast((channels, 1)).unwrap(),
-        b: b.broadcast((1, 1, 1, len)).unwrap(),
-        c: b.broadcast((1, 1, 1, len)).unwrap(),
+        b: b.broadcast((1, 1, 1, len)).unwrap().into(),
+        c: b.broadcast((1, 1, 1, len)).unwrap().into(),
         d: None,
         z: None,
         delta_bias: None,
         delta_softplus: false,
+        initial: None,
     };
     let errors = [
         selective_scan(&Cpu::new(), &arguments).unwrap_err(),

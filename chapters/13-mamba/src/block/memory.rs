@@ -1,0 +1,67 @@
+//! A block that is given one token after the other: what it has to remember between them.
+
+use linrec::Error;
+use ndarray::{Array2, Array3, ArrayView2};
+
+use super::{Block, convolution};
+use crate::{Real, step};
+
+/// What a block remembers of all tokens that it has seen. Its size does not depend on how many they were.
+#[derive(Debug, Clone, PartialEq)]
+// ANCHOR: memory
+pub struct Memory<T> {
+    /// The latest inputs of the convolution, but for the last token's, the newest first: `[channels, batch, reach - 1]`.
+    window: Array3<T>,
+    /// The states of the scan, `[batch, channels, states]`.
+    states: Array3<T>,
+}
+// ANCHOR_END: memory
+
+impl<T> Memory<T> {
+    /// How many numbers that is.
+    pub fn len(&self) -> usize {
+        self.window.len() + self.states.len()
+    }
+
+    /// Whether it is the memory of no sequence at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<T: Real> Block<T> {
+    /// The memory of so many sequences before their first token.
+    pub fn memory(&self, batch: usize) -> Memory<T> {
+        let config = &self.config;
+        Memory {
+            window: Array3::zeros((config.channels, batch, config.reach.saturating_sub(1))),
+            states: Array3::zeros((batch, config.channels, config.states)),
+        }
+    }
+
+    /// Gives the block the next token of each sequence; returns a number for each answer, `[answers, batch]`.
+    ///
+    /// # Errors
+    ///
+    /// If a token is not one of the block's, or if there are not as many as the memory is for.
+    // ANCHOR: step
+    pub fn step(&self, tokens: &[usize], memory: &mut Memory<T>) -> Result<Array2<T>, Error> {
+        let Memory { window, states } = memory;
+        if tokens.len() != states.dim().0 {
+            return Err(Error::ShapeMismatch {
+                operation: "step",
+                arrays: vec![("states", states.shape().to_vec()), ("tokens", vec![tokens.len()])],
+            });
+        }
+        // A batch of sequences of one token each.
+        let tokens = Array2::from_shape_fn((tokens.len(), 1), |(i, _)| tokens[i]);
+        let (w, bias) = (&self.weights.convolution, &self.weights.convolution_bias);
+        let mut inside = self.before_scan(tokens.view(), |x: ArrayView2<T>| {
+            convolution::step(x, window, w.view(), bias.view())
+        })?;
+        let y = step(&self.arguments(&inside), 0, states)?;
+        self.after_scan(&mut inside, y.reversed_axes());
+        Ok(inside.logits)
+    }
+    // ANCHOR_END: step
+}

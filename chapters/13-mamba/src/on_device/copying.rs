@@ -1,0 +1,192 @@
+//! The scan of arrays at hand: copied to the device, and back.
+
+use linrec::Error;
+use linrec::device::{Buffer, Device, Storage};
+use ndarray::{Array, Array1, Array3, ArrayView, ArrayView3, Dimension, IntoDimension};
+
+use super::arrays::{Given, GradientRoom, Room};
+use super::{Passes, Scan};
+use crate::arguments::{Arguments, Mixing, MixingArray, MixingView, Sizes};
+use crate::{Gradients, Output, Real};
+
+/// What a forward pass gave, and what its launches were.
+#[derive(Debug)]
+pub struct Computed<S: Real> {
+    /// `y` and the last state.
+    pub output: Output<S>,
+    /// The launches.
+    pub passes: Passes,
+}
+
+/// What a backward pass gave, and what its launches were.
+#[derive(Debug)]
+pub struct Differentiated<S: Real> {
+    /// The gradients.
+    pub gradients: Gradients<S>,
+    /// The launches.
+    pub passes: Passes,
+}
+
+impl<S: Real + Storage<Accum = S>> Scan<S> {
+    /// As [`selective_scan`](crate::selective_scan), on the device.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Scan::forward_into`].
+    pub fn compute(&self, arguments: &Arguments<S>) -> Result<Computed<S>, Error> {
+        let device = self.device();
+        let held = Held::new(device, arguments)?;
+        let given = held.given();
+        let Sizes { batch, channels, states, len, .. } = held.sizes;
+        let mut room = Room::new(device, held.sizes)?;
+        let mut y = empty(device, "y", given.u.len())?;
+        let mut last_state = empty(device, "last_state", batch * channels * states)?;
+        let last = Some(&mut last_state);
+        let passes = self.forward_into(&given, &mut room, &mut y, last, &device.stream())?;
+        let output = Output {
+            y: array(&y, (batch, channels, len))?,
+            last_state: array(&last_state, (batch, channels, states))?,
+        };
+        Ok(Computed { output, passes })
+    }
+
+    /// As [`selective_scan_backward`](crate::selective_scan_backward), on the device.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Scan::backward_into`].
+    pub fn differentiate(
+        &self,
+        arguments: &Arguments<S>,
+        d_y: ArrayView3<S>,
+        d_last_state: Option<ArrayView3<S>>,
+    ) -> Result<Differentiated<S>, Error> {
+        let device = self.device();
+        let held = Held::new(device, arguments)?;
+        let given = held.given();
+        let d_y = upload(device, "d_y", d_y)?;
+        let d_last = d_last_state.map(|d| upload(device, "d_last_state", d)).transpose()?;
+        let mut room = GradientRoom::new(device, held.sizes)?;
+        let mut d = super::Gradients::new(device, &given)?;
+        for buffer in d.all() {
+            buffer.poison()?;
+        }
+        let stream = device.stream();
+        let passes =
+            self.backward_into(&given, &d_y, d_last.as_ref(), &mut room, &mut d, &stream)?;
+        let Sizes { batch, channels, groups, states, len } = held.sizes;
+        let (own, all) = ((batch, channels, len), (batch, channels, states));
+        let mixing = |of: &Mixing<_, _>, d: &Buffer<S>| -> Result<MixingArray<S>, Error> {
+            Ok(match of {
+                Mixing::Varying(_) => array(d, (batch, groups, states, len))?.into(),
+                Mixing::Fixed(_) => array(d, (channels, states))?.into(),
+            })
+        };
+        let gradients = Gradients {
+            d_u: array(&d.d_u, own)?,
+            d_delta: array(&d.d_delta, own)?,
+            d_a: array(&d.d_a, (channels, states))?,
+            d_b: mixing(&held.b, &d.d_b)?,
+            d_c: mixing(&held.c, &d.d_c)?,
+            d_d: d.d_d.map_or(Ok(Array1::zeros(channels)), |d| array(&d, channels))?,
+            d_z: d.d_z.map_or(Ok(Array3::zeros(own)), |d| array(&d, own))?,
+            d_delta_bias: array(&d.d_delta_bias, channels)?,
+            d_initial: array(&d.d_initial, all)?,
+        };
+        Ok(Differentiated { gradients, passes })
+    }
+}
+
+/// Arguments that were copied to a device.
+struct Held<S> {
+    sizes: Sizes,
+    u: Buffer<S>,
+    delta: Buffer<S>,
+    a: Buffer<S>,
+    b: Mixing<Buffer<S>, Buffer<S>>,
+    c: Mixing<Buffer<S>, Buffer<S>>,
+    d: Option<Buffer<S>>,
+    z: Option<Buffer<S>>,
+    delta_bias: Option<Buffer<S>>,
+    delta_softplus: bool,
+    initial: Option<Buffer<S>>,
+}
+
+impl<S: Real + Storage> Held<S> {
+    fn new(device: &Device, arguments: &Arguments<S>) -> Result<Self, Error> {
+        let Arguments { u, delta, a, b, c, d, z, delta_bias, delta_softplus, initial } = *arguments;
+        Ok(Held {
+            sizes: arguments.sizes()?,
+            u: upload(device, "u", u)?,
+            delta: upload(device, "delta", delta)?,
+            a: upload(device, "A", a)?,
+            b: shared(device, "B", b)?,
+            c: shared(device, "C", c)?,
+            d: d.map(|d| upload(device, "D", d)).transpose()?,
+            z: z.map(|z| upload(device, "z", z)).transpose()?,
+            delta_bias: delta_bias.map(|bias| upload(device, "delta_bias", bias)).transpose()?,
+            delta_softplus,
+            initial: initial.map(|states| upload(device, "initial", states)).transpose()?,
+        })
+    }
+
+    fn given(&self) -> Given<'_, S> {
+        Given {
+            sizes: self.sizes,
+            u: &self.u,
+            delta: &self.delta,
+            a: &self.a,
+            b: self.b.as_ref(),
+            c: self.c.as_ref(),
+            d: self.d.as_ref(),
+            z: self.z.as_ref(),
+            delta_bias: self.delta_bias.as_ref(),
+            delta_softplus: self.delta_softplus,
+            initial: self.initial.as_ref(),
+        }
+    }
+}
+
+/// The array's elements in standard order.
+fn upload<S: Real + Storage, D: Dimension>(
+    device: &Device,
+    name: &str,
+    array: ArrayView<S, D>,
+) -> Result<Buffer<S>, Error> {
+    let elements: Vec<S> = array.iter().copied().collect();
+    let mut buffer = device.allocate_named(name, elements.len())?;
+    buffer.upload(&elements)?;
+    Ok(buffer)
+}
+
+/// `B` or `C` in standard order.
+fn shared<S: Real + Storage>(
+    device: &Device,
+    name: &str,
+    mixing: MixingView<S>,
+) -> Result<Mixing<Buffer<S>, Buffer<S>>, Error> {
+    Ok(match mixing {
+        Mixing::Varying(array) => Mixing::Varying(upload(device, name, array)?),
+        Mixing::Fixed(array) => Mixing::Fixed(upload(device, name, array)?),
+    })
+}
+
+/// A result of which every element is NaN until it is written.
+fn empty<S: Storage>(device: &Device, name: &str, len: usize) -> Result<Buffer<S>, Error> {
+    let mut buffer = device.allocate_named(name, len)?;
+    buffer.poison()?;
+    Ok(buffer)
+}
+
+/// A buffer's elements as an array; the buffer was made for this shape.
+fn array<S: Storage, D: IntoDimension>(
+    buffer: &Buffer<S>,
+    shape: D,
+) -> Result<Array<S, D::Dim>, Error> {
+    let shape = shape.into_dimension();
+    let (asked, len) = (shape.slice().to_vec(), buffer.len());
+    Array::from_shape_vec(shape, buffer.download()?).map_err(|_| Error::ShapeMismatch {
+        operation: "selective scan",
+        arrays: vec![("shape", asked), ("buffer", vec![len])],
+    })
+}

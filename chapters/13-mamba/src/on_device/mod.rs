@@ -1,0 +1,186 @@
+//! The dissection on a device: expansion, recurrence and contraction as kernels of their own, over arrays in its memory.
+//!
+//! What lies between them has the states' dimension, and all of it goes through the memory: see [`Traffic`].
+
+mod arrays;
+mod copying;
+mod kernels;
+
+pub use arrays::{Given, GradientRoom, Gradients, Room, Traffic};
+pub use copying::{Computed, Differentiated};
+
+use linrec::Error;
+use linrec::device::{
+    BackwardOptions, Buffer, Choice, Device, ForwardOptions, Launched, Recurrence, Storage, Stream,
+};
+
+use crate::Real;
+use kernels::Kernels;
+
+/// What a launch was, in the order of the launches.
+pub type Passes = Vec<(&'static str, Launched)>;
+
+/// A selective scan on a device, pass by pass.
+///
+/// Passes are queued on a stream and wait for nothing but each other. No sum depends on which thread comes first, so
+/// a GPU and the emulator give the same bits, in every run, as long as the recurrence is computed by the same kernel
+/// ([`Choice::FastestShipped`], or one by name).
+#[derive(Debug, Clone)]
+pub struct Scan<S> {
+    recurrence: Recurrence<S>,
+    kernels: Kernels,
+}
+
+impl<S: Real + Storage<Accum = S>> Scan<S> {
+    /// Loads the kernels; `choice` says which computes the recurrence.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] if the device refuses one.
+    pub fn new(device: &Device, choice: impl Into<Choice>) -> Result<Self, Error> {
+        let recurrence = Recurrence::new(device, choice)?;
+        Ok(Scan { recurrence, kernels: Kernels::load(device, S::ELEMENT)? })
+    }
+
+    /// The device that it computes on.
+    pub fn device(&self) -> &Device {
+        self.recurrence.device()
+    }
+
+    /// Computes `y` `[batch, channels, len]` and, where it is wanted, the last state `[batch, channels, states]`.
+    /// The states of all positions are left in `room`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ShapeMismatch`] with the array that does not fit, [`Error::Device`] if the device fails.
+    // ANCHOR: forward
+    pub fn forward_into(
+        &self,
+        given: &Given<S>,
+        room: &mut Room<S>,
+        y: &mut Buffer<S>,
+        last_state: Option<&mut Buffer<S>>,
+        stream: &Stream,
+    ) -> Result<Passes, Error> {
+        given.check(&[("y", y.len())], room)?;
+        let mut passes = self.states(given, room, last_state, stream)?;
+        let read = self.kernels.contract(given, &room.outputs, y, stream)?;
+        passes.extend(read.map(|read| ("contract", read)));
+        Ok(passes)
+    }
+
+    /// Expansion and recurrence: the states of all positions.
+    fn states(
+        &self,
+        given: &Given<S>,
+        room: &mut Room<S>,
+        final_state: Option<&mut Buffer<S>>,
+        stream: &Stream,
+    ) -> Result<Passes, Error> {
+        let Room { inputs, coeffs, outputs } = room;
+        let expanded = self.kernels.expand(given, inputs, coeffs, stream)?;
+        let stream = Some(stream);
+        let options =
+            ForwardOptions { initial: given.initial, final_state, stream, ..Default::default() };
+        let rows = given.rows();
+        let scanned = self.recurrence.forward_into(inputs, coeffs, outputs, rows, options)?;
+        let passes = expanded.map(|expanded| ("expand", expanded));
+        Ok(passes.into_iter().chain([("recurrence", scanned)]).collect())
+    }
+    // ANCHOR_END: forward
+
+    /// Computes the gradients of a loss from those of the results: `d_y` `[batch, channels, len]` and, if the
+    /// loss looks at the last states, `d_last` `[batch, channels, states]`.
+    ///
+    /// The states are computed again.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Scan::forward_into`].
+    // ANCHOR: backward
+    pub fn backward_into(
+        &self,
+        given: &Given<S>,
+        d_y: &Buffer<S>,
+        d_last: Option<&Buffer<S>>,
+        room: &mut GradientRoom<S>,
+        gradients: &mut Gradients<S>,
+        stream: &Stream,
+    ) -> Result<Passes, Error> {
+        given.check_gradients(d_y, d_last, room, gradients)?;
+        let kernels = &self.kernels;
+        let mut passes = self.states(given, &mut room.states, None, stream)?;
+
+        // Where the recurrence's inputs were, the gradients of its outputs come: nobody asks for the inputs again.
+        let Room { inputs: d_outputs, coeffs, outputs } = &mut room.states;
+        let (d_sum, d_z) = (&mut room.d_sum, gradients.d_z.as_mut());
+        let d = kernels.contract_back(
+            given,
+            (d_y, d_last),
+            outputs,
+            (d_outputs, d_sum, d_z),
+            stream,
+        )?;
+        passes.extend(d.map(|d| ("contract, back", d)));
+        let (d_sum, d_c) = (&room.d_sum, &mut gradients.d_c);
+        passes.extend(kernels.sum_shared(given, given.c, d_sum, outputs, d_c, stream)?);
+
+        let options = BackwardOptions {
+            initial: given.initial,
+            d_initial: Some(&mut gradients.d_initial),
+            stream: Some(stream),
+            ..Default::default()
+        };
+        let (d_inputs, d_coeffs) = (&mut room.d_inputs, &mut room.d_coeffs);
+        let d = self.recurrence.backward_into(
+            d_outputs,
+            coeffs,
+            outputs,
+            d_inputs,
+            d_coeffs,
+            given.rows(),
+            options,
+        )?;
+        passes.push(("recurrence, back", d));
+        if let (0, Some(d_last)) = (given.sizes.len, d_last) {
+            // Without steps the last states are the first ones.
+            passes.extend(kernels.copy(d_last, &mut gradients.d_initial, stream)?);
+        }
+
+        let received = [&*d_inputs, &*d_coeffs, &*coeffs, d_sum];
+        let own = (&mut gradients.d_u, &mut gradients.d_delta);
+        let weights = (&mut room.scaled, &mut room.steps);
+        let d = kernels.expand_back(given, received, own, weights, stream)?;
+        passes.extend(d.map(|d| ("expand, back", d)));
+        let (scaled, steps) = (&room.scaled, &room.steps);
+        passes.extend(kernels.sum_shared(
+            given,
+            given.b,
+            scaled,
+            d_inputs,
+            &mut gradients.d_b,
+            stream,
+        )?);
+        let d_exponents = (&*d_coeffs, Some(&*coeffs));
+        passes.extend(kernels.sum_rows(
+            given,
+            Some(steps),
+            d_exponents,
+            &mut gradients.d_a,
+            stream,
+        )?);
+        if let Some(d_d) = &mut gradients.d_d {
+            passes.extend(kernels.sum_rows(given, Some(d_sum), (given.u, None), d_d, stream)?);
+        }
+        let d_delta = (&gradients.d_delta, None);
+        passes.extend(kernels.sum_rows(
+            given,
+            None,
+            d_delta,
+            &mut gradients.d_delta_bias,
+            stream,
+        )?);
+        Ok(passes)
+    }
+    // ANCHOR_END: backward
+}
