@@ -2,7 +2,7 @@
 //! programs, so it needs NVRTC and some minutes:
 //!
 //! ```text
-//! cargo test --release -p linrec --features contract --test suite configurations:: -- --ignored --nocapture
+//! cargo test --release -p linrec-suite configurations:: -- --ignored --nocapture
 //! ```
 
 use linrec::contract::{self, Domain};

@@ -1,6 +1,6 @@
 //! The program that tools watch: it has to know every kernel that is shipped, and every planted mistake has to show in it.
 
-#[path = "../../examples/probe/probes/mod.rs"]
+#[path = "probe/probes/mod.rs"]
 #[allow(dead_code, reason = "the program uses the rest")]
 mod program;
 

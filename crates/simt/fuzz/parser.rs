@@ -65,7 +65,10 @@ fn is_a_sentence(source: &str, error: &ParseError) {
 /// Small sources to begin with: the kernels of each file of the corpus by themselves, and parts of
 /// those that are long.
 pub fn corpus() -> Vec<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    // From the folder of the emulator's package, and from that of its tests.
+    let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let folder = folders.map(|folder| folder.join("tests/data")).find(|data| data.is_dir());
+    let folder = folder.expect("the corpus is beside the tests");
     let mut files: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "ptx"));

@@ -214,7 +214,9 @@ impl Tally {
             ..Counters::default()
         };
         for (pc, instruction) in kernel.code.iter().enumerate() {
-            *counters.classes.entry(class(&instruction.op)).or_default() += self.executed[pc];
+            if self.executed[pc] > 0 {
+                *counters.classes.entry(class(&instruction.op)).or_default() += self.executed[pc];
+            }
             let Some(access) = access(&instruction.op) else { continue };
             let Place { line, .. } = kernel.places[pc];
             let Traffic { requests, sectors, wavefronts, conflicts, bytes } = self.traffic[pc];
@@ -230,7 +232,6 @@ impl Tally {
                 bytes,
             });
         }
-        counters.classes.retain(|_, count| *count > 0);
         counters
     }
 }

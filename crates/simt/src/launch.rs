@@ -243,6 +243,7 @@ impl Prepared<'_> {
             for mut block in all {
                 if block.turn(&mut run, SHORT_QUANTUM).map_err(|report| *report)? {
                     run.tally.blocks += 1;
+                    self.memory.spare.keep(block);
                 } else {
                     left.push(block);
                 }
@@ -267,7 +268,7 @@ impl Prepared<'_> {
         let mut all: Vec<Block> = Vec::new();
         reserve(&mut all, (blocks.end - blocks.start) as usize, "blocks")?;
         for number in blocks.clone() {
-            let mut block = Block::default();
+            let mut block = self.memory.spare.take();
             block.reset(run, number, blocks.start)?;
             all.push(block);
         }
@@ -282,7 +283,7 @@ impl Prepared<'_> {
         self.inside(&blocks)?;
         let each = Block::bytes(&self.launch, self.grain);
         let mut run = self.start(each, trace, blocks.start)?;
-        let mut block = Block::default();
+        let mut block = self.memory.spare.take();
         for number in blocks {
             let begun = self.bounds.go_on().and_then(|()| block.reset(&run, number, number));
             begun.map_err(|fault| self.before(number, *fault))?;
@@ -294,6 +295,7 @@ impl Prepared<'_> {
             }
             run.tally.blocks += 1;
         }
+        self.memory.spare.keep(block);
         Ok(run.tally.counters(self.launch.kernel))
     }
 

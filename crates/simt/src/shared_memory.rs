@@ -22,13 +22,16 @@ pub(crate) struct Actor {
     pub(crate) sync: bool,
 }
 
-/// The shared memory of one block.
+/// The shared memory of one block, and after it of the next: what earlier blocks left in it is not cleared, which would
+/// take longer than many kernels run, but belongs to another generation.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     words: Vec<u32>,
     /// One cell of the shadow stands for `1 << grain` bytes: the smallest access of the kernel.
     grain: u32,
     cells: Vec<Cell>,
+    /// That of the block, the first of which is 1. To it, a cell of any other is one that nobody has accessed.
+    generation: u64,
     /// By warp; see [`Seen`].
     seen: Vec<Option<Box<Seen>>>,
 }
@@ -38,16 +41,22 @@ pub(crate) struct Shared {
 /// part has passed a barrier alone, since the last one of the whole warp.
 type Seen = [[u32; 32]; 32];
 
+/// What is known of a place.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cell {
+    generation: u64,
     writer: Mark,
     reader: Mark,
 }
 
-/// The last access of a kind.
+/// The last access of a kind: an [`Actor`], side by side with the kind, because there are many marks.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mark {
-    actor: Actor,
+    epoch: u32,
+    warp_epoch: u32,
+    pc: u32,
+    thread: u16,
+    sync: bool,
     kind: Kind,
 }
 
@@ -89,38 +98,42 @@ pub(crate) enum Fault {
 }
 
 impl Mark {
+    #[inline(always)]
+    fn of(actor: Actor, kind: Kind) -> Mark {
+        let Actor { epoch, warp_epoch, pc, thread, sync } = actor;
+        Mark { epoch, warp_epoch, pc, thread, sync, kind }
+    }
+
     /// Whether something orders this access before one of `now`, whoever else it stands for.
     #[inline(always)]
     fn ordered_before(&self, now: Actor, seen: &[Option<Box<Seen>>]) -> bool {
-        if self.kind == Kind::Never || self.actor.epoch < now.epoch {
+        if self.kind == Kind::Never || self.epoch < now.epoch {
             return true;
         }
-        if self.kind == Kind::Warps || self.actor.thread / 32 != now.thread / 32 {
+        if self.kind == Kind::Warps || self.thread / 32 != now.thread / 32 {
             return false;
         }
         let known = match seen.get(usize::from(now.thread / 32)) {
-            Some(Some(seen)) => {
-                seen[usize::from(now.thread % 32)][usize::from(self.actor.thread % 32)]
-            }
+            Some(Some(seen)) => seen[usize::from(now.thread % 32)][usize::from(self.thread % 32)],
             _ => now.warp_epoch,
         };
-        self.actor.warp_epoch < known || self.kind != Kind::Lanes && self.actor.thread == now.thread
+        self.warp_epoch < known || self.kind != Kind::Lanes && self.thread == now.thread
     }
 
     #[inline(always)]
     fn conflicts(&self, now: Actor, seen: &[Option<Box<Seen>>]) -> bool {
-        !(self.actor.sync && now.sync || self.ordered_before(now, seen))
+        !(self.sync && now.sync || self.ordered_before(now, seen))
     }
 
     #[cold]
     fn race(&self, now: Actor, wrote: bool) -> Fault {
-        let other = (self.actor.thread != now.thread).then(|| self.place());
-        Fault::Race { other, pc: self.actor.pc, wrote }
+        let other = (self.thread != now.thread).then(|| self.place());
+        Fault::Race { other, pc: self.pc, wrote }
     }
 
     fn place(&self) -> Culprit {
-        let thread = u32::from(self.actor.thread);
-        Culprit { warp: thread / 32, lane: thread % 32, pc: self.actor.pc }
+        let thread = u32::from(self.thread);
+        Culprit { warp: thread / 32, lane: thread % 32, pc: self.pc }
     }
 }
 
@@ -135,12 +148,26 @@ impl Shared {
             + bytes_of::<Seen>(warps.into())
     }
 
-    /// Empties it for a block that needs `bytes` bytes, of which kernels access `1 << grain` at least.
+    /// Bytes of the host that it has.
+    pub(crate) fn held(&self) -> u64 {
+        bytes_of::<u32>(self.words.capacity() as u64)
+            + bytes_of::<Cell>(self.cells.capacity() as u64)
+            + bytes_of::<Option<Box<Seen>>>(self.seen.capacity() as u64)
+            + bytes_of::<Seen>(self.seen.len() as u64)
+    }
+
+    /// Makes it that of a block that needs `bytes` bytes, of which kernels access `1 << grain` at least.
     pub(crate) fn reset(&mut self, bytes: u32, grain: u32) -> fault::Result<()> {
         self.grain = grain;
         let (words, what) = (bytes.div_ceil(4) as usize, "shared memory");
-        refill(&mut self.words, words, 0, what)?;
-        refill(&mut self.cells, words << (2 - grain), Cell::default(), what)?;
+        let cells = words << (2 - grain);
+        if self.words.len() < words {
+            refill(&mut self.words, words, 0, what)?;
+        }
+        if self.cells.len() < cells {
+            refill(&mut self.cells, cells, Cell::default(), what)?;
+        }
+        self.generation += 1;
         self.seen.clear();
         Ok(())
     }
@@ -188,7 +215,7 @@ impl Shared {
             // A cell per word, as in kernels that access nothing smaller.
             let first = (offset / 4) as usize;
             for cell in &mut self.cells[first..first + W] {
-                cell.read(actor, &self.seen)?;
+                cell.of(self.generation).read(actor, &self.seen)?;
             }
             let mut value = [0; W];
             value.copy_from_slice(&self.words[first..first + W]);
@@ -215,7 +242,7 @@ impl Shared {
             let words = &mut self.words[first..first + W];
             for (cell, (word, value)) in self.cells[first..].iter_mut().zip(words.iter().zip(value))
             {
-                cell.write(actor, &self.seen, || word == value)?;
+                cell.of(self.generation).write(actor, &self.seen, || word == value)?;
             }
             words.copy_from_slice(value);
             return Ok(());
@@ -259,16 +286,21 @@ impl Shared {
     /// It has arrived, and the thread that started it has waited for it.
     pub(crate) fn arrive(&mut self, offset: u32, bytes: u32, value: [u32; 4], actor: Actor) {
         for cell in self.cells(offset, bytes).0 {
-            *cell = Cell { writer: Mark { actor, kind: Kind::Once }, reader: Mark::default() };
+            (cell.writer, cell.reader) = (Mark::of(actor, Kind::Once), Mark::default());
         }
         let (first, count) = ((offset / 4) as usize, (bytes / 4) as usize);
         self.words[first..first + count].copy_from_slice(&value[..count]);
     }
 
     #[inline(always)]
-    fn cells(&mut self, offset: u32, bytes: u32) -> (&mut [Cell], &[Option<Box<Seen>>]) {
+    fn cells(
+        &mut self,
+        offset: u32,
+        bytes: u32,
+    ) -> (impl Iterator<Item = &mut Cell>, &[Option<Box<Seen>>]) {
         let first = (offset >> self.grain) as usize;
-        (&mut self.cells[first..first + (bytes >> self.grain).max(1) as usize], &self.seen)
+        let cells = &mut self.cells[first..first + (bytes >> self.grain).max(1) as usize];
+        (cells.iter_mut().map(|cell| cell.of(self.generation)), &self.seen)
     }
 
     fn peek<const W: usize>(&self, offset: u32, bytes: u32) -> [u32; W] {
@@ -298,6 +330,15 @@ fn part(bytes: u32) -> u32 {
 }
 
 impl Cell {
+    /// What the cell says to a generation.
+    #[inline(always)]
+    fn of(&mut self, generation: u64) -> &mut Cell {
+        if self.generation != generation {
+            *self = Cell { generation, ..Cell::default() };
+        }
+        self
+    }
+
     #[inline(always)]
     fn may_be_read(&self, now: Actor, seen: &[Option<Box<Seen>>]) -> Result<(), Fault> {
         if self.writer.kind == Kind::Pending {
@@ -318,13 +359,13 @@ impl Cell {
         let before = self.reader;
         let kind = if before.ordered_before(now, seen) {
             Kind::Once
-        } else if before.kind == Kind::Warps || before.actor.thread / 32 != now.thread / 32 {
+        } else if before.kind == Kind::Warps || before.thread / 32 != now.thread / 32 {
             Kind::Warps
         } else {
             Kind::Lanes
         };
-        let sync = now.sync && (kind == Kind::Once || before.actor.sync);
-        self.reader = Mark { actor: Actor { sync, ..now }, kind };
+        let sync = now.sync && (kind == Kind::Once || before.sync);
+        self.reader = Mark::of(Actor { sync, ..now }, kind);
         Ok(())
     }
 
@@ -341,7 +382,7 @@ impl Cell {
         }
         if before.conflicts(now, seen) {
             // Lanes of one instruction that write the same value leave no doubt about the result.
-            let together = before.actor.pc == now.pc && before.actor.thread / 32 == now.thread / 32;
+            let together = before.pc == now.pc && before.thread / 32 == now.thread / 32;
             if !(together && same_value()) {
                 return Err(before.race(now, true));
             }
@@ -352,17 +393,18 @@ impl Cell {
         // A thread's own plain access is not made up for by its atomic ones: others are still not
         // ordered after it.
         let remains = |mark: Mark| {
-            let Actor { epoch, warp_epoch, thread, .. } = mark.actor;
+            let Mark { epoch, warp_epoch, thread, .. } = mark;
             now.sync
-                && !mark.actor.sync
+                && !mark.sync
                 && mark.kind == Kind::Once
                 && (epoch, warp_epoch, thread) == (now.epoch, now.warp_epoch, now.thread)
         };
-        let (writer, reader) = (Mark { actor: now, kind: Kind::Once }, Mark::default());
-        *self = Cell {
-            writer: if remains(self.writer) { self.writer } else { writer },
-            reader: if remains(self.reader) { self.reader } else { reader },
-        };
+        if !remains(self.writer) {
+            self.writer = Mark::of(now, Kind::Once);
+        }
+        if !remains(self.reader) {
+            self.reader = Mark::default();
+        }
         Ok(())
     }
 }

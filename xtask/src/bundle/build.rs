@@ -12,12 +12,7 @@ use crate::workspace;
 /// What cargo builds: packages, and what of them: programs, examples, and tests, which are programs as well. In two calls,
 /// as every package names its tests alike.
 const CALLS: [&[(&str, &str)]; 2] = [
-    &[
-        ("--package", "linrec"),
-        ("--features", "contract"),
-        ("--example", "probe"),
-        ("--test", "suite"),
-    ],
+    &[("--package", "linrec-suite"), ("--example", "probe"), ("--test", "suite")],
     &[
         ("--package", "ch00-start-here"),
         ("--bin", "tour"),
@@ -74,9 +69,7 @@ pub(super) fn programs(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
 /// The names of the programs.
 fn wanted() -> impl Iterator<Item = &'static str> {
     let options = CALLS.into_iter().flatten();
-    options
-        .filter(|(option, _)| !["--package", "--features"].contains(option))
-        .map(|(_, name)| *name)
+    options.filter(|(option, _)| *option != "--package").map(|(_, name)| *name)
 }
 
 /// The programs in cargo's messages.

@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, RwLock};
 
+use crate::machine::spare::Spare;
+
 mod buffer;
 mod error;
 mod word;
@@ -28,6 +30,8 @@ const MAX_BUFFERS: usize = 1 << 20;
 ///
 /// All methods take `&self`: words are atomic, so that blocks can run on several cores. Bytes that
 /// nothing has written read as zero from the host, and are reported when a kernel reads them.
+///
+/// Beside its buffers it keeps up to 64 MiB of what the blocks of launches needed, for those of later launches.
 #[derive(Debug)]
 pub struct Memory {
     capacity: u64,
@@ -38,6 +42,8 @@ pub struct Memory {
     table: RwLock<Table>,
     /// The first tag that no block of a launch has had: see [`Word`].
     next_tag: AtomicU32,
+    /// What launches on this memory leave for later ones.
+    pub(crate) spare: Spare,
 }
 
 #[derive(Debug, Default)]
@@ -63,6 +69,7 @@ impl Memory {
             resident: AtomicU64::new(0),
             table: RwLock::default(),
             next_tag: AtomicU32::new(1),
+            spare: Spare::default(),
         }
     }
 

@@ -71,6 +71,18 @@ impl Block {
         Ok(())
     }
 
+    /// The block has run, and is going to be kept: what a range's account had paid for as it grew is given back.
+    pub(super) fn retire(&mut self) {
+        self.warps.iter_mut().for_each(Warp::retire);
+    }
+
+    /// Bytes of the host that it has, itself included.
+    pub(super) fn held(&self) -> u64 {
+        let unused = (self.warps.capacity() - self.warps.len()) as u64;
+        let warps: u64 = self.warps.iter().map(Warp::held).sum();
+        bytes_of::<Block>(1) + self.shared.held() + warps + bytes_of::<Warp>(unused)
+    }
+
     /// Lets every warp execute up to `quantum` instructions. Returns whether all have left.
     pub(crate) fn turn(&mut self, run: &mut Run<'_>, quantum: u32) -> Result<bool, Box<Report>> {
         let warps = self.warps.len();

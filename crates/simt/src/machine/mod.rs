@@ -6,6 +6,7 @@
 //! - `access`, `global_access`, `shared_access`: loads, stores, atomics, with all their checks.
 //! - `warp`: which lanes are where, and one instruction after the other.
 //! - `block`: the warps of a block, and its barriers.
+//! - `spare`: blocks that have run, for later launches.
 
 mod access;
 mod approximate;
@@ -21,6 +22,7 @@ mod integer;
 mod lanes;
 mod registers;
 mod shared_access;
+pub(super) mod spare;
 pub(super) mod step;
 mod warp;
 

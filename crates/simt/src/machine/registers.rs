@@ -38,6 +38,13 @@ impl Registers {
             + bytes_of::<u32>(kernel.predicates.into())
     }
 
+    /// Bytes of the host that they have.
+    pub(crate) fn held(&self) -> u64 {
+        bytes_of::<Words>(self.words.capacity() as u64)
+            + bytes_of::<Longs>(self.longs.capacity() as u64)
+            + bytes_of::<u32>(self.predicates.capacity() as u64)
+    }
+
     /// Zeros, the kernel's constants, and the special registers.
     pub(crate) fn reset(&mut self, kernel: &Kernel, identity: &Identity) -> Result<()> {
         refill(&mut self.words, kernel.slots32 as usize, [0; 32], "registers")?;

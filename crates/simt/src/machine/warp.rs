@@ -116,6 +116,19 @@ impl Warp {
         Ok(())
     }
 
+    /// Its block has run, and is going to be kept.
+    pub(super) fn retire(&mut self) {
+        self.copies = Copies::default();
+    }
+
+    /// Bytes of the host that it has, itself included.
+    pub(super) fn held(&self) -> u64 {
+        bytes_of::<Warp>(1)
+            + bytes_of::<Path>(self.paths.capacity() as u64)
+            + bytes_of::<u32>(self.local.capacity() as u64)
+            + self.registers.held()
+    }
+
     /// Whether some path can go on.
     pub(super) fn is_ready(&self) -> bool {
         self.paths.iter().any(|path| path.waiting.is_none())

@@ -200,29 +200,28 @@ impl Form {
     /// Runs it and returns what was wrong.
     pub fn check(&self) -> Result<(), String> {
         let tuples = self.tuples();
+        let warps = tuples.chunks(32);
+        let wanted: Vec<Vec<u64>> =
+            warps.flat_map(|warp| (0..warp.len()).map(|lane| (self.wanted)(warp, lane))).collect();
+        let mut bytes = Vec::new();
+        tuples.iter().flatten().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
         for variant in self.variants() {
             let source = self.source(variant);
-            let got = run(&source, &tuples, self.results.len())
+            let got = run(&source, &bytes, tuples.len(), self.results.len())
                 .map_err(|error| format!("{} {variant:?}: {error}", self.opcode))?;
-            for (first, warp) in tuples.chunks(32).enumerate() {
-                for lane in 0..warp.len() {
-                    let thread = 32 * first + lane;
-                    let wanted = match variant {
-                        Variant::Guarded if thread % 2 == 1 => {
-                            vec![low(UNTOUCHED, self.results[0].bits())]
-                        }
-                        _ => (self.wanted)(warp, lane),
-                    };
-                    for (i, kind) in self.results.iter().enumerate() {
-                        let (got, wanted) = (got[thread][i], low(wanted[i], kind.bits()));
-                        if got == wanted || (self.same)(got, wanted) {
-                            continue;
-                        }
-                        return Err(format!(
-                            "{} {variant:?} of {:x?} in lane {lane}: result {i} is {got:#x}, not {wanted:#x}",
-                            self.opcode, warp[lane]
-                        ));
+            for (thread, (tuple, wanted)) in tuples.iter().zip(&wanted).enumerate() {
+                let is_guarded = variant == Variant::Guarded && thread % 2 == 1;
+                for (i, kind) in self.results.iter().enumerate() {
+                    let wanted = if is_guarded { UNTOUCHED } else { wanted[i] };
+                    let (got, wanted) = (got[thread][i], low(wanted, kind.bits()));
+                    if got == wanted || (self.same)(got, wanted) {
+                        continue;
                     }
+                    return Err(format!(
+                        "{} {variant:?} of {tuple:x?} in lane {}: result {i} is {got:#x}, not {wanted:#x}",
+                        self.opcode,
+                        thread % 32
+                    ));
                 }
             }
         }
@@ -339,36 +338,38 @@ fn is_open(pool: &[u64], kind: Kind) -> bool {
     kind == P || pool.len() > 24
 }
 
-/// Runs a form's kernel: a tuple of operands for each thread, `results` values from each.
-fn run(source: &str, tuples: &[Vec<u64>], results: usize) -> Result<Vec<Vec<u64>>, String> {
+/// Runs a form's kernel: a tuple of operands for each of so many threads, `results` values from each.
+fn run(
+    source: &str,
+    tuples: &[u8],
+    threads: usize,
+    results: usize,
+) -> Result<Vec<Vec<u64>>, String> {
     let module = Module::parse(source).map_err(|error| error.to_string())?;
     let kernel = module.kernel("form").ok_or("there is no kernel")?;
     let memory = Memory::new(1 << 30);
-    let width = tuples[0].len().max(1);
     let allocate = |name: &str, bytes: usize| {
         let address = memory.allocate(name, bytes as u64).map_err(|error| error.to_string())?;
         memory.fill(address, bytes as u64, 0).map_err(|error| error.to_string())?;
         Ok::<u64, String>(address)
     };
-    let inputs = allocate("inputs", 8 * width * tuples.len())?;
-    let outputs = allocate("outputs", 8 * results * tuples.len())?;
-    let scratch = allocate("scratch", SCRATCH as usize * tuples.len())?;
-    let bytes: Vec<u8> = tuples.iter().flatten().flat_map(|value| value.to_le_bytes()).collect();
-    memory.write(inputs, &bytes).map_err(|error| error.to_string())?;
+    // Of a form without operands there is an address, too.
+    let inputs = allocate("inputs", tuples.len().max(8 * threads))?;
+    let outputs = allocate("outputs", 8 * results * threads)?;
+    let scratch = allocate("scratch", SCRATCH as usize * threads)?;
+    memory.write(inputs, tuples).map_err(|error| error.to_string())?;
 
     let arguments: Vec<u8> =
         [inputs, outputs, scratch].into_iter().flat_map(u64::to_le_bytes).collect();
-    let blocks = tuples.len() as u32 / THREADS;
+    let blocks = threads as u32 / THREADS;
     let launch = Launch::new(kernel, [blocks, 1, 1], [THREADS, 1, 1], &arguments);
     let launch = launch.prepare(&memory).map_err(|report| report.to_string())?;
     launch.run(0..blocks.into()).map_err(|report| report.to_string())?;
 
-    let mut bytes = vec![0; 8 * results * tuples.len()];
+    let mut bytes = vec![0; 8 * results * threads];
     memory.read(outputs, &mut bytes).map_err(|error| error.to_string())?;
-    let values: Vec<u64> = bytes
-        .chunks_exact(8)
-        .map(|value| u64::from_le_bytes(std::array::from_fn(|i| value[i])))
-        .collect();
+    let (values, _) = bytes.as_chunks();
+    let values: Vec<u64> = values.iter().map(|value| u64::from_le_bytes(*value)).collect();
     Ok(values.chunks(results.max(1)).map(<[u64]>::to_vec).collect())
 }
 

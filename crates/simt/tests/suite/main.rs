@@ -7,6 +7,7 @@
 //! - `parser` and `declarations` read sources, right and wrong ones.
 //! - `reports`, `races`, `warp_races`, `blocks`, `barriers`, `launches`: each mistake with its sentence, and its
 //!   correct twin.
+//! - `kept`: what blocks leave behind does not show.
 //! - `bounds`: what a launch may use; whatever passes it is a report.
 //! - `execution`: mutated kernels on any arguments; the mutations are in `fuzz`.
 //! - `divergence`, `counted`, `memory`: what a warp does when its lanes part, what is counted, ways to run.
@@ -32,6 +33,7 @@ mod exact;
 mod execution;
 mod form;
 mod integer;
+mod kept;
 mod kernel;
 mod launches;
 mod memory;

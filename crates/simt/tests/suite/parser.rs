@@ -34,8 +34,8 @@ fn refusal(source: &str) -> ParseError {
 }
 
 fn ptx_files() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folders = [root.join("tests/data"), root.join("../../kernels/ptx")];
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folders = [tests.join("../data"), tests.join("../../../../kernels/ptx")];
     let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten());
     let paths = entries.map(|entry| entry.unwrap().path());
     paths.filter(|path| path.extension().is_some_and(|extension| extension == "ptx")).collect()

@@ -1,8 +1,8 @@
 //! Launches a shipped kernel once with fixed data, on a GPU or the emulator, for tools that watch it:
 //!
 //! ```text
-//! cargo run --release -p linrec --example probe -- list
-//! cargo run --release -p linrec --example probe -- run broken/lost_carry --device simt
+//! cargo run --release -p linrec-suite --example probe -- list
+//! cargo run --release -p linrec-suite --example probe -- run broken/lost_carry --device simt
 //! ncu --set full probe run ref-f32/linrec_ref_fwd_float_false --device cuda
 //! ```
 //!

@@ -216,7 +216,7 @@ impl Probe {
     }
 
     fn unknown(&self) -> Error {
-        let what = format!("`{}`: add it to examples/probe/probes/mod.rs", self.entry);
+        let what = format!("`{}`: add it to tests/suite/probe/probes/mod.rs", self.entry);
         Error::Unsupported { engine: "probe".to_owned(), what }
     }
 }
