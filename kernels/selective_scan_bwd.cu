@@ -23,17 +23,24 @@ __global__ void __launch_bounds__(256, 1)
     const bool whole = given.whole(), soft = flags & kSoftplus, only_ends = flags & kEnds;
     const bool vary_b = flags & kVaryingB, vary_c = flags & kVaryingC, vary = vary_b && vary_c;
 
+    Kept<kPer>* const all_kept = shared.kept();
+    Total<kPer>* const all_totals = shared.totals(0);
+    Total<kPer>*const all_b = shared.totals(1), *const all_c = shared.totals(2);
+    float2* const all_pointwise = shared.pointwise();
+    const int threads = blockDim.x;
+
     // The gradient behind the last tile: what later chunks pass back, the last of them first.
     for (int quad = 0; quad < quads; quad++) {
         const bool exists = at.exists(quad);
         for (int block = 0; block < blocks; block++) {
-            Kept<kPer>& kept = shared.kept(block, quad);
+            const int slot = (block * quads + quad) * threads + threadIdx.x;
+            Kept<kPer>& kept = all_kept[slot];
 #pragma unroll
             for (int i = 0; i < kPer; i++) {
                 const int n = block * kStates + at.own * kPer + i;
                 kept.carry[i] = kept.rate[i] = 0.0f;
-                shared.total(block, quad, 0).of[i] = 0.0f;
-                if (!vary) shared.total(block, quad, 1).of[i] = shared.total(block, quad, 2).of[i] = 0.0f;
+                all_totals[slot].of[i] = 0.0f;
+                if (!vary) all_b[slot].of[i] = all_c[slot].of[i] = 0.0f;
                 if (!exists || n >= states) continue;
                 kept.rate[i] = a[(long long)at.channel(quad) * states + n] * kLog2E;
                 if (only_ends) continue;
@@ -50,16 +57,18 @@ __global__ void __launch_bounds__(256, 1)
             const int channel = at.channel(quad);
             my_channels[4 * quad + at.row] = {exists && d ? d[channel] : 0.0f, exists && bias ? bias[channel] : 0.0f};
         }
-        shared.pointwise(quad) = {0.0f, 0.0f};
+        all_pointwise[quad * threads + threadIdx.x] = {0.0f, 0.0f};
     }
 
-    int rows_tile = at.end - 1, rows_state = 0, rows_number = 0;
+    int rows_tile = at.end - 1, rows_state = 0;
+    unsigned rows_sent = 0;
     const auto send_rows = [&]() {
         if (rows_tile < at.begin) return;
-        copy_rows(shared.rows(rows_number++), given, at, rows_tile, rows_state);
+        copy_rows(shared.rows(rows_sent++), given, at, rows_tile, rows_state);
         rows_state += kStates;
         if (rows_state >= states) rows_state = 0, rows_tile--;
     };
+#pragma unroll 1
     for (int i = 0; i < 3; i++) send_rows();
     close_group();
     auto ahead = Ahead<Stored, kPer>::begin(given, at);
@@ -69,8 +78,12 @@ __global__ void __launch_bounds__(256, 1)
     __syncthreads();
 
     const int turned = at.own / 4 * 4;  // so that lanes four apart meet other banks
-    int number = 0, rows_now = 0;       // stages and rows so far
-    for (int index = at.end - 1; index >= at.begin; index--) {
+    const long long group = (long long)at.sequence * groups + at.group;
+    unsigned number = 0, rows_now = 0;  // stages and rows so far
+    // The lane's step of quad 0.
+    long long place = ((long long)at.sequence * channels + at.channel(0)) * len + (at.end - 1) * (long long)kTile + at.own;
+#pragma unroll 1
+    for (int index = at.end - 1; index >= at.begin; index--, place -= kTile) {
         const long long first = index * (long long)kTile;
         const bool step_exists = first + at.own < len;
         unsigned starts = 0;
@@ -78,11 +91,12 @@ __global__ void __launch_bounds__(256, 1)
             const bool start = step_exists && restarts[at.sequence * len + first + at.own];
             starts = __ballot_sync(~0u, start) & 0xff;
         }
+        int slot = threadIdx.x;
 #pragma unroll 1
         for (int block = 0; block < blocks; block++, rows_now++) {
             Tile<kPer> tile;
             const int n0 = block * kStates + at.own * kPer;
-            const long long row = (((long long)at.sequence * groups + at.group) * states + n0) * len + first;
+            const long long row = (group * states + n0) * len + first;
             const Rows<kPer>& rows = shared.rows(rows_now);
             if (vary_b) read_rows(rows.elems[0], whole, (const Stored*)b + row, len, at.own, tile.b);
             if (vary_c) read_rows(rows.elems[1], whole, (const Stored*)c + row, len, at.own, tile.c);
@@ -91,13 +105,12 @@ __global__ void __launch_bounds__(256, 1)
 #pragma unroll
                 for (int n = 0; n < kPer; n++) tile.d_b[t][n] = tile.d_c[t][n] = 0.0f;
             }
+            long long element = place;
 #pragma unroll 1
-            for (int quad = 0; quad < quads; quad++, number++) {
-                const bool exists = step_exists && at.exists(quad);
-                const long long element = ((long long)at.sequence * channels + at.channel(quad)) * len + first + at.own;
+            for (int quad = 0; quad < quads; quad++, element += 4 * len, slot += threads) {
                 await_groups<kStages - 2>();
                 __syncwarp();
-                const Stage<kPer>& stage = mine.stages[number % kStages];
+                const Stage<kPer>& stage = mine.stages[number++ % kStages];
                 const float x_u = only_ends ? 0.0f : element_of(stage.elems[0], whole, at.lane, u + element);
                 const float x_delta = element_of(stage.elems[1], whole, at.lane, delta + element);
                 const float x_z = z ? element_of(stage.elems[2], whole, at.lane, z + element) : 0.0f;
@@ -131,24 +144,24 @@ __global__ void __launch_bounds__(256, 1)
                     if (!vary_c) read_constants((const float*)c + constants, exist, tile.c);
                 }
 
-                Kept<kPer> kept = shared.kept(block, quad);
+                Kept<kPer> kept = all_kept[slot];
                 if (only_ends) {
                     walk_back<kExact>(steps, kept.rate, starts, tile.c, kept.carry);
-                    shared.kept(block, quad) = kept;
+                    all_kept[slot] = kept;
                     if (block > 0) continue;
                     float size = steps.size[0];
 #pragma unroll
                     for (int t = 1; t < kTile; t++) size += steps.size[t];
-                    float2& seen = shared.pointwise(quad);
+                    float2& seen = all_pointwise[slot];
                     seen = {seen.x + size, starts ? 1.0f : seen.y};
                     continue;
                 }
-                Total<kPer> total = shared.total(block, quad, 0);
+                Total<kPer> total = all_totals[slot];
                 const Across across =
                     starts ? walk<true, kExact>(steps, kept.rate, before, starts, tile, kept.carry, total.of)
                            : walk<false, kExact>(steps, kept.rate, before, starts, tile, kept.carry, total.of);
-                shared.total(block, quad, 0) = total;
-                shared.kept(block, quad) = kept;
+                all_totals[slot] = total;
+                all_kept[slot] = kept;
 
                 float* to = &mine.across[0][at.row][at.own * kTile];
                 constexpr int kNext = 4 * Shared<kPer>::kPitch;
@@ -159,35 +172,35 @@ __global__ void __launch_bounds__(256, 1)
                     *(float4*)(to + 2 * kNext + (t ^ turned)) = *(const float4*)&across.by_decay[t];
                 }
                 __syncwarp();
-                float y = 0.0f, by_input = 0.0f, by_decay = 0.0f;
+                const float* from = &mine.across[0][at.row][at.own];
+                float y = from[0], by_input = from[kNext], by_decay = from[2 * kNext];
 #pragma unroll
-                for (int n = 0; n < 8; n++) {
-                    const float* from = &mine.across[0][at.row][n * kTile + (at.own ^ n / 4 * 4)];
+                for (int n = 1; n < 8; n++) {
+                    from = &mine.across[0][at.row][n * kTile + (at.own ^ n / 4 * 4)];
                     y += from[0];
                     by_input += from[kNext];
                     by_decay += from[2 * kNext];
                 }
                 if (blocks > 1) {
-                    float4& all = shared.across_blocks(quad, vary ? 1 : 3);
+                    float4& all = shared.across_blocks(vary ? 1 : 3)[quad * threads + threadIdx.x];
                     if (block > 0) y += all.x, by_input += all.y, by_decay += all.z;
                     all = {y, by_input, by_decay, 0.0f};
                 }
-                if (block == blocks - 1 && exists) {
+                if (block == blocks - 1 && step_exists && at.exists(quad)) {
                     const float d_step = multiply_add(x_u, by_input, kLn2 * by_decay) * step.slope;
                     if (d_z) d_z[element] = narrow<Stored>(d_gate * multiply_add(constant.x, x_u, y));
                     d_delta[element] = narrow<Stored>(d_step);
                     d_u[element] = narrow<Stored>(multiply_add(step.size, by_input, constant.x * d_y));
-                    float2& all = shared.pointwise(quad);
+                    float2& all = all_pointwise[quad * threads + threadIdx.x];
                     all = {multiply_add(d_y, x_u, all.x), all.y + d_step};
                 }
                 if (!vary) {
-                    Total<kPer>&all_b = shared.total(block, quad, 1), &all_c = shared.total(block, quad, 2);
 #pragma unroll
                     for (int n = 0; n < kPer; n++) {
 #pragma unroll
                         for (int t = 0; t < kTile; t++) {
-                            if (!vary_b) all_b.of[n] += tile.d_b[t][n], tile.d_b[t][n] = 0.0f;
-                            if (!vary_c) all_c.of[n] += tile.d_c[t][n], tile.d_c[t][n] = 0.0f;
+                            if (!vary_b) all_b[slot].of[n] += tile.d_b[t][n], tile.d_b[t][n] = 0.0f;
+                            if (!vary_c) all_c[slot].of[n] += tile.d_c[t][n], tile.d_c[t][n] = 0.0f;
                         }
                     }
                 }
@@ -212,13 +225,17 @@ __global__ void __launch_bounds__(256, 1)
             __syncthreads();
             send_rows();
             if (!(vary_b || vary_c) || only_ends) continue;
-            const long long tile_of_all = ((long long)at.sequence * groups + at.group) * given.tiles() + index;
-            float* all = sums + ((tile_of_all * blocks + block) * at.parts + at.part) * kSums;
-            for (int i = threadIdx.x; i < kSums; i += blockDim.x) {
-                float sum = 0.0f;
-#pragma unroll 8
-                for (int k = 0; k < 4 * shared.warps; k++) sum += parts[k * kSums + i];
-                const int lane = i / 8 % 8, which = i / (kSums / 2), n = lane * kPer + i / 64 % kPer;
+            float* all = sums + (((group * given.tiles() + index) * blocks + block) * at.parts + at.part) * kSums;
+#pragma unroll 1
+            for (unsigned i = threadIdx.x; i < kSums; i += threads) {
+                float sum = parts[i];
+#pragma unroll
+                for (int k = 1; k < 4; k++) sum += parts[k * kSums + i];
+                for (int warp = 1; warp < shared.warps; warp++) {
+#pragma unroll
+                    for (int k = 0; k < 4; k++) sum += parts[(4 * warp + k) * kSums + i];
+                }
+                const unsigned lane = i / 8 % 8, which = i / (kSums / 2), n = lane * kPer + i / 64 % kPer;
                 all[(which * kStates + n) * kTile + (i % 8 ^ lane / 4 * 4)] = sum;
             }
         }
@@ -227,10 +244,11 @@ __global__ void __launch_bounds__(256, 1)
     const long long slots = (long long)batch * at.chunks, slot = (long long)at.chunk * batch + at.sequence;
     const long long kind = slots * channels * states;
     for (int quad = 0; quad < quads; quad++) {
-        float2 sum = shared.pointwise(quad);
+        float2 sum = all_pointwise[quad * threads + threadIdx.x];
         const long long channel = slot * channels + at.channel(quad);
         for (int block = 0; block < blocks && at.exists(quad); block++) {
-            const Kept<kPer> kept = shared.kept(block, quad);
+            const int slot = (block * quads + quad) * threads + threadIdx.x;
+            const Kept<kPer> kept = all_kept[slot];
 #pragma unroll
             for (int i = 0; i < kPer; i++) {
                 const int n = block * kStates + at.own * kPer + i;
@@ -240,9 +258,9 @@ __global__ void __launch_bounds__(256, 1)
                     ends[to] = {kept.carry[i], sum.y > 0.0f ? 0.0f : Functions<kExact>::power_of_two(kept.rate[i] * sum.x)};
                     continue;
                 }
-                totals[to] = shared.total(block, quad, 0).of[i];
-                if (!vary_b) totals[kind + to] = shared.total(block, quad, 1).of[i];
-                if (!vary_c) totals[2 * kind + to] = shared.total(block, quad, 2).of[i];
+                totals[to] = all_totals[slot].of[i];
+                if (!vary_b) totals[kind + to] = all_b[slot].of[i];
+                if (!vary_c) totals[2 * kind + to] = all_c[slot].of[i];
                 const long long state = ((long long)at.sequence * channels + at.channel(quad)) * states + n;
                 if (at.chunk == 0 && d_initial) d_initial[state] = kept.carry[i];
             }

@@ -8,7 +8,7 @@
 #include "selective_scan.cuh"
 
 constexpr int kTile = kCheckpointSteps;
-constexpr int kStages = 4;  // of a warp's copies: one is read, the others are on their way
+constexpr unsigned kStages = 4;  // of a warp's copies: one is read, the others are on their way
 constexpr float kLn2 = 0x1.62e430p-1f;
 
 // kWhole: each row of each array is made of vectors of 16 bytes. kEnds: what a chunk passes back is all that is asked.
@@ -119,7 +119,8 @@ struct alignas(4 * kPer) Total {
     float of[kPer];
 };
 
-// The parts of a block's shared memory. What has an index (thread) is that thread's alone.
+// The parts of a block's shared memory. Of what is marked (thread), place (block * quads + quad) * blockDim.x + threadIdx.x
+// is that thread's alone; or quad * blockDim.x + threadIdx.x of what is not about states.
 template <int kPer>
 struct Shared {
     static constexpr int kStates = 8 * kPer, kSums = 2 * kStates * kTile;
@@ -133,7 +134,7 @@ struct Shared {
 
     char* raw;
     int warps, quads, blocks;  // blocks of states
-    __device__ Rows<kPer>& rows(int number) const { return ((Rows<kPer>*)raw)[number % 4]; }
+    __device__ Rows<kPer>& rows(unsigned number) const { return ((Rows<kPer>*)raw)[number % 4]; }
     __device__ Warp& warp(int w) const { return ((Warp*)(raw + 4 * sizeof(Rows<kPer>)))[w]; }
     // What the lanes have added up for B and C: a row for each channel of a quad. There are two in turns, or one where
     // shared memory is short.
@@ -142,25 +143,16 @@ struct Shared {
     // D and the bias of a channel.
     __device__ float2* channels() const { return (float2*)sums(turns()); }
     // (thread) Sums over the steps for D and the bias.
-    __device__ float2& pointwise(int quad) const {
-        return (channels() + 4 * quads * warps)[quad * blockDim.x + threadIdx.x];
-    }
-    // (thread) For a block of states: what is kept; and sums over the steps, for A, and for B and C that do not vary.
-    __device__ Kept<kPer>* all_kept() const { return (Kept<kPer>*)(channels() + 36 * quads * warps); }
-    __device__ Kept<kPer>& kept(int block, int quad) const {
-        return all_kept()[(block * quads + quad) * blockDim.x + threadIdx.x];
-    }
+    __device__ float2* pointwise() const { return channels() + 4 * quads * warps; }
+    // (thread) For a block of states and a quad: what is kept; and sums over the steps, for A, and for B and C that do
+    // not vary.
+    __device__ Kept<kPer>* kept() const { return (Kept<kPer>*)(channels() + 36 * quads * warps); }
     __device__ Total<kPer>* totals(int which) const {
         const int each = blocks * quads * blockDim.x;
-        return (Total<kPer>*)(all_kept() + each) + which * each;
-    }
-    __device__ Total<kPer>& total(int block, int quad, int which) const {
-        return totals(which)[(block * quads + quad) * blockDim.x + threadIdx.x];
+        return (Total<kPer>*)(kept() + each) + which * each;
     }
     // (thread) Sums over the blocks of states, if there are several; behind so many kinds of totals.
-    __device__ float4& across_blocks(int quad, int kinds) const {
-        return ((float4*)totals(kinds))[quad * blockDim.x + threadIdx.x];
-    }
+    __device__ float4* across_blocks(int kinds) const { return (float4*)totals(kinds); }
 };
 // ANCHOR_END: stage
 
@@ -170,59 +162,72 @@ template <typename Stored, int kPer>
 struct Ahead {
     static constexpr int kStates = 8 * kPer, kPerVector = 16 / sizeof(Stored), kVectors = kTile / kPerVector;
 
-    int tile, first_state, quad, number;
-    int row, step;             // of what the lane copies
+    int tile, limit;           // how many steps the tile has
+    int quad;
+    unsigned number;
+    int row, step, to;         // of what the lane copies; where it goes in the stage, -1 if it copies nothing
+    int state_row, state_n;    // the same of the checkpoints
     long long element, state;  // places in the arrays, and in the checkpoints
     const Stored* array;       // whole vectors: the one that the lane copies from
 
     __device__ static Ahead begin(const Given<Stored>& given, const Place& at) {
         Ahead ahead;
-        ahead.tile = at.end - 1, ahead.first_state = ahead.quad = ahead.number = 0;
-        ahead.row = at.row, ahead.step = at.own, ahead.array = nullptr;
+        ahead.tile = at.end - 1, ahead.quad = ahead.number = 0;
+        const long long first_step = ahead.tile * (long long)kTile;
+        ahead.limit = (int)min((long long)kTile, given.len - first_step);
+        ahead.row = at.row, ahead.step = at.own, ahead.to = 4 * at.lane, ahead.array = given.delta;
         if (given.whole()) {
             const int which = at.lane / (4 * kVectors);
-            ahead.array = which == 0 ? given.u : which == 1 ? given.delta : which == 2 ? given.z : which == 3 ? given.d_out : nullptr;
-            if (which == 0 && given.flags & kEnds) ahead.array = nullptr;
+            const bool exists = which == 0 ? !(given.flags & kEnds) : which == 2 ? given.z != nullptr : which < 4;
+            ahead.array = which == 0 ? given.u : which == 2 ? given.z : which == 3 ? given.d_out : given.delta;
             ahead.row = at.lane / kVectors % 4, ahead.step = at.lane % kVectors * kPerVector;
+            ahead.to = exists ? which * 128 + (ahead.row * kTile + ahead.step) * (int)sizeof(Stored) : -1;
         }
         const long long channel = (long long)at.sequence * given.channels + at.first;
-        ahead.element = (channel + ahead.row) * given.len + ahead.tile * (long long)kTile + ahead.step;
+        ahead.element = (channel + ahead.row) * given.len + first_step + ahead.step;
+        const int lane = given.states % 4 == 0 ? 4 * at.lane : at.lane;
+        ahead.state_row = lane / kStates, ahead.state_n = lane % kStates;
         const long long tile = (long long)at.sequence * given.tiles() + ahead.tile;
-        ahead.state = (tile * given.channels + at.first) * given.states;
+        ahead.state = (tile * given.channels + at.first + ahead.state_row) * given.states + ahead.state_n;
         return ahead;
     }
 
     __device__ void copy(Stage<kPer> (&stages)[kStages], const Given<Stored>& given, const Place& at, int quads) {
         if (tile >= at.begin) {
             Stage<kPer>& stage = stages[number++ % kStages];
-            const bool exists = 4 * quad + row < at.left && tile * (long long)kTile + step < given.len;
+            const int left = at.left - 4 * quad;
+            const bool exists = row < left && step < limit;
             if (given.whole()) {
-                char* to = (char*)stage.elems + at.lane / (4 * kVectors) * 128 + (row * kTile + step) * sizeof(Stored);
-                if (array) copy_vector(to, exists ? array + element : array, exists ? 16 : 0);
+                if (to >= 0) copy_vector((char*)&stage + to, array + element, exists ? 16 : 0);
             } else {
                 const bool last = element + 1 == (long long)given.batch * given.channels * given.len;
-                const long long from = exists ? element : 0;
-                if (!(given.flags & kEnds)) copy_single(&stage.elems[0][at.lane], given.u + from, exists, last);
-                copy_single(&stage.elems[1][at.lane], given.delta + from, exists, last);
-                if (given.z) copy_single(&stage.elems[2][at.lane], given.z + from, exists, last);
-                copy_single(&stage.elems[3][at.lane], given.d_out + from, exists, last);
+                if (!(given.flags & kEnds)) copy_single(stage, 0, given.u, exists, last);
+                copy_single(stage, 1, given.delta, exists, last);
+                if (given.z) copy_single(stage, 2, given.z, exists, last);
+                copy_single(stage, 3, given.d_out, exists, last);
             }
-            if (!(given.flags & kEnds)) copy_states(stage, given, at);
+            if (!(given.flags & kEnds)) copy_states(stage, given, left);
             advance(given, quads);
         }
         close_group();
     }
+    __device__ void copy_single(Stage<kPer>& stage, int which, const Stored* from, bool exists, bool last) const {
+        ::copy_single((unsigned*)((char*)&stage.elems[which] + to), from + element, exists, last);
+    }
 
-    __device__ void copy_states(Stage<kPer>& stage, const Given<Stored>& given, const Place& at) const {
-        const bool vectors = given.states % 4 == 0;
+    __device__ void copy_states(Stage<kPer>& stage, const Given<Stored>& given, int left) const {
+        const bool known = state_n < given.states;
+        const float* from = given.checkpoints + state;
+        float* place = &stage.states[state_row][state_n % kStates];
+        if (given.states % 4 == 0) {
+            if (state_row < 4) copy_vector(place, from, known && state_row < left ? 16 : 0);
+        } else {
+            constexpr int kRows = 32 / kStates;  // at once
 #pragma unroll
-        for (int j = 0; j < kPer; j++) {
-            const int i = at.lane * (vectors ? 4 : 1) + 32 * j;
-            const int channel = i / kStates, n = i % kStates;
-            const bool exists = 4 * quad + channel < at.left && first_state + n < given.states;
-            const float* from = given.checkpoints + (exists ? state + (long long)channel * given.states + n : 0);
-            if (!vectors) copy_word(&stage.states[channel][n], from, exists ? 4 : 0);
-            if (vectors && j == 0 && channel < 4) copy_vector(&stage.states[channel][n], from, exists ? 16 : 0);
+            for (int j = 0; j < kPer; j++) {
+                const bool exists = known && state_row + j * kRows < left;
+                copy_word(place + j * kRows * kStates, from + j * kRows * given.states, exists ? 4 : 0);
+            }
         }
     }
 
@@ -232,34 +237,43 @@ struct Ahead {
         quad = 0;
         element -= 4 * quads * given.len;
         state += kStates - 4 * quads * (long long)given.states;
-        first_state += kStates;
-        if (first_state < given.states) return;
-        state -= first_state + (long long)given.channels * given.states;
+        state_n += kStates;
+        if (state_n - state_n % kStates < given.states) return;
+        const int blocks_on = state_n - state_n % kStates;
+        state_n -= blocks_on;
+        state -= blocks_on + (long long)given.channels * given.states;
         element -= kTile;
-        first_state = 0, tile--;
+        tile--, limit = kTile;
     }
 };
 
-// By the whole block: the rows of B and C for some states and a tile.
-template <int kPer, typename Stored>
-__device__ void copy_rows(Rows<kPer>& rows, const Given<Stored>& given, const Place& at, int tile, int first_state) {
-    constexpr int kStates = 8 * kPer, kPerVector = 16 / sizeof(Stored), kVectors = kTile / kPerVector;
-    const bool whole = given.whole();
-    const int pieces = whole ? kVectors : kTile;
-    const long long group = (long long)at.sequence * given.groups + at.group;
-    for (int i = threadIdx.x; i < 2 * kStates * pieces; i += blockDim.x) {
-        const int piece = i % pieces, r = i / pieces % kStates, which = i / pieces / kStates;
-        const int n = first_state + r % 8 * kPer + r / 8, step = whole ? piece * kPerVector : piece;
+// By the whole block: the rows of B and C for some states and a tile, in pieces: vectors or elements.
+template <int kPer, int kPieces, typename Stored>
+__device__ void copy_pieces(Rows<kPer>& rows, const Given<Stored>& given, const Place& at, int tile, int first_state) {
+    constexpr int kStates = 8 * kPer, kSteps = kTile / kPieces;
+    const long long group = (long long)at.sequence * given.groups + at.group, first_step = tile * (long long)kTile;
+#pragma unroll 1
+    for (unsigned i = threadIdx.x; i < 2 * kStates * kPieces; i += blockDim.x) {
+        const unsigned piece = i % kPieces, r = i / kPieces % kStates, which = i / kPieces / kStates;
         if (!(given.flags & (which ? kVaryingC : kVaryingB))) continue;
-        const Stored* array = (const Stored*)(which ? given.c : given.b);
-        const bool exists = n < given.states && tile * (long long)kTile + step < given.len;
-        const long long place = exists ? (group * given.states + n) * given.len + tile * (long long)kTile + step : 0;
-        if (whole) {
-            copy_vector((char*)rows.elems[which][r] + piece * 16, array + place, exists ? 16 : 0);
+        const int n = first_state + r % 8 * kPer + r / 8, step = piece * kSteps;
+        const bool exists = n < given.states && first_step + step < given.len;
+        const long long place = (group * given.states + n) * given.len + first_step + step;
+        const Stored* from = (const Stored*)(which ? given.c : given.b) + place;
+        if (kPieces < kTile) {
+            copy_vector((char*)rows.elems[which][r] + piece * 16, from, exists ? 16 : 0);
         } else {
             const bool last = place + 1 == (long long)given.batch * given.groups * given.states * given.len;
-            copy_single(&rows.elems[which][r][step], array + place, exists, last);
+            copy_single(&rows.elems[which][r][step], from, exists, last);
         }
+    }
+}
+template <int kPer, typename Stored>
+__device__ void copy_rows(Rows<kPer>& rows, const Given<Stored>& given, const Place& at, int tile, int first_state) {
+    if (given.whole()) {
+        copy_pieces<kPer, kTile * sizeof(Stored) / 16>(rows, given, at, tile, first_state);
+    } else {
+        copy_pieces<kPer, kTile>(rows, given, at, tile, first_state);
     }
 }
 // ANCHOR_END: ahead
