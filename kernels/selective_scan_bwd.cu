@@ -74,14 +74,35 @@ __global__ void __launch_bounds__(256, 1)
     auto ahead = Ahead<Stored, kPer>::begin(given, at);
 #pragma unroll 1
     for (int i = 0; i < kStages - 1; i++) ahead.copy(mine.stages, given, at, quads);
-    await_groups<kStages - 1>();
+    // The lane's step of quad 0.
+    long long place = ((long long)at.sequence * channels + at.channel(0)) * len + (at.end - 1) * (long long)kTile + at.own;
+    const int place_u = place_of(u + place, whole, at.lane), place_delta = place_of(delta + place, whole, at.lane);
+    const int place_z = place_of(z + place, whole, at.lane), place_out = place_of(d_out + place, whole, at.lane);
+    // Takes a quad from a stage: what is about single steps, of which the warp gets what it needs of all.
+    const auto take = [&](unsigned number, int quad, bool exists) {
+        const Stage<kPer>& stage = mine.stages[number % kStages];
+        Own<kPer> own;
+        own.u = only_ends ? 0.0f : element_of<Stored>(stage.elems[0], place_u);
+        const float x = element_of<Stored>(stage.elems[1], place_delta), d_out = element_of<Stored>(stage.elems[3], place_out);
+#pragma unroll
+        for (int n = 0; n < kPer; n++) own.before[n] = only_ends ? 0.0f : stage.states[at.row][at.own * kPer + n];
+        const Step step = step_of<kExact>(x + my_channels[4 * quad + at.row].y, soft);
+        own.size = exists ? step.size : 0.0f, own.slope = step.slope;
+        const float gate = z ? element_of<Stored>(stage.elems[2], place_z) : 0.0f, s = sigmoid<kExact>(gate);
+        own.d_y = z ? d_out * (gate * s) : d_out;
+        own.d_gate = d_out * s * multiply_add(gate, 1.0f - s, 1.0f);
+        mine.steps[0][at.lane] = own.size;
+        mine.steps[1][at.lane] = own.size * own.u;
+        mine.steps[2][at.lane] = own.d_y;
+        return own;
+    };
+    await_groups<kStages - 2>();
     __syncthreads();
+    Own<kPer> own = take(0, 0, (at.end - 1) * (long long)kTile + at.own < len);
 
     const int turned = at.own / 4 * 4;  // so that lanes four apart meet other banks
     const long long group = (long long)at.sequence * groups + at.group;
     unsigned number = 0, rows_now = 0;  // stages and rows so far
-    // The lane's step of quad 0.
-    long long place = ((long long)at.sequence * channels + at.channel(0)) * len + (at.end - 1) * (long long)kTile + at.own;
 #pragma unroll 1
     for (int index = at.end - 1; index >= at.begin; index--, place -= kTile) {
         const long long first = index * (long long)kTile;
@@ -108,35 +129,20 @@ __global__ void __launch_bounds__(256, 1)
             long long element = place;
 #pragma unroll 1
             for (int quad = 0; quad < quads; quad++, element += 4 * len, slot += threads) {
-                await_groups<kStages - 2>();
-                __syncwarp();
-                const Stage<kPer>& stage = mine.stages[number++ % kStages];
-                const float x_u = only_ends ? 0.0f : element_of(stage.elems[0], whole, at.lane, u + element);
-                const float x_delta = element_of(stage.elems[1], whole, at.lane, delta + element);
-                const float x_z = z ? element_of(stage.elems[2], whole, at.lane, z + element) : 0.0f;
-                const float x_out = element_of(stage.elems[3], whole, at.lane, d_out + element);
-                float before[kPer];
-#pragma unroll
-                for (int n = 0; n < kPer; n++) before[n] = only_ends ? 0.0f : stage.states[at.row][at.own * kPer + n];
-                ahead.copy(mine.stages, given, at, quads);
-
-                const float2 constant = my_channels[4 * quad + at.row];
-                Step step = step_of<kExact>(x_delta + constant.y, soft);
-                if (!step_exists) step.size = 0.0f;
-                float d_y = x_out, d_gate = 0.0f;
-                if (z) {
-                    const float s = sigmoid<kExact>(x_z);
-                    d_y = x_out * (x_z * s);
-                    d_gate = x_out * s * multiply_add(x_z, 1.0f - s, 1.0f);
-                }
-                mine.steps[0][at.lane] = step.size;
-                mine.steps[1][at.lane] = step.size * x_u;
-                mine.steps[2][at.lane] = d_y;
                 __syncwarp();
                 Steps steps;
                 read_steps(mine.steps[0], at.row, steps.size);
                 read_steps(mine.steps[1], at.row, steps.input);
                 read_steps(mine.steps[2], at.row, steps.d_y);
+                ahead.copy(mine.stages, given, at, quads);
+                // The next quad is taken behind the walk, while sums of this one are on their way.
+                const bool last_quad = quad + 1 == quads, last_block = block + 1 == blocks;
+                const auto take_next = [&]() {
+                    await_groups<kStages - 2>();
+                    __syncwarp();
+                    // Of the tile before, all steps exist.
+                    return take(++number, last_quad ? 0 : quad + 1, step_exists || (last_quad && last_block));
+                };
                 if (!vary) {
                     const long long constants = (long long)at.channel(quad) * states + n0;
                     const int exist = at.exists(quad) ? states - n0 : 0;
@@ -148,6 +154,7 @@ __global__ void __launch_bounds__(256, 1)
                 if (only_ends) {
                     walk_back<kExact>(steps, kept.rate, starts, tile.c, kept.carry);
                     all_kept[slot] = kept;
+                    own = take_next();
                     if (block > 0) continue;
                     float size = steps.size[0];
 #pragma unroll
@@ -158,8 +165,8 @@ __global__ void __launch_bounds__(256, 1)
                 }
                 Total<kPer> total = all_totals[slot];
                 const Across across =
-                    starts ? walk<true, kExact>(steps, kept.rate, before, starts, tile, kept.carry, total.of)
-                           : walk<false, kExact>(steps, kept.rate, before, starts, tile, kept.carry, total.of);
+                    starts ? walk<true, kExact>(steps, kept.rate, own.before, starts, tile, kept.carry, total.of)
+                           : walk<false, kExact>(steps, kept.rate, own.before, starts, tile, kept.carry, total.of);
                 all_totals[slot] = total;
                 all_kept[slot] = kept;
 
@@ -171,7 +178,7 @@ __global__ void __launch_bounds__(256, 1)
                     *(float4*)(to + kNext + (t ^ turned)) = *(const float4*)&across.by_input[t];
                     *(float4*)(to + 2 * kNext + (t ^ turned)) = *(const float4*)&across.by_decay[t];
                 }
-                __syncwarp();
+                const Own<kPer> next = take_next();
                 const float* from = &mine.across[0][at.row][at.own];
                 float y = from[0], by_input = from[kNext], by_decay = from[2 * kNext];
 #pragma unroll
@@ -186,14 +193,16 @@ __global__ void __launch_bounds__(256, 1)
                     if (block > 0) y += all.x, by_input += all.y, by_decay += all.z;
                     all = {y, by_input, by_decay, 0.0f};
                 }
-                if (block == blocks - 1 && step_exists && at.exists(quad)) {
-                    const float d_step = multiply_add(x_u, by_input, kLn2 * by_decay) * step.slope;
-                    if (d_z) d_z[element] = narrow<Stored>(d_gate * multiply_add(constant.x, x_u, y));
+                if (last_block && step_exists && at.exists(quad)) {
+                    const float skip = my_channels[4 * quad + at.row].x;
+                    const float d_step = multiply_add(own.u, by_input, kLn2 * by_decay) * own.slope;
+                    if (d_z) d_z[element] = narrow<Stored>(own.d_gate * multiply_add(skip, own.u, y));
                     d_delta[element] = narrow<Stored>(d_step);
-                    d_u[element] = narrow<Stored>(multiply_add(step.size, by_input, constant.x * d_y));
+                    d_u[element] = narrow<Stored>(multiply_add(own.size, by_input, skip * own.d_y));
                     float2& all = all_pointwise[quad * threads + threadIdx.x];
-                    all = {multiply_add(d_y, x_u, all.x), all.y + d_step};
+                    all = {multiply_add(own.d_y, own.u, all.x), all.y + d_step};
                 }
+                own = next;
                 if (!vary) {
 #pragma unroll
                     for (int n = 0; n < kPer; n++) {
@@ -208,13 +217,15 @@ __global__ void __launch_bounds__(256, 1)
             // The block's channels are added up.
             float* const parts = shared.sums(rows_now % shared.turns());
             if (shared.turns() == 1) __syncthreads();
-            float* to = parts + threadIdx.x / 8 * kSums + at.own * kTile;
+            if (!only_ends) {
+                float* to = parts + threadIdx.x / 8 * kSums + at.own * kTile;
 #pragma unroll
-            for (int n = 0; n < kPer && !only_ends; n++) {
+                for (int n = 0; n < kPer; n++) {
 #pragma unroll
-                for (int t = 0; t < kTile; t += 4) {
-                    *(float4*)(to + n * 64 + (t ^ turned)) = {tile.d_b[t][n], tile.d_b[t + 1][n], tile.d_b[t + 2][n], tile.d_b[t + 3][n]};
-                    *(float4*)(to + kSums / 2 + n * 64 + (t ^ turned)) = {tile.d_c[t][n], tile.d_c[t + 1][n], tile.d_c[t + 2][n], tile.d_c[t + 3][n]};
+                    for (int t = 0; t < kTile; t += 4) {
+                        *(float4*)(to + n * 64 + (t ^ turned)) = {tile.d_b[t][n], tile.d_b[t + 1][n], tile.d_b[t + 2][n], tile.d_b[t + 3][n]};
+                        *(float4*)(to + kSums / 2 + n * 64 + (t ^ turned)) = {tile.d_c[t][n], tile.d_c[t + 1][n], tile.d_c[t + 2][n], tile.d_c[t + 3][n]};
+                    }
                 }
             }
             if (quads == 1) {

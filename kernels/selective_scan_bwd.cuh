@@ -174,7 +174,7 @@ struct Ahead {
         Ahead ahead;
         ahead.tile = at.end - 1, ahead.quad = ahead.number = 0;
         const long long first_step = ahead.tile * (long long)kTile;
-        ahead.limit = (int)min((long long)kTile, given.len - first_step);
+        ahead.limit = at.begin < at.end ? (int)min((long long)kTile, given.len - first_step) : 0;
         ahead.row = at.row, ahead.step = at.own, ahead.to = 4 * at.lane, ahead.array = given.delta;
         if (given.whole()) {
             const int which = at.lane / (4 * kVectors);
@@ -192,24 +192,23 @@ struct Ahead {
         return ahead;
     }
 
+    // Behind the last one, zeros.
     __device__ void copy(Stage<kPer> (&stages)[kStages], const Given<Stored>& given, const Place& at, int quads) {
-        if (tile >= at.begin) {
-            Stage<kPer>& stage = stages[number++ % kStages];
-            const int left = at.left - 4 * quad;
-            const bool exists = row < left && step < limit;
-            if (given.whole()) {
-                if (to >= 0) copy_vector((char*)&stage + to, array + element, exists ? 16 : 0);
-            } else {
-                const bool last = element + 1 == (long long)given.batch * given.channels * given.len;
-                if (!(given.flags & kEnds)) copy_single(stage, 0, given.u, exists, last);
-                copy_single(stage, 1, given.delta, exists, last);
-                if (given.z) copy_single(stage, 2, given.z, exists, last);
-                copy_single(stage, 3, given.d_out, exists, last);
-            }
-            if (!(given.flags & kEnds)) copy_states(stage, given, left);
-            advance(given, quads);
+        Stage<kPer>& stage = stages[number++ % kStages];
+        const int left = limit > 0 ? at.left - 4 * quad : 0;
+        const bool exists = row < left && step < limit;
+        if (given.whole()) {
+            if (to >= 0) copy_vector((char*)&stage + to, array + element, exists ? 16 : 0);
+        } else {
+            const bool last = element + 1 == (long long)given.batch * given.channels * given.len;
+            if (!(given.flags & kEnds)) copy_single(stage, 0, given.u, exists, last);
+            copy_single(stage, 1, given.delta, exists, last);
+            if (given.z) copy_single(stage, 2, given.z, exists, last);
+            copy_single(stage, 3, given.d_out, exists, last);
         }
+        if (!(given.flags & kEnds)) copy_states(stage, given, left);
         close_group();
+        advance(given, at, quads);
     }
     __device__ void copy_single(Stage<kPer>& stage, int which, const Stored* from, bool exists, bool last) const {
         ::copy_single((unsigned*)((char*)&stage.elems[which] + to), from + element, exists, last);
@@ -231,7 +230,7 @@ struct Ahead {
         }
     }
 
-    __device__ void advance(const Given<Stored>& given, int quads) {
+    __device__ void advance(const Given<Stored>& given, const Place& at, int quads) {
         element += 4 * given.len, state += 4 * given.states;
         if (++quad < quads) return;
         quad = 0;
@@ -243,7 +242,7 @@ struct Ahead {
         state_n -= blocks_on;
         state -= blocks_on + (long long)given.channels * given.states;
         element -= kTile;
-        tile--, limit = kTile;
+        tile--, limit = tile >= at.begin ? kTile : 0;
     }
 };
 
@@ -279,10 +278,14 @@ __device__ void copy_rows(Rows<kPer>& rows, const Given<Stored>& given, const Pl
 // ANCHOR_END: ahead
 
 // ANCHOR: take
-// The lane's element of what was copied for it.
+// Which of the places of `elems` has the lane's element. Elements that were copied singly are 8 steps or a multiple of four
+// rows apart, so that for each array they are all in the same half of their places.
 template <typename Stored>
-__device__ float element_of(const unsigned (&elems)[32], bool whole, int lane, const Stored* from) {
-    const int place = sizeof(Stored) == 4 || whole ? lane : 2 * lane + half_of(from);
+__device__ int place_of(const Stored* from, bool whole, int lane) {
+    return sizeof(Stored) == 4 || whole ? lane : 2 * lane + half_of(from);
+}
+template <typename Stored>
+__device__ float element_of(const unsigned (&elems)[32], int place) {
     return widen(((const Stored*)elems)[place]);
 }
 
@@ -306,7 +309,7 @@ __device__ void read_row(const unsigned (&row)[kTile], bool whole, const Half* f
 
 // B or C of the lane's states, for a tile; `from` is where the first step of the first of them is from.
 template <int kPer, typename Stored>
-__device__ void read_rows(const unsigned (&rows)[8 * kPer][kTile], bool whole, const Stored* from, long long len, int own,
+__device__ __forceinline__ void read_rows(const unsigned (&rows)[8 * kPer][kTile], bool whole, const Stored* from, long long len, int own,
                           float (&values)[kTile][kPer]) {
 #pragma unroll
     for (int n = 0; n < kPer; n++) {
@@ -330,17 +333,22 @@ __device__ void read_constants(const float* from, int exist, float (&values)[kTi
 // ANCHOR_END: take
 
 // ANCHOR: pointwise
-// What a step is by itself: its size and, by the bias's sum x, that size's slope; the gate, z times its sigmoid, and
-// the gate's slope.
+// What a lane knows of its step: u; the step's size and, by what it is the softplus of, its slope; the gradients with
+// respect to y and to the gate. And its states before the tile.
+template <int kPer>
+struct Own {
+    float u, size, slope, d_y, d_gate, before[kPer];
+};
+
 struct Step {
     float size, slope;
 };
+// All of it is computed in any case, so that nothing branches between what can be computed at the same time.
 template <bool kExact>
 __device__ Step step_of(float x, bool soft) {
-    if (!soft) return {x, 1.0f};
     const float e = Functions<kExact>::power_of_two(-fabsf(x) * kLog2E);
-    const float r = Functions<kExact>::reciprocal(1.0f + e);
-    return {softplus<kExact>(x), x >= 0.0f ? r : e * r};
+    const float r = Functions<kExact>::reciprocal(1.0f + e), size = softplus<kExact>(x);
+    return {soft ? size : x, !soft ? 1.0f : x >= 0.0f ? r : e * r};
 }
 // ANCHOR_END: pointwise
 
@@ -368,7 +376,7 @@ __device__ inline void read_steps(const float (&from)[32], int row, float (&valu
 // From the state before the tile and the gradient behind it, `carry`, to the gradient before it. A restart drops the
 // state before its step, and takes no gradient there.
 template <bool kRestarts, bool kExact, int kPer>
-__device__ Across walk(const Steps& steps, const float (&rate)[kPer], const float (&before)[kPer], unsigned restarts,
+__device__ __forceinline__ Across walk(const Steps& steps, const float (&rate)[kPer], const float (&before)[kPer], unsigned restarts,
                        Tile<kPer>& tile, float (&carry)[kPer], float (&d_rate)[kPer]) {
     Across sums;
     float h[kTile][kPer], decay[kTile][kPer];  // the state before each step
@@ -406,7 +414,7 @@ __device__ Across walk(const Steps& steps, const float (&rate)[kPer], const floa
 
 // Only back, with nothing but the gradient.
 template <bool kExact, int kPer>
-__device__ void walk_back(const Steps& steps, const float (&rate)[kPer], unsigned restarts, const float (&c)[kTile][kPer],
+__device__ __forceinline__ void walk_back(const Steps& steps, const float (&rate)[kPer], unsigned restarts, const float (&c)[kTile][kPer],
                           float (&carry)[kPer]) {
 #pragma unroll
     for (int t = kTile - 1; t >= 0; t--) {
