@@ -23,6 +23,7 @@ mod mistakes;
 mod probes;
 mod properties;
 mod readme;
+mod scan_gradients;
 mod spelling;
 mod streaming;
 mod vectors;
