@@ -14,7 +14,7 @@
 //
 // Launch: a block has 64 * warps threads, with up to kWarps warps that compute. For each batch, each group has a
 // block for every 16 * warps of its channels, the last of which may have fewer. Dynamic shared memory: Shared and,
-// with kMany, 32 * warps * 48 bytes for... see host.
+// with kMany, for each lane that computes 32 bytes for the states of each pass, and 64 for sums.
 //
 // Template parameters: what is stored; how many states a lane has of a channel; whether there are more than
 // 4 * kStates states, so that they are walked 4 * kStates at a time; whether by exact functions.

@@ -24,6 +24,7 @@ mod probes;
 mod properties;
 mod readme;
 mod scan_gradients;
+mod selective_scan;
 mod spelling;
 mod streaming;
 mod vectors;

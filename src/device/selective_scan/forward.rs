@@ -170,3 +170,57 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Exponential, Plan, ScanShape};
+
+    #[test]
+    fn kernels_follow_the_states_and_the_exponential() {
+        let kernel = |states, exponential| {
+            let shape = ScanShape { batch: 1, channels: 64, seq_len: 9, states, groups: 1 };
+            let plan = Plan::new(shape, exponential, 132);
+            (plan.lane_states, plan.passes, plan.many)
+        };
+        for (states, fast, exact) in [
+            (1, (2, 1, false), (4, 1, false)),
+            (8, (2, 1, false), (4, 1, false)),
+            (9, (4, 1, false), (4, 1, false)),
+            (16, (4, 1, false), (4, 1, false)),
+            (17, (4, 2, true), (4, 2, true)),
+            (256, (4, 16, true), (4, 16, true)),
+        ] {
+            assert_eq!(kernel(states, Exponential::Fast), fast, "{states} states");
+            assert_eq!(kernel(states, Exponential::Exact), exact, "{states} states");
+        }
+    }
+
+    /// The suite runs the launches of the first three.
+    #[test]
+    fn blocks_keep_all_multiprocessors_busy() {
+        for (batch, channels, groups, multiprocessors, warps, blocks) in [
+            (2, 128, 2, 1, 4, 4),
+            (2, 128, 2, 3, 2, 8),
+            (2, 128, 2, 16, 1, 16),
+            (8, 2048, 1, 132, 4, 256),
+            (1, 2048, 1, 132, 1, 128),
+            (1, 1, 1, 132, 1, 1),
+            (1, 65, 1, 1, 1, 5),
+            (0, 5, 1, 132, 4, 0),
+            (3, 0, 1, 132, 4, 0),
+        ] {
+            let shape = ScanShape { batch, channels, seq_len: 9, states: 16, groups };
+            let plan = Plan::new(shape, Exponential::Fast, multiprocessors);
+            let what = format!("{shape:?} on {multiprocessors}");
+            assert_eq!((plan.warps, plan.blocks), (warps, blocks), "{what}");
+        }
+    }
+
+    /// What does not fit is an error, and no overflow.
+    #[test]
+    fn more_blocks_than_numbers_are_counted_as_the_most() {
+        let shape =
+            ScanShape { batch: usize::MAX, channels: 64, seq_len: 0, states: 16, groups: 1 };
+        assert_eq!(Plan::new(shape, Exponential::Fast, 132).blocks, usize::MAX);
+    }
+}

@@ -12,7 +12,8 @@ pub struct ScanInputs<'a, S> {
     pub u: &'a Buffer<S>,
     /// The step sizes before bias and softplus, `[batch, channels, seq_len]`.
     pub delta: &'a Buffer<S>,
-    /// `A`, `[channels, states]`; negative numbers make states decay.
+    /// `A`, `[channels, states]`: rates of decay with a minus, at least -2e38 (a step of size 0 times an infinite rate would
+    /// be no number). States grow where they are positive.
     pub a: &'a Buffer<f32>,
     /// `B`, `[batch, groups, states, seq_len]`.
     pub b: &'a Buffer<S>,

@@ -30,16 +30,30 @@ use kernels::Kernels;
 /// out_t = y_t z_t sigmoid(z_t)
 /// ```
 ///
-/// which is the `selective_scan_fn` of the package `mamba_ssm`, with two more: states to begin with, and restarts, by
-/// which a row holds several sequences ([`ScanInputs`]). Arrays with an axis of time are of type `S`: `f32`, bf16
-/// or f16. All others are `f32`, and so is all that is computed.
+/// which is the `selective_scan_fn` of the package `mamba_ssm`, where the formulas come from (Gu and Dao, "Mamba:
+/// Linear-Time Sequence Modeling with Selective State Spaces", 2023): `h_t` is the recurrence of this library with the
+/// coefficients `exp(d_t A)`. Without `delta_bias`, `softplus`, `D` or `z` its part is left out. Two more are possible:
+/// states to begin with, and restarts, by which a row holds several sequences. `delta` is a time and `A` a rate, in
+/// any unit of time that both have; everything else is without one.
 ///
-/// # Errors of rounding
+/// [`ScanInputs`] and [`ScanForwardOptions`] say the shape of each array. All are contiguous, the axis of time is the last
+/// one, and arrays may begin anywhere; where rows begin at multiples of 16 bytes they are moved in whole vectors.
+/// Arrays with an axis of time are of type `S`: `f32`, bf16 or f16. All others are `f32`, and so is all that is computed.
 ///
-/// With [`Exponential::Fast`] decays are made by the GPU's own exponential, whose last bits differ from those
-/// of the emulator; with [`Exponential::Exact`] results are bit for bit the same. Either way each state is
-/// walked from the first step to the last, and sums over the states are taken in one order, so that results do not
-/// depend on the number of blocks, and are the same from run to run.
+/// # Precision
+///
+/// Numbers are computed in `f32` and rounded to `S` once. An exponential of a given argument is off by two units in
+/// the last place at most, and what is below the smallest normal number may count as zero. Decays near one keep all their
+/// digits: `exp(0)` is 1.
+///
+/// # What can be reproduced
+///
+/// Each state is walked from the first step to the last, and the sum over the states is taken in one order for each
+/// number of states. So results do not depend on the number of blocks, on the batch or on the other channels, and on one
+/// device they have the same bits from run to run. [`Exponential::Exact`] gives these bits on every device, the emulator
+/// included. The decays of [`Exponential::Fast`], its softplus and its gate are made with the GPU's own instructions,
+/// whose last bits NVIDIA does not define: they may differ between generations of GPUs, and do differ from those of the
+/// emulator. The two exponentials also differ from each other.
 ///
 /// ```
 /// use linrec::device::{Device, Exponential, ScanInputs, ScanShape, SelectiveScan};
@@ -50,7 +64,7 @@ use kernels::Kernels;
 /// let inputs = ScanInputs {
 ///     u: &device.upload(&[1.0_f32, 1.0, 1.0])?,
 ///     delta: &device.upload(&[1.0_f32, 1.0, 1.0])?,
-///     a: &device.upload(&[0.0_f32, f32::NEG_INFINITY])?, // a sum, and nothing but the step itself
+///     a: &device.upload(&[0.0_f32, -1e30])?, // a sum, and nothing but the step itself
 ///     b: &device.upload(&[1.0_f32, 1.0, 1.0, 1.0, 1.0, 1.0])?,
 ///     c: &device.upload(&[1.0_f32, 1.0, 1.0, 10.0, 10.0, 10.0])?,
 ///     d: None,
