@@ -1,6 +1,7 @@
 //! The forward pass of the selective scan: within its bounds, with the same bits for any launch, and nothing leaks.
 
 mod given;
+mod golden;
 mod reference;
 
 use std::collections::BTreeSet;
