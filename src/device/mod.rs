@@ -27,6 +27,7 @@
 //! - [`Graph`]: launches that [`Device::record`] writes down once and one call repeats;
 //! - [`Recurrence`]: the recurrence over buffers, by the kernel that one names or the fastest for each shape
 //!   ([`Choice`]);
+//! - [`SelectiveScan`]: Mamba's selective scan over buffers, as one kernel;
 //! - [`KernelEngine`] (also from [`Device::engine`]): an [`Engine`](crate::Engine) around it, over arrays of the host;
 //! - [`nvrtc`]: CUDA C++ to PTX at run time.
 //!
@@ -105,6 +106,7 @@ pub mod nvrtc;
 mod nvrtc;
 mod recording;
 mod recurrence;
+mod selective_scan;
 #[cfg_attr(not(feature = "cuda"), expect(dead_code))] // some of it is what the driver is given
 mod signature;
 mod storage;
@@ -133,6 +135,10 @@ pub use graph::Graph;
 pub use launch::Launch;
 pub use launched::Launched;
 pub use recurrence::{BackwardOptions, Choice, ForwardOptions, Recurrence, Shape};
+pub use selective_scan::{
+    Exponential, ScanBackwardOptions, ScanForwardOptions, ScanGradients, ScanInputs, ScanShape,
+    SelectiveScan,
+};
 pub use storage::{Job, Narrowing, Storage, dispatch};
 pub use stream::{Event, Stream};
 

@@ -23,6 +23,8 @@ mod mistakes;
 mod probes;
 mod properties;
 mod readme;
+mod scan_gradients;
+mod selective_scan;
 mod spelling;
 mod streaming;
 mod vectors;

@@ -5,7 +5,7 @@ mod fastest;
 mod logarithms;
 mod one;
 mod options;
-mod room;
+pub(super) mod room;
 mod shape;
 
 pub use choice::Choice;

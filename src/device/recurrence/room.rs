@@ -15,20 +15,21 @@ use crate::device::{Buffer, Device};
 /// An array is given back as soon as its last kernel is queued. Whoever takes it next queues behind that: on one
 /// stream by itself, on several because devices keep the order of work on a buffer.
 #[derive(Debug)]
-pub(super) struct Pool<A>(Mutex<Vec<Buffer<A>>>);
+pub(in crate::device) struct Pool<A>(Mutex<Vec<Buffer<A>>>);
 
 /// What an array is for, and how it begins.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Contents {
+pub(in crate::device) struct Contents {
     /// As the emulator's reports call it.
-    pub(super) name: &'static str,
+    pub(in crate::device) name: &'static str,
     /// Whether it is zero when it is new, or anything.
-    pub(super) zeros: bool,
+    pub(in crate::device) zeros: bool,
 }
 
 impl Contents {
     /// What a call with logarithms computes on its way.
-    pub(super) const LOGARITHMS: Contents = Contents { name: "room for logarithms", zeros: false };
+    pub(in crate::device) const LOGARITHMS: Contents =
+        Contents { name: "room for logarithms", zeros: false };
 
     fn allocate<A: Pod>(self, device: &Device, len: usize) -> Result<Buffer<A>, Error> {
         match self.zeros {
@@ -40,7 +41,7 @@ impl Contents {
 
 /// An array of a call's own.
 #[derive(Debug)]
-pub(super) struct Room<'a, A> {
+pub(in crate::device) struct Room<'a, A> {
     /// As many elements as were asked for.
     part: Buffer<A>,
     /// All of it, and where it is given back; a graph keeps its arrays for itself.
@@ -56,7 +57,7 @@ impl<A> Default for Pool<A> {
 impl<A: Pod> Pool<A> {
     /// An array of `len` elements: a new one, or as the last call left it. If all that were given back are shorter, they
     /// are freed.
-    pub(super) fn take(
+    pub(in crate::device) fn take(
         &self,
         device: &Device,
         contents: Contents,
@@ -81,14 +82,18 @@ impl<A: Pod> Pool<A> {
 
     /// How many elements each of the arrays has that were given back.
     #[cfg(test)]
-    pub(super) fn lengths(&self) -> Vec<usize> {
+    pub(in crate::device) fn lengths(&self) -> Vec<usize> {
         lock(&self.0).iter().map(Buffer::len).collect()
     }
 }
 
 impl<A: Pod> Room<'static, A> {
     /// An array that nobody else ever uses: for a graph, whose replays may run between the kernels of any call.
-    pub(super) fn kept(device: &Device, contents: Contents, len: usize) -> Result<Self, Error> {
+    pub(in crate::device) fn kept(
+        device: &Device,
+        contents: Contents,
+        len: usize,
+    ) -> Result<Self, Error> {
         Ok(Room { part: contents.allocate(device, len)?, whole: None })
     }
 }

@@ -9,8 +9,14 @@ use super::{Files, list::List};
 use crate::failure::Failure;
 
 /// The most entries, those for studies not counted, and the most bytes of PTX in all.
-const MOST_ENTRIES: usize = 150;
-const MOST_BYTES: usize = 11_000_000;
+const MOST: Limit = Limit { entries: 150, bytes: 11_000_000 };
+/// The same for the selective scan, which has kernels of its own for each type, size and exponential.
+const MOST_OF_SCANS: Limit = Limit { entries: 40, bytes: 8_000_000 };
+
+struct Limit {
+    entries: usize,
+    bytes: usize,
+}
 
 /// What is wrong with the PTX at `path` in `kernels/ptx`.
 pub(super) fn failures(path: &str, ptx: &Ptx) -> Vec<Failure> {
@@ -35,14 +41,24 @@ pub(super) fn failures(path: &str, ptx: &Ptx) -> Vec<Failure> {
 /// Whether the list keeps to its limits.
 pub(super) fn sizes(list: &List, files: &Files) -> Vec<Failure> {
     let failure = |what| Failure::new(Path::new("kernels/shipped.toml"), None, what);
-    let counted = list.kernels.iter().filter(|kernel| !kernel.is_study());
-    let entries: usize = counted.map(|kernel| kernel.entries.len()).sum();
-    let bytes: usize = files.values().map(String::len).sum();
-    let many =
-        (entries > MOST_ENTRIES).then(|| format!("{entries} entries, more than {MOST_ENTRIES}"));
-    let large =
-        (bytes > MOST_BYTES).then(|| format!("{bytes} bytes of PTX, more than {MOST_BYTES}"));
-    many.into_iter().chain(large).map(failure).collect()
+    let is_scan = |path: &str| path.starts_with("selective");
+    let mut failures = Vec::new();
+    for (scans, limit, what) in [(false, MOST, ""), (true, MOST_OF_SCANS, " of the selective scan")]
+    {
+        let counted = list.kernels.iter().filter(|kernel| !kernel.is_study());
+        let counted = counted.filter(|kernel| is_scan(&kernel.source) == scans);
+        let entries: usize = counted.map(|kernel| kernel.entries.len()).sum();
+        let files = files.iter().filter(|(path, _)| is_scan(path) == scans);
+        let bytes: usize = files.map(|(_, text)| text.len()).sum();
+        if entries > limit.entries {
+            failures.push(failure(format!("{entries} entries{what}, more than {}", limit.entries)));
+        }
+        if bytes > limit.bytes {
+            failures
+                .push(failure(format!("{bytes} bytes of PTX{what}, more than {}", limit.bytes)));
+        }
+    }
+    failures
 }
 
 #[cfg(test)]
@@ -68,6 +84,11 @@ mod tests {
         };
         assert_eq!(told("a.cu", 150), [""; 0]);
         assert_eq!(told("a.cu", 151), ["kernels/shipped.toml: 151 entries, more than 150"]);
+        assert_eq!(told("selective_scan.cu", 40), [""; 0]);
+        assert_eq!(
+            told("selective_scan.cu", 41),
+            ["kernels/shipped.toml: 41 entries of the selective scan, more than 40"]
+        );
         assert_eq!(told("broken/a.cu", 101), [""; 0]);
         assert_eq!(told("exercises/a.cu", 101), [""; 0]);
         assert_eq!(told("ladder/a.cu", 101), [""; 0]);

@@ -1,0 +1,271 @@
+//! Times the gradient of the fused selective scan: the backward pass by itself, and a step of training, which is the
+//! forward pass that leaves checkpoints and the backward pass behind it.
+//!
+//! ```text
+//! cargo run --release -p bench --example fused_backward -- --shapes 8x2048x1024x16,1x2048x65536x16
+//! ```
+//!
+//! Beside each time is that of Mamba's own kernels on an H200, where it is known (mamba-ssm, built with torch 2.11). With
+//! `--repeat` each gradient is computed so many times more, and any bit that changes is an error.
+
+use std::process::ExitCode;
+
+use bench::median;
+use clap::Parser;
+use half::{bf16, f16};
+use lesson::output::{self, println};
+use linrec::device::{
+    Bench, Buffer, Device, Exponential, ScanForwardOptions, ScanGradients, ScanInputs, ScanShape,
+    SelectiveScan, Storage,
+};
+
+/// Times the gradient of the fused selective scan.
+#[derive(Parser)]
+struct Cli {
+    /// Shapes: batches x channels x length x states
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "8x2048x1024x16,8x2048x4096x16,8x2048x16384x16,1x2048x65536x16"
+    )]
+    shapes: Vec<String>,
+    /// f32, bf16 or f16
+    #[arg(long, value_delimiter = ',', default_value = "f32,bf16")]
+    elements: Vec<String>,
+    /// By the exponential that has the same bits on all devices
+    #[arg(long)]
+    exact: bool,
+    /// Measurements of each
+    #[arg(long, default_value_t = 9)]
+    runs: usize,
+    /// Computes each gradient so many times more, and compares all bits
+    #[arg(long, default_value_t = 0)]
+    repeat: usize,
+}
+
+/// Mamba's kernels on an H200: batches, channels, steps, element; milliseconds forward and backward.
+const MAMBA: [(usize, usize, usize, &str, f64, f64); 12] = [
+    (8, 2048, 256, "f32", 0.13328, 0.4136),
+    (8, 2048, 256, "bf16", 0.08237, 0.36736),
+    (8, 2048, 1024, "f32", 0.57872, 1.47232),
+    (8, 2048, 1024, "bf16", 0.29174, 1.18102),
+    (8, 2048, 4096, "f32", 2.32989, 5.44406),
+    (8, 2048, 4096, "bf16", 1.16157, 4.58106),
+    (8, 2048, 16384, "f32", 9.81699, 21.39466),
+    (8, 2048, 16384, "bf16", 5.5569, 18.74598),
+    (8, 1536, 1024, "f32", 0.4393, 1.12358),
+    (8, 1536, 1024, "bf16", 0.22291, 0.90102),
+    (1, 2048, 65536, "f32", 5.63558, 12.63446),
+    (1, 2048, 65536, "bf16", 2.88154, 10.968),
+];
+
+fn main() -> ExitCode {
+    output::finish(measure(&output::parse()))
+}
+
+fn measure(cli: &Cli) -> lesson::Result {
+    let device = Device::auto()?;
+    println!(
+        "{}, medians of {} runs, milliseconds (as a multiple of Mamba's speed)",
+        device.name(),
+        cli.runs
+    );
+    println!("{:>24} {:>5} {:>18} {:>18} {:>18}", "shape", "", "forward, kept", "backward", "step");
+    for shape in &cli.shapes {
+        for element in &cli.elements {
+            let shape = parse(shape)?;
+            match element.as_str() {
+                "f32" => one::<f32>(&device, cli, shape, element)?,
+                "bf16" => one::<bf16>(&device, cli, shape, element)?,
+                "f16" => one::<f16>(&device, cli, shape, element)?,
+                other => return Err(format!("{other}: the elements are f32, bf16 and f16").into()),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn parse(shape: &str) -> Result<ScanShape, String> {
+    let numbers: Result<Vec<usize>, _> = shape.split('x').map(str::parse).collect();
+    match numbers.as_deref() {
+        Ok(&[batch, channels, seq_len, states]) => {
+            Ok(ScanShape { batch, channels, seq_len, states, groups: 1 })
+        }
+        _ => Err(format!("{shape}: a shape is batches x channels x length x states")),
+    }
+}
+
+/// Numbers between two bounds that look like noise, in as many pieces as it takes.
+fn noise<S: Storage<Accum = f32>>(
+    device: &Device,
+    len: usize,
+    seed: u64,
+    (low, high): (f32, f32),
+) -> Result<Buffer<S>, linrec::Error> {
+    const PIECE: usize = 1 << 20;
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let piece: Vec<S> = (0..PIECE.min(len))
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            S::narrow(low + (high - low) * ((state >> 40) as f32 / (1 << 24) as f32))
+        })
+        .collect();
+    let buffer = device.allocate::<S>(len)?;
+    for begin in (0..len).step_by(PIECE) {
+        let end = (begin + PIECE).min(len);
+        buffer.slice(begin..end)?.upload(&piece[..end - begin])?;
+    }
+    Ok(buffer)
+}
+
+/// All gradients of one shape.
+struct Room<S> {
+    rows: [Buffer<S>; 3],
+    rates: Buffer<f32>,
+    couplings: [Buffer<S>; 2],
+    per_channel: [Buffer<f32>; 2],
+    initial: Buffer<f32>,
+}
+
+impl<S: Storage<Accum = f32>> Room<S> {
+    fn gradients(&mut self) -> ScanGradients<'_, S> {
+        let [u, delta, z] = &mut self.rows;
+        let [b, c] = &mut self.couplings;
+        let [d, delta_bias] = &mut self.per_channel;
+        ScanGradients {
+            u,
+            delta,
+            a: &mut self.rates,
+            b,
+            c,
+            d: Some(d),
+            z: Some(z),
+            delta_bias: Some(delta_bias),
+            initial: Some(&mut self.initial),
+        }
+    }
+
+    fn bits(&self) -> Result<Vec<u32>, linrec::Error> {
+        let mut bits = Vec::new();
+        for array in self.rows.iter().chain(&self.couplings) {
+            bits.extend(array.download()?.into_iter().map(|number| number.widen().to_bits()));
+        }
+        for array in self.per_channel.iter().chain([&self.rates, &self.initial]) {
+            bits.extend(array.download()?.into_iter().map(f32::to_bits));
+        }
+        Ok(bits)
+    }
+}
+
+fn one<S: Storage<Accum = f32>>(
+    device: &Device,
+    cli: &Cli,
+    shape: ScanShape,
+    element: &str,
+) -> lesson::Result {
+    let ScanShape { batch, channels, seq_len, states, groups } = shape;
+    let (rows, couplings) = (batch * channels * seq_len, batch * groups * states * seq_len);
+    let exponential = if cli.exact { Exponential::Exact } else { Exponential::Fast };
+    let scan = SelectiveScan::<S>::new(device, exponential);
+
+    let [u, z, d_out] = [(1, 1.7), (2, 2.0), (3, 1.7)]
+        .map(|(seed, most)| noise::<S>(device, rows, seed, (-most, most)));
+    let (u, z, d_out) = (u?, z?, d_out?);
+    let delta = noise::<S>(device, rows, 4, (-4.0, 0.5))?;
+    let b = noise::<S>(device, couplings, 5, (-1.7, 1.7))?;
+    let c = noise::<S>(device, couplings, 6, (-1.7, 1.7))?;
+    let rates: Vec<f32> = (0..channels * states).map(|i| -((i % states + 1) as f32)).collect();
+    let a = device.upload(&rates)?;
+    let d = noise::<f32>(device, channels, 7, (0.5, 1.5))?;
+    let delta_bias = noise::<f32>(device, channels, 8, (-1.0, 0.0))?;
+    let inputs = ScanInputs {
+        u: &u,
+        delta: &delta,
+        a: &a,
+        b: &b,
+        c: &c,
+        d: Some(&d),
+        z: Some(&z),
+        delta_bias: Some(&delta_bias),
+        softplus: true,
+        initial: None,
+        restarts: None,
+    };
+    let mut out = device.allocate::<S>(rows)?;
+    let kept = shape.checkpoints_len().ok_or("too many checkpoints")?;
+    let mut checkpoints = device.allocate::<f32>(kept)?;
+    let mut room = Room {
+        rows: [device.allocate(rows)?, device.allocate(rows)?, device.allocate(rows)?],
+        rates: device.allocate(channels * states)?,
+        couplings: [device.allocate(couplings)?, device.allocate(couplings)?],
+        per_channel: [device.allocate(channels)?, device.allocate(channels)?],
+        initial: device.allocate(batch * channels * states)?,
+    };
+
+    let mut times = [Vec::new(), Vec::new(), Vec::new()];
+    let mut bench = Bench::new(device)?;
+    for run in 0..=cli.runs {
+        // All on the device's default stream, which is the stopwatch's.
+        let mut forward = || {
+            let options =
+                ScanForwardOptions { checkpoints: Some(&mut checkpoints), ..Default::default() };
+            scan.forward_into(&inputs, &mut out, shape, options).map(drop)
+        };
+        let first = bench.time_ms(|_| forward())?;
+        let mut step = |forward_first: bool| {
+            if forward_first {
+                let options = ScanForwardOptions {
+                    checkpoints: Some(&mut checkpoints),
+                    ..Default::default()
+                };
+                scan.forward_into(&inputs, &mut out, shape, options)?;
+            }
+            let gradients = room.gradients();
+            scan.backward_into(&inputs, &d_out, &checkpoints, gradients, shape, Default::default())
+                .map(drop)
+        };
+        let (second, both) = (bench.time_ms(|_| step(false))?, bench.time_ms(|_| step(true))?);
+        // The first round loads kernels and allocates.
+        if run > 0 {
+            for (times, time) in times.iter_mut().zip([first, second, both]) {
+                times.push(time);
+            }
+        }
+    }
+    let mamba = MAMBA.iter().find(|row| {
+        (row.0, row.1, row.2, row.3) == (batch, channels, seq_len, element) && states == 16
+    });
+    let theirs = mamba.map_or([None; 3], |row| [Some(row.4), Some(row.5), Some(row.4 + row.5)]);
+    let [forward, backward, step] = [0, 1, 2].map(|i| {
+        let ours = median(times[i].iter().copied());
+        match theirs[i] {
+            Some(theirs) => format!("{ours:.4} ({:.2})", theirs / ours),
+            None => format!("{ours:.4}"),
+        }
+    });
+    let name = format!("{batch}x{channels}x{seq_len}x{states}");
+    println!("{name:>24} {element:>5} {forward:>18} {backward:>18} {step:>18}");
+
+    if cli.repeat > 0 {
+        let before = room.bits()?;
+        for _ in 0..cli.repeat {
+            scan.backward_into(
+                &inputs,
+                &d_out,
+                &checkpoints,
+                room.gradients(),
+                shape,
+                Default::default(),
+            )?;
+            if room.bits()? != before {
+                return Err(
+                    format!("{name} {element}: the bits of the gradients have changed").into()
+                );
+            }
+        }
+        println!("{:>24} {element:>5} the same bits in {} runs", "", cli.repeat + 1);
+    }
+    Ok(())
+}

@@ -1,0 +1,307 @@
+// The selective scan in one kernel: states stay in registers and decays are computed on the way, so that memory
+// moves three inputs and one output, and nothing that has a state's index. `selective_scan.cuh` has the formulas.
+//
+// A block walks along the whole length with some channels of one batch, in tiles of kTileSteps steps. Half of its
+// warps compute and hold the states: a lane has kStates states of two channels, and four lanes have all states of
+// these that are walked at once. The other half helps: each warp brings tiles of 16 channels to shared memory,
+// applies softplus, and lays d and d u side by side, step after step; behind the walk it adds D u, applies the gate
+// and sends the outputs to memory. Both work at the same time, on different tiles, and meet at one barrier for each.
+//
+// Arrays: u, delta, z and out are [batch, channels, seq_len], B and C [batch, groups, states, seq_len], A
+// [channels, states], D and delta_bias [channels], initial and last [batch, channels, states], restarts
+// [batch, seq_len], checkpoints [batch, ceil(seq_len / 8), channels, states]: the states before each eighth step. D,
+// z, delta_bias, initial, restarts, last and checkpoints may be null. Each channels / groups channels share B and C.
+//
+// Launch: a block has 64 * warps threads, with up to kWarps warps that compute. For each batch, each group has a
+// block for every 16 * warps of its channels, the last of which may have fewer. Dynamic shared memory: Shared and,
+// with kMany, for each lane that computes 32 bytes for the states of each pass, and 64 for sums.
+//
+// Template parameters: what is stored; how many states a lane has of a channel; whether there are more than
+// 4 * kStates states, so that they are walked 4 * kStates at a time; whether by exact functions.
+#include "selective_scan_tile.cuh"
+
+// ANCHOR: walk
+// A lane that computes. Of its two channels, 8 apart, lanes with an odd part of the states have the upper one first:
+// so each lane can give away the sums of its second channel, and no lane has to choose.
+template <int kStates, bool kExact>
+struct Walk {
+    static constexpr int kPairStride = kBlockChannels, kStepStride = 2 * kLanes * kStates;
+    float states[2][kStates], rates[2][kStates];  // h, and A log2(e)
+    int part;                                     // which of the channels' states: part * kStates and on
+    int channel[2];                               // in the block
+
+    struct Coupling {
+        float B[kStates], C[kStates];
+    };
+    __device__ static Coupling coupling_at(const float* place) {
+        Coupling coupling;
+        const float4 first = *(const float4*)place;
+        coupling.B[0] = first.x, coupling.B[1] = first.y;
+        if constexpr (kStates == 4) {
+            const float4 second = *(const float4*)(place + 4 * kLanes);
+            coupling.B[2] = first.z, coupling.B[3] = first.w;
+            coupling.C[0] = second.x, coupling.C[1] = second.y, coupling.C[2] = second.z, coupling.C[3] = second.w;
+        } else {
+            coupling.C[0] = first.z, coupling.C[1] = first.w;
+        }
+        return coupling;
+    }
+
+    __device__ void decays(float (&decay)[2][kStates], const float (&d)[2]) const {
+#pragma unroll
+        for (int c = 0; c < 2; c++) {
+#pragma unroll
+            for (int n = 0; n < kStates; n++) decay[c][n] = Functions<kExact>::power_of_two(d[c] * rates[c][n]);
+        }
+    }
+
+    // A tile, in blocks of kCheckpointSteps steps. Couplings and decays are those of the next step, pairs of steps
+    // those of the next pair, while a step is computed. `at_block` is called before each block; `keep` gets, for each
+    // pair of steps, the lane's share of the sums over the states: those of channel[0], and of step part / 2.
+    template <int kBlock, bool kRestarts, typename AtBlock, typename Keep>
+    __device__ void tile(const Pair* pairs, const float* couplings, unsigned restarts, AtBlock&& at_block, Keep&& keep) {
+        const Pair* from[2] = {pairs + channel[0], pairs + channel[1]};
+        const float* place = couplings + part * (kStates == 4 ? 4 : 2 * kStates);
+        Pair pair[2][2];
+        Coupling coupling[2];
+        float decay[2][2][kStates];
+        pair[0][0] = *from[0], pair[0][1] = *from[1];
+        coupling[0] = coupling_at(place);
+        decays(decay[0], {pair[0][0].x, pair[0][1].x});
+#pragma unroll 1
+        for (int block = 0; block < kTileSteps / kBlock; block++) {
+            // Behind the last block, what would come next is the block again; nothing is made of it.
+            const bool more = block + 1 < kTileSteps / kBlock;
+            const int next_pairs = more ? kBlock / 2 * kPairStride : 0, next_steps = more ? kBlock * kStepStride : 0;
+            at_block(block);
+            float sums[kBlock / 2], partial[2][2];
+#pragma unroll
+            for (int k = 0; k < kBlock; k++) {
+                const int now = k % 2, next = 1 - now, this_pair = k / 2 % 2, next_pair = 1 - this_pair;
+                // What comes next.
+                if (now == 0) {
+                    const int ahead = k + 2 < kBlock ? (k / 2 + 1) * kPairStride : next_pairs;
+                    pair[next_pair][0] = from[0][ahead], pair[next_pair][1] = from[1][ahead];
+                }
+                coupling[next] = coupling_at(place + (k + 1 < kBlock ? (k + 1) * kStepStride : next_steps));
+                if (now == 0) {
+                    decays(decay[next], {pair[this_pair][0].z, pair[this_pair][1].z});
+                } else {
+                    decays(decay[next], {pair[next_pair][0].x, pair[next_pair][1].x});
+                }
+                // The step.
+                const bool begins = kRestarts && (restarts >> k & 1);
+#pragma unroll
+                for (int c = 0; c < 2; c++) {
+                    const float du = now == 0 ? pair[this_pair][c].y : pair[this_pair][c].w;
+#pragma unroll
+                    for (int n = 0; n < kStates; n++) {
+                        const float input = du * coupling[now].B[n];
+                        const float state = multiply_add(decay[now][c][n], states[c][n], input);
+                        states[c][n] = begins ? input : state;
+                        partial[c][now] = n == 0 ? coupling[now].C[n] * states[c][n]
+                                                 : multiply_add(coupling[now].C[n], states[c][n], partial[c][now]);
+                    }
+                }
+                if (now == 1) sums[k / 2] = sum(partial);
+            }
+            __syncwarp();  // all have read the pairs whose places the sums take
+            keep(block, sums);
+            from[0] += kBlock / 2 * kPairStride, from[1] += kBlock / 2 * kPairStride;
+            place += kBlock * kStepStride;
+            restarts >>= kBlock;
+        }
+    }
+
+    // The sums over the four lanes of a channel: of the first channel of the lane, and of step part / 2 of a pair.
+    __device__ float sum(const float (&partial)[2][2]) const {
+        constexpr int kApart = 32 / kLanes;
+        const float first = partial[0][0] + __shfl_xor_sync(kAllLanes, partial[1][0], kApart);
+        const float second = partial[0][1] + __shfl_xor_sync(kAllLanes, partial[1][1], kApart);
+        const float mine = part < 2 ? first : second, other = part < 2 ? second : first;
+        return mine + __shfl_xor_sync(kAllLanes, other, 2 * kApart);
+    }
+};
+// ANCHOR_END: walk
+
+// ANCHOR: compute
+// A warp that computes. With kMany, `kept` has room for the states of each pass and for the sums of a tile.
+template <typename Stored, int kStates, bool kMany, bool kExact>
+struct Computer {
+    static constexpr int kPassStates = kLanes * kStates, kChunks = kTileSteps / kCheckpointSteps;
+    const Operands<Stored>& operands;
+    Shared<Stored, kStates>& shared;
+    float4* kept;
+    float* earlier;  // sums over the states of earlier passes
+    int threads;
+    long long chunks;
+    Walk<kStates, kExact> walk;
+
+    __device__ Computer(const Operands<Stored>& operands, Shared<Stored, kStates>& shared)
+        : operands(operands), shared(shared), kept((float4*)(&shared + 1)), threads(blockDim.x / 2) {
+        const int lane = threadIdx.x % 32, first = threadIdx.x / 32 * kWarpChannels + lane % 8;
+        walk.part = lane / 8;
+        walk.channel[0] = first + 8 * (walk.part % 2);
+        walk.channel[1] = first + 8 * (1 - walk.part % 2);
+        earlier = (float*)(kept + operands.passes * 2 * threads) + threadIdx.x;
+        chunks = (operands.seq_len + kCheckpointSteps - 1) / kCheckpointSteps;
+    }
+
+    // Calls act(state, rate, its channel, its number) for each of the lane's states in a pass that there are.
+    template <typename Act>
+    __device__ void each_state(int pass, Act&& act) {
+#pragma unroll
+        for (int c = 0; c < 2; c++) {
+            const int channel = operands.channel + walk.channel[c];
+#pragma unroll
+            for (int n = 0; n < kStates; n++) {
+                const int state = pass * kPassStates + walk.part * kStates + n;
+                if (channel < operands.end && state < operands.states) {
+                    act(walk.states[c][n], walk.rates[c][n], channel, state);
+                }
+            }
+        }
+    }
+    // States that there are not begin as zero and stay there.
+    __device__ void set_states(int pass) {
+#pragma unroll
+        for (int i = 0; i < 2 * kStates; i++) walk.states[i / kStates][i % kStates] = 0;
+        if (!operands.initial) return;
+        each_state(pass, [&](float& state, float&, int channel, int n) {
+            state = operands.initial[operands.states_of(channel) + n];
+        });
+    }
+    __device__ void read_rates(int pass) {
+#pragma unroll
+        for (int i = 0; i < 2 * kStates; i++) walk.rates[i / kStates][i % kStates] = 0;
+        each_state(pass, [&](float&, float& rate, int channel, int n) {
+            rate = operands.A[(long long)channel * operands.states + n] * kLog2E;
+        });
+    }
+    __device__ void write(int pass, float* to) {
+        each_state(pass, [&](float& state, float&, int channel, int n) {
+            to[(long long)channel * operands.states + n] = state;
+        });
+    }
+    __device__ void put_away(int pass) {
+#pragma unroll
+        for (int c = 0; c < 2; c++) {
+            float4 all = {walk.states[c][0], walk.states[c][1], 0, 0};
+            if constexpr (kStates == 4) all.z = walk.states[c][2], all.w = walk.states[c][3];
+            kept[(pass * 2 + c) * threads + threadIdx.x] = all;
+        }
+    }
+    __device__ void take_back(int pass) {
+#pragma unroll
+        for (int c = 0; c < 2; c++) {
+            const float4 all = kept[(pass * 2 + c) * threads + threadIdx.x];
+            walk.states[c][0] = all.x, walk.states[c][1] = all.y;
+            if constexpr (kStates == 4) walk.states[c][2] = all.z, walk.states[c][3] = all.w;
+        }
+    }
+
+    template <int kBlock, bool kRestarts>
+    __device__ void walk_tile(int turn, int tile, int pass, unsigned restarts) {
+        Pair* pairs = shared.pairs[tile % 2][0];
+        float* sums_to = (float*)(pairs + walk.channel[0]) + walk.part % 2 * 2 + walk.part / 2;
+        const auto at_block = [&](int block) {
+            if (!operands.checkpoints || block * kBlock % kCheckpointSteps != 0) return;
+            const long long chunk = (long long)tile * kChunks + block * kBlock / kCheckpointSteps;
+            if (chunk >= chunks) return;
+            const long long row = operands.batch * chunks + chunk;
+            write(pass, operands.checkpoints + row * operands.channels * operands.states);
+        };
+        const auto keep = [&](int block, const float (&sums)[kBlock / 2]) {
+#pragma unroll
+            for (int i = 0; i < kBlock / 2; i++) {
+                const int pair = block * (kBlock / 2) + i;
+                float sum = sums[i];
+                if (kMany && pass > 0) sum += earlier[pair * threads];
+                if (kMany && pass < operands.passes - 1) {
+                    earlier[pair * threads] = sum;
+                } else {
+                    sums_to[pair * (4 * kBlockChannels)] = sum;
+                }
+            }
+        };
+        walk.template tile<kBlock, kRestarts>(pairs, shared.couplings[turn % 2][0], restarts, at_block, keep);
+    }
+
+    __device__ void begin() {
+        if constexpr (kMany) {
+            for (int pass = 0; pass < operands.passes; pass++) {
+                set_states(pass);
+                put_away(pass);
+            }
+        } else {
+            set_states(0);
+            read_rates(0);
+        }
+    }
+    // A pass over a tile.
+    __device__ void run(int turn, int tile, int pass) {
+        if constexpr (kMany) {
+            read_rates(pass);
+            take_back(pass);
+        }
+        const unsigned restarts = shared.restarts[tile % 2];
+        if (restarts == 0) {
+            walk_tile<8, false>(turn, tile, pass, 0);
+        } else {
+            walk_tile<4, true>(turn, tile, pass, restarts);
+        }
+        if constexpr (kMany) put_away(pass);
+    }
+    __device__ void end() {
+        if (!operands.last) return;
+        for (int pass = 0; pass < operands.passes; pass++) {
+            if constexpr (kMany) take_back(pass);
+            write(pass, operands.last + operands.states_of(0));
+        }
+    }
+};
+// ANCHOR_END: compute
+
+// ANCHOR: kernel
+template <typename Stored, int kStates, bool kMany, bool kExact>
+__global__ void __launch_bounds__(2 * 32 * kWarps, 2)
+    selective_scan_fwd(const Stored* u, const Stored* delta, const float* A, const Stored* B, const Stored* C,
+                       const float* D, const Stored* z, const float* delta_bias, const float* initial,
+                       const unsigned char* restarts, Stored* out, float* last, float* checkpoints, int channels,
+                       int groups, int states, long long seq_len, int softplus) {
+    extern __shared__ uint4 memory[];
+    Shared<Stored, kStates>& shared = *(Shared<Stored, kStates>*)memory;
+    const int warps = blockDim.x / 64, warp = __shfl_sync(kAllLanes, threadIdx.x / 32, 0);
+    const int per_group = channels / groups, per_block = warps * kWarpChannels;
+    const int blocks_per_group = (per_group + per_block - 1) / per_block;
+    const int block_of_group = blockIdx.x % blocks_per_group, batch_group = blockIdx.x / blocks_per_group;
+    const auto whole = [&](const Stored* array) { return (unsigned long long)array % 16 == 0; };
+    Operands<Stored> operands = {u, delta, B, C, z, A, D, delta_bias, initial, restarts, out, last, checkpoints,
+                                 seq_len, channels, groups, states, softplus != 0};
+    operands.vectors = seq_len % kPerVector<Stored> == 0 && whole(u) && whole(delta) && whole(B) && whole(C) &&
+                       whole(z) && whole(out);
+    operands.batch = batch_group / groups, operands.group = batch_group % groups;
+    operands.channel = operands.group * per_group + block_of_group * per_block;
+    operands.end = (operands.group + 1) * per_group;
+
+    operands.tiles = (seq_len + kTileSteps - 1) / kTileSteps;
+    operands.passes = kMany ? (states + kLanes * kStates - 1) / (kLanes * kStates) : 1;
+
+    // The helpers begin two turns ahead of the walk, and end one behind it.
+    const bool computes = warp < warps;
+    Computer<Stored, kStates, kMany, kExact> computer(operands, shared);
+    if (computes) computer.begin();
+    const long long turns = (long long)operands.tiles * operands.passes;
+    int tile = -2, pass = 0;
+    for (long long turn = -2; turn <= turns; turn++) {
+        if (!computes) {
+            Helper<Stored, kStates, kExact>(operands, shared, warp - warps, warps).run(turn, tile, pass);
+        } else if (turn >= 0 && turn < turns) {
+            computer.run(turn % 2, tile, pass);
+        }
+        __syncthreads();
+        if (turn < 0 || ++pass == operands.passes) tile++, pass = 0;
+    }
+    if (computes) computer.end();
+}
+// ANCHOR_END: kernel

@@ -1,0 +1,440 @@
+//! The backward pass.
+
+use super::shape::check;
+use super::{ScanInputs, ScanShape, SelectiveScan};
+use crate::Error;
+use crate::device::recurrence::room::{Contents, Room};
+use crate::device::{Buffer, Function, Launched, Storage, Stream};
+
+/// Where [`SelectiveScan::backward_into`] writes the gradients, each in the shape of what it belongs to in
+/// [`ScanInputs`]. All of each array is written. What is `None` is not wanted.
+#[derive(Debug)]
+pub struct ScanGradients<'a, S> {
+    /// With respect to `u`.
+    pub u: &'a mut Buffer<S>,
+    /// With respect to `delta`, before bias and softplus.
+    pub delta: &'a mut Buffer<S>,
+    /// With respect to `A`.
+    pub a: &'a mut Buffer<f32>,
+    /// With respect to `B`.
+    pub b: &'a mut Buffer<S>,
+    /// With respect to `C`.
+    pub c: &'a mut Buffer<S>,
+    /// With respect to `D`, whether there is one or not.
+    pub d: Option<&'a mut Buffer<f32>>,
+    /// With respect to `z`, if there is one.
+    pub z: Option<&'a mut Buffer<S>>,
+    /// With respect to `delta_bias`, whether there is one or not.
+    pub delta_bias: Option<&'a mut Buffer<f32>>,
+    /// With respect to the states before the first step, whether they are given or zero.
+    pub initial: Option<&'a mut Buffer<f32>>,
+}
+
+/// The options of [`SelectiveScan::backward_into`]. By default the last states count for nothing, and the stream is the
+/// device's default one.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ScanBackwardOptions<'a> {
+    /// The gradient with respect to the last states, `[batch, channels, states]`; `None` means zero.
+    pub d_last: Option<&'a Buffer<f32>>,
+    /// The stream to work on, or that of a [recording](crate::device::Device::record); `None` means
+    /// [`Device::stream`](crate::device::Device::stream).
+    pub stream: Option<&'a Stream>,
+}
+
+/// Steps of a tile, between two checkpoints.
+const TILE: usize = ScanShape::CHECKPOINT_STEPS;
+/// Lanes that share a channel.
+const LANES: usize = 8;
+/// Channels that a warp takes at a time: a quad.
+const QUAD: usize = 32 / LANES;
+/// Warps of a block and quads of each: the first of these that shared memory has room for.
+const BLOCKS: [(usize, usize); 6] = [(8, 4), (8, 2), (8, 1), (4, 1), (2, 1), (1, 1)];
+/// What a block may have of shared memory: from compute capability 9.0 on.
+const SHARED_BYTES: usize = 227 << 10;
+/// How many blocks are on a GPU at once, for the rule that cuts long sequences: an H200's. It is not asked of the device,
+/// so that results are the same on all.
+const BLOCKS_AT_ONCE: usize = 132;
+/// The time of a cut: the first pass over the chunks, as a part of the second.
+const FIRST_PASS: f64 = 0.3;
+/// Tiles of a chunk, at least.
+const LEAST_TILES: usize = 32;
+
+/// Bits of the kernels' argument `flags`.
+mod flags {
+    pub(super) const SOFTPLUS: i32 = 1;
+    pub(super) const VARYING_B: i32 = 2;
+    pub(super) const VARYING_C: i32 = 4;
+    pub(super) const WHOLE: i32 = 8;
+    pub(super) const ENDS: i32 = 16;
+}
+
+/// How a shape is cut up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Plan {
+    /// States of a channel that a lane walks at once.
+    lane_states: usize,
+    /// How many times the states of all lanes are needed.
+    passes: usize,
+    warps: usize,
+    quads: usize,
+    /// Blocks side by side in the channels of a group.
+    parts: usize,
+    /// Blocks of a chunk, over all groups and batches.
+    blocks: usize,
+    tiles: usize,
+    chunk_tiles: usize,
+    chunks: usize,
+}
+
+impl Plan {
+    fn new(shape: ScanShape, varying: bool) -> Plan {
+        let lane_states = if shape.states <= LANES { 1 } else { 2 };
+        let passes = shape.states.div_ceil(LANES * lane_states);
+        let channels = shape.channels / shape.groups;
+        let tiles = shape.seq_len.div_ceil(TILE);
+        let mut plan = Plan {
+            lane_states,
+            passes,
+            warps: 1,
+            quads: 1,
+            parts: 0,
+            blocks: 0,
+            tiles,
+            chunk_tiles: tiles.max(1),
+            chunks: 1,
+        };
+        for (warps, quads) in BLOCKS {
+            plan.warps = warps.min(channels.div_ceil(QUAD * quads)).max(1);
+            plan.quads = quads;
+            if plan.shared_bytes(varying) <= SHARED_BYTES {
+                break;
+            }
+        }
+        plan.parts = channels.div_ceil(QUAD * plan.quads * plan.warps);
+        plan.blocks = plan.parts.saturating_mul(shape.groups).saturating_mul(shape.batch);
+        plan.cut();
+        plan
+    }
+
+    /// Cuts the sequences where there are too few blocks: whole rounds of blocks, by the time that they take.
+    fn cut(&mut self) {
+        let time = |chunks: usize| {
+            let rounds = self.blocks.saturating_mul(chunks).div_ceil(BLOCKS_AT_ONCE);
+            let passes = if chunks > 1 { 1.0 + FIRST_PASS } else { 1.0 };
+            passes * rounds as f64 / chunks as f64
+        };
+        let most = (self.tiles / LEAST_TILES).clamp(1, BLOCKS_AT_ONCE);
+        let best = (2..=most)
+            .fold(1, |best, chunks| if time(chunks) < time(best) { chunks } else { best });
+        self.chunk_tiles = self.tiles.div_ceil(best).max(1);
+        self.chunks = self.tiles.div_ceil(self.chunk_tiles).max(1);
+    }
+
+    /// Dynamic shared memory of a block, part by part as in `Shared` of the kernel's source.
+    fn shared_bytes(self, varying: bool) -> usize {
+        let Plan { lane_states, passes, warps, quads, .. } = self;
+        let (states, threads) = (LANES * lane_states, 32 * warps);
+        let numbers = |count: usize| 4 * count;
+        let rows = numbers(4 * 2 * states * TILE);
+        let stages = numbers(4 * (4 * 32 + QUAD * states));
+        let warp = stages + numbers(3 * 32) + numbers(3 * QUAD * 72);
+        let turns = if passes <= 2 { 2 } else { 1 };
+        let sums = turns * numbers(warps * QUAD * 2 * states * TILE);
+        let channels = numbers(2 * QUAD * quads * warps);
+        let kinds = if varying { 1 } else { 3 };
+        let kept = numbers(2 + passes * lane_states * (2 + kinds)) * quads * threads;
+        let across_blocks = if passes > 1 { numbers(4) * quads * threads } else { 0 };
+        rows + warps * warp + sums + channels + kept + across_blocks
+    }
+
+    /// Numbers of the workspace: sums for `B` and `C`, sums for all else, and what each chunk passes back.
+    fn workspace(self, shape: ScanShape, varying: bool) -> Option<[usize; 3]> {
+        let product = |factors: &[usize]| {
+            factors.iter().try_fold(1_usize, |product, &size| product.checked_mul(size))
+        };
+        let states = product(&[shape.channels, shape.states])?;
+        let units = product(&[shape.batch, shape.groups, self.tiles, self.passes, self.parts])?;
+        let rows =
+            if varying { product(&[units, 2 * LANES * self.lane_states * TILE])? } else { 0 };
+        let slots = product(&[shape.batch, self.chunks])?;
+        let each = states.checked_mul(3)?.checked_add(shape.channels.checked_mul(2)?)?;
+        let ends = if self.chunks > 1 { product(&[2, slots, states])? } else { 0 };
+        // What a chunk passes back is read in pairs.
+        Some([rows, product(&[slots, each])?.checked_next_multiple_of(4)?, ends])
+    }
+}
+
+impl<S: Storage<Accum = f32>> SelectiveScan<S> {
+    /// Computes the gradients of a loss from its gradient with respect to the outputs, `d_out`, and from what
+    /// [`SelectiveScan::forward_into`] left for it: `checkpoints`, of the same inputs.
+    ///
+    /// A call queues two kernels, or three where sequences are cut so that few channels keep the whole device busy. No
+    /// number is added up in an order that differs from run to run: the gradients have the same bits each time.
+    ///
+    /// ```
+    /// use linrec::device::{
+    ///     Device, Exponential, ScanForwardOptions, ScanGradients, ScanInputs, ScanShape, SelectiveScan,
+    /// };
+    ///
+    /// let device = Device::auto()?;
+    /// let scan = SelectiveScan::<f32>::new(&device, Exponential::Exact);
+    /// let shape = ScanShape { batch: 1, channels: 1, seq_len: 3, states: 1, groups: 1 };
+    /// let (ones, a) = (device.upload(&[1.0_f32; 3])?, device.upload(&[0.0_f32])?); // a running sum
+    /// let inputs = ScanInputs {
+    ///     u: &ones,
+    ///     delta: &ones,
+    ///     a: &a,
+    ///     b: &ones,
+    ///     c: &ones,
+    ///     d: None,
+    ///     z: None,
+    ///     delta_bias: None,
+    ///     softplus: false,
+    ///     initial: None,
+    ///     restarts: None,
+    /// };
+    /// let mut out = device.allocate(3)?;
+    /// let mut checkpoints = device.allocate(1)?;
+    /// let options = ScanForwardOptions { checkpoints: Some(&mut checkpoints), ..Default::default() };
+    /// scan.forward_into(&inputs, &mut out, shape, options)?;
+    ///
+    /// let [mut u, mut delta, mut b, mut c] = [(); 4].map(|()| device.allocate(3).unwrap());
+    /// let mut a = device.allocate(1)?;
+    /// let gradients = ScanGradients {
+    ///     u: &mut u,
+    ///     delta: &mut delta,
+    ///     a: &mut a,
+    ///     b: &mut b,
+    ///     c: &mut c,
+    ///     d: None,
+    ///     z: None,
+    ///     delta_bias: None,
+    ///     initial: None,
+    /// };
+    /// scan.backward_into(&inputs, &ones, &checkpoints, gradients, shape, Default::default())?;
+    /// assert_eq!(u.download()?, [3.0, 2.0, 1.0]); // in how many sums each input is
+    /// # Ok::<(), linrec::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`SelectiveScan::forward_into`]; [`Error::Unsupported`] for a gradient with respect to a `z` that is not there;
+    /// [`Error::Device`] if there is no memory for the workspace, which later calls use again.
+    pub fn backward_into(
+        &self,
+        inputs: &ScanInputs<S>,
+        d_out: &Buffer<S>,
+        checkpoints: &Buffer<f32>,
+        gradients: ScanGradients<S>,
+        shape: ScanShape,
+        options: ScanBackwardOptions,
+    ) -> Result<Launched, Error> {
+        let operation = "backward_into";
+        inputs.check(operation, shape)?;
+        check(operation, "d_out", d_out, shape.rows())?;
+        check(operation, "checkpoints", checkpoints, shape.checkpoints())?;
+        options
+            .d_last
+            .map_or(Ok(()), |d_last| check(operation, "d_last", d_last, shape.states()))?;
+        gradients.check(operation, inputs, shape)?;
+
+        let (vary_b, vary_c) = (true, true);
+        let plan = Plan::new(shape, vary_b && vary_c);
+        let kernel = self.backward_kernel(plan)?;
+        let sums = self.kernels.entry(
+            &self.device,
+            "selective_scan_bwd.cu",
+            format!("selective_scan_bwd_sums<{}>", S::ELEMENT.cuda_name()),
+        )?;
+        let whole = gradients.whole_rows(inputs, d_out, shape);
+        let flags = [
+            (inputs.softplus, flags::SOFTPLUS),
+            (vary_b, flags::VARYING_B),
+            (vary_c, flags::VARYING_C),
+            (whole, flags::WHOLE),
+        ];
+        let flags = flags.into_iter().filter(|(is, _)| *is).map(|(_, flag)| flag).sum::<i32>();
+        let blocks = self.check_backward_launch(operation, shape, plan)?;
+        let mut workspace =
+            self.workspace(operation, plan.workspace(shape, vary_b || vary_c), options.stream)?;
+
+        let home = self.device.stream();
+        let stream = options.stream.unwrap_or(&home);
+        let ScanGradients { u, delta, a, b, c, d, z, delta_bias, initial } = gradients;
+        let (mut u, mut delta, mut z, mut initial) = (u.slice(..)?, delta.slice(..)?, z, initial);
+        let mut launched = Launched::nothing(&kernel);
+        for first in [true, false] {
+            let chunks = if first { plan.chunks - 1 } else { plan.chunks };
+            let blocks = blocks * chunks as u32;
+            if blocks == 0 {
+                continue;
+            }
+            let launch = kernel
+                .launch(blocks, 32 * plan.warps as u32)
+                .shared(plan.shared_bytes(vary_b && vary_c) as u32)
+                .arg(inputs.u)
+                .arg(inputs.delta)
+                .arg(inputs.z)
+                .arg(d_out)
+                .arg(inputs.b)
+                .arg(inputs.c)
+                .arg(inputs.a)
+                .arg(inputs.d)
+                .arg(inputs.delta_bias)
+                .arg(inputs.restarts)
+                .arg(checkpoints)
+                .arg(options.d_last)
+                .arg(&mut workspace.ends)
+                .arg(&mut u)
+                .arg(&mut delta)
+                .arg(z.as_deref_mut())
+                .arg(initial.as_deref_mut())
+                .arg(&mut workspace.rows)
+                .arg(&mut workspace.totals)
+                .arg(shape.batch as i32)
+                .arg(shape.channels as i32)
+                .arg(shape.groups as i32)
+                .arg(shape.states as i32)
+                .arg(shape.seq_len as i64)
+                .arg(plan.quads as i32)
+                .arg(plan.chunk_tiles as i32)
+                .arg(if first { flags | flags::ENDS } else { flags });
+            launched = launched.and(&launch.run(stream)?);
+        }
+        // By fours for B and C, which have gradients without any channel, too.
+        let fours = (inputs.b.len() + inputs.c.len()).div_ceil(4);
+        let numbers = fours + 3 * inputs.a.len() + 2 * shape.channels;
+        if numbers == 0 {
+            return Ok(launched);
+        }
+        let launch = sums
+            .launch(numbers.div_ceil(256).min(1 << 20) as u32, 256)
+            .arg(&workspace.rows)
+            .arg(&workspace.totals)
+            .arg(b)
+            .arg(c)
+            .arg(a)
+            .arg(d)
+            .arg(delta_bias)
+            .arg(shape.batch as i32)
+            .arg(shape.channels as i32)
+            .arg(shape.groups as i32)
+            .arg(shape.states as i32)
+            .arg(shape.seq_len as i64)
+            .arg((LANES * plan.lane_states) as i32)
+            .arg(plan.parts as i32)
+            .arg((shape.batch * plan.chunks) as i32)
+            .arg(flags);
+        Ok(launched.and(&launch.run(stream)?))
+    }
+
+    fn backward_kernel(&self, plan: Plan) -> Result<Function, Error> {
+        let parameters = [plan.lane_states.to_string()];
+        self.kernels.function(
+            &self.device,
+            "selective_scan_bwd.cu",
+            "selective_scan_bwd",
+            &parameters,
+        )
+    }
+
+    /// The blocks of a chunk, if a grid takes those of all.
+    fn check_backward_launch(
+        &self,
+        operation: &str,
+        shape: ScanShape,
+        plan: Plan,
+    ) -> Result<u32, Error> {
+        let limits = self.device.attributes();
+        let [most, ..] = limits.max_grid;
+        let (blocks, shared) = (plan.blocks.saturating_mul(plan.chunks), plan.shared_bytes(true));
+        if blocks > most as usize {
+            return Err(self.refused(format!(
+                "{operation}: {} channels of {} batches take {blocks} blocks, and a grid has {most} at most; compute \
+                 them in parts",
+                shape.channels, shape.batch
+            )));
+        }
+        if shared > limits.shared_bytes_opt_in as usize {
+            return Err(self.refused(format!(
+                "{operation}: {} states take {shared} bytes of shared memory, and a block has {} at most",
+                shape.states, limits.shared_bytes_opt_in
+            )));
+        }
+        Ok(plan.blocks as u32)
+    }
+
+    fn workspace(
+        &self,
+        operation: &str,
+        lengths: Option<[usize; 3]>,
+        stream: Option<&Stream>,
+    ) -> Result<Workspace<'_>, Error> {
+        let whole =
+            lengths.and_then(|[rows, totals, ends]| rows.checked_add(totals)?.checked_add(ends));
+        let (Some([rows, totals, _]), Some(whole)) = (lengths, whole) else {
+            return Err(self.refused(format!(
+                "{operation}: the workspace has more bytes than a number holds"
+            )));
+        };
+        let contents = Contents { name: "workspace", zeros: false };
+        let room = match stream {
+            Some(stream) if stream.is_recording() => Room::kept(&self.device, contents, whole)?,
+            _ => self.workspaces.take(&self.device, contents, whole)?,
+        };
+        Ok(Workspace {
+            rows: room.slice(..rows)?,
+            totals: room.slice(rows..rows + totals)?,
+            ends: room.slice(rows + totals..)?,
+            _room: room,
+        })
+    }
+}
+
+/// Parts of one array, which is given back at the end.
+struct Workspace<'a> {
+    rows: Buffer<f32>,
+    totals: Buffer<f32>,
+    ends: Buffer<f32>,
+    _room: Room<'a, f32>,
+}
+
+impl<S: Storage> ScanGradients<'_, S> {
+    fn check(
+        &self,
+        operation: &'static str,
+        inputs: &ScanInputs<S>,
+        shape: ScanShape,
+    ) -> Result<(), Error> {
+        check(operation, "gradient of u", self.u, shape.rows())?;
+        check(operation, "gradient of delta", self.delta, shape.rows())?;
+        check(operation, "gradient of A", self.a, shape.rates())?;
+        check(operation, "gradient of B", self.b, shape.couplings())?;
+        check(operation, "gradient of C", self.c, shape.couplings())?;
+        for (name, array) in
+            [("gradient of D", &self.d), ("gradient of delta_bias", &self.delta_bias)]
+        {
+            array
+                .as_deref()
+                .map_or(Ok(()), |array| check(operation, name, array, shape.per_channel()))?;
+        }
+        if let Some(z) = self.z.as_deref() {
+            check(operation, "gradient of z", z, shape.rows())?;
+            if inputs.z.is_none() {
+                let what = format!("a gradient with respect to z without z in {operation}");
+                return Err(Error::Unsupported { engine: "selective scan".into(), what });
+            }
+        }
+        let initial = self.initial.as_deref();
+        initial.map_or(Ok(()), |initial| {
+            check(operation, "gradient of initial", initial, shape.states())
+        })
+    }
+
+    /// Whether each row of each array consists of whole vectors of 16 bytes that begin at multiples of 16.
+    fn whole_rows(&self, inputs: &ScanInputs<S>, d_out: &Buffer<S>, shape: ScanShape) -> bool {
+        let arrays = [inputs.u, inputs.delta, inputs.b, inputs.c, d_out, self.b, self.c];
+        (shape.seq_len * S::ELEMENT.bytes()).is_multiple_of(16)
+            && arrays.into_iter().chain(inputs.z).all(|array| array.is_aligned_to(16))
+    }
+}

@@ -1,0 +1,68 @@
+//! Which kernels there are, and those that are loaded.
+
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex};
+
+use crate::Error;
+use crate::device::lock::lock;
+use crate::device::{Device, Function, Storage};
+use crate::kernels::program;
+
+/// How exponentials are computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Exponential {
+    /// By the instruction of the GPU (`ex2.approx`), with an error of two units in the last place. The emulator gives
+    /// other last bits.
+    Fast,
+    /// By multiply-adds, so that every device gives the same bits. Slower.
+    Exact,
+}
+
+/// The kernels for one type of elements, loaded when they are needed. A clone shares them.
+#[derive(Debug, Clone)]
+pub(super) struct Kernels<S> {
+    exponential: Exponential,
+    loaded: Arc<Mutex<HashMap<String, Function>>>,
+    storage: PhantomData<fn() -> S>,
+}
+
+impl<S: Storage> Kernels<S> {
+    pub(super) fn new(exponential: Exponential) -> Kernels<S> {
+        Kernels { exponential, loaded: Arc::default(), storage: PhantomData }
+    }
+
+    pub(super) fn exponential(&self) -> Exponential {
+        self.exponential
+    }
+
+    /// The kernel `name<S, parameters…, exact>` of a source.
+    pub(super) fn function(
+        &self,
+        device: &Device,
+        source: &str,
+        name: &str,
+        parameters: &[String],
+    ) -> Result<Function, Error> {
+        let exact = self.exponential == Exponential::Exact;
+        let (stored, parameters) = (S::ELEMENT.cuda_name(), parameters.join(", "));
+        self.entry(device, source, format!("{name}<{stored}, {parameters}, {exact}>"))
+    }
+
+    /// The kernel of a source that is spelled like this.
+    pub(super) fn entry(
+        &self,
+        device: &Device,
+        source: &str,
+        entry: String,
+    ) -> Result<Function, Error> {
+        if let Some(function) = lock(&self.loaded).get(&entry) {
+            return Ok(function.clone());
+        }
+        let program = program(source).ok_or_else(|| {
+            Error::device(device.label(), format!("the library was built without `{source}`"))
+        })?;
+        let function = device.program(&program.with_entries([&entry]))?.function(&entry)?;
+        Ok(lock(&self.loaded).entry(entry).or_insert(function).clone())
+    }
+}

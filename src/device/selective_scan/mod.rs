@@ -1,0 +1,114 @@
+//! Mamba's selective scan on a device, as one kernel.
+
+mod backward;
+mod forward;
+mod inputs;
+mod kernels;
+mod shape;
+
+pub use backward::{ScanBackwardOptions, ScanGradients};
+pub use forward::ScanForwardOptions;
+pub use inputs::ScanInputs;
+pub use kernels::Exponential;
+pub use shape::ScanShape;
+
+use std::sync::Arc;
+
+use super::recurrence::room::Pool;
+use super::{Device, Storage};
+use crate::Error;
+use kernels::Kernels;
+
+/// Mamba's selective scan over arrays on a device, fused into one kernel: nothing is expanded in memory.
+///
+/// For each batch, channel `c` and state `n`, with `B` and `C` those of the channel's group,
+///
+/// ```text
+/// d_t   = softplus(delta_t + delta_bias_c)
+/// h_t   = exp(d_t A_cn) h_{t-1} + (d_t u_t) B_tn
+/// y_t   = sum over n of C_tn h_t  +  D_c u_t
+/// out_t = y_t z_t sigmoid(z_t)
+/// ```
+///
+/// which is the `selective_scan_fn` of the package `mamba_ssm`, where the formulas come from (Gu and Dao, "Mamba:
+/// Linear-Time Sequence Modeling with Selective State Spaces", 2023): `h_t` is the recurrence of this library with the
+/// coefficients `exp(d_t A)`. Without `delta_bias`, `softplus`, `D` or `z` its part is left out. Two more are possible:
+/// states to begin with, and restarts, by which a row holds several sequences. `delta` is a time and `A` a rate, in
+/// any unit of time that both have; everything else is without one.
+///
+/// [`ScanInputs`] and [`ScanForwardOptions`] say the shape of each array. All are contiguous, the axis of time is the last
+/// one, and arrays may begin anywhere; where rows begin at multiples of 16 bytes they are moved in whole vectors.
+/// Arrays with an axis of time are of type `S`: `f32`, bf16 or f16. All others are `f32`, and so is all that is computed.
+///
+/// # Precision
+///
+/// Numbers are computed in `f32` and rounded to `S` once. An exponential of a given argument is off by two units in
+/// the last place at most, and what is below the smallest normal number may count as zero. Decays near one keep all their
+/// digits: `exp(0)` is 1.
+///
+/// # What can be reproduced
+///
+/// Each state is walked from the first step to the last, and the sum over the states is taken in one order for each
+/// number of states. So results do not depend on the number of blocks, on the batch or on the other channels, and on one
+/// device they have the same bits from run to run. [`Exponential::Exact`] gives these bits on every device, the emulator
+/// included. The decays of [`Exponential::Fast`], its softplus and its gate are made with the GPU's own instructions,
+/// whose last bits NVIDIA does not define: they may differ between generations of GPUs, and do differ from those of the
+/// emulator. The two exponentials also differ from each other.
+///
+/// ```
+/// use linrec::device::{Device, Exponential, ScanInputs, ScanShape, SelectiveScan};
+///
+/// let device = Device::auto()?;
+/// let scan = SelectiveScan::<f32>::new(&device, Exponential::Exact);
+/// let shape = ScanShape { batch: 1, channels: 1, seq_len: 3, states: 2, groups: 1 };
+/// let inputs = ScanInputs {
+///     u: &device.upload(&[1.0_f32, 1.0, 1.0])?,
+///     delta: &device.upload(&[1.0_f32, 1.0, 1.0])?,
+///     a: &device.upload(&[0.0_f32, -1e30])?, // a sum, and nothing but the step itself
+///     b: &device.upload(&[1.0_f32, 1.0, 1.0, 1.0, 1.0, 1.0])?,
+///     c: &device.upload(&[1.0_f32, 1.0, 1.0, 10.0, 10.0, 10.0])?,
+///     d: None,
+///     z: None,
+///     delta_bias: None,
+///     softplus: false,
+///     initial: None,
+///     restarts: None,
+/// };
+/// let mut out = device.allocate(3)?;
+/// scan.forward_into(&inputs, &mut out, shape, Default::default())?;
+/// assert_eq!(out.download()?, [11.0, 12.0, 13.0]);
+/// # Ok::<(), linrec::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct SelectiveScan<S> {
+    device: Device,
+    kernels: Kernels<S>,
+    /// What a backward pass adds up in parts. A clone shares them.
+    workspaces: Arc<Pool<f32>>,
+}
+
+impl<S: Storage<Accum = f32>> SelectiveScan<S> {
+    /// The selective scan with one of two exponentials. Kernels are loaded when they are first needed; a clone shares
+    /// what is loaded.
+    pub fn new(device: &Device, exponential: Exponential) -> SelectiveScan<S> {
+        SelectiveScan {
+            device: device.clone(),
+            kernels: Kernels::new(exponential),
+            workspaces: Arc::default(),
+        }
+    }
+
+    /// The device that it computes on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Which exponential it computes with.
+    pub fn exponential(&self) -> Exponential {
+        self.kernels.exponential()
+    }
+
+    fn refused(&self, message: String) -> Error {
+        Error::device(self.device.label(), message)
+    }
+}

@@ -1,0 +1,290 @@
+//! The gradient of the selective scan: within its bounds, with the same bits each time, and nothing leaks.
+
+mod oracle;
+mod problem;
+
+use half::{bf16, f16};
+use linrec::Error;
+use linrec::device::{
+    Device, Exponential, ScanBackwardOptions, ScanForwardOptions, SelectiveScan, Storage,
+    under_test,
+};
+
+use oracle::{Bounded, Problem, Sizes, forward, gradients};
+use problem::{Has, OnDevice, computed, draw, judge};
+
+fn sizes(batch: usize, channels: usize, groups: usize, states: usize, len: usize) -> Sizes {
+    Sizes { batch, channels, groups, states, len }
+}
+
+/// The gradients of a problem, on all devices and with both exponentials.
+fn check<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, skip: usize) -> Result<(), Error> {
+    let problem =
+        draw::<S>(sizes, has, (sizes.len * 31 + sizes.channels * 7 + sizes.states) as u64);
+    let expected = gradients(&problem);
+    for device in under_test() {
+        for exponential in [Exponential::Fast, Exponential::Exact] {
+            let what = format!(
+                "{} {exponential:?} {} {sizes:?} {has:?}, {skip} elements behind",
+                device.label(),
+                S::ELEMENT
+            );
+            judge(&computed::<S>(&device, exponential, &problem, skip)?, &expected, &what)?;
+        }
+    }
+    Ok(())
+}
+
+/// The gradients in double precision are those of the forward pass: by differences.
+#[test]
+fn the_oracle_has_the_gradients_of_the_forward_pass() {
+    type Field = fn(&mut Problem) -> Option<&mut Vec<f64>>;
+    let restarts = Has { restarts: true, ..Has::ALL };
+    for (has, varies) in
+        [(Has::ALL, true), (restarts, true), (Has::NOTHING, true), (Has::ALL, false)]
+    {
+        let mut problem = draw::<f32>(sizes(2, 4, 2, 3, 11), has, 5);
+        if !varies {
+            for coupling in [&mut problem.b, &mut problem.c] {
+                coupling.values.truncate(4 * 3);
+                coupling.varies = false;
+            }
+        }
+        let loss = |problem: &Problem| -> f64 {
+            let (out, last, _) = forward(problem);
+            let by_out = out.iter().zip(&problem.d_out).map(|(out, by)| out * by).sum::<f64>();
+            let d_last = problem.d_last.clone().unwrap_or_else(|| vec![0.0; last.len()]);
+            by_out + last.iter().zip(&d_last).map(|(last, by)| last * by).sum::<f64>()
+        };
+        let all = gradients(&problem);
+        let fields: [(Field, &Bounded); 9] = [
+            (|problem| Some(&mut problem.u), &all.u),
+            (|problem| Some(&mut problem.delta), &all.delta),
+            (|problem| problem.z.as_mut(), &all.z),
+            (|problem| Some(&mut problem.a), &all.a),
+            (|problem| Some(&mut problem.b.values), &all.b),
+            (|problem| Some(&mut problem.c.values), &all.c),
+            (|problem| problem.d.as_mut(), &all.d),
+            (|problem| problem.bias.as_mut(), &all.bias),
+            (|problem| problem.initial.as_mut(), &all.initial),
+        ];
+        for (number, (field, gradient)) in fields.into_iter().enumerate() {
+            let len = field(&mut problem).map_or(0, |values| values.len());
+            for index in 0..len {
+                const STEP: f64 = 1e-5;
+                let at = |change: f64| {
+                    let mut moved = problem.clone();
+                    field(&mut moved).unwrap()[index] += change;
+                    loss(&moved)
+                };
+                let slope = (at(STEP) - at(-STEP)) / (2.0 * STEP);
+                let expected = gradient.values[index];
+                let error = (slope - expected).abs();
+                assert!(
+                    error < 1e-7 * (1.0 + expected.abs()),
+                    "field {number}: {slope}, not {expected}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn gradients_are_within_their_bounds_for_any_length() -> Result<(), Error> {
+    for len in [0, 1, 2, 3, 7, 8, 9, 16, 31, 33] {
+        check::<f32>(sizes(1, 3, 1, 16, len), Has::ALL, 0)?;
+    }
+    // Cut into chunks.
+    for len in [1000, 1029] {
+        let has = Has { slow: true, ..Has::ALL };
+        check::<f32>(sizes(1, 17, 1, 16, len), has, 0)?;
+        check::<f32>(sizes(1, 5, 1, 3, len), Has { restarts: true, ..has }, 0)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn gradients_are_within_their_bounds_for_any_channels_groups_and_states() -> Result<(), Error> {
+    let cases = [
+        sizes(2, 20, 1, 16, 40),
+        sizes(3, 300, 2, 16, 21),
+        sizes(2, 6, 6, 10, 29),
+        sizes(1, 20, 4, 1, 44),
+        sizes(1, 20, 1, 8, 44),
+        sizes(1, 20, 1, 9, 44),
+        sizes(1, 20, 1, 50, 25),
+        sizes(1, 130, 1, 64, 20),
+        sizes(1, 70, 1, 128, 12),
+        sizes(1, 40, 2, 255, 12),
+        sizes(1, 40, 1, 256, 9),
+    ];
+    for sizes in cases {
+        check::<f32>(sizes, Has::ALL, 0)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn gradients_are_within_their_bounds_for_all_options() -> Result<(), Error> {
+    let cases = [
+        Has { d: false, ..Has::ALL },
+        Has { z: false, ..Has::ALL },
+        Has { bias: false, ..Has::ALL },
+        Has { softplus: false, ..Has::ALL },
+        Has { initial: false, ..Has::ALL },
+        Has { d_last: false, ..Has::ALL },
+        Has { restarts: true, ..Has::ALL },
+        Has { restarts: true, z: false, softplus: false, ..Has::ALL },
+        Has::NOTHING,
+    ];
+    for has in cases {
+        check::<f32>(sizes(2, 6, 2, 10, 29), has, 0)?;
+        check::<f32>(sizes(2, 6, 2, 20, 32), has, 0)?;
+        check::<bf16>(sizes(2, 6, 2, 16, 32), has, 0)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn arrays_may_begin_anywhere() -> Result<(), Error> {
+    for skip in 0..3 {
+        for len in [29, 40] {
+            check::<f32>(sizes(2, 6, 2, 16, len), Has::ALL, skip)?;
+            check::<bf16>(sizes(2, 6, 2, 16, len), Has::ALL, skip)?;
+            check::<f16>(sizes(2, 6, 2, 5, len), Has::ALL, skip)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn nothing_has_gradients_of_zero() -> Result<(), Error> {
+    for sizes in [sizes(0, 3, 1, 4, 5), sizes(2, 0, 1, 4, 5), sizes(2, 3, 1, 4, 0)] {
+        check::<f32>(sizes, Has::ALL, 0)?;
+    }
+    Ok(())
+}
+
+/// On all devices the same, and on each of them each time: also where sequences are cut, and where a group's channels are
+/// those of several blocks.
+#[test]
+fn bits_are_the_same_each_time_and_with_exact_exponentials_everywhere() -> Result<(), Error> {
+    for (sizes, has) in [
+        (sizes(2, 150, 1, 16, 45), Has { restarts: true, ..Has::ALL }),
+        (sizes(1, 20, 1, 16, 700), Has { slow: true, ..Has::ALL }),
+        (sizes(1, 20, 1, 40, 30), Has::ALL),
+    ] {
+        let problem = draw::<f32>(sizes, has, 3);
+        let emulated = computed::<f32>(&Device::simt(), Exponential::Exact, &problem, 0)?.bits()?;
+        for device in under_test() {
+            let exact = computed::<f32>(&device, Exponential::Exact, &problem, 0)?.bits()?;
+            assert!(exact == emulated, "{} {sizes:?}", device.label());
+            let scan = SelectiveScan::<f32>::new(&device, Exponential::Fast);
+            let mut here = OnDevice::new(&scan, &problem, 0)?;
+            here.backward(&scan)?;
+            let first = here.bits()?;
+            for _ in 0..if device.is_simt() { 3 } else { 100 } {
+                here.backward(&scan)?;
+                assert!(here.bits()? == first, "{} {sizes:?}", device.label());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is infinite in one sequence of a row does not show in the next one, nor do infinite gradients in the one before.
+#[test]
+fn restarts_separate_sequences() -> Result<(), Error> {
+    const FIRST: usize = 13;
+    let has = Has { initial: false, d_last: false, ..Has::ALL };
+    let mut problem = draw::<f32>(sizes(1, 5, 1, 16, 30), has, 8);
+    let mut restarts = vec![0; 30];
+    restarts[FIRST] = 1;
+    problem.restarts = Some(restarts);
+    let expected = gradients(&problem);
+    for (spoiled, sound) in [(0..FIRST, FIRST..30), (FIRST..30, 0..FIRST)] {
+        let mut problem = problem.clone();
+        for channel in 0..5 {
+            let row = problem.sizes.row(0, channel);
+            for t in spoiled.clone() {
+                // The states before the restart, or the gradients behind it.
+                let array = if spoiled.start == 0 { &mut problem.u } else { &mut problem.d_out };
+                array[row + t] = f64::INFINITY;
+            }
+        }
+        for device in under_test() {
+            let here = computed::<f32>(&device, Exponential::Fast, &problem, 0)?;
+            for (name, _, computed) in here.gradients()? {
+                let (expected, rows) = match name {
+                    "u" => (&expected.u, 5),
+                    "delta" => (&expected.delta, 5),
+                    "z" => (&expected.z, 5),
+                    "B" => (&expected.b, 16),
+                    "C" => (&expected.c, 16),
+                    _ => continue,
+                };
+                for index in (0..rows).flat_map(|row| sound.clone().map(move |t| row * 30 + t)) {
+                    let error = (f64::from(computed[index]) - expected.values[index]).abs();
+                    let bound = 1.001 * expected.bounds[index];
+                    assert!(
+                        error <= bound,
+                        "{} {name} {index}: {error:e}, {bound:e}",
+                        device.label()
+                    );
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_step_of_training_is_recorded_and_replayed() -> Result<(), Error> {
+    let problem = draw::<f32>(sizes(1, 20, 1, 16, 700), Has::ALL, 4);
+    for device in under_test() {
+        let scan = SelectiveScan::<f32>::new(&device, Exponential::Fast);
+        let mut here = OnDevice::new(&scan, &problem, 0)?;
+        here.backward(&scan)?;
+        let direct = here.bits()?;
+        let mut again = OnDevice::new(&scan, &problem, 0)?;
+        again.checkpoints.poison()?;
+        let (shape, d_last) = (again.shape, again.d_last()?);
+        let mut out = device.allocate(problem.u.len())?;
+        let mut checkpoints = again.checkpoints.slice(..)?;
+        let (inputs, d_out, kept, gradients) = again.parts();
+        let graph = device.record(|stream| {
+            let options = ScanForwardOptions {
+                checkpoints: Some(&mut checkpoints),
+                stream: Some(stream),
+                ..Default::default()
+            };
+            scan.forward_into(&inputs, &mut out, shape, options)?;
+            let options = ScanBackwardOptions { d_last: d_last.as_ref(), stream: Some(stream) };
+            scan.backward_into(&inputs, d_out, kept, gradients, shape, options).map(drop)
+        })?;
+        graph.replay(&device.stream())?;
+        assert!(again.bits()? == direct, "{}", device.label());
+    }
+    Ok(())
+}
+
+#[test]
+fn what_does_not_fit_is_refused() -> Result<(), Error> {
+    let device = Device::simt();
+    let scan = SelectiveScan::<f32>::new(&device, Exponential::Fast);
+    let problem = draw::<f32>(sizes(1, 4, 1, 4, 9), Has { z: false, ..Has::ALL }, 1);
+    let mut here = OnDevice::new(&scan, &problem, 0)?;
+    let shape = here.shape;
+    let mut z = device.allocate(4 * 9)?;
+    let (inputs, d_out, checkpoints, mut gradients) = here.parts();
+    gradients.z = Some(&mut z);
+    let refused =
+        scan.backward_into(&inputs, d_out, checkpoints, gradients, shape, Default::default());
+    assert!(refused.unwrap_err().to_string().contains("a gradient with respect to z without z"));
+
+    let (inputs, d_out, checkpoints, gradients) = here.parts();
+    let short = checkpoints.slice(1..)?;
+    let refused = scan.backward_into(&inputs, d_out, &short, gradients, shape, Default::default());
+    assert!(refused.unwrap_err().to_string().contains("checkpoints [31]"));
+    Ok(())
+}

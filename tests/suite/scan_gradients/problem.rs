@@ -1,0 +1,282 @@
+//! Problems drawn at random, on a device and in double precision.
+
+use linrec::Error;
+use linrec::device::{
+    Buffer, Device, Exponential, ScanBackwardOptions, ScanForwardOptions, ScanGradients,
+    ScanInputs, ScanShape, SelectiveScan, Storage,
+};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::oracle::{Bounded, Coupling, Gradients, Problem, Sizes};
+
+/// What a problem has.
+#[derive(Debug, Clone, Copy)]
+pub struct Has {
+    pub d: bool,
+    pub z: bool,
+    pub bias: bool,
+    pub softplus: bool,
+    pub initial: bool,
+    pub restarts: bool,
+    pub d_last: bool,
+    /// Whether states fade slowly, so that what is lost between tiles shows.
+    pub slow: bool,
+}
+
+impl Has {
+    pub const ALL: Has = Has {
+        d: true,
+        z: true,
+        bias: true,
+        softplus: true,
+        initial: true,
+        restarts: false,
+        d_last: true,
+        slow: false,
+    };
+    pub const NOTHING: Has = Has {
+        d: false,
+        z: false,
+        bias: false,
+        softplus: false,
+        initial: false,
+        restarts: false,
+        d_last: false,
+        slow: false,
+    };
+}
+
+/// A problem whose numbers are all numbers of `S` or, where arrays have no axis of time, of f32.
+pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, seed: u64) -> Problem {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut draw = |len: usize, low: f32, high: f32| -> Vec<f32> {
+        (0..len).map(|_| rng.random_range(low..high)).collect()
+    };
+    let stored = |numbers: Vec<f32>| -> Vec<f64> {
+        numbers.into_iter().map(|number| S::narrow(number).widen().into()).collect()
+    };
+    let wide = |numbers: Vec<f32>| -> Vec<f64> { numbers.into_iter().map(f64::from).collect() };
+    let Sizes { batch, channels, groups, states, len } = sizes;
+    let (rows, couplings) = (batch * channels * len, batch * groups * states * len);
+    let (sizes_from, sizes_to) = if has.softplus { (-4.0, 1.0) } else { (0.0, 0.3) };
+    let fastest = if has.slow { -0.02 } else { -3.0 };
+    Problem {
+        sizes,
+        u: stored(draw(rows, -2.0, 2.0)),
+        delta: stored(draw(rows, sizes_from, sizes_to)),
+        a: wide(draw(channels * states, fastest, 0.0)),
+        b: Coupling { values: stored(draw(couplings, -2.0, 2.0)), varies: true },
+        c: Coupling { values: stored(draw(couplings, -2.0, 2.0)), varies: true },
+        d: has.d.then(|| wide(draw(channels, -2.0, 2.0))),
+        z: has.z.then(|| stored(draw(rows, -4.0, 4.0))),
+        bias: has.bias.then(|| wide(draw(channels, -0.05, 0.5))),
+        softplus: has.softplus,
+        initial: has.initial.then(|| wide(draw(batch * channels * states, -2.0, 2.0))),
+        restarts: has.restarts.then(|| {
+            draw(batch * len, 0.0, 1.0).into_iter().map(|number| u8::from(number < 0.05)).collect()
+        }),
+        d_out: stored(draw(rows, -2.0, 2.0)),
+        d_last: has.d_last.then(|| wide(draw(batch * channels * states, -2.0, 2.0))),
+    }
+}
+
+/// A problem's arrays on a device, and all gradients, which begin as NaN.
+pub struct OnDevice<S> {
+    pub shape: ScanShape,
+    softplus: bool,
+    u: Buffer<S>,
+    delta: Buffer<S>,
+    a: Buffer<f32>,
+    b: Buffer<S>,
+    c: Buffer<S>,
+    d: Option<Buffer<f32>>,
+    z: Option<Buffer<S>>,
+    bias: Option<Buffer<f32>>,
+    initial: Option<Buffer<f32>>,
+    restarts: Option<Buffer<u8>>,
+    d_out: Buffer<S>,
+    d_last: Option<Buffer<f32>>,
+    pub checkpoints: Buffer<f32>,
+    d_rows: [Buffer<S>; 3],
+    d_couplings: [Buffer<S>; 2],
+    d_rates: Buffer<f32>,
+    d_per_channel: [Buffer<f32>; 2],
+    d_initial: Buffer<f32>,
+}
+
+impl<S: Storage<Accum = f32>> OnDevice<S> {
+    /// Uploads a problem, each array `skip` elements behind where its memory begins, and runs the forward pass.
+    pub fn new(
+        scan: &SelectiveScan<S>,
+        problem: &Problem,
+        skip: usize,
+    ) -> Result<OnDevice<S>, Error> {
+        let device = scan.device();
+        let stored = |numbers: &[f64]| -> Result<Buffer<S>, Error> {
+            let skipped = std::iter::repeat_n(S::narrow(0.0), skip);
+            let numbers: Vec<S> =
+                skipped.chain(numbers.iter().map(|&number| S::narrow(number as f32))).collect();
+            device.upload(&numbers)?.slice(skip..)
+        };
+        let nans = |len: usize| -> Result<Buffer<S>, Error> {
+            let mut buffer = device.allocate::<S>(len + skip)?;
+            buffer.poison()?;
+            buffer.slice(skip..)
+        };
+        let wide = |numbers: &[f64]| {
+            device.upload(&numbers.iter().map(|&number| number as f32).collect::<Vec<f32>>())
+        };
+        let wide_nans = |len: usize| -> Result<Buffer<f32>, Error> {
+            let mut buffer = device.allocate::<f32>(len)?;
+            buffer.poison()?;
+            Ok(buffer)
+        };
+        let all_wide = |numbers: &Option<Vec<f64>>| numbers.as_deref().map(wide).transpose();
+        let Sizes { batch, channels, groups, states, len } = problem.sizes;
+        let shape = ScanShape { batch, channels, seq_len: len, states, groups };
+        let (rows, couplings) = (problem.u.len(), problem.b.values.len());
+        let kept = batch * len.div_ceil(ScanShape::CHECKPOINT_STEPS) * channels * states;
+        let mut here = OnDevice {
+            shape,
+            softplus: problem.softplus,
+            u: stored(&problem.u)?,
+            delta: stored(&problem.delta)?,
+            a: wide(&problem.a)?,
+            b: stored(&problem.b.values)?,
+            c: stored(&problem.c.values)?,
+            d: all_wide(&problem.d)?,
+            z: problem.z.as_deref().map(stored).transpose()?,
+            bias: all_wide(&problem.bias)?,
+            initial: all_wide(&problem.initial)?,
+            restarts: problem
+                .restarts
+                .as_deref()
+                .map(|restarts| device.upload(restarts))
+                .transpose()?,
+            d_out: stored(&problem.d_out)?,
+            d_last: all_wide(&problem.d_last)?,
+            checkpoints: wide_nans(kept)?,
+            d_rows: [nans(rows)?, nans(rows)?, nans(rows)?],
+            d_couplings: [nans(couplings)?, nans(couplings)?],
+            d_rates: wide_nans(channels * states)?,
+            d_per_channel: [wide_nans(channels)?, wide_nans(channels)?],
+            d_initial: wide_nans(batch * channels * states)?,
+        };
+        let mut out = device.allocate::<S>(rows + skip)?.slice(skip..)?;
+        let mut checkpoints = here.checkpoints.slice(..)?;
+        let options =
+            ScanForwardOptions { checkpoints: Some(&mut checkpoints), ..Default::default() };
+        let (inputs, ..) = here.parts();
+        scan.forward_into(&inputs, &mut out, shape, options)?;
+        Ok(here)
+    }
+
+    /// What the backward pass is given: inputs, the gradient with respect to the outputs, and where its results go.
+    pub fn parts(&mut self) -> (ScanInputs<'_, S>, &Buffer<S>, &Buffer<f32>, ScanGradients<'_, S>) {
+        let inputs = ScanInputs {
+            u: &self.u,
+            delta: &self.delta,
+            a: &self.a,
+            b: &self.b,
+            c: &self.c,
+            d: self.d.as_ref(),
+            z: self.z.as_ref(),
+            delta_bias: self.bias.as_ref(),
+            softplus: self.softplus,
+            initial: self.initial.as_ref(),
+            restarts: self.restarts.as_ref(),
+        };
+        let [u, delta, z] = &mut self.d_rows;
+        let [b, c] = &mut self.d_couplings;
+        let [d, delta_bias] = &mut self.d_per_channel;
+        let gradients = ScanGradients {
+            u,
+            delta,
+            a: &mut self.d_rates,
+            b,
+            c,
+            d: Some(d),
+            z: self.z.is_some().then_some(z),
+            delta_bias: Some(delta_bias),
+            initial: Some(&mut self.d_initial),
+        };
+        (inputs, &self.d_out, &self.checkpoints, gradients)
+    }
+
+    /// The gradient with respect to the last states, if there is one.
+    pub fn d_last(&self) -> Result<Option<Buffer<f32>>, Error> {
+        self.d_last.as_ref().map(|d_last| d_last.slice(..)).transpose()
+    }
+
+    pub fn backward(&mut self, scan: &SelectiveScan<S>) -> Result<(), Error> {
+        let (shape, d_last) = (self.shape, self.d_last()?);
+        let (inputs, d_out, checkpoints, gradients) = self.parts();
+        let options = ScanBackwardOptions { d_last: d_last.as_ref(), stream: None };
+        scan.backward_into(&inputs, d_out, checkpoints, gradients, shape, options).map(drop)
+    }
+
+    /// All gradients by name, and whether they are rounded to `S`.
+    pub fn gradients(&self) -> Result<Vec<(&'static str, bool, Vec<f32>)>, Error> {
+        let stored = |buffer: &Buffer<S>| -> Result<Vec<f32>, Error> {
+            Ok(buffer.download()?.into_iter().map(Storage::widen).collect())
+        };
+        let [u, delta, z] = &self.d_rows;
+        let [b, c] = &self.d_couplings;
+        let [d, bias] = &self.d_per_channel;
+        let z = if self.z.is_some() { stored(z)? } else { Vec::new() };
+        Ok(vec![
+            ("u", true, stored(u)?),
+            ("delta", true, stored(delta)?),
+            ("z", true, z),
+            ("A", false, self.d_rates.download()?),
+            ("B", true, stored(b)?),
+            ("C", true, stored(c)?),
+            ("D", false, d.download()?),
+            ("delta_bias", false, bias.download()?),
+            ("initial", false, self.d_initial.download()?),
+        ])
+    }
+
+    pub fn bits(&self) -> Result<Vec<u32>, Error> {
+        let gradients = self.gradients()?;
+        Ok(gradients.into_iter().flat_map(|(.., numbers)| numbers).map(f32::to_bits).collect())
+    }
+}
+
+/// Computes the gradients of a problem.
+pub fn computed<S: Storage<Accum = f32>>(
+    device: &Device,
+    exponential: Exponential,
+    problem: &Problem,
+    skip: usize,
+) -> Result<OnDevice<S>, Error> {
+    let scan = SelectiveScan::<S>::new(device, exponential);
+    let mut here = OnDevice::new(&scan, problem, skip)?;
+    here.backward(&scan)?;
+    Ok(here)
+}
+
+/// Whether all gradients are within their bounds, but for those of the first order that are less than a thousandth.
+pub fn judge<S: Storage<Accum = f32>>(
+    here: &OnDevice<S>,
+    expected: &Gradients,
+    what: &str,
+) -> Result<(), Error> {
+    let Gradients { u, delta, z, a, b, c, d, bias, initial } = expected;
+    let expected: [&Bounded; 9] = [u, delta, z, a, b, c, d, bias, initial];
+    for ((name, is_stored, computed), expected) in here.gradients()?.into_iter().zip(expected) {
+        for (index, &got) in computed.iter().enumerate() {
+            let (value, bound) = (expected.values[index], 1.001 * expected.bounds[index]);
+            let narrowing = S::NARROWING;
+            let stored = narrowing.unit_roundoff * (value.abs() + bound) + narrowing.smallest;
+            let bound = if is_stored { bound + stored } else { bound };
+            let error = (f64::from(got) - value).abs();
+            assert!(
+                error <= bound,
+                "{what}: the gradient of {name}, number {index}, is {got}, not {value} ± {bound:e}"
+            );
+        }
+    }
+    Ok(())
+}

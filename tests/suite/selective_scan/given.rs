@@ -1,0 +1,193 @@
+//! Scans drawn at random, and what a device makes of them.
+
+use linrec::Error;
+use linrec::device::{
+    Buffer, Device, Exponential, ScanForwardOptions, ScanInputs, ScanShape, SelectiveScan, Storage,
+};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::reference::{Bounded, Scan, Sizes};
+
+/// What a scan has.
+#[derive(Debug, Clone, Copy)]
+pub struct Has {
+    pub d: bool,
+    pub z: bool,
+    pub bias: bool,
+    pub softplus: bool,
+    pub initial: bool,
+    pub restarts: bool,
+    /// Whether decays are near one, so that a state that is lost between tiles shows.
+    pub slow: bool,
+}
+
+impl Has {
+    pub const ALL: Has = Has {
+        d: true,
+        z: true,
+        bias: true,
+        softplus: true,
+        initial: true,
+        restarts: true,
+        slow: false,
+    };
+    pub const NOTHING: Has = Has {
+        d: false,
+        z: false,
+        bias: false,
+        softplus: false,
+        initial: false,
+        restarts: false,
+        slow: false,
+    };
+}
+
+/// A scan whose numbers are all numbers of `S` or, where arrays have no axis of time, of f32. Step sizes are positive and
+/// rates are not, so that decays lie in (0, 1]; each seventh rate is zero, and its decay one.
+pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, has: Has) -> Scan {
+    let Sizes { batch, channels, groups, states, len } = sizes;
+    let mut rng = StdRng::seed_from_u64((len * 31 + channels * 7 + states) as u64);
+    let mut numbers = |count: usize, low: f32, high: f32| -> Vec<f32> {
+        (0..count).map(|_| rng.random_range(low..high)).collect()
+    };
+    let stored = |numbers: Vec<f32>| -> Vec<f64> {
+        numbers.into_iter().map(|number| S::narrow(number).widen().into()).collect()
+    };
+    let wide = |numbers: Vec<f32>| -> Vec<f64> { numbers.into_iter().map(f64::from).collect() };
+    let (rows, couplings) = (batch * channels * len, batch * groups * states * len);
+    let (least, most) = if has.softplus { (-5.0, 3.0) } else { (0.001, 0.3) };
+    let mut a = wide(numbers(channels * states, if has.slow { -0.02 } else { -3.0 }, 0.0));
+    a.iter_mut().step_by(7).for_each(|a| *a = 0.0);
+    Scan {
+        sizes,
+        u: stored(numbers(rows, -2.0, 2.0)),
+        delta: stored(numbers(rows, least, most)),
+        a,
+        b: stored(numbers(couplings, -2.0, 2.0)),
+        c: stored(numbers(couplings, -2.0, 2.0)),
+        d: has.d.then(|| wide(numbers(channels, -2.0, 2.0))),
+        z: has.z.then(|| stored(numbers(rows, -6.0, 6.0))),
+        bias: has.bias.then(|| wide(numbers(channels, 0.0, 0.5))),
+        softplus: has.softplus,
+        initial: has.initial.then(|| wide(numbers(batch * channels * states, -2.0, 2.0))),
+        restarts: has.restarts.then(|| {
+            let drawn = numbers(batch * len, 0.0, 1.0);
+            drawn.into_iter().map(|number| if number < 0.04 { 3 } else { 0 }).collect()
+        }),
+    }
+}
+
+/// A scan's arrays on a device.
+pub struct Arrays<S> {
+    pub shape: ScanShape,
+    softplus: bool,
+    rows: [Buffer<S>; 2],
+    a: Buffer<f32>,
+    couplings: [Buffer<S>; 2],
+    z: Option<Buffer<S>>,
+    per_channel: [Option<Buffer<f32>>; 2],
+    initial: Option<Buffer<f32>>,
+    restarts: Option<Buffer<u8>>,
+}
+
+/// What a device computed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Computed {
+    pub out: Vec<f32>,
+    pub last: Vec<f32>,
+    pub checkpoints: Vec<f32>,
+}
+
+impl Computed {
+    pub fn bits(&self) -> Vec<u32> {
+        let all = self.out.iter().chain(&self.last).chain(&self.checkpoints);
+        all.map(|number| number.to_bits()).collect()
+    }
+}
+
+impl<S: Storage<Accum = f32>> Arrays<S> {
+    /// Uploads a scan. What has an axis of time begins `skip` elements behind where its memory begins.
+    pub fn new(device: &Device, scan: &Scan, skip: usize) -> Result<Arrays<S>, Error> {
+        let stored = |numbers: &[f64]| -> Result<Buffer<S>, Error> {
+            let before = std::iter::repeat_n(0.0, skip);
+            let numbers = before.chain(numbers.iter().copied());
+            let numbers: Vec<S> = numbers.map(|number| S::narrow(number as f32)).collect();
+            device.upload(&numbers)?.slice(skip..)
+        };
+        let wide = |numbers: &[f64]| {
+            device.upload(&numbers.iter().map(|&number| number as f32).collect::<Vec<f32>>())
+        };
+        let any = |numbers: &Option<Vec<f64>>| numbers.as_deref().map(wide).transpose();
+        let Sizes { batch, channels, groups, states, len } = scan.sizes;
+        Ok(Arrays {
+            shape: ScanShape { batch, channels, seq_len: len, states, groups },
+            softplus: scan.softplus,
+            rows: [stored(&scan.u)?, stored(&scan.delta)?],
+            a: wide(&scan.a)?,
+            couplings: [stored(&scan.b)?, stored(&scan.c)?],
+            z: scan.z.as_deref().map(stored).transpose()?,
+            per_channel: [any(&scan.d)?, any(&scan.bias)?],
+            initial: any(&scan.initial)?,
+            restarts: scan.restarts.as_ref().map(|all| device.upload(all)).transpose()?,
+        })
+    }
+
+    pub fn inputs(&self) -> ScanInputs<'_, S> {
+        ScanInputs {
+            u: &self.rows[0],
+            delta: &self.rows[1],
+            a: &self.a,
+            b: &self.couplings[0],
+            c: &self.couplings[1],
+            d: self.per_channel[0].as_ref(),
+            z: self.z.as_ref(),
+            delta_bias: self.per_channel[1].as_ref(),
+            softplus: self.softplus,
+            initial: self.initial.as_ref(),
+            restarts: self.restarts.as_ref(),
+        }
+    }
+}
+
+/// Computes a scan; what is written begins as NaN.
+pub fn computed<S: Storage<Accum = f32>>(
+    device: &Device,
+    exponential: Exponential,
+    scan: &Scan,
+    skip: usize,
+) -> Result<Computed, Error> {
+    let arrays = Arrays::<S>::new(device, scan, skip)?;
+    let shape = arrays.shape;
+    let mut out = device.allocate::<S>(scan.u.len() + skip)?;
+    let mut last = device.allocate::<f32>(shape.batch * shape.channels * shape.states)?;
+    let mut checkpoints = device.allocate::<f32>(shape.checkpoints_len().unwrap())?;
+    out.poison()?;
+    last.poison()?;
+    checkpoints.poison()?;
+    let mut out = out.slice(skip..)?;
+    let options = ScanForwardOptions {
+        last: Some(&mut last),
+        checkpoints: Some(&mut checkpoints),
+        stream: None,
+    };
+    let scan = SelectiveScan::<S>::new(device, exponential);
+    scan.forward_into(&arrays.inputs(), &mut out, shape, options)?;
+    Ok(Computed {
+        out: out.download()?.into_iter().map(Storage::widen).collect(),
+        last: last.download()?,
+        checkpoints: checkpoints.download()?,
+    })
+}
+
+/// That numbers are within their bounds; `S` is what they are stored as.
+pub fn judge<S: Storage>(computed: &[f32], expected: &[Bounded], what: &str) {
+    assert_eq!(computed.len(), expected.len(), "{what}");
+    for (index, (&got, expected)) in computed.iter().zip(expected).enumerate() {
+        let (value, bound) = (expected.value, 1.001 * expected.bound);
+        let narrowing = S::NARROWING;
+        let bound = bound + narrowing.unit_roundoff * (value.abs() + bound) + narrowing.smallest;
+        let error = (f64::from(got) - value).abs();
+        assert!(error <= bound, "{what} {index}: {got}, not {value} ± {bound:e}");
+    }
+}

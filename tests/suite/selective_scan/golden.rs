@@ -1,0 +1,89 @@
+//! Mamba's own numbers, `selective_scan_ref` in double precision: the reference agrees with them, and vouches for f32.
+
+use std::io::Cursor;
+
+use linrec::contract::golden::array_distance;
+use ndarray::{Array, Array3, Array4, Dimension, Ix1, Ix2, Ix3, Ix4};
+use ndarray_npy::{NpzReader, ReadNpzError};
+
+use super::reference::{Bounded, Scan, Sizes};
+
+type Archive = NpzReader<Cursor<&'static [u8]>>;
+
+/// `max |a − b| / max |b|` of every array.
+const LIMIT: f64 = 1e-12;
+
+fn array<D: Dimension>(
+    archive: &mut Archive,
+    case: &str,
+    name: &str,
+) -> Result<Array<f64, D>, ReadNpzError> {
+    archive.by_name(&format!("{case}_{name}"))
+}
+
+fn numbers<D: Dimension>(array: Array<f64, D>) -> Vec<f64> {
+    array.iter().copied().collect()
+}
+
+/// A case, and its outputs and last states.
+fn read(archive: &mut Archive, case: &str) -> Result<(Scan, [Array3<f64>; 2]), ReadNpzError> {
+    let is_full = case.starts_with("full");
+    let u: Array3<f64> = array(archive, case, "u")?;
+    let b: Array4<f64> = array(archive, case, "B")?;
+    let ((batch, channels, len), (_, groups, states, _)) = (u.dim(), b.dim());
+    let mut scan = Scan {
+        sizes: Sizes { batch, channels, groups, states, len },
+        u: numbers(u),
+        delta: numbers(array::<Ix3>(archive, case, "delta")?),
+        a: numbers(array::<Ix2>(archive, case, "A")?),
+        b: numbers(b),
+        c: numbers(array::<Ix4>(archive, case, "C")?),
+        d: None,
+        z: None,
+        bias: None,
+        softplus: is_full,
+        initial: None,
+        restarts: None,
+    };
+    if is_full {
+        scan.d = Some(numbers(array::<Ix1>(archive, case, "D")?));
+        scan.z = Some(numbers(array::<Ix3>(archive, case, "z")?));
+        scan.bias = Some(numbers(array::<Ix1>(archive, case, "delta_bias")?));
+    }
+    Ok((scan, [array(archive, case, "y")?, array(archive, case, "last_state")?]))
+}
+
+fn rounded(scan: &Scan) -> Scan {
+    let round = |numbers: &Vec<f64>| numbers.iter().map(|&x| f64::from(x as f32)).collect();
+    let any = |numbers: &Option<Vec<f64>>| numbers.as_ref().map(round);
+    Scan {
+        u: round(&scan.u),
+        delta: round(&scan.delta),
+        a: round(&scan.a),
+        b: round(&scan.b),
+        c: round(&scan.c),
+        d: any(&scan.d),
+        z: any(&scan.z),
+        bias: any(&scan.bias),
+        ..scan.clone()
+    }
+}
+
+#[test]
+fn the_reference_has_mambas_numbers_and_devices_those_of_the_reference()
+-> Result<(), Box<dyn std::error::Error>> {
+    let bytes: &[u8] = include_bytes!("../../data/selective_scan_f64.npz");
+    let mut archive = NpzReader::new(Cursor::new(bytes))?;
+    for case in ["plain", "groups", "full", "fullgroups"] {
+        let (scan, expected) = read(&mut archive, case)?;
+        let results = scan.results();
+        for (expected, computed) in expected.iter().zip([&results.out, &results.last]) {
+            let values = computed.iter().map(|&Bounded { value, .. }| value).collect();
+            let computed = Array3::from_shape_vec(expected.dim(), values)?;
+            let distance = array_distance(&computed, expected);
+            assert!(distance <= LIMIT, "{case}: {distance:e}");
+        }
+        super::check_scan::<f32>(&rounded(&scan), case, 0)?;
+    }
+    Ok(())
+}

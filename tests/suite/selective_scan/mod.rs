@@ -1,0 +1,301 @@
+//! The forward pass of the selective scan: within its bounds, with the same bits for any launch, and nothing leaks.
+
+mod given;
+mod golden;
+mod reference;
+
+use std::collections::BTreeSet;
+
+use half::{bf16, f16};
+use linrec::Error;
+use linrec::device::{
+    Buffer, Device, Exponential, ScanForwardOptions, ScanInputs, ScanShape, SelectiveScan, Storage,
+    under_test,
+};
+use linrec::kernels;
+
+use given::{Arrays, Has, computed, draw, judge};
+use reference::{Scan, Sizes};
+
+const BOTH: [Exponential; 2] = [Exponential::Fast, Exponential::Exact];
+
+fn sizes(batch: usize, channels: usize, groups: usize, states: usize, len: usize) -> Sizes {
+    Sizes { batch, channels, groups, states, len }
+}
+
+/// A drawn scan, on all devices and with both exponentials.
+fn check<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, skip: usize) -> Result<(), Error> {
+    check_scan::<S>(&draw::<S>(sizes, has), &format!("{has:?}"), skip)
+}
+
+fn check_scan<S: Storage<Accum = f32>>(scan: &Scan, has: &str, skip: usize) -> Result<(), Error> {
+    let expected = scan.results();
+    for device in under_test() {
+        for exponential in BOTH {
+            let (label, element, sizes) = (device.label(), S::ELEMENT, scan.sizes);
+            let what = format!("{label} {exponential:?} {element} {sizes:?} {has}, {skip} behind:");
+            let computed = computed::<S>(&device, exponential, scan, skip)?;
+            judge::<S>(&computed.out, &expected.out, &format!("{what} output"));
+            judge::<f32>(&computed.last, &expected.last, &format!("{what} last state"));
+            judge::<f32>(
+                &computed.checkpoints,
+                &expected.checkpoints,
+                &format!("{what} checkpoint"),
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn results_are_within_their_bounds_for_any_length() -> Result<(), Error> {
+    for len in [0, 1, 7, 8, 33, 100, 257] {
+        check::<f32>(sizes(2, 3, 1, 16, len), Has::ALL, 0)?;
+        check::<f32>(sizes(1, 3, 1, 17, len), Has { restarts: false, slow: true, ..Has::ALL }, 0)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn results_are_within_their_bounds_for_any_channels_groups_and_states() -> Result<(), Error> {
+    for states in [1, 8, 16, 17, 40] {
+        for (channels, groups) in [(1, 1), (3, 1), (33, 1), (2, 2), (6, 2), (66, 2)] {
+            check::<f32>(sizes(1, channels, groups, states, 33), Has::ALL, 0)?;
+        }
+    }
+    check::<f32>(sizes(1, 2, 1, 256, 9), Has::ALL, 0)
+}
+
+#[test]
+fn results_are_within_their_bounds_for_all_elements() -> Result<(), Error> {
+    for states in [1, 8, 16, 17, 40] {
+        // Rows of whole vectors, and others.
+        for len in [40, 33] {
+            check::<f32>(sizes(2, 6, 2, states, len), Has::ALL, 0)?;
+            check::<bf16>(sizes(2, 6, 2, states, len), Has::ALL, 0)?;
+            check::<f16>(sizes(2, 6, 2, states, len), Has::ALL, 0)?;
+        }
+    }
+    Ok(())
+}
+
+/// The kernels that the tests above have run are all that are shipped: for up to 8 states, up to 16, and more.
+#[test]
+fn every_shipped_entry_is_one_that_is_asked_for() {
+    let wanted: BTreeSet<String> = ["float", "bf16", "f16"]
+        .into_iter()
+        .flat_map(|stored| {
+            [
+                "2, false, false",
+                "4, false, false",
+                "4, true, false",
+                "4, false, true",
+                "4, true, true",
+            ]
+            .map(|parameters| format!("selective_scan_fwd<{stored}, {parameters}>"))
+        })
+        .collect();
+    let shipped: BTreeSet<String> = kernels::shipped()
+        .flat_map(|(_, ptx)| ptx.entries().map(|(entry, _)| entry.to_owned()).collect::<Vec<_>>())
+        .filter(|entry| entry.starts_with("selective_scan_fwd"))
+        .collect();
+    assert_eq!(shipped, wanted);
+}
+
+#[test]
+fn results_are_within_their_bounds_for_all_options() -> Result<(), Error> {
+    let options = [
+        Has { d: false, ..Has::ALL },
+        Has { z: false, ..Has::ALL },
+        Has { bias: false, ..Has::ALL },
+        Has { softplus: false, ..Has::ALL },
+        Has { initial: false, ..Has::ALL },
+        Has { restarts: false, ..Has::ALL },
+        Has { softplus: false, bias: false, ..Has::ALL },
+        Has::NOTHING,
+    ];
+    for has in options {
+        for states in [8, 16, 40] {
+            check::<f32>(sizes(2, 6, 2, states, 36), has, 0)?;
+        }
+        check::<bf16>(sizes(2, 6, 2, 16, 41), has, 0)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn arrays_may_begin_anywhere() -> Result<(), Error> {
+    for skip in 1..3 {
+        check::<f32>(sizes(1, 5, 1, 16, 40), Has::ALL, skip)?;
+        check::<bf16>(sizes(1, 5, 1, 8, 40), Has::ALL, skip)?;
+        check::<f16>(sizes(1, 5, 1, 17, 40), Has::ALL, skip)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn nothing_gives_nothing() -> Result<(), Error> {
+    check::<f32>(sizes(0, 3, 1, 4, 5), Has::ALL, 0)?;
+    check::<f32>(sizes(2, 0, 1, 4, 5), Has::ALL, 0)
+}
+
+/// What is not wanted changes nothing.
+#[test]
+fn outputs_do_not_depend_on_what_else_is_wanted() -> Result<(), Error> {
+    let scan = draw::<f32>(sizes(1, 20, 1, 17, 45), Has::ALL);
+    for device in under_test() {
+        let expected = computed::<f32>(&device, Exponential::Fast, &scan, 0)?.out;
+        let arrays = Arrays::<f32>::new(&device, &scan, 0)?;
+        let mut out = device.allocate(scan.u.len())?;
+        out.poison()?;
+        let fused = SelectiveScan::new(&device, Exponential::Fast);
+        fused.forward_into(&arrays.inputs(), &mut out, arrays.shape, Default::default())?;
+        assert_eq!(out.download()?, expected, "{}", device.label());
+    }
+    Ok(())
+}
+
+/// The launch follows the number of multiprocessors, which of an emulator are its threads: 4, 2 and 1 warps of a block
+/// that compute, for 1, 3 and 16. The exact exponential gives these bits on every device.
+#[test]
+fn bits_do_not_depend_on_the_launch() -> Result<(), Error> {
+    for (states, len) in [(8, 37), (16, 64), (17, 37)] {
+        let scan = draw::<f32>(sizes(2, 128, 2, states, len), Has::ALL);
+        for exponential in BOTH {
+            let mut all = Vec::new();
+            for threads in [1, 3, 16] {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                all.push(pool.install(|| {
+                    computed::<f32>(&Device::simt(), exponential, &scan, 0).map(|all| all.bits())
+                })?);
+            }
+            assert!(all[0] == all[1] && all[0] == all[2], "{exponential:?}, {states} states");
+            for device in under_test() {
+                let here = || computed::<f32>(&device, exponential, &scan, 0);
+                let (first, second) = (here()?.bits(), here()?.bits());
+                assert!(first == second, "{} {exponential:?}", device.label());
+                let exact = exponential == Exponential::Exact;
+                assert!(!exact || first == all[0], "{} {states} states", device.label());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Nothing of what is before a restart shows behind it, though it is infinite: be it in the inputs of an earlier sequence or in
+/// the states to begin with.
+#[test]
+fn restarts_separate_sequences() -> Result<(), Error> {
+    const LEN: usize = 70;
+    for restart in [0, 5, 31, 32, 40] {
+        for states in [8, 17] {
+            let has = Has { restarts: false, ..Has::ALL };
+            let mut scan = draw::<f32>(sizes(1, 5, 1, states, LEN), has);
+            let mut restarts = vec![0; LEN];
+            restarts[restart] = 1;
+            scan.restarts = Some(restarts);
+            let expected = scan.results();
+            scan.initial = Some(vec![f64::INFINITY; 5 * states]);
+            for row in scan.u.chunks_mut(LEN) {
+                row[..restart].fill(f64::NEG_INFINITY);
+            }
+            for device in under_test() {
+                for exponential in BOTH {
+                    let got = computed::<f32>(&device, exponential, &scan, 0)?;
+                    let rows = got.out.chunks(LEN).zip(expected.out.chunks(LEN));
+                    let what = format!("{} {exponential:?}, from {restart}", device.label());
+                    for (got, expected) in rows {
+                        judge::<f32>(&got[restart..], &expected[restart..], &what);
+                        assert!(got[..restart].iter().all(|out| !out.is_finite()), "{what}");
+                    }
+                    judge::<f32>(&got.last, &expected.last, &what);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A buffer of as many elements, or one less if it is the one called `short`.
+fn array<T: bytemuck::Pod>(
+    device: &Device,
+    name: &str,
+    len: usize,
+    short: &str,
+) -> Result<Buffer<T>, Error> {
+    device.zeros(if name == short { len - 1 } else { len })
+}
+
+/// Why a pass of this shape is refused whose array `short` lacks an element.
+fn refusal(shape: ScanShape, short: &str) -> Result<String, Error> {
+    let device = Device::simt();
+    let ScanShape { batch, channels, seq_len, states, groups } = shape;
+    let (rows, couplings) = (batch * channels * seq_len, batch * groups * states * seq_len);
+    let all_states = batch * channels * states;
+    let stored = |name: &str, len: usize| array::<f32>(&device, name, len, short);
+    let [u, delta, z, mut out] =
+        [stored("u", rows)?, stored("delta", rows)?, stored("z", rows)?, stored("out", rows)?];
+    let [b, c] = [stored("B", couplings)?, stored("C", couplings)?];
+    let [d, delta_bias] = [stored("D", channels)?, stored("delta_bias", channels)?];
+    let (a, initial) = (stored("A", channels * states)?, stored("initial", all_states)?);
+    let restarts = array::<u8>(&device, "restarts", batch * seq_len, short)?;
+    let (mut last, mut checkpoints) =
+        (stored("last", all_states)?, stored("checkpoints", seq_len.div_ceil(8) * all_states)?);
+    let inputs = ScanInputs {
+        u: &u,
+        delta: &delta,
+        a: &a,
+        b: &b,
+        c: &c,
+        d: Some(&d),
+        z: Some(&z),
+        delta_bias: Some(&delta_bias),
+        softplus: true,
+        initial: Some(&initial),
+        restarts: Some(&restarts),
+    };
+    let options = ScanForwardOptions {
+        last: Some(&mut last),
+        checkpoints: Some(&mut checkpoints),
+        stream: None,
+    };
+    let scan = SelectiveScan::new(&device, Exponential::Fast);
+    match scan.forward_into(&inputs, &mut out, shape, options) {
+        Ok(_) => Ok(String::from("it is not")),
+        Err(error) => Ok(error.to_string()),
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_its_values() -> Result<(), Error> {
+    let shape = ScanShape { batch: 2, channels: 4, seq_len: 9, states: 3, groups: 2 };
+    assert_eq!(refusal(shape, "")?, "it is not");
+    for (name, expected) in [
+        ("u", "[2, 4, 9], u [71]"),
+        ("delta", "[2, 4, 9], delta [71]"),
+        ("z", "[2, 4, 9], z [71]"),
+        ("out", "[2, 4, 9], out [71]"),
+        ("A", "[4, 3], A [11]"),
+        ("B", "[2, 2, 3, 9], B [107]"),
+        ("C", "[2, 2, 3, 9], C [107]"),
+        ("D", "[4], D [3]"),
+        ("delta_bias", "[4], delta_bias [3]"),
+        ("initial", "[2, 4, 3], initial [23]"),
+        ("restarts", "[2, 9], restarts [17]"),
+        ("last", "[2, 4, 3], last [23]"),
+        ("checkpoints", "[2, 2, 4, 3], checkpoints [47]"),
+    ] {
+        let expected = format!("shape mismatch in forward_into: expected {expected}");
+        assert_eq!(refusal(shape, name)?, expected);
+    }
+    for (shape, expected) in [
+        (ScanShape { states: 0, ..shape }, "0 states (1 to 256 are)"),
+        (ScanShape { states: 257, ..shape }, "257 states (1 to 256 are)"),
+        (ScanShape { groups: 0, ..shape }, "4 channels in 0 groups, which do not divide them"),
+        (ScanShape { groups: 3, ..shape }, "4 channels in 3 groups, which do not divide them"),
+    ] {
+        let expected = format!("selective scan does not support {expected} in forward_into");
+        assert_eq!(refusal(shape, "")?, expected);
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! The selective scan in double precision, step by step, and how far from it arithmetic of f32 may be.
+//!
+//! All is to first order, with `u` the unit round-off of f32; `judge` adds a thousandth for the others. An exponential of
+//! a given argument is off by `4 u` (two units in the last place), a reciprocal by `2 u`, and what is smaller than the
+//! smallest normal number may count as zero, which adds that number wherever a factor of it is used.
+//!
+//! - The sum `x = delta + bias` is rounded once: `u |x|`.
+//! - The softplus `max(x, 0) + s`, with `s = ln(1 + e)` and `e = exp(-|x|)`. The argument of `e` is rounded twice, by the
+//!   constant `log2 e` and by the product: with the exponential's own error `e` is off by `4 u + 2 u |x|` of itself, and `s`
+//!   by no larger part of itself, since `e / (1 + e) <= s`. The polynomial `s / e` lies in `[ln 2, 1]`. It is off by
+//!   3.4e-8, which is `0.6 u`; its last multiply-add by `u` of itself, and the one that gives the coefficient of `e^k` by
+//!   `u e^k / (k + 1)` at most: `1.9 u` in all for `k` from 1 to 8. Together less than `5 u` of `s`. The last multiply-add
+//!   rounds `d`. An error of `x` counts with the slope, `sigmoid(x)`.
+//! - The decay `c = exp(d A)`. Its argument is rounded three times: by the constant, by the product of `A` with it,
+//!   and by that with `d`. So `c` is off by `c (4 u + 3 u |d A| + |A| bound(d))`.
+//! - The input `(d u) B` is rounded twice.
+//! - The state `c h + input` is one multiply-add: `bound(h) = c bound(h_before) + |h_before| bound(c) + bound(input) +
+//!   u |h|`, the recurrence's bound with errors of its coefficients and inputs beside those of its operations. The state
+//!   before a restart counts for nothing.
+//! - The sum `y` of `C h` over the states, and `D u`. Each summand is rounded in the multiply-adds of its lane (at most
+//!   4), in two additions across lanes, in one for each further pass over 16 states at most, and in the one of `D u`.
+//! - The gate `z sigmoid(z)`. The exponential in `1 / (1 + exp(-z))` is off by `4 u + 2 u |z|` of itself, which counts
+//!   with the factor `1 - sigmoid(z)`; the sum by `u`, the reciprocal by `2 u`, the product with `z` by `u`.
+
+/// The unit round-off of f32.
+const U: f64 = 1.0 / (1 << 24) as f64;
+/// The relative error of an exponential of a given argument, and of a reciprocal.
+const EXP: f64 = 4.0 * U;
+const RCP: f64 = 2.0 * U;
+/// What is smaller may become zero.
+const TINY: f64 = f32::MIN_POSITIVE as f64;
+
+/// The sizes of a scan.
+#[derive(Debug, Clone, Copy)]
+pub struct Sizes {
+    pub batch: usize,
+    pub channels: usize,
+    pub groups: usize,
+    pub states: usize,
+    pub len: usize,
+}
+
+/// What a scan is given, in the layout of the kernels.
+#[derive(Debug, Clone)]
+pub struct Scan {
+    pub sizes: Sizes,
+    pub u: Vec<f64>,
+    pub delta: Vec<f64>,
+    pub a: Vec<f64>,
+    pub b: Vec<f64>,
+    pub c: Vec<f64>,
+    pub d: Option<Vec<f64>>,
+    pub z: Option<Vec<f64>>,
+    pub bias: Option<Vec<f64>>,
+    pub softplus: bool,
+    pub initial: Option<Vec<f64>>,
+    pub restarts: Option<Vec<u8>>,
+}
+
+/// A number, and how far from it a computed one may be.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Bounded {
+    pub value: f64,
+    pub bound: f64,
+}
+
+/// What it computes.
+#[derive(Debug, Clone)]
+pub struct Results {
+    pub out: Vec<Bounded>,
+    pub last: Vec<Bounded>,
+    pub checkpoints: Vec<Bounded>,
+}
+
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+impl Scan {
+    /// The step size of an element.
+    fn size(&self, channel: usize, element: usize) -> Bounded {
+        let bias = self.bias.as_ref().map_or(0.0, |bias| bias[channel]);
+        let x = self.delta[element] + bias;
+        let of_x = if self.bias.is_some() { U * x.abs() } else { 0.0 };
+        if !self.softplus {
+            return Bounded { value: x, bound: of_x };
+        }
+        let small = (-x.abs()).exp().ln_1p();
+        let value = x.max(0.0) + small;
+        let own = small * (EXP + 2.0 * U * x.abs() + 5.0 * U) + U * value + TINY;
+        Bounded { value, bound: sigmoid(x) * of_x + own }
+    }
+
+    /// `z sigmoid(z)`.
+    fn gate(z: f64) -> Bounded {
+        let s = sigmoid(z);
+        let own = (1.0 - s) * (EXP + 2.0 * U * z.abs()) + RCP + 2.0 * U;
+        Bounded { value: z * s, bound: (z * s).abs() * own + TINY * (1.0 + z.abs()) }
+    }
+
+    /// Walks all channels.
+    pub fn results(&self) -> Results {
+        let Sizes { batch: batches, channels, groups, states, len } = self.sizes;
+        let chunks = len.div_ceil(8);
+        let zeros = |count: usize| vec![Bounded::default(); count];
+        let mut results = Results {
+            out: zeros(batches * channels * len),
+            last: zeros(batches * channels * states),
+            checkpoints: zeros(batches * chunks * channels * states),
+        };
+        for row in 0..batches * channels {
+            let (batch, channel) = (row / channels, row % channels);
+            let group = batch * groups + channel / (channels / groups);
+            let mut h: Vec<Bounded> = (0..states)
+                .map(|n| {
+                    let initial = self.initial.as_ref().map_or(0.0, |all| all[row * states + n]);
+                    Bounded { value: initial, bound: 0.0 }
+                })
+                .collect();
+            for t in 0..len {
+                if t % 8 == 0 {
+                    let to = ((batch * chunks + t / 8) * channels + channel) * states;
+                    results.checkpoints[to..to + states].copy_from_slice(&h);
+                }
+                if self.restarts.as_ref().is_some_and(|all| all[batch * len + t] != 0) {
+                    h.fill(Bounded::default());
+                }
+                let coupling = |n: usize| (group * states + n) * len + t;
+                results.out[row * len + t] = self.step(channel, row * len + t, &mut h, coupling);
+            }
+            results.last[row * states..(row + 1) * states].copy_from_slice(&h);
+        }
+        results
+    }
+
+    /// A step of a channel: moves its states, and returns the output.
+    fn step(
+        &self,
+        channel: usize,
+        element: usize,
+        h: &mut [Bounded],
+        coupling: impl Fn(usize) -> usize,
+    ) -> Bounded {
+        let states = self.sizes.states;
+        let (size, u) = (self.size(channel, element), self.u[element]);
+        let by_d = self.d.as_ref().map_or(0.0, |d| d[channel] * u);
+        let (mut value, mut bound, mut sum_of_sizes) = (by_d, 0.0, by_d.abs());
+        for (n, h) in h.iter_mut().enumerate() {
+            let a = self.a[channel * states + n];
+            let (b, c) = (self.b[coupling(n)], self.c[coupling(n)]);
+            let log = size.value * a;
+            let decay = log.exp();
+            let of_decay = decay * (EXP + 3.0 * U * log.abs() + a.abs() * size.bound) + TINY;
+            let input = size.value * u * b;
+            let of_input =
+                (u * b).abs() * size.bound + 2.0 * U * input.abs() + TINY * (1.0 + b.abs());
+            let now = decay * h.value + input;
+            let of_now =
+                decay * h.bound + h.value.abs() * of_decay + of_input + U * now.abs() + TINY;
+            *h = Bounded { value: now, bound: of_now };
+            value += c * now;
+            bound += c.abs() * of_now;
+            sum_of_sizes += (c * now).abs();
+        }
+        let roundings = 4 + 2 + states.div_ceil(16) - 1 + 1;
+        bound += roundings as f64 * (U * sum_of_sizes + TINY);
+        let Some(z) = &self.z else {
+            return Bounded { value, bound };
+        };
+        let gate = Scan::gate(z[element]);
+        let out = value * gate.value;
+        let own = U * out.abs() + TINY;
+        Bounded { value: out, bound: gate.value.abs() * bound + value.abs() * gate.bound + own }
+    }
+}
