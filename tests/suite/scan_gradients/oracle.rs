@@ -251,13 +251,13 @@ pub fn forward(problem: &Problem) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
                 let size = step_size(problem, channel, element).0.value;
                 let u = problem.u[element];
                 let mut y = problem.d.as_ref().map_or(0.0, |d| d[channel] * u);
-                for n in 0..sizes.states {
-                    let before = if restarts(problem, batch, t) { 0.0 } else { h[n] };
+                for (n, h) in h.iter_mut().enumerate() {
+                    let before = if restarts(problem, batch, t) { 0.0 } else { *h };
                     let b = problem.b.values[problem.b.index(sizes, batch, channel, n, t)];
                     let c = problem.c.values[problem.c.index(sizes, batch, channel, n, t)];
-                    h[n] = (size * problem.a[channel * sizes.states + n]).exp() * before
+                    *h = (size * problem.a[channel * sizes.states + n]).exp() * before
                         + size * u * b;
-                    y += c * h[n];
+                    y += c * *h;
                 }
                 out[element] =
                     problem.z.as_ref().map_or(y, |z| y * z[element] * logistic(z[element]));

@@ -81,6 +81,9 @@ pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, seed: u64) -> Probl
     }
 }
 
+/// A gradient by its name, and whether it is rounded to what is stored.
+type Named = (&'static str, bool, Vec<f32>);
+
 /// A problem's arrays on a device, and all gradients, which begin as NaN.
 pub struct OnDevice<S> {
     pub shape: ScanShape,
@@ -217,7 +220,7 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
     }
 
     /// All gradients by name, and whether they are rounded to `S`.
-    pub fn gradients(&self) -> Result<Vec<(&'static str, bool, Vec<f32>)>, Error> {
+    pub fn gradients(&self) -> Result<Vec<Named>, Error> {
         let stored = |buffer: &Buffer<S>| -> Result<Vec<f32>, Error> {
             Ok(buffer.download()?.into_iter().map(Storage::widen).collect())
         };
