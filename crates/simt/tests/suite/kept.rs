@@ -9,11 +9,12 @@ use crate::kernel::Bench;
 const LEAVES: &str = "st.shared.u32 [s], 1; ld.shared.u32 %r5, [s]; bar.sync 0; bar.warp.sync 1;
     cp.async.ca.shared.global [s+16], [%rd1], 16;";
 
+type Way = fn(&Bench) -> Result<Counters, Report>;
+
 /// The ways to run a launch's blocks.
-const WAYS: [fn(&Bench) -> Result<Counters, Report>; 3] =
-    [Bench::run, Bench::run_together, |bench| {
-        bench.with(|launch, blocks| (0..blocks).map(|i| launch.run(i..i + 1)).last().unwrap())
-    }];
+const WAYS: [Way; 3] = [Bench::run, Bench::run_together, |bench| {
+    bench.with(|launch, blocks| (0..blocks).map(|i| launch.run(i..i + 1)).last().unwrap())
+}];
 
 /// A second bench, on the memory of the first.
 fn after(first: &mut Bench, body: &str) -> Bench {
