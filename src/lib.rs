@@ -156,12 +156,6 @@ pub fn backward_into<T: Element>(
     cpu::Cpu::default().backward_into(d_outputs, coeffs, outputs, options, d_inputs, d_coeffs)
 }
 
-/// Without the feature most tests are not even compiled: so that the summary says it.
-#[cfg(all(test, not(feature = "contract")))]
-#[test]
-#[ignore = "needs the feature: cargo test -p linrec --features contract"]
-fn contract() {}
-
 /// The code of the README, as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
