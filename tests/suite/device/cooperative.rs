@@ -183,7 +183,7 @@ fn the_emulator_reports_blocks_that_wait_in_vain() {
 fn zeros_are_zero() {
     on_every_device(|device| {
         assert_eq!(device.zeros::<f32>(1000)?.download()?, [0.0; 1000]);
-        assert_eq!(device.zeros::<u64>(0)?.download()?, []);
+        assert_eq!(device.zeros::<u64>(0)?.download()?, Vec::<u64>::new());
         let function = device.module(SCALE)?.function("scale")?;
         let mut values = device.zeros::<f32>(32)?;
         let launch = function.launch(1, 32).arg(&mut values).arg(2.0_f32).arg(32_u32);
