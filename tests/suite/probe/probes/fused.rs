@@ -1,22 +1,11 @@
 //! The kernels of the fused selective scan, launched as the library does for a scan that takes the kernel in question.
 
-#[path = "../../selective_scan/given.rs"]
-#[allow(dead_code, reason = "the tests use the rest")]
-mod given;
-#[path = "../../scan_gradients/oracle.rs"]
-#[allow(dead_code, reason = "the tests use the rest")]
-mod oracle;
-#[path = "../../scan_gradients/problem.rs"]
-#[allow(dead_code, reason = "the tests use the rest")]
-mod problem;
-#[path = "../../selective_scan/reference.rs"]
-#[allow(dead_code, reason = "the tests use the rest")]
-mod reference;
-
 use linrec::Error;
 use linrec::device::{Device, Exponential, ScanForwardOptions, SelectiveScan, Storage};
 
 use super::Ran;
+// What the suite's tests of the scan are made of.
+use super::super::{given, oracle, problem, reference};
 
 /// Channels in two groups, of which none fills a block.
 const CHANNELS: usize = 10;
