@@ -265,7 +265,7 @@ impl Run<'_> {
         spread(r, &shape, lanes, &[words; 32]);
     }
 
-    fn trace_lanes(
+    pub(super) fn trace_lanes(
         &mut self,
         place: &Place,
         lanes: u32,
