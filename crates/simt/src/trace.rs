@@ -53,7 +53,7 @@ pub enum What {
     /// A store to memory.
     Store(Accessed),
     /// Copies from global to shared memory began (`cp.async`).
-    Copy(Copied),
+    Copy(Box<Copied>),
 }
 
 /// What asynchronous copies go from and to.

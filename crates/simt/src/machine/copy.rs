@@ -76,7 +76,9 @@ impl Run<'_> {
             self.account.room(&mut scratch.copies.pending, "copies in flight")?;
             scratch.copies.pending.push(Pending { lane, group: None, offset, bytes, value });
         }
-        self.trace_lanes(place, lanes, || What::Copy(Copied { bytes, read, from, to }))
+        // On the heap, in as much room as three values of all lanes.
+        let what = || What::Copy(Box::new(Copied { bytes, read, from, to }));
+        self.trace_lanes(place, lanes, 3, what)
     }
 
     /// Up to 16 bytes, of which only the first `bytes` are read.
