@@ -92,6 +92,9 @@ pub(super) fn forward(lesson: &mut Lesson) -> lesson::Result {
         }
     }
     lesson.table("speed.csv", Kind::Computed, &table)?;
+    for (_, len, element, times) in AIMS {
+        lesson.value(&format!("aim_{element}_{len}"), format!("{times:.1}"), Kind::Computed);
+    }
     lesson.value("measured_on", origin, Kind::Computed);
 
     let ms = |exponential| -> lesson::Result<f64> {

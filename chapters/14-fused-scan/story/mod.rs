@@ -26,16 +26,14 @@ pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     bytes(lesson, &counted)?;
     right(lesson)?;
     instructions(lesson, &counted)?;
-    let all = least_times(lesson, &counted)?;
+    least_times(lesson, &counted)?;
     tiles(lesson)?;
     measured::forward(lesson)?;
     measured::ladder(lesson)?;
     exponentials(lesson, &counted)?;
     gradients(lesson)?;
     measured::backward(lesson)?;
-    mistakes(lesson)?;
-    let svg = pictures::least_times(&all, &measured::Marks::read()?)?;
-    lesson.figure("roofs.svg", "The three roofs of each rung", Kind::Computed, &svg)
+    mistakes(lesson)
 }
 
 /// One block of the library's kernel, for 16 tiles.
@@ -149,7 +147,7 @@ const LARGE: Sizes = Sizes { batch: 8, channels: 2048, len: 16384 };
 type OfRung = (&'static str, Roofs);
 
 /// The three roofs of every rung.
-fn least_times(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Result<Vec<OfRung>> {
+fn least_times(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Result {
     lesson.step("roofs", "Three roofs")?;
     let Sizes { batch, channels, len } = LARGE;
     let outputs = LARGE.elements() as f64;
@@ -184,7 +182,7 @@ fn least_times(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Resu
         let cells = [ms(roofs.memory), ms(roofs.special), ms(roofs.issue)];
         let rung = Rung::ALL.into_iter().find(|rung| rung.name() == *name);
         let warps = rung.map(|rung| rung.warps(LARGE) as f64 / (4.0 * Gpu::H200.sms));
-        let warps = warps.map_or(String::from("–"), |warps| format!("{warps:.1}"));
+        let warps = warps.map_or(String::from("–"), |warps| format!("{warps:.2}"));
         let last = [roofs.binding().0.to_owned(), warps.clone()];
         table.row([(*name).to_owned()].into_iter().chain(cells).chain(last));
         let key = name.replace(", ", "_");
@@ -205,7 +203,8 @@ fn least_times(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Resu
         let key = rung.name().replace(", ", "_");
         lesson.value(&format!("{key}_part_of_issue"), format!("{part:.2}"), Kind::Computed);
     }
-    Ok(all)
+    let svg = pictures::least_times(&all, &marks)?;
+    lesson.figure("roofs.svg", "The three roofs of each rung", Kind::Computed, &svg)
 }
 
 /// Tiles of the picture.

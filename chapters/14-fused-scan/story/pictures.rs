@@ -71,7 +71,7 @@ impl Panel for Tiles<'_> {
             let corners = [(at, below + 22), (at + 12, below + 34)];
             area.draw(&Rectangle::new(corners, color.mix(strength).filled()))?;
             left(area, name, (at + 18, below + 28), 13)?;
-            at += 110;
+            at += 95;
         }
         left(area, "filled: by a warp that computes", (at, below + 28), 13)
     }
