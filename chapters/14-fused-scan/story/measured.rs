@@ -3,6 +3,8 @@
 use bench::csv::{Row, Table as Csv};
 use lesson::{Kind, Lesson, Table};
 
+use crate::roofs::{Gpu, Work, roofs};
+
 /// The library's kernel by its public interface: medians of nine.
 const FIRST: &str = include_str!("../results/h200/first.csv");
 /// The rungs of the ladder, of `examples/rungs.rs`: empty until they have been measured.
@@ -11,6 +13,9 @@ const LADDER: &str = include_str!("../results/h200/fused.csv");
 const MAMBA: &str = include_str!("../results/h200/mamba.csv");
 /// Kernels that do nothing but one thing, quoted from trials.
 const ROOFS: &str = include_str!("../results/h200/roofs.csv");
+
+/// Loops that walk, as they were assembled for the GPU: instructions for so many states and steps, powers among them.
+const ASSEMBLED: &str = include_str!("../results/h200/assembled.csv");
 
 /// What was to be reached: batch, steps, element, multiples of Mamba's speed.
 const AIMS: [(&str, &str, &str, f64); 5] = [
@@ -111,6 +116,31 @@ pub(super) fn forward(lesson: &mut Lesson) -> lesson::Result {
         lesson.value(&format!("part_of_{key}"), format!("{:.2}", least / fast), Kind::Computed);
     }
     Ok(())
+}
+
+/// The innermost loops in the GPU's own instructions, and the least time for so many outputs.
+pub(super) fn assembled(lesson: &mut Lesson, outputs: f64) -> lesson::Result {
+    lesson.say(
+        "What the assembler made of the loops that walk (ptxas 12.9 for sm_90, disassembled), for each state and step, and the \
+         least ms by the issue of these alone. That of lane has loads, softplus and gate in it:",
+    );
+    let mut table = Table::new(["loop of", "instructions", "powers", "places", "ms"]);
+    for row in Csv::read(ASSEMBLED)?.rows() {
+        let (states, all, powers): (f64, f64, f64) =
+            (row.number("states")?, row.number("instructions")?, row.number("powers")?);
+        let each = crate::problem::STATES as f64 / states;
+        let work = Work { bytes: 0.0, special: each * powers, instructions: each * all };
+        let ms = roofs(&Gpu::H200, &work, outputs).issue;
+        let places = (all + 3.0 * powers) / states;
+        let cells = [all / states, powers / states, places, ms].map(|cell| format!("{cell:.2}"));
+        let kernel = row.text("kernel")?;
+        table.row([kernel.to_owned()].into_iter().chain(cells));
+        let key = kernel.replace(", ", "_");
+        lesson.value(&format!("{key}_loop"), format!("{:.1}", all / states), Kind::Computed);
+        lesson.value(&format!("{key}_loop_places"), format!("{places:.1}"), Kind::Computed);
+        lesson.value(&format!("{key}_loop_ms"), format!("{ms:.2}"), Kind::Computed);
+    }
+    lesson.table("assembled.csv", Kind::Computed, &table)
 }
 
 /// The rungs, if they have been measured.

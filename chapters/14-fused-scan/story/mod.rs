@@ -203,6 +203,7 @@ fn least_times(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Resu
         let key = rung.name().replace(", ", "_");
         lesson.value(&format!("{key}_part_of_issue"), format!("{part:.2}"), Kind::Computed);
     }
+    measured::assembled(lesson, outputs)?;
     let svg = pictures::least_times(&all, &marks)?;
     lesson.figure("roofs.svg", "The three roofs of each rung", Kind::Computed, &svg)
 }
