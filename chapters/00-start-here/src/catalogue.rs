@@ -3,7 +3,7 @@
 use lesson::Chapter;
 
 /// Every chapter of the tutorial.
-pub const CHAPTERS: [Chapter; 15] = [
+pub const CHAPTERS: [Chapter; 16] = [
     ch01_sequential_loop::CHAPTER,
     ch02_two_threads::CHAPTER,
     ch03_matrix_form::CHAPTER,
@@ -17,6 +17,7 @@ pub const CHAPTERS: [Chapter; 15] = [
     ch11_tuning::CHAPTER,
     ch12_one_long_sequence::CHAPTER,
     ch13_mamba::CHAPTER,
+    ch14_fused_scan::CHAPTER,
     ch15_log_space::CHAPTER,
     ch16_gallery::CHAPTER,
 ];

@@ -63,6 +63,7 @@ pub fn of(trace: &Trace) -> Vec<Stretch> {
             What::Store(_) => Act::Store,
             What::Shuffle { .. } => Act::Shuffle,
             What::Barrier => Act::Arrive,
+            What::Copy(_) => continue,
         };
         let before = stretches.iter().rposition(|stretch| stretch.warp == event.warp);
         if act == Act::Load && before.is_some_and(|last| stretches[last].act == Act::Store) {

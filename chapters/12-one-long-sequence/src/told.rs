@@ -94,7 +94,8 @@ impl Life {
         let (mut last, mut in_a_row) = ((0, 0), 0);
         // What each block found when it looked last.
         let mut looks: BTreeMap<u64, Vec<(usize, bool)>> = BTreeMap::new();
-        for event in &trace.events {
+        let without_copies = |event: &&Event| !matches!(event.what, What::Copy(_));
+        for event in trace.events.iter().filter(without_copies) {
             let now = (event.block, event.warp);
             // A warp that nobody else comes between has had more than one turn, too, if it did so much.
             in_a_row = if now == last { in_a_row + 1 } else { 0 };
@@ -148,7 +149,7 @@ impl Life {
                     Act::Store
                 }
                 What::Shuffle { .. } => Act::Combine,
-                What::Barrier => continue,
+                What::Barrier | What::Copy(_) => continue,
             };
             let deed = (event.block, turn, act);
             let known = life.deeds.iter().rev().take_while(|(_, other, _)| *other == turn);

@@ -69,4 +69,4 @@ pub use launch::{Launch, Prepared};
 pub use program::{Kernel, Param};
 pub use ptx::{Declaration, Declarations, Module, ParseError};
 pub use report::{Report, ReportKind};
-pub use trace::{Accessed, Event, Trace, What};
+pub use trace::{Accessed, Copied, Event, Trace, What};

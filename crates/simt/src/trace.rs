@@ -52,6 +52,21 @@ pub enum What {
     Load(Accessed),
     /// A store to memory.
     Store(Accessed),
+    /// Copies from global to shared memory began (`cp.async`).
+    Copy(Box<Copied>),
+}
+
+/// What asynchronous copies go from and to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Copied {
+    /// What each lane's copy fills, in bytes.
+    pub bytes: u32,
+    /// How many of them each lane reads; the rest becomes zero.
+    pub read: [u32; 32],
+    /// Global addresses.
+    pub from: [u64; 32],
+    /// Offsets in shared memory.
+    pub to: [u64; 32],
 }
 
 /// What a load or a store accessed.

@@ -35,7 +35,7 @@ impl Kernel {
     /// Whether it is there to be studied, not to be used: a planted mistake, an exercise, a step of the
     /// ladder, or a way to one long sequence.
     pub(super) fn is_study(&self) -> bool {
-        ["broken/", "exercises/", "ladder/", "long/"]
+        ["broken/", "exercises/", "ladder/", "long/", "fused/"]
             .iter()
             .any(|folder| self.source.starts_with(folder))
     }

@@ -66,6 +66,7 @@ fn kind(event: &Event) -> String {
         What::Barrier => "barrier".to_owned(),
         What::Load(accessed) => format!("load {}", size(accessed)),
         What::Store(accessed) => format!("store {}", size(accessed)),
+        What::Copy(copied) => format!("copy {} bytes", copied.bytes),
     }
 }
 
@@ -123,7 +124,7 @@ fn drawing(events: &[&Event], nothing: &str) -> Figure {
             What::Load(accessed) | What::Store(accessed) => {
                 y = access(&mut body, y, event, accessed);
             }
-            What::Barrier => {}
+            What::Barrier | What::Copy(_) => {}
         }
         y += 24;
     }

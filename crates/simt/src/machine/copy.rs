@@ -11,6 +11,7 @@ use super::shared_access::actor;
 use super::warp::{Place, Scratch};
 use crate::counters::lanes as each;
 use crate::program::{Address, Order, Slot, Space};
+use crate::trace::{Copied, What};
 
 /// The copies of a warp that have begun and have not been waited for.
 #[derive(Debug, Clone, Default)]
@@ -62,10 +63,12 @@ impl Run<'_> {
         aligned(&from, lanes, bytes, "copies", || self.what(Space::Global, &from, lanes, bytes))?;
         aligned(&to, lanes, bytes, "copies", || self.what(Space::Shared, &to, lanes, bytes))?;
         self.count(place, Space::Global, &from, lanes, bytes);
+        let read: [u32; 32] = std::array::from_fn(|lane| {
+            copy.source_bytes.map_or(bytes, |slot| r.words(slot)[lane].min(bytes))
+        });
         for lane in each(lanes) {
             let offset = self.in_shared(scratch, &to, lane, lanes, bytes, "copies")?;
-            let wanted = copy.source_bytes.map_or(bytes, |slot| r.words(slot)[lane].min(bytes));
-            let value = self.part(place, from[lane], wanted, lane)?;
+            let value = self.part(place, from[lane], read[lane], lane)?;
             let expected = scratch.shared.expect(offset, bytes, actor(place, lane, Order::Weak));
             if let Err(found) = expected {
                 return self.shared_fault(found, "copies", bytes, offset, lane);
@@ -73,7 +76,9 @@ impl Run<'_> {
             self.account.room(&mut scratch.copies.pending, "copies in flight")?;
             scratch.copies.pending.push(Pending { lane, group: None, offset, bytes, value });
         }
-        Ok(())
+        // On the heap, in as much room as three values of all lanes.
+        let what = || What::Copy(Box::new(Copied { bytes, read, from, to }));
+        self.trace_lanes(place, lanes, 3, what)
     }
 
     /// Up to 16 bytes, of which only the first `bytes` are read.

@@ -199,7 +199,7 @@ impl Run<'_> {
                 let lanes::Shuffled { before, after, sources } =
                     lanes::shuffle(r, op, &operands, active)?;
                 let what = || What::Shuffle { mode: lanes::name(op), before, after, sources };
-                self.trace_lanes(place, active, what)?;
+                self.trace_lanes(place, active, 0, what)?;
             }
             Op::Vote { op, d, a, mask } => {
                 if !gathered(r.words(mask), at)? {
@@ -238,7 +238,7 @@ impl Run<'_> {
                 if place.epoch == u32::MAX {
                     return uncounted("barriers", active);
                 }
-                self.trace_lanes(place, active, || What::Barrier)?;
+                self.trace_lanes(place, active, 0, || What::Barrier)?;
                 return Ok(Next::Barrier(id));
             }
 
@@ -265,15 +265,17 @@ impl Run<'_> {
         spread(r, &shape, lanes, &[words; 32]);
     }
 
-    fn trace_lanes(
+    /// Records an event that has room for so many values of all lanes beside it.
+    pub(super) fn trace_lanes(
         &mut self,
         place: &Place,
         lanes: u32,
+        values: u8,
         what: impl FnOnce() -> What,
     ) -> Result<()> {
         let kernel = self.launch.kernel;
         let Some(trace) = &mut self.trace else { return Ok(()) };
-        trace.push(&mut self.account, 0, || Event {
+        trace.push(&mut self.account, values, || Event {
             block: place.block,
             warp: place.warp,
             lanes,

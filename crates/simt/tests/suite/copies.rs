@@ -1,6 +1,6 @@
 //! `cp.async`: what arrives, and when.
 
-use simt::ReportKind;
+use simt::{ReportKind, Trace, What};
 
 use crate::form::Kind::{L, W};
 use crate::form::{Form, across, check};
@@ -80,6 +80,26 @@ fn groups_arrive_in_order() {
     ));
     bench.run().unwrap();
     assert_eq!(bench.words::<32>(), std::array::from_fn(|i| 2 * i as u32));
+}
+
+#[test]
+fn a_trace_tells_where_copies_go() {
+    let bench = Bench::new(
+        "mul.lo.u32 %r5, %r2, 4;
+        and.b32 %r6, %r2, 1;
+        mul.lo.u32 %r6, %r6, 4;
+        cp.async.ca.shared.global [%r5], [%rd3], 4, %r6;
+        cp.async.wait_all;",
+    );
+    let mut trace = Trace::new(10);
+    bench.with(|launch, _| launch.run_traced(0..1, &mut trace)).unwrap();
+    let [event] = &trace.events[..] else { panic!("{:?}", trace.events) };
+    let What::Copy(copied) = &event.what else { panic!("{event:?}") };
+    assert!(bench.line(event.line).starts_with("cp.async"));
+    assert_eq!((event.lanes, copied.bytes), (u32::MAX, 4));
+    assert_eq!(copied.read, std::array::from_fn(|lane| 4 * (lane as u32 % 2)));
+    assert_eq!(copied.from, std::array::from_fn(|lane| bench.a + 4 * lane as u64));
+    assert_eq!(copied.to, std::array::from_fn(|lane| 4 * lane as u64));
 }
 
 #[test]

@@ -1,0 +1,143 @@
+//! Who does what with which tile in the library's kernel: from the emulator's trace.
+
+use linrec::Error;
+use linrec::device::Device;
+use linrec::kernels;
+use linrec::simt::{Event, Trace, What};
+
+use crate::ladder::{Arrays, Kernel, Rung};
+use crate::problem::{Problem, Sizes};
+
+/// Steps of a tile.
+pub const TILE: usize = 32;
+/// Warps of a block that compute; those behind them help.
+pub const COMPUTING: u32 = 4;
+
+/// What is done with a tile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Act {
+    /// A warp that helps has its `u` copied to shared memory.
+    Send,
+    /// A warp that helps writes step sizes and inputs, step by step.
+    Prepare,
+    /// A warp that computes walks its states.
+    Walk,
+    /// A warp that helps writes its outputs to memory.
+    Store,
+}
+
+impl Act {
+    /// All of them, in the order of a tile's life.
+    pub const ALL: [Act; 4] = [Act::Send, Act::Prepare, Act::Walk, Act::Store];
+}
+
+/// Something done with a tile in a turn, which is what lies between two barriers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Deed {
+    /// The tile.
+    pub tile: usize,
+    /// What.
+    pub act: Act,
+    /// The turn; the walk begins in turn 0.
+    pub turn: i64,
+}
+
+/// Runs the library's kernel over tiles of 64 channels on the emulator, and says what the first warp of each kind does when.
+///
+/// # Errors
+///
+/// Those of the device.
+pub fn of(tiles: usize) -> Result<Vec<Deed>, Error> {
+    let sizes = Sizes { batch: 1, channels: 64, len: tiles * TILE };
+    let problem = Problem::draw(sizes, false, 141);
+    let device = Device::simt();
+    let kernel = Kernel::new(&device, Rung::Shipped)?;
+    let arrays = Arrays::in_one_piece(&device, &problem)?;
+    let mut out = device.allocate_named("out", sizes.elements())?;
+    let mut trace = Trace::new(1 << 20);
+    kernel.launch(&arrays, &mut out, Some(&mut trace))?;
+    Ok(deeds(&trace, sizes))
+}
+
+/// Helpers begin two turns before the walk.
+const AHEAD: i64 = 2;
+
+fn deeds(trace: &Trace, sizes: Sizes) -> Vec<Deed> {
+    let first_lane = |event: &Event| event.lanes.trailing_zeros().min(31) as usize;
+    let least = |of: fn(&Event) -> Option<&[u64; 32]>| {
+        let all = trace.events.iter();
+        let all = all.filter_map(|event| of(event).map(|all| all[first_lane(event)]));
+        all.min().unwrap_or(0)
+    };
+    // u comes first of what is copied, and the outputs are alone.
+    let (base, out_base) = (least(copied), least(stored));
+    let tile_of = |address: u64, base: u64| {
+        let element = address.checked_sub(base)? as usize / 4;
+        (element < sizes.elements()).then_some(element % sizes.len / TILE)
+    };
+    let mut turns = [-AHEAD; 2];
+    // In which turns something was done whose tile no address says: they go up by one each time.
+    let mut counted: [Vec<i64>; 2] = Default::default();
+    let mut deeds = Vec::new();
+    for event in &trace.events {
+        let which = match event.warp {
+            0 => 0,
+            COMPUTING => 1,
+            _ => continue,
+        };
+        let turn = turns[which];
+        let count = |counted: &mut Vec<i64>| {
+            if counted.last() != Some(&turn) {
+                counted.push(turn);
+            }
+            counted.len() - 1
+        };
+        let found = match &event.what {
+            What::Barrier => {
+                turns[which] += 1;
+                None
+            }
+            What::Copy(copy) if copy.read[first_lane(event)] > 0 => {
+                tile_of(copy.from[first_lane(event)], base).map(|tile| (tile, Act::Send))
+            }
+            What::Store(store) if !store.shared => {
+                tile_of(store.addresses[first_lane(event)], out_base).map(|tile| (tile, Act::Store))
+            }
+            What::Store(_) if which == 1 && prepares(event) => {
+                Some((count(&mut counted[1]), Act::Prepare))
+            }
+            What::Shuffle { .. } if which == 0 && turn >= 0 => {
+                Some((count(&mut counted[0]), Act::Walk))
+            }
+            _ => None,
+        };
+        if let Some((tile, act)) = found {
+            deeds.push(Deed { tile, act, turn });
+        }
+    }
+    deeds.sort_unstable();
+    deeds.dedup();
+    deeds
+}
+
+fn copied(event: &Event) -> Option<&[u64; 32]> {
+    match &event.what {
+        What::Copy(copy) => Some(&copy.from),
+        _ => None,
+    }
+}
+
+fn stored(event: &Event) -> Option<&[u64; 32]> {
+    match &event.what {
+        What::Store(store) if !store.shared => Some(&store.addresses),
+        _ => None,
+    }
+}
+
+/// Whether a store is that of d and d u, by its line in the source.
+fn prepares(event: &Event) -> bool {
+    let Some((file, line)) = &event.source else { return false };
+    let text = file.strip_prefix("kernels/").and_then(kernels::source).unwrap_or_default();
+    let code = text.lines().nth((*line as usize).saturating_sub(1)).unwrap_or_default();
+    code.contains("make_float4(d[i]") || code.contains("shared.pairs[")
+}

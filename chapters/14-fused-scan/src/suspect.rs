@@ -1,0 +1,61 @@
+//! Fused scans with one planted mistake each, and what is found in them.
+
+use linrec::Error;
+use linrec::contract::suspect::{self, Finding};
+use linrec::device::Device;
+
+use crate::ladder::{Kernel, Rung};
+use crate::problem::{Problem, Sizes, worst};
+
+/// The file of their correct twin.
+pub const TWIN: &str = "fused/quad.cu";
+
+/// The names of the mistakes, in the order of the page.
+pub fn names() -> Vec<&'static str> {
+    let order = [
+        "walk_before_the_tile",
+        "tile_before_the_end_of_the_walk",
+        "sum_by_half_a_warp",
+        "powers_of_two_for_powers_of_e",
+    ];
+    let place = |name: &&str| order.iter().position(|other| other == name);
+    let mut names: Vec<_> = suspect::names(TWIN).collect();
+    names.sort_by_key(|name| place(name).unwrap_or(order.len()));
+    names
+}
+
+/// What is found in a mistake, or in its correct twin by the name of `fused/quad`; nothing if nothing is.
+///
+/// # Errors
+///
+/// [`Error::Device`] if no kernel of this name is shipped.
+// ANCHOR: examine
+pub fn examine(name: &str) -> Result<Option<Finding>, Error> {
+    let file = if name.contains('/') { format!("{name}.cu") } else { format!("broken/{name}.cu") };
+    let kernel = Kernel::load(&Device::simt(), Rung::Quad, &file)?;
+    // Blocks that are not full, tiles that are not, and decays near one.
+    let sizes = Sizes { batch: 2, channels: 70, len: 75 };
+    let problem = Problem::draw(sizes, true, 142);
+    let case = format!("{} channels, {} steps", sizes.channels, sizes.len);
+    let what = match kernel.compute(&problem) {
+        Err(error) => error.to_string(),
+        Ok((out, _)) => {
+            let expected = problem.outputs(Rung::Quad.order(sizes.len));
+            let share = worst(&out, &expected);
+            if share <= 1.0 {
+                return Ok(None);
+            }
+            let off = |(got, expected): (&f32, &crate::problem::Bounded)| {
+                let right = (f64::from(*got) - expected.value).abs() <= 1.001 * expected.bound;
+                !right
+            };
+            let first = out.iter().zip(&expected).position(off).unwrap_or(0);
+            format!(
+                "out[{first}] is {} instead of {:.6}: the largest error is {share:.0} times its bound",
+                out[first], expected[first].value,
+            )
+        }
+    };
+    Ok(Some(Finding { case, what }))
+}
+// ANCHOR_END: examine

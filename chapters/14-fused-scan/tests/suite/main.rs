@@ -1,0 +1,5 @@
+//! Chapter 14's tests: one program, linked once.
+
+mod gradients;
+mod ladder;
+mod suspects;
