@@ -6,6 +6,7 @@
 //! - [`roofs`]: how long memory, special functions and the issue of instructions take at least.
 //! - [`life`]: who does what with which tile, from a trace.
 //! - [`backward`]: gradients and their bits.
+//! - [`training`]: chapter 13's block with the fused scan inside.
 //! - [`suspect`]: kernels with a planted mistake, and what is found.
 //! - [`exercises`]: the solutions of the page's exercises.
 
@@ -17,6 +18,7 @@ pub mod life;
 pub mod problem;
 pub mod roofs;
 pub mod suspect;
+pub mod training;
 
 #[cfg(feature = "story")]
 #[path = "../story/mod.rs"]

@@ -3,10 +3,13 @@
 mod measured;
 mod pictures;
 
-use ch13_mamba::on_device::Traffic;
+use ch13_mamba::block::Weights;
+use ch13_mamba::on_device::{Scan, Traffic};
+use ch13_mamba::training::{Plan, Trained};
 use lesson::{Kind, Lesson, Table};
-use linrec::device::{Device, Exponential};
+use linrec::device::{Choice, Device, Exponential};
 use linrec::simt::Class;
+use ndarray::Array1;
 
 use crate::backward::{self, NAMES};
 use crate::counts::Counted;
@@ -15,6 +18,7 @@ use crate::life::{self, Act};
 use crate::problem::{Problem, STATES, Sizes, relative, worst};
 use crate::roofs::{Gpu, Roofs, Work, roofs};
 use crate::suspect;
+use crate::training::Fused;
 
 /// Tells the chapter.
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
@@ -33,6 +37,7 @@ pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     exponentials(lesson, &counted)?;
     gradients(lesson)?;
     measured::backward(lesson)?;
+    training(lesson)?;
     mistakes(lesson)
 }
 
@@ -314,6 +319,44 @@ fn gradients(lesson: &mut Lesson) -> lesson::Result {
     let kept = one.kept as f64 / problem.sizes.elements() as f64;
     lesson.value("kept_bytes", format!("{kept:.0}"), Kind::Computed);
     lesson.value("gradient_error", format!("{largest:.0e}"), Kind::Computed);
+    Ok(())
+}
+
+/// Chapter 13's block, trained for a few steps by three who compute its scan.
+fn training(lesson: &mut Lesson) -> lesson::Result {
+    lesson.step("training", "Chapter 13's block with another scan inside")?;
+    let plan = Plan { steps: 10, batch: 4, every: 10, tested: 4, ..Plan::of_the_chapter(true) };
+    let device = Device::simt();
+    let fused = Fused::new(&device, Exponential::Fast);
+    let unfused = Scan::<f32>::new(&device, Choice::FastestShipped)?;
+    let by_cpu = plan.train(1, &|| ())?;
+    let trained = [
+        ("unfused, in the emulator", plan.train_by(&unfused, 1, &|| ())?),
+        ("fused, in the emulator", plan.train_by(&fused, 1, &|| ())?),
+    ];
+    let again = plan.train_by(&fused, 1, &|| ())?;
+    let weights = |trained: &Trained| trained.block.weights.flat();
+    let expected = weights(&by_cpu);
+    let moved = &expected - &Weights::<f64>::initial(&plan.config, 1).flat();
+    let largest = |of: &Array1<f64>| of.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+    lesson.say(&format!(
+        "{} steps of {} sequences of {} tokens. How far apart the {} weights are from those that a processor's scan leads to, \
+         as a part of the farthest that a weight has moved:",
+        plan.steps,
+        plan.batch,
+        plan.task.len(),
+        expected.len(),
+    ));
+    let mut table = Table::new(["scan", "largest difference"]);
+    for (name, trained) in &trained {
+        let difference = largest(&(&expected - &weights(trained))) / largest(&moved);
+        table.row([(*name).to_owned(), format!("{difference:.0e}")]);
+    }
+    lesson.table("training.csv", Kind::Computed, &table)?;
+    let [_, (_, first)] = &trained;
+    let (first, second) = (weights(first), weights(&again));
+    let differ = first.iter().zip(&second).filter(|(one, other)| one != other).count();
+    lesson.check("weights that differ after the same training once more", differ as f64, 0.0);
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use ndarray::{Array, Array1, Array3, ArrayView, ArrayView3, Dimension, IntoDimen
 use super::arrays::{Given, GradientRoom, Room};
 use super::{Passes, Scan};
 use crate::arguments::{Arguments, Mixing, MixingArray, MixingView, Sizes};
+use crate::block::Scanner;
 use crate::{Gradients, Output, Real};
 
 /// What a forward pass gave, and what its launches were.
@@ -94,6 +95,20 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
             d_initial: array(&d.d_initial, all)?,
         };
         Ok(Differentiated { gradients, passes })
+    }
+}
+
+impl<S: Real + Storage<Accum = S>> Scanner<S> for Scan<S> {
+    fn outputs(&self, arguments: &Arguments<S>) -> Result<Array3<S>, Error> {
+        Ok(self.compute(arguments)?.output.y)
+    }
+
+    fn gradients(
+        &self,
+        arguments: &Arguments<S>,
+        d_y: ArrayView3<S>,
+    ) -> Result<Gradients<S>, Error> {
+        Ok(self.differentiate(arguments, d_y, None)?.gradients)
     }
 }
 

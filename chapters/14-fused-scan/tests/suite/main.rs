@@ -3,3 +3,4 @@
 mod gradients;
 mod ladder;
 mod suspects;
+mod training;
