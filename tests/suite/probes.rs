@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 use linrec::Error;
 use linrec::device::Device;
 
+use crate::scan_gradients::{oracle, problem};
+use crate::selective_scan::{given, reference};
+
 #[test]
 fn every_kernel_without_a_mistake_is_right() {
     let device = Device::simt();

@@ -3,7 +3,7 @@
 //! - [`dissection`] is the selective scan of the blog post on whole arrays, [`direct`](direct()) its definition step by step.
 //! - [`selective_scan`] is the same with everything that Mamba's own function has, channel by channel and on all cores,
 //!   [`selective_scan_backward`] its gradients; [`golden`] holds Mamba's numbers.
-//! - [`on_device`] has the dissection and its gradients on a GPU, or on the emulator of one.
+//! - `on_device`, of the feature `device`, has the dissection and its gradients on a GPU, or on the emulator of one.
 //! - [`step`](step()) goes on by one position, [`block::Memory`] does the same for a whole block.
 //! - [`rounding`] and [`bounds`] say how far results in single precision may be off.
 //! - [`post`] draws the post's problem, [`competitors`] are other ways to it, to be timed.
@@ -43,6 +43,7 @@ pub mod competitors;
 pub mod dissection;
 pub mod exercises;
 pub mod golden;
+#[cfg(feature = "device")]
 pub mod on_device;
 pub mod post;
 pub mod rounding;

@@ -2,13 +2,12 @@
 
 use ch04_gradient::model::Adam;
 use linrec::Error;
-use linrec::cpu::Cpu;
 use ndarray::{Array1, Array2};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 use crate::Real;
-use crate::block::{Block, Config, Weights, engine};
+use crate::block::{Block, Config, Scanner, Weights, engine};
 use crate::task::{Batch, Task};
 
 /// What a block's answers to a batch are worth.
@@ -57,13 +56,13 @@ pub fn score<T: Real>(logits: &Array2<T>, batch: &Batch) -> Score<T> {
 /// Those of the scan.
 // ANCHOR: gradient
 pub fn loss_and_gradient<T: Real>(
-    cpu: &Cpu,
+    scanner: &impl Scanner<T>,
     block: &Block<T>,
     batch: &Batch,
 ) -> Result<(f64, Weights<T>), Error> {
-    let inside = block.forward(cpu, batch.tokens.view())?;
+    let inside = block.forward(scanner, batch.tokens.view())?;
     let score = score(&inside.logits, batch);
-    let gradient = block.backward(cpu, batch.tokens.view(), &inside, score.d_logits.view())?;
+    let gradient = block.backward(scanner, batch.tokens.view(), &inside, score.d_logits.view())?;
     Ok((score.loss, gradient))
 }
 // ANCHOR_END: gradient
@@ -128,9 +127,23 @@ impl Plan {
     /// # Errors
     ///
     /// Those of the scan.
-    // ANCHOR: train
     pub fn train(&self, seed: u64, watch: &dyn Fn()) -> Result<Trained, Error> {
-        let (cpu, config) = (engine(), self.config);
+        self.train_by(&engine(), seed, watch)
+    }
+
+    /// [`Plan::train`], with somebody else's scan.
+    ///
+    /// # Errors
+    ///
+    /// Those of the scan.
+    // ANCHOR: train
+    pub fn train_by(
+        &self,
+        scanner: &impl Scanner<f32>,
+        seed: u64,
+        watch: &dyn Fn(),
+    ) -> Result<Trained, Error> {
+        let config = self.config;
         let mut rng = StdRng::seed_from_u64(seed);
         let (held_out, unseen) = (self.task.draw(&mut rng, 256), self.task.draw(&mut rng, 1024));
         let mut weights = Weights::initial(&config, seed).flat();
@@ -142,19 +155,19 @@ impl Plan {
         };
         for step in 0..=self.steps {
             if step % self.every == 0 {
-                let right = right_answers(&cpu, &block(&average), &held_out)?;
+                let right = right_answers(scanner, &block(&average), &held_out)?;
                 curve.push((step as f64, mean(&right)));
             }
             if step < self.steps {
                 let batch = self.task.draw(&mut rng, self.batch);
-                let (_, gradient) = loss_and_gradient(&cpu, &block(&weights), &batch)?;
+                let (_, gradient) = loss_and_gradient(scanner, &block(&weights), &batch)?;
                 adam.step(&mut weights, &gradient.flat());
                 average = average * KEPT + &weights * (1.0 - KEPT);
                 watch();
             }
         }
         let block = block(&average);
-        let right = right_answers(&cpu, &block, &unseen)?;
+        let right = right_answers(scanner, &block, &unseen)?;
         Ok(Trained { block, curve, right })
     }
     // ANCHOR_END: train
@@ -173,11 +186,11 @@ impl Trained {
 ///
 /// Those of the scan.
 pub fn right_answers<T: Real>(
-    cpu: &Cpu,
+    scanner: &impl Scanner<T>,
     block: &Block<T>,
     batch: &Batch,
 ) -> Result<Vec<f64>, Error> {
-    Ok(score(&block.forward(cpu, batch.tokens.view())?.logits, batch).right)
+    Ok(score(&block.forward(scanner, batch.tokens.view())?.logits, batch).right)
 }
 
 /// The mean of some shares.

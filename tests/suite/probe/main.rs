@@ -10,7 +10,19 @@
 //! sentence, with tabs between them. The exit code is 0 if all results are right, 1 if some are wrong, 3 if
 //! the emulator reports a mistake or the device fails.
 
+#[path = "../selective_scan/given.rs"]
+#[allow(dead_code, reason = "the tests use the rest")]
+mod given;
+#[path = "../scan_gradients/oracle.rs"]
+#[allow(dead_code, reason = "the tests use the rest")]
+mod oracle;
 mod probes;
+#[path = "../scan_gradients/problem.rs"]
+#[allow(dead_code, reason = "the tests use the rest")]
+mod problem;
+#[path = "../selective_scan/reference.rs"]
+#[allow(dead_code, reason = "the tests use the rest")]
+mod reference;
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};

@@ -1,7 +1,7 @@
 //! The gradient of the selective scan: within its bounds, with the same bits each time, and nothing leaks.
 
-mod oracle;
-mod problem;
+pub mod oracle;
+pub mod problem;
 
 use half::{bf16, f16};
 use linrec::Error;

@@ -182,12 +182,22 @@ pub fn computed<S: Storage<Accum = f32>>(
 
 /// That numbers are within their bounds; `S` is what they are stored as.
 pub fn judge<S: Storage>(computed: &[f32], expected: &[Bounded], what: &str) {
-    assert_eq!(computed.len(), expected.len(), "{what}");
+    verdict::<S>(computed, expected).unwrap_or_else(|wrong| panic!("{what} {wrong}"));
+}
+
+/// The first number that is not within its bound, as a sentence.
+pub fn verdict<S: Storage>(computed: &[f32], expected: &[Bounded]) -> Result<(), String> {
+    if computed.len() != expected.len() {
+        return Err(format!("{} numbers, not {}", computed.len(), expected.len()));
+    }
     for (index, (&got, expected)) in computed.iter().zip(expected).enumerate() {
         let (value, bound) = (expected.value, 1.001 * expected.bound);
         let narrowing = S::NARROWING;
         let bound = bound + narrowing.unit_roundoff * (value.abs() + bound) + narrowing.smallest;
         let error = (f64::from(got) - value).abs();
-        assert!(error <= bound, "{what} {index}: {got}, not {value} ± {bound:e}");
+        if error.is_nan() || error > bound {
+            return Err(format!("{index}: {got}, not {value} ± {bound:e}"));
+        }
     }
+    Ok(())
 }

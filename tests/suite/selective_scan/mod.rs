@@ -1,8 +1,8 @@
 //! The forward pass of the selective scan: within its bounds, with the same bits for any launch, and nothing leaks.
 
-mod given;
+pub mod given;
 mod golden;
-mod reference;
+pub mod reference;
 
 use std::collections::BTreeSet;
 

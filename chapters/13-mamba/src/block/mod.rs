@@ -5,6 +5,7 @@
 
 pub mod convolution;
 mod memory;
+mod scanner;
 mod weights;
 
 use linrec::Error;
@@ -12,8 +13,9 @@ use linrec::cpu::{Cpu, Simd};
 use ndarray::{Array2, ArrayView2, ArrayView3, Axis, concatenate, s};
 
 use crate::activation::{rounded, silu, silu_slope};
-use crate::{Arguments, Mixing, MixingArray, Real, selective_scan, selective_scan_backward};
+use crate::{Arguments, Mixing, MixingArray, Real};
 pub use memory::Memory;
+pub use scanner::Scanner;
 use weights::rows;
 pub use weights::{Config, Weights};
 
@@ -75,12 +77,16 @@ impl<T: Real> Block<T> {
     ///
     /// If there are no positions, or a token is not one of the block's; and those of the scan.
     // ANCHOR: forward
-    pub fn forward(&self, cpu: &Cpu, tokens: ArrayView2<usize>) -> Result<Inside<T>, Error> {
+    pub fn forward(
+        &self,
+        scanner: &impl Scanner<T>,
+        tokens: ArrayView2<usize>,
+    ) -> Result<Inside<T>, Error> {
         let (len, w) = (tokens.ncols(), &self.weights);
         let mut inside = self.before_scan(tokens, |x| {
             convolution::forward(x, len, w.convolution.view(), w.convolution_bias.view())
         })?;
-        let y = selective_scan(cpu, &self.arguments(&inside))?.y;
+        let y = scanner.outputs(&self.arguments(&inside))?;
         self.after_scan(&mut inside, features(y.view()));
         Ok(inside)
     }
@@ -162,7 +168,7 @@ impl<T: Real> Block<T> {
     /// Those of the scan.
     pub fn backward(
         &self,
-        cpu: &Cpu,
+        scanner: &impl Scanner<T>,
         tokens: ArrayView2<usize>,
         inside: &Inside<T>,
         d_logits: ArrayView2<T>,
@@ -175,7 +181,7 @@ impl<T: Real> Block<T> {
         let d_scanned = w.project_out.t().dot(&d_mixed);
 
         let d_y = sequences(d_scanned.view(), (inside.batch, inside.len));
-        let scan = selective_scan_backward(cpu, &self.arguments(inside), d_y, None)?;
+        let scan = scanner.gradients(&self.arguments(inside), d_y)?;
         d.log_a = scan.d_a * &inside.a;
         d.skip = scan.d_d.insert_axis(Axis(1));
         d.delta_bias = scan.d_delta_bias.insert_axis(Axis(1));

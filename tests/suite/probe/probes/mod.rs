@@ -4,6 +4,7 @@
 //! threads that have nothing to do; coefficients are near one, so that a lost carry shows.
 
 mod copies;
+mod fused;
 mod logarithms;
 mod long;
 mod numbers;
@@ -11,7 +12,8 @@ mod plan;
 mod recurrences;
 mod selective;
 
-use linrec::device::{Device, Function, Job, Storage, dispatch};
+use half::{bf16, f16};
+use linrec::device::{Device, Exponential, Function, Job, Storage, dispatch};
 use linrec::kernels::{self, ElementType, KernelChoice, Pass, PipeConfig, Ptx, WideConfig};
 use linrec::simt::Counters;
 use linrec::{Direction, Error};
@@ -73,11 +75,14 @@ impl Probe {
         self.module == "broken/row_offset_32_bits"
     }
 
-    /// Whether what it executes depends on its data alone, and not on how fast its blocks run.
+    /// Whether what it executes depends on its data alone, and not on how fast its blocks run; and whether it is one kernel.
     pub fn is_countable(&self) -> bool {
         // They ask again and again until others have published.
         let asking = ["look_back", "long_chained", "long_decoupled"];
-        !asking.contains(&self.base()) && !self.is_shared_out()
+        // Of several kernels, all are counted.
+        let several = ["selective_scan_bwd", "selective_scan_bwd_sums"];
+        let base = self.base();
+        !asking.contains(&base) && !several.contains(&base) && !self.is_shared_out()
     }
 
     /// Whether its blocks share sequences.
@@ -134,6 +139,37 @@ impl Probe {
                     _ => Err(self.unknown()),
                 }
             }
+            base if base.starts_with("selective_scan_") => {
+                match self.arguments().first().copied() {
+                    Some("float") => self.fused::<f32>(device),
+                    Some("bf16") => self.fused::<bf16>(device),
+                    Some("f16") => self.fused::<f16>(device),
+                    _ => Err(self.unknown()),
+                }
+            }
+            _ => Err(self.unknown()),
+        }
+    }
+
+    /// For those of the fused selective scan, by a scan of the states and the exponential that it is for.
+    fn fused<S: Storage<Accum = f32>>(&self, device: &Device) -> Result<Ran, Error> {
+        use Exponential::{Exact, Fast};
+        let exponential = |exact| if exact == "true" { Exact } else { Fast };
+        match (self.base(), &self.arguments()[1..]) {
+            ("selective_scan_fwd", ["2", "false", "false"]) => fused::forward::<S>(device, Fast, 7),
+            ("selective_scan_fwd", ["4", "false", exact]) => {
+                fused::forward::<S>(device, exponential(*exact), 15)
+            }
+            ("selective_scan_fwd", ["4", "true", exact]) => {
+                fused::forward::<S>(device, exponential(*exact), 33)
+            }
+            ("selective_scan_bwd", ["1", exact]) => {
+                fused::backward::<S>(device, exponential(*exact), 7)
+            }
+            ("selective_scan_bwd", ["2", exact]) => {
+                fused::backward::<S>(device, exponential(*exact), 15)
+            }
+            ("selective_scan_bwd_sums", []) => fused::backward::<S>(device, Exact, 33),
             _ => Err(self.unknown()),
         }
     }

@@ -1,0 +1,44 @@
+//! Who computes a block's scan.
+
+use linrec::Error;
+use linrec::cpu::Cpu;
+use ndarray::{Array3, ArrayView3};
+
+use crate::{Arguments, Gradients, Real, selective_scan, selective_scan_backward};
+
+/// Who computes the scan of a [`Block`](super::Block) and its gradients: a [`Cpu`], or what a later chapter has.
+// ANCHOR: scanner
+pub trait Scanner<T: Real> {
+    /// The outputs, `[batch, channels, len]`.
+    ///
+    /// # Errors
+    ///
+    /// If the arguments do not fit together, or cannot be computed with.
+    fn outputs(&self, arguments: &Arguments<T>) -> Result<Array3<T>, Error>;
+
+    /// The gradients of a loss, from its gradient by the outputs.
+    ///
+    /// # Errors
+    ///
+    /// As [`Scanner::outputs`].
+    fn gradients(
+        &self,
+        arguments: &Arguments<T>,
+        d_y: ArrayView3<T>,
+    ) -> Result<Gradients<T>, Error>;
+}
+// ANCHOR_END: scanner
+
+impl<T: Real> Scanner<T> for Cpu {
+    fn outputs(&self, arguments: &Arguments<T>) -> Result<Array3<T>, Error> {
+        Ok(selective_scan(self, arguments)?.y)
+    }
+
+    fn gradients(
+        &self,
+        arguments: &Arguments<T>,
+        d_y: ArrayView3<T>,
+    ) -> Result<Gradients<T>, Error> {
+        selective_scan_backward(self, arguments, d_y, None)
+    }
+}

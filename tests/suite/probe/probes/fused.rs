@@ -1,0 +1,52 @@
+//! The kernels of the fused selective scan, launched as the library does for a scan that takes the kernel in question.
+
+use linrec::Error;
+use linrec::device::{Device, Exponential, ScanForwardOptions, SelectiveScan, Storage};
+
+use super::Ran;
+// What the suite's tests of the scan are made of.
+use super::super::{given, oracle, problem, reference};
+
+/// Channels in two groups, of which none fills a block.
+const CHANNELS: usize = 10;
+const GROUPS: usize = 2;
+/// Steps of several tiles, and some.
+const LEN: usize = 77;
+
+/// The forward pass of two batches.
+pub fn forward<S: Storage<Accum = f32>>(
+    device: &Device,
+    exponential: Exponential,
+    states: usize,
+) -> Result<Ran, Error> {
+    let sizes = reference::Sizes { batch: 2, channels: CHANNELS, groups: GROUPS, states, len: LEN };
+    let scan = given::draw::<S>(sizes, given::Has { slow: true, ..given::Has::ALL });
+    let arrays = given::Arrays::<S>::new(device, &scan, 0)?;
+    let mut out = device.allocate(scan.u.len())?;
+    out.poison()?;
+    let launched = SelectiveScan::<S>::new(device, exponential).forward_into(
+        &arrays.inputs(),
+        &mut out,
+        arrays.shape,
+        ScanForwardOptions::default(),
+    )?;
+    let out: Vec<f32> = out.download()?.into_iter().map(Storage::widen).collect();
+    let verdict = given::verdict::<S>(&out, &scan.results().out);
+    Ok(Ran { counters: launched.counters().cloned(), verdict })
+}
+
+/// All gradients of two batches, by the kernel that walks and the one that adds up.
+pub fn backward<S: Storage<Accum = f32>>(
+    device: &Device,
+    exponential: Exponential,
+    states: usize,
+) -> Result<Ran, Error> {
+    let sizes = oracle::Sizes { batch: 2, channels: CHANNELS, groups: GROUPS, states, len: LEN };
+    let has = problem::Has { restarts: true, slow: true, ..problem::Has::ALL };
+    let given = problem::draw::<S>(sizes, has, 5);
+    let scan = SelectiveScan::<S>::new(device, exponential);
+    let mut here = problem::OnDevice::new(&scan, &given, 0)?;
+    let launched = here.backward(&scan)?;
+    let verdict = problem::verdict(&here, &oracle::gradients(&given))?;
+    Ok(Ran { counters: launched.counters().cloned(), verdict })
+}
