@@ -184,8 +184,10 @@ pub(super) fn backward(lesson: &mut Lesson) -> lesson::Result {
 }
 
 /// Measured times at the size of the roofs' picture: of the library, of Mamba's kernel, and unfused.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Marks {
+    /// Of rungs, by their names, where they have been measured.
+    pub(super) rungs: Vec<(String, f64)>,
     pub(super) shipped: f64,
     pub(super) exact: f64,
     pub(super) mamba: f64,
@@ -201,7 +203,11 @@ impl Marks {
         };
         let long = ("seq_len", "16384");
         let f32 = ("element", "f32");
+        let rungs = Csv::read(LADDER)?;
+        let rungs = rungs.rows_with(&[("seq_len", "16384"), ("batch", "8")]);
+        let rungs = rungs.map(|row| Ok((row.text("kernel")?.to_owned(), row.number("ms")?)));
         Ok(Marks {
+            rungs: rungs.collect::<lesson::Result<_>>()?,
             shipped: ms(FIRST, &[long, f32, ("exponential", "fast")])?,
             exact: ms(FIRST, &[long, f32, ("exponential", "exact")])?,
             mamba: ms(MAMBA, &[long, f32, ("direction", "forward")])?,

@@ -80,7 +80,7 @@ impl Panel for Tiles<'_> {
 /// The least times of each rung, and what was measured.
 struct Times<'a> {
     rungs: &'a [OfRung],
-    marks: Marks,
+    marks: &'a Marks,
 }
 
 const LINE: i32 = 30;
@@ -90,7 +90,7 @@ const MOST: f64 = 60.0;
 
 /// A line for each rung on an axis of times.
 pub(super) fn least_times(rungs: &[OfRung], marks: &Marks) -> lesson::Result<String> {
-    plot::grid(&[&Times { rungs, marks: *marks }], 1)
+    plot::grid(&[&Times { rungs, marks }], 1)
 }
 
 impl Panel for Times<'_> {
@@ -124,14 +124,16 @@ impl Panel for Times<'_> {
             for (ms, color) in times.into_iter().zip(colors).filter(|(ms, _)| *ms > 0.0) {
                 area.draw(&Circle::new((x(ms), y(number)), 6, color.filled()))?;
             }
-            let measured = match *name {
-                "unfused" => Some((self.marks.unfused, BLACK)),
-                "block_scan" => Some((self.marks.mamba, kernels::color("mamba"))),
-                "shipped" => Some((self.marks.shipped, BLACK)),
-                "shipped, exact" => Some((self.marks.exact, BLACK)),
+            let ours = self.marks.rungs.iter().find(|(rung, _)| rung == name).map(|(_, ms)| *ms);
+            let ours = ours.or(match *name {
+                "unfused" => Some(self.marks.unfused),
+                "shipped" => Some(self.marks.shipped),
+                "shipped, exact" => Some(self.marks.exact),
                 _ => None,
-            };
-            if let Some((ms, color)) = measured {
+            });
+            let theirs = (*name == "block_scan").then_some(self.marks.mamba);
+            for (ms, color) in [(ours, BLACK), (theirs, kernels::color("mamba"))] {
+                let Some(ms) = ms else { continue };
                 let ends = [(x(ms), y(number) - 10), (x(ms), y(number) + 10)];
                 area.draw(&PathElement::new(ends, color.stroke_width(3)))?;
             }
