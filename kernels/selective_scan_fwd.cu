@@ -12,8 +12,15 @@
 // [batch, seq_len], checkpoints [batch, ceil(seq_len / 8), channels, states]: the states before each eighth step. D,
 // z, delta_bias, initial, restarts, last and checkpoints may be null. Each channels / groups channels share B and C.
 //
-// Launch: a block has 64 * warps threads, with up to kWarps warps that compute. For each batch, each group has a
-// block for every 16 * warps of its channels, the last of which may have fewer. Dynamic shared memory: Shared and,
+// Where there are few channels, sequences are cut into chunks of chunk_steps steps, of whole tiles, and each chunk has
+// blocks of its own. Then there are three launches. With `sizes`, [chunk, batch, channel], only the ends of chunks are
+// wanted: each but the last one begins with states of zero (the first one with those of `initial`), and leaves its last
+// states in carries[chunk, batch, channel, state], and the sum of d, from which the product of its decays follows. From
+// these `selective_scan_fwd_carries` makes the right states behind each chunk, and the third launch begins with them.
+// Each is computed in an order that follows from the sizes, and not from how blocks are scheduled.
+//
+// Launch: a block has 64 * warps threads, with up to kWarps warps that compute. For each chunk and batch, each
+// group has a block for every 16 * warps of its channels, the last of which may have fewer. Dynamic shared memory: Shared and,
 // with kMany, for each lane that computes 32 bytes for the states of each pass, and 64 for sums.
 //
 // Template parameters: what is stored; how many states a lane has of a channel; whether there are more than
@@ -33,13 +40,15 @@ struct Walk {
     struct Coupling {
         float B[kStates], C[kStates];
     };
+    template <bool kOutputs>
     __device__ static Coupling coupling_at(const float* place) {
         Coupling coupling;
         const float4 first = *(const float4*)place;
         coupling.B[0] = first.x, coupling.B[1] = first.y;
         if constexpr (kStates == 4) {
-            const float4 second = *(const float4*)(place + 4 * kLanes);
             coupling.B[2] = first.z, coupling.B[3] = first.w;
+            if constexpr (!kOutputs) return coupling;
+            const float4 second = *(const float4*)(place + 4 * kLanes);
             coupling.C[0] = second.x, coupling.C[1] = second.y, coupling.C[2] = second.z, coupling.C[3] = second.w;
         } else {
             coupling.C[0] = first.z, coupling.C[1] = first.w;
@@ -55,10 +64,11 @@ struct Walk {
         }
     }
 
-    // A tile, in blocks of kCheckpointSteps steps. Couplings and decays are those of the next step, pairs of steps
+    // A tile, in blocks of kBlock steps. Couplings and decays are those of the next step, pairs of steps
     // those of the next pair, while a step is computed. `at_block` is called before each block; `keep` gets, for each
-    // pair of steps, the lane's share of the sums over the states: those of channel[0], and of step part / 2.
-    template <int kBlock, bool kRestarts, typename AtBlock, typename Keep>
+    // pair of steps, the lane's share of the sums over the states: those of channel[0], and of step part / 2. Without
+    // outputs there are no sums.
+    template <int kBlock, bool kRestarts, bool kOutputs, typename AtBlock, typename Keep>
     __device__ void tile(const Pair* pairs, const float* couplings, unsigned restarts, AtBlock&& at_block, Keep&& keep) {
         const Pair* from[2] = {pairs + channel[0], pairs + channel[1]};
         const float* place = couplings + part * (kStates == 4 ? 4 : 2 * kStates);
@@ -66,14 +76,14 @@ struct Walk {
         Coupling coupling[2];
         float decay[2][2][kStates];
         pair[0][0] = *from[0], pair[0][1] = *from[1];
-        coupling[0] = coupling_at(place);
+        coupling[0] = coupling_at<kOutputs>(place);
         decays(decay[0], {pair[0][0].x, pair[0][1].x});
 #pragma unroll 1
         for (int block = 0; block < kTileSteps / kBlock; block++) {
             // Behind the last block, what would come next is the block again; nothing is made of it.
             const bool more = block + 1 < kTileSteps / kBlock;
             const int next_pairs = more ? kBlock / 2 * kPairStride : 0, next_steps = more ? kBlock * kStepStride : 0;
-            at_block(block);
+            if constexpr (kOutputs) at_block(block);
             float sums[kBlock / 2], partial[2][2];
 #pragma unroll
             for (int k = 0; k < kBlock; k++) {
@@ -83,7 +93,7 @@ struct Walk {
                     const int ahead = k + 2 < kBlock ? (k / 2 + 1) * kPairStride : next_pairs;
                     pair[next_pair][0] = from[0][ahead], pair[next_pair][1] = from[1][ahead];
                 }
-                coupling[next] = coupling_at(place + (k + 1 < kBlock ? (k + 1) * kStepStride : next_steps));
+                coupling[next] = coupling_at<kOutputs>(place + (k + 1 < kBlock ? (k + 1) * kStepStride : next_steps));
                 if (now == 0) {
                     decays(decay[next], {pair[this_pair][0].z, pair[this_pair][1].z});
                 } else {
@@ -99,14 +109,17 @@ struct Walk {
                         const float input = du * coupling[now].B[n];
                         const float state = multiply_add(decay[now][c][n], states[c][n], input);
                         states[c][n] = begins ? input : state;
+                        if constexpr (!kOutputs) continue;
                         partial[c][now] = n == 0 ? coupling[now].C[n] * states[c][n]
                                                  : multiply_add(coupling[now].C[n], states[c][n], partial[c][now]);
                     }
                 }
-                if (now == 1) sums[k / 2] = sum(partial);
+                if (kOutputs && now == 1) sums[k / 2] = sum(partial);
             }
-            __syncwarp();  // all have read the pairs whose places the sums take
-            keep(block, sums);
+            if constexpr (kOutputs) {
+                __syncwarp();  // all have read the pairs whose places the sums take
+                keep(block, sums);
+            }
             from[0] += kBlock / 2 * kPairStride, from[1] += kBlock / 2 * kPairStride;
             place += kBlock * kStepStride;
             restarts >>= kBlock;
@@ -128,13 +141,12 @@ struct Walk {
 // A warp that computes. With kMany, `kept` has room for the states of each pass and for the sums of a tile.
 template <typename Stored, int kStates, bool kMany, bool kExact>
 struct Computer {
-    static constexpr int kPassStates = kLanes * kStates, kChunks = kTileSteps / kCheckpointSteps;
+    static constexpr int kPassStates = kLanes * kStates;
     const Operands<Stored>& operands;
     Shared<Stored, kStates>& shared;
     float4* kept;
     float* earlier;  // sums over the states of earlier passes
     int threads;
-    long long chunks;
     Walk<kStates, kExact> walk;
 
     __device__ Computer(const Operands<Stored>& operands, Shared<Stored, kStates>& shared)
@@ -144,7 +156,6 @@ struct Computer {
         walk.channel[0] = first + 8 * (walk.part % 2);
         walk.channel[1] = first + 8 * (1 - walk.part % 2);
         earlier = (float*)(kept + operands.passes * 2 * threads) + threadIdx.x;
-        chunks = (operands.seq_len + kCheckpointSteps - 1) / kCheckpointSteps;
     }
 
     // Calls act(state, rate, its channel, its number) for each of the lane's states in a pass that there are.
@@ -200,15 +211,15 @@ struct Computer {
         }
     }
 
-    template <int kBlock, bool kRestarts>
+    template <int kBlock, bool kRestarts, bool kOutputs>
     __device__ void walk_tile(int turn, int tile, int pass, unsigned restarts) {
         Pair* pairs = shared.pairs[tile % 2][0];
         float* sums_to = (float*)(pairs + walk.channel[0]) + walk.part % 2 * 2 + walk.part / 2;
         const auto at_block = [&](int block) {
             if (!operands.checkpoints || block * kBlock % kCheckpointSteps != 0) return;
-            const long long chunk = (long long)tile * kChunks + block * kBlock / kCheckpointSteps;
-            if (chunk >= chunks) return;
-            const long long row = operands.batch * chunks + chunk;
+            if (block * kBlock >= operands.left(tile)) return;
+            const long long row = operands.batch * ((operands.seq_len + kCheckpointSteps - 1) / kCheckpointSteps) +
+                                  (operands.first_step(tile) + block * kBlock) / kCheckpointSteps;
             write(pass, operands.checkpoints + row * operands.channels * operands.states);
         };
         const auto keep = [&](int block, const float (&sums)[kBlock / 2]) {
@@ -224,7 +235,7 @@ struct Computer {
                 }
             }
         };
-        walk.template tile<kBlock, kRestarts>(pairs, shared.couplings[turn % 2][0], restarts, at_block, keep);
+        walk.template tile<kBlock, kRestarts, kOutputs>(pairs, shared.couplings[turn % 2][0], restarts, at_block, keep);
     }
 
     __device__ void begin() {
@@ -245,10 +256,14 @@ struct Computer {
             take_back(pass);
         }
         const unsigned restarts = shared.restarts[tile % 2];
-        if (restarts == 0) {
-            walk_tile<8, false>(turn, tile, pass, 0);
+        // Where there are no outputs, nobody reads the sums. It is not worth a walk of its own to leave them out where
+        // exponentials take most of the time.
+        if (restarts != 0) {
+            walk_tile<4, true, true>(turn, tile, pass, restarts);
+        } else if (kExact || operands.out) {
+            walk_tile<kExact ? 4 : 8, false, true>(turn, tile, pass, 0);
         } else {
-            walk_tile<4, true>(turn, tile, pass, restarts);
+            walk_tile<4, false, false>(turn, tile, pass, 0);
         }
         if constexpr (kMany) put_away(pass);
     }
@@ -267,16 +282,18 @@ template <typename Stored, int kStates, bool kMany, bool kExact>
 __global__ void __launch_bounds__(2 * 32 * kWarps, 2)
     selective_scan_fwd(const Stored* u, const Stored* delta, const float* A, const Stored* B, const Stored* C,
                        const float* D, const Stored* z, const float* delta_bias, const float* initial,
-                       const unsigned char* restarts, Stored* out, float* last, float* checkpoints, int channels,
-                       int groups, int states, long long seq_len, int softplus) {
+                       const unsigned char* restarts, Stored* out, float* last, float* checkpoints, float* carries,
+                       float* sizes, int batches, int channels, int groups, int states, long long seq_len, long long chunk_steps,
+                       int softplus) {
     extern __shared__ uint4 memory[];
     Shared<Stored, kStates>& shared = *(Shared<Stored, kStates>*)memory;
     const int warps = blockDim.x / 64, warp = __shfl_sync(kAllLanes, threadIdx.x / 32, 0);
     const int per_group = channels / groups, per_block = warps * kWarpChannels;
     const int blocks_per_group = (per_group + per_block - 1) / per_block;
-    const int block_of_group = blockIdx.x % blocks_per_group, batch_group = blockIdx.x / blocks_per_group;
+    const int block_of_group = blockIdx.x % blocks_per_group, chunk_group = blockIdx.x / blocks_per_group;
+    const int batch_group = chunk_group % (batches * groups);
     const auto whole = [&](const Stored* array) { return (unsigned long long)array % 16 == 0; };
-    Operands<Stored> operands = {u, delta, B, C, z, A, D, delta_bias, initial, restarts, out, last, checkpoints,
+    Operands<Stored> operands = {u, delta, B, C, z, A, D, delta_bias, initial, restarts, out, last, checkpoints, sizes,
                                  seq_len, channels, groups, states, softplus != 0};
     operands.vectors = seq_len % kPerVector<Stored> == 0 && whole(u) && whole(delta) && whole(B) && whole(C) &&
                        whole(z) && whole(out);
@@ -284,12 +301,25 @@ __global__ void __launch_bounds__(2 * 32 * kWarps, 2)
     operands.channel = operands.group * per_group + block_of_group * per_block;
     operands.end = (operands.group + 1) * per_group;
 
-    operands.tiles = (seq_len + kTileSteps - 1) / kTileSteps;
+    const int chunk = chunk_group / (batches * groups);
+    operands.begin = chunk * chunk_steps;
+    operands.steps = min(chunk_steps, seq_len - operands.begin);
+    operands.tiles = (operands.steps + kTileSteps - 1) / kTileSteps;
+    const long long all_states = (long long)batches * channels * states;
+    if (chunk > 0) operands.initial = sizes ? nullptr : carries + (chunk - 1) * all_states;
+    if (sizes) {
+        operands.z = nullptr, operands.out = nullptr, operands.checkpoints = nullptr;
+        operands.last = carries + chunk * all_states;
+    } else if (operands.begin + operands.steps < seq_len) {
+        operands.last = nullptr;
+    }
     operands.passes = kMany ? (states + kLanes * kStates - 1) / (kLanes * kStates) : 1;
 
     // The helpers begin two turns ahead of the walk, and end one behind it.
     const bool computes = warp < warps;
     Computer<Stored, kStates, kMany, kExact> computer(operands, shared);
+    if (threadIdx.x < kBlockChannels) shared.sizes[0][threadIdx.x] = shared.sizes[1][threadIdx.x] = 0.0f;
+    if (threadIdx.x == 0) shared.restarted = false;
     if (computes) computer.begin();
     const long long turns = (long long)operands.tiles * operands.passes;
     int tile = -2, pass = 0;
@@ -303,5 +333,42 @@ __global__ void __launch_bounds__(2 * 32 * kWarps, 2)
         if (turn < 0 || ++pass == operands.passes) tile++, pass = 0;
     }
     if (computes) computer.end();
+    if (sizes && threadIdx.x < min(per_block, operands.end - operands.channel)) {
+        // Where a sequence begins in the chunk, no decay leads through it: NaN says so.
+        const float size = shared.sizes[0][threadIdx.x] + shared.sizes[1][threadIdx.x];
+        sizes[((long long)chunk * batches + operands.batch) * channels + operands.channel + threadIdx.x] =
+            shared.restarted ? __int_as_float(0x7fffffff) : size;
+    }
 }
 // ANCHOR_END: kernel
+
+// ANCHOR: carries
+// From the states behind each chunk that begins with zero to those behind each chunk as it is: of all chunks but the
+// last one, one thread for a state. An end that comes from a NaN is one itself, and needs no decay.
+template <bool kExact>
+__global__ void __launch_bounds__(256)
+    selective_scan_fwd_carries(const float* A, const float* sizes, float* carries, int batches, int channels,
+                               int states, int chunks) {
+    const long long all_channels = (long long)batches * channels, all_states = all_channels * states;
+    const long long mine = (long long)blockIdx.x * blockDim.x + threadIdx.x, channel = mine / states;
+    if (mine >= all_states) return;
+    const float rate = A[channel % channels * states + mine % states] * kLog2E;
+    float state = carries[mine];
+    constexpr int kAtOnce = 8;  // are on their way from memory
+    for (int first = 1; first < chunks; first += kAtOnce) {
+        float size[kAtOnce], end[kAtOnce];
+#pragma unroll
+        for (int i = 0; i < kAtOnce; i++) {
+            const int chunk = min(first + i, chunks - 1);
+            size[i] = sizes[chunk * all_channels + channel], end[i] = carries[chunk * all_states + mine];
+        }
+#pragma unroll
+        for (int i = 0; i < kAtOnce; i++) {
+            if (first + i == chunks) return;
+            const float decay = Functions<kExact>::power_of_two(size[i] * rate);
+            state = isnan(size[i]) ? end[i] : multiply_add(decay, state, end[i]);
+            carries[(first + i) * all_states + mine] = state;
+        }
+    }
+}
+// ANCHOR_END: carries

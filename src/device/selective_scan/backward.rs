@@ -3,7 +3,7 @@
 use super::shape::check;
 use super::{ScanInputs, ScanShape, SelectiveScan};
 use crate::Error;
-use crate::device::recurrence::room::{Contents, Room};
+use crate::device::recurrence::room::Room;
 use crate::device::{Buffer, Function, Launched, Storage, Stream};
 
 /// Where [`SelectiveScan::backward_into`] writes the gradients, each in the shape of what it belongs to in
@@ -377,11 +377,7 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
                 "{operation}: the workspace has more bytes than a number holds"
             )));
         };
-        let contents = Contents { name: "workspace", zeros: false };
-        let room = match stream {
-            Some(stream) if stream.is_recording() => Room::kept(&self.device, contents, whole)?,
-            _ => self.workspaces.take(&self.device, contents, whole)?,
-        };
+        let room = self.room(whole, stream)?;
         Ok(Workspace {
             rows: room.slice(..rows)?,
             totals: room.slice(rows..rows + totals)?,

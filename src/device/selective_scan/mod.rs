@@ -14,8 +14,8 @@ pub use shape::ScanShape;
 
 use std::sync::Arc;
 
-use super::recurrence::room::Pool;
-use super::{Device, Storage};
+use super::recurrence::room::{Contents, Pool, Room};
+use super::{Device, Storage, Stream};
 use crate::Error;
 use kernels::Kernels;
 
@@ -49,8 +49,10 @@ use kernels::Kernels;
 /// # What can be reproduced
 ///
 /// Each state is walked from the first step to the last, and the sum over the states is taken in one order for each
-/// number of states. So results do not depend on the number of blocks, on the batch or on the other channels, and on one
-/// device they have the same bits from run to run. [`Exponential::Exact`] gives these bits on every device, the emulator
+/// number of states. Where few channels would leave much of a device idle, long sequences are cut into chunks of time, by a
+/// rule that knows the shape alone ([`ScanForwardOptions::chunks`]): the state that a chunk begins with comes from the ends
+/// of those before it. So results do not depend on the number of blocks, and on one device they have the same bits from
+/// run to run. [`Exponential::Exact`] gives these bits on every device, the emulator
 /// included. The decays of [`Exponential::Fast`], its softplus and its gate are made with the GPU's own instructions,
 /// whose last bits NVIDIA does not define: they may differ between generations of GPUs, and do differ from those of the
 /// emulator. The two exponentials also differ from each other.
@@ -83,7 +85,7 @@ use kernels::Kernels;
 pub struct SelectiveScan<S> {
     device: Device,
     kernels: Kernels<S>,
-    /// What a backward pass adds up in parts. A clone shares them.
+    /// What calls compute on their way. A clone shares them.
     workspaces: Arc<Pool<f32>>,
 }
 
@@ -106,6 +108,15 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
     /// Which exponential it computes with.
     pub fn exponential(&self) -> Exponential {
         self.kernels.exponential()
+    }
+
+    /// An array of a call's own, of this length.
+    fn room(&self, len: usize, stream: Option<&Stream>) -> Result<Room<'_, f32>, Error> {
+        let contents = Contents { name: "workspace", zeros: false };
+        match stream {
+            Some(stream) if stream.is_recording() => Room::kept(&self.device, contents, len),
+            _ => self.workspaces.take(&self.device, contents, len),
+        }
     }
 
     fn refused(&self, message: String) -> Error {

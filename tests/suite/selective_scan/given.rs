@@ -75,6 +75,7 @@ pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, has: Has) -> Scan {
             let drawn = numbers(batch * len, 0.0, 1.0);
             drawn.into_iter().map(|number| if number < 0.04 { 3 } else { 0 }).collect()
         }),
+        chunks: None,
     }
 }
 
@@ -169,7 +170,8 @@ pub fn computed<S: Storage<Accum = f32>>(
     let options = ScanForwardOptions {
         last: Some(&mut last),
         checkpoints: Some(&mut checkpoints),
-        stream: None,
+        chunks: scan.chunks,
+        ..Default::default()
     };
     let scan = SelectiveScan::<S>::new(device, exponential);
     scan.forward_into(&arrays.inputs(), &mut out, shape, options)?;

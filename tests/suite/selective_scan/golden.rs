@@ -44,6 +44,7 @@ fn read(archive: &mut Archive, case: &str) -> Result<(Scan, [Array3<f64>; 2]), R
         softplus: is_full,
         initial: None,
         restarts: None,
+        chunks: None,
     };
     if is_full {
         scan.d = Some(numbers(array::<Ix1>(archive, case, "D")?));
