@@ -12,20 +12,17 @@
 // [batch, seq_len], checkpoints [batch, ceil(seq_len / 8), channels, states]: the states before each eighth step. D,
 // z, delta_bias, initial, restarts, last and checkpoints may be null. Each channels / groups channels share B and C.
 //
-// Where there are few channels, sequences are cut into chunks of chunk_steps steps, of whole tiles, and each chunk has
-// blocks of its own. Then there are three launches. With `sizes`, [chunk, batch, channel], only the ends of chunks are
-// wanted: each but the last one begins with states of zero (the first one with those of `initial`), and leaves its last
-// states in carries[chunk, batch, channel, state], and the sum of d, from which the product of its decays follows. From
-// these `selective_scan_fwd_carries` makes the right states behind each chunk, and the third launch begins with them.
-// Each is computed in an order that follows from the sizes, and not from how blocks are scheduled.
+// Where there are few channels, sequences are cut into chunks of chunk_steps steps, whole tiles, and each chunk has blocks
+// of its own. Then there are three launches, of which the first, with `sizes`, is for the ends of chunks alone:
+// `selective_scan_ends.cuh` has what that takes.
 //
-// Launch: a block has 64 * warps threads, with up to kWarps warps that compute. For each chunk and batch, each
-// group has a block for every 16 * warps of its channels, the last of which may have fewer. Dynamic shared memory: Shared and,
-// with kMany, for each lane that computes 32 bytes for the states of each pass, and 64 for sums.
+// Launch: a block has 64 * warps threads, with up to kWarps warps that compute. For each chunk and batch, each group
+// has a block for every 16 * warps of its channels, the last of which may have fewer. Dynamic shared memory: Shared
+// and, with kMany, for each lane that computes 32 bytes for the states of each pass, and 64 for sums.
 //
 // Template parameters: what is stored; how many states a lane has of a channel; whether there are more than
 // 4 * kStates states, so that they are walked 4 * kStates at a time; whether by exact functions.
-#include "selective_scan_tile.cuh"
+#include "selective_scan_ends.cuh"
 
 // ANCHOR: walk
 // A lane that computes. Of its two channels, 8 apart, lanes with an odd part of the states have the upper one first:
@@ -64,10 +61,10 @@ struct Walk {
         }
     }
 
-    // A tile, in blocks of kBlock steps. Couplings and decays are those of the next step, pairs of steps
-    // those of the next pair, while a step is computed. `at_block` is called before each block; `keep` gets, for each
-    // pair of steps, the lane's share of the sums over the states: those of channel[0], and of step part / 2. Without
-    // outputs there are no sums.
+    // A tile, in blocks of kBlock steps. Couplings and decays are those of the next step, pairs of steps those of the
+    // next pair, while a step is computed. `at_block` is called before each block; `keep` gets, for each pair of steps,
+    // the lane's share of the sums over the states: those of channel[0], and of step part / 2. Without outputs there
+    // are no sums.
     template <int kBlock, bool kRestarts, bool kOutputs, typename AtBlock, typename Keep>
     __device__ void tile(const Pair* pairs, const float* couplings, unsigned restarts, AtBlock&& at_block, Keep&& keep) {
         const Pair* from[2] = {pairs + channel[0], pairs + channel[1]};
@@ -283,8 +280,8 @@ __global__ void __launch_bounds__(2 * 32 * kWarps, 2)
     selective_scan_fwd(const Stored* u, const Stored* delta, const float* A, const Stored* B, const Stored* C,
                        const float* D, const Stored* z, const float* delta_bias, const float* initial,
                        const unsigned char* restarts, Stored* out, float* last, float* checkpoints, float* carries,
-                       float* sizes, int batches, int channels, int groups, int states, long long seq_len, long long chunk_steps,
-                       int softplus) {
+                       float* sizes, int batches, int channels, int groups, int states, long long seq_len,
+                       long long chunk_steps, int softplus) {
     extern __shared__ uint4 memory[];
     Shared<Stored, kStates>& shared = *(Shared<Stored, kStates>*)memory;
     const int warps = blockDim.x / 64, warp = __shfl_sync(kAllLanes, threadIdx.x / 32, 0);
@@ -293,7 +290,7 @@ __global__ void __launch_bounds__(2 * 32 * kWarps, 2)
     const int block_of_group = blockIdx.x % blocks_per_group, chunk_group = blockIdx.x / blocks_per_group;
     const int batch_group = chunk_group % (batches * groups);
     const auto whole = [&](const Stored* array) { return (unsigned long long)array % 16 == 0; };
-    Operands<Stored> operands = {u, delta, B, C, z, A, D, delta_bias, initial, restarts, out, last, checkpoints, sizes,
+    Operands<Stored> operands = {u, delta, B, C, z, A, D, delta_bias, initial, restarts, out, last, checkpoints,
                                  seq_len, channels, groups, states, softplus != 0};
     operands.vectors = seq_len % kPerVector<Stored> == 0 && whole(u) && whole(delta) && whole(B) && whole(C) &&
                        whole(z) && whole(out);
@@ -334,41 +331,9 @@ __global__ void __launch_bounds__(2 * 32 * kWarps, 2)
     }
     if (computes) computer.end();
     if (sizes && threadIdx.x < min(per_block, operands.end - operands.channel)) {
-        // Where a sequence begins in the chunk, no decay leads through it: NaN says so.
         const float size = shared.sizes[0][threadIdx.x] + shared.sizes[1][threadIdx.x];
         sizes[((long long)chunk * batches + operands.batch) * channels + operands.channel + threadIdx.x] =
-            shared.restarted ? __int_as_float(0x7fffffff) : size;
+            shared.restarted ? kCutOff : size;
     }
 }
 // ANCHOR_END: kernel
-
-// ANCHOR: carries
-// From the states behind each chunk that begins with zero to those behind each chunk as it is: of all chunks but the
-// last one, one thread for a state. An end that comes from a NaN is one itself, and needs no decay.
-template <bool kExact>
-__global__ void __launch_bounds__(256)
-    selective_scan_fwd_carries(const float* A, const float* sizes, float* carries, int batches, int channels,
-                               int states, int chunks) {
-    const long long all_channels = (long long)batches * channels, all_states = all_channels * states;
-    const long long mine = (long long)blockIdx.x * blockDim.x + threadIdx.x, channel = mine / states;
-    if (mine >= all_states) return;
-    const float rate = A[channel % channels * states + mine % states] * kLog2E;
-    float state = carries[mine];
-    constexpr int kAtOnce = 8;  // are on their way from memory
-    for (int first = 1; first < chunks; first += kAtOnce) {
-        float size[kAtOnce], end[kAtOnce];
-#pragma unroll
-        for (int i = 0; i < kAtOnce; i++) {
-            const int chunk = min(first + i, chunks - 1);
-            size[i] = sizes[chunk * all_channels + channel], end[i] = carries[chunk * all_states + mine];
-        }
-#pragma unroll
-        for (int i = 0; i < kAtOnce; i++) {
-            if (first + i == chunks) return;
-            const float decay = Functions<kExact>::power_of_two(size[i] * rate);
-            state = isnan(size[i]) ? end[i] : multiply_add(decay, state, end[i]);
-            carries[(first + i) * all_states + mine] = state;
-        }
-    }
-}
-// ANCHOR_END: carries

@@ -18,7 +18,6 @@ struct Operands {
     const unsigned char* restarts;
     Stored* out;  // null if only the chunk's ends are wanted
     float *last, *checkpoints;
-    float* sizes;
     long long seq_len;
     int channels, groups, states;
     bool softplus;
@@ -113,6 +112,7 @@ struct Helper {
                 copy_vector(&to.at(row, index), from, exists ? 16 : 0);
             }
         } else {
+#pragma unroll 4
             for (int row = 0; row < kWarpChannels; row++) {
                 const bool exists = row < rows && lane < left;
                 copy_element(&to.element(row, lane), array + (exists ? base + row * operands.seq_len + first + lane : 0),

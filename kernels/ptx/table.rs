@@ -72,6 +72,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("selective_scan.cuh", include_str!("../selective_scan.cuh")),
     ("selective_scan_bwd.cu", include_str!("../selective_scan_bwd.cu")),
     ("selective_scan_bwd.cuh", include_str!("../selective_scan_bwd.cuh")),
+    ("selective_scan_ends.cuh", include_str!("../selective_scan_ends.cuh")),
     ("selective_scan_fwd.cu", include_str!("../selective_scan_fwd.cu")),
     ("selective_scan_tile.cuh", include_str!("../selective_scan_tile.cuh")),
     ("sub_warp.cuh", include_str!("../sub_warp.cuh")),

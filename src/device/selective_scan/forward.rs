@@ -39,7 +39,7 @@ const BLOCKS_PER_SM: usize = 2;
 const MULTIPROCESSORS: usize = 132;
 /// The time of a cut: a pass for the ends of chunks, as a part of one for outputs. This and what follows is by counts of
 /// instructions, and not measured.
-const ENDS: f64 = 0.75;
+const ENDS: f64 = 0.6;
 /// The time of a block that has an SM for itself, as a part of that of two which share it.
 const ALONE: f64 = 0.7;
 /// Tiles that take as long as it takes to begin and end a pass.
