@@ -7,8 +7,8 @@
 // applies softplus, and lays d and d u side by side, step after step; behind the walk it adds D u, applies the gate
 // and sends the outputs to memory. Both work at the same time, on different tiles, and meet at one barrier for each.
 //
-// Arrays: u, delta, z and out are [batch, channels, seq_len], B and C [batch, groups, states, seq_len], A
-// [channels, states], D and delta_bias [channels], initial and last [batch, channels, states], restarts
+// Arrays: u, delta, z and out are [batch, channels, seq_len], B and C [batch, groups, states, seq_len] or, if they are
+// constants, [channels, states], A [channels, states], D and delta_bias [channels], initial and last [batch, channels, states], restarts
 // [batch, seq_len], checkpoints [batch, ceil(seq_len / 8), channels, states]: the states before each eighth step. D,
 // z, delta_bias, initial, restarts, last and checkpoints may be null. Each channels / groups channels share B and C.
 //
@@ -18,7 +18,8 @@
 //
 // Launch: a block has 64 * warps threads, with up to kWarps warps that compute. For each chunk and batch, each group
 // has a block for every 16 * warps of its channels, the last of which may have fewer. Dynamic shared memory: Shared
-// and, with kMany, for each lane that computes 32 bytes for the states of each pass, and 64 for sums.
+// and, with kMany, for each lane that computes 32 bytes for the states of each pass, and 64 for sums; behind that, if B or
+// C is constant, 16 * kStates for each.
 //
 // Template parameters: what is stored; how many states a lane has of a channel; whether there are more than
 // 4 * kStates states, so that they are walked 4 * kStates at a time; whether by exact functions.
@@ -61,19 +62,40 @@ struct Walk {
         }
     }
 
+    // Where the lane's constants are, B and C of the first channel, and `apart` behind them those of the second one; null
+    // for what varies.
+    struct Constants {
+        const float *B, *C;
+        int apart;
+    };
+    __device__ static void read(float (&elems)[kStates], const float* place) {
+        if constexpr (kStates == 4) {
+            const float4 all = *(const float4*)place;
+            elems[0] = all.x, elems[1] = all.y, elems[2] = all.z, elems[3] = all.w;
+        } else {
+            const float2 all = *(const float2*)place;
+            elems[0] = all.x, elems[1] = all.y;
+        }
+    }
+
     // A tile, in blocks of kBlock steps. Couplings and decays are those of the next step, pairs of steps those of the
     // next pair, while a step is computed. `at_block` is called before each block; `keep` gets, for each pair of steps,
     // the lane's share of the sums over the states: those of channel[0], and of step part / 2. Without outputs there
-    // are no sums.
-    template <int kBlock, bool kRestarts, bool kOutputs, typename AtBlock, typename Keep>
-    __device__ void tile(const Pair* pairs, const float* couplings, unsigned restarts, AtBlock&& at_block, Keep&& keep) {
+    // are no sums. kGeneral: there may be restarts, and B and C may be constants, and are read channel by channel.
+    template <int kBlock, bool kGeneral, bool kOutputs, typename AtBlock, typename Keep>
+    __device__ void tile(const Pair* pairs, const float* couplings, Constants constants, unsigned restarts,
+                         AtBlock&& at_block, Keep&& keep) {
         const Pair* from[2] = {pairs + channel[0], pairs + channel[1]};
         const float* place = couplings + part * (kStates == 4 ? 4 : 2 * kStates);
         Pair pair[2][2];
         Coupling coupling[2];
         float decay[2][2][kStates];
         pair[0][0] = *from[0], pair[0][1] = *from[1];
-        coupling[0] = coupling_at<kOutputs>(place);
+        const float* place_B = constants.B ? constants.B : place;
+        const float* place_C = constants.C ? constants.C : place + (kStates == 4 ? 4 * kLanes : kStates);
+        const int apart_B = constants.B ? constants.apart : 0, stride_B = constants.B ? 0 : kStepStride;
+        const int apart_C = constants.C ? constants.apart : 0, stride_C = constants.C ? 0 : kStepStride;
+        if constexpr (!kGeneral) coupling[0] = coupling_at<kOutputs>(place);
         decays(decay[0], {pair[0][0].x, pair[0][1].x});
 #pragma unroll 1
         for (int block = 0; block < kTileSteps / kBlock; block++) {
@@ -90,16 +112,23 @@ struct Walk {
                     const int ahead = k + 2 < kBlock ? (k / 2 + 1) * kPairStride : next_pairs;
                     pair[next_pair][0] = from[0][ahead], pair[next_pair][1] = from[1][ahead];
                 }
-                coupling[next] = coupling_at<kOutputs>(place + (k + 1 < kBlock ? (k + 1) * kStepStride : next_steps));
+                if constexpr (!kGeneral) {
+                    const int ahead = k + 1 < kBlock ? (k + 1) * kStepStride : next_steps;
+                    coupling[next] = coupling_at<kOutputs>(place + ahead);
+                }
                 if (now == 0) {
                     decays(decay[next], {pair[this_pair][0].z, pair[this_pair][1].z});
                 } else {
                     decays(decay[next], {pair[next_pair][0].x, pair[next_pair][1].x});
                 }
                 // The step.
-                const bool begins = kRestarts && (restarts >> k & 1);
+                const bool begins = kGeneral && (restarts >> k & 1);
 #pragma unroll
                 for (int c = 0; c < 2; c++) {
+                    if constexpr (kGeneral) {
+                        read(coupling[now].B, place_B + c * apart_B + k * stride_B);
+                        read(coupling[now].C, place_C + c * apart_C + k * stride_C);
+                    }
                     const float du = now == 0 ? pair[this_pair][c].y : pair[this_pair][c].w;
 #pragma unroll
                     for (int n = 0; n < kStates; n++) {
@@ -119,6 +148,7 @@ struct Walk {
             }
             from[0] += kBlock / 2 * kPairStride, from[1] += kBlock / 2 * kPairStride;
             place += kBlock * kStepStride;
+            place_B += kBlock * stride_B, place_C += kBlock * stride_C;
             restarts >>= kBlock;
         }
     }
@@ -158,9 +188,12 @@ struct Computer {
     // Calls act(state, rate, its channel, its number) for each of the lane's states in a pass that there are.
     template <typename Act>
     __device__ void each_state(int pass, Act&& act) {
+        int first = operands.channel;
+        // What follows from it is not to be kept in registers from tile to tile, where these are scarce.
+        if constexpr (!kMany || !kExact) asm volatile("" : "+r"(first));
 #pragma unroll
         for (int c = 0; c < 2; c++) {
-            const int channel = operands.channel + walk.channel[c];
+            const int channel = first + walk.channel[c];
 #pragma unroll
             for (int n = 0; n < kStates; n++) {
                 const int state = pass * kPassStates + walk.part * kStates + n;
@@ -186,6 +219,28 @@ struct Computer {
             rate = operands.A[(long long)channel * operands.states + n] * kLog2E;
         });
     }
+    // The lane's constants: B and C of its first channel, then of its second one.
+    __device__ float* constants() const {
+        const int before = kMany ? (operands.passes * 8 + kTileSteps / 2) * threads : 0;
+        return (float*)kept + before + threadIdx.x * kStates;
+    }
+    __device__ bool has_constants() const {
+        return (operands.flags & (kVaryingB | kVaryingC)) != (kVaryingB | kVaryingC);
+    }
+    __device__ void read_constants(int pass) {
+        if (!has_constants()) return;
+#pragma unroll 1
+        for (int i = 0; i < 4 * kStates; i++) {
+            const int n = i % kStates, which = i / kStates % 2, c = i / kStates / 2;
+            const int channel = operands.channel + (walk.channel[0] ^ c * 8);
+            const int state = pass * kPassStates + walk.part * kStates + n;
+            const bool exists = channel < operands.end && state < operands.states;
+            if (operands.flags & (which ? kVaryingC : kVaryingB)) continue;
+            const float* from = (const float*)(which ? operands.C : operands.B);
+            constants()[(c * 2 + which) * threads * kStates + n] =
+                exists ? from[(long long)channel * operands.states + state] : 0.0f;
+        }
+    }
     __device__ void write(int pass, float* to) {
         each_state(pass, [&](float& state, float&, int channel, int n) {
             to[(long long)channel * operands.states + n] = state;
@@ -208,7 +263,7 @@ struct Computer {
         }
     }
 
-    template <int kBlock, bool kRestarts, bool kOutputs>
+    template <int kBlock, bool kGeneral, bool kOutputs>
     __device__ void walk_tile(int turn, int tile, int pass, unsigned restarts) {
         Pair* pairs = shared.pairs[tile % 2][0];
         float* sums_to = (float*)(pairs + walk.channel[0]) + walk.part % 2 * 2 + walk.part / 2;
@@ -232,7 +287,13 @@ struct Computer {
                 }
             }
         };
-        walk.template tile<kBlock, kRestarts, kOutputs>(pairs, shared.couplings[turn % 2][0], restarts, at_block, keep);
+        int flags = operands.flags, apart = threads * kStates;
+        asm volatile("" : "+r"(flags), "+r"(apart));  // as in each_state, for all
+        const typename Walk<kStates, kExact>::Constants given = {flags & kVaryingB ? nullptr : constants(),
+                                                                 flags & kVaryingC ? nullptr : constants() + apart,
+                                                                 2 * apart};
+        walk.template tile<kBlock, kGeneral, kOutputs>(pairs, shared.couplings[turn % 2][0], given, restarts, at_block,
+                                                       keep);
     }
 
     __device__ void begin() {
@@ -244,18 +305,20 @@ struct Computer {
         } else {
             set_states(0);
             read_rates(0);
+            read_constants(0);
         }
     }
     // A pass over a tile.
     __device__ void run(int turn, int tile, int pass) {
         if constexpr (kMany) {
             read_rates(pass);
+            read_constants(pass);
             take_back(pass);
         }
         const unsigned restarts = shared.restarts[tile % 2];
         // Where there are no outputs, nobody reads the sums. It is not worth a walk of its own to leave them out where
         // exponentials take most of the time.
-        if (restarts != 0) {
+        if (restarts != 0 || has_constants()) {
             walk_tile<4, true, true>(turn, tile, pass, restarts);
         } else if (kExact || operands.out) {
             walk_tile<kExact ? 4 : 8, false, true>(turn, tile, pass, 0);
@@ -277,11 +340,11 @@ struct Computer {
 // ANCHOR: kernel
 template <typename Stored, int kStates, bool kMany, bool kExact>
 __global__ void __launch_bounds__(2 * 32 * kWarps, 2)
-    selective_scan_fwd(const Stored* u, const Stored* delta, const float* A, const Stored* B, const Stored* C,
+    selective_scan_fwd(const Stored* u, const Stored* delta, const float* A, const void* B, const void* C,
                        const float* D, const Stored* z, const float* delta_bias, const float* initial,
                        const unsigned char* restarts, Stored* out, float* last, float* checkpoints, float* carries,
                        float* sizes, int batches, int channels, int groups, int states, long long seq_len,
-                       long long chunk_steps, int softplus) {
+                       long long chunk_steps, int flags) {
     extern __shared__ uint4 memory[];
     Shared<Stored, kStates>& shared = *(Shared<Stored, kStates>*)memory;
     const int warps = blockDim.x / 64, warp = __shfl_sync(kAllLanes, threadIdx.x / 32, 0);
@@ -289,9 +352,9 @@ __global__ void __launch_bounds__(2 * 32 * kWarps, 2)
     const int blocks_per_group = (per_group + per_block - 1) / per_block;
     const int block_of_group = blockIdx.x % blocks_per_group, chunk_group = blockIdx.x / blocks_per_group;
     const int batch_group = chunk_group % (batches * groups);
-    const auto whole = [&](const Stored* array) { return (unsigned long long)array % 16 == 0; };
-    Operands<Stored> operands = {u, delta, B, C, z, A, D, delta_bias, initial, restarts, out, last, checkpoints,
-                                 seq_len, channels, groups, states, softplus != 0};
+    const auto whole = [&](const void* array) { return (unsigned long long)array % 16 == 0; };
+    Operands<Stored> operands = {u, delta, z, B, C, A, D, delta_bias, initial, restarts, out, last, checkpoints,
+                                 seq_len, channels, groups, states, flags};
     operands.vectors = seq_len % kPerVector<Stored> == 0 && whole(u) && whole(delta) && whole(B) && whole(C) &&
                        whole(z) && whole(out);
     operands.batch = batch_group / groups, operands.group = batch_group % groups;

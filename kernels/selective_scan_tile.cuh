@@ -13,14 +13,15 @@ constexpr int kBlockChannels = kWarps * kWarpChannels;
 // What the kernel is given, and which part of it is the block's.
 template <typename Stored>
 struct Operands {
-    const Stored *u, *delta, *B, *C, *z;
+    const Stored *u, *delta, *z;
+    const void *B, *C;
     const float *A, *D, *delta_bias, *initial;
     const unsigned char* restarts;
     Stored* out;  // null if only the chunk's ends are wanted
     float *last, *checkpoints;
     long long seq_len;
     int channels, groups, states;
-    bool softplus;
+    int flags;
     bool vectors;  // whether all rows are made of whole vectors
     int batch, group, channel, end;  // the block's first channel, and where its group ends
     long long begin, steps;          // of the chunk
@@ -135,11 +136,11 @@ struct Helper {
             const int state = row % (kCouplings / 2) + pass * (kCouplings / 2);
             const long long first = operands.first_step(tile) + step(index);
             const int left = operands.left(tile) - step(index);
-            const Stored* array = row < kCouplings / 2 ? operands.B : operands.C;
-            const long long at =
-                (((long long)operands.batch * operands.groups + operands.group) * operands.states + state) *
-                    operands.seq_len + first;
-            const bool known = state < operands.states;
+            const Stored* array = (const Stored*)(row < kCouplings / 2 ? operands.B : operands.C);
+            const long long group = (long long)operands.batch * operands.groups + operands.group;
+            const long long at = (group * operands.states + state) * operands.seq_len + first;
+            const bool known = state < operands.states &&
+                               (operands.flags & (row < kCouplings / 2 ? kVaryingB : kVaryingC)) != 0;
             if (operands.vectors) {
                 const bool exists = known && left > 0;
                 copy_vector(&shared.rows.at(row, index), array + (exists ? at : 0), exists ? 16 : 0);
@@ -188,7 +189,7 @@ struct Helper {
             unpack(shared.delta[helper].at(lane % kWarpChannels, index), d);
 #pragma unroll
             for (int i = 0; i < kPer; i++) d[i] += delta_bias;
-            if (operands.softplus) {
+            if (operands.flags & kSoftplus) {
 #pragma unroll
                 for (int i = 0; i < kPer; i++) d[i] = softplus<kExact>(d[i]);
             }

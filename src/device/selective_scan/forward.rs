@@ -132,8 +132,8 @@ impl Plan {
         Plan { lane_states, passes, many, cut, warps, chunk_blocks, blocks }
     }
 
-    /// Dynamic shared memory of a block.
-    fn shared_bytes(self, stored: usize) -> usize {
+    /// Dynamic shared memory of a block, which may have constant couplings.
+    fn shared_bytes(self, stored: usize, varying: bool) -> usize {
         let (channels, couplings) = (WARPS * WARP_CHANNELS, 2 * LANES * self.lane_states);
         let rows = (5 * channels + couplings) * TILE * stored;
         let pairs = 2 * channels * TILE * 8;
@@ -141,7 +141,8 @@ impl Plan {
         let sizes = 2 * channels * 4;
         let restarts = 16;
         let kept = if self.many { self.warps * 32 * (self.passes * 32 + TILE / 2 * 4) } else { 0 };
-        rows + pairs + steps + sizes + restarts + kept
+        let constants = if varying { 0 } else { self.warps * 32 * 4 * self.lane_states * 4 };
+        rows + pairs + steps + sizes + restarts + kept + constants
     }
 }
 
@@ -178,7 +179,7 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         if plan.blocks == 0 {
             return Ok(Launched::nothing(&function));
         }
-        let shared_bytes = self.check_launch(operation, shape, plan)?;
+        let shared_bytes = self.check_launch(operation, shape, plan, inputs)?;
         // As blocks fit into a grid, so do these into a number.
         let ends = cut.chunks - 1;
         let rows = shape.batch * shape.channels;
@@ -224,7 +225,7 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
                 .arg(shape.states as i32)
                 .arg(shape.seq_len as i64)
                 .arg((cut.chunk_tiles * TILE) as i64)
-                .arg(i32::from(inputs.softplus));
+                .arg(Self::flags(inputs));
             launched = launched.and(&launch.run(stream)?);
             if only_ends && ends > 1 {
                 let combine = self.carries_kernel()?;
@@ -256,7 +257,13 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         self.kernels.entry(&self.device, source, entry)
     }
 
-    fn check_launch(&self, operation: &str, shape: ScanShape, plan: Plan) -> Result<u32, Error> {
+    fn check_launch(
+        &self,
+        operation: &str,
+        shape: ScanShape,
+        plan: Plan,
+        inputs: &ScanInputs<S>,
+    ) -> Result<u32, Error> {
         let limits = self.device.attributes();
         let [most, ..] = limits.max_grid;
         if plan.blocks > most as usize {
@@ -266,7 +273,7 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
                 shape.channels, shape.batch, plan.blocks
             )));
         }
-        let bytes = plan.shared_bytes(S::ELEMENT.bytes());
+        let bytes = plan.shared_bytes(S::ELEMENT.bytes(), inputs.b.varies() && inputs.c.varies());
         match u32::try_from(bytes).ok().filter(|&bytes| bytes <= limits.shared_bytes_opt_in) {
             Some(bytes) => Ok(bytes),
             None => Err(self.refused(format!(

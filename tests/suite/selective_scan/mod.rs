@@ -188,6 +188,22 @@ fn results_are_within_their_bounds_for_all_options() -> Result<(), Error> {
     Ok(())
 }
 
+/// B, C or both; beside restarts and without; in all sorts of kernels, and in chunks.
+#[test]
+fn couplings_may_be_constant() -> Result<(), Error> {
+    for constant in [[true, false], [false, true], [true, true]] {
+        let has = Has { constant, ..Has::ALL };
+        for states in [1, 8, 16, 17, 40] {
+            check::<f32>(sizes(2, 6, 2, states, 33), has, 0)?;
+        }
+        check::<f32>(sizes(1, 66, 1, 16, 40), Has { restarts: false, ..has }, 0)?;
+        check::<bf16>(sizes(2, 6, 2, 7, 41), Has { constant, ..Has::NOTHING }, 0)?;
+        check::<f16>(sizes(2, 6, 2, 20, 40), has, 1)?;
+        cut::<f32>(sizes(2, 6, 2, 16, 100), Has { restarts: false, slow: true, ..has }, 4)?;
+    }
+    check::<f32>(sizes(1, 3, 1, 256, 9), Has { constant: [true; 2], ..Has::ALL }, 0)
+}
+
 #[test]
 fn arrays_may_begin_anywhere() -> Result<(), Error> {
     for skip in 1..3 {
@@ -312,8 +328,8 @@ fn refusal(shape: ScanShape, short: &str) -> Result<String, Error> {
         u: &u,
         delta: &delta,
         a: &a,
-        b: &b,
-        c: &c,
+        b: (&b).into(),
+        c: (&c).into(),
         d: Some(&d),
         z: Some(&z),
         delta_bias: Some(&delta_bias),

@@ -53,6 +53,8 @@ pub struct Scan {
     pub a: Vec<f64>,
     pub b: Vec<f64>,
     pub c: Vec<f64>,
+    /// Whether B and C are the same at all steps: `[channels, states]`.
+    pub constant: [bool; 2],
     pub d: Option<Vec<f64>>,
     pub z: Option<Vec<f64>>,
     pub bias: Option<Vec<f64>>,
@@ -176,7 +178,10 @@ impl Scan {
                     chunk.own.fill(Bounded::default());
                     chunk.restarted = true;
                 }
-                let coupling = |n: usize| (group * states + n) * len + t;
+                let coupling = |n: usize, constant: bool| match constant {
+                    true => channel * states + n,
+                    false => (group * states + n) * len + t,
+                };
                 results.out[row * len + t] = self.step(channel, row * len + t, &mut h, coupling);
                 if chunk_steps < len {
                     self.step(channel, row * len + t, &mut chunk.own, coupling);
@@ -213,7 +218,7 @@ impl Scan {
         channel: usize,
         element: usize,
         h: &mut [Bounded],
-        coupling: impl Fn(usize) -> usize,
+        coupling: impl Fn(usize, bool) -> usize,
     ) -> Bounded {
         let states = self.sizes.states;
         let (size, u) = (self.size(channel, element), self.u[element]);
@@ -221,7 +226,8 @@ impl Scan {
         let (mut value, mut bound, mut sum_of_sizes) = (by_d, 0.0, by_d.abs());
         for (n, h) in h.iter_mut().enumerate() {
             let a = self.a[channel * states + n];
-            let (b, c) = (self.b[coupling(n)], self.c[coupling(n)]);
+            let [constant_b, constant_c] = self.constant;
+            let (b, c) = (self.b[coupling(n, constant_b)], self.c[coupling(n, constant_c)]);
             let log = size.value * a;
             let decay = log.exp();
             let of_decay = decay * (EXP + 3.0 * U * log.abs() + a.abs() * size.bound) + TINY;
