@@ -121,5 +121,9 @@ __device__ void copy_element(Stored* to, const Stored* from, bool exists) {
 }
 // ANCHOR_END: copies
 
+// What a launch is told. kVaryingB, kVaryingC: these vary along the sequence, and are [batch, groups, states, seq_len] of
+// what is stored; otherwise they are constants, [channels, states] of float.
+enum : int { kSoftplus = 1, kVaryingB = 2, kVaryingC = 4 };
+
 // States are kept for the backward pass each so many steps.
 constexpr int kCheckpointSteps = 8;

@@ -12,7 +12,7 @@ constexpr unsigned kStages = 4;  // of a warp's copies: one is read, the others 
 constexpr float kLn2 = 0x1.62e430p-1f;
 
 // kWhole: each row of each array is made of vectors of 16 bytes. kEnds: what a chunk passes back is all that is asked.
-enum : int { kSoftplus = 1, kVaryingB = 2, kVaryingC = 4, kWhole = 8, kEnds = 16 };
+enum : int { kWhole = 8, kEnds = 16 };
 
 // ANCHOR: operands
 template <typename Stored>

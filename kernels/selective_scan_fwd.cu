@@ -7,18 +7,23 @@
 // applies softplus, and lays d and d u side by side, step after step; behind the walk it adds D u, applies the gate
 // and sends the outputs to memory. Both work at the same time, on different tiles, and meet at one barrier for each.
 //
-// Arrays: u, delta, z and out are [batch, channels, seq_len], B and C [batch, groups, states, seq_len], A
-// [channels, states], D and delta_bias [channels], initial and last [batch, channels, states], restarts
+// Arrays: u, delta, z and out are [batch, channels, seq_len], B and C [batch, groups, states, seq_len] or, if they are
+// constants, [channels, states], A [channels, states], D and delta_bias [channels], initial and last [batch, channels, states], restarts
 // [batch, seq_len], checkpoints [batch, ceil(seq_len / 8), channels, states]: the states before each eighth step. D,
 // z, delta_bias, initial, restarts, last and checkpoints may be null. Each channels / groups channels share B and C.
 //
-// Launch: a block has 64 * warps threads, with up to kWarps warps that compute. For each batch, each group has a
-// block for every 16 * warps of its channels, the last of which may have fewer. Dynamic shared memory: Shared and,
-// with kMany, for each lane that computes 32 bytes for the states of each pass, and 64 for sums.
+// Where there are few channels, sequences are cut into chunks of chunk_steps steps, whole tiles, and each chunk has blocks
+// of its own. Then there are three launches, of which the first, with `sizes`, is for the ends of chunks alone:
+// `selective_scan_ends.cuh` has what that takes.
+//
+// Launch: a block has 64 * warps threads, with up to kWarps warps that compute. For each chunk and batch, each group
+// has a block for every 16 * warps of its channels, the last of which may have fewer. Dynamic shared memory: Shared
+// and, with kMany, for each lane that computes 32 bytes for the states of each pass, and 64 for sums; behind that, if B or
+// C is constant, 16 * kStates for each.
 //
 // Template parameters: what is stored; how many states a lane has of a channel; whether there are more than
 // 4 * kStates states, so that they are walked 4 * kStates at a time; whether by exact functions.
-#include "selective_scan_tile.cuh"
+#include "selective_scan_ends.cuh"
 
 // ANCHOR: walk
 // A lane that computes. Of its two channels, 8 apart, lanes with an odd part of the states have the upper one first:
@@ -33,13 +38,15 @@ struct Walk {
     struct Coupling {
         float B[kStates], C[kStates];
     };
+    template <bool kOutputs>
     __device__ static Coupling coupling_at(const float* place) {
         Coupling coupling;
         const float4 first = *(const float4*)place;
         coupling.B[0] = first.x, coupling.B[1] = first.y;
         if constexpr (kStates == 4) {
-            const float4 second = *(const float4*)(place + 4 * kLanes);
             coupling.B[2] = first.z, coupling.B[3] = first.w;
+            if constexpr (!kOutputs) return coupling;
+            const float4 second = *(const float4*)(place + 4 * kLanes);
             coupling.C[0] = second.x, coupling.C[1] = second.y, coupling.C[2] = second.z, coupling.C[3] = second.w;
         } else {
             coupling.C[0] = first.z, coupling.C[1] = first.w;
@@ -55,25 +62,47 @@ struct Walk {
         }
     }
 
-    // A tile, in blocks of kCheckpointSteps steps. Couplings and decays are those of the next step, pairs of steps
-    // those of the next pair, while a step is computed. `at_block` is called before each block; `keep` gets, for each
-    // pair of steps, the lane's share of the sums over the states: those of channel[0], and of step part / 2.
-    template <int kBlock, bool kRestarts, typename AtBlock, typename Keep>
-    __device__ void tile(const Pair* pairs, const float* couplings, unsigned restarts, AtBlock&& at_block, Keep&& keep) {
+    // Where the lane's constants are, B and C of the first channel, and `apart` behind them those of the second one; null
+    // for what varies.
+    struct Constants {
+        const float *B, *C;
+        int apart;
+    };
+    __device__ static void read(float (&elems)[kStates], const float* place) {
+        if constexpr (kStates == 4) {
+            const float4 all = *(const float4*)place;
+            elems[0] = all.x, elems[1] = all.y, elems[2] = all.z, elems[3] = all.w;
+        } else {
+            const float2 all = *(const float2*)place;
+            elems[0] = all.x, elems[1] = all.y;
+        }
+    }
+
+    // A tile, in blocks of kBlock steps. Couplings and decays are those of the next step, pairs of steps those of the
+    // next pair, while a step is computed. `at_block` is called before each block; `keep` gets, for each pair of steps,
+    // the lane's share of the sums over the states: those of channel[0], and of step part / 2. Without outputs there
+    // are no sums. kGeneral: there may be restarts, and B and C may be constants, and are read channel by channel.
+    template <int kBlock, bool kGeneral, bool kOutputs, typename AtBlock, typename Keep>
+    __device__ void tile(const Pair* pairs, const float* couplings, Constants constants, unsigned restarts,
+                         AtBlock&& at_block, Keep&& keep) {
         const Pair* from[2] = {pairs + channel[0], pairs + channel[1]};
         const float* place = couplings + part * (kStates == 4 ? 4 : 2 * kStates);
         Pair pair[2][2];
         Coupling coupling[2];
         float decay[2][2][kStates];
         pair[0][0] = *from[0], pair[0][1] = *from[1];
-        coupling[0] = coupling_at(place);
+        const float* place_B = constants.B ? constants.B : place;
+        const float* place_C = constants.C ? constants.C : place + (kStates == 4 ? 4 * kLanes : kStates);
+        const int apart_B = constants.B ? constants.apart : 0, stride_B = constants.B ? 0 : kStepStride;
+        const int apart_C = constants.C ? constants.apart : 0, stride_C = constants.C ? 0 : kStepStride;
+        if constexpr (!kGeneral) coupling[0] = coupling_at<kOutputs>(place);
         decays(decay[0], {pair[0][0].x, pair[0][1].x});
 #pragma unroll 1
         for (int block = 0; block < kTileSteps / kBlock; block++) {
             // Behind the last block, what would come next is the block again; nothing is made of it.
             const bool more = block + 1 < kTileSteps / kBlock;
             const int next_pairs = more ? kBlock / 2 * kPairStride : 0, next_steps = more ? kBlock * kStepStride : 0;
-            at_block(block);
+            if constexpr (kOutputs) at_block(block);
             float sums[kBlock / 2], partial[2][2];
 #pragma unroll
             for (int k = 0; k < kBlock; k++) {
@@ -83,32 +112,43 @@ struct Walk {
                     const int ahead = k + 2 < kBlock ? (k / 2 + 1) * kPairStride : next_pairs;
                     pair[next_pair][0] = from[0][ahead], pair[next_pair][1] = from[1][ahead];
                 }
-                coupling[next] = coupling_at(place + (k + 1 < kBlock ? (k + 1) * kStepStride : next_steps));
+                if constexpr (!kGeneral) {
+                    const int ahead = k + 1 < kBlock ? (k + 1) * kStepStride : next_steps;
+                    coupling[next] = coupling_at<kOutputs>(place + ahead);
+                }
                 if (now == 0) {
                     decays(decay[next], {pair[this_pair][0].z, pair[this_pair][1].z});
                 } else {
                     decays(decay[next], {pair[next_pair][0].x, pair[next_pair][1].x});
                 }
                 // The step.
-                const bool begins = kRestarts && (restarts >> k & 1);
+                const bool begins = kGeneral && (restarts >> k & 1);
 #pragma unroll
                 for (int c = 0; c < 2; c++) {
+                    if constexpr (kGeneral) {
+                        read(coupling[now].B, place_B + c * apart_B + k * stride_B);
+                        read(coupling[now].C, place_C + c * apart_C + k * stride_C);
+                    }
                     const float du = now == 0 ? pair[this_pair][c].y : pair[this_pair][c].w;
 #pragma unroll
                     for (int n = 0; n < kStates; n++) {
                         const float input = du * coupling[now].B[n];
                         const float state = multiply_add(decay[now][c][n], states[c][n], input);
                         states[c][n] = begins ? input : state;
+                        if constexpr (!kOutputs) continue;
                         partial[c][now] = n == 0 ? coupling[now].C[n] * states[c][n]
                                                  : multiply_add(coupling[now].C[n], states[c][n], partial[c][now]);
                     }
                 }
-                if (now == 1) sums[k / 2] = sum(partial);
+                if (kOutputs && now == 1) sums[k / 2] = sum(partial);
             }
-            __syncwarp();  // all have read the pairs whose places the sums take
-            keep(block, sums);
+            if constexpr (kOutputs) {
+                __syncwarp();  // all have read the pairs whose places the sums take
+                keep(block, sums);
+            }
             from[0] += kBlock / 2 * kPairStride, from[1] += kBlock / 2 * kPairStride;
             place += kBlock * kStepStride;
+            place_B += kBlock * stride_B, place_C += kBlock * stride_C;
             restarts >>= kBlock;
         }
     }
@@ -128,13 +168,12 @@ struct Walk {
 // A warp that computes. With kMany, `kept` has room for the states of each pass and for the sums of a tile.
 template <typename Stored, int kStates, bool kMany, bool kExact>
 struct Computer {
-    static constexpr int kPassStates = kLanes * kStates, kChunks = kTileSteps / kCheckpointSteps;
+    static constexpr int kPassStates = kLanes * kStates;
     const Operands<Stored>& operands;
     Shared<Stored, kStates>& shared;
     float4* kept;
     float* earlier;  // sums over the states of earlier passes
     int threads;
-    long long chunks;
     Walk<kStates, kExact> walk;
 
     __device__ Computer(const Operands<Stored>& operands, Shared<Stored, kStates>& shared)
@@ -144,15 +183,17 @@ struct Computer {
         walk.channel[0] = first + 8 * (walk.part % 2);
         walk.channel[1] = first + 8 * (1 - walk.part % 2);
         earlier = (float*)(kept + operands.passes * 2 * threads) + threadIdx.x;
-        chunks = (operands.seq_len + kCheckpointSteps - 1) / kCheckpointSteps;
     }
 
     // Calls act(state, rate, its channel, its number) for each of the lane's states in a pass that there are.
     template <typename Act>
     __device__ void each_state(int pass, Act&& act) {
+        int first = operands.channel;
+        // What follows from it is not to be kept in registers from tile to tile, where these are scarce.
+        if constexpr (!kMany || !kExact) asm volatile("" : "+r"(first));
 #pragma unroll
         for (int c = 0; c < 2; c++) {
-            const int channel = operands.channel + walk.channel[c];
+            const int channel = first + walk.channel[c];
 #pragma unroll
             for (int n = 0; n < kStates; n++) {
                 const int state = pass * kPassStates + walk.part * kStates + n;
@@ -178,6 +219,28 @@ struct Computer {
             rate = operands.A[(long long)channel * operands.states + n] * kLog2E;
         });
     }
+    // The lane's constants: B and C of its first channel, then of its second one.
+    __device__ float* constants() const {
+        const int before = kMany ? (operands.passes * 8 + kTileSteps / 2) * threads : 0;
+        return (float*)kept + before + threadIdx.x * kStates;
+    }
+    __device__ bool has_constants() const {
+        return (operands.flags & (kVaryingB | kVaryingC)) != (kVaryingB | kVaryingC);
+    }
+    __device__ void read_constants(int pass) {
+        if (!has_constants()) return;
+#pragma unroll 1
+        for (int i = 0; i < 4 * kStates; i++) {
+            const int n = i % kStates, which = i / kStates % 2, c = i / kStates / 2;
+            const int channel = operands.channel + (walk.channel[0] ^ c * 8);
+            const int state = pass * kPassStates + walk.part * kStates + n;
+            const bool exists = channel < operands.end && state < operands.states;
+            if (operands.flags & (which ? kVaryingC : kVaryingB)) continue;
+            const float* from = (const float*)(which ? operands.C : operands.B);
+            constants()[(c * 2 + which) * threads * kStates + n] =
+                exists ? from[(long long)channel * operands.states + state] : 0.0f;
+        }
+    }
     __device__ void write(int pass, float* to) {
         each_state(pass, [&](float& state, float&, int channel, int n) {
             to[(long long)channel * operands.states + n] = state;
@@ -200,15 +263,15 @@ struct Computer {
         }
     }
 
-    template <int kBlock, bool kRestarts>
+    template <int kBlock, bool kGeneral, bool kOutputs>
     __device__ void walk_tile(int turn, int tile, int pass, unsigned restarts) {
         Pair* pairs = shared.pairs[tile % 2][0];
         float* sums_to = (float*)(pairs + walk.channel[0]) + walk.part % 2 * 2 + walk.part / 2;
         const auto at_block = [&](int block) {
             if (!operands.checkpoints || block * kBlock % kCheckpointSteps != 0) return;
-            const long long chunk = (long long)tile * kChunks + block * kBlock / kCheckpointSteps;
-            if (chunk >= chunks) return;
-            const long long row = operands.batch * chunks + chunk;
+            if (block * kBlock >= operands.left(tile)) return;
+            const long long row = operands.batch * ((operands.seq_len + kCheckpointSteps - 1) / kCheckpointSteps) +
+                                  (operands.first_step(tile) + block * kBlock) / kCheckpointSteps;
             write(pass, operands.checkpoints + row * operands.channels * operands.states);
         };
         const auto keep = [&](int block, const float (&sums)[kBlock / 2]) {
@@ -224,7 +287,13 @@ struct Computer {
                 }
             }
         };
-        walk.template tile<kBlock, kRestarts>(pairs, shared.couplings[turn % 2][0], restarts, at_block, keep);
+        int flags = operands.flags, apart = threads * kStates;
+        asm volatile("" : "+r"(flags), "+r"(apart));  // as in each_state, for all
+        const typename Walk<kStates, kExact>::Constants given = {flags & kVaryingB ? nullptr : constants(),
+                                                                 flags & kVaryingC ? nullptr : constants() + apart,
+                                                                 2 * apart};
+        walk.template tile<kBlock, kGeneral, kOutputs>(pairs, shared.couplings[turn % 2][0], given, restarts, at_block,
+                                                       keep);
     }
 
     __device__ void begin() {
@@ -236,19 +305,25 @@ struct Computer {
         } else {
             set_states(0);
             read_rates(0);
+            read_constants(0);
         }
     }
     // A pass over a tile.
     __device__ void run(int turn, int tile, int pass) {
         if constexpr (kMany) {
             read_rates(pass);
+            read_constants(pass);
             take_back(pass);
         }
         const unsigned restarts = shared.restarts[tile % 2];
-        if (restarts == 0) {
-            walk_tile<8, false>(turn, tile, pass, 0);
+        // Where there are no outputs, nobody reads the sums. It is not worth a walk of its own to leave them out where
+        // exponentials take most of the time.
+        if (restarts != 0 || has_constants()) {
+            walk_tile<4, true, true>(turn, tile, pass, restarts);
+        } else if (kExact || operands.out) {
+            walk_tile<kExact ? 4 : 8, false, true>(turn, tile, pass, 0);
         } else {
-            walk_tile<4, true>(turn, tile, pass, restarts);
+            walk_tile<4, false, false>(turn, tile, pass, 0);
         }
         if constexpr (kMany) put_away(pass);
     }
@@ -265,31 +340,46 @@ struct Computer {
 // ANCHOR: kernel
 template <typename Stored, int kStates, bool kMany, bool kExact>
 __global__ void __launch_bounds__(2 * 32 * kWarps, 2)
-    selective_scan_fwd(const Stored* u, const Stored* delta, const float* A, const Stored* B, const Stored* C,
+    selective_scan_fwd(const Stored* u, const Stored* delta, const float* A, const void* B, const void* C,
                        const float* D, const Stored* z, const float* delta_bias, const float* initial,
-                       const unsigned char* restarts, Stored* out, float* last, float* checkpoints, int channels,
-                       int groups, int states, long long seq_len, int softplus) {
+                       const unsigned char* restarts, Stored* out, float* last, float* checkpoints, float* carries,
+                       float* sizes, int batches, int channels, int groups, int states, long long seq_len,
+                       long long chunk_steps, int flags) {
     extern __shared__ uint4 memory[];
     Shared<Stored, kStates>& shared = *(Shared<Stored, kStates>*)memory;
     const int warps = blockDim.x / 64, warp = __shfl_sync(kAllLanes, threadIdx.x / 32, 0);
     const int per_group = channels / groups, per_block = warps * kWarpChannels;
     const int blocks_per_group = (per_group + per_block - 1) / per_block;
-    const int block_of_group = blockIdx.x % blocks_per_group, batch_group = blockIdx.x / blocks_per_group;
-    const auto whole = [&](const Stored* array) { return (unsigned long long)array % 16 == 0; };
-    Operands<Stored> operands = {u, delta, B, C, z, A, D, delta_bias, initial, restarts, out, last, checkpoints,
-                                 seq_len, channels, groups, states, softplus != 0};
+    const int block_of_group = blockIdx.x % blocks_per_group, chunk_group = blockIdx.x / blocks_per_group;
+    const int batch_group = chunk_group % (batches * groups);
+    const auto whole = [&](const void* array) { return (unsigned long long)array % 16 == 0; };
+    Operands<Stored> operands = {u, delta, z, B, C, A, D, delta_bias, initial, restarts, out, last, checkpoints,
+                                 seq_len, channels, groups, states, flags};
     operands.vectors = seq_len % kPerVector<Stored> == 0 && whole(u) && whole(delta) && whole(B) && whole(C) &&
                        whole(z) && whole(out);
     operands.batch = batch_group / groups, operands.group = batch_group % groups;
     operands.channel = operands.group * per_group + block_of_group * per_block;
     operands.end = (operands.group + 1) * per_group;
 
-    operands.tiles = (seq_len + kTileSteps - 1) / kTileSteps;
+    const int chunk = chunk_group / (batches * groups);
+    operands.begin = chunk * chunk_steps;
+    operands.steps = min(chunk_steps, seq_len - operands.begin);
+    operands.tiles = (operands.steps + kTileSteps - 1) / kTileSteps;
+    const long long all_states = (long long)batches * channels * states;
+    if (chunk > 0) operands.initial = sizes ? nullptr : carries + (chunk - 1) * all_states;
+    if (sizes) {
+        operands.z = nullptr, operands.out = nullptr, operands.checkpoints = nullptr;
+        operands.last = carries + chunk * all_states;
+    } else if (operands.begin + operands.steps < seq_len) {
+        operands.last = nullptr;
+    }
     operands.passes = kMany ? (states + kLanes * kStates - 1) / (kLanes * kStates) : 1;
 
     // The helpers begin two turns ahead of the walk, and end one behind it.
     const bool computes = warp < warps;
     Computer<Stored, kStates, kMany, kExact> computer(operands, shared);
+    if (threadIdx.x < kBlockChannels) shared.sizes[0][threadIdx.x] = shared.sizes[1][threadIdx.x] = 0.0f;
+    if (threadIdx.x == 0) shared.restarted = false;
     if (computes) computer.begin();
     const long long turns = (long long)operands.tiles * operands.passes;
     int tile = -2, pass = 0;
@@ -303,5 +393,10 @@ __global__ void __launch_bounds__(2 * 32 * kWarps, 2)
         if (turn < 0 || ++pass == operands.passes) tile++, pass = 0;
     }
     if (computes) computer.end();
+    if (sizes && threadIdx.x < min(per_block, operands.end - operands.channel)) {
+        const float size = shared.sizes[0][threadIdx.x] + shared.sizes[1][threadIdx.x];
+        sizes[((long long)chunk * batches + operands.batch) * channels + operands.channel + threadIdx.x] =
+            shared.restarted ? kCutOff : size;
+    }
 }
 // ANCHOR_END: kernel

@@ -13,17 +13,25 @@ constexpr int kBlockChannels = kWarps * kWarpChannels;
 // What the kernel is given, and which part of it is the block's.
 template <typename Stored>
 struct Operands {
-    const Stored *u, *delta, *B, *C, *z;
+    const Stored *u, *delta, *z;
+    const void *B, *C;
     const float *A, *D, *delta_bias, *initial;
     const unsigned char* restarts;
-    Stored* out;
+    Stored* out;  // null if only the chunk's ends are wanted
     float *last, *checkpoints;
     long long seq_len;
     int channels, groups, states;
-    bool softplus;
+    int flags;
     bool vectors;  // whether all rows are made of whole vectors
     int batch, group, channel, end;  // the block's first channel, and where its group ends
-    int tiles, passes;               // of the length, and over each tile
+    long long begin, steps;          // of the chunk
+    int tiles, passes;               // of the chunk, and over each tile
+
+    // The first step of a tile of the chunk, and how many there are from that on, if less than a tile.
+    __device__ long long first_step(int tile) const { return begin + (long long)tile * kTileSteps; }
+    __device__ int left(int tile) const {
+        return (int)min(steps - (long long)tile * kTileSteps, (long long)kTileSteps);
+    }
 
     // Where a channel's row begins in [batch, channels, seq_len], and its states in [batch, channels, states].
     __device__ long long row(int channel) const { return ((long long)batch * channels + channel) * seq_len; }
@@ -58,7 +66,10 @@ struct Shared {
     Rows<Stored, kCouplings> rows;  // of B, then of C
     Pair pairs[2][kTileSteps / 2][kBlockChannels];
     float couplings[2][kTileSteps][kCouplings];  // B and C again, step by step
-    unsigned restarts[2];                        // a bit for each step
+    // Where only ends are wanted, the sums of d so far: of the steps in every other vector of a channel.
+    float sizes[2][kBlockChannels];
+    unsigned restarts[2];  // a bit for each step
+    bool restarted;        // whether there was any, where only ends are wanted
 };
 // ANCHOR_END: shared
 
@@ -80,7 +91,9 @@ struct Helper {
         : operands(operands), shared(shared), helper(helper), helpers(helpers), lane(threadIdx.x % 32) {
         const int first = operands.channel + helper * kWarpChannels, mine = first + lane % kWarpChannels;
         rows = min(operands.end - first, kWarpChannels);
-        base = operands.row(first);
+        base = operands.row(first) + operands.begin;
+        // Places that follow from these are not to be kept in registers while the other warps need all they have.
+        asm volatile("" : "+l"(base), "+r"(this->helper));
         D = operands.D && mine < operands.end ? operands.D[mine] : 0.0f;
         delta_bias = operands.delta_bias && mine < operands.end ? operands.delta_bias[mine] : 0.0f;
     }
@@ -90,17 +103,19 @@ struct Helper {
     // Sends the warp's part of a tile to shared memory; beyond the channels and the length it is zero.
     __device__ void send(const Stored* array, Rows<Stored, kWarpChannels>& to, int tile) {
         const long long first = (long long)tile * kTileSteps;
+        const int left = operands.left(tile);
         if (operands.vectors) {
 #pragma unroll
             for (int k = 0; k < kWarpChannels * kVectors / 32; k++) {
                 const int row = (lane + 32 * k) / kVectors, index = lane % kVectors;
-                const bool exists = row < rows && first + step(index) < operands.seq_len;
+                const bool exists = row < rows && step(index) < left;
                 const Stored* from = array + (exists ? base + row * operands.seq_len + first + step(index) : 0);
                 copy_vector(&to.at(row, index), from, exists ? 16 : 0);
             }
         } else {
+#pragma unroll 4
             for (int row = 0; row < kWarpChannels; row++) {
-                const bool exists = row < rows && first + lane < operands.seq_len;
+                const bool exists = row < rows && lane < left;
                 copy_element(&to.element(row, lane), array + (exists ? base + row * operands.seq_len + first + lane : 0),
                              exists);
             }
@@ -119,18 +134,19 @@ struct Helper {
     __device__ void send_couplings(int tile, int pass) {
         each_coupling([&](int row, int index) {
             const int state = row % (kCouplings / 2) + pass * (kCouplings / 2);
-            const long long first = (long long)tile * kTileSteps + step(index);
-            const Stored* array = row < kCouplings / 2 ? operands.B : operands.C;
-            const long long at =
-                (((long long)operands.batch * operands.groups + operands.group) * operands.states + state) *
-                    operands.seq_len + first;
-            const bool known = state < operands.states;
+            const long long first = operands.first_step(tile) + step(index);
+            const int left = operands.left(tile) - step(index);
+            const Stored* array = (const Stored*)(row < kCouplings / 2 ? operands.B : operands.C);
+            const long long group = (long long)operands.batch * operands.groups + operands.group;
+            const long long at = (group * operands.states + state) * operands.seq_len + first;
+            const bool known = state < operands.states &&
+                               (operands.flags & (row < kCouplings / 2 ? kVaryingB : kVaryingC)) != 0;
             if (operands.vectors) {
-                const bool exists = known && first < operands.seq_len;
+                const bool exists = known && left > 0;
                 copy_vector(&shared.rows.at(row, index), array + (exists ? at : 0), exists ? 16 : 0);
             } else {
                 for (int i = 0; i < kPer; i++) {
-                    const bool exists = known && first + i < operands.seq_len;
+                    const bool exists = known && i < left;
                     copy_element(&shared.rows.element(row, step(index) + i), array + (exists ? at + i : 0), exists);
                 }
             }
@@ -150,19 +166,22 @@ struct Helper {
 
     // Whether a sequence begins at the lane's step of a tile; and that of all lanes as bits.
     __device__ bool restart(int tile) const {
-        const long long at = (long long)tile * kTileSteps + lane;
-        return operands.restarts && at < operands.seq_len &&
-               operands.restarts[operands.batch * operands.seq_len + at] != 0;
+        return operands.restarts && lane < operands.left(tile) &&
+               operands.restarts[operands.batch * operands.seq_len + operands.first_step(tile) + lane] != 0;
     }
     __device__ void keep_restarts(int tile, bool restart) {
         const unsigned bits = __ballot_sync(kAllLanes, restart);
-        if (helper == 0 && lane == 0) shared.restarts[tile % 2] = bits;
+        if (helper == 0 && lane == 0) {
+            shared.restarts[tile % 2] = bits;
+            if (bits != 0) shared.restarted = true;
+        }
     }
 
     // d and d u of a tile. Steps behind the last one have d = 0: they leave every state as it is.
     __device__ void prepare(int tile) {
         const int channel = helper * kWarpChannels + lane % kWarpChannels;
-        const long long left = operands.seq_len - (long long)tile * kTileSteps;
+        const int left = operands.left(tile);
+        float size = 0.0f;
 #pragma unroll 2
         for (int index = lane / kWarpChannels; index < kVectors; index += 32 / kWarpChannels) {
             float u[kPer], d[kPer];
@@ -170,7 +189,7 @@ struct Helper {
             unpack(shared.delta[helper].at(lane % kWarpChannels, index), d);
 #pragma unroll
             for (int i = 0; i < kPer; i++) d[i] += delta_bias;
-            if (operands.softplus) {
+            if (operands.flags & kSoftplus) {
 #pragma unroll
                 for (int i = 0; i < kPer; i++) d[i] = softplus<kExact>(d[i]);
             }
@@ -178,12 +197,17 @@ struct Helper {
 #pragma unroll
                 for (int i = 0; i < kPer; i++) d[i] = step(index) + i < left ? d[i] : 0.0f;
             }
+            if (!operands.out) {
+#pragma unroll
+                for (int i = 0; i < kPer; i++) size += d[i];
+            }
 #pragma unroll
             for (int i = 0; i < kPer; i += 2) {
                 shared.pairs[tile % 2][(step(index) + i) / 2][channel] =
                     make_float4(d[i], d[i] * u[i], d[i + 1], d[i + 1] * u[i + 1]);
             }
         }
+        if (!operands.out) shared.sizes[lane / kWarpChannels][channel] += size;
     }
 
     // From the sums over the states to the outputs, by way of where u was.
@@ -212,16 +236,17 @@ struct Helper {
         }
         __syncwarp();
         const long long first = (long long)tile * kTileSteps;
+        const int left = operands.left(tile);
         if (operands.vectors) {
 #pragma unroll
             for (int k = 0; k < kWarpChannels * kVectors / 32; k++) {
                 const int row = (lane + 32 * k) / kVectors, index = lane % kVectors;
-                if (row < rows && first + step(index) < operands.seq_len) {
+                if (row < rows && step(index) < left) {
                     *(Vector<Stored>*)(operands.out + base + row * operands.seq_len + first + step(index)) =
                         staged.at(row, index);
                 }
             }
-        } else if (first + lane < operands.seq_len) {
+        } else if (lane < left) {
             for (int row = 0; row < rows; row++) {
                 operands.out[base + row * operands.seq_len + first + lane] = staged.element(row, lane);
             }
@@ -237,7 +262,7 @@ struct Helper {
         const bool restarts = ready && restart(tile + 1);
         await_copies();
         __syncwarp();
-        if (begins && tile > 0) finish(tile - 1);
+        if (begins && tile > 0 && operands.out) finish(tile - 1);
         if (ready) {
             prepare(tile + 1);
             keep_restarts(tile + 1, restarts);

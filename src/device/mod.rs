@@ -136,8 +136,8 @@ pub use launch::Launch;
 pub use launched::Launched;
 pub use recurrence::{BackwardOptions, Choice, ForwardOptions, Recurrence, Shape};
 pub use selective_scan::{
-    Exponential, ScanBackwardOptions, ScanForwardOptions, ScanGradients, ScanInputs, ScanShape,
-    SelectiveScan,
+    Exponential, ScanBackwardOptions, ScanCoupling, ScanCouplingGradient, ScanForwardOptions,
+    ScanGradients, ScanInputs, ScanShape, SelectiveScan,
 };
 pub use storage::{Job, Narrowing, Storage, dispatch};
 pub use stream::{Event, Stream};

@@ -95,8 +95,10 @@ impl Rung {
 }
 
 /// Shared memory of the library's kernel, with four warps that compute and no more than 16 states: three tiles of u and one
-/// each of delta and z, of 64 channels; rows of B and C; pairs and couplings for two tiles; restarts.
-const SHARED_BYTES: u32 = (5 * 64 + 32) * 32 * 4 + 2 * 64 * 32 * 8 + 2 * 32 * 32 * 4 + 16;
+/// each of delta and z, of 64 channels; rows of B and C; pairs and couplings for two tiles; sums of step sizes; restarts.
+const SHARED_BYTES: u32 = (5 * 64 + 32) * 32 * 4 + 2 * 64 * 32 * 8 + 2 * 32 * 32 * 4 + 2 * 64 * 4 + 16;
+/// What its last argument says: step sizes through softplus, and B and C that vary.
+const FLAGS: i32 = 1 + 2 + 4;
 
 /// A rung, loaded on a device.
 #[derive(Debug, Clone)]
@@ -228,9 +230,11 @@ impl Kernel {
         let launch = if self.rung.is_shipped() {
             let none = None::<&Buffer<f32>>;
             let launch = launch.shared(SHARED_BYTES).arg(u).arg(delta).arg(a).arg(b).arg(c).arg(d);
-            // No bias, no first states, no restarts; neither last states nor checkpoints are wanted.
+            // No bias, no first states, no restarts; neither last states nor checkpoints are wanted, and nothing is cut.
             let launch = launch.arg(z).arg(none).arg(none).arg(none).arg(out).arg(none).arg(none);
-            launch.arg(channels).arg(1_i32).arg(STATES as i32).arg(len).arg(1_i32)
+            let launch = launch.arg(none).arg(none).arg(batch as i32).arg(channels).arg(1_i32);
+            let chunk_steps = (len as u64).next_multiple_of(32) as i64;
+            launch.arg(STATES as i32).arg(len).arg(chunk_steps).arg(FLAGS)
         } else {
             let launch = launch.arg(u).arg(delta).arg(a).arg(b).arg(c).arg(d).arg(z);
             launch.arg(out).arg(channels).arg(len)

@@ -3,15 +3,13 @@
 use ch13_mamba::block::{Block, Scanner};
 use ch13_mamba::task::Batch;
 use ch13_mamba::training::loss_and_gradient;
-use ch13_mamba::{Arguments, Gradients, Mixing, MixingView, Real};
+use ch13_mamba::{Arguments, Gradients, Mixing, MixingArray, MixingView, Real};
 use linrec::Error;
 use linrec::device::{
-    Buffer, Device, Exponential, ScanBackwardOptions, ScanForwardOptions, ScanGradients,
+    Buffer, Device, Exponential, ScanBackwardOptions, ScanCoupling, ScanCouplingGradient, ScanForwardOptions, ScanGradients,
     ScanInputs, ScanShape, SelectiveScan, Storage,
 };
-use ndarray::{
-    Array, Array3, ArrayView, ArrayView1, ArrayView3, ArrayView4, Dimension, IntoDimension,
-};
+use ndarray::{Array, Array3, ArrayView, ArrayView3, Dimension, IntoDimension};
 
 /// The library's scan, for arrays that are copied to its device and back.
 #[derive(Debug, Clone)]
@@ -30,8 +28,8 @@ struct Held {
     u: Buffer<f32>,
     delta: Buffer<f32>,
     a: Buffer<f32>,
-    b: Buffer<f32>,
-    c: Buffer<f32>,
+    b: Mixing<Buffer<f32>, Buffer<f32>>,
+    c: Mixing<Buffer<f32>, Buffer<f32>>,
     d: Option<Buffer<f32>>,
     z: Option<Buffer<f32>>,
     delta_bias: Option<Buffer<f32>>,
@@ -42,17 +40,20 @@ struct Held {
 impl Held {
     fn new(device: &Device, arguments: &Arguments<f32>) -> Result<Held, Error> {
         let Arguments { u, delta, a, b, c, d, z, delta_bias, delta_softplus, initial } = *arguments;
-        let (b, c) = (varying(b)?, varying(c)?);
         let (batch, channels, seq_len) = u.dim();
-        let (_, groups, states, _) = b.dim();
+        let groups = match (b, c) {
+            (Mixing::Varying(array), _) | (_, Mixing::Varying(array)) => array.dim().1,
+            _ => 1,
+        };
+        let states = a.ncols();
         Ok(Held {
             shape: ScanShape { batch, channels, seq_len, states, groups },
             u: upload(device, u)?,
             delta: upload(device, delta)?,
             a: upload(device, a)?,
-            b: upload(device, b)?,
-            c: upload(device, c)?,
-            d: d.map(|d: ArrayView1<f32>| upload(device, d)).transpose()?,
+            b: upload_mixing(device, b)?,
+            c: upload_mixing(device, c)?,
+            d: d.map(|d| upload(device, d)).transpose()?,
             z: z.map(|z| upload(device, z)).transpose()?,
             delta_bias: delta_bias.map(|bias| upload(device, bias)).transpose()?,
             softplus: delta_softplus,
@@ -65,8 +66,8 @@ impl Held {
             u: &self.u,
             delta: &self.delta,
             a: &self.a,
-            b: &self.b,
-            c: &self.c,
+            b: coupling(&self.b),
+            c: coupling(&self.c),
             d: self.d.as_ref(),
             z: self.z.as_ref(),
             delta_bias: self.delta_bias.as_ref(),
@@ -104,7 +105,12 @@ impl Scanner<f32> for Fused {
 
         let like = |buffer: &Buffer<f32>| empty(device, buffer.len());
         let [mut u, mut delta, mut z] = [like(&held.u)?, like(&held.u)?, like(&held.u)?];
-        let [mut a, mut b, mut c] = [like(&held.a)?, like(&held.b)?, like(&held.c)?];
+        let mut a = like(&held.a)?;
+        let [b, c] = [&held.b, &held.c].map(|of| match of {
+            Mixing::Varying(of) => like(of).map(Mixing::Varying),
+            Mixing::Fixed(of) => like(of).map(Mixing::Fixed),
+        });
+        let (mut b, mut c) = (b?, c?);
         let [mut d, mut delta_bias] =
             [empty(device, shape.channels)?, empty(device, shape.channels)?];
         let mut initial = empty(device, shape.batch * shape.channels * shape.states)?;
@@ -112,8 +118,8 @@ impl Scanner<f32> for Fused {
             u: &mut u,
             delta: &mut delta,
             a: &mut a,
-            b: &mut b,
-            c: &mut c,
+            b: coupling_gradient(&mut b),
+            c: coupling_gradient(&mut c),
             d: Some(&mut d),
             z: held.z.is_some().then_some(&mut z),
             delta_bias: Some(&mut delta_bias),
@@ -123,7 +129,13 @@ impl Scanner<f32> for Fused {
         self.0.backward_into(&inputs, &d_y, &checkpoints, gradients, shape, options)?;
         // ANCHOR_END: scanner
         let ScanShape { batch, channels, seq_len, states, groups } = shape;
-        let (own, coupling) = ((batch, channels, seq_len), (batch, groups, states, seq_len));
+        let own = (batch, channels, seq_len);
+        let mixing = |gradient: &Mixing<_, _>| -> Result<MixingArray<f32>, Error> {
+            Ok(match gradient {
+                Mixing::Varying(d) => array(d, (batch, groups, states, seq_len))?.into(),
+                Mixing::Fixed(d) => array(d, (channels, states))?.into(),
+            })
+        };
         let given = |is_given: bool, gradient: &Buffer<f32>| match is_given {
             true => array(gradient, own),
             false => Ok(Array3::zeros(own)),
@@ -132,8 +144,8 @@ impl Scanner<f32> for Fused {
             d_u: array(&u, own)?,
             d_delta: array(&delta, own)?,
             d_a: array(&a, (channels, states))?,
-            d_b: array(&b, coupling)?.into(),
-            d_c: array(&c, coupling)?.into(),
+            d_b: mixing(&b)?,
+            d_c: mixing(&c)?,
             d_d: match held.d {
                 Some(_) => array(&d, channels)?,
                 None => Array::zeros(channels),
@@ -167,14 +179,30 @@ pub fn compare<T: Real>(
     Ok(([one_loss, other_loss], worst / largest))
 }
 
-/// `B` or `C` of a kernel that takes them for each step only.
-fn varying(mixing: MixingView<'_, f32>) -> Result<ArrayView4<'_, f32>, Error> {
+/// `B` or `C`, copied to a device.
+fn upload_mixing(
+    device: &Device,
+    mixing: MixingView<f32>,
+) -> Result<Mixing<Buffer<f32>, Buffer<f32>>, Error> {
+    Ok(match mixing {
+        Mixing::Varying(array) => Mixing::Varying(upload(device, array)?),
+        Mixing::Fixed(array) => Mixing::Fixed(upload(device, array)?),
+    })
+}
+
+fn coupling(mixing: &Mixing<Buffer<f32>, Buffer<f32>>) -> ScanCoupling<'_, f32> {
     match mixing {
-        Mixing::Varying(array) => Ok(array),
-        Mixing::Fixed(_) => Err(Error::Unsupported {
-            engine: "the fused scan".to_owned(),
-            what: "B or C that is the same at every step".to_owned(),
-        }),
+        Mixing::Varying(buffer) => ScanCoupling::Varying(buffer),
+        Mixing::Fixed(buffer) => ScanCoupling::Constant(buffer),
+    }
+}
+
+fn coupling_gradient(
+    mixing: &mut Mixing<Buffer<f32>, Buffer<f32>>,
+) -> ScanCouplingGradient<'_, f32> {
+    match mixing {
+        Mixing::Varying(buffer) => ScanCouplingGradient::Varying(buffer),
+        Mixing::Fixed(buffer) => ScanCouplingGradient::Constant(buffer),
     }
 }
 

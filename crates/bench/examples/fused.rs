@@ -38,6 +38,9 @@ struct Cli {
     /// Leaves states for a backward pass
     #[arg(long)]
     checkpoints: bool,
+    /// Chunks into which sequences are cut, as many as are to be timed beside each other; 0 is the library's own rule
+    #[arg(long, value_delimiter = ',', default_value = "0")]
+    chunks: Vec<usize>,
     /// Measurements of each
     #[arg(long, default_value_t = 9)]
     runs: usize,
@@ -68,18 +71,20 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> lesson::Result {
     let device = Device::auto()?;
     println!("{}, medians of {} runs", device.name(), cli.runs);
-    println!("batch channels seq_len states element       ms   least   mamba  ratio");
+    println!("batch channels seq_len states element chunks       ms   least   mamba  ratio");
     for text in &cli.shapes {
         let sizes: Vec<usize> = text.split('x').map(str::parse).collect::<Result<_, _>>()?;
         let &[batch, channels, seq_len, states] = sizes.as_slice() else {
             return Err(format!("`{text}` is not batches x channels x length x states").into());
         };
         let shape = ScanShape { batch, channels, seq_len, states, groups: 1 };
-        for element in &cli.elements {
+        let each =
+            cli.elements.iter().flat_map(|e| cli.chunks.iter().map(move |&chunks| (e, chunks)));
+        for (element, chunks) in each {
             let times = match element.as_str() {
-                "f32" => times::<f32>(&device, shape, cli)?,
-                "bf16" => times::<bf16>(&device, shape, cli)?,
-                "f16" => times::<f16>(&device, shape, cli)?,
+                "f32" => times::<f32>(&device, shape, chunks, cli)?,
+                "bf16" => times::<bf16>(&device, shape, chunks, cli)?,
+                "f16" => times::<f16>(&device, shape, chunks, cli)?,
                 other => return Err(format!("no element `{other}`: f32, bf16 or f16").into()),
             };
             let least = times.iter().copied().fold(f64::INFINITY, f64::min);
@@ -91,7 +96,7 @@ fn run(cli: &Cli) -> lesson::Result {
             let beside = known
                 .map_or(String::new(), |known| format!("{:8.4} {:6.2}", known.4, known.4 / ms));
             println!(
-                "{batch:5} {channels:8} {seq_len:7} {states:6} {element:>7} {ms:8.4} {least:7.4} {beside}"
+                "{batch:5} {channels:8} {seq_len:7} {states:6} {element:>7} {chunks:6} {ms:8.4} {least:7.4} {beside}"
             );
         }
     }
@@ -101,6 +106,7 @@ fn run(cli: &Cli) -> lesson::Result {
 fn times<S: Storage<Accum = f32>>(
     device: &Device,
     shape: ScanShape,
+    chunks: usize,
     cli: &Cli,
 ) -> Result<Vec<f64>, linrec::Error> {
     let ScanShape { batch, channels, seq_len, states, groups } = shape;
@@ -124,8 +130,8 @@ fn times<S: Storage<Accum = f32>>(
         u: &u,
         delta: &delta,
         a: &a,
-        b: &b,
-        c: &c,
+        b: (&b).into(),
+        c: (&c).into(),
         d: Some(&d),
         z: Some(&z),
         delta_bias: Some(&bias),
@@ -144,6 +150,7 @@ fn times<S: Storage<Accum = f32>>(
         let ms = bench.time_ms(|stream| {
             let options = ScanForwardOptions {
                 checkpoints: checkpoints.as_mut(),
+                chunks: (chunks > 0).then_some(chunks),
                 stream: Some(stream),
                 ..Default::default()
             };

@@ -1,9 +1,9 @@
 //! The backward pass.
 
 use super::shape::check;
-use super::{ScanInputs, ScanShape, SelectiveScan};
+use super::{ScanCouplingGradient, ScanInputs, ScanShape, SelectiveScan};
 use crate::Error;
-use crate::device::recurrence::room::{Contents, Room};
+use crate::device::recurrence::room::Room;
 use crate::device::{Buffer, Function, Launched, Storage, Stream};
 
 /// Where [`SelectiveScan::backward_into`] writes the gradients, each in the shape of what it belongs to in
@@ -17,9 +17,9 @@ pub struct ScanGradients<'a, S> {
     /// With respect to `A`.
     pub a: &'a mut Buffer<f32>,
     /// With respect to `B`.
-    pub b: &'a mut Buffer<S>,
+    pub b: ScanCouplingGradient<'a, S>,
     /// With respect to `C`.
-    pub c: &'a mut Buffer<S>,
+    pub c: ScanCouplingGradient<'a, S>,
     /// With respect to `D`, whether there is one or not.
     pub d: Option<&'a mut Buffer<f32>>,
     /// With respect to `z`, if there is one.
@@ -59,11 +59,8 @@ const FIRST_PASS: f64 = 0.3;
 /// Tiles of a chunk, at least.
 const LEAST_TILES: usize = 32;
 
-/// Bits of the kernels' argument `flags`.
+/// Bits of the kernels' argument `flags`, beside those of both passes.
 mod flags {
-    pub(super) const SOFTPLUS: i32 = 1;
-    pub(super) const VARYING_B: i32 = 2;
-    pub(super) const VARYING_C: i32 = 4;
     pub(super) const WHOLE: i32 = 8;
     pub(super) const ENDS: i32 = 16;
 }
@@ -184,8 +181,8 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
     ///     u: &ones,
     ///     delta: &ones,
     ///     a: &a,
-    ///     b: &ones,
-    ///     c: &ones,
+    ///     b: (&ones).into(),
+    ///     c: (&ones).into(),
     ///     d: None,
     ///     z: None,
     ///     delta_bias: None,
@@ -204,8 +201,8 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
     ///     u: &mut u,
     ///     delta: &mut delta,
     ///     a: &mut a,
-    ///     b: &mut b,
-    ///     c: &mut c,
+    ///     b: (&mut b).into(),
+    ///     c: (&mut c).into(),
     ///     d: None,
     ///     z: None,
     ///     delta_bias: None,
@@ -218,7 +215,8 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
     ///
     /// # Errors
     ///
-    /// As [`SelectiveScan::forward_into`]; [`Error::Unsupported`] for a gradient with respect to a `z` that is not there;
+    /// As [`SelectiveScan::forward_into`]; [`Error::Unsupported`] for a gradient with respect to a `z` that is not there, or
+    /// with respect to a `B` or `C` of the other kind;
     /// [`Error::Device`] if there is no memory for the workspace, which later calls use again.
     pub fn backward_into(
         &self,
@@ -238,7 +236,7 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
             .map_or(Ok(()), |d_last| check(operation, "d_last", d_last, shape.states()))?;
         gradients.check(operation, inputs, shape)?;
 
-        let (vary_b, vary_c) = (true, true);
+        let (vary_b, vary_c) = (inputs.b.varies(), inputs.c.varies());
         let plan = Plan::new(shape, vary_b && vary_c);
         let kernel = self.backward_kernel(plan)?;
         let sums = self.kernels.entry(
@@ -247,14 +245,9 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
             format!("selective_scan_bwd_sums<{}>", S::ELEMENT.cuda_name()),
         )?;
         let whole = gradients.whole_rows(inputs, d_out, shape);
-        let flags = [
-            (inputs.softplus, flags::SOFTPLUS),
-            (vary_b, flags::VARYING_B),
-            (vary_c, flags::VARYING_C),
-            (whole, flags::WHOLE),
-        ];
-        let flags = flags.into_iter().filter(|(is, _)| *is).map(|(_, flag)| flag).sum::<i32>();
-        let blocks = self.check_backward_launch(operation, shape, plan)?;
+        let flags = Self::flags(inputs) | if whole { flags::WHOLE } else { 0 };
+        let shared_bytes = plan.shared_bytes(vary_b && vary_c);
+        let blocks = self.check_backward_launch(operation, shape, plan, shared_bytes)?;
         let mut workspace =
             self.workspace(operation, plan.workspace(shape, vary_b || vary_c), options.stream)?;
 
@@ -271,7 +264,7 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
             }
             let launch = kernel
                 .launch(blocks, 32 * plan.warps as u32)
-                .shared(plan.shared_bytes(vary_b && vary_c) as u32)
+                .shared(shared_bytes as u32)
                 .arg(inputs.u)
                 .arg(inputs.delta)
                 .arg(inputs.z)
@@ -344,10 +337,11 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         operation: &str,
         shape: ScanShape,
         plan: Plan,
+        shared: usize,
     ) -> Result<u32, Error> {
         let limits = self.device.attributes();
         let [most, ..] = limits.max_grid;
-        let (blocks, shared) = (plan.blocks.saturating_mul(plan.chunks), plan.shared_bytes(true));
+        let blocks = plan.blocks.saturating_mul(plan.chunks);
         if blocks > most as usize {
             return Err(self.refused(format!(
                 "{operation}: {} channels of {} batches take {blocks} blocks, and a grid has {most} at most; compute \
@@ -377,11 +371,7 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
                 "{operation}: the workspace has more bytes than a number holds"
             )));
         };
-        let contents = Contents { name: "workspace", zeros: false };
-        let room = match stream {
-            Some(stream) if stream.is_recording() => Room::kept(&self.device, contents, whole)?,
-            _ => self.workspaces.take(&self.device, contents, whole)?,
-        };
+        let room = self.room(whole, stream)?;
         Ok(Workspace {
             rows: room.slice(..rows)?,
             totals: room.slice(rows..rows + totals)?,
@@ -409,8 +399,8 @@ impl<S: Storage> ScanGradients<'_, S> {
         check(operation, "gradient of u", self.u, shape.rows())?;
         check(operation, "gradient of delta", self.delta, shape.rows())?;
         check(operation, "gradient of A", self.a, shape.rates())?;
-        check(operation, "gradient of B", self.b, shape.couplings())?;
-        check(operation, "gradient of C", self.c, shape.couplings())?;
+        self.b.check(operation, "gradient of B", &inputs.b, shape)?;
+        self.c.check(operation, "gradient of C", &inputs.c, shape)?;
         for (name, array) in
             [("gradient of D", &self.d), ("gradient of delta_bias", &self.delta_bias)]
         {
@@ -433,8 +423,13 @@ impl<S: Storage> ScanGradients<'_, S> {
 
     /// Whether each row of each array consists of whole vectors of 16 bytes that begin at multiples of 16.
     fn whole_rows(&self, inputs: &ScanInputs<S>, d_out: &Buffer<S>, shape: ScanShape) -> bool {
-        let arrays = [inputs.u, inputs.delta, inputs.b, inputs.c, d_out, self.b, self.c];
+        let arrays = [inputs.u, inputs.delta, d_out];
+        let couplings = inputs.b.is_aligned_to(16)
+            && inputs.c.is_aligned_to(16)
+            && self.b.is_aligned_to(16)
+            && self.c.is_aligned_to(16);
         (shape.seq_len * S::ELEMENT.bytes()).is_multiple_of(16)
+            && couplings
             && arrays.into_iter().chain(inputs.z).all(|array| array.is_aligned_to(16))
     }
 }

@@ -15,6 +15,10 @@ pub struct ScanForwardOptions<'a> {
     /// Where states are left for the backward pass, `[batch, ceil(seq_len / 8), channels, states]`: those before
     /// each eighth step ([`ScanShape::CHECKPOINT_STEPS`]).
     pub checkpoints: Option<&'a mut Buffer<f32>>,
+    /// Into how many chunks of time sequences are cut, at most, so that few channels keep the whole device busy: all are of
+    /// whole tiles of 32 steps. `None` means what is expected to be fastest, by the shape alone. Results
+    /// for different numbers of chunks differ in their last bits.
+    pub chunks: Option<usize>,
     /// The stream to work on, or that of a [recording](crate::device::Device::record); `None` means
     /// [`Device::stream`](crate::device::Device::stream).
     pub stream: Option<&'a Stream>,
@@ -30,6 +34,20 @@ const LANES: usize = 4;
 const TILE: usize = 32;
 /// Blocks of an SM, by the kernel's launch bounds.
 const BLOCKS_PER_SM: usize = 2;
+/// Multiprocessors, for the rule that cuts long sequences: an H200's. It is not asked of the device, so that results are the
+/// same on all.
+const MULTIPROCESSORS: usize = 132;
+/// The time of a cut: a pass for the ends of chunks, as a part of one for outputs. This and what follows is by counts of
+/// instructions, and not measured.
+const ENDS: f64 = 0.6;
+/// The time of a block that has an SM for itself, as a part of that of two which share it.
+const ALONE: f64 = 0.7;
+/// Tiles that take as long as it takes to begin and end a pass.
+const PASS_TILES: usize = 3;
+/// Tiles of a chunk, at least.
+const LEAST_TILES: usize = 8;
+/// Threads of a block that combines the ends of chunks.
+const CARRY_THREADS: usize = 256;
 
 /// The kernel for a shape and the blocks of its launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,23 +58,68 @@ struct Plan {
     passes: usize,
     /// Whether the kernel is one for more than one pass.
     many: bool,
+    /// How sequences are cut.
+    cut: Cut,
     warps: usize,
+    /// Blocks of a chunk, and of all.
+    chunk_blocks: usize,
     blocks: usize,
 }
 
+/// Chunks of time, of so many tiles each; the last one may have fewer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Cut {
+    chunk_tiles: usize,
+    chunks: usize,
+}
+
+impl Cut {
+    /// Chunks of whole tiles, `most` at most.
+    fn into(shape: ScanShape, most: usize) -> Cut {
+        let tiles = shape.seq_len.div_ceil(TILE);
+        let chunk_tiles = tiles.div_ceil(most.max(1)).max(1);
+        Cut { chunk_tiles, chunks: tiles.div_ceil(chunk_tiles).max(1) }
+    }
+
+    /// By the time that they take, in rounds of blocks of the largest size.
+    fn fastest(shape: ScanShape) -> Cut {
+        let tiles = shape.seq_len.div_ceil(TILE);
+        let blocks = blocks_of(shape, WARPS);
+        let rounds = |blocks: usize| {
+            let round = BLOCKS_PER_SM * MULTIPROCESSORS;
+            let rest = match blocks % round {
+                0 => 0.0,
+                rest if rest <= MULTIPROCESSORS => ALONE,
+                _ => 1.0,
+            };
+            (blocks / round) as f64 + rest
+        };
+        let time = |cut: Cut| {
+            let ends = ENDS * rounds(blocks.saturating_mul(cut.chunks - 1));
+            (ends + rounds(blocks.saturating_mul(cut.chunks)))
+                * (cut.chunk_tiles + PASS_TILES) as f64
+        };
+        let most = (tiles / LEAST_TILES).min(BLOCKS_PER_SM * MULTIPROCESSORS);
+        let cuts = (2..=most).map(|chunks| Cut::into(shape, chunks));
+        cuts.fold(Cut::into(shape, 1), |best, cut| if time(cut) < time(best) { cut } else { best })
+    }
+}
+
+/// Blocks of a chunk that have so many warps that compute.
+fn blocks_of(shape: ScanShape, warps: usize) -> usize {
+    (shape.channels / shape.groups)
+        .div_ceil(WARP_CHANNELS * warps)
+        .saturating_mul(shape.groups)
+        .saturating_mul(shape.batch)
+}
+
 impl Plan {
-    fn new(shape: ScanShape, exponential: Exponential, multiprocessors: usize) -> Plan {
+    fn new(shape: ScanShape, cut: Cut, exponential: Exponential, multiprocessors: usize) -> Plan {
         // Exact ones are shipped for 4 only.
         let few = shape.states <= 2 * LANES && exponential == Exponential::Fast;
         let lane_states = if few { 2 } else { 4 };
         let passes = shape.states.div_ceil(lane_states * LANES);
-        let channels = shape.channels / shape.groups;
-        let blocks = |warps| {
-            channels
-                .div_ceil(WARP_CHANNELS * warps)
-                .saturating_mul(shape.groups)
-                .saturating_mul(shape.batch)
-        };
+        let blocks = |warps| blocks_of(shape, warps).saturating_mul(cut.chunks);
         // The time that the busiest SM takes: of whole rounds of blocks, and of the blocks that are left.
         let time = |warps: usize| {
             let round = BLOCKS_PER_SM * multiprocessors.max(1);
@@ -64,18 +127,22 @@ impl Plan {
             (rounds * BLOCKS_PER_SM + rest.div_ceil(multiprocessors.max(1))).saturating_mul(warps)
         };
         let warps = (1..=WARPS).rev().min_by_key(|&warps| time(warps)).unwrap_or(WARPS);
-        Plan { lane_states, passes, many: passes > 1, warps, blocks: blocks(warps) }
+        let chunk_blocks = blocks_of(shape, warps);
+        let (many, blocks) = (passes > 1, blocks(warps));
+        Plan { lane_states, passes, many, cut, warps, chunk_blocks, blocks }
     }
 
-    /// Dynamic shared memory of a block.
-    fn shared_bytes(self, stored: usize) -> usize {
+    /// Dynamic shared memory of a block, which may have constant couplings.
+    fn shared_bytes(self, stored: usize, varying: bool) -> usize {
         let (channels, couplings) = (WARPS * WARP_CHANNELS, 2 * LANES * self.lane_states);
         let rows = (5 * channels + couplings) * TILE * stored;
         let pairs = 2 * channels * TILE * 8;
         let steps = 2 * couplings * TILE * 4;
+        let sizes = 2 * channels * 4;
         let restarts = 16;
         let kept = if self.many { self.warps * 32 * (self.passes * 32 + TILE / 2 * 4) } else { 0 };
-        rows + pairs + steps + restarts + kept
+        let constants = if varying { 0 } else { self.warps * 32 * 4 * self.lane_states * 4 };
+        rows + pairs + steps + sizes + restarts + kept + constants
     }
 }
 
@@ -98,45 +165,83 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         let operation = "forward_into";
         inputs.check(operation, shape)?;
         check(operation, "out", out, shape.rows())?;
-        let ScanForwardOptions { last, checkpoints, stream } = options;
+        let ScanForwardOptions { mut last, mut checkpoints, chunks, stream } = options;
         if let Some(last) = last.as_deref() {
             check(operation, "last", last, shape.states())?;
         }
         if let Some(checkpoints) = checkpoints.as_deref() {
             check(operation, "checkpoints", checkpoints, shape.checkpoints())?;
         }
-        let plan =
-            Plan::new(shape, self.exponential(), self.device.attributes().multiprocessors as usize);
+        let cut = chunks.map_or_else(|| Cut::fastest(shape), |chunks| Cut::into(shape, chunks));
+        let multiprocessors = self.device.attributes().multiprocessors as usize;
+        let plan = Plan::new(shape, cut, self.exponential(), multiprocessors);
         let function = self.forward_kernel(plan)?;
         if plan.blocks == 0 {
             return Ok(Launched::nothing(&function));
         }
-        let (blocks, shared_bytes) = self.check_launch(operation, shape, plan)?;
-        let launch = function
-            .launch(blocks, 64 * plan.warps as u32)
-            .shared(shared_bytes)
-            .arg(inputs.u)
-            .arg(inputs.delta)
-            .arg(inputs.a)
-            .arg(inputs.b)
-            .arg(inputs.c)
-            .arg(inputs.d)
-            .arg(inputs.z)
-            .arg(inputs.delta_bias)
-            .arg(inputs.initial)
-            .arg(inputs.restarts)
-            .arg(out)
-            .arg(last)
-            .arg(checkpoints)
-            .arg(shape.channels as i32)
-            .arg(shape.groups as i32)
-            .arg(shape.states as i32)
-            .arg(shape.seq_len as i64)
-            .arg(i32::from(inputs.softplus));
-        match stream {
-            Some(stream) => launch.run(stream),
-            None => launch.run(&self.device.stream()),
+        let shared_bytes = self.check_launch(operation, shape, plan, inputs)?;
+        // As blocks fit into a grid, so do these into a number.
+        let ends = cut.chunks - 1;
+        let rows = shape.batch * shape.channels;
+        let states = rows * shape.states;
+        let room = match ends {
+            0 => None,
+            _ => Some(self.room(ends * (states + rows), stream)?),
+        };
+        let part = |from: usize, len: usize| {
+            room.as_ref().map(|room| room.slice(from..from + len)).transpose()
+        };
+        let (mut carries, mut sizes) = (part(0, ends * states)?, part(ends * states, ends * rows)?);
+
+        let home = self.device.stream();
+        let stream = stream.unwrap_or(&home);
+        let mut launched = Launched::nothing(&function);
+        for only_ends in [true, false] {
+            let blocks = if only_ends { plan.chunk_blocks * ends } else { plan.blocks };
+            if blocks == 0 {
+                continue;
+            }
+            let launch = function
+                .launch(blocks as u32, 64 * plan.warps as u32)
+                .shared(shared_bytes)
+                .arg(inputs.u)
+                .arg(inputs.delta)
+                .arg(inputs.a)
+                .arg(inputs.b)
+                .arg(inputs.c)
+                .arg(inputs.d)
+                .arg(inputs.z)
+                .arg(inputs.delta_bias)
+                .arg(inputs.initial)
+                .arg(inputs.restarts)
+                .arg(&mut *out)
+                .arg(last.as_deref_mut())
+                .arg(checkpoints.as_deref_mut())
+                .arg(carries.as_mut())
+                .arg(sizes.as_mut().filter(|_| only_ends))
+                .arg(shape.batch as i32)
+                .arg(shape.channels as i32)
+                .arg(shape.groups as i32)
+                .arg(shape.states as i32)
+                .arg(shape.seq_len as i64)
+                .arg((cut.chunk_tiles * TILE) as i64)
+                .arg(Self::flags(inputs));
+            launched = launched.and(&launch.run(stream)?);
+            if only_ends && ends > 1 {
+                let combine = self.carries_kernel()?;
+                let launch = combine
+                    .launch(states.div_ceil(CARRY_THREADS) as u32, CARRY_THREADS as u32)
+                    .arg(inputs.a)
+                    .arg(sizes.as_ref())
+                    .arg(carries.as_mut())
+                    .arg(shape.batch as i32)
+                    .arg(shape.channels as i32)
+                    .arg(shape.states as i32)
+                    .arg(ends as i32);
+                launched = launched.and(&launch.run(stream)?);
+            }
         }
+        Ok(launched)
     }
 
     fn forward_kernel(&self, plan: Plan) -> Result<Function, Error> {
@@ -145,24 +250,32 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         self.kernels.function(&self.device, source, name, &parameters)
     }
 
+    fn carries_kernel(&self) -> Result<Function, Error> {
+        let exact = self.exponential() == Exponential::Exact;
+        let (source, entry) =
+            ("selective_scan_fwd.cu", format!("selective_scan_fwd_carries<{exact}>"));
+        self.kernels.entry(&self.device, source, entry)
+    }
+
     fn check_launch(
         &self,
         operation: &str,
         shape: ScanShape,
         plan: Plan,
-    ) -> Result<(u32, u32), Error> {
+        inputs: &ScanInputs<S>,
+    ) -> Result<u32, Error> {
         let limits = self.device.attributes();
         let [most, ..] = limits.max_grid;
-        let Some(blocks) = u32::try_from(plan.blocks).ok().filter(|&blocks| blocks <= most) else {
+        if plan.blocks > most as usize {
             return Err(self.refused(format!(
                 "{operation}: {} channels of {} batches take {} blocks, and a grid has {most} at most; compute them in \
                  parts",
                 shape.channels, shape.batch, plan.blocks
             )));
-        };
-        let bytes = plan.shared_bytes(S::ELEMENT.bytes());
+        }
+        let bytes = plan.shared_bytes(S::ELEMENT.bytes(), inputs.b.varies() && inputs.c.varies());
         match u32::try_from(bytes).ok().filter(|&bytes| bytes <= limits.shared_bytes_opt_in) {
-            Some(bytes) => Ok((blocks, bytes)),
+            Some(bytes) => Ok(bytes),
             None => Err(self.refused(format!(
                 "{operation}: {} states take {bytes} bytes of shared memory, and a block has {} at most",
                 shape.states, limits.shared_bytes_opt_in
@@ -173,13 +286,13 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Exponential, Plan, ScanShape};
+    use super::{Cut, Exponential, Plan, ScanShape};
 
     #[test]
     fn kernels_follow_the_states_and_the_exponential() {
         let kernel = |states, exponential| {
             let shape = ScanShape { batch: 1, channels: 64, seq_len: 9, states, groups: 1 };
-            let plan = Plan::new(shape, exponential, 132);
+            let plan = Plan::new(shape, Cut::into(shape, 1), exponential, 132);
             (plan.lane_states, plan.passes, plan.many)
         };
         for (states, fast, exact) in [
@@ -210,7 +323,7 @@ mod tests {
             (3, 0, 1, 132, 4, 0),
         ] {
             let shape = ScanShape { batch, channels, seq_len: 9, states: 16, groups };
-            let plan = Plan::new(shape, Exponential::Fast, multiprocessors);
+            let plan = Plan::new(shape, Cut::into(shape, 1), Exponential::Fast, multiprocessors);
             let what = format!("{shape:?} on {multiprocessors}");
             assert_eq!((plan.warps, plan.blocks), (warps, blocks), "{what}");
         }
@@ -221,6 +334,30 @@ mod tests {
     fn more_blocks_than_numbers_are_counted_as_the_most() {
         let shape =
             ScanShape { batch: usize::MAX, channels: 64, seq_len: 0, states: 16, groups: 1 };
-        assert_eq!(Plan::new(shape, Exponential::Fast, 132).blocks, usize::MAX);
+        let plan = Plan::new(shape, Cut::fastest(shape), Exponential::Fast, 132);
+        assert_eq!(plan.blocks, usize::MAX);
+    }
+
+    #[test]
+    fn long_sequences_of_few_channels_are_cut() {
+        for (batch, channels, seq_len, chunks) in [
+            (1, 2048, 65536, 8),
+            (1, 2048, 4096, 8),
+            (1, 1024, 65536, 16),
+            (2, 2048, 65536, 4),
+            (8, 2048, 65536, 1),
+            (1, 2048, 256, 1),
+            (1, 1, 1 << 20, 263),
+            (1, 4, 1100, 4),
+            (1, 4, 0, 1),
+        ] {
+            let shape = ScanShape { batch, channels, seq_len, states: 16, groups: 1 };
+            let cut = Cut::fastest(shape);
+            assert_eq!(cut.chunks, chunks, "{shape:?}");
+            assert!(cut.chunks == 1 || (cut.chunks - 1) * cut.chunk_tiles * 32 < seq_len);
+            assert!(cut.chunks * cut.chunk_tiles * 32 >= seq_len, "{shape:?}");
+            let plan = Plan::new(shape, cut, Exponential::Fast, 132);
+            assert_eq!(plan.blocks, plan.chunk_blocks * chunks, "{shape:?}");
+        }
     }
 }

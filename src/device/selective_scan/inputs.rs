@@ -1,7 +1,7 @@
 //! What a selective scan is given.
 
-use super::ScanShape;
 use super::shape::check;
+use super::{ScanCoupling, ScanShape};
 use crate::Error;
 use crate::device::{Buffer, Storage};
 
@@ -15,10 +15,10 @@ pub struct ScanInputs<'a, S> {
     /// `A`, `[channels, states]`: rates of decay with a minus, at least -2e38 (a step of size 0 times an infinite rate would
     /// be no number). States grow where they are positive.
     pub a: &'a Buffer<f32>,
-    /// `B`, `[batch, groups, states, seq_len]`.
-    pub b: &'a Buffer<S>,
-    /// `C`, `[batch, groups, states, seq_len]`.
-    pub c: &'a Buffer<S>,
+    /// `B`.
+    pub b: ScanCoupling<'a, S>,
+    /// `C`.
+    pub c: ScanCoupling<'a, S>,
     /// `D`, `[channels]`: how much of `u` goes straight to the output; `None` means nothing.
     pub d: Option<&'a Buffer<f32>>,
     /// `z`, `[batch, channels, seq_len]`: the outputs are multiplied by `z sigmoid(z)`.
@@ -41,8 +41,8 @@ impl<S: Storage> ScanInputs<'_, S> {
         check(operation, "u", self.u, shape.rows())?;
         check(operation, "delta", self.delta, shape.rows())?;
         check(operation, "A", self.a, shape.rates())?;
-        check(operation, "B", self.b, shape.couplings())?;
-        check(operation, "C", self.c, shape.couplings())?;
+        self.b.check(operation, "B", shape)?;
+        self.c.check(operation, "C", shape)?;
         for (name, array) in [("D", self.d), ("delta_bias", self.delta_bias)] {
             array.map_or(Ok(()), |array| check(operation, name, array, shape.per_channel()))?;
         }

@@ -1,12 +1,14 @@
 //! Mamba's selective scan on a device, as one kernel.
 
 mod backward;
+mod coupling;
 mod forward;
 mod inputs;
 mod kernels;
 mod shape;
 
 pub use backward::{ScanBackwardOptions, ScanGradients};
+pub use coupling::{ScanCoupling, ScanCouplingGradient};
 pub use forward::ScanForwardOptions;
 pub use inputs::ScanInputs;
 pub use kernels::Exponential;
@@ -14,8 +16,8 @@ pub use shape::ScanShape;
 
 use std::sync::Arc;
 
-use super::recurrence::room::Pool;
-use super::{Device, Storage};
+use super::recurrence::room::{Contents, Pool, Room};
+use super::{Device, Storage, Stream};
 use crate::Error;
 use kernels::Kernels;
 
@@ -31,7 +33,8 @@ use kernels::Kernels;
 /// ```
 ///
 /// which is the `selective_scan_fn` of the package `mamba_ssm`, where the formulas come from (Gu and Dao, "Mamba:
-/// Linear-Time Sequence Modeling with Selective State Spaces", 2023): `h_t` is the recurrence of this library with the
+/// Linear-Time Sequence Modeling with Selective State Spaces", 2023), `B` and `C` varying or constant ([`ScanCoupling`]):
+/// `h_t` is the recurrence of this library with the
 /// coefficients `exp(d_t A)`. Without `delta_bias`, `softplus`, `D` or `z` its part is left out. Two more are possible:
 /// states to begin with, and restarts, by which a row holds several sequences. `delta` is a time and `A` a rate, in
 /// any unit of time that both have; everything else is without one.
@@ -49,14 +52,16 @@ use kernels::Kernels;
 /// # What can be reproduced
 ///
 /// Each state is walked from the first step to the last, and the sum over the states is taken in one order for each
-/// number of states. So results do not depend on the number of blocks, on the batch or on the other channels, and on one
-/// device they have the same bits from run to run. [`Exponential::Exact`] gives these bits on every device, the emulator
+/// number of states. Where few channels would leave much of a device idle, long sequences are cut into chunks of time, by a
+/// rule that knows the shape alone ([`ScanForwardOptions::chunks`]): the state that a chunk begins with comes from the ends
+/// of those before it. So results do not depend on the number of blocks, and on one device they have the same bits from
+/// run to run. [`Exponential::Exact`] gives these bits on every device, the emulator
 /// included. The decays of [`Exponential::Fast`], its softplus and its gate are made with the GPU's own instructions,
 /// whose last bits NVIDIA does not define: they may differ between generations of GPUs, and do differ from those of the
 /// emulator. The two exponentials also differ from each other.
 ///
 /// ```
-/// use linrec::device::{Device, Exponential, ScanInputs, ScanShape, SelectiveScan};
+/// use linrec::device::{Device, Exponential, ScanCoupling, ScanInputs, ScanShape, SelectiveScan};
 ///
 /// let device = Device::auto()?;
 /// let scan = SelectiveScan::<f32>::new(&device, Exponential::Exact);
@@ -65,8 +70,8 @@ use kernels::Kernels;
 ///     u: &device.upload(&[1.0_f32, 1.0, 1.0])?,
 ///     delta: &device.upload(&[1.0_f32, 1.0, 1.0])?,
 ///     a: &device.upload(&[0.0_f32, -1e30])?, // a sum, and nothing but the step itself
-///     b: &device.upload(&[1.0_f32, 1.0, 1.0, 1.0, 1.0, 1.0])?,
-///     c: &device.upload(&[1.0_f32, 1.0, 1.0, 10.0, 10.0, 10.0])?,
+///     b: (&device.upload(&[1.0_f32, 1.0, 1.0, 1.0, 1.0, 1.0])?).into(),
+///     c: ScanCoupling::Constant(&device.upload(&[1.0_f32, 10.0])?),
 ///     d: None,
 ///     z: None,
 ///     delta_bias: None,
@@ -83,7 +88,7 @@ use kernels::Kernels;
 pub struct SelectiveScan<S> {
     device: Device,
     kernels: Kernels<S>,
-    /// What a backward pass adds up in parts. A clone shares them.
+    /// What calls compute on their way. A clone shares them.
     workspaces: Arc<Pool<f32>>,
 }
 
@@ -106,6 +111,28 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
     /// Which exponential it computes with.
     pub fn exponential(&self) -> Exponential {
         self.kernels.exponential()
+    }
+
+    /// An array of a call's own, of this length.
+    fn room(&self, len: usize, stream: Option<&Stream>) -> Result<Room<'_, f32>, Error> {
+        let contents = Contents { name: "workspace", zeros: false };
+        match stream {
+            Some(stream) if stream.is_recording() => Room::kept(&self.device, contents, len),
+            _ => self.workspaces.take(&self.device, contents, len),
+        }
+    }
+
+    /// Bits of the kernels' argument `flags`.
+    fn flags(inputs: &ScanInputs<S>) -> i32 {
+        const SOFTPLUS: i32 = 1;
+        const VARYING_B: i32 = 2;
+        const VARYING_C: i32 = 4;
+        let flags = [
+            (inputs.softplus, SOFTPLUS),
+            (inputs.b.varies(), VARYING_B),
+            (inputs.c.varies(), VARYING_C),
+        ];
+        flags.into_iter().filter(|(is, _)| *is).map(|(_, flag)| flag).sum()
     }
 
     fn refused(&self, message: String) -> Error {

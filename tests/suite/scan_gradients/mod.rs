@@ -6,8 +6,8 @@ pub mod problem;
 use half::{bf16, f16};
 use linrec::Error;
 use linrec::device::{
-    Device, Exponential, ScanBackwardOptions, ScanForwardOptions, SelectiveScan, Storage,
-    under_test,
+    Device, Exponential, ScanBackwardOptions, ScanCouplingGradient, ScanForwardOptions,
+    SelectiveScan, Storage, under_test,
 };
 
 use oracle::{Bounded, Problem, Sizes, forward, gradients};
@@ -141,6 +141,19 @@ fn gradients_are_within_their_bounds_for_all_options() -> Result<(), Error> {
         check::<f32>(sizes(2, 6, 2, 10, 29), has, 0)?;
         check::<f32>(sizes(2, 6, 2, 20, 32), has, 0)?;
         check::<bf16>(sizes(2, 6, 2, 16, 32), has, 0)?;
+    }
+    Ok(())
+}
+
+/// B, C or both; in several blocks of states, and in chunks.
+#[test]
+fn gradients_with_respect_to_constants_are_within_their_bounds() -> Result<(), Error> {
+    for constant in [[true, false], [false, true], [true, true]] {
+        let has = Has { constant, ..Has::ALL };
+        check::<f32>(sizes(2, 6, 2, 10, 29), has, 0)?;
+        check::<f32>(sizes(2, 20, 1, 50, 32), Has { restarts: true, ..has }, 0)?;
+        check::<bf16>(sizes(3, 6, 2, 8, 33), has, 1)?;
+        check::<f32>(sizes(1, 17, 1, 16, 1000), Has { slow: true, ..has }, 0)?;
     }
     Ok(())
 }
@@ -281,6 +294,13 @@ fn what_does_not_fit_is_refused() -> Result<(), Error> {
     let refused =
         scan.backward_into(&inputs, d_out, checkpoints, gradients, shape, Default::default());
     assert!(refused.unwrap_err().to_string().contains("a gradient with respect to z without z"));
+
+    let mut constants = device.allocate(4 * 4)?;
+    let (inputs, d_out, checkpoints, mut gradients) = here.parts();
+    gradients.b = ScanCouplingGradient::Constant(&mut constants);
+    let refused =
+        scan.backward_into(&inputs, d_out, checkpoints, gradients, shape, Default::default());
+    assert!(refused.unwrap_err().to_string().contains("a gradient of B that varies where"));
 
     let (inputs, d_out, checkpoints, gradients) = here.parts();
     let short = checkpoints.slice(1..)?;

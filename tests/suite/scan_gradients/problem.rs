@@ -2,8 +2,8 @@
 
 use linrec::Error;
 use linrec::device::{
-    Buffer, Device, Exponential, Launched, ScanBackwardOptions, ScanForwardOptions, ScanGradients,
-    ScanInputs, ScanShape, SelectiveScan, Storage,
+    Buffer, Device, Exponential, Launched, ScanBackwardOptions, ScanCoupling, ScanCouplingGradient,
+    ScanForwardOptions, ScanGradients, ScanInputs, ScanShape, SelectiveScan, Storage,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -22,6 +22,8 @@ pub struct Has {
     pub d_last: bool,
     /// Whether states fade slowly, so that what is lost between tiles shows.
     pub slow: bool,
+    /// Whether B and C are the same at all steps.
+    pub constant: [bool; 2],
 }
 
 impl Has {
@@ -34,6 +36,7 @@ impl Has {
         restarts: false,
         d_last: true,
         slow: false,
+        constant: [false; 2],
     };
     pub const NOTHING: Has = Has {
         d: false,
@@ -44,6 +47,7 @@ impl Has {
         restarts: false,
         d_last: false,
         slow: false,
+        constant: [false; 2],
     };
 }
 
@@ -61,13 +65,23 @@ pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, seed: u64) -> Probl
     let (rows, couplings) = (batch * channels * len, batch * groups * states * len);
     let (sizes_from, sizes_to) = if has.softplus { (-4.0, 1.0) } else { (0.0, 0.3) };
     let fastest = if has.slow { -0.02 } else { -3.0 };
+    let u = stored(draw(rows, -2.0, 2.0));
+    let delta = stored(draw(rows, sizes_from, sizes_to));
+    let a = wide(draw(channels * states, fastest, 0.0));
+    let [b, c] = has.constant.map(|constant| Coupling {
+        values: match constant {
+            true => wide(draw(channels * states, -2.0, 2.0)),
+            false => stored(draw(couplings, -2.0, 2.0)),
+        },
+        varies: !constant,
+    });
     Problem {
         sizes,
-        u: stored(draw(rows, -2.0, 2.0)),
-        delta: stored(draw(rows, sizes_from, sizes_to)),
-        a: wide(draw(channels * states, fastest, 0.0)),
-        b: Coupling { values: stored(draw(couplings, -2.0, 2.0)), varies: true },
-        c: Coupling { values: stored(draw(couplings, -2.0, 2.0)), varies: true },
+        u,
+        delta,
+        a,
+        b,
+        c,
         d: has.d.then(|| wide(draw(channels, -2.0, 2.0))),
         z: has.z.then(|| stored(draw(rows, -4.0, 4.0))),
         bias: has.bias.then(|| wide(draw(channels, -0.05, 0.5))),
@@ -84,6 +98,38 @@ pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, seed: u64) -> Probl
 /// A gradient by its name, and whether it is rounded to what is stored.
 type Named = (&'static str, bool, Vec<f32>);
 
+/// B or C on a device, or a gradient with respect to it.
+enum OneOf<S> {
+    Varying(Buffer<S>),
+    Constant(Buffer<f32>),
+}
+
+impl<S: Storage<Accum = f32>> OneOf<S> {
+    fn given(&self) -> ScanCoupling<'_, S> {
+        match self {
+            OneOf::Varying(buffer) => ScanCoupling::Varying(buffer),
+            OneOf::Constant(buffer) => ScanCoupling::Constant(buffer),
+        }
+    }
+
+    fn wanted(&mut self) -> ScanCouplingGradient<'_, S> {
+        match self {
+            OneOf::Varying(buffer) => ScanCouplingGradient::Varying(buffer),
+            OneOf::Constant(buffer) => ScanCouplingGradient::Constant(buffer),
+        }
+    }
+
+    /// Whether it is rounded to `S`, and its numbers.
+    fn download(&self) -> Result<(bool, Vec<f32>), Error> {
+        Ok(match self {
+            OneOf::Varying(buffer) => {
+                (true, buffer.download()?.into_iter().map(Storage::widen).collect())
+            }
+            OneOf::Constant(buffer) => (false, buffer.download()?),
+        })
+    }
+}
+
 /// A problem's arrays on a device, and all gradients, which begin as NaN.
 pub struct OnDevice<S> {
     pub shape: ScanShape,
@@ -91,8 +137,8 @@ pub struct OnDevice<S> {
     u: Buffer<S>,
     delta: Buffer<S>,
     a: Buffer<f32>,
-    b: Buffer<S>,
-    c: Buffer<S>,
+    b: OneOf<S>,
+    c: OneOf<S>,
     d: Option<Buffer<f32>>,
     z: Option<Buffer<S>>,
     bias: Option<Buffer<f32>>,
@@ -102,7 +148,7 @@ pub struct OnDevice<S> {
     d_last: Option<Buffer<f32>>,
     pub checkpoints: Buffer<f32>,
     d_rows: [Buffer<S>; 3],
-    d_couplings: [Buffer<S>; 2],
+    d_couplings: [OneOf<S>; 2],
     d_rates: Buffer<f32>,
     d_per_channel: [Buffer<f32>; 2],
     d_initial: Buffer<f32>,
@@ -138,7 +184,19 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
         let all_wide = |numbers: &Option<Vec<f64>>| numbers.as_deref().map(wide).transpose();
         let Sizes { batch, channels, groups, states, len } = problem.sizes;
         let shape = ScanShape { batch, channels, seq_len: len, states, groups };
-        let (rows, couplings) = (problem.u.len(), problem.b.values.len());
+        let coupling = |given: &Coupling| -> Result<OneOf<S>, Error> {
+            Ok(match given.varies {
+                true => OneOf::Varying(stored(&given.values)?),
+                false => OneOf::Constant(wide(&given.values)?),
+            })
+        };
+        let d_coupling = |given: &Coupling| -> Result<OneOf<S>, Error> {
+            Ok(match given.varies {
+                true => OneOf::Varying(nans(given.values.len())?),
+                false => OneOf::Constant(wide_nans(given.values.len())?),
+            })
+        };
+        let rows = problem.u.len();
         let kept = batch * len.div_ceil(ScanShape::CHECKPOINT_STEPS) * channels * states;
         let mut here = OnDevice {
             shape,
@@ -146,8 +204,8 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
             u: stored(&problem.u)?,
             delta: stored(&problem.delta)?,
             a: wide(&problem.a)?,
-            b: stored(&problem.b.values)?,
-            c: stored(&problem.c.values)?,
+            b: coupling(&problem.b)?,
+            c: coupling(&problem.c)?,
             d: all_wide(&problem.d)?,
             z: problem.z.as_deref().map(stored).transpose()?,
             bias: all_wide(&problem.bias)?,
@@ -161,7 +219,7 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
             d_last: all_wide(&problem.d_last)?,
             checkpoints: wide_nans(kept)?,
             d_rows: [nans(rows)?, nans(rows)?, nans(rows)?],
-            d_couplings: [nans(couplings)?, nans(couplings)?],
+            d_couplings: [d_coupling(&problem.b)?, d_coupling(&problem.c)?],
             d_rates: wide_nans(channels * states)?,
             d_per_channel: [wide_nans(channels)?, wide_nans(channels)?],
             d_initial: wide_nans(batch * channels * states)?,
@@ -181,8 +239,8 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
             u: &self.u,
             delta: &self.delta,
             a: &self.a,
-            b: &self.b,
-            c: &self.c,
+            b: self.b.given(),
+            c: self.c.given(),
             d: self.d.as_ref(),
             z: self.z.as_ref(),
             delta_bias: self.bias.as_ref(),
@@ -197,8 +255,8 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
             u,
             delta,
             a: &mut self.d_rates,
-            b,
-            c,
+            b: b.wanted(),
+            c: c.wanted(),
             d: Some(d),
             z: self.z.is_some().then_some(z),
             delta_bias: Some(delta_bias),
@@ -226,6 +284,7 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
         };
         let [u, delta, z] = &self.d_rows;
         let [b, c] = &self.d_couplings;
+        let ((b_is_stored, b), (c_is_stored, c)) = (b.download()?, c.download()?);
         let [d, bias] = &self.d_per_channel;
         let z = if self.z.is_some() { stored(z)? } else { Vec::new() };
         Ok(vec![
@@ -233,8 +292,8 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
             ("delta", true, stored(delta)?),
             ("z", true, z),
             ("A", false, self.d_rates.download()?),
-            ("B", true, stored(b)?),
-            ("C", true, stored(c)?),
+            ("B", b_is_stored, b),
+            ("C", c_is_stored, c),
             ("D", false, d.download()?),
             ("delta_bias", false, bias.download()?),
             ("initial", false, self.d_initial.download()?),

@@ -2,7 +2,8 @@
 
 use linrec::Error;
 use linrec::device::{
-    Buffer, Device, Exponential, ScanForwardOptions, ScanInputs, ScanShape, SelectiveScan, Storage,
+    Buffer, Device, Exponential, ScanCoupling, ScanForwardOptions, ScanInputs, ScanShape,
+    SelectiveScan, Storage,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -20,6 +21,8 @@ pub struct Has {
     pub restarts: bool,
     /// Whether decays are near one, so that a state that is lost between tiles shows.
     pub slow: bool,
+    /// Whether B and C are constants.
+    pub constant: [bool; 2],
 }
 
 impl Has {
@@ -31,6 +34,7 @@ impl Has {
         initial: true,
         restarts: true,
         slow: false,
+        constant: [false; 2],
     };
     pub const NOTHING: Has = Has {
         d: false,
@@ -40,6 +44,7 @@ impl Has {
         initial: false,
         restarts: false,
         slow: false,
+        constant: [false; 2],
     };
 }
 
@@ -59,13 +64,19 @@ pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, has: Has) -> Scan {
     let (least, most) = if has.softplus { (-5.0, 3.0) } else { (0.001, 0.3) };
     let mut a = wide(numbers(channels * states, if has.slow { -0.02 } else { -3.0 }, 0.0));
     a.iter_mut().step_by(7).for_each(|a| *a = 0.0);
+    let u = stored(numbers(rows, -2.0, 2.0));
+    let [b, c] = has.constant.map(|constant| match constant {
+        true => wide(numbers(channels * states, -2.0, 2.0)),
+        false => stored(numbers(couplings, -2.0, 2.0)),
+    });
     Scan {
         sizes,
-        u: stored(numbers(rows, -2.0, 2.0)),
+        u,
         delta: stored(numbers(rows, least, most)),
         a,
-        b: stored(numbers(couplings, -2.0, 2.0)),
-        c: stored(numbers(couplings, -2.0, 2.0)),
+        b,
+        c,
+        constant: has.constant,
         d: has.d.then(|| wide(numbers(channels, -2.0, 2.0))),
         z: has.z.then(|| stored(numbers(rows, -6.0, 6.0))),
         bias: has.bias.then(|| wide(numbers(channels, 0.0, 0.5))),
@@ -75,6 +86,22 @@ pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, has: Has) -> Scan {
             let drawn = numbers(batch * len, 0.0, 1.0);
             drawn.into_iter().map(|number| if number < 0.04 { 3 } else { 0 }).collect()
         }),
+        chunks: None,
+    }
+}
+
+/// B or C on a device.
+enum Coupling<S> {
+    Varying(Buffer<S>),
+    Constant(Buffer<f32>),
+}
+
+impl<S> Coupling<S> {
+    fn given(&self) -> ScanCoupling<'_, S> {
+        match self {
+            Coupling::Varying(buffer) => ScanCoupling::Varying(buffer),
+            Coupling::Constant(buffer) => ScanCoupling::Constant(buffer),
+        }
     }
 }
 
@@ -84,7 +111,7 @@ pub struct Arrays<S> {
     softplus: bool,
     rows: [Buffer<S>; 2],
     a: Buffer<f32>,
-    couplings: [Buffer<S>; 2],
+    couplings: [Coupling<S>; 2],
     z: Option<Buffer<S>>,
     per_channel: [Option<Buffer<f32>>; 2],
     initial: Option<Buffer<f32>>,
@@ -118,6 +145,12 @@ impl<S: Storage<Accum = f32>> Arrays<S> {
         let wide = |numbers: &[f64]| {
             device.upload(&numbers.iter().map(|&number| number as f32).collect::<Vec<f32>>())
         };
+        let coupling = |numbers: &[f64], constant: bool| -> Result<Coupling<S>, Error> {
+            Ok(match constant {
+                true => Coupling::Constant(wide(numbers)?),
+                false => Coupling::Varying(stored(numbers)?),
+            })
+        };
         let any = |numbers: &Option<Vec<f64>>| numbers.as_deref().map(wide).transpose();
         let Sizes { batch, channels, groups, states, len } = scan.sizes;
         Ok(Arrays {
@@ -125,7 +158,7 @@ impl<S: Storage<Accum = f32>> Arrays<S> {
             softplus: scan.softplus,
             rows: [stored(&scan.u)?, stored(&scan.delta)?],
             a: wide(&scan.a)?,
-            couplings: [stored(&scan.b)?, stored(&scan.c)?],
+            couplings: [coupling(&scan.b, scan.constant[0])?, coupling(&scan.c, scan.constant[1])?],
             z: scan.z.as_deref().map(stored).transpose()?,
             per_channel: [any(&scan.d)?, any(&scan.bias)?],
             initial: any(&scan.initial)?,
@@ -138,8 +171,8 @@ impl<S: Storage<Accum = f32>> Arrays<S> {
             u: &self.rows[0],
             delta: &self.rows[1],
             a: &self.a,
-            b: &self.couplings[0],
-            c: &self.couplings[1],
+            b: self.couplings[0].given(),
+            c: self.couplings[1].given(),
             d: self.per_channel[0].as_ref(),
             z: self.z.as_ref(),
             delta_bias: self.per_channel[1].as_ref(),
@@ -169,7 +202,8 @@ pub fn computed<S: Storage<Accum = f32>>(
     let options = ScanForwardOptions {
         last: Some(&mut last),
         checkpoints: Some(&mut checkpoints),
-        stream: None,
+        chunks: scan.chunks,
+        ..Default::default()
     };
     let scan = SelectiveScan::<S>::new(device, exponential);
     scan.forward_into(&arrays.inputs(), &mut out, shape, options)?;

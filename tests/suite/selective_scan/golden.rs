@@ -44,6 +44,8 @@ fn read(archive: &mut Archive, case: &str) -> Result<(Scan, [Array3<f64>; 2]), R
         softplus: is_full,
         initial: None,
         restarts: None,
+        chunks: None,
+        constant: [false; 2],
     };
     if is_full {
         scan.d = Some(numbers(array::<Ix1>(archive, case, "D")?));

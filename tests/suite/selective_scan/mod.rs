@@ -79,6 +79,70 @@ fn results_are_within_their_bounds_for_all_elements() -> Result<(), Error> {
     Ok(())
 }
 
+/// A drawn scan, cut into chunks.
+fn cut<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, chunks: usize) -> Result<(), Error> {
+    let scan = Scan { chunks: Some(chunks), ..draw::<S>(sizes, has) };
+    check_scan::<S>(&scan, &format!("{has:?}, {chunks} chunks"), 0)
+}
+
+/// Around the ends of chunks of one and of two tiles, with and without restarts in each; chunks that would be empty.
+#[test]
+fn results_are_within_their_bounds_for_any_chunks() -> Result<(), Error> {
+    for (len, chunks) in [(0, 3), (31, 2), (32, 2), (33, 2), (64, 2), (65, 9), (127, 2), (129, 2)] {
+        cut::<f32>(sizes(2, 3, 1, 16, len), Has::ALL, chunks)?;
+        cut::<f32>(
+            sizes(1, 3, 1, 17, len),
+            Has { restarts: false, slow: true, ..Has::ALL },
+            chunks,
+        )?;
+    }
+    for (channels, groups, states) in [(33, 1, 8), (6, 2, 3), (66, 2, 16), (1, 1, 40), (3, 1, 256)]
+    {
+        let slow = Has { slow: true, ..Has::ALL };
+        cut::<f32>(sizes(1, channels, groups, states, 100), slow, 4)?;
+    }
+    for has in [
+        Has { restarts: false, slow: true, ..Has::NOTHING },
+        Has { softplus: false, restarts: false, ..Has::ALL },
+        Has { z: false, slow: true, ..Has::ALL },
+    ] {
+        // More chunks than are combined at once.
+        cut::<f32>(sizes(2, 6, 2, 16, 420), has, 20)?;
+        cut::<bf16>(sizes(1, 6, 2, 8, 136), has, 4)?;
+        cut::<f16>(sizes(1, 6, 2, 17, 135), has, 4)?;
+    }
+    Ok(())
+}
+
+/// Few channels are cut by themselves, as if it were asked for; and outputs come out the same without anything else.
+#[test]
+fn long_sequences_of_few_channels_are_cut() -> Result<(), Error> {
+    let has = Has { slow: true, restarts: false, ..Has::ALL }; // behind a restart there is nothing to carry
+    let mut scan = draw::<f32>(sizes(1, 4, 1, 16, 1100), has);
+    for device in under_test() {
+        let mut bits = |chunks| {
+            scan.chunks = chunks;
+            computed::<f32>(&device, Exponential::Fast, &scan, 0).map(|all| all.bits())
+        };
+        let (cut, whole) = (bits(Some(4))?, bits(Some(1))?);
+        assert!(bits(None)? == cut && cut != whole, "{}", device.label());
+
+        let arrays = Arrays::<f32>::new(&device, &scan, 0)?;
+        let mut out = device.allocate(scan.u.len())?;
+        out.poison()?;
+        let fused = SelectiveScan::new(&device, Exponential::Fast);
+        let (inputs, shape) = (arrays.inputs(), arrays.shape);
+        let graph = device.record(|stream| {
+            let options = ScanForwardOptions { stream: Some(stream), ..Default::default() };
+            fused.forward_into(&inputs, &mut out, shape, options).map(drop)
+        })?;
+        graph.replay(&device.stream())?;
+        let out: Vec<u32> = out.download()?.into_iter().map(f32::to_bits).collect();
+        assert!(out == cut[..out.len()], "{}", device.label());
+    }
+    Ok(())
+}
+
 /// The kernels that the tests above have run are all that are shipped: for up to 8 states, up to 16, and more.
 #[test]
 fn every_shipped_entry_is_one_that_is_asked_for() {
@@ -94,6 +158,7 @@ fn every_shipped_entry_is_one_that_is_asked_for() {
             ]
             .map(|parameters| format!("selective_scan_fwd<{stored}, {parameters}>"))
         })
+        .chain([false, true].map(|exact| format!("selective_scan_fwd_carries<{exact}>")))
         .collect();
     let shipped: BTreeSet<String> = kernels::shipped()
         .flat_map(|(_, ptx)| ptx.entries().map(|(entry, _)| entry.to_owned()).collect::<Vec<_>>())
@@ -121,6 +186,22 @@ fn results_are_within_their_bounds_for_all_options() -> Result<(), Error> {
         check::<bf16>(sizes(2, 6, 2, 16, 41), has, 0)?;
     }
     Ok(())
+}
+
+/// B, C or both; beside restarts and without; in all sorts of kernels, and in chunks.
+#[test]
+fn couplings_may_be_constant() -> Result<(), Error> {
+    for constant in [[true, false], [false, true], [true, true]] {
+        let has = Has { constant, ..Has::ALL };
+        for states in [1, 8, 16, 17, 40] {
+            check::<f32>(sizes(2, 6, 2, states, 33), has, 0)?;
+        }
+        check::<f32>(sizes(1, 66, 1, 16, 40), Has { restarts: false, ..has }, 0)?;
+        check::<bf16>(sizes(2, 6, 2, 7, 41), Has { constant, ..Has::NOTHING }, 0)?;
+        check::<f16>(sizes(2, 6, 2, 20, 40), has, 1)?;
+        cut::<f32>(sizes(2, 6, 2, 16, 100), Has { restarts: false, slow: true, ..has }, 4)?;
+    }
+    check::<f32>(sizes(1, 3, 1, 256, 9), Has { constant: [true; 2], ..Has::ALL }, 0)
 }
 
 #[test]
@@ -159,8 +240,9 @@ fn outputs_do_not_depend_on_what_else_is_wanted() -> Result<(), Error> {
 /// that compute, for 1, 3 and 16. The exact exponential gives these bits on every device.
 #[test]
 fn bits_do_not_depend_on_the_launch() -> Result<(), Error> {
-    for (states, len) in [(8, 37), (16, 64), (17, 37)] {
-        let scan = draw::<f32>(sizes(2, 128, 2, states, len), Has::ALL);
+    for (states, len, chunks) in [(8, 37, 1), (16, 64, 1), (17, 37, 1), (16, 97, 3)] {
+        let drawn = draw::<f32>(sizes(2, 128, 2, states, len), Has::ALL);
+        let scan = Scan { chunks: Some(chunks), ..drawn };
         for exponential in BOTH {
             let mut all = Vec::new();
             for threads in [1, 3, 16] {
@@ -188,12 +270,13 @@ fn bits_do_not_depend_on_the_launch() -> Result<(), Error> {
 fn restarts_separate_sequences() -> Result<(), Error> {
     const LEN: usize = 70;
     for restart in [0, 5, 31, 32, 40] {
-        for states in [8, 17] {
+        for (states, chunks) in [(8, 1), (17, 1), (8, 3)] {
             let has = Has { restarts: false, ..Has::ALL };
             let mut scan = draw::<f32>(sizes(1, 5, 1, states, LEN), has);
             let mut restarts = vec![0; LEN];
             restarts[restart] = 1;
             scan.restarts = Some(restarts);
+            scan.chunks = Some(chunks);
             let expected = scan.results();
             scan.initial = Some(vec![f64::INFINITY; 5 * states]);
             for row in scan.u.chunks_mut(LEN) {
@@ -245,8 +328,8 @@ fn refusal(shape: ScanShape, short: &str) -> Result<String, Error> {
         u: &u,
         delta: &delta,
         a: &a,
-        b: &b,
-        c: &c,
+        b: (&b).into(),
+        c: (&c).into(),
         d: Some(&d),
         z: Some(&z),
         delta_bias: Some(&delta_bias),
@@ -257,7 +340,7 @@ fn refusal(shape: ScanShape, short: &str) -> Result<String, Error> {
     let options = ScanForwardOptions {
         last: Some(&mut last),
         checkpoints: Some(&mut checkpoints),
-        stream: None,
+        ..Default::default()
     };
     let scan = SelectiveScan::new(&device, Exponential::Fast);
     match scan.forward_into(&inputs, &mut out, shape, options) {

@@ -17,6 +17,10 @@
 //! - The state `c h + input` is one multiply-add: `bound(h) = c bound(h_before) + |h_before| bound(c) + bound(input) +
 //!   u |h|`, the recurrence's bound with errors of its coefficients and inputs beside those of its operations. The state
 //!   before a restart counts for nothing.
+//! - Where a sequence is cut into chunks, each is walked from states of zero first (the first chunk from the initial ones).
+//!   From the states before a chunk `h` and from its own ones `g` come those behind it, `P h + g` in one multiply-add, or `g`
+//!   where there is a restart. `P = exp(A s)` with the sum `s` of `d` over the chunk, which is rounded in at most 16
+//!   additions of a tile, in one for each tile, and in that of two halves. Behind that `P` is as the decay is.
 //! - The sum `y` of `C h` over the states, and `D u`. Each summand is rounded in the multiply-adds of its lane (at most
 //!   4), in two additions across lanes, in one for each further pass over 16 states at most, and in the one of `D u`.
 //! - The gate `z sigmoid(z)`. The exponential in `1 / (1 + exp(-z))` is off by `4 u + 2 u |z|` of itself, which counts
@@ -49,12 +53,16 @@ pub struct Scan {
     pub a: Vec<f64>,
     pub b: Vec<f64>,
     pub c: Vec<f64>,
+    /// Whether B and C are the same at all steps: `[channels, states]`.
+    pub constant: [bool; 2],
     pub d: Option<Vec<f64>>,
     pub z: Option<Vec<f64>>,
     pub bias: Option<Vec<f64>>,
     pub softplus: bool,
     pub initial: Option<Vec<f64>>,
     pub restarts: Option<Vec<u8>>,
+    /// Into how many chunks it is cut, at most; `None` leaves it to the library, which does not cut short ones.
+    pub chunks: Option<usize>,
 }
 
 /// A number, and how far from it a computed one may be.
@@ -70,6 +78,43 @@ pub struct Results {
     pub out: Vec<Bounded>,
     pub last: Vec<Bounded>,
     pub checkpoints: Vec<Bounded>,
+}
+
+/// Steps of a tile, of which chunks are made.
+const TILE: usize = 32;
+
+/// What is known of a chunk.
+struct Chunk {
+    first: bool,
+    before: Vec<Bounded>,
+    /// The states if those before the chunk are zero; of the first chunk as they are.
+    own: Vec<Bounded>,
+    restarted: bool,
+    steps: usize,
+    /// The sum of the step sizes, with the bounds of these, and of their sizes.
+    sum: Bounded,
+    sum_of_sizes: f64,
+}
+
+impl Chunk {
+    fn beginning(before: &[Bounded], own: &[Bounded], first: bool) -> Chunk {
+        Chunk {
+            first,
+            before: before.to_vec(),
+            own: own.to_vec(),
+            restarted: false,
+            steps: 0,
+            sum: Bounded::default(),
+            sum_of_sizes: 0.0,
+        }
+    }
+
+    fn add(&mut self, size: Bounded) {
+        self.steps += 1;
+        self.sum.value += size.value;
+        self.sum.bound += size.bound;
+        self.sum_of_sizes += size.value.abs();
+    }
 }
 
 fn sigmoid(x: f64) -> f64 {
@@ -101,7 +146,8 @@ impl Scan {
     /// Walks all channels.
     pub fn results(&self) -> Results {
         let Sizes { batch: batches, channels, groups, states, len } = self.sizes;
-        let chunks = len.div_ceil(8);
+        let (chunks, tiles) = (len.div_ceil(8), len.div_ceil(TILE));
+        let chunk_steps = tiles.div_ceil(self.chunks.unwrap_or(1)).max(1) * TILE;
         let zeros = |count: usize| vec![Bounded::default(); count];
         let mut results = Results {
             out: zeros(batches * channels * len),
@@ -117,20 +163,53 @@ impl Scan {
                     Bounded { value: initial, bound: 0.0 }
                 })
                 .collect();
+            let mut chunk = Chunk::beginning(&h, &h, true);
             for t in 0..len {
+                if t > 0 && t % chunk_steps == 0 {
+                    h = self.behind(channel, &chunk, &h);
+                    chunk = Chunk::beginning(&h, &vec![Bounded::default(); states], false);
+                }
                 if t % 8 == 0 {
                     let to = ((batch * chunks + t / 8) * channels + channel) * states;
                     results.checkpoints[to..to + states].copy_from_slice(&h);
                 }
                 if self.restarts.as_ref().is_some_and(|all| all[batch * len + t] != 0) {
                     h.fill(Bounded::default());
+                    chunk.own.fill(Bounded::default());
+                    chunk.restarted = true;
                 }
-                let coupling = |n: usize| (group * states + n) * len + t;
+                let coupling = |n: usize, constant: bool| match constant {
+                    true => channel * states + n,
+                    false => (group * states + n) * len + t,
+                };
                 results.out[row * len + t] = self.step(channel, row * len + t, &mut h, coupling);
+                if chunk_steps < len {
+                    self.step(channel, row * len + t, &mut chunk.own, coupling);
+                    chunk.add(self.size(channel, row * len + t));
+                }
             }
             results.last[row * states..(row + 1) * states].copy_from_slice(&h);
         }
         results
+    }
+
+    /// The states behind a chunk, whose values are `states`.
+    fn behind(&self, channel: usize, chunk: &Chunk, states: &[Bounded]) -> Vec<Bounded> {
+        if chunk.first || chunk.restarted {
+            return chunk.own.clone();
+        }
+        let sum =
+            chunk.sum.bound + (16 + chunk.steps.div_ceil(TILE) + 1) as f64 * U * chunk.sum_of_sizes;
+        let all = chunk.before.iter().zip(&chunk.own).zip(states).enumerate();
+        all.map(|(n, ((before, own), now))| {
+            let a = self.a[channel * self.sizes.states + n];
+            let log = chunk.sum.value * a;
+            let decay = log.exp();
+            let of_decay = decay * (EXP + 3.0 * U * log.abs() + a.abs() * sum) + TINY;
+            let bound = decay * before.bound + before.value.abs() * of_decay + own.bound;
+            Bounded { value: now.value, bound: bound + U * now.value.abs() + TINY }
+        })
+        .collect()
     }
 
     /// A step of a channel: moves its states, and returns the output.
@@ -139,7 +218,7 @@ impl Scan {
         channel: usize,
         element: usize,
         h: &mut [Bounded],
-        coupling: impl Fn(usize) -> usize,
+        coupling: impl Fn(usize, bool) -> usize,
     ) -> Bounded {
         let states = self.sizes.states;
         let (size, u) = (self.size(channel, element), self.u[element]);
@@ -147,7 +226,8 @@ impl Scan {
         let (mut value, mut bound, mut sum_of_sizes) = (by_d, 0.0, by_d.abs());
         for (n, h) in h.iter_mut().enumerate() {
             let a = self.a[channel * states + n];
-            let (b, c) = (self.b[coupling(n)], self.c[coupling(n)]);
+            let [constant_b, constant_c] = self.constant;
+            let (b, c) = (self.b[coupling(n, constant_b)], self.c[coupling(n, constant_c)]);
             let log = size.value * a;
             let decay = log.exp();
             let of_decay = decay * (EXP + 3.0 * U * log.abs() + a.abs() * size.bound) + TINY;

@@ -13,14 +13,16 @@ const GROUPS: usize = 2;
 /// Steps of several tiles, and some.
 const LEN: usize = 77;
 
-/// The forward pass of two batches.
+/// The forward pass of two batches, cut into so many chunks of time.
 pub fn forward<S: Storage<Accum = f32>>(
     device: &Device,
     exponential: Exponential,
     states: usize,
+    chunks: usize,
 ) -> Result<Ran, Error> {
     let sizes = reference::Sizes { batch: 2, channels: CHANNELS, groups: GROUPS, states, len: LEN };
-    let scan = given::draw::<S>(sizes, given::Has { slow: true, ..given::Has::ALL });
+    let mut scan = given::draw::<S>(sizes, given::Has { slow: true, ..given::Has::ALL });
+    scan.chunks = Some(chunks);
     let arrays = given::Arrays::<S>::new(device, &scan, 0)?;
     let mut out = device.allocate(scan.u.len())?;
     out.poison()?;
@@ -28,7 +30,7 @@ pub fn forward<S: Storage<Accum = f32>>(
         &arrays.inputs(),
         &mut out,
         arrays.shape,
-        ScanForwardOptions::default(),
+        ScanForwardOptions { chunks: scan.chunks, ..Default::default() },
     )?;
     let out: Vec<f32> = out.download()?.into_iter().map(Storage::widen).collect();
     let verdict = given::verdict::<S>(&out, &scan.results().out);

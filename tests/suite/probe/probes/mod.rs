@@ -80,7 +80,8 @@ impl Probe {
         // They ask again and again until others have published.
         let asking = ["look_back", "long_chained", "long_decoupled"];
         // Of several kernels, all are counted.
-        let several = ["selective_scan_bwd", "selective_scan_bwd_sums"];
+        let several =
+            ["selective_scan_fwd_carries", "selective_scan_bwd", "selective_scan_bwd_sums"];
         let base = self.base();
         !asking.contains(&base) && !several.contains(&base) && !self.is_shared_out()
     }
@@ -156,12 +157,12 @@ impl Probe {
         use Exponential::{Exact, Fast};
         let exponential = |exact| if exact == "true" { Exact } else { Fast };
         match (self.base(), &self.arguments()[1..]) {
-            ("selective_scan_fwd", ["2", "false", "false"]) => fused::forward::<S>(device, Fast, 7),
+            ("selective_scan_fwd", ["2", "false", "false"]) => fused::forward::<S>(device, Fast, 7, 1),
             ("selective_scan_fwd", ["4", "false", exact]) => {
-                fused::forward::<S>(device, exponential(*exact), 15)
+                fused::forward::<S>(device, exponential(*exact), 15, 1)
             }
             ("selective_scan_fwd", ["4", "true", exact]) => {
-                fused::forward::<S>(device, exponential(*exact), 33)
+                fused::forward::<S>(device, exponential(*exact), 33, 1)
             }
             ("selective_scan_bwd", ["1", exact]) => {
                 fused::backward::<S>(device, exponential(*exact), 7)
