@@ -1,7 +1,28 @@
-// The gradient of the fused selective scan.
+// The gradient of the fused selective scan. `selective_scan.cuh` has the formulas; with g_t for the gradient of y_t, and a
+// decay c_t = exp(d_t A), the gradient of a state is
 //
-// Tiles are walked from the last to the first. Each begins with a checkpoint of the states that the forward pass left,
-// goes through them once more, and then back with the gradient.
+//     dh_t = C_t g_t + c_{t+1} dh_{t+1}
+//
+// and all others follow from it and from the states: of B_t it is dh_t d_t u_t, of C_t g_t h_t, of the exponent d_t A
+// c_t h_{t-1} dh_t, and by the product rule those of A, d_t and u_t. So a step needs its state, and the gradient of the
+// next one.
+//
+// Tiles of 8 steps are walked from the last to the first. States are not kept: each tile begins with a checkpoint that
+// the forward pass left, walks on from it, with all states and decays of the tile in registers, and then back with the
+// gradient. Eight lanes share a channel, with kPer states each. What a step of a channel gets from all states (y for the
+// gate, and the sums for u and delta) goes from lane to lane through shared memory, so that in the end each lane has one
+// step. What B and C get is added up in registers over the channels that a warp takes in turns, `quads` times four of
+// them; then over the warps of the block, in shared memory; and what blocks have is written to `sums` and added up by
+// selective_scan_bwd_sums. A, D and delta_bias get sums over the steps that stay with their lane, in shared memory, and
+// are added up over sequences and chunks in the same way. There is no atomic operation: each sum has one order.
+//
+// More states than 8 * kPer are walked one block of states after the other, tile by tile. B and C that are constants are
+// summed over the steps, as A is. Where there are few channels, sequences are cut into chunks of tiles and the kernel runs
+// twice: with kEnds only for the gradient that each chunk passes back if nothing comes from behind it, and the product of
+// its decays; then each chunk goes through those behind it to the gradient that it begins with.
+//
+// Memory comes in copies that are on their way while earlier tiles are computed: each warp has kStages stages of what
+// belongs to its channels, and the block four tiles of B and C.
 #include "selective_scan_bwd.cuh"
 
 template <typename Stored, int kPer, bool kExact>

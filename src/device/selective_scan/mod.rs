@@ -66,12 +66,13 @@ use kernels::Kernels;
 /// let device = Device::auto()?;
 /// let scan = SelectiveScan::<f32>::new(&device, Exponential::Exact);
 /// let shape = ScanShape { batch: 1, channels: 1, seq_len: 3, states: 2, groups: 1 };
+/// let (b, c) = (device.upload(&[1.0_f32; 2 * 3])?, device.upload(&[1.0_f32, 10.0])?);
 /// let inputs = ScanInputs {
 ///     u: &device.upload(&[1.0_f32, 1.0, 1.0])?,
 ///     delta: &device.upload(&[1.0_f32, 1.0, 1.0])?,
 ///     a: &device.upload(&[0.0_f32, -1e30])?, // a sum, and nothing but the step itself
-///     b: (&device.upload(&[1.0_f32, 1.0, 1.0, 1.0, 1.0, 1.0])?).into(),
-///     c: ScanCoupling::Constant(&device.upload(&[1.0_f32, 10.0])?),
+///     b: ScanCoupling::Varying(&b),
+///     c: ScanCoupling::Constant(&c),
 ///     d: None,
 ///     z: None,
 ///     delta_bias: None,
