@@ -53,12 +53,13 @@ pub fn compute(
         Ok(buffer)
     };
     let Problem { u, delta, z, b, c, a, d, .. } = problem;
+    let (b_there, c_there) = (upload(b)?, upload(c)?);
     let inputs = ScanInputs {
         u: &upload(u)?,
         delta: &upload(delta)?,
         a: &upload(a)?,
-        b: (&upload(b)?).into(),
-        c: (&upload(c)?).into(),
+        b: (&b_there).into(),
+        c: (&c_there).into(),
         d: Some(&upload(d)?),
         z: Some(&upload(z)?),
         delta_bias: None,

@@ -96,7 +96,8 @@ impl Rung {
 
 /// Shared memory of the library's kernel, with four warps that compute and no more than 16 states: three tiles of u and one
 /// each of delta and z, of 64 channels; rows of B and C; pairs and couplings for two tiles; sums of step sizes; restarts.
-const SHARED_BYTES: u32 = (5 * 64 + 32) * 32 * 4 + 2 * 64 * 32 * 8 + 2 * 32 * 32 * 4 + 2 * 64 * 4 + 16;
+const SHARED_BYTES: u32 =
+    (5 * 64 + 32) * 32 * 4 + 2 * 64 * 32 * 8 + 2 * 32 * 32 * 4 + 2 * 64 * 4 + 16;
 /// What its last argument says: step sizes through softplus, and B and C that vary.
 const FLAGS: i32 = 1 + 2 + 4;
 

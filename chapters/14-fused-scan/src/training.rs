@@ -6,8 +6,8 @@ use ch13_mamba::training::loss_and_gradient;
 use ch13_mamba::{Arguments, Gradients, Mixing, MixingArray, MixingView, Real};
 use linrec::Error;
 use linrec::device::{
-    Buffer, Device, Exponential, ScanBackwardOptions, ScanCoupling, ScanCouplingGradient, ScanForwardOptions, ScanGradients,
-    ScanInputs, ScanShape, SelectiveScan, Storage,
+    Buffer, Device, Exponential, ScanBackwardOptions, ScanCoupling, ScanCouplingGradient,
+    ScanForwardOptions, ScanGradients, ScanInputs, ScanShape, SelectiveScan, Storage,
 };
 use ndarray::{Array, Array3, ArrayView, ArrayView3, Dimension, IntoDimension};
 

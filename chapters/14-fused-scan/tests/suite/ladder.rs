@@ -4,7 +4,9 @@ use ch14_fused_scan::counts::Counted;
 use ch14_fused_scan::ladder::{Arrays, Kernel, Rung};
 use ch14_fused_scan::life::{self, Act};
 use ch14_fused_scan::problem::{Problem, STATES, Sizes, worst};
-use linrec::device::{Device, Exponential, ScanInputs, ScanShape, SelectiveScan, under_test};
+use linrec::device::{
+    Device, Exponential, ScanCoupling, ScanInputs, ScanShape, SelectiveScan, under_test,
+};
 use linrec::simt::Class;
 
 fn sizes(batch: usize, channels: usize, len: usize) -> Sizes {
@@ -54,8 +56,8 @@ fn the_last_rungs_have_the_bits_of_the_library() {
                 u: &upload(u),
                 delta: &upload(delta),
                 a: &upload(a),
-                b: &upload(b),
-                c: &upload(c),
+                b: ScanCoupling::Varying(&upload(b)),
+                c: ScanCoupling::Varying(&upload(c)),
                 d: Some(&upload(d)),
                 z: Some(&upload(z)),
                 delta_bias: None,

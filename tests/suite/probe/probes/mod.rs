@@ -157,7 +157,9 @@ impl Probe {
         use Exponential::{Exact, Fast};
         let exponential = |exact| if exact == "true" { Exact } else { Fast };
         match (self.base(), &self.arguments()[1..]) {
-            ("selective_scan_fwd", ["2", "false", "false"]) => fused::forward::<S>(device, Fast, 7, 1),
+            ("selective_scan_fwd", ["2", "false", "false"]) => {
+                fused::forward::<S>(device, Fast, 7, 1)
+            }
             ("selective_scan_fwd", ["4", "false", exact]) => {
                 fused::forward::<S>(device, exponential(*exact), 15, 1)
             }
