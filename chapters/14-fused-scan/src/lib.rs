@@ -6,11 +6,13 @@
 //! - [`roofs`]: how long memory, special functions and the issue of instructions take at least.
 //! - [`life`]: who does what with which tile, from a trace.
 //! - [`backward`]: gradients and their bits.
+//! - [`chunks`]: sequences that are cut.
 //! - [`training`]: chapter 13's block with the fused scan inside.
 //! - [`suspect`]: kernels with a planted mistake, and what is found.
 //! - [`exercises`]: the solutions of the page's exercises.
 
 pub mod backward;
+pub mod chunks;
 pub mod counts;
 pub mod exercises;
 pub mod ladder;

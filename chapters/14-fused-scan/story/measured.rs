@@ -118,6 +118,30 @@ pub(super) fn forward(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
+/// Which part of the measured time the issue of instructions explains: of those that the emulator counted, for each state of
+/// each output, when the kernels were measured.
+pub(super) fn parts_of_issue(lesson: &mut Lesson, outputs: f64) -> lesson::Result {
+    let first = Csv::read(FIRST)?;
+    for (key, exponential) in [("shipped", "fast"), ("shipped_exact", "exact")] {
+        let wanted = [("seq_len", "16384"), ("element", "f32"), ("exponential", exponential)];
+        let row = first.rows_with(&wanted).next().ok_or("the record has no such row")?;
+        let (ms, instructions, powers): (f64, f64, f64) =
+            (row.number("ms")?, row.number("instructions")?, row.number("powers")?);
+        let states = crate::problem::STATES as f64;
+        let work =
+            Work { bytes: 0.0, special: states * powers, instructions: states * instructions };
+        let issue = roofs(&Gpu::H200, &work, outputs).issue;
+        for (name, number) in [
+            ("then_instructions", instructions),
+            ("then_issue_ms", issue),
+            ("part_of_issue", issue / ms),
+        ] {
+            lesson.value(&format!("{key}_{name}"), format!("{number:.2}"), Kind::Computed);
+        }
+    }
+    Ok(())
+}
+
 /// The innermost loops in the GPU's own instructions, and the least time for so many outputs.
 pub(super) fn assembled(lesson: &mut Lesson, outputs: f64) -> lesson::Result {
     lesson.say(

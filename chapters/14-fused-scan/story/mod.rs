@@ -12,6 +12,7 @@ use linrec::simt::Class;
 use ndarray::Array1;
 
 use crate::backward::{self, NAMES};
+use crate::chunks;
 use crate::counts::Counted;
 use crate::ladder::{Kernel, Rung};
 use crate::life::{self, Act};
@@ -37,6 +38,7 @@ pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     exponentials(lesson, &counted)?;
     gradients(lesson)?;
     measured::backward(lesson)?;
+    chunks(lesson)?;
     training(lesson)?;
     mistakes(lesson)
 }
@@ -202,12 +204,7 @@ fn least_times(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Resu
     let bare = roofs(&Gpu::H200, &bare, outputs).issue;
     lesson.value("bare_issue_ms", format!("{bare:.2}"), Kind::Computed);
     let marks = measured::Marks::read()?;
-    for (rung, ms) in [(Rung::Shipped, marks.shipped), (Rung::Exact, marks.exact)] {
-        let found = all.iter().find(|(name, _)| *name == rung.name());
-        let part = found.map_or(0.0, |(_, roofs)| roofs.issue / ms);
-        let key = rung.name().replace(", ", "_");
-        lesson.value(&format!("{key}_part_of_issue"), format!("{part:.2}"), Kind::Computed);
-    }
+    measured::parts_of_issue(lesson, outputs)?;
     measured::assembled(lesson, outputs)?;
     let svg = pictures::least_times(&all, &marks)?;
     lesson.figure("roofs.svg", "The three roofs of each rung", Kind::Computed, &svg)
@@ -319,6 +316,34 @@ fn gradients(lesson: &mut Lesson) -> lesson::Result {
     let kept = one.kept as f64 / problem.sizes.elements() as f64;
     lesson.value("kept_bytes", format!("{kept:.0}"), Kind::Computed);
     lesson.value("gradient_error", format!("{largest:.0e}"), Kind::Computed);
+    Ok(())
+}
+
+/// What it costs to cut sequences.
+fn chunks(lesson: &mut Lesson) -> lesson::Result {
+    lesson.step("chunks", "When channels are few")?;
+    let problem = Problem::draw(Sizes { batch: 1, channels: 32, len: 2048 }, true, 18);
+    let expected = problem.outputs(Rung::Shipped.order(problem.sizes.len));
+    let Sizes { channels, len, .. } = problem.sizes;
+    lesson.say(&format!(
+        "{channels} channels of {len} steps, with decays near one, cut into chunks. Instructions for each state of each output, \
+         in all launches together; and the largest error as a part of the largest output:",
+    ));
+    let mut table = Table::new(["chunks", "instructions", "largest error"]);
+    let (device, mut counted, mut largest) = (Device::simt(), Vec::new(), 0.0_f64);
+    for chunks in [1, 2, 8, 32] {
+        let (out, instructions) = chunks::compute(&device, Exponential::Fast, &problem, chunks)?;
+        let error = relative(&out, &expected);
+        largest = largest.max(error);
+        counted.push(instructions);
+        let cells = [chunks.to_string(), format!("{instructions:.2}"), format!("{error:.1e}")];
+        table.row(cells);
+    }
+    lesson.table("chunks.csv", Kind::Computed, &table)?;
+    lesson.check("largest error of what is cut / largest output", largest, 1e-6);
+    // Seven chunks of eight have an end that somebody asks for.
+    let share = (counted[2] - counted[0]) / counted[0] * 8.0 / 7.0;
+    lesson.value("ends_share", format!("{share:.2}"), Kind::Computed);
     Ok(())
 }
 

@@ -1,7 +1,9 @@
 //! The kernels of the fused selective scan, launched as the library does for a scan that takes the kernel in question.
 
 use linrec::Error;
-use linrec::device::{Device, Exponential, ScanForwardOptions, SelectiveScan, Storage};
+use linrec::device::{
+    Device, Exponential, Function, ScanCoupling, ScanForwardOptions, SelectiveScan, Storage,
+};
 
 use super::Ran;
 // What the suite's tests of the scan are made of.
@@ -50,5 +52,39 @@ pub fn backward<S: Storage<Accum = f32>>(
     let mut here = problem::OnDevice::new(&scan, &given, 0)?;
     let launched = here.backward(&scan)?;
     let verdict = problem::verdict(&here, &oracle::gradients(&given))?;
+    Ok(Ran { counters: launched.counters().cloned(), verdict })
+}
+
+/// A rung of the ladder of `fused/`, of which a block has so many threads and channels.
+pub fn rung(kernel: &Function, threads: u32, per_block: usize) -> Result<Ran, Error> {
+    const BATCH: usize = 2;
+    const CHANNELS: usize = 70;
+    const LEN: usize = 76;
+    let sizes =
+        reference::Sizes { batch: BATCH, channels: CHANNELS, groups: 1, states: 16, len: LEN };
+    let has = given::Has { d: true, z: true, softplus: true, slow: true, ..given::Has::NOTHING };
+    let scan = given::draw::<f32>(sizes, has);
+    let device = kernel.device();
+    let arrays = given::Arrays::<f32>::new(device, &scan, 0)?;
+    let inputs = arrays.inputs();
+    let mut out = device.allocate::<f32>(scan.u.len())?;
+    out.poison()?;
+    let (ScanCoupling::Varying(b), ScanCoupling::Varying(c)) = (inputs.b, inputs.c) else {
+        unreachable!("what is drawn varies");
+    };
+    let launched = kernel
+        .launch((BATCH * CHANNELS.div_ceil(per_block)) as u32, threads)
+        .arg(inputs.u)
+        .arg(inputs.delta)
+        .arg(inputs.a)
+        .arg(b)
+        .arg(c)
+        .arg(inputs.d)
+        .arg(inputs.z)
+        .arg(&mut out)
+        .arg(CHANNELS as i32)
+        .arg(LEN as i64)
+        .run(&device.stream())?;
+    let verdict = given::verdict::<f32>(&out.download()?, &scan.results().out);
     Ok(Ran { counters: launched.counters().cloned(), verdict })
 }

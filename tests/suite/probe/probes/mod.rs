@@ -140,6 +140,14 @@ impl Probe {
                     _ => Err(self.unknown()),
                 }
             }
+            "fused_block_scan" => fused::rung(&kernel, 128, 1),
+            "fused_lane" => fused::rung(&kernel, 64, 64),
+            "fused_quad" => fused::rung(&kernel, 128, 64),
+            "selective_scan_fwd_carries" => {
+                let exact = self.arguments() == ["true"];
+                let exponential = if exact { Exponential::Exact } else { Exponential::Fast };
+                fused::forward::<f32>(device, exponential, 15, 3)
+            }
             base if base.starts_with("selective_scan_") => {
                 match self.arguments().first().copied() {
                     Some("float") => self.fused::<f32>(device),
