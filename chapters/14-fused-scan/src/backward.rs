@@ -5,11 +5,12 @@ use linrec::Error;
 use linrec::cpu::Cpu;
 use linrec::device::{
     Buffer, Device, Exponential, ScanBackwardOptions, ScanForwardOptions, ScanGradients,
-    ScanInputs, ScanShape, SelectiveScan,
+    SelectiveScan,
 };
 use linrec::simt::Counters;
 use ndarray::{Array1, Array2, Array3, Array4};
 
+use crate::ladder::Arrays;
 use crate::problem::{Problem, STATES, Sizes};
 
 /// The names of the gradients, in their order.
@@ -44,33 +45,17 @@ pub fn compute(
     problem: &Problem,
     d_out: &[f32],
 ) -> Result<Computed, Error> {
-    let Sizes { batch, channels, len } = problem.sizes;
-    let shape = ScanShape { batch, channels, seq_len: len, states: STATES, groups: 1 };
-    let upload = |values: &[f32]| device.upload(values);
+    let arrays = Arrays::upload(device, problem)?;
+    let (inputs, shape) = arrays.for_the_library();
     let poisoned = |like: &[f32]| -> Result<Buffer<f32>, Error> {
         let mut buffer = device.allocate(like.len())?;
         buffer.poison()?;
         Ok(buffer)
     };
     let Problem { u, delta, z, b, c, a, d, .. } = problem;
-    let (b_there, c_there) = (upload(b)?, upload(c)?);
-    let inputs = ScanInputs {
-        u: &upload(u)?,
-        delta: &upload(delta)?,
-        a: &upload(a)?,
-        b: (&b_there).into(),
-        c: (&c_there).into(),
-        d: Some(&upload(d)?),
-        z: Some(&upload(z)?),
-        delta_bias: None,
-        softplus: true,
-        initial: None,
-        restarts: None,
-    };
     let scan = SelectiveScan::<f32>::new(device, exponential);
     // ANCHOR: passes
-    let chunks = len.div_ceil(ScanShape::CHECKPOINT_STEPS);
-    let mut checkpoints = device.allocate(batch * chunks * channels * STATES)?;
+    let mut checkpoints = device.allocate(shape.checkpoints_len().unwrap_or(0))?;
     let mut out = device.allocate(u.len())?;
     let options = ScanForwardOptions { checkpoints: Some(&mut checkpoints), ..Default::default() };
     scan.forward_into(&inputs, &mut out, shape, options)?;
@@ -89,7 +74,7 @@ pub fn compute(
         delta_bias: None,
         initial: None,
     };
-    let (d_out, options) = (upload(d_out)?, ScanBackwardOptions::default());
+    let (d_out, options) = (device.upload(d_out)?, ScanBackwardOptions::default());
     let launched = scan.backward_into(&inputs, &d_out, &checkpoints, gradients, shape, options)?;
     // ANCHOR_END: passes
     let all = [d_u, d_delta, d_z, d_b, d_c, d_a, d_d].map(|gradient| gradient.download());
@@ -121,7 +106,7 @@ pub fn with_threads(
     pool.install(|| compute(&device, exponential, problem, d_out))
 }
 
-/// The same gradients in double precision, as chapter 13 computes them.
+/// The gradients of a problem in double precision, as chapter 13 computes them.
 ///
 /// # Errors
 ///

@@ -2,7 +2,7 @@
 
 use linrec::Error;
 use linrec::contract::Domain;
-use linrec::device::{Buffer, Device, Function, Launched, Stream};
+use linrec::device::{Buffer, Device, Function, Launched, ScanInputs, ScanShape, Stream};
 use linrec::kernels;
 use linrec::simt::{Counters, Trace};
 
@@ -19,7 +19,7 @@ pub enum Rung {
     Quad,
     /// The library's kernel: warps that help, decays ahead.
     Shipped,
-    /// The same with exponentials that have the same bits everywhere.
+    /// The library's kernel with exponentials that have the same bits everywhere.
     Exact,
 }
 
@@ -163,6 +163,27 @@ impl Arrays {
         };
         let inputs = [next(u)?, next(delta)?, next(z)?, next(b)?, next(c)?, next(a)?, next(d)?];
         Ok(Arrays { sizes: problem.sizes, inputs })
+    }
+
+    /// What the library's scan is given of them, and their shape.
+    pub fn for_the_library(&self) -> (ScanInputs<'_, f32>, ScanShape) {
+        let [u, delta, z, b, c, a, d] = &self.inputs;
+        let Sizes { batch, channels, len } = self.sizes;
+        let shape = ScanShape { batch, channels, seq_len: len, states: STATES, groups: 1 };
+        let inputs = ScanInputs {
+            u,
+            delta,
+            a,
+            b: b.into(),
+            c: c.into(),
+            d: Some(d),
+            z: Some(z),
+            delta_bias: None,
+            softplus: true,
+            initial: None,
+            restarts: None,
+        };
+        (inputs, shape)
     }
 }
 

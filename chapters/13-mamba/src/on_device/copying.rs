@@ -38,14 +38,14 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
         let device = self.device();
         let held = Held::new(device, arguments)?;
         let given = held.given();
-        let Sizes { batch, channels, states, len, .. } = held.sizes;
+        let Sizes { batch, channels, states, .. } = held.sizes;
         let mut room = Room::new(device, held.sizes)?;
         let mut y = empty(device, "y", given.u.len())?;
         let mut last_state = empty(device, "last_state", batch * channels * states)?;
         let last = Some(&mut last_state);
         let passes = self.forward_into(&given, &mut room, &mut y, last, &device.stream())?;
         let output = Output {
-            y: array(&y, (batch, channels, len))?,
+            y: held.outputs(&y)?,
             last_state: array(&last_state, (batch, channels, states))?,
         };
         Ok(Computed { output, passes })
@@ -68,33 +68,11 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
         let d_y = upload(device, "d_y", d_y)?;
         let d_last = d_last_state.map(|d| upload(device, "d_last_state", d)).transpose()?;
         let mut room = GradientRoom::new(device, held.sizes)?;
-        let mut d = super::Gradients::new(device, &given)?;
-        for buffer in d.all() {
-            buffer.poison()?;
-        }
+        let mut d = held.room_for_gradients()?;
         let stream = device.stream();
         let passes =
             self.backward_into(&given, &d_y, d_last.as_ref(), &mut room, &mut d, &stream)?;
-        let Sizes { batch, channels, groups, states, len } = held.sizes;
-        let (own, all) = ((batch, channels, len), (batch, channels, states));
-        let mixing = |of: &Mixing<_, _>, d: &Buffer<S>| -> Result<MixingArray<S>, Error> {
-            Ok(match of {
-                Mixing::Varying(_) => array(d, (batch, groups, states, len))?.into(),
-                Mixing::Fixed(_) => array(d, (channels, states))?.into(),
-            })
-        };
-        let gradients = Gradients {
-            d_u: array(&d.d_u, own)?,
-            d_delta: array(&d.d_delta, own)?,
-            d_a: array(&d.d_a, (channels, states))?,
-            d_b: mixing(&held.b, &d.d_b)?,
-            d_c: mixing(&held.c, &d.d_c)?,
-            d_d: d.d_d.map_or(Ok(Array1::zeros(channels)), |d| array(&d, channels))?,
-            d_z: d.d_z.map_or(Ok(Array3::zeros(own)), |d| array(&d, own))?,
-            d_delta_bias: array(&d.d_delta_bias, channels)?,
-            d_initial: array(&d.d_initial, all)?,
-        };
-        Ok(Differentiated { gradients, passes })
+        Ok(Differentiated { gradients: held.gradients(&d)?, passes })
     }
 }
 
@@ -112,8 +90,10 @@ impl<S: Real + Storage<Accum = S>> Scanner<S> for Scan<S> {
     }
 }
 
-/// Arguments that were copied to a device.
-struct Held<S> {
+/// Arguments that were copied to a device, and how what is computed from them comes back.
+#[derive(Debug)]
+pub struct Held<S> {
+    device: Device,
     sizes: Sizes,
     u: Buffer<S>,
     delta: Buffer<S>,
@@ -128,9 +108,15 @@ struct Held<S> {
 }
 
 impl<S: Real + Storage> Held<S> {
-    fn new(device: &Device, arguments: &Arguments<S>) -> Result<Self, Error> {
+    /// Copies them.
+    ///
+    /// # Errors
+    ///
+    /// If they do not fit together, or the device has not enough memory.
+    pub fn new(device: &Device, arguments: &Arguments<S>) -> Result<Self, Error> {
         let Arguments { u, delta, a, b, c, d, z, delta_bias, delta_softplus, initial } = *arguments;
         Ok(Held {
+            device: device.clone(),
             sizes: arguments.sizes()?,
             u: upload(device, "u", u)?,
             delta: upload(device, "delta", delta)?,
@@ -145,7 +131,8 @@ impl<S: Real + Storage> Held<S> {
         })
     }
 
-    fn given(&self) -> Given<'_, S> {
+    /// What kernels are given.
+    pub fn given(&self) -> Given<'_, S> {
         Given {
             sizes: self.sizes,
             u: &self.u,
@@ -159,6 +146,56 @@ impl<S: Real + Storage> Held<S> {
             delta_softplus: self.delta_softplus,
             initial: self.initial.as_ref(),
         }
+    }
+
+    /// Outputs, `[batch, channels, len]`.
+    ///
+    /// # Errors
+    ///
+    /// If there are not as many, or the device fails.
+    pub fn outputs(&self, y: &Buffer<S>) -> Result<Array3<S>, Error> {
+        let Sizes { batch, channels, len, .. } = self.sizes;
+        array(y, (batch, channels, len))
+    }
+
+    /// Room for gradients, of which every element is NaN until it is written.
+    ///
+    /// # Errors
+    ///
+    /// If the device has not enough memory.
+    pub fn room_for_gradients(&self) -> Result<super::Gradients<S>, Error> {
+        let mut d = super::Gradients::new(&self.device, &self.given())?;
+        for buffer in d.all() {
+            buffer.poison()?;
+        }
+        Ok(d)
+    }
+
+    /// Gradients, each in the shape of the argument it belongs to.
+    ///
+    /// # Errors
+    ///
+    /// If there are not as many, or the device fails.
+    pub fn gradients(&self, d: &super::Gradients<S>) -> Result<Gradients<S>, Error> {
+        let Sizes { batch, channels, groups, states, len } = self.sizes;
+        let (own, all) = ((batch, channels, len), (batch, channels, states));
+        let mixing = |of: &Mixing<_, _>, d: &Buffer<S>| -> Result<MixingArray<S>, Error> {
+            Ok(match of {
+                Mixing::Varying(_) => array(d, (batch, groups, states, len))?.into(),
+                Mixing::Fixed(_) => array(d, (channels, states))?.into(),
+            })
+        };
+        Ok(Gradients {
+            d_u: array(&d.d_u, own)?,
+            d_delta: array(&d.d_delta, own)?,
+            d_a: array(&d.d_a, (channels, states))?,
+            d_b: mixing(&self.b, &d.d_b)?,
+            d_c: mixing(&self.c, &d.d_c)?,
+            d_d: d.d_d.as_ref().map_or(Ok(Array1::zeros(channels)), |d| array(d, channels))?,
+            d_z: d.d_z.as_ref().map_or(Ok(Array3::zeros(own)), |d| array(d, own))?,
+            d_delta_bias: array(&d.d_delta_bias, channels)?,
+            d_initial: array(&d.d_initial, all)?,
+        })
     }
 }
 

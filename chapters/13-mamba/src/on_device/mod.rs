@@ -7,7 +7,7 @@ mod copying;
 mod kernels;
 
 pub use arrays::{Given, GradientRoom, Gradients, Room, Traffic};
-pub use copying::{Computed, Differentiated};
+pub use copying::{Computed, Differentiated, Held};
 
 use linrec::Error;
 use linrec::device::{

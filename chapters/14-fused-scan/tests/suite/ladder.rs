@@ -3,10 +3,8 @@
 use ch14_fused_scan::counts::Counted;
 use ch14_fused_scan::ladder::{Arrays, Kernel, Rung};
 use ch14_fused_scan::life::{self, Act};
-use ch14_fused_scan::problem::{Problem, STATES, Sizes, worst};
-use linrec::device::{
-    Device, Exponential, ScanCoupling, ScanInputs, ScanShape, SelectiveScan, under_test,
-};
+use ch14_fused_scan::problem::{Problem, Sizes, worst};
+use linrec::device::{Device, Exponential, SelectiveScan, under_test};
 use linrec::simt::Class;
 
 fn sizes(batch: usize, channels: usize, len: usize) -> Sizes {
@@ -50,24 +48,9 @@ fn the_last_rungs_have_the_bits_of_the_library() {
             [(Rung::Shipped, Exponential::Fast), (Rung::Exact, Exponential::Exact)]
         {
             let (out, _) = Kernel::new(&device, rung).unwrap().compute(&problem).unwrap();
-            let upload = |values: &[f32]| device.upload(values).unwrap();
-            let Problem { u, delta, z, b, c, a, d, .. } = &problem;
-            let inputs = ScanInputs {
-                u: &upload(u),
-                delta: &upload(delta),
-                a: &upload(a),
-                b: ScanCoupling::Varying(&upload(b)),
-                c: ScanCoupling::Varying(&upload(c)),
-                d: Some(&upload(d)),
-                z: Some(&upload(z)),
-                delta_bias: None,
-                softplus: true,
-                initial: None,
-                restarts: None,
-            };
-            let Sizes { batch, channels, len } = sizes;
-            let shape = ScanShape { batch, channels, seq_len: len, states: STATES, groups: 1 };
-            let mut theirs = device.allocate(u.len()).unwrap();
+            let arrays = Arrays::upload(&device, &problem).unwrap();
+            let (inputs, shape) = arrays.for_the_library();
+            let mut theirs = device.allocate(sizes.elements()).unwrap();
             let scan = SelectiveScan::<f32>::new(&device, exponential);
             scan.forward_into(&inputs, &mut theirs, shape, Default::default()).unwrap();
             let theirs: Vec<f32> = theirs.download().unwrap();

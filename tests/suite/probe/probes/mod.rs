@@ -144,9 +144,8 @@ impl Probe {
             "fused_lane" => fused::rung(&kernel, 64, 64),
             "fused_quad" => fused::rung(&kernel, 128, 64),
             "selective_scan_fwd_carries" => {
-                let exact = self.arguments() == ["true"];
-                let exponential = if exact { Exponential::Exact } else { Exponential::Fast };
-                fused::forward::<f32>(device, exponential, 15, 3)
+                let exact = self.arguments().first().copied();
+                fused::forward::<f32>(device, exponential(exact), 15, 3)
             }
             base if base.starts_with("selective_scan_") => {
                 match self.arguments().first().copied() {
@@ -163,22 +162,21 @@ impl Probe {
     /// For those of the fused selective scan, by a scan of the states and the exponential that it is for.
     fn fused<S: Storage<Accum = f32>>(&self, device: &Device) -> Result<Ran, Error> {
         use Exponential::{Exact, Fast};
-        let exponential = |exact| if exact == "true" { Exact } else { Fast };
         match (self.base(), &self.arguments()[1..]) {
             ("selective_scan_fwd", ["2", "false", "false"]) => {
                 fused::forward::<S>(device, Fast, 7, 1)
             }
             ("selective_scan_fwd", ["4", "false", exact]) => {
-                fused::forward::<S>(device, exponential(*exact), 15, 1)
+                fused::forward::<S>(device, exponential(Some(exact)), 15, 1)
             }
             ("selective_scan_fwd", ["4", "true", exact]) => {
-                fused::forward::<S>(device, exponential(*exact), 33, 1)
+                fused::forward::<S>(device, exponential(Some(exact)), 33, 1)
             }
             ("selective_scan_bwd", ["1", exact]) => {
-                fused::backward::<S>(device, exponential(*exact), 7)
+                fused::backward::<S>(device, exponential(Some(exact)), 7)
             }
             ("selective_scan_bwd", ["2", exact]) => {
-                fused::backward::<S>(device, exponential(*exact), 15)
+                fused::backward::<S>(device, exponential(Some(exact)), 15)
             }
             ("selective_scan_bwd_sums", []) => fused::backward::<S>(device, Exact, 33),
             _ => Err(self.unknown()),
@@ -288,4 +286,9 @@ impl Job for OfRecurrence<'_> {
 
 fn direction(reverse: bool) -> Direction {
     if reverse { Direction::Reverse } else { Direction::Forward }
+}
+
+/// Of a kernel with this argument.
+fn exponential(exact: Option<&str>) -> Exponential {
+    if exact == Some("true") { Exponential::Exact } else { Exponential::Fast }
 }
