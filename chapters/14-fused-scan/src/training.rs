@@ -27,7 +27,7 @@ impl Fused {
 impl Scanner<f32> for Fused {
     fn outputs(&self, arguments: &Arguments<f32>) -> Result<Array3<f32>, Error> {
         let held = Held::new(self.0.device(), arguments)?;
-        let (inputs, shape) = of(held.given());
+        let (inputs, shape) = inputs_of(held.given());
         let mut out = self.0.device().allocate(inputs.u.len())?;
         out.poison()?;
         self.0.forward_into(&inputs, &mut out, shape, ScanForwardOptions::default())?;
@@ -41,7 +41,7 @@ impl Scanner<f32> for Fused {
     ) -> Result<Gradients<f32>, Error> {
         let device = self.0.device();
         let held = Held::new(device, arguments)?;
-        let (inputs, shape) = of(held.given());
+        let (inputs, shape) = inputs_of(held.given());
         // The outputs are known already. What is wanted of this pass are the states that it leaves.
         let mut checkpoints = device.allocate(shape.checkpoints_len().unwrap_or(0))?;
         let mut out = device.allocate(inputs.u.len())?;
@@ -70,7 +70,7 @@ impl Scanner<f32> for Fused {
 // ANCHOR_END: scanner
 
 /// What chapter 13 hands to its kernels, as the library takes it.
-fn of(given: Given<'_, f32>) -> (ScanInputs<'_, f32>, ScanShape) {
+fn inputs_of(given: Given<'_, f32>) -> (ScanInputs<'_, f32>, ScanShape) {
     let Given { sizes, u, delta, a, b, c, d, z, delta_bias, delta_softplus, initial } = given;
     let Sizes { batch, channels, groups, states, len } = sizes;
     let shape = ScanShape { batch, channels, seq_len: len, states, groups };
