@@ -103,20 +103,34 @@ __device__ inline void copy_vector(void* to, const void* from, int exist) {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(exist)
                  : "memory");
 }
+__device__ inline void copy_vector(void* to, const void* from) {
+    const unsigned address = __cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+}
 __device__ inline void copy_word(void* to, const void* from, int exist) {
     const unsigned address = __cvta_generic_to_shared(to);
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from), "r"(exist) : "memory");
 }
 __device__ inline void close_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-__device__ inline void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+// Until all groups of copies have come but the last kBut.
+template <int kBut>
+__device__ void await_groups() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(kBut) : "memory");
+}
 
-// One element, of whatever size: copied on the way, or if it has less than 4 bytes read and written at once.
-template <typename Stored>
-__device__ void copy_element(Stored* to, const Stored* from, bool exists) {
+// Single elements of an array, kCount of them: the i-th from(i) from its beginning, if it exists(i), or else zero. What has less
+// than 4 bytes cannot be copied on the way: all are read, and then all are written.
+template <int kCount, typename Stored, typename To, typename From, typename Exists>
+__device__ void copy_elements(const Stored* array, To&& to, From&& from, Exists&& exists) {
     if constexpr (sizeof(Stored) == 4) {
-        copy_word(to, from, exists ? 4 : 0);
+#pragma unroll 4
+        for (int i = 0; i < kCount; i++) copy_word(to(i), array + (exists(i) ? from(i) : 0), exists(i) ? 4 : 0);
     } else {
-        *to = exists ? *from : Stored{0};
+        Stored elems[kCount];
+#pragma unroll
+        for (int i = 0; i < kCount; i++) elems[i] = exists(i) ? array[from(i)] : Stored{0};
+#pragma unroll
+        for (int i = 0; i < kCount; i++) *to(i) = elems[i];
     }
 }
 // ANCHOR_END: copies

@@ -68,12 +68,6 @@ struct Place {
 // ANCHOR_END: place
 
 // ANCHOR: memory
-// Until all groups of copies are there but the last kBut.
-template <int kBut>
-__device__ void await_groups() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(kBut) : "memory");
-}
-
 // One element, in a place of 4 bytes. Of two elements of 16 bits that share an aligned word, the word is copied; `last`
 // says that nothing lies behind the element.
 __device__ inline void copy_single(unsigned* to, const float* from, bool exists, bool) {

@@ -5,7 +5,8 @@
 // warps compute and hold the states: a lane has kStates states of two channels, and four lanes have all states of
 // these that are walked at once. The other half helps: each warp brings tiles of 16 channels to shared memory,
 // applies softplus, and lays d and d u side by side, step after step; behind the walk it adds D u, applies the gate
-// and sends the outputs to memory. Both work at the same time, on different tiles, and meet at one barrier for each.
+// and sends the outputs to memory. Both work at the same time, on different tiles, and meet at one barrier for each, which
+// they reach in loops of their own.
 //
 // Arrays: u, delta, z and out are [batch, channels, seq_len], B and C [batch, groups, states, seq_len] or, if they are
 // constants, [channels, states], A [channels, states], D and delta_bias [channels], initial and last [batch, channels, states], restarts
@@ -25,6 +26,10 @@
 // 4 * kStates states, so that they are walked 4 * kStates at a time; whether by exact functions.
 #include "selective_scan_ends.cuh"
 
+// What a walk is for: only the states at the end; outputs; outputs and, where there is a place for them, states for the
+// backward pass. A test for that place would cut the steps apart, for which the compiler finds one order otherwise.
+enum Wanted { kEnds, kOutputs, kOutputsAndStates };
+
 // ANCHOR: walk
 // A lane that computes. Of its two channels, 8 apart, lanes with an odd part of the states have the upper one first:
 // so each lane can give away the sums of its second channel, and no lane has to choose.
@@ -38,14 +43,14 @@ struct Walk {
     struct Coupling {
         float B[kStates], C[kStates];
     };
-    template <bool kOutputs>
+    template <bool kBoth>
     __device__ static Coupling coupling_at(const float* place) {
         Coupling coupling;
         const float4 first = *(const float4*)place;
         coupling.B[0] = first.x, coupling.B[1] = first.y;
         if constexpr (kStates == 4) {
             coupling.B[2] = first.z, coupling.B[3] = first.w;
-            if constexpr (!kOutputs) return coupling;
+            if constexpr (!kBoth) return coupling;
             const float4 second = *(const float4*)(place + 4 * kLanes);
             coupling.C[0] = second.x, coupling.C[1] = second.y, coupling.C[2] = second.z, coupling.C[3] = second.w;
         } else {
@@ -82,9 +87,10 @@ struct Walk {
     // next pair, while a step is computed. `at_block` is called before each block; `keep` gets, for each pair of steps,
     // the lane's share of the sums over the states: those of channel[0], and of step part / 2. Without outputs there
     // are no sums. kGeneral: there may be restarts, and B and C may be constants, and are read channel by channel.
-    template <int kBlock, bool kGeneral, bool kOutputs, typename AtBlock, typename Keep>
+    template <int kBlock, bool kGeneral, Wanted kWanted, typename AtBlock, typename Keep>
     __device__ void tile(const Pair* pairs, const float* couplings, Constants constants, unsigned restarts,
                          AtBlock&& at_block, Keep&& keep) {
+        constexpr bool kSums = kWanted != kEnds;
         const Pair* from[2] = {pairs + channel[0], pairs + channel[1]};
         const float* place = couplings + part * (kStates == 4 ? 4 : 2 * kStates);
         Pair pair[2][2];
@@ -95,14 +101,14 @@ struct Walk {
         const float* place_C = constants.C ? constants.C : place + (kStates == 4 ? 4 * kLanes : kStates);
         const int apart_B = constants.B ? constants.apart : 0, stride_B = constants.B ? 0 : kStepStride;
         const int apart_C = constants.C ? constants.apart : 0, stride_C = constants.C ? 0 : kStepStride;
-        if constexpr (!kGeneral) coupling[0] = coupling_at<kOutputs>(place);
+        if constexpr (!kGeneral) coupling[0] = coupling_at<kSums>(place);
         decays(decay[0], {pair[0][0].x, pair[0][1].x});
 #pragma unroll 1
         for (int block = 0; block < kTileSteps / kBlock; block++) {
             // Behind the last block, what would come next is the block again; nothing is made of it.
             const bool more = block + 1 < kTileSteps / kBlock;
             const int next_pairs = more ? kBlock / 2 * kPairStride : 0, next_steps = more ? kBlock * kStepStride : 0;
-            if constexpr (kOutputs) at_block(block);
+            if constexpr (kWanted == kOutputsAndStates) at_block(block);
             float sums[kBlock / 2], partial[2][2];
 #pragma unroll
             for (int k = 0; k < kBlock; k++) {
@@ -114,7 +120,7 @@ struct Walk {
                 }
                 if constexpr (!kGeneral) {
                     const int ahead = k + 1 < kBlock ? (k + 1) * kStepStride : next_steps;
-                    coupling[next] = coupling_at<kOutputs>(place + ahead);
+                    coupling[next] = coupling_at<kSums>(place + ahead);
                 }
                 if (now == 0) {
                     decays(decay[next], {pair[this_pair][0].z, pair[this_pair][1].z});
@@ -135,14 +141,14 @@ struct Walk {
                         const float input = du * coupling[now].B[n];
                         const float state = multiply_add(decay[now][c][n], states[c][n], input);
                         states[c][n] = begins ? input : state;
-                        if constexpr (!kOutputs) continue;
+                        if constexpr (!kSums) continue;
                         partial[c][now] = n == 0 ? coupling[now].C[n] * states[c][n]
                                                  : multiply_add(coupling[now].C[n], states[c][n], partial[c][now]);
                     }
                 }
-                if (kOutputs && now == 1) sums[k / 2] = sum(partial);
+                if (kSums && now == 1) sums[k / 2] = sum(partial);
             }
-            if constexpr (kOutputs) {
+            if constexpr (kSums) {
                 __syncwarp();  // all have read the pairs whose places the sums take
                 keep(block, sums);
             }
@@ -263,7 +269,7 @@ struct Computer {
         }
     }
 
-    template <int kBlock, bool kGeneral, bool kOutputs>
+    template <int kBlock, bool kGeneral, Wanted kWanted>
     __device__ void walk_tile(int turn, int tile, int pass, unsigned restarts) {
         Pair* pairs = shared.pairs[tile % 2][0];
         float* sums_to = (float*)(pairs + walk.channel[0]) + walk.part % 2 * 2 + walk.part / 2;
@@ -292,7 +298,7 @@ struct Computer {
         const typename Walk<kStates, kExact>::Constants given = {flags & kVaryingB ? nullptr : constants(),
                                                                  flags & kVaryingC ? nullptr : constants() + apart,
                                                                  2 * apart};
-        walk.template tile<kBlock, kGeneral, kOutputs>(pairs, shared.couplings[turn % 2][0], given, restarts, at_block,
+        walk.template tile<kBlock, kGeneral, kWanted>(pairs, shared.couplings[turn % 2][0], given, restarts, at_block,
                                                        keep);
     }
 
@@ -316,14 +322,17 @@ struct Computer {
             take_back(pass);
         }
         const unsigned restarts = shared.restarts[tile % 2];
-        // Where there are no outputs, nobody reads the sums. It is not worth a walk of its own to leave them out where
-        // exponentials take most of the time.
+        // The common case has a walk of its own for each thing wanted, and long blocks of steps. Others have fewer, for the
+        // sake of their size: it is not worth much to leave out sums that nobody reads where exponentials take most of the time.
+        constexpr bool kCommon = !kExact && !kMany;
         if (restarts != 0 || has_constants()) {
-            walk_tile<4, true, true>(turn, tile, pass, restarts);
-        } else if (kExact || operands.out) {
-            walk_tile<kExact ? 4 : 8, false, true>(turn, tile, pass, 0);
+            walk_tile<4, true, kOutputsAndStates>(turn, tile, pass, restarts);
+        } else if (kExact || (operands.out && (!kCommon || operands.checkpoints))) {
+            walk_tile<kExact ? 4 : 8, false, kOutputsAndStates>(turn, tile, pass, 0);
+        } else if (operands.out) {
+            if constexpr (kCommon) walk_tile<16, false, kOutputs>(turn, tile, pass, 0);
         } else {
-            walk_tile<4, false, false>(turn, tile, pass, 0);
+            if constexpr (!kExact) walk_tile<4, false, kEnds>(turn, tile, pass, 0);
         }
         if constexpr (kMany) put_away(pass);
     }
@@ -375,24 +384,32 @@ __global__ void __launch_bounds__(2 * 32 * kWarps, 2)
     }
     operands.passes = kMany ? (states + kLanes * kStates - 1) / (kLanes * kStates) : 1;
 
-    // The helpers begin two turns ahead of the walk, and end one behind it.
-    const bool computes = warp < warps;
-    Computer<Stored, kStates, kMany, kExact> computer(operands, shared);
     if (threadIdx.x < kBlockChannels) shared.sizes[0][threadIdx.x] = shared.sizes[1][threadIdx.x] = 0.0f;
     if (threadIdx.x == 0) shared.restarted = false;
-    if (computes) computer.begin();
+    // The helpers begin two turns ahead of the walk, and end one behind it.
     const long long turns = (long long)operands.tiles * operands.passes;
     int tile = -2, pass = 0;
-    for (long long turn = -2; turn <= turns; turn++) {
-        if (!computes) {
-            Helper<Stored, kStates, kExact>(operands, shared, warp - warps, warps).run(turn, tile, pass);
-        } else if (turn >= 0 && turn < turns) {
+    if (warp < warps) {
+        Computer<Stored, kStates, kMany, kExact> computer(operands, shared);
+        computer.begin();
+        meet();
+        meet();
+        tile = 0;
+        for (long long turn = 0; turn < turns; turn++) {
             computer.run(turn % 2, tile, pass);
+            meet();
+            if (++pass == operands.passes) tile++, pass = 0;
         }
-        __syncthreads();
-        if (turn < 0 || ++pass == operands.passes) tile++, pass = 0;
+        computer.end();
+        meet();
+    } else {
+        Helper<Stored, kStates, kExact> helper(operands, shared, warp - warps, warps);
+        for (long long turn = -2; turn <= turns; turn++) {
+            helper.run(turn, tile, pass);
+            meet();
+            if (turn < 0 || ++pass == operands.passes) tile++, pass = 0;
+        }
     }
-    if (computes) computer.end();
     if (sizes && threadIdx.x < min(per_block, operands.end - operands.channel)) {
         const float size = shared.sizes[0][threadIdx.x] + shared.sizes[1][threadIdx.x];
         sizes[((long long)chunk * batches + operands.batch) * channels + operands.channel + threadIdx.x] =

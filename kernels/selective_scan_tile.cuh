@@ -47,9 +47,15 @@ struct Rows {
     static constexpr int kVectors = kTileSteps / kPerVector<Stored>;
     Vector<Stored> vectors[kRows * kVectors];
 
-    __device__ Vector<Stored>& at(int row, int index) {
-        return vectors[row * kVectors + (index ^ row / (8 / kVectors) % kVectors)];
+    __device__ static int number(int row, int index) {
+        return row * kVectors + (index ^ row / (8 / kVectors) % kVectors);
     }
+    // With the first vector's number, those of the same lane's next vectors: 32 vectors on, where rows follow each other in
+    // the lanes; or two vectors on in the row.
+    __device__ static int rows_on(int number, int k) { return (number ^ 4 * k % kVectors) + 32 * k; }
+    __device__ static int vectors_on(int number, int k) { return number ^ 2 * k; }
+
+    __device__ Vector<Stored>& at(int row, int index) { return vectors[number(row, index)]; }
     __device__ Stored& element(int row, int step) {
         return at(row, step / kPerVector<Stored>).elems[step % kPerVector<Stored>];
     }
@@ -73,6 +79,9 @@ struct Shared {
 };
 // ANCHOR_END: shared
 
+// All warps of the block meet, each from its own place in the program.
+__device__ inline void meet() { asm volatile("bar.sync 1;" ::: "memory"); }
+
 // ANCHOR: helper
 // A warp that helps: it has 16 of the block's channels.
 template <typename Stored, int kStates, bool kExact>
@@ -84,41 +93,65 @@ struct Helper {
     int helper, helpers, lane;
     int rows;        // how many of its channels there are
     long long base;  // where the first one's row begins
+    // Where rows are whole vectors: the first vector of a tile that the lane copies, from the beginning of the chunk; those
+    // after it are kApart rows apart.
+    static constexpr int kApart = 32 / kVectors, kMine = kWarpChannels / kApart;
+    long long place;
+    // In Rows, the vectors that the lane copies and those that it computes with: of the first of each the number.
+    int sent, mine;
+    // The row of B or C that the lane copies in the first pass, from the beginning of the chunk; null if it does not vary.
+    const Stored* coupling;
     // Of the channel that the lane computes with.
     float D, delta_bias;
 
     __device__ Helper(const Operands<Stored>& operands, Shared<Stored, kStates>& shared, int helper, int helpers)
         : operands(operands), shared(shared), helper(helper), helpers(helpers), lane(threadIdx.x % 32) {
-        const int first = operands.channel + helper * kWarpChannels, mine = first + lane % kWarpChannels;
+        const int first = operands.channel + helper * kWarpChannels, channel = first + lane % kWarpChannels;
         rows = min(operands.end - first, kWarpChannels);
         base = operands.row(first) + operands.begin;
-        // Places that follow from these are not to be kept in registers while the other warps need all they have.
-        asm volatile("" : "+l"(base), "+r"(this->helper));
-        D = operands.D && mine < operands.end ? operands.D[mine] : 0.0f;
-        delta_bias = operands.delta_bias && mine < operands.end ? operands.delta_bias[mine] : 0.0f;
+        place = base + lane / kVectors * operands.seq_len + step(lane % kVectors);
+        sent = Rows<Stored, kWarpChannels>::number(lane / kVectors, lane % kVectors);
+        mine = Rows<Stored, kWarpChannels>::number(lane % kWarpChannels, lane / kWarpChannels);
+        const int row = lane % kCouplings, state = row % (kCouplings / 2);
+        const bool of_B = row < kCouplings / 2;
+        const long long group = (long long)operands.batch * operands.groups + operands.group;
+        coupling = (const Stored*)(of_B ? operands.B : operands.C);
+        if (operands.flags & (of_B ? kVaryingB : kVaryingC)) {
+            coupling += (group * operands.states + state) * operands.seq_len + operands.begin;
+        } else {
+            coupling = nullptr;
+        }
+        D = operands.D && channel < operands.end ? operands.D[channel] : 0.0f;
+        delta_bias = operands.delta_bias && channel < operands.end ? operands.delta_bias[channel] : 0.0f;
     }
 
     __device__ int step(int index) const { return index * kPer; }
+    __device__ int vectors_on(int k) const { return Rows<Stored, kWarpChannels>::vectors_on(mine, k); }
 
-    // Sends the warp's part of a tile to shared memory; beyond the channels and the length it is zero.
+    // Sends the warp's part of a tile to shared memory; beyond the channels and the length it is zero. A whole part asks for
+    // no test.
     __device__ void send(const Stored* array, Rows<Stored, kWarpChannels>& to, int tile) {
         const long long first = (long long)tile * kTileSteps;
-        const int left = operands.left(tile);
+        const int left = operands.left(tile), row = lane / kVectors, index = lane % kVectors;
         if (operands.vectors) {
+            const Stored* from = array + (place + first);
+            if (rows == kWarpChannels && left == kTileSteps) {
 #pragma unroll
-            for (int k = 0; k < kWarpChannels * kVectors / 32; k++) {
-                const int row = (lane + 32 * k) / kVectors, index = lane % kVectors;
-                const bool exists = row < rows && step(index) < left;
-                const Stored* from = array + (exists ? base + row * operands.seq_len + first + step(index) : 0);
-                copy_vector(&to.at(row, index), from, exists ? 16 : 0);
+                for (int k = 0; k < kMine; k++, from += kApart * operands.seq_len) {
+                    copy_vector(&to.vectors[to.rows_on(sent, k)], from);
+                }
+            } else {
+#pragma unroll 1
+                for (int k = 0; k < kMine; k++, from += kApart * operands.seq_len) {
+                    const bool exists = step(index) < left && row + k * kApart < rows;
+                    copy_vector(&to.vectors[to.rows_on(sent, k)], exists ? from : array, exists ? 16 : 0);
+                }
             }
         } else {
-#pragma unroll 4
-            for (int row = 0; row < kWarpChannels; row++) {
-                const bool exists = row < rows && lane < left;
-                copy_element(&to.element(row, lane), array + (exists ? base + row * operands.seq_len + first + lane : 0),
-                             exists);
-            }
+            copy_elements<kWarpChannels>(
+                array, [&](int row) { return &to.element(row, lane); },
+                [&](int row) { return base + row * operands.seq_len + first + lane; },
+                [&](int row) { return row < rows && lane < left; });
         }
     }
 
@@ -132,23 +165,18 @@ struct Helper {
         }
     }
     __device__ void send_couplings(int tile, int pass) {
+        const int half = kCouplings / 2, left = operands.left(tile);
+        const bool known = coupling && lane % half + pass * half < operands.states;
+        const long long first = (long long)tile * kTileSteps + (long long)pass * half * operands.seq_len;
+        const Stored* from = known ? coupling + first : operands.u;  // of what there is not, nothing is read
         each_coupling([&](int row, int index) {
-            const int state = row % (kCouplings / 2) + pass * (kCouplings / 2);
-            const long long first = operands.first_step(tile) + step(index);
-            const int left = operands.left(tile) - step(index);
-            const Stored* array = (const Stored*)(row < kCouplings / 2 ? operands.B : operands.C);
-            const long long group = (long long)operands.batch * operands.groups + operands.group;
-            const long long at = (group * operands.states + state) * operands.seq_len + first;
-            const bool known = state < operands.states &&
-                               (operands.flags & (row < kCouplings / 2 ? kVaryingB : kVaryingC)) != 0;
             if (operands.vectors) {
-                const bool exists = known && left > 0;
-                copy_vector(&shared.rows.at(row, index), array + (exists ? at : 0), exists ? 16 : 0);
+                const bool exists = known && step(index) < left;
+                copy_vector(&shared.rows.at(row, index), exists ? from + step(index) : from, exists ? 16 : 0);
             } else {
-                for (int i = 0; i < kPer; i++) {
-                    const bool exists = known && i < left;
-                    copy_element(&shared.rows.element(row, step(index) + i), array + (exists ? at + i : 0), exists);
-                }
+                copy_elements<kPer>(
+                    from, [&](int i) { return &shared.rows.element(row, step(index) + i); },
+                    [&](int i) { return step(index) + i; }, [&](int i) { return known && step(index) + i < left; });
             }
         });
     }
@@ -182,29 +210,36 @@ struct Helper {
         const int channel = helper * kWarpChannels + lane % kWarpChannels;
         const int left = operands.left(tile);
         float size = 0.0f;
-#pragma unroll 2
-        for (int index = lane / kWarpChannels; index < kVectors; index += 32 / kWarpChannels) {
-            float u[kPer], d[kPer];
-            unpack(shared.u[tile % 3][helper].at(lane % kWarpChannels, index), u);
-            unpack(shared.delta[helper].at(lane % kWarpChannels, index), d);
+        float d[kMine][kPer];
+        const auto index_of = [&](int j) { return lane / kWarpChannels + j * (32 / kWarpChannels); };
 #pragma unroll
-            for (int i = 0; i < kPer; i++) d[i] += delta_bias;
-            if (operands.flags & kSoftplus) {
+        for (int j = 0; j < kMine; j++) {
+            unpack(shared.delta[helper].vectors[vectors_on(j)], d[j]);
 #pragma unroll
-                for (int i = 0; i < kPer; i++) d[i] = softplus<kExact>(d[i]);
+            for (int i = 0; i < kPer; i++) d[j][i] += delta_bias;
+        }
+        if (operands.flags & kSoftplus) {
+#pragma unroll
+            for (int i = 0; i < kMine * kPer; i++) d[i / kPer][i % kPer] = softplus<kExact>(d[i / kPer][i % kPer]);
+        }
+        if (left < kTileSteps) {
+#pragma unroll
+            for (int i = 0; i < kMine * kPer; i++) {
+                if (step(index_of(i / kPer)) + i % kPer >= left) d[i / kPer][i % kPer] = 0.0f;
             }
-            if (left < kTileSteps) {
+        }
+        if (!operands.out) {
 #pragma unroll
-                for (int i = 0; i < kPer; i++) d[i] = step(index) + i < left ? d[i] : 0.0f;
-            }
-            if (!operands.out) {
+            for (int i = 0; i < kMine * kPer; i++) size += d[i / kPer][i % kPer];
+        }
 #pragma unroll
-                for (int i = 0; i < kPer; i++) size += d[i];
-            }
+        for (int j = 0; j < kMine; j++) {
+            float u[kPer];
+            unpack(shared.u[tile % 3][helper].vectors[vectors_on(j)], u);
+            Pair* to = &shared.pairs[tile % 2][step(index_of(j)) / 2][channel];
 #pragma unroll
             for (int i = 0; i < kPer; i += 2) {
-                shared.pairs[tile % 2][(step(index) + i) / 2][channel] =
-                    make_float4(d[i], d[i] * u[i], d[i + 1], d[i + 1] * u[i + 1]);
+                to[i / 2 * kBlockChannels] = make_float4(d[j][i], d[j][i] * u[i], d[j][i + 1], d[j][i + 1] * u[i + 1]);
             }
         }
         if (!operands.out) shared.sizes[lane / kWarpChannels][channel] += size;
@@ -214,37 +249,40 @@ struct Helper {
     __device__ void finish(int tile) {
         const int channel = helper * kWarpChannels + lane % kWarpChannels, half = channel / 8 % 2;
         Rows<Stored, kWarpChannels>& staged = shared.u[tile % 3][helper];
-#pragma unroll 2
-        for (int index = lane / kWarpChannels; index < kVectors; index += 32 / kWarpChannels) {
-            Vector<Stored>& vector = staged.at(lane % kWarpChannels, index);
-            float u[kPer], out[kPer];
-            unpack(vector, u);
+        float out[kMine][kPer];
+        const auto index_of = [&](int j) { return lane / kWarpChannels + j * (32 / kWarpChannels); };
+#pragma unroll
+        for (int j = 0; j < kMine; j++) {
+            float u[kPer];
+            unpack(staged.vectors[vectors_on(j)], u);
+            const float2* pair = (const float2*)&shared.pairs[tile % 2][step(index_of(j)) / 2][channel] + half;
 #pragma unroll
             for (int i = 0; i < kPer; i += 2) {
-                const Pair* pair = &shared.pairs[tile % 2][(step(index) + i) / 2][channel];
-                const float2 sums = ((const float2*)pair)[half];
-                out[i] = multiply_add(D, u[i], sums.x);
-                out[i + 1] = multiply_add(D, u[i + 1], sums.y);
+                const float2 sums = pair[i / 2 * (2 * kBlockChannels)];
+                out[j][i] = multiply_add(D, u[i], sums.x);
+                out[j][i + 1] = multiply_add(D, u[i + 1], sums.y);
             }
-            if (operands.z) {
-                float z[kPer];
-                unpack(shared.z[helper].at(lane % kWarpChannels, index), z);
-#pragma unroll
-                for (int i = 0; i < kPer; i++) out[i] *= z[i] * sigmoid<kExact>(z[i]);
-            }
-            vector = pack<Stored>(out);
         }
+        if (operands.z) {
+#pragma unroll
+            for (int j = 0; j < kMine; j++) {
+                float z[kPer];
+                unpack(shared.z[helper].vectors[vectors_on(j)], z);
+#pragma unroll
+                for (int i = 0; i < kPer; i++) out[j][i] *= z[i] * sigmoid<kExact>(z[i]);
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < kMine; j++) staged.vectors[vectors_on(j)] = pack<Stored>(out[j]);
         __syncwarp();
         const long long first = (long long)tile * kTileSteps;
         const int left = operands.left(tile);
         if (operands.vectors) {
+            const int row = lane / kVectors, index = lane % kVectors, exist = step(index) < left ? rows - row : 0;
+            Stored* to = operands.out + (place + first);
 #pragma unroll
-            for (int k = 0; k < kWarpChannels * kVectors / 32; k++) {
-                const int row = (lane + 32 * k) / kVectors, index = lane % kVectors;
-                if (row < rows && step(index) < left) {
-                    *(Vector<Stored>*)(operands.out + base + row * operands.seq_len + first + step(index)) =
-                        staged.at(row, index);
-                }
+            for (int k = 0; k < kMine; k++, to += kApart * operands.seq_len) {
+                if (k * kApart < exist) *(Vector<Stored>*)to = staged.vectors[staged.rows_on(sent, k)];
             }
         } else if (lane < left) {
             for (int row = 0; row < rows; row++) {
@@ -259,22 +297,28 @@ struct Helper {
         const long long turns = (long long)operands.tiles * operands.passes;
         const int tiles = operands.tiles;
         const bool begins = pass == 0, ready = begins && tile + 1 >= 0 && tile + 1 < tiles;
-        const bool restarts = ready && restart(tile + 1);
-        await_copies();
+        const bool restarts = ready && restart(tile + 1), sends = begins && tile + 2 < tiles;
+        // Each turn sends two groups of copies. The one before the last has come.
+        await_groups<1>();
         __syncwarp();
-        if (begins && tile > 0 && operands.out) finish(tile - 1);
+        if (begins && tile > 0 && operands.out) {
+            finish(tile - 1);
+            __syncwarp();
+        }
+        if (sends) send(operands.u, shared.u[(tile + 2) % 3][helper], tile + 2);
+        if (begins && tile >= 0 && tile < tiles && operands.z) send(operands.z, shared.z[helper], tile);
+        close_group();
+        await_groups<1>();
+        __syncwarp();
         if (ready) {
             prepare(tile + 1);
             keep_restarts(tile + 1, restarts);
         }
         if (turn + 1 >= 0 && turn + 1 < turns) turn_couplings((turn + 1) % 2);
         __syncwarp();
-        if (begins && tile + 2 < tiles) {
-            send(operands.u, shared.u[(tile + 2) % 3][helper], tile + 2);
-            send(operands.delta, shared.delta[helper], tile + 2);
-        }
-        if (begins && tile >= 0 && tile < tiles && operands.z) send(operands.z, shared.z[helper], tile);
+        if (sends) send(operands.delta, shared.delta[helper], tile + 2);
         if (turn + 2 < turns) send_couplings((turn + 2) / operands.passes, (turn + 2) % operands.passes);
+        close_group();
     }
 };
 // ANCHOR_END: helper

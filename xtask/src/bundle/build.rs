@@ -19,10 +19,15 @@ const CALLS: [&[(&str, &str)]; 2] = [
         ("--package", "bench"),
         ("--example", "race"),
         ("--example", "graphs"),
+        ("--example", "fused"),
+        ("--example", "fused_backward"),
         ("--package", "ch10-speed-of-memory"),
         ("--example", "ladder"),
         ("--package", "ch12-one-long-sequence"),
         ("--example", "long"),
+        ("--package", "ch14-fused-scan"),
+        ("--example", "rungs"),
+        ("--example", "train"),
     ],
 ];
 

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 /// The most entries, those for studies not counted, and the most bytes of PTX in all.
 const MOST: Limit = Limit { entries: 150, bytes: 11_000_000 };
 /// The same for the selective scan, which has kernels of its own for each type, size and exponential.
-const MOST_OF_SCANS: Limit = Limit { entries: 40, bytes: 8_000_000 };
+const MOST_OF_SCANS: Limit = Limit { entries: 40, bytes: 10_000_000 };
 
 struct Limit {
     entries: usize,
