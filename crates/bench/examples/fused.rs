@@ -1,11 +1,14 @@
-//! Times the forward pass of the fused selective scan:
+//! Times the fused selective scan: the forward pass by itself, the one that leaves checkpoints, the backward pass, and a step
+//! of training, which is the last two behind each other.
 //!
 //! ```text
 //! cargo run --release -p bench --example fused -- --shapes 8x2048x1024x16,1x2048x65536x16
+//! cargo run --release -p bench --example fused -- --csv > chapters/14-fused-scan/results/h200/scan.csv
 //! ```
 //!
 //! With D, z, bias and softplus, by the project's protocol: caches that hold nothing of use, and medians. Beside each time is
-//! that of Mamba's own kernel on an H200, where it is known (mamba-ssm, built with torch 2.11).
+//! that of Mamba's own kernels on an H200, where it is known (mamba-ssm, built with torch 2.11). With `--repeat` each gradient
+//! is computed so many times more, and any bit that changes is an error.
 
 use std::process::ExitCode;
 
@@ -14,11 +17,11 @@ use clap::Parser;
 use half::{bf16, f16};
 use lesson::output::{self, println};
 use linrec::device::{
-    Bench, Buffer, Device, Exponential, ScanForwardOptions, ScanInputs, ScanShape, SelectiveScan,
-    Storage,
+    Bench, Buffer, Device, Exponential, ScanForwardOptions, ScanGradients, ScanInputs, ScanShape,
+    SelectiveScan, Storage,
 };
 
-/// Times the forward pass of the fused selective scan.
+/// Times the fused selective scan, forward and backward.
 #[derive(Parser)]
 struct Cli {
     /// Shapes: batches x channels x length x states
@@ -35,97 +38,207 @@ struct Cli {
     /// By the exponential that has the same bits on all devices
     #[arg(long)]
     exact: bool,
-    /// Leaves states for a backward pass
-    #[arg(long)]
-    checkpoints: bool,
-    /// Chunks into which sequences are cut, as many as are to be timed beside each other; 0 is the library's own rule
+    /// Chunks of the forward pass, as many as are to be timed beside each other; 0 is the library's own rule
     #[arg(long, value_delimiter = ',', default_value = "0")]
     chunks: Vec<usize>,
+    /// Only the forward pass
+    #[arg(long)]
+    forward: bool,
+    /// Lines of a record, in place of a table
+    #[arg(long)]
+    csv: bool,
     /// Measurements of each
     #[arg(long, default_value_t = 9)]
     runs: usize,
+    /// Computes each gradient so many times more, and compares all bits
+    #[arg(long, default_value_t = 0)]
+    repeat: usize,
 }
 
-/// Mamba's kernel on an H200: batches, channels, steps, element, milliseconds.
-const MAMBA: [(usize, usize, usize, &str, f64); 14] = [
-    (8, 2048, 256, "f32", 0.13328),
-    (8, 2048, 256, "bf16", 0.08237),
-    (8, 2048, 1024, "f32", 0.57872),
-    (8, 2048, 1024, "bf16", 0.29174),
-    (8, 2048, 2048, "f32", 1.1591),
-    (8, 2048, 2048, "bf16", 0.59005),
-    (8, 2048, 4096, "f32", 2.32989),
-    (8, 2048, 4096, "bf16", 1.16157),
-    (8, 2048, 16384, "f32", 9.81699),
-    (8, 2048, 16384, "bf16", 5.5569),
-    (8, 1536, 1024, "f32", 0.4393),
-    (8, 1536, 1024, "bf16", 0.22291),
-    (1, 2048, 65536, "f32", 5.63558),
-    (1, 2048, 65536, "bf16", 2.88154),
+/// Mamba's kernels on an H200: batches, channels, steps, element; milliseconds forward and backward.
+const MAMBA: [(usize, usize, usize, &str, f64, f64); 12] = [
+    (8, 2048, 256, "f32", 0.13328, 0.4136),
+    (8, 2048, 256, "bf16", 0.08237, 0.36736),
+    (8, 2048, 1024, "f32", 0.57872, 1.47232),
+    (8, 2048, 1024, "bf16", 0.29174, 1.18102),
+    (8, 2048, 4096, "f32", 2.32989, 5.44406),
+    (8, 2048, 4096, "bf16", 1.16157, 4.58106),
+    (8, 2048, 16384, "f32", 9.81699, 21.39466),
+    (8, 2048, 16384, "bf16", 5.5569, 18.74598),
+    (8, 1536, 1024, "f32", 0.4393, 1.12358),
+    (8, 1536, 1024, "bf16", 0.22291, 0.90102),
+    (1, 2048, 65536, "f32", 5.63558, 12.63446),
+    (1, 2048, 65536, "bf16", 2.88154, 10.968),
 ];
 
-fn main() -> ExitCode {
-    output::finish(run(&output::parse()))
+/// What is timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    Forward,
+    /// The forward pass that leaves checkpoints.
+    Kept,
+    Backward,
+    /// The last two behind each other.
+    Step,
 }
 
-fn run(cli: &Cli) -> lesson::Result {
+impl Pass {
+    const ALL: [Pass; 4] = [Pass::Forward, Pass::Kept, Pass::Backward, Pass::Step];
+
+    fn name(self) -> &'static str {
+        match self {
+            Pass::Forward => "forward",
+            Pass::Kept => "forward, kept",
+            Pass::Backward => "backward",
+            Pass::Step => "step",
+        }
+    }
+
+    fn is_wanted(self, cli: &Cli) -> bool {
+        self == Pass::Forward || !cli.forward
+    }
+
+    /// Of the time forward and of that backward.
+    fn of(self, forward: f64, backward: f64) -> f64 {
+        match self {
+            Pass::Forward | Pass::Kept => forward,
+            Pass::Backward => backward,
+            Pass::Step => forward + backward,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    output::finish(measure(&output::parse()))
+}
+
+fn measure(cli: &Cli) -> lesson::Result {
     let device = Device::auto()?;
-    println!("{}, medians of {} runs", device.name(), cli.runs);
-    println!("batch channels seq_len states element chunks       ms   least   mamba  ratio");
-    for text in &cli.shapes {
-        let sizes: Vec<usize> = text.split('x').map(str::parse).collect::<Result<_, _>>()?;
-        let &[batch, channels, seq_len, states] = sizes.as_slice() else {
-            return Err(format!("`{text}` is not batches x channels x length x states").into());
-        };
-        let shape = ScanShape { batch, channels, seq_len, states, groups: 1 };
-        let each =
-            cli.elements.iter().flat_map(|e| cli.chunks.iter().map(move |&chunks| (e, chunks)));
-        for (element, chunks) in each {
-            let times = match element.as_str() {
-                "f32" => times::<f32>(&device, shape, chunks, cli)?,
-                "bf16" => times::<bf16>(&device, shape, chunks, cli)?,
-                "f16" => times::<f16>(&device, shape, chunks, cli)?,
-                other => return Err(format!("no element `{other}`: f32, bf16 or f16").into()),
-            };
-            let least = times.iter().copied().fold(f64::INFINITY, f64::min);
-            let ms = median(times);
-            let known = MAMBA.iter().find(|known| {
-                states == 16
-                    && (known.0, known.1, known.2, known.3) == (batch, channels, seq_len, element)
-            });
-            let beside = known
-                .map_or(String::new(), |known| format!("{:8.4} {:6.2}", known.4, known.4 / ms));
-            println!(
-                "{batch:5} {channels:8} {seq_len:7} {states:6} {element:>7} {chunks:6} {ms:8.4} {least:7.4} {beside}"
-            );
+    if cli.csv {
+        println!("date,machine,batch,channels,seq_len,states,element,exponential,pass,ms");
+    } else {
+        println!(
+            "{}, medians of {} runs, milliseconds (as a multiple of Mamba's speed)",
+            device.name(),
+            cli.runs
+        );
+        let passes = Pass::ALL.map(|pass| format!("{:>18}", pass.name()));
+        println!("{:>24} {:>5} {:>6} {}", "shape", "", "chunks", passes.join(" "));
+    }
+    for shape in &cli.shapes {
+        for element in &cli.elements {
+            let shape = parse(shape)?;
+            for &chunks in &cli.chunks {
+                match element.as_str() {
+                    "f32" => one::<f32>(&device, cli, shape, element, chunks)?,
+                    "bf16" => one::<bf16>(&device, cli, shape, element, chunks)?,
+                    "f16" => one::<f16>(&device, cli, shape, element, chunks)?,
+                    other => {
+                        return Err(format!("{other}: the elements are f32, bf16 and f16").into());
+                    }
+                }
+            }
         }
     }
     Ok(())
 }
 
-fn times<S: Storage<Accum = f32>>(
+fn parse(shape: &str) -> Result<ScanShape, String> {
+    let numbers: Result<Vec<usize>, _> = shape.split('x').map(str::parse).collect();
+    match numbers.as_deref() {
+        Ok(&[batch, channels, seq_len, states]) => {
+            Ok(ScanShape { batch, channels, seq_len, states, groups: 1 })
+        }
+        _ => Err(format!("{shape}: a shape is batches x channels x length x states")),
+    }
+}
+
+/// Numbers between two bounds that look like noise, in as many pieces as it takes.
+fn noise<S: Storage<Accum = f32>>(
     device: &Device,
-    shape: ScanShape,
-    chunks: usize,
+    len: usize,
+    seed: u64,
+    (low, high): (f32, f32),
+) -> Result<Buffer<S>, linrec::Error> {
+    const PIECE: usize = 1 << 20;
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let piece: Vec<S> = (0..PIECE.min(len))
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            S::narrow(low + (high - low) * ((state >> 40) as f32 / (1 << 24) as f32))
+        })
+        .collect();
+    let buffer = device.allocate::<S>(len)?;
+    for begin in (0..len).step_by(PIECE) {
+        let end = (begin + PIECE).min(len);
+        buffer.slice(begin..end)?.upload(&piece[..end - begin])?;
+    }
+    Ok(buffer)
+}
+
+/// All gradients of one shape.
+struct Room<S> {
+    rows: [Buffer<S>; 3],
+    rates: Buffer<f32>,
+    couplings: [Buffer<S>; 2],
+    per_channel: [Buffer<f32>; 2],
+    initial: Buffer<f32>,
+}
+
+impl<S: Storage<Accum = f32>> Room<S> {
+    fn gradients(&mut self) -> ScanGradients<'_, S> {
+        let [u, delta, z] = &mut self.rows;
+        let [b, c] = &mut self.couplings;
+        let [d, delta_bias] = &mut self.per_channel;
+        ScanGradients {
+            u,
+            delta,
+            a: &mut self.rates,
+            b: b.into(),
+            c: c.into(),
+            d: Some(d),
+            z: Some(z),
+            delta_bias: Some(delta_bias),
+            initial: Some(&mut self.initial),
+        }
+    }
+
+    fn bits(&self) -> Result<Vec<u32>, linrec::Error> {
+        let mut bits = Vec::new();
+        for array in self.rows.iter().chain(&self.couplings) {
+            bits.extend(array.download()?.into_iter().map(|number| number.widen().to_bits()));
+        }
+        for array in self.per_channel.iter().chain([&self.rates, &self.initial]) {
+            bits.extend(array.download()?.into_iter().map(f32::to_bits));
+        }
+        Ok(bits)
+    }
+}
+
+fn one<S: Storage<Accum = f32>>(
+    device: &Device,
     cli: &Cli,
-) -> Result<Vec<f64>, linrec::Error> {
+    shape: ScanShape,
+    element: &str,
+    chunks: usize,
+) -> lesson::Result {
     let ScanShape { batch, channels, seq_len, states, groups } = shape;
     let (rows, couplings) = (batch * channels * seq_len, batch * groups * states * seq_len);
     let exponential = if cli.exact { Exponential::Exact } else { Exponential::Fast };
     let scan = SelectiveScan::<S>::new(device, exponential);
-    let (u, delta, z) = (
-        array::<S>(device, rows, 1, -1.0, 1.0)?,
-        array(device, rows, 2, -4.0, 0.0)?,
-        array(device, rows, 3, -2.0, 2.0)?,
-    );
-    let (b, c) =
-        (array::<S>(device, couplings, 4, -1.0, 1.0)?, array(device, couplings, 5, -1.0, 1.0)?);
-    let a: Vec<f32> = (0..channels * states).map(|i| -1.0 - (i % states) as f32).collect();
-    let (a, d, bias) = (
-        device.upload(&a)?,
-        array(device, channels, 6, -1.0, 1.0)?,
-        array(device, channels, 7, -3.0, -1.0)?,
-    );
+
+    let [u, z, d_out] = [(1, 1.7), (2, 2.0), (3, 1.7)]
+        .map(|(seed, most)| noise::<S>(device, rows, seed, (-most, most)));
+    let (u, z, d_out) = (u?, z?, d_out?);
+    let delta = noise::<S>(device, rows, 4, (-4.0, 0.5))?;
+    let b = noise::<S>(device, couplings, 5, (-1.7, 1.7))?;
+    let c = noise::<S>(device, couplings, 6, (-1.7, 1.7))?;
+    let rates: Vec<f32> = (0..channels * states).map(|i| -((i % states + 1) as f32)).collect();
+    let a = device.upload(&rates)?;
+    let d = noise::<f32>(device, channels, 7, (0.5, 1.5))?;
+    let delta_bias = noise::<f32>(device, channels, 8, (-1.0, 0.0))?;
     let inputs = ScanInputs {
         u: &u,
         delta: &delta,
@@ -134,52 +247,92 @@ fn times<S: Storage<Accum = f32>>(
         c: (&c).into(),
         d: Some(&d),
         z: Some(&z),
-        delta_bias: Some(&bias),
+        delta_bias: Some(&delta_bias),
         softplus: true,
         initial: None,
         restarts: None,
     };
-    let mut out = device.allocate(rows)?;
-    let mut checkpoints = match cli.checkpoints {
-        true => Some(device.allocate(shape.checkpoints_len().unwrap_or(usize::MAX))?),
-        false => None,
+    let mut out = device.allocate::<S>(rows)?;
+    let kept = shape.checkpoints_len().ok_or("too many checkpoints")?;
+    let mut checkpoints = device.allocate::<f32>(kept)?;
+    let mut room = Room {
+        rows: [device.allocate(rows)?, device.allocate(rows)?, device.allocate(rows)?],
+        rates: device.allocate(channels * states)?,
+        couplings: [device.allocate(couplings)?, device.allocate(couplings)?],
+        per_channel: [device.allocate(channels)?, device.allocate(channels)?],
+        initial: device.allocate(batch * channels * states)?,
     };
+
+    let mut times = Pass::ALL.map(|_| Vec::new());
     let mut bench = Bench::new(device)?;
-    let mut times = Vec::with_capacity(cli.runs);
-    for number in 0..cli.runs + 2 {
-        let ms = bench.time_ms(|stream| {
-            let options = ScanForwardOptions {
-                checkpoints: checkpoints.as_mut(),
-                chunks: (chunks > 0).then_some(chunks),
-                stream: Some(stream),
-                ..Default::default()
-            };
-            scan.forward_into(&inputs, &mut out, shape, options).map(drop)
-        })?;
-        // The first ones warm up.
-        if number >= 2 {
-            times.push(ms);
+    let passes = Pass::ALL.into_iter().filter(|pass| pass.is_wanted(cli));
+    for run in 0..=cli.runs {
+        for pass in passes.clone() {
+            // All on the device's default stream, which is the stopwatch's.
+            let ms = bench.time_ms(|_| {
+                if pass != Pass::Backward {
+                    let options = ScanForwardOptions {
+                        checkpoints: Some(&mut checkpoints).filter(|_| pass != Pass::Forward),
+                        chunks: (chunks > 0).then_some(chunks),
+                        ..Default::default()
+                    };
+                    scan.forward_into(&inputs, &mut out, shape, options)?;
+                }
+                if matches!(pass, Pass::Backward | Pass::Step) {
+                    let (gradients, options) = (room.gradients(), Default::default());
+                    scan.backward_into(&inputs, &d_out, &checkpoints, gradients, shape, options)?;
+                }
+                Ok(())
+            })?;
+            // The first round loads kernels and allocates.
+            if run > 0 {
+                times[pass as usize].push(ms);
+            }
         }
     }
-    Ok(times)
-}
+    let mamba = MAMBA.iter().find(|row| {
+        (row.0, row.1, row.2, row.3) == (batch, channels, seq_len, element) && states == 16
+    });
+    let name = format!("{batch}x{channels}x{seq_len}x{states}");
+    let mut cells = Vec::new();
+    for pass in passes {
+        let ours = median(times[pass as usize].iter().copied());
+        if cli.csv {
+            let (date, machine) = (lesson::machine::date(), device.name());
+            let exponential = if cli.exact { "exact" } else { "fast" };
+            let pass = pass.name();
+            println!(
+                "{date},{machine},{batch},{channels},{seq_len},{states},{element},{exponential},\"{pass}\",{ours:.4}"
+            );
+        }
+        let theirs = mamba.map(|row| pass.of(row.4, row.5));
+        cells.push(match theirs {
+            Some(theirs) => format!("{:>18}", format!("{ours:.4} ({:.2})", theirs / ours)),
+            None => format!("{ours:>18.4}"),
+        });
+    }
+    if !cli.csv {
+        println!("{name:>24} {element:>5} {chunks:>6} {}", cells.join(" "));
+    }
 
-/// Numbers between two, which look like random ones, the same ones each time.
-fn array<S: Storage<Accum = f32>>(
-    device: &Device,
-    len: usize,
-    seed: u32,
-    least: f32,
-    most: f32,
-) -> Result<Buffer<S>, linrec::Error> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
-    let numbers: Vec<S> = (0..len)
-        .map(|_| {
-            state ^= state << 13;
-            state ^= state >> 17;
-            state ^= state << 5;
-            S::narrow(least + (most - least) * (state >> 8) as f32 / (1 << 24) as f32)
-        })
-        .collect();
-    device.upload(&numbers)
+    if cli.repeat > 0 {
+        let before = room.bits()?;
+        for _ in 0..cli.repeat {
+            scan.backward_into(
+                &inputs,
+                &d_out,
+                &checkpoints,
+                room.gradients(),
+                shape,
+                Default::default(),
+            )?;
+            if room.bits()? != before {
+                return Err(
+                    format!("{name} {element}: the bits of the gradients have changed").into()
+                );
+            }
+        }
+        println!("{:>24} {element:>5} the same bits in {} runs", "", cli.repeat + 1);
+    }
+    Ok(())
 }

@@ -348,7 +348,7 @@ mod tests {
             (8, 2048, 65536, 1),
             (1, 2048, 256, 1),
             (1, 1, 1 << 20, 263),
-            (1, 4, 1100, 4),
+            (1, 4, 1100, 7),
             (1, 4, 0, 1),
         ] {
             let shape = ScanShape { batch, channels, seq_len, states: 16, groups: 1 };

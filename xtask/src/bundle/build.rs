@@ -20,7 +20,6 @@ const CALLS: [&[(&str, &str)]; 2] = [
         ("--example", "race"),
         ("--example", "graphs"),
         ("--example", "fused"),
-        ("--example", "fused_backward"),
         ("--package", "ch10-speed-of-memory"),
         ("--example", "ladder"),
         ("--package", "ch12-one-long-sequence"),
