@@ -1,7 +1,8 @@
 //! The backward pass.
 
+use super::plan::{LANES, PLAIN_BYTES, Plan};
 use super::shape::check;
-use super::{ScanCouplingGradient, ScanInputs, ScanShape, SelectiveScan};
+use super::{Exponential, ScanCouplingGradient, ScanInputs, ScanShape, SelectiveScan};
 use crate::Error;
 use crate::device::recurrence::room::Room;
 use crate::device::{Buffer, Function, Launched, Storage, Stream};
@@ -41,124 +42,10 @@ pub struct ScanBackwardOptions<'a> {
     pub stream: Option<&'a Stream>,
 }
 
-/// Steps of a tile, between two checkpoints.
-const TILE: usize = ScanShape::CHECKPOINT_STEPS;
-/// Lanes that share a channel.
-const LANES: usize = 8;
-/// Channels that a warp takes at a time: a quad.
-const QUAD: usize = 32 / LANES;
-/// Warps of a block and quads of each: the first of these that shared memory has room for.
-const BLOCKS: [(usize, usize); 6] = [(8, 4), (8, 2), (8, 1), (4, 1), (2, 1), (1, 1)];
-/// What a block may have of shared memory: from compute capability 9.0 on.
-const SHARED_BYTES: usize = 227 << 10;
-/// How many blocks are on a GPU at once, for the rule that cuts long sequences: an H200's. It is not asked of the device,
-/// so that results are the same on all.
-const BLOCKS_AT_ONCE: usize = 132;
-/// The time of a cut: the first pass over the chunks, as a part of the second.
-const FIRST_PASS: f64 = 0.3;
-/// Tiles of a chunk, at least.
-const LEAST_TILES: usize = 32;
-
 /// Bits of the kernels' argument `flags`, beside those of both passes.
 mod flags {
     pub(super) const WHOLE: i32 = 8;
     pub(super) const ENDS: i32 = 16;
-}
-
-/// How a shape is cut up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Plan {
-    /// States of a channel that a lane walks at once.
-    lane_states: usize,
-    /// How many times the states of all lanes are needed.
-    passes: usize,
-    warps: usize,
-    quads: usize,
-    /// Blocks side by side in the channels of a group.
-    parts: usize,
-    /// Blocks of a chunk, over all groups and batches.
-    blocks: usize,
-    tiles: usize,
-    chunk_tiles: usize,
-    chunks: usize,
-}
-
-impl Plan {
-    fn new(shape: ScanShape, varying: bool) -> Plan {
-        let lane_states = if shape.states <= LANES { 1 } else { 2 };
-        let passes = shape.states.div_ceil(LANES * lane_states);
-        let channels = shape.channels / shape.groups;
-        let tiles = shape.seq_len.div_ceil(TILE);
-        let mut plan = Plan {
-            lane_states,
-            passes,
-            warps: 1,
-            quads: 1,
-            parts: 0,
-            blocks: 0,
-            tiles,
-            chunk_tiles: tiles.max(1),
-            chunks: 1,
-        };
-        for (warps, quads) in BLOCKS {
-            plan.warps = warps.min(channels.div_ceil(QUAD * quads)).max(1);
-            plan.quads = quads;
-            if plan.shared_bytes(varying) <= SHARED_BYTES {
-                break;
-            }
-        }
-        plan.parts = channels.div_ceil(QUAD * plan.quads * plan.warps);
-        plan.blocks = plan.parts.saturating_mul(shape.groups).saturating_mul(shape.batch);
-        plan.cut();
-        plan
-    }
-
-    /// Cuts the sequences where there are too few blocks: whole rounds of blocks, by the time that they take.
-    fn cut(&mut self) {
-        let time = |chunks: usize| {
-            let rounds = self.blocks.saturating_mul(chunks).div_ceil(BLOCKS_AT_ONCE);
-            let passes = if chunks > 1 { 1.0 + FIRST_PASS } else { 1.0 };
-            passes * rounds as f64 / chunks as f64
-        };
-        let most = (self.tiles / LEAST_TILES).clamp(1, BLOCKS_AT_ONCE);
-        let best = (2..=most)
-            .fold(1, |best, chunks| if time(chunks) < time(best) { chunks } else { best });
-        self.chunk_tiles = self.tiles.div_ceil(best).max(1);
-        self.chunks = self.tiles.div_ceil(self.chunk_tiles).max(1);
-    }
-
-    /// Dynamic shared memory of a block, part by part as in `Shared` of the kernel's source.
-    fn shared_bytes(self, varying: bool) -> usize {
-        let Plan { lane_states, passes, warps, quads, .. } = self;
-        let (states, threads) = (LANES * lane_states, 32 * warps);
-        let numbers = |count: usize| 4 * count;
-        let rows = numbers(4 * 2 * states * TILE);
-        let stages = numbers(4 * (4 * 32 + QUAD * states));
-        let warp = stages + numbers(3 * 32) + numbers(3 * QUAD * 72);
-        let turns = if passes <= 2 { 2 } else { 1 };
-        let sums = turns * numbers(warps * QUAD * 2 * states * TILE);
-        let channels = numbers(2 * QUAD * quads * warps);
-        let kinds = if varying { 1 } else { 3 };
-        let kept = numbers(2 + passes * lane_states * (2 + kinds)) * quads * threads;
-        let across_blocks = if passes > 1 { numbers(4) * quads * threads } else { 0 };
-        rows + warps * warp + sums + channels + kept + across_blocks
-    }
-
-    /// Numbers of the workspace: sums for `B` and `C`, sums for all else, and what each chunk passes back.
-    fn workspace(self, shape: ScanShape, varying: bool) -> Option<[usize; 3]> {
-        let product = |factors: &[usize]| {
-            factors.iter().try_fold(1_usize, |product, &size| product.checked_mul(size))
-        };
-        let states = product(&[shape.channels, shape.states])?;
-        let units = product(&[shape.batch, shape.groups, self.tiles, self.passes, self.parts])?;
-        let rows =
-            if varying { product(&[units, 2 * LANES * self.lane_states * TILE])? } else { 0 };
-        let slots = product(&[shape.batch, self.chunks])?;
-        let each = states.checked_mul(3)?.checked_add(shape.channels.checked_mul(2)?)?;
-        let ends = if self.chunks > 1 { product(&[2, slots, states])? } else { 0 };
-        // What a chunk passes back is read in pairs.
-        Some([rows, product(&[slots, each])?.checked_next_multiple_of(4)?, ends])
-    }
 }
 
 impl<S: Storage<Accum = f32>> SelectiveScan<S> {
@@ -237,14 +124,21 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         gradients.check(operation, inputs, shape)?;
 
         let (vary_b, vary_c) = (inputs.b.varies(), inputs.c.varies());
-        let plan = Plan::new(shape, vary_b && vary_c);
+        let plan = Plan::new(shape, vary_b && vary_c, self.exponential());
+        let whole = gradients.whole_rows(inputs, d_out, shape);
+        let is_plain = plan.plain
+            && whole
+            && vary_b
+            && vary_c
+            && inputs.restarts.is_none()
+            && self.exponential() == Exponential::Fast;
         let kernel = self.backward_kernel(plan)?;
+        let plain = if is_plain { Some(self.plain_backward_kernels()?) } else { None };
         let sums = self.kernels.entry(
             &self.device,
             "selective_scan_bwd.cu",
             format!("selective_scan_bwd_sums<{}>", S::ELEMENT.cuda_name()),
         )?;
-        let whole = gradients.whole_rows(inputs, d_out, shape);
         let flags = Self::flags(inputs) | if whole { flags::WHOLE } else { 0 };
         let shared_bytes = plan.shared_bytes(vary_b && vary_c);
         let blocks = self.check_backward_launch(operation, shape, plan, shared_bytes)?;
@@ -262,6 +156,11 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
             if blocks == 0 {
                 continue;
             }
+            let (kernel, shared_bytes) = match &plain {
+                Some([_, plain]) if !first => (plain, PLAIN_BYTES[1]),
+                Some([ends, _]) => (ends, PLAIN_BYTES[0]),
+                None => (&kernel, shared_bytes),
+            };
             let launch = kernel
                 .launch(blocks, 32 * plan.warps as u32)
                 .shared(shared_bytes as u32)
@@ -329,6 +228,13 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
             "selective_scan_bwd",
             &parameters,
         )
+    }
+
+    /// For the first pass over the chunks, and for the gradients.
+    fn plain_backward_kernels(&self) -> Result<[Function; 2], Error> {
+        let source = "selective_scan_bwd_plain.cu";
+        let kernel = |name| self.kernels.function(&self.device, source, name, &[]);
+        Ok([kernel("selective_scan_bwd_plain_ends")?, kernel("selective_scan_bwd_plain")?])
     }
 
     /// The blocks of a chunk, if a grid takes those of all.

@@ -45,8 +45,13 @@ impl<S: Storage> Kernels<S> {
         parameters: &[String],
     ) -> Result<Function, Error> {
         let exact = self.exponential == Exponential::Exact;
-        let (stored, parameters) = (S::ELEMENT.cuda_name(), parameters.join(", "));
-        self.entry(device, source, format!("{name}<{stored}, {parameters}, {exact}>"))
+        let parameters: String =
+            parameters.iter().map(|parameter| format!(", {parameter}")).collect();
+        self.entry(
+            device,
+            source,
+            format!("{name}<{}{parameters}, {exact}>", S::ELEMENT.cuda_name()),
+        )
     }
 
     /// The kernel of a source that is spelled like this.

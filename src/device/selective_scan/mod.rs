@@ -5,6 +5,7 @@ mod coupling;
 mod forward;
 mod inputs;
 mod kernels;
+mod plan;
 mod shape;
 
 pub use backward::{ScanBackwardOptions, ScanGradients};

@@ -145,6 +145,41 @@ fn gradients_are_within_their_bounds_for_all_options() -> Result<(), Error> {
     Ok(())
 }
 
+/// By the kernels for them: in one tile and in more than there are stages, in one block and in several, in chunks.
+#[test]
+fn gradients_of_common_sizes_are_within_their_bounds() -> Result<(), Error> {
+    for (sizes, has) in [
+        (sizes(2, 128, 1, 16, 48), Has::ALL),
+        (sizes(1, 128, 2, 16, 24), Has { slow: true, ..Has::ALL }),
+        (sizes(1, 64, 1, 16, 8), Has { z: false, d: false, ..Has::ALL }),
+        (sizes(1, 64, 1, 16, 16), Has { softplus: false, bias: false, ..Has::ALL }),
+        (sizes(1, 64, 1, 16, 40), Has { d_last: false, initial: false, ..Has::ALL }),
+        (sizes(1, 64, 1, 16, 1040), Has { slow: true, ..Has::ALL }),
+        (sizes(1, 64, 1, 16, 520), Has { z: false, bias: false, softplus: false, ..Has::ALL }),
+    ] {
+        check::<f32>(sizes, has, 0)?;
+        check::<bf16>(sizes, has, 0)?;
+    }
+    check::<f16>(sizes(1, 64, 1, 16, 24), Has::ALL, 0)?;
+    check::<f32>(sizes(1, 64, 1, 16, 24), Has::ALL, 1)
+}
+
+/// The kernel for the most common sizes needs arrays that consist of whole vectors. The other one gives the same bits.
+#[test]
+fn bits_do_not_depend_on_where_arrays_begin() -> Result<(), Error> {
+    for sizes in [sizes(1, 128, 1, 16, 40), sizes(1, 64, 1, 16, 1040)] {
+        let problem = draw::<bf16>(sizes, Has { slow: true, ..Has::ALL }, 6);
+        for device in under_test() {
+            let bits = |skip| computed::<bf16>(&device, Exponential::Fast, &problem, skip)?.bits();
+            let first = bits(0)?;
+            for skip in [1, 8] {
+                assert!(bits(skip)? == first, "{} {sizes:?} {skip}", device.label());
+            }
+        }
+    }
+    Ok(())
+}
+
 /// B, C or both; in several blocks of states, and in chunks.
 #[test]
 fn gradients_with_respect_to_constants_are_within_their_bounds() -> Result<(), Error> {

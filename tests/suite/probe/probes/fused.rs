@@ -46,7 +46,25 @@ pub fn backward<S: Storage<Accum = f32>>(
     states: usize,
 ) -> Result<Ran, Error> {
     let sizes = oracle::Sizes { batch: 2, channels: CHANNELS, groups: GROUPS, states, len: LEN };
-    let has = problem::Has { restarts: true, slow: true, ..problem::Has::ALL };
+    all_gradients::<S>(device, exponential, sizes, true)
+}
+
+/// The same of common sizes, by their kernel.
+pub fn plain_backward<S: Storage<Accum = f32>>(
+    device: &Device,
+    exponential: Exponential,
+) -> Result<Ran, Error> {
+    let sizes = oracle::Sizes { batch: 2, channels: 64, groups: 1, states: 16, len: 520 };
+    all_gradients::<S>(device, exponential, sizes, false)
+}
+
+fn all_gradients<S: Storage<Accum = f32>>(
+    device: &Device,
+    exponential: Exponential,
+    sizes: oracle::Sizes,
+    restarts: bool,
+) -> Result<Ran, Error> {
+    let has = problem::Has { restarts, slow: true, ..problem::Has::ALL };
     let given = problem::draw::<S>(sizes, has, 5);
     let scan = SelectiveScan::<S>::new(device, exponential);
     let mut here = problem::OnDevice::new(&scan, &given, 0)?;

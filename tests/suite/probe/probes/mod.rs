@@ -80,8 +80,13 @@ impl Probe {
         // They ask again and again until others have published.
         let asking = ["look_back", "long_chained", "long_decoupled"];
         // Of several kernels, all are counted.
-        let several =
-            ["selective_scan_fwd_carries", "selective_scan_bwd", "selective_scan_bwd_sums"];
+        let several = [
+            "selective_scan_fwd_carries",
+            "selective_scan_bwd",
+            "selective_scan_bwd_plain",
+            "selective_scan_bwd_plain_ends",
+            "selective_scan_bwd_sums",
+        ];
         let base = self.base();
         !asking.contains(&base) && !several.contains(&base) && !self.is_shared_out()
     }
@@ -177,6 +182,9 @@ impl Probe {
             }
             ("selective_scan_bwd", ["2", exact]) => {
                 fused::backward::<S>(device, exponential(Some(exact)), 15)
+            }
+            ("selective_scan_bwd_plain" | "selective_scan_bwd_plain_ends", [exact]) => {
+                fused::plain_backward::<S>(device, exponential(Some(exact)))
             }
             ("selective_scan_bwd_sums", []) => fused::backward::<S>(device, Exact, 33),
             _ => Err(self.unknown()),

@@ -1,0 +1,470 @@
+// The gradient of the fused selective scan where nothing is out of the ordinary: 16 states, B and C that vary, no restarts,
+// rows of whole vectors and of whole tiles, and as many channels in a group as whole blocks have. Numbers are computed by the
+// same operations and added up in the same order as by selective_scan_bwd, which has the explanations and takes everything
+// else: with as many quads and warps it gives the same bits.
+//
+// As the number of quads is known, a lane keeps in registers what belongs to the states of all four, and nothing branches.
+// While the warp walks the tile of a quad, it prepares the steps of the next one. What goes from lane to lane has two places
+// in shared memory, by turns: so the warp meets once for each quad, and the block once for each tile. Of two blocks on a
+// multiprocessor, one computes while the other waits.
+#include "selective_scan_bwd.cuh"
+
+namespace plain {
+
+constexpr int kPer = 2, kStates = 8 * kPer, kQuads = 4, kWarps = 4, kSums = 2 * kStates * kTile;
+constexpr int kThreads = 32 * kWarps;
+static_assert(kQuads == (int)kStages, "a quad has its stage");
+
+// ANCHOR: plain_shared
+// What a warp has of shared memory to compute the ends of chunks; and for the gradient.
+struct Ends {
+    unsigned elems[kQuads][4][32];  // as in Stage
+    float steps[2][3][32];          // delta, delta u and the gradient of y: of the quad that is walked, and of the next one
+};
+struct Warp : Ends {
+    static constexpr int kPitch = 72;
+    float states[kQuads][4][kStates];
+    float across[2][3][4][kPitch];  // summands of the states of a channel, by steps
+};
+
+// Shared memory.
+template <typename Warp>
+struct alignas(16) Shared {
+    Rows<kPer> rows[4];
+    float2 channels[kWarps][4 * kQuads];  // D and the bias
+    Warp warps[kWarps];
+};
+struct AllShared : Shared<Warp> {
+    float sums[2][4 * kWarps][kSums];  // what the lanes have added up for B and C
+};
+// ANCHOR_END: plain_shared
+
+// An address in shared memory that stays in a register. Otherwise the compiler computes it again and again.
+template <typename T>
+__device__ __forceinline__ T* settled(T* pointer) {
+    unsigned address = __cvta_generic_to_shared(pointer);
+    asm volatile("" : "+r"(address));
+    return (T*)__cvta_shared_to_generic(address);
+}
+
+// ANCHOR: plain_copies
+// What a lane copies of the elements of each quad, tile after tile from the last to the first.
+template <typename Stored, bool kOnlyEnds>
+struct Elements {
+    static constexpr int kPerVector = 16 / sizeof(Stored), kVectors = kTile / kPerVector;
+
+    const Stored* from;
+    char* to;
+    long long to_next_quad, to_next_tile;
+    bool copies;
+
+    __device__ static Elements of(const Given<Stored>& given, const Place& at, Ends& mine) {
+        const int which = at.lane / (4 * kVectors), row = at.lane / kVectors % 4, step = at.lane % kVectors * kPerVector;
+        Elements all;
+        all.copies = which == 0 ? !kOnlyEnds : which == 2 ? given.z != nullptr : which < 4;
+        all.from = which == 0 ? given.u : which == 2 ? given.z : which == 3 ? given.d_out : given.delta;
+        const long long first = (long long)at.sequence * given.channels + at.first + row;
+        all.from += first * given.len + (at.end - 1) * (long long)kTile + step;
+        all.to = settled((char*)mine.elems + which * 128 + (row * kTile + step) * (int)sizeof(Stored));
+        all.to_next_quad = 4 * given.len, all.to_next_tile = -(kQuads - 1) * all.to_next_quad - kTile;
+        return all;
+    }
+    __device__ void copy(int quad, bool exist) {
+        if (copies) copy_vector(to + quad * sizeof(Ends::elems[0]), from, exist ? 16 : 0);
+        from += quad + 1 == kQuads ? to_next_tile : to_next_quad;
+    }
+};
+
+// The same of the checkpoints, of which the first lanes have a vector each.
+struct Checkpoints {
+    const float* from;
+    char* to;
+    long long to_next_tile;
+    bool copies;
+
+    template <typename Stored>
+    __device__ static Checkpoints of(const Given<Stored>& given, const Place& at, Warp& mine) {
+        const long long tile = (long long)at.sequence * given.tiles() + at.end - 1;
+        Checkpoints all;
+        all.copies = at.lane < kStates;
+        all.from = given.checkpoints + (tile * given.channels + at.first) * kStates + at.lane * 4;
+        all.to = settled((char*)mine.states + at.lane * 16);
+        all.to_next_tile = -(long long)given.channels * kStates;
+        return all;
+    }
+    __device__ void copy(int quad, bool exist) {
+        constexpr int kQuadStates = 4 * kStates;
+        if (copies) copy_vector(to + quad * kQuadStates * sizeof(float), from + quad * kQuadStates, exist ? 16 : 0);
+        if (quad + 1 == kQuads) from += to_next_tile;
+    }
+};
+
+// What a thread copies of the rows of B and C. Where a row has two vectors, they change places in half of the rows: so the
+// eight lanes of a channel read from all banks.
+template <typename Stored, bool kOnlyEnds>
+struct RowVectors {
+    static constexpr int kPerVector = 16 / sizeof(Stored), kVectors = kTile / kPerVector;
+
+    const Stored* from;
+    char* to;
+    bool copies;
+
+    __device__ static int place(int vector, int own) { return vector ^ (kVectors == 2 ? own / 4 : 0); }
+
+    __device__ static RowVectors of(const Given<Stored>& given, const Place& at, Rows<kPer> (&rows)[4]) {
+        const int vector = threadIdx.x % kVectors, row = threadIdx.x / kVectors % kStates, own = row % 8;
+        const int which = kOnlyEnds ? 1 : threadIdx.x / kVectors / kStates, n = own * kPer + row / 8;
+        RowVectors all;
+        constexpr int kCount = (kOnlyEnds ? 1 : 2) * kStates * kVectors;
+        static_assert(kCount <= kThreads);
+        all.copies = threadIdx.x < kCount;
+        const long long group = (long long)at.sequence * given.groups + at.group;
+        all.from = (const Stored*)(which ? given.c : given.b) + (group * kStates + n) * given.len +
+                   (at.end - 1) * (long long)kTile + vector * kPerVector;
+        all.to = (char*)rows + (which * kStates + row) * sizeof(Rows<kPer>::elems[0][0]) + place(vector, own) * 16;
+        return all;
+    }
+    __device__ void copy(const Place& at, int tile) {
+        if (copies && tile >= at.begin) copy_vector(to + tile % 4u * sizeof(Rows<kPer>), from, 16);
+        from -= kTile;
+    }
+    __device__ static void read(const unsigned (&rows)[kStates][kTile], int own, float (&values)[kTile][kPer]) {
+#pragma unroll
+        for (int n = 0; n < kPer; n++) {
+#pragma unroll
+            for (int v = 0; v < kVectors; v++) {
+                const Vector<Stored> vector = *(const Vector<Stored>*)&rows[n * 8 + own][place(v, own) * 4];
+#pragma unroll
+                for (int t = 0; t < kPerVector; t++) values[v * kPerVector + t][n] = widen(vector.elems[t]);
+            }
+        }
+    }
+};
+// ANCHOR_END: plain_copies
+
+// ANCHOR: plain_steps
+// A lane's step: as it lies in memory, and what is made of it.
+struct Raw {
+    float u, delta, z, d_out;
+    float2 channel;
+};
+struct Known {
+    float u, size, slope, d_y, d_gate, skip;
+};
+
+template <typename Stored, bool kOnlyEnds>
+__device__ Raw fetch(const Ends& mine, const float2 (&channels)[4 * kQuads], const Place& at, int quad, bool gated) {
+    const auto& elems = mine.elems[quad];
+    return {kOnlyEnds ? 0.0f : element_of<Stored>(elems[0], at.lane), element_of<Stored>(elems[1], at.lane),
+            gated ? element_of<Stored>(elems[2], at.lane) : 0.0f, element_of<Stored>(elems[3], at.lane),
+            channels[4 * quad + at.row]};
+}
+
+// Leaves what the warp needs of all steps of a quad in one of the two halves.
+template <bool kOnlyEnds, bool kExact>
+__device__ Known prepare(Ends& mine, const Raw& raw, const Place& at, int half, bool gated, bool soft) {
+    const Step step = step_of<kExact>(raw.delta + raw.channel.y, soft);
+    const float s = sigmoid<kExact>(raw.z);
+    const float d_y = gated ? raw.d_out * (raw.z * s) : raw.d_out;
+    const float d_gate = raw.d_out * s * multiply_add(raw.z, 1.0f - s, 1.0f);
+    mine.steps[half][0][at.lane] = step.size;
+    if (!kOnlyEnds) mine.steps[half][1][at.lane] = step.size * raw.u;
+    mine.steps[half][2][at.lane] = d_y;
+    return {raw.u, step.size, step.slope, d_y, d_gate, raw.channel.x};
+}
+
+__device__ inline void read_eight(const float* from, float (&values)[kTile]) {
+#pragma unroll
+    for (int t = 0; t < kTile; t += 4) *(float4*)&values[t] = *(const float4*)&from[t];
+}
+// ANCHOR_END: plain_steps
+
+}  // namespace plain
+
+// ANCHOR: plain
+template <typename Stored, bool kExact>
+__global__ void __launch_bounds__(plain::kThreads, 2)
+    selective_scan_bwd_plain(const Stored* u, const Stored* delta, const Stored* z, const Stored* d_out, const void* b,
+                             const void* c, const float* a, const float* d, const float* bias, const unsigned char* restarts,
+                             const float* checkpoints, const float* d_last, const float2* ends, Stored* d_u, Stored* d_delta,
+                             Stored* d_z, float* d_initial, float* sums, float* totals, int batch, int channels, int groups,
+                             int states, long long len, int quads, int chunk_tiles, int flags) {
+    using namespace plain;
+    const Given<Stored> given = {u,        delta,  z,        d_out,  b,      c,   a,    d, bias, restarts,
+                                 checkpoints, batch, channels, groups, kStates, len, flags};
+    const Place at = Place::of(given, kQuads, chunk_tiles);
+    extern __shared__ uint4 raw[];
+    AllShared& shared = *(AllShared*)raw;
+    const int warp = threadIdx.x / 32;
+    plain::Warp& mine = shared.warps[warp];
+    float2(&my_channels)[4 * kQuads] = shared.channels[warp];
+    const bool gated = z, soft = flags & kSoftplus;
+
+    float carry[kQuads][kPer], rate[kQuads][kPer], d_rate[kQuads][kPer];
+    float2 pointwise[kQuads];
+#pragma unroll
+    for (int quad = 0; quad < kQuads; quad++) {
+        const int channel = at.channel(quad);
+#pragma unroll
+        for (int i = 0; i < kPer; i++) {
+            const long long parameter = (long long)channel * kStates + at.own * kPer + i;
+            rate[quad][i] = a[parameter] * kLog2E;
+            d_rate[quad][i] = 0.0f;
+            const long long state = (long long)at.sequence * channels * kStates + parameter;
+            carry[quad][i] = d_last ? d_last[state] : 0.0f;
+        }
+        if (at.own == 0) my_channels[4 * quad + at.row] = {d ? d[channel] : 0.0f, bias ? bias[channel] : 0.0f};
+        pointwise[quad] = {0.0f, 0.0f};
+    }
+    // What later chunks pass back, the last of them first.
+    const long long all_states = (long long)batch * channels * kStates;
+    const float2* end = ends + (at.chunks - 1) * all_states;
+    end += ((long long)at.sequence * channels + at.channel(0)) * kStates + at.own * kPer;
+#pragma unroll 2
+    for (int later = at.chunks - 1; later > at.chunk; later--, end -= all_states) {
+#pragma unroll
+        for (int quad = 0; quad < kQuads; quad++) {
+            const float4 ends_of_lane = *(const float4*)(end + quad * 4 * kStates);
+            carry[quad][0] = multiply_add(ends_of_lane.y, carry[quad][0], ends_of_lane.x);
+            carry[quad][1] = multiply_add(ends_of_lane.w, carry[quad][1], ends_of_lane.z);
+        }
+    }
+
+    auto rows = RowVectors<Stored, false>::of(given, at, shared.rows);
+    auto elements = Elements<Stored, false>::of(given, at, mine);
+    auto checks = Checkpoints::of(given, at, mine);
+    for (int i = 1; i <= 4; i++) rows.copy(at, at.end - i);
+    close_group();
+#pragma unroll
+    for (int quad = 0; quad < kQuads; quad++) {
+        elements.copy(quad, true);
+        checks.copy(quad, true);
+        close_group();
+    }
+
+    const int turned = at.own / 4 * 4;  // so that lanes four apart meet other banks
+    constexpr int kNext = 4 * plain::Warp::kPitch, kHalf = 3 * kNext;
+    float* const across_to = &mine.across[0][0][at.row][at.own * kTile];
+    float* const across_low = settled(across_to + turned);
+    float* const across_high = settled(across_to + (4 ^ turned));
+    const float* const across_near = settled(&mine.across[0][0][at.row][at.own]);
+    const float* const across_far = settled(&mine.across[0][0][at.row][at.own ^ 4]);
+    const float* const steps_from = settled(&mine.steps[0][0][at.row * kTile]);
+    const float2* const states_from = (const float2*)&mine.states[0][at.row][at.own * kPer];
+
+    // Places of the lane's steps, in bytes behind the block's first one.
+    const int block_first = at.first - warp * (4 * kQuads);
+    const long long block_place = ((long long)at.sequence * channels + block_first) * len;
+    char *const block_d_u = (char*)(d_u + block_place), *const block_d_delta = (char*)(d_delta + block_place);
+    char* const block_d_z = (char*)(d_z + block_place);
+    const unsigned quad_bytes = 4 * (unsigned)len * sizeof(Stored);
+    unsigned place = ((warp * (4 * kQuads) + at.row) * (unsigned)len + (at.end - 1) * (unsigned)kTile + at.own) * sizeof(Stored);
+
+    // What is left to do for the lane's step when the quad is walked.
+    const auto finish = [&](int quad, const Known& known) {
+        const int half = quad % 2 * kHalf;
+        float y = across_near[half], by_input = across_near[half + kNext], by_decay = across_near[half + 2 * kNext];
+#pragma unroll
+        for (int n = 1; n < 8; n++) {
+            const float* from = (n < 4 ? across_near : across_far) + half + n * kTile;
+            y += from[0];
+            by_input += from[kNext];
+            by_decay += from[2 * kNext];
+        }
+        const float d_step = multiply_add(known.u, by_input, kLn2 * by_decay) * known.slope;
+        const unsigned to = place + quad * quad_bytes;
+        if (d_z) *(Stored*)(block_d_z + to) = narrow<Stored>(known.d_gate * multiply_add(known.skip, known.u, y));
+        *(Stored*)(block_d_delta + to) = narrow<Stored>(d_step);
+        *(Stored*)(block_d_u + to) = narrow<Stored>(multiply_add(known.size, by_input, known.skip * known.d_y));
+        pointwise[quad] = {multiply_add(known.d_y, known.u, pointwise[quad].x), pointwise[quad].y + d_step};
+    };
+
+    // The block's channels are added up, for some of kSums places by each thread.
+    const long long group = (long long)at.sequence * groups + at.group;
+    float* all = sums + ((group * given.tiles() + at.end - 1) * at.parts + at.part) * kSums;
+    const auto add_up = [&](const float* from, unsigned i) {
+        float sum = from[i];
+#pragma unroll
+        for (int k = 1; k < 4 * kWarps; k++) sum += from[k * kSums + i];
+        const unsigned lane = i / 8 % 8, which = i / (kSums / 2), n = lane * kPer + i / 64 % kPer;
+        all[(which * kStates + n) * kTile + (i % 8 ^ lane / 4 * 4)] = sum;
+    };
+
+    await_groups<2>();
+    __syncthreads();
+    Known known = prepare<false, kExact>(mine, fetch<Stored, false>(mine, my_channels, at, 0, gated), at, 0, gated, soft);
+    float2 before = states_from[0];
+    __syncwarp();
+
+#pragma unroll 1
+    for (int index = at.end - 1; index >= at.begin; index--) {
+        Tile<kPer> tile;
+        RowVectors<Stored, false>::read(shared.rows[index & 3].elems[0], at.own, tile.b);
+        RowVectors<Stored, false>::read(shared.rows[index & 3].elems[1], at.own, tile.c);
+#pragma unroll
+        for (int t = 0; t < kTile; t++) {
+#pragma unroll
+            for (int n = 0; n < kPer; n++) tile.d_b[t][n] = tile.d_c[t][n] = 0.0f;
+        }
+#pragma unroll
+        for (int quad = 0; quad < kQuads; quad++) {
+            const int half = quad % 2, next_quad = (quad + 1) % kQuads;
+            Steps steps;
+            read_eight(steps_from + half * 96, steps.size);
+            read_eight(steps_from + half * 96 + 32, steps.input);
+            read_eight(steps_from + half * 96 + 64, steps.d_y);
+            const Raw next_raw = fetch<Stored, false>(mine, my_channels, at, next_quad, gated);
+            const float2 next_before = states_from[next_quad * 2 * kStates];
+            elements.copy(quad, index > at.begin);
+            checks.copy(quad, index > at.begin);
+            close_group();
+            const float states_before[kPer] = {before.x, before.y};
+            const Across across = walk<false, kExact>(steps, rate[quad], states_before, 0, tile, carry[quad], d_rate[quad]);
+#pragma unroll
+            for (int t = 0; t < kTile; t += 4) {
+                float* to = (t ? across_high : across_low) + half * kHalf;
+                *(float4*)to = *(const float4*)&across.y[t];
+                *(float4*)(to + kNext) = *(const float4*)&across.by_input[t];
+                *(float4*)(to + 2 * kNext) = *(const float4*)&across.by_decay[t];
+            }
+            const Known next = prepare<false, kExact>(mine, next_raw, at, half ^ 1, gated, soft);
+            await_groups<2>();
+            if (quad + 1 < kQuads) {
+                __syncwarp();
+            } else {
+                float* to = &shared.sums[index & 1][threadIdx.x / 8][at.own * kTile];
+#pragma unroll
+                for (int n = 0; n < kPer; n++) {
+#pragma unroll
+                    for (int t = 0; t < kTile; t += 4) {
+                        const auto &d_b = tile.d_b, &d_c = tile.d_c;
+                        float* const there = to + n * 64 + (t ^ turned);
+                        *(float4*)there = {d_b[t][n], d_b[t + 1][n], d_b[t + 2][n], d_b[t + 3][n]};
+                        *(float4*)(there + kSums / 2) = {d_c[t][n], d_c[t + 1][n], d_c[t + 2][n], d_c[t + 3][n]};
+                    }
+                }
+                __syncthreads();
+            }
+            finish(quad, known);
+            known = next, before = next_before;
+        }
+        place -= kTile * (unsigned)sizeof(Stored);
+        rows.copy(at, index - 4);
+#pragma unroll
+        for (unsigned i = 0; i < kSums; i += kThreads) add_up(shared.sums[index & 1][0], i + threadIdx.x);
+        all -= at.parts * kSums;
+    }
+
+    const long long slots = (long long)batch * at.chunks, slot = (long long)at.chunk * batch + at.sequence;
+    const long long kind = slots * channels * kStates;
+#pragma unroll
+    for (int quad = 0; quad < kQuads; quad++) {
+        const long long of_slot = slot * channels + at.channel(quad);
+        const long long of_sequence = (long long)at.sequence * channels + at.channel(quad);
+#pragma unroll
+        for (int i = 0; i < kPer; i++) {
+            const int n = at.own * kPer + i;
+            totals[of_slot * kStates + n] = d_rate[quad][i];
+            if (at.chunk == 0 && d_initial) d_initial[of_sequence * kStates + n] = carry[quad][i];
+        }
+        float2 sum = pointwise[quad];
+#pragma unroll
+        for (int lanes = 1; lanes < 8; lanes *= 2) {
+            sum.x += __shfl_xor_sync(~0u, sum.x, lanes);
+            sum.y += __shfl_xor_sync(~0u, sum.y, lanes);
+        }
+        if (at.own == 0) {
+            totals[3 * kind + of_slot] = sum.x;
+            totals[3 * kind + slots * channels + of_slot] = sum.y;
+        }
+    }
+}
+// ANCHOR_END: plain
+
+// ANCHOR: plain_ends
+// What each chunk but the first one passes back if nothing comes from behind it, and the product of its decays.
+template <typename Stored, bool kExact>
+__global__ void __launch_bounds__(plain::kThreads, 4)
+    selective_scan_bwd_plain_ends(const Stored* u, const Stored* delta, const Stored* z, const Stored* d_out, const void* b,
+                                  const void* c, const float* a, const float* d, const float* bias,
+                                  const unsigned char* restarts, const float* checkpoints, const float* d_last, float4* ends,
+                                  Stored* d_u, Stored* d_delta, Stored* d_z, float* d_initial, float* sums, float* totals,
+                                  int batch, int channels, int groups, int states, long long len, int quads, int chunk_tiles,
+                                  int flags) {
+    using namespace plain;
+    const Given<Stored> given = {u,        delta,  z,        d_out,  b,      c,   a,    d, bias, restarts,
+                                 checkpoints, batch, channels, groups, kStates, len, flags};
+    const Place at = Place::of(given, kQuads, chunk_tiles);
+    extern __shared__ uint4 raw[];
+    plain::Shared<Ends>& shared = *(plain::Shared<Ends>*)raw;
+    Ends& mine = shared.warps[threadIdx.x / 32];
+    float2(&my_channels)[4 * kQuads] = shared.channels[threadIdx.x / 32];
+    const bool gated = z, soft = flags & kSoftplus;
+
+    float carry[kQuads][kPer], rate[kQuads][kPer], size[kQuads];
+#pragma unroll
+    for (int quad = 0; quad < kQuads; quad++) {
+        const int channel = at.channel(quad);
+#pragma unroll
+        for (int i = 0; i < kPer; i++) {
+            rate[quad][i] = a[(long long)channel * kStates + at.own * kPer + i] * kLog2E;
+            carry[quad][i] = 0.0f;
+        }
+        size[quad] = 0.0f;
+        if (at.own == 0) my_channels[4 * quad + at.row] = {0.0f, bias ? bias[channel] : 0.0f};
+    }
+
+    auto rows = RowVectors<Stored, true>::of(given, at, shared.rows);
+    auto elements = Elements<Stored, true>::of(given, at, mine);
+    for (int i = 1; i <= 4; i++) rows.copy(at, at.end - i);
+    close_group();
+#pragma unroll
+    for (int quad = 0; quad < kQuads; quad++) {
+        elements.copy(quad, true);
+        close_group();
+    }
+    await_groups<2>();
+    __syncthreads();
+    prepare<true, kExact>(mine, fetch<Stored, true>(mine, my_channels, at, 0, gated), at, 0, gated, soft);
+    __syncwarp();
+
+#pragma unroll 1
+    for (int index = at.end - 1; index >= at.begin; index--) {
+        float c_rows[kTile][kPer];
+        RowVectors<Stored, true>::read(shared.rows[index & 3].elems[1], at.own, c_rows);
+#pragma unroll
+        for (int quad = 0; quad < kQuads; quad++) {
+            const int half = quad % 2, next_quad = (quad + 1) % kQuads;
+            Steps steps;
+            read_eight(&mine.steps[half][0][at.row * kTile], steps.size);
+            read_eight(&mine.steps[half][2][at.row * kTile], steps.d_y);
+            const Raw next_raw = fetch<Stored, true>(mine, my_channels, at, next_quad, gated);
+            elements.copy(quad, index > at.begin);
+            close_group();
+            walk_back<kExact>(steps, rate[quad], 0, c_rows, carry[quad]);
+            float of_tile = steps.size[0];
+#pragma unroll
+            for (int t = 1; t < kTile; t++) of_tile += steps.size[t];
+            size[quad] += of_tile;
+            prepare<true, kExact>(mine, next_raw, at, half ^ 1, gated, soft);
+            await_groups<2>();
+            if (quad + 1 < kQuads) {
+                __syncwarp();
+            } else {
+                __syncthreads();
+            }
+        }
+        rows.copy(at, index - 4);
+    }
+
+    const long long sequence = (long long)at.chunk * batch + at.sequence;
+#pragma unroll
+    for (int quad = 0; quad < kQuads; quad++) {
+        float decay[kPer];
+#pragma unroll
+        for (int i = 0; i < kPer; i++) decay[i] = Functions<kExact>::power_of_two(rate[quad][i] * size[quad]);
+        const long long to = (sequence * channels + at.channel(quad)) * kStates + at.own * kPer;
+        ends[to / 2] = {carry[quad][0], decay[0], carry[quad][1], decay[1]};
+    }
+}
+// ANCHOR_END: plain_ends
