@@ -278,7 +278,18 @@ struct Computer {
             if (block * kBlock >= operands.left(tile)) return;
             const long long row = operands.batch * ((operands.seq_len + kCheckpointSteps - 1) / kCheckpointSteps) +
                                   (operands.first_step(tile) + block * kBlock) / kCheckpointSteps;
-            write(pass, operands.checkpoints + row * operands.channels * operands.states);
+            float* to = operands.checkpoints + row * operands.channels * operands.states;
+            const bool vectors = kStates == 4 && operands.states % 4 == 0 && (size_t)operands.checkpoints % 16 == 0;
+            if (!vectors) return write(pass, to);
+            const int state = pass * kPassStates + walk.part * kStates;
+#pragma unroll
+            for (int c = 0; c < 2; c++) {
+                const int channel = operands.channel + walk.channel[c];
+                if (channel >= operands.end || state >= operands.states) continue;
+                const float(&all)[kStates] = walk.states[c];
+                *(float4*)(to + (long long)channel * operands.states + state) =
+                    make_float4(all[0], all[1], all[kStates / 2], all[kStates - 1]);
+            }
         };
         const auto keep = [&](int block, const float (&sums)[kBlock / 2]) {
 #pragma unroll

@@ -139,5 +139,5 @@ fn prepares(event: &Event) -> bool {
     let Some((file, line)) = &event.source else { return false };
     let text = file.strip_prefix("kernels/").and_then(kernels::source).unwrap_or_default();
     let code = text.lines().nth((*line as usize).saturating_sub(1)).unwrap_or_default();
-    code.contains("make_float4(d[i]") || code.contains("shared.pairs[")
+    code.contains("make_float4(d[")
 }

@@ -337,9 +337,10 @@ pub(crate) enum Op {
     ActiveMask {
         d: Slot,
     },
-    /// `bar.sync id` and `barrier.sync id` by all threads of the block.
+    /// `bar.sync id` and `barrier.sync id` by all threads of the block, whose number may be spelled out.
     Barrier {
         id: u8,
+        threads: Option<Slot>,
     },
     /// `bar.warp.sync mask`.
     WarpBarrier {

@@ -124,7 +124,7 @@ fn long_sequences_of_few_channels_are_cut() -> Result<(), Error> {
             scan.chunks = chunks;
             computed::<f32>(&device, Exponential::Fast, &scan, 0).map(|all| all.bits())
         };
-        let (cut, whole) = (bits(Some(4))?, bits(Some(1))?);
+        let (cut, whole) = (bits(Some(7))?, bits(Some(1))?);
         assert!(bits(None)? == cut && cut != whole, "{}", device.label());
 
         let arrays = Arrays::<f32>::new(&device, &scan, 0)?;

@@ -234,7 +234,18 @@ impl Run<'_> {
                 return Ok(Next::WarpBarrier);
             }
             Op::ActiveMask { d } => r.set_words(d, active, |_| active),
-            Op::Barrier { id } => {
+            Op::Barrier { id, threads } => {
+                let all = self.launch.threads();
+                let others = threads.and_then(|slot| {
+                    crate::counters::lanes(active).map(|lane| r.words(slot)[lane]).find(|&threads| threads != all)
+                });
+                if let Some(threads) = others {
+                    let message = format!(
+                        "waits at a barrier for {threads} threads of a block of {all}: one for a part of the block is not \
+                         supported"
+                    );
+                    return fault(ReportKind::Barrier, active, message);
+                }
                 if place.epoch == u32::MAX {
                     return uncounted("barriers", active);
                 }

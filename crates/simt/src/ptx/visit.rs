@@ -184,6 +184,7 @@ pub(super) fn each_slot(
         }
         Op::ActiveMask { d } => visit(Writes, Word, d),
         Op::WarpBarrier { mask } => visit(Reads, Word, mask),
+        Op::Barrier { threads: Some(threads), .. } => visit(Reads, Word, threads),
         Op::Fence { .. }
         | Op::CommitGroup
         | Op::WaitGroup { .. }

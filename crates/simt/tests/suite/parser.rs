@@ -176,7 +176,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("vote.all.pred %p1, %p2;", "only the form with `.sync` is supported"),
     ("cp.async.bulk.commit_group;", "only `cp.async` with groups is supported"),
     ("bar.arrive 0, 64;", "`bar.arrive` is not"),
-    ("bar.sync 0, 64;", "a barrier for a part of the block is not supported"),
+    ("bar.sync 0, 64, 1;", "it takes the barrier's number, and that of threads"),
     ("bar.sync 16;", "the barrier is a literal from 0 to 15"),
     (
         "call.uni (%r1), function, (%r2);",

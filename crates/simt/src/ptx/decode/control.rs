@@ -39,11 +39,13 @@ pub(super) fn decode<'s>(
         | ["barrier", "cta", "sync"]
         | ["barrier", "cta", "sync", "aligned"] => match operands {
             [Operand::Atom(Atom::Number(Number::Integer(id @ 0..16)))] => {
-                Ok(Op::Barrier { id: *id as u8 })
+                Ok(Op::Barrier { id: *id as u8, threads: None })
             }
-            [_] => Err("the barrier is a literal from 0 to 15".to_string().into()),
-            [_, _] => Err("a barrier for a part of the block is not supported".to_string().into()),
-            _ => Err("it takes the barrier's number".to_string().into()),
+            [Operand::Atom(Atom::Number(Number::Integer(id @ 0..16))), threads] => {
+                Ok(Op::Barrier { id: *id as u8, threads: Some(body.source(threads, U32)?) })
+            }
+            [_] | [_, _] => Err("the barrier is a literal from 0 to 15".to_string().into()),
+            _ => Err("it takes the barrier's number, and that of threads".to_string().into()),
         },
         _ => Err(Refusal::Unknown),
     }
