@@ -1,11 +1,11 @@
 //! The recurrence along any axis of arrays with any number of dimensions.
 
 use ndarray::{
-    Array1, ArrayBase, ArrayView, ArrayView2, ArrayViewD, ArrayViewMut2, ArrayViewMutD, Axis, Data,
-    Dimension, Ix1, Ix2, IxDyn, RemoveAxis,
+    Array1, ArrayBase, ArrayView, ArrayView2, ArrayViewD, ArrayViewMut, ArrayViewMut2,
+    ArrayViewMutD, Axis, Data, Dimension, Ix1, Ix2, IxDyn, RemoveAxis,
 };
 
-use crate::validate::allocate;
+use crate::validate::{allocate, same_shape};
 use crate::{Element, Engine, Error, Gradients, Options, Outputs};
 
 /// Computes the recurrence along `axis` of arrays with any number of dimensions, on this machine's CPU: along
@@ -40,6 +40,45 @@ pub fn forward_along<T: Element, D: RemoveAxis>(
     let states = shape_of_states::<T, D>(operation, &arrays, axis, options)?;
     let mut outputs = allocate(operation, inputs.raw_dim())?;
     let mut final_state = allocate(operation, states)?;
+    let (y, last) = (outputs.view_mut(), final_state.view_mut());
+    forward_along_into(inputs, coeffs, axis, options, y, last)?;
+    Ok(Outputs { outputs, final_state })
+}
+
+/// Computes the outputs and the final state into arrays of the caller's, of any strides.
+///
+/// All of `outputs` and `final_state` is written, none is read. Otherwise as [`forward_along`].
+///
+/// ```
+/// use linrec::Options;
+/// use ndarray::{Array1, Array2, Axis, array};
+///
+/// let inputs = array![[1.0, 10.0], [1.0, 10.0]];
+/// let coeffs = inputs.mapv(|_| 0.5);
+/// let (mut outputs, mut last) = (Array2::zeros((2, 2)), Array1::zeros(2));
+/// let (y, state) = (outputs.view_mut(), last.view_mut());
+/// linrec::forward_along_into(inputs.view(), coeffs.view(), Axis(0), &Options::default(), y, state)?;
+/// assert_eq!((outputs, last), (array![[1.0, 10.0], [1.5, 15.0]], array![1.5, 15.0]));
+/// # Ok::<(), linrec::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// If the shapes do not match or there is no such axis.
+pub fn forward_along_into<T: Element, D: RemoveAxis>(
+    inputs: ArrayView<T, D>,
+    coeffs: ArrayView<T, D>,
+    axis: Axis,
+    options: &Options<T, D::Smaller>,
+    outputs: ArrayViewMut<T, D>,
+    mut final_state: ArrayViewMut<T, D::Smaller>,
+) -> Result<(), Error> {
+    let operation = "forward_along";
+    let arrays =
+        [("inputs", inputs.shape()), ("coeffs", coeffs.shape()), ("outputs", outputs.shape())];
+    let states = shape_of_states::<T, D>(operation, &arrays, axis, options)?;
+    same_shape(operation, ("states", states.slice()), ("final_state", final_state.shape()))?;
+    let has_none = outputs.is_empty();
     let engine = crate::cpu::Cpu::default();
     let rows = |rows: Rows<T, 2, 1>, options: &Options<T>| {
         let ([inputs, coeffs], [outputs]) = (rows.inputs, rows.results);
@@ -47,17 +86,18 @@ pub fn forward_along<T: Element, D: RemoveAxis>(
     };
     let all = All {
         inputs: [inputs.into_dyn(), coeffs.into_dyn()],
-        results: [outputs.view_mut().into_dyn()],
+        results: [outputs.into_dyn()],
         initial: options.initial.as_ref().map(|initial| initial.view().into_dyn()),
         states: final_state.view_mut().into_dyn(),
     };
     all.last(axis).each(&rows, &plain(options))?;
-    if outputs.is_empty()
-        && let Some(initial) = &options.initial
-    {
-        final_state.assign(initial);
+    if has_none {
+        match &options.initial {
+            Some(initial) => final_state.assign(initial),
+            None => final_state.fill(T::zero()),
+        }
     }
-    Ok(Outputs { outputs, final_state })
+    Ok(())
 }
 
 /// Computes the gradients along `axis` of arrays with any number of dimensions, on this machine's CPU.
@@ -85,6 +125,43 @@ pub fn backward_along<T: Element, D: RemoveAxis>(
     let mut d_inputs = allocate(operation, d_outputs.raw_dim())?;
     let mut d_coeffs = allocate(operation, d_outputs.raw_dim())?;
     let mut d_initial = allocate(operation, states)?;
+    let (dx, dc, dh) = (d_inputs.view_mut(), d_coeffs.view_mut(), d_initial.view_mut());
+    backward_along_into(d_outputs, coeffs, outputs, axis, options, dx, dc, dh)?;
+    Ok(Gradients { d_inputs, d_coeffs, d_initial })
+}
+
+/// Computes the gradients into arrays of the caller's, of any strides.
+///
+/// All of `d_inputs`, `d_coeffs` and `d_initial` is written, none is read. Otherwise as [`backward_along`].
+///
+/// # Errors
+///
+/// If the shapes do not match or there is no such axis.
+// Six arrays go in and out, and each is of the same kind; a struct would name them no better.
+#[allow(clippy::too_many_arguments)]
+pub fn backward_along_into<T: Element, D: RemoveAxis>(
+    d_outputs: ArrayView<T, D>,
+    coeffs: ArrayView<T, D>,
+    outputs: ArrayView<T, D>,
+    axis: Axis,
+    options: &Options<T, D::Smaller>,
+    d_inputs: ArrayViewMut<T, D>,
+    d_coeffs: ArrayViewMut<T, D>,
+    mut d_initial: ArrayViewMut<T, D::Smaller>,
+) -> Result<(), Error> {
+    let operation = "backward_along";
+    let arrays = [
+        ("d_outputs", d_outputs.shape()),
+        ("coeffs", coeffs.shape()),
+        ("outputs", outputs.shape()),
+        ("d_inputs", d_inputs.shape()),
+        ("d_coeffs", d_coeffs.shape()),
+    ];
+    let states = shape_of_states::<T, D>(operation, &arrays, axis, options)?;
+    same_shape(operation, ("states", states.slice()), ("d_initial", d_initial.shape()))?;
+    if d_inputs.is_empty() {
+        d_initial.fill(T::zero());
+    }
     let engine = crate::cpu::Cpu::default();
     let rows = |rows: Rows<T, 3, 2>, options: &Options<T>| {
         let ([d_outputs, coeffs, outputs], [d_inputs, d_coeffs]) = (rows.inputs, rows.results);
@@ -92,12 +169,11 @@ pub fn backward_along<T: Element, D: RemoveAxis>(
     };
     let all = All {
         inputs: [d_outputs.into_dyn(), coeffs.into_dyn(), outputs.into_dyn()],
-        results: [d_inputs.view_mut().into_dyn(), d_coeffs.view_mut().into_dyn()],
+        results: [d_inputs.into_dyn(), d_coeffs.into_dyn()],
         initial: options.initial.as_ref().map(|initial| initial.view().into_dyn()),
-        states: d_initial.view_mut().into_dyn(),
+        states: d_initial.into_dyn(),
     };
-    all.last(axis).each(&rows, &plain(options))?;
-    Ok(Gradients { d_inputs, d_coeffs, d_initial })
+    all.last(axis).each(&rows, &plain(options))
 }
 
 /// Checks all shapes; returns that of the states.
@@ -256,7 +332,7 @@ fn fixed<S: Data, D: Dimension>(array: ArrayBase<S, IxDyn>) -> ArrayBase<S, D> {
 
 #[cfg(test)]
 mod tests {
-    use super::{backward_along, forward_along};
+    use super::{backward_along, backward_along_into, forward_along, forward_along_into};
     use crate::{Direction, Error, Options, reference};
     use ndarray::{
         Array, Array1, Array2, Array4, ArrayD, ArrayView, Axis, Ix4, RemoveAxis, ShapeBuilder,
@@ -352,6 +428,45 @@ mod tests {
     }
 
     #[test]
+    fn results_go_into_arrays_of_any_strides() {
+        let shape = Ix4(3, 1, 4, 5);
+        let (x, c, d) = (numbers(shape, 5), numbers(shape, 11), numbers(shape, 23));
+        let poison = |layout| laid_out(&Array4::from_elem(shape, f64::NAN), layout);
+        for axis in (0..4).map(Axis) {
+            let options = Options::default();
+            let got = forward_along(x.view(), c.view(), axis, &options).unwrap();
+            let y = got.outputs.view();
+            let gradients = backward_along(d.view(), c.view(), y, axis, &options).unwrap();
+            for layout in 0..3 {
+                let (mut y, mut last) = (poison(layout), got.final_state.mapv(|_| f64::NAN));
+                let (x, c, d) = (x.view(), c.view(), d.view());
+                forward_along_into(x, c, axis, &options, y.view_mut(), last.view_mut()).unwrap();
+                assert_eq!((&y, &last), (&got.outputs, &got.final_state), "{axis:?} {layout}");
+
+                let (mut dx, mut dc, mut dh) = (poison(layout), poison(2 - layout), last);
+                dh.fill(f64::NAN);
+                let results = (dx.view_mut(), dc.view_mut(), dh.view_mut());
+                let (dx_out, dc_out, dh_out) = results;
+                let outputs = got.outputs.view();
+                backward_along_into(d, c, outputs, axis, &options, dx_out, dc_out, dh_out).unwrap();
+                assert_eq!((&dx, &dc), (&gradients.d_inputs, &gradients.d_coeffs));
+                assert_eq!(dh, gradients.d_initial, "{axis:?} {layout}");
+            }
+        }
+        // Without a step all of the states are written.
+        let (x, mut y) = (Array2::<f64>::zeros((2, 0)), Array2::zeros((2, 0)));
+        let (mut last, options) = (array![f64::NAN, f64::NAN], Options::default());
+        let (c, out, state) = (x.view(), y.view_mut(), last.view_mut());
+        forward_along_into(x.view(), c, Axis(1), &options, out, state).unwrap();
+        assert_eq!(last, array![0.0, 0.0]);
+        let (mut dx, mut dc) = (x.clone(), x.clone());
+        let (dx, dc, mut dh) = (dx.view_mut(), dc.view_mut(), array![f64::NAN, f64::NAN]);
+        let state = dh.view_mut();
+        backward_along_into(x.view(), c, x.view(), Axis(1), &options, dx, dc, state).unwrap();
+        assert_eq!(dh, array![0.0, 0.0]);
+    }
+
+    #[test]
     fn one_sequence_and_none() {
         let (x, c) = (array![1.0, 2.0, 3.0], array![0.0, 1.0, 0.5]);
         let got = forward_along(x.view(), c.view(), Axis(0), &Options::default()).unwrap();
@@ -386,6 +501,12 @@ mod tests {
         assert_eq!(
             message(backward_along(x.view(), x.view(), x.view(), Axis(2), &options).map(drop)),
             "shape mismatch in backward_along: d_outputs [2, 3, 4], initial [2, 4]"
+        );
+        let (mut y, mut last) = (x.clone(), Array2::zeros((2, 4)));
+        let (out, state) = (y.view_mut(), last.view_mut());
+        assert_eq!(
+            message(forward_along_into(x.view(), x.view(), Axis(2), &plain, out, state)),
+            "shape mismatch in forward_along: states [2, 3], final_state [2, 4]"
         );
         let scalar = ndarray::arr0(1.0_f32).into_dyn();
         let result = forward_along(scalar.view(), scalar.view(), Axis(0), &Options::default());

@@ -68,7 +68,7 @@ mod options;
 
 use ndarray::{Array1, ArrayView2, ArrayViewMut2};
 
-pub use crate::along::{backward_along, forward_along};
+pub use crate::along::{backward_along, backward_along_into, forward_along, forward_along_into};
 pub use crate::element::Element;
 pub use crate::engine::{Engine, Gradients, Outputs};
 pub use crate::error::Error;

@@ -10,7 +10,8 @@ use bytemuck::Pod;
 use super::argument::Slot;
 use super::cuda::GpuMemory;
 use super::emulator::{Emulator, memory_error};
-use super::{Backend, Device, recording};
+use super::stream::Queue;
+use super::{Backend, Device, Stream, recording};
 use crate::Error;
 
 /// An array in a device's memory, of plain numbers: made by [`Device::allocate`] and
@@ -46,10 +47,7 @@ pub(super) enum Place {
 
 impl<T: Pod> Buffer<T> {
     pub(super) fn new(device: &Device, name: &str, len: usize) -> Result<Buffer<T>, Error> {
-        let bytes = (len as u64).checked_mul(size_of::<T>() as u64).ok_or_else(|| {
-            let message = format!("no memory holds `{name}` of {len} elements");
-            Error::device(device.label(), message)
-        })?;
+        let bytes = bytes_of::<T>(device, name, len)?;
         let place = match &device.backend {
             _ if bytes == 0 => Place::Nowhere,
             Backend::Cuda(gpu) => Place::Cuda(GpuMemory::new(gpu, bytes)?),
@@ -58,8 +56,55 @@ impl<T: Pod> Buffer<T> {
                 Place::Simt { emulator: emulator.clone(), address }
             }
         };
+        Ok(Buffer::at(device, place, len))
+    }
+
+    /// An array for work on a stream that is lent, and on no other.
+    pub(super) fn of_stream(
+        stream: &Stream,
+        name: &str,
+        len: usize,
+        zeros: bool,
+    ) -> Result<Buffer<T>, Error> {
+        let device = &stream.device;
+        let (Backend::Cuda(gpu), Queue::Cuda(queue)) = (&device.backend, &stream.queue) else {
+            return Buffer::new(device, name, len);
+        };
+        let bytes = bytes_of::<T>(device, name, len)?;
+        let place = match bytes {
+            0 => Place::Nowhere,
+            _ => Place::Cuda(GpuMemory::of_stream(gpu, queue, bytes)?),
+        };
+        let mut buffer = Buffer::at(device, place, len);
+        if zeros {
+            buffer.fill_now(0)?;
+        }
+        Ok(buffer)
+    }
+
+    /// An array in memory that somebody else has.
+    pub(super) fn lent(device: &Device, address: u64, len: usize) -> Result<Buffer<T>, Error> {
+        let refuse = |why: String| Err(Error::device(device.label(), why));
+        let Backend::Cuda(gpu) = &device.backend else {
+            return refuse(String::from("memory can be lent to a GPU only"));
+        };
+        let bytes = bytes_of::<T>(device, "what is lent", len)?;
+        if bytes == 0 {
+            return Ok(Buffer::at(device, Place::Nowhere, len));
+        }
+        let size = size_of::<T>() as u64;
+        if address == 0 || !address.is_multiple_of(size) || address.checked_add(bytes).is_none() {
+            return refuse(format!(
+                "memory at {address:#x} cannot hold {len} numbers of {size} bytes each: they begin at a \
+                 multiple of their size"
+            ));
+        }
+        Ok(Buffer::at(device, Place::Cuda(GpuMemory::lent(gpu, address, bytes)), len))
+    }
+
+    fn at(device: &Device, place: Place, len: usize) -> Buffer<T> {
         let memory = Arc::new(Allocation { device: device.clone(), place });
-        Ok(Buffer { memory, start: 0, len, numbers: PhantomData })
+        Buffer { memory, start: 0, len, numbers: PhantomData }
     }
 
     /// Copies `values` to the device; the copy is over when this returns.
@@ -213,9 +258,13 @@ impl<T> Buffer<T> {
     }
 
     /// Whether the first element's address is a multiple of `bytes`, a power of two up to 256. Memory that is
-    /// allocated begins at such an address; a slice may begin anywhere in it.
+    /// allocated begins at such an address; a slice may begin anywhere in it, and what is lent anywhere.
     pub fn is_aligned_to(&self, bytes: u64) -> bool {
-        self.start.is_multiple_of(bytes)
+        let first = match &self.memory.place {
+            Place::Cuda(memory) => memory.address(self.start),
+            _ => self.start,
+        };
+        first.is_multiple_of(bytes)
     }
 
     pub(super) fn slot(&self, write: bool) -> Slot {
@@ -224,6 +273,14 @@ impl<T> Buffer<T> {
             _ => Slot::Pointer { memory: self.memory.clone(), start: self.start, write },
         }
     }
+}
+
+/// How many bytes so many numbers take.
+fn bytes_of<T>(device: &Device, name: &str, len: usize) -> Result<u64, Error> {
+    (len as u64).checked_mul(size_of::<T>() as u64).ok_or_else(|| {
+        let message = format!("no memory holds `{name}` of {len} elements");
+        Error::device(device.label(), message)
+    })
 }
 
 impl Drop for Place {

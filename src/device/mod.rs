@@ -63,7 +63,7 @@
 //!    ([`Declarations`](crate::simt::Declarations)) and, where the driver says it (from CUDA 12.4 on), those that it
 //!    compiled. It is given copies, with zeros behind them: it reads nothing else of the host.
 //! 3. Buffers, modules and contexts live until the work queued on them is over, and as long as a graph that
-//!    would use them again. The host's side of a copy lives until the copy is over, and is kept for good where an
+//!    would use them again. Of memory and streams that are [lent](Device::lent_buffer), the lender has promised it. The host's side of a copy lives until the copy is over, and is kept for good where an
 //!    error leaves that open.
 //! 4. The kernel stays within the buffers that it is given. This is the one condition that **nothing
 //!    guarantees on a GPU**. The emulator stops a kernel at every address outside of its buffers. A GPU stops
@@ -112,6 +112,7 @@ mod signature;
 mod storage;
 mod stream;
 
+use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
 #[cfg(feature = "simt")]
@@ -346,6 +347,52 @@ impl Device {
             Backend::Simt(_) => Queue::Simt,
         };
         Ok(Stream { device: self.clone(), queue })
+    }
+
+    /// A stream that another library has made on this GPU, to work in its order: PyTorch's current stream, say.
+    ///
+    /// What a call computes on its way lies in memory that is allocated and freed in the stream's order, so that a call
+    /// works where the stream is being captured into a graph.
+    ///
+    /// # Safety
+    ///
+    /// 1. `handle` is a `CUstream` of the primary context of this GPU (null is its default stream), and outlives every
+    ///    clone of the stream.
+    /// 2. The order of work that the device otherwise keeps is the caller's on this stream: a buffer that is used on
+    ///    it is used on another stream, or dropped, only where that comes after this stream's work.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] on the emulator.
+    #[allow(unsafe_code)]
+    pub unsafe fn lent_stream(&self, handle: *mut c_void) -> Result<Stream, Error> {
+        match &self.backend {
+            Backend::Cuda(gpu) => {
+                Ok(Stream { device: self.clone(), queue: Queue::Cuda(gpu.lent_stream(handle)) })
+            }
+            Backend::Simt(_) => {
+                Err(Error::device(self.label(), "only a GPU has streams of others"))
+            }
+        }
+    }
+
+    /// An array of `len` numbers in memory that another library has allocated on this GPU. Nothing is copied, and the
+    /// memory is not freed when the buffer is dropped.
+    ///
+    /// # Safety
+    ///
+    /// 1. From `address` on, `len` numbers of type `T` lie in memory of this GPU, which stays allocated until the last
+    ///    handle to the buffer is dropped and all work queued on it is over.
+    /// 2. What else reads or writes there is ordered with that work by the caller.
+    /// 3. Where the buffer is written to (as a `&mut Buffer`), nothing relies on the memory keeping its contents.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] on the emulator, if the address is not a multiple of the numbers' size, or if the
+    /// array leaves the address space.
+    #[allow(unsafe_code)]
+    pub unsafe fn lent_buffer<T: Pod>(&self, address: u64, len: usize) -> Result<Buffer<T>, Error> {
+        Buffer::lent(self, address, len)
     }
 
     /// An event, to be recorded in a stream.

@@ -76,6 +76,11 @@ impl Stream {
         matches!(self.queue, Queue::Recording(_))
     }
 
+    /// Whether it is somebody else's.
+    pub(super) fn is_lent(&self) -> bool {
+        matches!(&self.queue, Queue::Cuda(stream) if stream.is_lent())
+    }
+
     /// An error if this is the stream of a recording, or if this thread is recording.
     pub(super) fn must_run(&self, operation: &str) -> Result<(), Error> {
         match self.queue {

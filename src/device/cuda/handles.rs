@@ -16,6 +16,8 @@ pub(super) struct RawStream {
     context: Arc<Context>,
     /// Null for the one that is there from the beginning.
     raw: CUstream,
+    /// Whether somebody else made it, who destroys it, too.
+    is_lent: bool,
 }
 
 /// A point in a stream.
@@ -42,7 +44,12 @@ unsafe impl Sync for RawEvent {}
 impl RawStream {
     /// The stream that is there from the beginning.
     pub(super) fn home(context: Arc<Context>) -> RawStream {
-        RawStream { context, raw: ptr::null_mut() }
+        RawStream { context, raw: ptr::null_mut(), is_lent: false }
+    }
+
+    /// One that somebody else has made, in the same context; it outlives this.
+    pub(super) fn lent(context: Arc<Context>, raw: CUstream) -> RawStream {
+        RawStream { context, raw, is_lent: true }
     }
 
     /// A further stream, which waits for no other by itself.
@@ -56,7 +63,11 @@ impl RawStream {
         if raw.is_null() {
             return Err(Failure::odd("the stream is null"));
         }
-        Ok(RawStream { context: context.clone(), raw })
+        Ok(RawStream { context: context.clone(), raw, is_lent: false })
+    }
+
+    pub(super) fn is_lent(&self) -> bool {
+        self.is_lent
     }
 
     /// The handle; it lives as long as this.
@@ -126,7 +137,7 @@ impl RawEvent {
 impl Drop for RawStream {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
-        if !self.raw.is_null() {
+        if !self.raw.is_null() && !self.is_lent {
             let _ = self.context.bind();
             // SAFETY: (1) the handle is live and not used again; (2) work that is still under way is
             // finished first. An error shows in what is done next.

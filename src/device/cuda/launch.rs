@@ -25,7 +25,7 @@ pub(crate) struct GpuLaunch<'a> {
 
 impl Gpu {
     /// Queues `work` on a stream behind everything that it must not overtake on the `memories`; the
-    /// flag says of each whether it is written.
+    /// flag says of each whether it is written. A stream that is lent is ordered by whoever lends it.
     pub(super) fn queue(
         &self,
         stream: &GpuStream,
@@ -39,7 +39,7 @@ impl Gpu {
             if kernel.is_some() {
                 order.last_kernel = kernel.cloned();
             }
-            if order.is_needed() {
+            if order.is_needed() && !stream.is_lent() {
                 self.queue_in_order(stream, memories, work)
             } else {
                 self.context.bind().and_then(|()| work(stream))
@@ -108,7 +108,8 @@ impl GpuLaunch<'_> {
         // loaded; (2) there are as many pointers as the kernel has parameters, and from each so many bytes to
         // the end of the block that the driver reads nothing else (`GpuKernel::room` says why); it copies
         // them before it returns, and writes to none; (3) the memories are of this context and given back only
-        // behind this work: `queue` sees to it for a launch, and `GpuGraph` for a replay; (4) they hold
+        // behind this work: `queue` sees to it for a launch, and `GpuGraph` for a replay, and whoever lends memory
+        // or a stream has promised it; (4) they hold
         // plain numbers, of which any bytes are valid, and the host has no reference into them; (5) what
         // a kernel does beyond them is in `device`'s section on safety; (6) both functions take the same, but
         // for options, of which there are none.

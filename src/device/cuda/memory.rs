@@ -9,6 +9,7 @@ use bytemuck::Pod;
 use cudarc::driver::sys::{CUdeviceptr, CUresult::CUDA_ERROR_OUT_OF_MEMORY, CUstream};
 
 use super::code::Failure;
+use super::handles::RawStream;
 use super::order::{GpuStream, Uses};
 use super::{Gpu, error};
 use crate::Error;
@@ -26,22 +27,59 @@ pub(crate) struct GpuMemory {
     address: CUdeviceptr,
     bytes: u64,
     pub(super) uses: Mutex<Uses>,
+    keeper: Keeper,
+}
+
+/// Who gives memory back, and in which order.
+#[derive(Debug)]
+enum Keeper {
+    /// This library, behind all work on it.
+    Library,
+    /// This library, in the order of a stream that is lent, which alone uses it.
+    Stream(GpuStream),
+    /// Whoever has lent it.
+    Lender,
 }
 
 impl GpuMemory {
     /// Memory of `bytes` bytes with anything in it; `bytes` is not zero.
     pub(crate) fn new(gpu: &Arc<Gpu>, bytes: u64) -> Result<GpuMemory, Error> {
-        let address = match allocate(gpu, bytes) {
+        let memory = GpuMemory::allocated(gpu, &gpu.home, bytes, Keeper::Library)?;
+        // The allocation counts as a write: other streams must not come before it.
+        memory.queue("allocating", true, |_| Ok(()))?;
+        Ok(memory)
+    }
+
+    /// Memory of `bytes` bytes with anything in it, for work on a stream that is lent and on no other; `bytes` is not
+    /// zero. It is had and given back in the stream's order.
+    pub(crate) fn of_stream(
+        gpu: &Arc<Gpu>,
+        stream: &GpuStream,
+        bytes: u64,
+    ) -> Result<GpuMemory, Error> {
+        GpuMemory::allocated(gpu, &stream.stream, bytes, Keeper::Stream(stream.clone()))
+    }
+
+    /// Memory of `bytes` bytes, not zero, that somebody else has and gives back.
+    pub(crate) fn lent(gpu: &Arc<Gpu>, address: u64, bytes: u64) -> GpuMemory {
+        let (gpu, uses) = (gpu.clone(), Mutex::default());
+        GpuMemory { gpu, address, bytes, uses, keeper: Keeper::Lender }
+    }
+
+    fn allocated(
+        gpu: &Arc<Gpu>,
+        stream: &RawStream,
+        bytes: u64,
+        keeper: Keeper,
+    ) -> Result<GpuMemory, Error> {
+        let address = match allocate(gpu, stream, bytes) {
             Ok(address) => address,
             Err(failure) if failure.is(CUDA_ERROR_OUT_OF_MEMORY) => {
                 return Err(out_of_memory(gpu, bytes));
             }
             Err(failure) => return gpu.check(&format!("allocating {bytes} bytes"), Err(failure)),
         };
-        let memory = GpuMemory { gpu: gpu.clone(), address, bytes, uses: Mutex::default() };
-        // The allocation counts as a write: other streams must not come before it.
-        memory.queue("allocating", true, |_| Ok(()))?;
-        Ok(memory)
+        Ok(GpuMemory { gpu: gpu.clone(), address, bytes, uses: Mutex::default(), keeper })
     }
 
     /// The address of the byte at `offset`.
@@ -121,12 +159,12 @@ impl GpuMemory {
     #[allow(unsafe_code)]
     pub(crate) fn fill(&self, offset: u64, bytes: u64, byte: u8) -> Result<(), Error> {
         let range = self.range(offset, bytes)?;
-        let (home, bytes) = (self.gpu.home.raw(), (range.end - range.start) as usize);
+        let bytes = (range.end - range.start) as usize;
         let fill = self.gpu.context.functions.cuMemsetD8Async;
-        self.queue("filling memory", true, |_| {
+        self.queue("filling memory", true, |stream| {
             // SAFETY: (1) the range lies in this memory, which is given back only behind the work queued
-            // on it; (2) the context is current, and the stream is its default one.
-            unsafe { fill(range.start, byte, bytes, home) }.check()
+            // on it; (2) the context is current, and the stream is of it.
+            unsafe { fill(range.start, byte, bytes, stream.stream.raw()) }.check()
         })
     }
 
@@ -141,20 +179,29 @@ impl GpuMemory {
         }
     }
 
-    /// Queues an operation on this memory on the default stream, in its order.
+    /// Queues an operation on this memory on the default stream, or on the one that it is of, in its order.
     fn queue(
         &self,
         operation: &str,
         write: bool,
         work: impl FnOnce(&GpuStream) -> Result<(), Failure>,
     ) -> Result<(), Error> {
-        self.gpu.queue(&self.gpu.default_stream(), operation, &[(self, write)], None, work)
+        let stream = match &self.keeper {
+            Keeper::Stream(stream) => stream.clone(),
+            Keeper::Library | Keeper::Lender => self.gpu.default_stream(),
+        };
+        self.gpu.queue(&stream, operation, &[(self, write)], None, work)
     }
 
     /// Gives the memory back behind all work on it.
     #[allow(unsafe_code)]
     fn release(&mut self) -> Result<(), Failure> {
         let Gpu { context, home, .. } = &*self.gpu;
+        let stream = match &self.keeper {
+            Keeper::Lender => return Ok(()),
+            Keeper::Stream(stream) => &stream.stream,
+            Keeper::Library => home,
+        };
         context.bind()?;
         let uses = lock(&self.uses);
         let is_ordered = !uses.unknown && uses.wait(&self.gpu.default_stream(), true).is_ok();
@@ -162,7 +209,8 @@ impl GpuMemory {
             // SAFETY: (1) the address is that of an allocation of this context, freed only here; (2) the
             // context is current; (3) all work on the memory is over, or ahead on the same stream, or
             // waited for by it: launches borrow what they take until they are queued.
-            return unsafe { (context.functions.cuMemFreeAsync)(self.address, home.raw()) }.check();
+            return unsafe { (context.functions.cuMemFreeAsync)(self.address, stream.raw()) }
+                .check();
         }
         // If this fails, something may still run on the memory: then it stays.
         context.synchronize()?;
@@ -179,20 +227,20 @@ impl Drop for GpuMemory {
     }
 }
 
-/// The address of so many bytes of new memory.
+/// The address of so many bytes of new memory, in the order of a stream.
 #[allow(unsafe_code)]
-fn allocate(gpu: &Gpu, bytes: u64) -> Result<CUdeviceptr, Failure> {
+fn allocate(gpu: &Gpu, stream: &RawStream, bytes: u64) -> Result<CUdeviceptr, Failure> {
     // The driver calls some such numbers invalid instead.
     let len = isize::try_from(bytes).map_err(|_| Failure::from(CUDA_ERROR_OUT_OF_MEMORY))?;
     gpu.context.bind()?;
     let functions = gpu.context.functions;
     let mut address = 0;
-    // SAFETY: (1) the context is current, and the stream is its default one; (2) `address` may be written;
+    // SAFETY: (1) the context is current, and the stream is of it; (2) `address` may be written;
     // (3) what the memory holds does not matter: it is read only as numbers of which every bit pattern is
     // one, and never by the host but in a copy.
     let allocated = unsafe {
         if gpu.context.has_async_alloc {
-            (functions.cuMemAllocAsync)(&mut address, len.unsigned_abs(), gpu.home.raw())
+            (functions.cuMemAllocAsync)(&mut address, len.unsigned_abs(), stream.raw())
         } else {
             (functions.cuMemAlloc_v2)(&mut address, len.unsigned_abs())
         }

@@ -5,7 +5,10 @@
 //! every operation waits for those on other streams that it must not overtake. So two streams can
 //! touch one buffer in any order that the host writes down, and memory is not given back while
 //! something still runs on it.
+//!
+//! Streams that are lent take no part in this: whoever lends one orders what is done on it.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use super::Gpu;
@@ -42,6 +45,11 @@ impl GpuStream {
     pub(super) fn home(stream: Arc<RawStream>) -> GpuStream {
         GpuStream { stream, number: 0 }
     }
+
+    /// Whether it is somebody else's.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.stream.is_lent()
+    }
 }
 
 impl Gpu {
@@ -56,6 +64,13 @@ impl Gpu {
             })
         };
         self.check("making a stream", made)
+    }
+
+    /// A stream that somebody else has made in this GPU's primary context and that outlives this one.
+    pub(crate) fn lent_stream(&self, raw: *mut c_void) -> GpuStream {
+        let stream = Arc::new(RawStream::lent(self.context.clone(), raw.cast()));
+        // No work of it is ever noted, so that the number is compared with no other.
+        GpuStream { stream, number: u64::MAX }
     }
 }
 

@@ -251,10 +251,7 @@ impl<'a, S: Storage> Call<'a, S> {
 
     /// An array of this call's own.
     fn room(&self) -> Result<Room<'a, S::Accum>, Error> {
-        let room = match self.stream.is_recording() {
-            true => Room::kept(self.device, Contents::LOGARITHMS, self.len),
-            false => self.pool.take(self.device, Contents::LOGARITHMS, self.len),
-        };
+        let room = self.pool.room(self.device, Some(self.stream), Contents::LOGARITHMS, self.len);
         room.map_err(|error| match error {
             Error::Device { device, message } => {
                 Error::device(device, format!("{}, log_coeffs: true: {message}", self.operation))

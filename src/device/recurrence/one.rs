@@ -230,10 +230,7 @@ impl<S: Storage> OneKernel<S> {
     fn workspace(&self, bytes: u64, stream: Option<&Stream>) -> Result<Room<'_, u32>, Error> {
         let words = usize::try_from(bytes / 4).unwrap_or(usize::MAX);
         let contents = Contents { name: "workspace", zeros: true };
-        match stream {
-            Some(stream) if stream.is_recording() => Room::kept(&self.device, contents, words),
-            _ => self.workspaces.take(&self.device, contents, words),
-        }
+        self.workspaces.room(&self.device, stream, contents, words)
     }
 }
 

@@ -8,7 +8,7 @@ use bytemuck::Pod;
 
 use crate::Error;
 use crate::device::lock::lock;
-use crate::device::{Buffer, Device};
+use crate::device::{Buffer, Device, Stream};
 
 /// Arrays that are given back and taken again, so that calls of one shape allocate once.
 ///
@@ -44,7 +44,7 @@ impl Contents {
 pub(in crate::device) struct Room<'a, A> {
     /// As many elements as were asked for.
     part: Buffer<A>,
-    /// All of it, and where it is given back; a graph keeps its arrays for itself.
+    /// All of it, and where it is given back; a graph keeps its arrays for itself, and a stream that is lent has its own.
     whole: Option<(Buffer<A>, &'a Pool<A>)>,
 }
 
@@ -57,17 +57,32 @@ impl<A> Default for Pool<A> {
 impl<A: Pod> Pool<A> {
     /// An array of `len` elements: a new one, or as the last call left it. If all that were given back are shorter, they
     /// are freed.
-    pub(in crate::device) fn take(
-        &self,
-        device: &Device,
-        contents: Contents,
-        len: usize,
-    ) -> Result<Room<'_, A>, Error> {
+    fn take(&self, device: &Device, contents: Contents, len: usize) -> Result<Room<'_, A>, Error> {
         let whole = match self.given_back(len) {
             Some(whole) => whole,
             None => contents.allocate(device, len)?,
         };
         Ok(Room { part: whole.slice(..len)?, whole: Some((whole, self)) })
+    }
+
+    /// An array of a call's own on this stream. Where it is a recording's, nobody else ever uses the array, as replays
+    /// may run between the kernels of any call. Where it is lent, the array is had and given back in the stream's order,
+    /// in a capture of its owner as well.
+    pub(in crate::device) fn room(
+        &self,
+        device: &Device,
+        stream: Option<&Stream>,
+        contents: Contents,
+        len: usize,
+    ) -> Result<Room<'_, A>, Error> {
+        let part = match stream {
+            Some(stream) if stream.is_recording() => contents.allocate(device, len)?,
+            Some(stream) if stream.is_lent() => {
+                Buffer::of_stream(stream, contents.name, len, contents.zeros)?
+            }
+            _ => return self.take(device, contents, len),
+        };
+        Ok(Room { part, whole: None })
     }
 
     fn given_back(&self, len: usize) -> Option<Buffer<A>> {
@@ -84,17 +99,6 @@ impl<A: Pod> Pool<A> {
     #[cfg(test)]
     pub(in crate::device) fn lengths(&self) -> Vec<usize> {
         lock(&self.0).iter().map(Buffer::len).collect()
-    }
-}
-
-impl<A: Pod> Room<'static, A> {
-    /// An array that nobody else ever uses: for a graph, whose replays may run between the kernels of any call.
-    pub(in crate::device) fn kept(
-        device: &Device,
-        contents: Contents,
-        len: usize,
-    ) -> Result<Self, Error> {
-        Ok(Room { part: contents.allocate(device, len)?, whole: None })
     }
 }
 
@@ -140,7 +144,12 @@ mod tests {
         drop(shorter);
         let longer = pool.take(&device, Contents::LOGARITHMS, 200)?;
         assert_eq!((longer.len(), pool.lengths()), (200, vec![]));
-        drop((longer, Room::<f32>::kept(&device, Contents::LOGARITHMS, 300)?));
+        drop(longer);
+        device.record(|stream| {
+            let kept = pool.room(&device, Some(stream), Contents::LOGARITHMS, 300)?;
+            assert_eq!((kept.len(), pool.lengths()), (300, vec![200]));
+            Ok(())
+        })?;
         assert_eq!(pool.lengths(), [200]);
         Ok(())
     }

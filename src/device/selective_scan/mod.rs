@@ -118,10 +118,7 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
     /// An array of a call's own, of this length.
     fn room(&self, len: usize, stream: Option<&Stream>) -> Result<Room<'_, f32>, Error> {
         let contents = Contents { name: "workspace", zeros: false };
-        match stream {
-            Some(stream) if stream.is_recording() => Room::kept(&self.device, contents, len),
-            _ => self.workspaces.take(&self.device, contents, len),
-        }
+        self.workspaces.room(&self.device, stream, contents, len)
     }
 
     /// Bits of the kernels' argument `flags`.

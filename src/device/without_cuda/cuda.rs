@@ -3,6 +3,7 @@
 //! So the rest of the device layer is written once. What none of these functions can be called with, the
 //! compiler knows.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use crate::Error;
@@ -89,6 +90,10 @@ impl Gpu {
         match self.never {}
     }
 
+    pub(crate) fn lent_stream(&self, _raw: *mut c_void) -> GpuStream {
+        match self.never {}
+    }
+
     pub(crate) fn launch(
         &self,
         _stream: &GpuStream,
@@ -143,6 +148,18 @@ impl GpuMemory {
         match gpu.never {}
     }
 
+    pub(crate) fn of_stream(
+        gpu: &Arc<Gpu>,
+        _stream: &GpuStream,
+        _bytes: u64,
+    ) -> Result<GpuMemory, Error> {
+        match gpu.never {}
+    }
+
+    pub(crate) fn lent(gpu: &Arc<Gpu>, _address: u64, _bytes: u64) -> GpuMemory {
+        match gpu.never {}
+    }
+
     pub(crate) fn address(&self, _offset: u64) -> u64 {
         match self.0 {}
     }
@@ -179,6 +196,12 @@ impl GpuGraph {
 
 #[derive(Debug, Clone)]
 pub(crate) struct GpuStream(Never);
+
+impl GpuStream {
+    pub(crate) fn is_lent(&self) -> bool {
+        match self.0 {}
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct GpuEvent(Never);

@@ -1,0 +1,285 @@
+"""The operators ``torch.ops.linrec.scan`` and ``torch.ops.linrec.scan_backward``, with all that PyTorch asks of one.
+
+Sequences lie along the last axis. ``scan`` takes inputs and coefficients ``[..., length]`` and initial states ``[...]``, of
+the type that is computed with; ``scan_backward`` takes what ``scan`` has left, and is made of the same recurrence: its
+own gradients are a ``scan`` again. With ``y[-1]`` the initial state, ``g`` the gradient with respect to ``y``, and ``*`` for
+complex numbers the conjugate::
+
+    scan            y[l] = y[l-1] c[l] + x[l]
+    scan_backward   d[l] = g[l] + c*[l+1] d[l+1],   dx = d,   dc[l] = d[l] y*[l-1],   dy[-1] = c*[0] d[0]
+
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from . import _native
+from ._tensors import ACCUMULATORS, capsule, check, describe, on_device_of, stream_of
+
+_library = torch.library.Library("linrec", "DEF")
+_library.define(
+    "scan(Tensor inputs, Tensor coeffs, Tensor? initial, bool reverse, bool log_coeffs) -> Tensor",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+_library.define(
+    "scan_backward(Tensor d_outputs, Tensor coeffs, Tensor outputs, Tensor? initial, bool reverse, bool log_coeffs)"
+    " -> (Tensor d_inputs, Tensor d_coeffs, Tensor d_initial)",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+
+scan = torch.ops.linrec.scan.default
+scan_backward = torch.ops.linrec.scan_backward.default
+
+
+# What every kernel does first.
+
+
+def _check(operation: str, arrays: list[tuple[str, Tensor]], initial: Tensor | None) -> None:
+    (name, first), others = arrays[0], arrays[1:]
+    check(operation, (name, first), [*others, ("initial", initial)])
+    if first.ndim == 0:
+        raise ValueError(f"{operation}: {name} is {describe(first)}, and sequences need an axis")
+    for other_name, other in others:
+        if other.dtype != first.dtype or other.shape != first.shape:
+            raise ValueError(f"{operation}: {name} is {describe(first)}, and {other_name} is {describe(other)}")
+    if initial is not None:
+        dtype = ACCUMULATORS[first.dtype]
+        if initial.dtype != dtype or initial.shape != first.shape[:-1]:
+            expected = f"{str(dtype).removeprefix('torch.')}{list(first.shape[:-1])}"
+            raise ValueError(
+                f"{operation}: {name} is {describe(first)}, and initial is {describe(initial)}; it has to be {expected}"
+            )
+
+
+def _check_forward(inputs: Tensor, coeffs: Tensor, initial: Tensor | None) -> None:
+    _check("linrec::scan", [("inputs", inputs), ("coeffs", coeffs)], initial)
+
+
+def _check_backward(d_outputs: Tensor, coeffs: Tensor, outputs: Tensor, initial: Tensor | None) -> None:
+    arrays = [("d_outputs", d_outputs), ("coeffs", coeffs), ("outputs", outputs)]
+    _check("linrec::scan_backward", arrays, initial)
+
+
+def _states(rows: Tensor) -> Tensor:
+    return rows.new_empty(rows.shape[:-1], dtype=ACCUMULATORS[rows.dtype])
+
+
+# On the CPU results lie as the first array does, whatever its strides. Numbers of 16 bits are computed with as float32.
+
+
+def _scan_cpu(inputs: Tensor, coeffs: Tensor, initial: Tensor | None, reverse: bool, log_coeffs: bool) -> Tensor:
+    _check_forward(inputs, coeffs, initial)
+    dtype = inputs.dtype
+    inputs, coeffs = inputs.to(ACCUMULATORS[dtype]), coeffs.to(ACCUMULATORS[dtype])
+    outputs = torch.empty_like(inputs)
+    arrays = (capsule(inputs), capsule(coeffs), capsule(initial), capsule(outputs))
+    _native.forward(*arrays, axis=inputs.ndim - 1, reverse=reverse, log_coeffs=log_coeffs)
+    return outputs.to(dtype)
+
+
+def _scan_backward_cpu(
+    d_outputs: Tensor, coeffs: Tensor, outputs: Tensor, initial: Tensor | None, reverse: bool, log_coeffs: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    _check_backward(d_outputs, coeffs, outputs, initial)
+    dtype = d_outputs.dtype
+    d_outputs, coeffs, outputs = (tensor.to(ACCUMULATORS[dtype]) for tensor in (d_outputs, coeffs, outputs))
+    results = (torch.empty_like(d_outputs), torch.empty_like(d_outputs), _states(d_outputs))
+    arrays = (capsule(tensor) for tensor in (d_outputs, coeffs, outputs, initial, *results))
+    _native.backward(*arrays, axis=d_outputs.ndim - 1, reverse=reverse, log_coeffs=log_coeffs)
+    d_inputs, d_coeffs, d_initial = results
+    return d_inputs.to(dtype), d_coeffs.to(dtype), d_initial
+
+
+# On a GPU all arrays lie row after row; the work is queued on the current stream, and nothing waits for it.
+
+
+def _scan_cuda(inputs: Tensor, coeffs: Tensor, initial: Tensor | None, reverse: bool, log_coeffs: bool) -> Tensor:
+    _check_forward(inputs, coeffs, initial)
+    inputs, coeffs = inputs.contiguous(), coeffs.contiguous()
+    initial = None if initial is None else initial.contiguous()
+    outputs = inputs.new_empty(inputs.shape)
+    arrays = (capsule(inputs), capsule(coeffs), capsule(initial), capsule(outputs))
+    with on_device_of(inputs):
+        stream = stream_of(inputs)
+        _native.forward(*arrays, axis=inputs.ndim - 1, reverse=reverse, log_coeffs=log_coeffs, stream=stream)
+    return outputs
+
+
+def _scan_backward_cuda(
+    d_outputs: Tensor, coeffs: Tensor, outputs: Tensor, initial: Tensor | None, reverse: bool, log_coeffs: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    _check_backward(d_outputs, coeffs, outputs, initial)
+    d_outputs, coeffs, outputs = d_outputs.contiguous(), coeffs.contiguous(), outputs.contiguous()
+    initial = None if initial is None else initial.contiguous()
+    shape = d_outputs.shape
+    results = (d_outputs.new_empty(shape), d_outputs.new_empty(shape), _states(d_outputs))
+    arrays = [capsule(tensor) for tensor in (d_outputs, coeffs, outputs, initial, *results)]
+    with on_device_of(d_outputs):
+        stream = stream_of(d_outputs)
+        _native.backward(*arrays, axis=len(shape) - 1, reverse=reverse, log_coeffs=log_coeffs, stream=stream)
+    return results
+
+
+for _key, _forward, _backward in [
+    ("CPU", _scan_cpu, _scan_backward_cpu),
+    ("CUDA", _scan_cuda, _scan_backward_cuda),
+]:
+    _library.impl("scan", _forward, _key)
+    _library.impl("scan_backward", _backward, _key)
+
+
+# What they would return, without data.
+
+
+def _like(tensor: Tensor) -> Tensor:
+    return tensor.new_empty(tensor.shape) if tensor.is_cuda else torch.empty_like(tensor)
+
+
+@torch.library.register_fake("linrec::scan")
+def _(inputs, coeffs, initial, reverse, log_coeffs):
+    _check_forward(inputs, coeffs, initial)
+    return _like(inputs)
+
+
+@torch.library.register_fake("linrec::scan_backward")
+def _(d_outputs, coeffs, outputs, initial, reverse, log_coeffs):
+    _check_backward(d_outputs, coeffs, outputs, initial)
+    return _like(d_outputs), _like(d_outputs), _states(d_outputs)
+
+
+# Gradients.
+
+
+def shifted(sequences: Tensor, first: Tensor | None, reverse: bool) -> Tensor:
+    """The state before each step: sequences ``[..., length]`` one step later, behind ``first`` or zeros."""
+    if sequences.shape[-1] == 0:
+        return sequences
+    first = torch.zeros_like(sequences[..., 0]) if first is None else first.to(sequences.dtype)
+    first = first.unsqueeze(-1)
+    parts = [sequences[..., 1:], first] if reverse else [first, sequences[..., :-1]]
+    return torch.cat(parts, dim=-1)
+
+
+def _shifted_back(sequences: Tensor, reverse: bool) -> tuple[Tensor, Tensor]:
+    """The adjoint of ``shifted``: sequences one step earlier, behind zeros, and what was the first."""
+    if sequences.shape[-1] == 0:
+        return sequences, sequences.new_zeros(sequences.shape[:-1])
+    back = shifted(sequences, None, not reverse)
+    return back, sequences[..., -1 if reverse else 0]
+
+
+def _save(ctx, inputs, output) -> None:
+    inputs, coeffs, initial, reverse, log_coeffs = inputs
+    ctx.save_for_backward(coeffs, output, initial)
+    ctx.reverse, ctx.log_coeffs = reverse, log_coeffs
+
+
+def _scan_gradient(ctx, d_outputs):
+    coeffs, outputs, initial = ctx.saved_tensors
+    gradients = scan_backward(d_outputs, coeffs, outputs, initial, ctx.reverse, ctx.log_coeffs)
+    d_inputs, d_coeffs, d_initial = gradients
+    return d_inputs, d_coeffs, None if initial is None else d_initial, None, None
+
+
+def _save_backward(ctx, inputs, output) -> None:
+    _, coeffs, outputs, initial, reverse, log_coeffs = inputs
+    ctx.save_for_backward(coeffs, outputs, initial, output[0])
+    ctx.reverse, ctx.log_coeffs = reverse, log_coeffs
+
+
+def _scan_backward_gradient(ctx, of_d_inputs, of_d_coeffs, of_d_initial):
+    """The gradients of the gradients: one ``scan`` in the direction of the first, and products."""
+    coeffs, outputs, initial, deltas = ctx.saved_tensors
+    reverse, log_coeffs = ctx.reverse, ctx.log_coeffs
+    before = shifted(outputs, initial, reverse)
+    factors = coeffs.exp() if log_coeffs else coeffs
+    # d_coeffs is a product of the deltas, what was before each step, and with logarithms the factors.
+    of_products = of_d_coeffs * factors if log_coeffs else of_d_coeffs
+    of_deltas = scan(of_d_inputs + of_products * before, coeffs, of_d_initial, reverse, log_coeffs)
+    of_coeffs = deltas * shifted(of_deltas, of_d_initial, reverse).conj()
+    if log_coeffs:
+        of_coeffs = (of_coeffs + of_d_coeffs.conj() * deltas * before.conj()) * factors.conj()
+    of_outputs, of_initial = _shifted_back(of_products.conj() * deltas, reverse)
+    of_initial = None if initial is None else of_initial.to(initial.dtype)
+    return of_deltas, of_coeffs, of_outputs, of_initial, None, None
+
+
+torch.library.register_autograd("linrec::scan", _scan_gradient, setup_context=_save)
+torch.library.register_autograd("linrec::scan_backward", _scan_backward_gradient, setup_context=_save_backward)
+
+
+# Batches: one more axis in front.
+
+
+def _batched(info, in_dims, tensors):
+    def in_front(tensor, dim):
+        if tensor is None:
+            return None
+        if dim is None:
+            return tensor.expand(info.batch_size, *tensor.shape)
+        return tensor.movedim(dim, 0)
+
+    return [in_front(tensor, dim) for tensor, dim in zip(tensors, in_dims)]
+
+
+@torch.library.register_vmap("linrec::scan")
+def _(info, in_dims, inputs, coeffs, initial, reverse, log_coeffs):
+    inputs, coeffs, initial = _batched(info, in_dims, (inputs, coeffs, initial))
+    return scan(inputs, coeffs, initial, reverse, log_coeffs), 0
+
+
+@torch.library.register_vmap("linrec::scan_backward")
+def _(info, in_dims, d_outputs, coeffs, outputs, initial, reverse, log_coeffs):
+    tensors = _batched(info, in_dims, (d_outputs, coeffs, outputs, initial))
+    return scan_backward(*tensors, reverse, log_coeffs), (0, 0, 0)
+
+
+# Forward mode, which operators of `torch.library` do not have.
+
+
+class DifferentiableScan(torch.autograd.Function):
+    """``scan`` with derivatives in both modes; its gradients are made of itself."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(inputs, coeffs, initial, reverse, log_coeffs):
+        return scan(inputs, coeffs, initial, reverse, log_coeffs)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _save(ctx, inputs, output)
+        coeffs, initial = inputs[1:3]
+        ctx.save_for_forward(coeffs, output, initial)
+
+    @staticmethod
+    def backward(ctx, d_outputs):
+        coeffs, outputs, initial = ctx.saved_tensors
+        reverse, log_coeffs = ctx.reverse, ctx.log_coeffs
+        if d_outputs.shape[-1] == 0:
+            d_initial = None if initial is None else torch.zeros_like(initial)
+            return d_outputs, torch.zeros_like(coeffs), d_initial, None, None
+        first = coeffs[..., -1 if reverse else 0]
+        # What the coefficient of the last step meets is 0, as a logarithm 0 times e^0.
+        later = shifted(coeffs, None, not reverse).conj()
+        deltas = DifferentiableScan.apply(d_outputs, later, None, not reverse, log_coeffs)
+        d_coeffs = deltas * shifted(outputs, initial, reverse).conj()
+        d_initial = None
+        if initial is not None:
+            factor = (first.exp() if log_coeffs else first).conj()
+            d_initial = (factor * deltas[..., -1 if reverse else 0]).to(initial.dtype)
+        if log_coeffs:
+            d_coeffs = d_coeffs * coeffs.exp().conj()
+        return deltas, d_coeffs, d_initial, None, None
+
+    @staticmethod
+    def jvp(ctx, d_inputs, d_coeffs, d_initial, _reverse, _log_coeffs):
+        coeffs, outputs, initial = ctx.saved_tensors
+        changes = torch.zeros_like(outputs) if d_inputs is None else d_inputs
+        if d_coeffs is not None:
+            if ctx.log_coeffs:
+                d_coeffs = d_coeffs * coeffs.exp()
+            changes = changes + d_coeffs * shifted(outputs, initial, ctx.reverse)
+        return DifferentiableScan.apply(changes, coeffs, d_initial, ctx.reverse, ctx.log_coeffs)

@@ -1,0 +1,123 @@
+"""The recurrence for PyTorch."""
+
+from __future__ import annotations
+
+from typing import Literal, overload
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from ._operators import DifferentiableScan, scan
+from ._tensors import ACCUMULATORS, check, describe
+
+
+@overload
+def linrec(
+    inputs: Tensor,
+    coeffs: Tensor,
+    *,
+    initial: Tensor | None = None,
+    dim: int = -1,
+    reverse: bool = False,
+    log_coeffs: bool = False,
+    return_final: Literal[False] = False,
+) -> Tensor: ...
+@overload
+def linrec(
+    inputs: Tensor,
+    coeffs: Tensor,
+    *,
+    initial: Tensor | None = None,
+    dim: int = -1,
+    reverse: bool = False,
+    log_coeffs: bool = False,
+    return_final: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
+def linrec(
+    inputs: Tensor,
+    coeffs: Tensor,
+    *,
+    initial: Tensor | None = None,
+    dim: int = -1,
+    reverse: bool = False,
+    log_coeffs: bool = False,
+    return_final: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """The linear recurrence ``y[l] = y[l-1] * c[l] + x[l]`` along one axis.
+
+    Args:
+        inputs: ``x``, of any shape with at least one axis.
+        coeffs: ``c``, of a shape that broadcasts with that of ``inputs``.
+        initial: the state before the first step, ``y[-1]`` (with ``reverse`` that behind the last, ``y[length]``): of a
+            shape that broadcasts to that of the outputs without ``dim``. ``None`` means zero.
+        dim: the axis along which the sequences lie.
+        reverse: walk from the last element to the first: ``y[l] = y[l+1] * c[l] + x[l]``.
+        log_coeffs: ``coeffs`` are ``ln c``.
+        return_final: also return the state after the last step.
+
+    Returns:
+        The outputs ``y``, of the shape to which ``inputs`` and ``coeffs`` broadcast. With ``return_final`` a pair of them
+        and the last state, of that shape without ``dim``; without a step it is ``initial``, or zero.
+
+    Elements are float32, float64, complex64, complex128, bfloat16 or float16 (which are computed with as float32, and
+    rounded once). Those of two types are promoted as in ``inputs + coeffs``; under autocast as well: the recurrence is
+    computed in the wider type of its arguments, and casts nothing to a narrower one.
+
+    On a GPU it is computed on the current stream, by kernels that are part of this package. It has gradients of any
+    order, forward-mode derivatives (not under ``torch.compile``) and a rule for ``torch.vmap``, and
+    ``torch.compile(fullgraph=True)`` takes it.
+
+    >>> import torch
+    >>> from linrec import linrec
+    >>> linrec(torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([0.0, 1.0, 0.5, 0.5]))
+    tensor([1.0000, 3.0000, 4.5000, 6.2500])
+    """
+    check("linrec", ("inputs", inputs), [("coeffs", coeffs), ("initial", initial)])
+    if inputs.dtype != coeffs.dtype:
+        dtype = torch.promote_types(inputs.dtype, coeffs.dtype)
+        inputs, coeffs = inputs.to(dtype), coeffs.to(dtype)
+    if initial is not None and initial.is_complex() and not inputs.is_complex():
+        raise TypeError(f"linrec: initial is {describe(initial)}, and inputs are {describe(inputs)}: they are real")
+    if inputs.shape != coeffs.shape:
+        try:
+            inputs, coeffs = torch.broadcast_tensors(inputs, coeffs)
+        except RuntimeError:
+            raise ValueError(
+                f"linrec: inputs are {describe(inputs)}, and coeffs are {describe(coeffs)}, which do not broadcast"
+            ) from None
+    axes = inputs.ndim
+    if not -axes <= dim < axes:
+        raise IndexError(f"linrec: there is no dim {dim} in inputs, {describe(inputs)}")
+    last = dim in (-1, axes - 1)
+    if not last:
+        inputs, coeffs = inputs.movedim(dim, -1), coeffs.movedim(dim, -1)
+    if initial is not None:
+        initial = _states(initial, inputs)
+    if not torch.compiler.is_compiling() and forward_ad._current_level >= 0:
+        outputs = DifferentiableScan.apply(inputs, coeffs, initial, reverse, log_coeffs)
+    else:
+        outputs = scan(inputs, coeffs, initial, reverse, log_coeffs)
+    if not return_final:
+        return outputs if last else outputs.movedim(-1, dim)
+    if outputs.shape[-1] > 0:
+        final = outputs[..., 0 if reverse else -1]
+    elif initial is not None:
+        final = initial.to(outputs.dtype, copy=True)
+    else:
+        final = outputs.new_zeros(outputs.shape[:-1])
+    return (outputs if last else outputs.movedim(-1, dim)), final
+
+
+def _states(initial: Tensor, rows: Tensor) -> Tensor:
+    """The initial states, one for each of the ``rows``, in the type that is computed with."""
+    shape = rows.shape[:-1]
+    if initial.shape != shape:
+        try:
+            initial = initial.expand(shape)
+        except RuntimeError:
+            raise ValueError(
+                f"linrec: initial is {describe(initial)}, which does not broadcast to {list(shape)}: what is left of "
+                f"{list(rows.shape)} without its sequences' axis, the last one here"
+            ) from None
+    return initial.to(ACCUMULATORS[rows.dtype])

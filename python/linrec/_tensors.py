@@ -1,0 +1,57 @@
+"""Tensors for the native part, and what is true of all operators."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import torch
+from torch import Tensor
+from torch.utils.dlpack import to_dlpack
+
+#: What elements can be, and what is computed with in their place.
+ACCUMULATORS = {
+    torch.float32: torch.float32,
+    torch.float64: torch.float64,
+    torch.complex64: torch.complex64,
+    torch.complex128: torch.complex128,
+    torch.bfloat16: torch.float32,
+    torch.float16: torch.float32,
+}
+
+
+def capsule(tensor: Tensor | None) -> object | None:
+    """The tensor as a DLPack capsule, which keeps it; nothing is copied."""
+    return None if tensor is None else to_dlpack(tensor)
+
+
+def describe(tensor: Tensor) -> str:
+    """A tensor for a message: ``float32[3, 100] on cuda:0``."""
+    return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)} on {tensor.device}"
+
+
+def check(operation: str, first: tuple[str, Tensor], others: list[tuple[str, Tensor | None]]) -> None:
+    """An exception unless all are tensors of one device, of types that are computed with."""
+    for name, tensor in [first, *others]:
+        if tensor is None:
+            continue
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{operation}: {name} is of type {type(tensor).__name__}, not a tensor")
+        if tensor.dtype not in ACCUMULATORS:
+            supported = ", ".join(str(dtype).removeprefix("torch.") for dtype in ACCUMULATORS)
+            raise TypeError(f"{operation}: {name} is {describe(tensor)}; elements can be {supported}")
+        if tensor.layout != torch.strided:
+            raise TypeError(f"{operation}: {name} is {describe(tensor)} of layout {tensor.layout}; it has to be strided")
+        if tensor.device != first[1].device:
+            raise ValueError(f"{operation}: {first[0]} is {describe(first[1])}, and {name} is {describe(tensor)}")
+
+
+def stream_of(tensor: Tensor) -> int:
+    """The handle of PyTorch's current stream on the tensor's GPU."""
+    return torch.cuda.current_stream(tensor.device).cuda_stream
+
+
+def on_device_of(tensor: Tensor):
+    """A context in which the tensor's GPU is the current one, as the native part leaves it current."""
+    if tensor.device.index == torch.cuda.current_device():
+        return nullcontext()
+    return torch.cuda.device(tensor.device)

@@ -1,0 +1,219 @@
+//! Arrays of others: where their elements lie, and views of them.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+
+use linrec::kernels::ElementType;
+use ndarray::{ArrayViewD, ArrayViewMutD, Axis, IxDyn, ShapeBuilder};
+use pyo3::PyResult;
+use pyo3::exceptions::PyValueError;
+
+/// What elements are.
+pub type Dtype = ElementType;
+
+/// Where elements are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    Cpu,
+    Cuda(usize),
+}
+
+/// An array that somebody else has, for the time of a call.
+#[derive(Debug)]
+pub struct Array {
+    pub name: &'static str,
+    pub place: Place,
+    pub dtype: Dtype,
+    pub shape: Vec<usize>,
+    /// In elements.
+    strides: Vec<isize>,
+    data: *mut u8,
+    read_only: bool,
+}
+
+// SAFETY: the owner keeps the memory for the time of the call, and whichever thread computes reads and writes there.
+unsafe impl Send for Array {}
+// SAFETY: as above; what is shared is read only.
+unsafe impl Sync for Array {}
+
+impl Array {
+    /// What its owner says of it; an error if no memory can hold it.
+    pub fn new(
+        name: &'static str,
+        data: *mut u8,
+        place: Place,
+        dtype: Dtype,
+        shape: Vec<usize>,
+        strides: Option<Vec<isize>>,
+        read_only: bool,
+    ) -> PyResult<Array> {
+        let strides = strides.unwrap_or_else(|| row_after_row(&shape));
+        let array = Array { name, place, dtype, shape, strides, data, read_only };
+        let elements = array.shape.iter().filter(|&&size| size > 0);
+        let all = elements.fold(array.dtype.bytes(), |all, &size| all.saturating_mul(size));
+        if isize::try_from(all).is_err() || array.reach().is_none() {
+            return Err(array.refused("is larger than any memory"));
+        }
+        let alignment = match array.dtype {
+            Dtype::Complex64 => 4,
+            Dtype::Complex128 => 8,
+            real => real.bytes(),
+        };
+        if !array.is_empty() && !(array.data as usize).is_multiple_of(alignment) {
+            return Err(array.refused("does not begin at a multiple of its elements' size"));
+        }
+        Ok(array)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.shape.contains(&0)
+    }
+
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// The address of the first element, of an array whose elements lie row after row.
+    pub fn address(&self) -> PyResult<u64> {
+        let compact = row_after_row(&self.shape);
+        let axes = self.shape.iter().zip(self.strides.iter().zip(&compact));
+        if self.is_empty() || axes.into_iter().all(|(&size, (a, b))| size == 1 || a == b) {
+            return Ok(if self.is_empty() { 0 } else { self.data as u64 });
+        }
+        Err(self.refused(&format!("has strides {:?}; on a GPU arrays lie row after row", self.strides)))
+    }
+
+    /// An exception that names the array.
+    pub fn refused(&self, what: &str) -> pyo3::PyErr {
+        let Array { name, shape, dtype, .. } = self;
+        PyValueError::new_err(format!("{name} {shape:?} of {dtype} {what}"))
+    }
+
+    /// The first and the last element's distance from `data`, in elements; `None` if no number holds it.
+    fn reach(&self) -> Option<(isize, isize)> {
+        let (mut low, mut high) = (0_isize, 0_isize);
+        for (&size, &stride) in self.shape.iter().zip(&self.strides) {
+            let last = isize::try_from(size.saturating_sub(1)).ok()?.checked_mul(stride)?;
+            let end = if last < 0 { &mut low } else { &mut high };
+            *end = end.checked_add(last)?;
+        }
+        let bytes = isize::try_from(self.dtype.bytes()).ok()?;
+        high.checked_add(1)?.checked_sub(low)?.checked_mul(bytes)?;
+        Some((low, high))
+    }
+
+    /// The bytes between the first element and the last.
+    fn bytes(&self) -> Range<usize> {
+        let bytes = self.dtype.bytes() as isize;
+        match self.reach() {
+            Some((low, high)) if !self.is_empty() => {
+                let at = |element: isize| (self.data as usize).wrapping_add_signed(element * bytes);
+                at(low)..at(high + 1)
+            }
+            _ => 0..0,
+        }
+    }
+
+    /// The strides without their signs, and the address of the element that comes first in memory.
+    fn laid_out<T>(&self) -> (ndarray::StrideShape<IxDyn>, *mut T) {
+        let (low, strides) = match self.is_empty() {
+            true => (0, vec![0; self.shape.len()]),
+            false => {
+                let (low, _) = self.reach().unwrap_or_default(); // `new` has seen to it
+                (low, self.strides.iter().map(|stride| stride.unsigned_abs()).collect())
+            }
+        };
+        let first = match self.is_empty() {
+            true => std::ptr::NonNull::<T>::dangling().as_ptr(),
+            false => self.data.cast::<T>().wrapping_offset(low),
+        };
+        // Along an axis of one element it does not matter how far the next one would be.
+        let strides: Vec<usize> =
+            self.shape.iter().zip(strides).map(|(&size, s)| if size == 1 { 0 } else { s }).collect();
+        (IxDyn(&self.shape).strides(IxDyn(&strides)), first)
+    }
+
+    fn backwards(&self) -> impl Iterator<Item = Axis> {
+        let strides = self.strides.iter().zip(&self.shape).enumerate();
+        let strides = strides.filter(|(_, (stride, size))| **stride < 0 && **size > 1);
+        strides.map(|(axis, _)| Axis(axis)).collect::<Vec<_>>().into_iter()
+    }
+
+    /// The elements, to be read.
+    ///
+    /// # Safety
+    ///
+    /// 1. The array's elements are of type `T` and on the CPU.
+    /// 2. Nothing writes there as long as the view is used.
+    pub unsafe fn view<T>(&self) -> ArrayViewD<'_, T> {
+        let (shape, first) = self.laid_out::<T>();
+        // SAFETY: (1) the owner says that these elements are there and initialised, and keeps them; (2) as the caller
+        // promises; (3) they are in one allocation, whose size a number holds, and aligned: `new` has seen to it.
+        let mut view = unsafe { ArrayViewD::from_shape_ptr(shape, first) };
+        self.backwards().for_each(|axis| view.invert_axis(axis));
+        view
+    }
+
+    /// The elements, to be written.
+    ///
+    /// # Safety
+    ///
+    /// 1. The array's elements are of type `T` and on the CPU.
+    /// 2. Nothing else reads or writes there as long as the view is used, and no two elements are one:
+    ///    [`check_results`] has found no mistake.
+    pub unsafe fn view_mut<T>(&mut self) -> ArrayViewMutD<'_, T> {
+        let (shape, first) = self.laid_out::<T>();
+        let backwards = self.backwards();
+        // SAFETY: as for `view`.
+        let mut view = unsafe { ArrayViewMutD::from_shape_ptr(shape, first) };
+        backwards.for_each(|axis| view.invert_axis(axis));
+        view
+    }
+
+    /// Whether two indices may name one element.
+    fn meets_itself(&self) -> bool {
+        let axes = self.shape.iter().zip(&self.strides).filter(|(size, _)| **size > 1);
+        let mut axes: Vec<_> = axes.map(|(&size, &stride)| (stride.unsigned_abs(), size)).collect();
+        axes.sort_unstable();
+        let mut reached = 0; // by the axes so far
+        axes.into_iter().any(|(stride, size)| {
+            let meets = stride <= reached;
+            reached += stride * (size - 1);
+            meets
+        })
+    }
+}
+
+/// An exception if a result cannot be written, or lies where something else does.
+pub fn check_results(inputs: &[&Array], results: &[&Array]) -> PyResult<()> {
+    for (number, result) in results.iter().enumerate() {
+        if result.is_empty() {
+            continue;
+        }
+        if result.read_only {
+            return Err(result.refused("is read-only"));
+        }
+        if result.meets_itself() {
+            return Err(result.refused("is a result, and several of its elements are one in memory"));
+        }
+        let bytes = result.bytes();
+        for other in inputs.iter().chain(&results[..number]) {
+            let others = other.bytes();
+            if other.place == result.place && others.start < bytes.end && bytes.start < others.end {
+                return Err(result.refused(&format!("overlaps {}", other.name)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Strides in elements of an array that lies row after row.
+fn row_after_row(shape: &[usize]) -> Vec<isize> {
+    let mut strides = vec![0; shape.len()];
+    let mut next = 1_usize;
+    for (stride, &size) in strides.iter_mut().zip(shape).rev() {
+        *stride = isize::try_from(next).unwrap_or(isize::MAX);
+        next = next.saturating_mul(size.max(1));
+    }
+    strides
+}

@@ -1,0 +1,129 @@
+//! DLPack capsules: what an array is, as its owner says it.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_void};
+use std::{ptr, slice};
+
+use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::{ffi, types::PyCapsule};
+
+use crate::array::{Array, Dtype, Place};
+
+/// DLPack's numbers of what is supported here: `DLDeviceType` and `DLDataTypeCode`.
+const CPU: i32 = 1;
+const CUDA: i32 = 2;
+const CUDA_HOST: i32 = 3;
+const CUDA_MANAGED: i32 = 13;
+const FLOAT: u8 = 2;
+const BFLOAT: u8 = 4;
+const COMPLEX: u8 = 5;
+/// The bit of an array that must not be written.
+const READ_ONLY: u64 = 1;
+/// More axes than any library has.
+const MOST_AXES: i32 = 64;
+
+/// `DLTensor` of DLPack 0.x and 1.x.
+#[repr(C)]
+struct DlTensor {
+    data: *mut c_void,
+    device_type: i32,
+    device_id: i32,
+    ndim: i32,
+    code: u8,
+    bits: u8,
+    lanes: u16,
+    shape: *const i64,
+    strides: *const i64,
+    byte_offset: u64,
+}
+
+/// The beginning of `DLManagedTensorVersioned`.
+#[repr(C)]
+struct Versioned {
+    major: u32,
+    minor: u32,
+    context: *mut c_void,
+    deleter: *mut c_void,
+    flags: u64,
+    tensor: DlTensor,
+}
+
+/// The array in a capsule, which its owner keeps as long as the capsule is there and is not consumed: `capsule` is an
+/// argument of the call, and nothing here consumes it.
+pub fn read(name: &'static str, capsule: &Bound<'_, PyCapsule>) -> PyResult<Array> {
+    let (tensor, read_only) = if let Some(pointer) = pointer(capsule, c"dltensor") {
+        // SAFETY: the capsule's name says what it points to (`DLManagedTensor` begins with the tensor).
+        (unsafe { &*pointer.cast::<DlTensor>() }, false)
+    } else if let Some(pointer) = pointer(capsule, c"dltensor_versioned") {
+        let versioned = pointer.cast::<Versioned>();
+        // SAFETY: as above; the version comes first in all versions, and says what follows.
+        let major = unsafe { (*versioned).major };
+        if major != 1 {
+            let message = format!("{name} is an array of DLPack {major}; linrec reads 0 and 1");
+            return Err(PyBufferError::new_err(message));
+        }
+        // SAFETY: as above.
+        let versioned = unsafe { &*versioned };
+        (&versioned.tensor, versioned.flags & READ_ONLY != 0)
+    } else {
+        let message = format!("{name} is no DLPack capsule, or one that was consumed");
+        return Err(PyTypeError::new_err(message));
+    };
+    describe(name, tensor, read_only)
+}
+
+fn pointer(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: the object is alive, and the name ends with a zero.
+    let pointer = unsafe {
+        match ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) {
+            1 => ffi::PyCapsule_GetPointer(capsule.as_ptr(), name.as_ptr()),
+            _ => ptr::null_mut(),
+        }
+    };
+    (!pointer.is_null()).then_some(pointer)
+}
+
+fn describe(name: &'static str, tensor: &DlTensor, read_only: bool) -> PyResult<Array> {
+    let refuse = |what: String| Err(PyBufferError::new_err(format!("{name} {what}")));
+    let device = (tensor.device_type, tensor.device_id);
+    let place = match device {
+        (CPU | CUDA_HOST, _) => Place::Cpu,
+        (CUDA | CUDA_MANAGED, id) if id >= 0 => Place::Cuda(id.unsigned_abs() as usize),
+        (kind, id) => return refuse(format!("is on device {id} of DLPack's kind {kind}")),
+    };
+    let dtype = match (tensor.code, tensor.bits, tensor.lanes) {
+        (FLOAT, 32, 1) => Dtype::F32,
+        (FLOAT, 64, 1) => Dtype::F64,
+        (FLOAT, 16, 1) => Dtype::F16,
+        (BFLOAT, 16, 1) => Dtype::Bf16,
+        (COMPLEX, 64, 1) => Dtype::Complex64,
+        (COMPLEX, 128, 1) => Dtype::Complex128,
+        (code, bits, lanes) => {
+            let what = format!("has elements of {bits} bits, {lanes} lanes, of DLPack's kind {code}");
+            return refuse(what);
+        }
+    };
+    if !(0..=MOST_AXES).contains(&tensor.ndim) || (tensor.ndim > 0 && tensor.shape.is_null()) {
+        return refuse(format!("has {} axes", tensor.ndim));
+    }
+    let axes = tensor.ndim.unsigned_abs() as usize;
+    let numbers = |from: *const i64| match axes {
+        0 => &[][..],
+        // SAFETY: DLPack says so many numbers are there, and that they stay as long as the tensor.
+        _ => unsafe { slice::from_raw_parts(from, axes) },
+    };
+    let mut shape = Vec::with_capacity(axes);
+    for &size in numbers(tensor.shape) {
+        match usize::try_from(size) {
+            Ok(size) => shape.push(size),
+            Err(_) => return refuse(format!("has an axis of size {size}")),
+        }
+    }
+    let strides = match tensor.strides.is_null() {
+        true => None, // row after row
+        false => Some(numbers(tensor.strides).iter().map(|&stride| stride as isize).collect()),
+    };
+    let data = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
+    Array::new(name, data, place, dtype, shape, strides, read_only)
+}

@@ -1,0 +1,27 @@
+//! What Python calls: the recurrence and the selective scan over arrays of any library that exports them as DLPack.
+//!
+//! Arrays come as capsules and are borrowed for the time of a call. Every result is written into an array of the
+//! caller's, so that nothing is allocated here that Python would have to free. What goes wrong is an exception, a panic
+//! included. Other threads of Python run while a call computes.
+
+mod array;
+mod capsule;
+mod cpu;
+mod cuda;
+mod failure;
+mod pool;
+mod recurrence;
+mod selective_scan;
+
+use pyo3::prelude::*;
+
+/// The native part of the package `linrec`; its functions are not for users.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::failure::panic;
+    #[pymodule_export]
+    use super::recurrence::{backward, forward};
+    #[pymodule_export]
+    use super::selective_scan::{selective_scan_backward, selective_scan_forward};
+}
