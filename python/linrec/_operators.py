@@ -66,7 +66,7 @@ def _states(rows: Tensor) -> Tensor:
     return rows.new_empty(rows.shape[:-1], dtype=ACCUMULATORS[rows.dtype])
 
 
-# On the CPU results lie as the first array does, whatever its strides. Numbers of 16 bits are computed with as float32.
+# On the CPU outputs lie as the inputs do, whatever their strides, and gradients as the outputs do. Numbers of 16 bits are computed with as float32.
 
 
 def _scan_cpu(inputs: Tensor, coeffs: Tensor, initial: Tensor | None, reverse: bool, log_coeffs: bool) -> Tensor:
@@ -85,7 +85,7 @@ def _scan_backward_cpu(
     _check_backward(d_outputs, coeffs, outputs, initial)
     dtype = d_outputs.dtype
     d_outputs, coeffs, outputs = (tensor.to(ACCUMULATORS[dtype]) for tensor in (d_outputs, coeffs, outputs))
-    results = (torch.empty_like(d_outputs), torch.empty_like(d_outputs), _states(d_outputs))
+    results = (torch.empty_like(outputs), torch.empty_like(outputs), _states(outputs))
     arrays = (capsule(tensor) for tensor in (d_outputs, coeffs, outputs, initial, *results))
     _native.backward(*arrays, axis=d_outputs.ndim - 1, reverse=reverse, log_coeffs=log_coeffs)
     d_inputs, d_coeffs, d_initial = results
@@ -146,7 +146,7 @@ def _(inputs, coeffs, initial, reverse, log_coeffs):
 @torch.library.register_fake("linrec::scan_backward")
 def _(d_outputs, coeffs, outputs, initial, reverse, log_coeffs):
     _check_backward(d_outputs, coeffs, outputs, initial)
-    return _like(d_outputs), _like(d_outputs), _states(d_outputs)
+    return _like(outputs), _like(outputs), _states(outputs)
 
 
 # Gradients.
@@ -236,7 +236,7 @@ def _(info, in_dims, d_outputs, coeffs, outputs, initial, reverse, log_coeffs):
     return scan_backward(*tensors, reverse, log_coeffs), (0, 0, 0)
 
 
-# Forward mode, which operators of `torch.library` do not have.
+# Forward mode and the transforms of `torch.func`, which operators of `torch.library` do not have.
 
 
 class DifferentiableScan(torch.autograd.Function):

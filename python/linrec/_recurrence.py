@@ -94,10 +94,8 @@ def linrec(
         inputs, coeffs = inputs.movedim(dim, -1), coeffs.movedim(dim, -1)
     if initial is not None:
         initial = _states(initial, inputs)
-    if not torch.compiler.is_compiling() and forward_ad._current_level >= 0:
-        outputs = DifferentiableScan.apply(inputs, coeffs, initial, reverse, log_coeffs)
-    else:
-        outputs = scan(inputs, coeffs, initial, reverse, log_coeffs)
+    operator = DifferentiableScan.apply if _is_transformed() else scan
+    outputs = operator(inputs, coeffs, initial, reverse, log_coeffs)
     if not return_final:
         return outputs if last else outputs.movedim(-1, dim)
     if outputs.shape[-1] > 0:
@@ -107,6 +105,13 @@ def linrec(
     else:
         final = outputs.new_zeros(outputs.shape[:-1])
     return (outputs if last else outputs.movedim(-1, dim)), final
+
+
+def _is_transformed() -> bool:
+    """Whether forward mode or a transform of ``torch.func`` is under way, which operators have no rules for."""
+    if torch.compiler.is_compiling():
+        return False
+    return forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active()
 
 
 def _states(initial: Tensor, rows: Tensor) -> Tensor:

@@ -1,0 +1,88 @@
+"""What the operators promise to PyTorch, and that compiled code gives the bits of eager code."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from linrec import linrec, selective_scan
+from linrec._operators import scan, scan_backward
+from torch.library import opcheck
+
+
+def leaves(*shapes, dtype=torch.float32):
+    return [torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex128, torch.bfloat16])
+@pytest.mark.parametrize("strided", [False, True])
+def test_the_operators_are_what_they_say(dtype, strided):
+    x, c, y = leaves((2, 3, 7), (2, 3, 7), (2, 3, 7), dtype=dtype)
+    if strided:
+        x, c, y = (tensor.detach().mT.contiguous().mT.requires_grad_() for tensor in (x, c, y))
+    (h,) = leaves((2, 3), dtype=torch.float32 if dtype == torch.bfloat16 else dtype)
+    for reverse, log_coeffs, initial in [(False, False, h), (True, False, None), (True, True, h)]:
+        opcheck(scan, (x, c, initial, reverse, log_coeffs))
+        opcheck(scan_backward, (x, c, y, initial, reverse, log_coeffs))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_compiled_is_eager_in_bits(dynamic):
+    torch._dynamo.reset()
+
+    def layer(x, c, h, dim, reverse):
+        y, last = linrec(x, c.sigmoid(), initial=h, dim=dim, reverse=reverse, return_final=True)
+        return y, last
+
+    compiled = torch.compile(layer, fullgraph=True, dynamic=dynamic, backend="aot_eager")
+    for dim, reverse, shape in [(-1, False, (3, 9)), (1, True, (2, 9, 4)), (-1, False, (5, 17))]:
+        x, c = leaves(shape, shape)
+        (h,) = leaves(x.select(dim, 0).shape)
+        results = []
+        for run in (layer, compiled):
+            y, last = run(x, c, h, dim, reverse)
+            results.append([y, last, *torch.autograd.grad(y.sum() + last.pow(2).sum(), (x, c, h))])
+        for eager, other in zip(*results):
+            assert torch.equal(eager, other) and eager.stride() == other.stride()
+
+
+def test_no_break_in_a_graph():
+    torch._dynamo.reset()
+    x, c = leaves((3, 9), (3, 9))
+    explained = torch._dynamo.explain(lambda x, c: linrec(x.sin(), c.sigmoid(), log_coeffs=True).cos())(x, c)
+    assert explained.graph_break_count == 0 and explained.graph_count == 1
+    u, delta = leaves((2, 4, 9), (2, 4, 9))
+    A, B = leaves((4, 3), (2, 3, 9))
+    scan = lambda *tensors: selective_scan(*tensors, delta_softplus=True, return_last_state=True)
+    explained = torch._dynamo.explain(scan)(u, delta, A, B, B)
+    assert explained.graph_break_count == 0 and explained.graph_count == 1
+
+
+def test_exported():
+    class Layer(torch.nn.Module):
+        def forward(self, x, c):
+            return linrec(x, c, reverse=True)
+
+    x, c = torch.randn(2, 5), torch.rand(2, 5)
+    exported = torch.export.export(Layer(), (x, c))
+    assert torch.equal(exported.module()(x, c), linrec(x, c, reverse=True))
+
+
+def test_the_fused_selective_scan_without_data():
+    """Shapes and types of what a GPU would compute."""
+    from linrec._selective_scan import scan, scan_backward
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        on = {"device": "cuda"}
+        u = torch.empty(2, 6, 17, dtype=torch.bfloat16, **on)
+        A, D = torch.empty(6, 4, **on), torch.empty(6, **on)
+        B, C = torch.empty(2, 3, 4, 17, dtype=torch.bfloat16, **on), torch.empty(6, 4, **on)
+        out, last = selective_scan(u, u, A, B, C, D, None, None, True, True)
+        assert (out.shape, out.dtype, out.device.type) == (u.shape, u.dtype, "cuda")
+        assert (last.shape, last.dtype) == ((2, 6, 4), torch.float32)
+        _, _, checkpoints = scan(u, u, A, B, C, D, None, None, True)
+        assert checkpoints.shape == (2, 3, 6, 4)
+        gradients = scan_backward(u, u, A, B, C, D, None, None, True, out, last, checkpoints)
+        for tensor, gradient in zip((u, u, A, B, C, D), gradients):
+            assert gradient.shape == tensor.shape and gradient.dtype == tensor.dtype
+        assert all(gradient.numel() == 0 for gradient in gradients[6:])

@@ -1,0 +1,270 @@
+"""On a GPU: values, streams, graphs, devices. Without one these are skipped, and with LINREC_REQUIRE_CUDA=1 they fail."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+from linrec import linrec, selective_scan
+from linrec._operators import scan, scan_backward
+from loops import WIDE, bound, loop
+from torch.autograd import gradcheck, gradgradcheck
+from torch.library import opcheck
+
+REQUIRED = os.environ.get("LINREC_REQUIRE_CUDA") == "1"
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available() and not REQUIRED, reason="needs an NVIDIA GPU")
+
+DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.complex64, torch.complex128]
+ON = {"device": "cuda"}
+
+
+def case(shape, dtype):
+    wide = WIDE[dtype]
+    x, h = torch.randn(shape, dtype=wide), torch.randn(shape[:-1], dtype=wide)
+    c = 0.98 + 0.02 * torch.rand(shape, dtype=torch.float64)
+    if dtype.is_complex:
+        c = torch.polar(c, 6 * torch.rand(shape, dtype=torch.float64))
+    return x.to(dtype), c.to(dtype), h.to(dtype)
+
+
+def on_gpu(*tensors):
+    return [tensor.detach().cuda().requires_grad_(tensor.requires_grad) for tensor in tensors]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1,), (3, 16), (5, 33), (2, 3, 1000), (17, 1024), (3, 4093), (1, 70_001)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_values(dtype, shape, reverse):
+    x, c, h = case(shape, dtype)
+    # NaN where the results are going to be: what is not written shows.
+    del_me = torch.full((4, *shape), float("nan"), dtype=dtype, **ON)
+    del del_me
+    y, last = linrec(*on_gpu(x, c), initial=h.cuda(), reverse=reverse, return_final=True)
+    wide = WIDE[dtype]
+    exact = loop(x.to(wide), c.to(wide), h.to(wide), reverse) if shape[-1] < 10_000 else linrec(x.to(wide), c.to(wide), initial=h.to(wide), reverse=reverse)
+    limits = bound(x, c, h, reverse)
+    assert y.dtype == dtype and y.is_cuda
+    assert ((y.cpu().to(wide) - exact).abs() <= limits).all()
+    assert torch.equal(last, y[..., 0 if reverse else -1])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("length", [1, 40, 1500])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("log_coeffs", [False, True])
+def test_gradients(dtype, length, reverse, log_coeffs):
+    x, c, h = case((3, length), dtype)
+    c = (c.to(WIDE[dtype]).log() if log_coeffs else c).to(dtype)
+    h = h.to(torch.float32 if dtype.itemsize == 2 else dtype)
+    cpu = [tensor.requires_grad_() for tensor in (x, c, h)]
+    gpu = on_gpu(*cpu)
+    tolerance = {torch.bfloat16: 0.1, torch.float16: 0.02, torch.float32: 1e-4, torch.complex64: 1e-4}.get(dtype, 1e-11)
+    weights = torch.randn(x.shape, dtype=WIDE[dtype]).to(dtype)
+    results = []
+    for tensors, weight in [(cpu, weights), (gpu, weights.cuda())]:
+        y = linrec(tensors[0], tensors[1], initial=tensors[2], reverse=reverse, log_coeffs=log_coeffs)
+        results.append(torch.autograd.grad(y, tensors, weight))
+    for one, other, leaf in zip(*results, gpu):
+        assert other.dtype == leaf.dtype and other.is_cuda
+        one, other = one.to(WIDE[dtype]), other.cpu().to(WIDE[dtype])
+        assert (one - other).abs().max() <= tolerance * (1 + one.abs().max())
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("log_coeffs", [False, True])
+def test_derivatives(dtype, reverse, log_coeffs):
+    x, c, h = (torch.randn(shape, dtype=dtype, requires_grad=True, **ON) for shape in [(2, 5), (2, 5), (2,)])
+    run = lambda x, c, h: linrec(x, c, initial=h, reverse=reverse, log_coeffs=log_coeffs, return_final=True)
+    assert gradcheck(run, (x, c, h), check_forward_ad=True, check_batched_grad=True)
+    assert gradgradcheck(run, (x, c, h), check_fwd_over_rev=True)
+
+
+def test_the_operators_are_what_they_say():
+    for dtype in [torch.float32, torch.bfloat16]:
+        x, c, y = (torch.randn(2, 3, 7, dtype=dtype, requires_grad=True, **ON) for _ in range(3))
+        h = torch.randn(2, 3, requires_grad=True, **ON)
+        for tensors in [(x, c, y), [tensor.detach().mT.contiguous().mT.requires_grad_() for tensor in (x, c, y)]]:
+            opcheck(scan, (*tensors[:2], h, True, False))
+            opcheck(scan_backward, (*tensors, h, False, True))
+
+
+def test_every_axis_stride_and_offset():
+    for dim in range(3):
+        x, c = torch.randn(5, 6, 7, dtype=torch.float64, **ON), torch.rand(6, 1, dtype=torch.float64, **ON)
+        torch.testing.assert_close(linrec(x, c, dim=dim).cpu(), linrec(x.cpu(), c.cpu(), dim=dim))
+    wide = torch.randn(8 * 1024 + 8, **ON)
+    for offset in range(5):  # rows that begin anywhere, also not at multiples of 16 bytes
+        x = wide[offset : offset + 8 * 1024].view(8, 1024)
+        torch.testing.assert_close(linrec(x, x.sigmoid()).cpu(), linrec(x.cpu(), x.cpu().sigmoid()))
+    for shape in [(0, 5), (5, 0), (0, 0)]:
+        empty = torch.zeros(shape, requires_grad=True, **ON)
+        y = linrec(empty, empty)
+        assert y.shape == shape
+        y.sum().backward()
+
+
+def wait(stream, cycles=200_000_000):
+    """Keeps a stream busy for about a tenth of a second."""
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(cycles)
+
+
+@pytest.mark.parametrize("shape", [(64, 1000), (1, 1 << 20)])
+@pytest.mark.parametrize("log_coeffs", [False, True])
+def test_work_is_on_the_current_stream_and_waits_for_nothing(shape, log_coeffs):
+    """Inputs appear on a stream that is busy: work anywhere else would read what was there before."""
+    stream = torch.cuda.Stream()
+    x, c = torch.randn(shape, **ON), torch.rand(shape, **ON)
+    given = c.log() if log_coeffs else c
+    expected = linrec(x, given, log_coeffs=log_coeffs)  # loads the kernels, too
+    late_x, late_c = torch.full_like(x, float("nan")), torch.full_like(c, float("nan"))
+    torch.cuda.synchronize()
+    wait(stream)
+    with torch.cuda.stream(stream):
+        late_x.copy_(x)
+        late_c.copy_(given)
+        y = linrec(late_x, late_c, log_coeffs=log_coeffs)
+        assert not stream.query(), "the call waited for the stream"
+        doubled = 2 * y
+    stream.synchronize()
+    assert torch.equal(doubled, 2 * expected)
+
+
+def test_gradients_are_on_the_stream_of_the_forward_pass():
+    stream = torch.cuda.Stream()
+    x, c = torch.randn(64, 1000, requires_grad=True, **ON), torch.rand(64, 1000, requires_grad=True, **ON)
+    expected = torch.autograd.grad(linrec(x, c).pow(2).sum(), (x, c))
+    stream.wait_stream(torch.cuda.current_stream())
+    torch.cuda.synchronize()
+    wait(stream)
+    with torch.cuda.stream(stream):
+        y = linrec(x, c).pow(2).sum()
+        got = torch.autograd.grad(y, (x, c))
+        assert not stream.query()
+    stream.synchronize()
+    assert all(torch.equal(one, other) for one, other in zip(got, expected))
+
+
+@pytest.mark.parametrize("shape", [(64, 1000), (1, 1 << 20)])
+@pytest.mark.parametrize("log_coeffs", [False, True])
+def test_graphs(shape, log_coeffs):
+    x, c = torch.randn(shape, **ON), torch.rand(shape, **ON)
+    c = c.log() if log_coeffs else c
+    x.requires_grad_(), c.requires_grad_()
+
+    def step():
+        y = linrec(x, c, log_coeffs=log_coeffs)
+        return y, *torch.autograd.grad(y.sum(), (x, c))
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = step()
+    for _ in range(3):
+        with torch.no_grad():
+            x.normal_()
+        for result in captured:
+            result.fill_(float("nan"))
+        graph.replay()
+        assert all(torch.equal(one, other) for one, other in zip(captured, step()))
+
+
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+def test_compiled_is_eager_in_bits(mode):
+    torch._dynamo.reset()
+    layer = lambda x, c, h: linrec(2 * x, c, initial=h, return_final=True)
+    compiled = torch.compile(layer, fullgraph=True, mode=mode)
+    x, c, h = (torch.rand(shape, requires_grad=True, **ON) for shape in [(16, 300), (16, 300), (16,)])
+    for _ in range(4):
+        results = []
+        for run in (layer, compiled):
+            y, last = run(x, c, h)
+            results.append([y.clone(), last.clone(), *torch.autograd.grad(y.sum() + last.sum(), (x, c, h))])
+        assert all(torch.equal(one, other) for one, other in zip(*results))
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+def test_the_device_of_the_tensors():
+    x = torch.randn(8, 100, device="cuda:1")
+    y = linrec(x, x.sigmoid())
+    assert y.device == x.device and torch.cuda.current_device() == 0
+    assert torch.zeros(1, device="cuda").device.index == 0
+    torch.testing.assert_close(y.cpu(), linrec(x.cpu(), x.cpu().sigmoid()))
+    with pytest.raises(ValueError, match="on cuda:1, and coeffs is .* on cuda:0"):
+        linrec(x, x.to("cuda:0"))
+
+
+def test_autocast():
+    x, c = torch.randn(8, 64, **ON), torch.rand(8, 64, requires_grad=True, **ON)
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        narrow = torch.nn.functional.linear(x, torch.eye(64, **ON))
+        assert linrec(narrow, narrow.sigmoid()).dtype == torch.bfloat16
+        y = linrec(narrow, c)
+    assert y.dtype == torch.float32
+    y.sum().backward()
+    assert c.grad.dtype == torch.float32
+
+
+def scan_arguments(kinds, length, dtype):
+    batch, channels, states = 2, 48, 16
+    shapes = {"constant": (channels, states), "varying": (batch, states, length), "grouped": (batch, 3, states, length)}
+    coupling = lambda kind: torch.randn(shapes[kind], dtype=torch.float32 if kind == "constant" else dtype)
+    rows = lambda: torch.randn(batch, channels, length, dtype=dtype)
+    tensors = {"u": rows(), "delta": 0.3 * rows(), "A": -torch.rand(channels, states) - 0.1}
+    tensors |= {"B": coupling(kinds[0]), "C": coupling(kinds[1]), "D": torch.randn(channels)}
+    tensors |= {"z": rows(), "delta_bias": torch.randn(channels)}
+    return {name: tensor.requires_grad_() for name, tensor in tensors.items()}
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-4), (torch.bfloat16, 0.05), (torch.float16, 0.01)])
+@pytest.mark.parametrize("kinds", [("varying", "varying"), ("constant", "varying"), ("grouped", "constant"), ("grouped", "grouped")])
+@pytest.mark.parametrize("length", [1, 100, 1001])
+def test_the_fused_selective_scan(dtype, tolerance, kinds, length):
+    given = scan_arguments(kinds, length, dtype)
+    for left_out in [(), ("D", "z", "delta_bias")]:
+        some = {name: tensor for name, tensor in given.items() if name not in left_out}
+        fused = dict(zip(some, on_gpu(*some.values())))
+        # The composition in double precision, on the CPU.
+        exact = {name: tensor.detach().double().requires_grad_() for name, tensor in some.items()}
+        results = []
+        for tensors in (fused, exact):
+            out, last = selective_scan(**tensors, delta_softplus=True, return_last_state=True)
+            total = out.double().pow(2).sum() + last.double().pow(2).sum()
+            results.append([out, last, *torch.autograd.grad(total, list(tensors.values()))])
+        assert results[0][0].dtype == dtype and results[0][1].dtype == torch.float32
+        for name, one, other in zip(["out", "last", *some], *results):
+            error = (one.cpu().double() - other).abs().max() / other.abs().max().clamp(min=1e-3)
+            assert error <= tolerance, (name, error)
+
+
+def test_the_fused_selective_scan_compiled_and_in_graphs():
+    torch._dynamo.reset()
+    tensors = on_gpu(*(tensor.detach() for tensor in scan_arguments(("varying", "varying"), 500, torch.float32).values()))
+    run = lambda *tensors: selective_scan(*tensors, delta_softplus=True, return_last_state=True)
+    expected = run(*tensors)
+    for got, wanted in zip(torch.compile(run, fullgraph=True)(*tensors), expected):
+        assert torch.equal(got, wanted)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = run(*tensors)
+    graph.replay()
+    assert all(torch.equal(one, other) for one, other in zip(captured, expected))
+    double = [tensor.double() for tensor in tensors]
+    torch.testing.assert_close(run(*double)[0].float(), expected[0], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("seq_len", [0, 1])
+def test_no_batch_and_no_step(seq_len):
+    u, A = torch.zeros(0, 4, seq_len, **ON), -torch.ones(4, 2, **ON)
+    B = torch.zeros(0, 2, seq_len, requires_grad=True, **ON)
+    out, last = selective_scan(u, u, A, B, B, return_last_state=True)
+    assert out.shape == u.shape and last.shape == (0, 4, 2)
+    out.sum().backward()

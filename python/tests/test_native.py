@@ -1,0 +1,187 @@
+"""The border to Rust: nothing is copied, nothing wrong gets through, and nothing is held up."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+import torch
+from linrec import _native, linrec
+
+PLAIN = {"axis": 0, "reverse": False, "log_coeffs": False}
+
+
+def capsules(*arrays):
+    return [None if array is None else array.__dlpack__() for array in arrays]
+
+
+def forward(x, c, h, y, **options):
+    _native.forward(*capsules(x, c, h, y), **PLAIN | options)
+
+
+def arrays(*shapes, dtype=np.float64):
+    return [np.ones(shape, dtype) for shape in shapes]
+
+
+def test_a_panic_is_an_exception():
+    with pytest.raises(RuntimeError, match="a mistake of linrec, please report it: as the test wants it"):
+        _native.panic()
+
+
+def test_results_are_written_in_place():
+    x, c, y = arrays(4, 4, 4)
+    forward(x, c, None, y)
+    assert y.tolist() == [1, 2, 3, 4]
+    backwards = np.zeros(8)[::-2]
+    forward(x, c, None, backwards)
+    assert backwards.tolist() == [1, 2, 3, 4] and backwards.base[1::2].tolist() == [4, 3, 2, 1]
+
+
+def test_results_that_cannot_be_written():
+    x, c, y = arrays(4, 4, 4)
+    with pytest.raises(ValueError, match=r"outputs \[4\] of f64 overlaps inputs"):
+        forward(x, c, None, x)
+    with pytest.raises(ValueError, match="outputs .* overlaps initial"):
+        forward(x, c, y[1:2].reshape(()), y)
+    broadcast = torch.zeros(1).double().expand(4)
+    with pytest.raises(ValueError, match="several of its elements are one in memory"):
+        forward(x, c, None, broadcast)
+    overlapping = torch.zeros(6).double().as_strided((4, 2), (1, 2))
+    x, c = torch.ones(4, 2).double(), torch.ones(4, 2).double()
+    with pytest.raises(ValueError, match="several of its elements are one in memory"):
+        forward(x, c, None, overlapping)
+    with pytest.raises(ValueError, match="d_coeffs .* overlaps d_inputs"):
+        d, state = torch.zeros(4, 2).double(), torch.zeros(2).double()
+        _native.backward(*capsules(x, c, x.clone(), None, d, d, state), **PLAIN)
+
+
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.1.0", reason="needs NumPy 2.1, which exports what is read-only")
+def test_what_is_read_only():
+    x, c, y = arrays(4, 4, 4)
+    y.flags.writeable = False
+    versioned = lambda array: array.__dlpack__(max_version=(1, 0))
+    with pytest.raises(ValueError, match=r"outputs \[4\] of f64 is read-only"):
+        _native.forward(versioned(x), versioned(c), None, versioned(y), **PLAIN)
+    assert y.tolist() == [1, 1, 1, 1]
+    x.flags.writeable = False
+    y = np.empty(4)
+    _native.forward(versioned(x), versioned(c), None, versioned(y), **PLAIN)
+    assert y.tolist() == [1, 2, 3, 4]
+
+
+def test_arrays_that_do_not_fit():
+    x, c, y = arrays(4, 4, 4)
+    with pytest.raises(ValueError, match=r"shape mismatch in forward_along: inputs \[4\], coeffs \[3\]"):
+        forward(x, c[:3], None, y)
+    with pytest.raises(ValueError, match=r"no axis 1 in forward_along: arrays \[4\]"):
+        forward(x, c, None, y, axis=1)
+    with pytest.raises(ValueError, match=r"inputs \[4\], initial \[4\]"):
+        forward(x, c, np.ones(4), y)
+    with pytest.raises(TypeError, match="inputs is of f64, and coeffs of f32; it has to be of f64"):
+        forward(x, c.astype(np.float32), None, y)
+    with pytest.raises(TypeError, match="initial of f32; it has to be of f64"):
+        forward(x, c, np.ones((), np.float32), y)
+    with pytest.raises(BufferError, match="inputs has elements of 64 bits, 1 lanes, of DLPack's kind 0"):
+        forward(np.ones(4, int), c, None, y)
+    with pytest.raises(NotImplementedError, match="the CPU does not compute with elements of f16"):
+        forward(*(array.astype(np.float16) for array in (x, c)), None, y.astype(np.float16))
+    bytes_ = np.zeros(64, np.uint8)
+    odd = bytes_[4 - bytes_.ctypes.data % 8 :][:32] if bytes_.ctypes.data % 8 < 4 else bytes_[1:33]
+    with pytest.raises(ValueError, match="does not begin at a multiple of its elements' size"):
+        forward(odd.view(np.float64), c, None, y)
+    with pytest.raises(NotImplementedError, match="for arrays on a GPU"):
+        u, a = arrays((1, 1, 4), (1, 1), dtype=np.float32)
+        given = capsules(u, u, a, a, a, None, None, None)
+        _native.selective_scan_forward(*given, False, *capsules(np.empty_like(u), None, None), stream=0)
+
+
+def test_what_is_no_array():
+    x, c, y = arrays(4, 4, 4)
+    used = x.__dlpack__()
+    torch.utils.dlpack.from_dlpack(used)
+    with pytest.raises(TypeError, match="inputs is no DLPack capsule, or one that was consumed"):
+        _native.forward(used, *capsules(c, None, y), **PLAIN)
+    with pytest.raises(TypeError):
+        _native.forward(x, *capsules(c, None, y), **PLAIN)
+
+
+def test_arrays_are_given_back():
+    array = np.ones(10)
+    counted = sys.getrefcount(array)
+    for _ in range(10):
+        forward(array, array, None, np.empty(10))
+        with pytest.raises(ValueError):
+            forward(array, array, None, array)
+    assert sys.getrefcount(array) == counted
+    kept = torch.ones(10)
+    forward(kept, kept, None, torch.empty(10))
+    gone = weakref.ref(kept)
+    del kept
+    assert gone() is None
+
+
+def test_other_threads_run_meanwhile():
+    x = torch.ones(1 << 24)
+    counted, done = 0, threading.Event()
+
+    def compute():
+        for _ in range(3):
+            linrec(x, x)
+        done.set()
+
+    worker = threading.Thread(target=compute)
+    worker.start()
+    while not done.is_set():
+        counted += 1
+        time.sleep(0.001)
+    worker.join()
+    assert counted > 3
+
+
+def test_several_threads_compute_at_a_time():
+    x, c = torch.randn(8, 10_000), torch.rand(8, 10_000)
+    expected, results = linrec(x, c), [None] * 4
+
+    def compute(place):
+        results[place] = [linrec(x, c) for _ in range(20)]
+
+    workers = [threading.Thread(target=compute, args=(place,)) for place in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert all(torch.equal(result, expected) for some in results for result in some)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_computes():
+    """As the workers of a data loader do, after their parent has; and their own children."""
+    script = """
+import os, numpy as np
+from linrec.numpy import linrec
+x = np.ones((64, 20_000))
+expected = linrec(x, x)
+for _ in range(2):
+    child = os.fork()
+    if child:
+        _, status = os.waitpid(child, 0)
+        os._exit(os.waitstatus_to_exitcode(status))
+    assert (linrec(x, x) == expected).all()
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=60)
+
+
+def test_the_package_does_without_pytorch():
+    script = "import sys, linrec.numpy as numpy; assert numpy.linrec([1.0, 1.0], 1.0).tolist() == [1, 2]; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+    import linrec as package
+
+    assert {"linrec", "selective_scan"} <= set(dir(package))
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        package.nothing

@@ -1,0 +1,72 @@
+"""The recurrence over NumPy's arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from linrec.numpy import backward, linrec
+from loops import loop
+
+RNG = np.random.default_rng(0)
+
+
+def numbers(shape, dtype):
+    real = RNG.normal(size=shape)
+    return (real + 1j * RNG.normal(size=shape) if np.dtype(dtype).kind == "c" else real).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128, np.float16])
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_values_and_gradients(dtype, axis, reverse):
+    x, c = numbers((4, 5, 6), dtype)[::-1, :, ::2], 0.5 * numbers((5, 1), dtype)
+    h = numbers(x.take(0, axis).shape, dtype)
+    y, last = linrec(x, c, initial=h, axis=axis, reverse=reverse, return_final=True)
+    wide = torch.complex128 if np.dtype(dtype).kind == "c" else torch.float64
+    tensors = [torch.tensor(np.ascontiguousarray(array), dtype=wide, requires_grad=True) for array in (x, np.broadcast_to(c, x.shape), h)]
+    exact = loop(tensors[0].movedim(axis, -1), tensors[1].movedim(axis, -1), tensors[2], reverse).movedim(-1, axis)
+    tolerance = {2: 1e-2, 4: 1e-5, 8: 1e-12}[np.dtype(dtype).itemsize // (2 if np.dtype(dtype).kind == "c" else 1)]
+    assert y.dtype == last.dtype == dtype
+    np.testing.assert_allclose(y, exact.detach(), rtol=tolerance, atol=tolerance)
+    assert (last == y.take(0 if reverse else -1, axis)).all()
+    d = numbers(y.shape, dtype)
+    got = backward(d, c, y, initial=h, axis=axis, reverse=reverse)
+    wanted = torch.autograd.grad(exact, tensors, torch.tensor(d, dtype=wide))
+    for one, other in zip(got, wanted):
+        assert one.dtype == dtype
+        np.testing.assert_allclose(one, other, rtol=10 * tolerance, atol=10 * tolerance)
+
+
+def test_nothing_is_copied_and_anything_is_taken():
+    assert linrec([1, 2, 3], [0, 1, 1]).tolist() == [1, 3, 6]
+    half = np.broadcast_to(np.float64(0.5), (2, 3))
+    assert linrec(np.ones((2, 3)), half).tolist() == [[1, 1.5, 1.75]] * 2
+    unaligned = np.zeros(4, dtype=[("a", "i1"), ("b", "f8")])["b"]
+    unaligned += 1
+    assert linrec(unaligned, 1.0).tolist() == [1, 2, 3, 4]
+    swapped = np.ones(4, dtype=">f8")
+    assert linrec(swapped, 1.0).tolist() == [1, 2, 3, 4]
+    read_only = np.ones(4)
+    read_only.flags.writeable = False
+    assert linrec(read_only, read_only).tolist() == [1, 2, 3, 4]
+    assert linrec(np.ones(4), np.zeros(4), log_coeffs=True).tolist() == [1, 2, 3, 4]
+    y, last = linrec(np.zeros((2, 0)), np.zeros((2, 0)), initial=[1, 2], return_final=True)
+    assert y.shape == (2, 0) and last.tolist() == [1, 2]
+    assert linrec(np.zeros((2, 0)), np.zeros((2, 0)), return_final=True)[1].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "kind, message, call",
+    [
+        (TypeError, r"elements can be float32, .*: inputs object\[1\]", lambda: linrec(np.array([None]), np.array([None]))),
+        (ValueError, r"linrec: shapes do not broadcast: inputs \[2, 3\], coeffs \[2, 4\]", lambda: linrec(np.ones((2, 3)), np.ones((2, 4)))),
+        (IndexError, r"linrec: there is no axis -1 in inputs \[\]", lambda: linrec(1.0, 1.0)),
+        (ValueError, r"initial \[2\] does not broadcast to \[\], which is \[1\] without axis 0", lambda: linrec([1.0], 1.0, initial=[1.0, 2.0])),
+        (TypeError, "initial is complex128, and inputs are float64", lambda: linrec([1.0], 1.0, initial=1j)),
+        (ValueError, "backward: shapes do not broadcast", lambda: backward([1.0, 2.0], 1.0, [1.0, 2.0, 3.0])),
+    ],
+)
+def test_errors(kind, message, call):
+    with pytest.raises(kind, match=message):
+        call()
