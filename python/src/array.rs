@@ -80,7 +80,8 @@ impl Array {
         if self.is_empty() || axes.into_iter().all(|(&size, (a, b))| size == 1 || a == b) {
             return Ok(if self.is_empty() { 0 } else { self.data as u64 });
         }
-        Err(self.refused(&format!("has strides {:?}; on a GPU arrays lie row after row", self.strides)))
+        Err(self
+            .refused(&format!("has strides {:?}; on a GPU arrays lie row after row", self.strides)))
     }
 
     /// An exception that names the array.
@@ -128,8 +129,12 @@ impl Array {
             false => self.data.cast::<T>().wrapping_offset(low),
         };
         // Along an axis of one element it does not matter how far the next one would be.
-        let strides: Vec<usize> =
-            self.shape.iter().zip(strides).map(|(&size, s)| if size == 1 { 0 } else { s }).collect();
+        let strides: Vec<usize> = self
+            .shape
+            .iter()
+            .zip(strides)
+            .map(|(&size, s)| if size == 1 { 0 } else { s })
+            .collect();
         (IxDyn(&self.shape).strides(IxDyn(&strides)), first)
     }
 
@@ -194,7 +199,9 @@ pub fn check_results(inputs: &[&Array], results: &[&Array]) -> PyResult<()> {
             return Err(result.refused("is read-only"));
         }
         if result.meets_itself() {
-            return Err(result.refused("is a result, and several of its elements are one in memory"));
+            return Err(
+                result.refused("is a result, and several of its elements are one in memory")
+            );
         }
         let bytes = result.bytes();
         for other in inputs.iter().chain(&results[..number]) {

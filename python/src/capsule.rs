@@ -100,7 +100,8 @@ fn describe(name: &'static str, tensor: &DlTensor, read_only: bool) -> PyResult<
         (COMPLEX, 64, 1) => Dtype::Complex64,
         (COMPLEX, 128, 1) => Dtype::Complex128,
         (code, bits, lanes) => {
-            let what = format!("has elements of {bits} bits, {lanes} lanes, of DLPack's kind {code}");
+            let what =
+                format!("has elements of {bits} bits, {lanes} lanes, of DLPack's kind {code}");
             return refuse(what);
         }
     };

@@ -56,8 +56,7 @@ fn backward_of<T: Element>(mut arrays: Backward, asked: Asked) -> PyResult<()> {
     let options = options::<T>(initial.as_ref(), asked);
     let axis = Axis(asked.axis);
     // SAFETY: as in `forward_of`.
-    let (d_outputs, coeffs, outputs) =
-        unsafe { (d_outputs.view(), coeffs.view(), outputs.view()) };
+    let (d_outputs, coeffs, outputs) = unsafe { (d_outputs.view(), coeffs.view(), outputs.view()) };
     // SAFETY: as in `forward_of`.
     let (d_inputs, d_coeffs, d_initial) =
         unsafe { (d_inputs.view_mut(), d_coeffs.view_mut(), d_initial.view_mut()) };

@@ -8,8 +8,8 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linrec::device::{
-    BackwardOptions, Buffer, Choice, Device, ForwardOptions, Job, Recurrence, Shape, Storage, Stream,
-    dispatch,
+    BackwardOptions, Buffer, Choice, Device, ForwardOptions, Job, Recurrence, Shape, Storage,
+    Stream, dispatch,
 };
 use pyo3::PyResult;
 
@@ -150,7 +150,8 @@ fn rows(array: &Array, asked: Asked) -> PyResult<Shape> {
             Ok(Shape { num_seqs: others.iter().product(), seq_len })
         }
         _ => {
-            let what = format!("has its sequences along axis {}; on a GPU it is the last", asked.axis);
+            let what =
+                format!("has its sequences along axis {}; on a GPU it is the last", asked.axis);
             Err(array.refused(&what))
         }
     }
@@ -159,7 +160,9 @@ fn rows(array: &Array, asked: Asked) -> PyResult<Shape> {
 fn same_shape(first: &Array, others: &[&Array]) -> PyResult<()> {
     match others.iter().find(|other| other.shape != first.shape) {
         None => Ok(()),
-        Some(other) => Err(other.refused(&format!("does not fit {} {:?}", first.name, first.shape))),
+        Some(other) => {
+            Err(other.refused(&format!("does not fit {} {:?}", first.name, first.shape)))
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod failure;
 mod pool;
 mod recurrence;
 mod selective_scan;
+mod xla;
 
 use pyo3::prelude::*;
 
@@ -24,4 +25,6 @@ mod _native {
     use super::recurrence::{backward, forward};
     #[pymodule_export]
     use super::selective_scan::{selective_scan_backward, selective_scan_forward};
+    #[pymodule_export]
+    use super::xla::xla_forward;
 }

@@ -22,7 +22,8 @@ pub fn within<R: Send>(work: impl FnOnce() -> R + Send) -> R {
             _ => {
                 // Never dropped: that would wait for threads, and in a further fork for those that are not there.
                 let made = ThreadPoolBuilder::new().build().ok();
-                let pool: Option<&'static ThreadPool> = made.map(|pool| &*Box::leak(Box::new(pool)));
+                let pool: Option<&'static ThreadPool> =
+                    made.map(|pool| &*Box::leak(Box::new(pool)));
                 *forked = pool.map(|pool| (this, pool));
                 pool
             }

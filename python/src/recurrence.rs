@@ -117,7 +117,7 @@ pub fn backward(
 }
 
 /// Where all of the arrays are; an exception unless they are on one device and of the types that they have to be of.
-fn check<'a>(arrays: &[&Array], states: impl Iterator<Item = &'a Array>) -> PyResult<Place> {
+pub fn check<'a>(arrays: &[&Array], states: impl Iterator<Item = &'a Array>) -> PyResult<Place> {
     let first = arrays[0];
     let accumulator = first.dtype.accumulator();
     let all = arrays.iter().map(|array| (*array, first.dtype));

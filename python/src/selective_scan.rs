@@ -183,8 +183,7 @@ fn backward<S: Storage<Accum = f32>>(
     let (d_last, checkpoints) = (float(&gradients.d_last)?, place.buffer(&gradients.checkpoints)?);
     let (mut u, mut delta) = (place.buffer(&gradients.u)?, place.buffer(&gradients.delta)?);
     let mut a = place.buffer(&gradients.a)?;
-    let (mut b, mut c) =
-        (Coupling::of(&place, &gradients.b)?, Coupling::of(&place, &gradients.c)?);
+    let (mut b, mut c) = (Coupling::of(&place, &gradients.b)?, Coupling::of(&place, &gradients.c)?);
     let (mut d, mut delta_bias) = (float(&gradients.d)?, float(&gradients.delta_bias)?);
     let mut z = gradients.z.as_ref().map(|z| place.buffer::<S>(z)).transpose()?;
     let results = ScanGradients {
@@ -198,8 +197,7 @@ fn backward<S: Storage<Accum = f32>>(
         delta_bias: delta_bias.as_mut(),
         initial: None,
     };
-    let options =
-        ScanBackwardOptions { d_last: d_last.as_ref(), stream: Some(&place.stream) };
+    let options = ScanBackwardOptions { d_last: d_last.as_ref(), stream: Some(&place.stream) };
     let (scan, all) = (scan::<S>(&place)?, buffers.inputs(inputs));
     let launched = scan.backward_into(&all, &d_out, &checkpoints, results, shape, options);
     launched.map(drop).map_err(failure::exception)
@@ -339,8 +337,9 @@ fn optional(name: &'static str, capsule: Option<Capsule>) -> PyResult<Option<Arr
 fn check<'a>(stored: ElementType, arrays: impl Iterator<Item = &'a Array>) -> PyResult<usize> {
     let mut place = None;
     for array in arrays {
-        let in_time = matches!(array.name, "u" | "delta" | "z" | "out" | "d_out" | "d_u" | "d_delta" | "d_z")
-            || array.shape.len() == 4 && array.name != "checkpoints";
+        let in_time =
+            matches!(array.name, "u" | "delta" | "z" | "out" | "d_out" | "d_u" | "d_delta" | "d_z")
+                || array.shape.len() == 4 && array.name != "checkpoints";
         let dtype = if in_time { stored } else { Dtype::F32 };
         if array.dtype != dtype {
             return Err(PyTypeError::new_err(format!(
@@ -360,5 +359,7 @@ fn check<'a>(stored: ElementType, arrays: impl Iterator<Item = &'a Array>) -> Py
 }
 
 fn unsupported(dtype: Dtype) -> PyErr {
-    PyNotImplementedError::new_err(format!("no kernel does a selective scan of elements of {dtype}"))
+    PyNotImplementedError::new_err(format!(
+        "no kernel does a selective scan of elements of {dtype}"
+    ))
 }

@@ -37,9 +37,9 @@ def on_gpu(*tensors):
 @pytest.mark.parametrize("reverse", [False, True])
 def test_values(dtype, shape, reverse):
     x, c, h = case(shape, dtype)
-    # NaN where the results are going to be: what is not written shows.
-    del_me = torch.full((4, *shape), float("nan"), dtype=dtype, **ON)
-    del del_me
+    # NaN where the results are going to be: the allocator gives this memory out next.
+    poison = torch.full((4, *shape), float("nan"), dtype=dtype, **ON)
+    del poison
     y, last = linrec(*on_gpu(x, c), initial=h.cuda(), reverse=reverse, return_final=True)
     wide = WIDE[dtype]
     exact = loop(x.to(wide), c.to(wide), h.to(wide), reverse) if shape[-1] < 10_000 else linrec(x.to(wide), c.to(wide), initial=h.to(wide), reverse=reverse)

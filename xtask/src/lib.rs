@@ -10,4 +10,5 @@ pub mod ptx;
 pub mod python;
 pub mod record;
 pub mod results;
+pub mod wheel;
 pub mod workspace;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 use lesson::output::{self, eprintln, println};
 use xtask::lab::{self, Lab};
-use xtask::{book, bundle, notebooks, ptx, record, workspace};
+use xtask::{book, bundle, notebooks, ptx, record, wheel, workspace};
 
 /// The project's own tools.
 #[derive(Parser)]
@@ -31,6 +31,8 @@ enum Command {
     Ptx(PtxArgs),
     /// Put all that a machine with an NVIDIA GPU needs to run the GPU tests into one folder
     Bundle(BundleArgs),
+    /// Build the Python package as a wheel, into target/wheels
+    Wheel(WheelArgs),
 }
 
 #[derive(Args)]
@@ -96,6 +98,16 @@ struct BundleArgs {
     out: Option<PathBuf>,
 }
 
+#[derive(Args)]
+struct WheelArgs {
+    /// Install the wheel beside PyTorch, and run its tests
+    #[arg(long)]
+    check: bool,
+    /// Install what the tests need, and stop there
+    #[arg(long, conflicts_with = "check")]
+    prepare: bool,
+}
+
 fn main() -> ExitCode {
     let code = match run(&output::parse()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -125,6 +137,7 @@ fn run(cli: &Cli) -> Result<()> {
             println!("{}", bundle::bundle(&root, &out)?);
             Ok(())
         }
+        Command::Wheel(args) => run_wheel(&root, args),
     }
 }
 
@@ -149,6 +162,18 @@ fn run_lab(root: &Path, args: &LabArgs) -> Result<()> {
         return Ok(());
     }
     lab::serve(&lab, args.port, !args.no_open)
+}
+
+fn run_wheel(root: &Path, args: &WheelArgs) -> Result<()> {
+    if args.prepare {
+        return wheel::prepare(root).map(drop);
+    }
+    if args.check {
+        println!("{}", wheel::check(root)?);
+    } else {
+        println!("built {}", wheel::build(root)?.display());
+    }
+    Ok(())
 }
 
 fn run_record(root: &Path, args: &RecordArgs) -> Result<()> {
