@@ -1,0 +1,108 @@
+"""A plugin for pytest: what the suites import, made of this package, and their tests on the CPU where there is no GPU.
+
+Of each package only the operators are ours. Its own references, which its tests compare with, are its own files.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+from linrec import linrec, selective_scan
+from torch.overrides import TorchFunctionMode
+
+
+def module(name: str, folder: Path | None = None, **contents) -> ModuleType:
+    """A module with these contents; with a folder a package of the files there, without its own `__init__`."""
+    made = ModuleType(name)
+    if folder is not None:
+        made.__path__ = [str(folder)]
+    vars(made).update(contents)
+    sys.modules[name] = made
+    parent, _, child = name.rpartition(".")
+    if parent in sys.modules:
+        setattr(sys.modules[parent], child, made)
+    return made
+
+
+def accelerated_scan(checkout: Path) -> None:
+    def scan(gates, tokens, reverse=False):
+        return linrec(tokens, gates, reverse=reverse)
+
+    module("accelerated_scan", checkout / "accelerated_scan")
+    for name in ["warp", "triton", "scalar", "complex"]:
+        module(f"accelerated_scan.{name}", scan=scan)
+
+
+def torchlpc(_checkout: Path) -> None:
+    class Recurrence:
+        @staticmethod
+        def apply(decay, impulse, initial_state):
+            return linrec(impulse, decay, initial=initial_state)
+
+    module("torchlpc")
+    module("torchlpc.recurrence", Recurrence=Recurrence)
+    module("torchlpc.core", LPC=None)
+
+
+def mamba(checkout: Path) -> None:
+    package = checkout / "mamba_ssm"
+    for name in ["", "ops", "ops.triton", "utils"]:
+        module(f"mamba_ssm.{name}".rstrip("."), package.joinpath(*name.split(".")))
+    # Needed by what surrounds the scan, and not by it.
+    module("mamba_ssm.ops.triton.layer_norm", _layer_norm_fwd=None)
+    from mamba_ssm.ops import selective_scan_interface
+
+    selective_scan_interface.selective_scan_fn = selective_scan
+
+
+def fla(checkout: Path) -> None:
+    def hgrn(x, g, initial_state=None, output_final_state=False, cu_seqlens=None):
+        """Along axis 1 of ``[batch, length, channels]``, with the logarithms ``g``; rows may hold several sequences."""
+        if cu_seqlens is None:
+            out, last = linrec(x, g, initial=initial_state, dim=1, log_coeffs=True, return_final=True)
+        else:
+            parts = []
+            for i, (begin, end) in enumerate(zip(cu_seqlens[:-1], cu_seqlens[1:])):
+                state = None if initial_state is None else initial_state[i : i + 1]
+                row = slice(begin, end)
+                parts.append(linrec(x[:, row], g[:, row], initial=state, dim=1, log_coeffs=True, return_final=True))
+            out, last = (torch.cat(tensors, dim=dim) for tensors, dim in zip(zip(*parts), (1, 0)))
+        return out, last if output_final_state else None
+
+    def assert_close(name, reference, tensor, ratio):
+        """The error's root mean square, relative to the reference's."""
+        error = (reference - tensor).float().square().mean().sqrt()
+        assert error <= ratio * reference.float().square().mean().sqrt() + 1e-8, name
+
+    module("fla")
+    module("fla.ops")
+    module("fla.ops.hgrn", checkout / "fla/ops/hgrn", chunk_hgrn=hgrn, fused_recurrent_hgrn=hgrn)
+    module("fla.utils", assert_close=assert_close, device="cuda" if torch.cuda.is_available() else "cpu")
+
+
+class OnTheCpu(TorchFunctionMode):
+    """Makes tensors on the CPU that were asked for on a GPU."""
+
+    def __torch_function__(self, function, types, arguments=(), options=None):
+        options = options or {}
+        if "cuda" in str(options.get("device")):
+            options["device"] = "cpu"
+        return function(*arguments, **options)
+
+
+@pytest.fixture(autouse=True)
+def where():
+    if torch.cuda.is_available():
+        yield
+    else:
+        with OnTheCpu():
+            yield
+
+
+SUITES = {"accelerated-scan": accelerated_scan, "torchlpc": torchlpc, "mamba": mamba, "fla": fla}
+SUITES[os.environ["LINREC_PEER"]](Path(os.environ["LINREC_PEER_CHECKOUT"]))

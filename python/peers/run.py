@@ -1,0 +1,105 @@
+"""Runs the test suites of other packages against this one: their files, unchanged, with their operators replaced by ours.
+
+    python python/peers/run.py torchlpc            # fetches the suite, then runs it
+    python python/peers/run.py mamba --from FOLDER # a checkout that is there already
+    python python/peers/run.py fla -- -k chunk     # what follows `--` is for pytest
+
+A suite is fetched into a folder that is removed afterwards, by `git` or, for torchlpc, by `pip`; nothing of it is kept. It
+needs `linrec`, PyTorch and pytest, and for mamba's einops. Tests that name a GPU run on the CPU where there is none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+@dataclass
+class Suite:
+    """Where a suite is from, and what of it is about the recurrence."""
+
+    #: A repository and the revision that was looked at, or a package with its version.
+    source: tuple[str, str]
+    tests: list[str]
+    #: Pytest's expression for what applies.
+    applies: str = ""
+    #: What does not apply, and why.
+    left_out: list[str] = field(default_factory=list)
+
+
+SUITES = {
+    "accelerated-scan": Suite(
+        ("https://github.com/proger/accelerated-scan", "866fa4cd4eaf01338ee6d77a4f99fcd4b2f656d1"),
+        ["tests/test_eq.py", "tests/tests_eq_complex.py"],
+    ),
+    "torchlpc": Suite(
+        ("torchlpc", "0.7.2"),
+        ["tests/test_grad.py", "tests/test_vmap.py"],
+        "parallel_scan",
+        ["tests of LPC, a recurrence of higher order"],
+    ),
+    "mamba": Suite(
+        ("https://github.com/state-spaces/mamba", "e9594ce1c732d97440f0332fdc43170a2294dbfa"),
+        ["tests/ops/test_selective_scan.py"],
+        "test_selective_scan and not inner",
+        ["tests of mamba_inner_fn, a block around the scan, which needs causal_conv1d"],
+    ),
+    "fla": Suite(
+        ("https://github.com/fla-org/flash-linear-attention", "bc3b101dcb713ddc5bd8924b66754eb68b5ccf89"),
+        ["tests/ops/test_hgrn.py"],
+    ),
+}
+
+
+def fetch(suite: Suite, folder: Path) -> Path:
+    """Downloads the suite; returns its folder."""
+    name, revision = suite.source
+    if not name.startswith("https://"):
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]
+        subprocess.run([*command, "--no-build-isolation", f"{name}=={revision}", "--dest", folder], check=True)
+        (archive,) = folder.glob("*.tar.gz")
+        subprocess.run(["tar", "xzf", archive, "-C", folder], check=True)
+        return folder / archive.name.removesuffix(".tar.gz")
+    git = ["git", "-C", str(folder)]
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    subprocess.run([*git, "fetch", "--quiet", "--depth", "1", name, revision], check=True)
+    subprocess.run([*git, "checkout", "--quiet", "FETCH_HEAD"], check=True)
+    return folder
+
+
+def run(name: str, checkout: Path, arguments: list[str]) -> int:
+    """Runs pytest over the suite, with the adapter as a plugin."""
+    suite = SUITES[name]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "adapter", "-p", "no:cacheprovider", "--import-mode=importlib"]
+    command += ["--rootdir", str(checkout), "-c", os.devnull, *(str(checkout / test) for test in suite.tests)]
+    command += ["-k", suite.applies] if suite.applies and "-k" not in arguments else []
+    path = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = os.environ | {"PYTHONPATH": path, "LINREC_PEER": name, "LINREC_PEER_CHECKOUT": str(checkout)}
+    for what in suite.left_out:
+        print(f"left out: {what}")
+    return subprocess.run([*command, *arguments], env=environment, cwd=checkout).returncode
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, usage="run.py SUITE [--from FOLDER] [-- PYTEST...]", formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("suite", choices=SUITES)
+    parser.add_argument("--from", dest="checkout", type=Path, metavar="FOLDER", help="a checkout, in place of a download")
+    given = sys.argv[1:]
+    cut = given.index("--") if "--" in given else len(given)
+    own, others = given[:cut], given[cut + 1 :]
+    arguments = parser.parse_args(own)
+    if arguments.checkout:
+        return run(arguments.suite, arguments.checkout.resolve(), others)
+    with tempfile.TemporaryDirectory(prefix="linrec-peer-") as folder:
+        return run(arguments.suite, fetch(SUITES[arguments.suite], Path(folder)), others)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
