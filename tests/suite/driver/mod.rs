@@ -168,6 +168,24 @@ with_the_fake_driver! {
         }
     }
 
+    /// What others have made is used in their order, and stays theirs.
+    fn memory_and_streams_that_are_lent() {
+        let outcome = run("lent", "");
+        outcome.must_end_well("lent");
+        let errors: Vec<_> = outcome.errors().collect();
+        assert_eq!(errors.len(), 3, "{errors:?}");
+        for (error, address) in errors.iter().zip(["0x0", "0x", "0xfffffffffffffffc"]) {
+            assert!(error.starts_with(&format!("cuda:0: memory at {address}")), "{error}");
+            assert!(error.contains("cannot hold 3 numbers of 4 bytes each"), "{error}");
+        }
+        let values: Vec<_> =
+            outcome.steps.iter().filter_map(|step| step.strip_prefix("values: ")).collect();
+        assert_eq!(values, ["[8.0, 12.0]", "[4.0, 8.0, 12.0]"]);
+        let said = |step: &str| outcome.steps.iter().any(|said| said == step);
+        assert!(said("aligned: true") && said("part aligned: false"), "{:?}", outcome.steps);
+        nothing_is_left(&outcome, "lent");
+    }
+
     /// Even where a driver does not say what it compiled, and reads more than the PTX declares.
     fn a_mistaken_size_reads_zeros() {
         for bytes in [5, 4096, 32_764] {

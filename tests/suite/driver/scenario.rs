@@ -1,6 +1,8 @@
 //! What a process does with the fake driver: every step is tried, whatever became of those before.
 
+use std::ffi::c_void;
 use std::fmt::Display;
+use std::ptr;
 
 use linrec::Error;
 use linrec::device::{Buffer, Device, Function, Stream, driver};
@@ -28,6 +30,7 @@ pub fn play(name: &str) {
         "a late upload" => late_upload(),
         "many chunks" => many_chunks(),
         "cooperative" => cooperative(),
+        "lent" => lent(),
         _ => panic!("there is no scenario {name}"),
     }
     println!("step end");
@@ -121,6 +124,64 @@ fn use_all(device: &Device) {
     step("a kernel that is not there", device.module(NOT_COMPILED));
     step("synchronize", device.synchronize());
     step("too much", device.allocate::<f32>(1 << 40));
+}
+
+/// Works in memory and on a stream that another library has made: here, with the driver itself.
+#[allow(unsafe_code)]
+fn lent() {
+    type Allocate = unsafe extern "C" fn(*mut u64, usize) -> i32;
+    type Free = unsafe extern "C" fn(u64) -> i32;
+    type Create = unsafe extern "C" fn(*mut *mut c_void, u32) -> i32;
+    type Destroy = unsafe extern "C" fn(*mut c_void) -> i32;
+
+    let Some(device) = step("opening", Device::cuda(0)) else { return };
+    // SAFETY: (1) the fake driver does nothing when it is loaded; (2) its functions are those of CUDA, and it is not
+    // closed before they have been called; (3) both results may be written.
+    let (library, address, handle) = unsafe {
+        let library = libloading::Library::new("libcuda.so.1").unwrap();
+        let (mut address, mut handle) = (0, ptr::null_mut());
+        assert_eq!(library.get::<Allocate>("cuMemAlloc_v2").unwrap()(&mut address, 12), 0);
+        assert_eq!(library.get::<Create>("cuStreamCreate").unwrap()(&mut handle, 1), 0);
+        (library, address, handle)
+    };
+    {
+        // A stream of the library's own, so that it keeps the order of work across streams.
+        let _own = step("stream", device.new_stream());
+        // SAFETY: (1) the stream is there until the end; (2) what is used on it is dropped before.
+        let Some(stream) = step("lent stream", unsafe { device.lent_stream(handle) }) else {
+            return;
+        };
+        // SAFETY: (1) three numbers are there until the end; (2) the fake driver does everything at once.
+        let mut values = step("lent buffer", unsafe { device.lent_buffer::<f32>(address, 3) });
+        if let Some(values) = &mut values {
+            step("upload", values.upload(&[1.0, 2.0, 3.0]));
+            let function = device.module(SCALE).and_then(|module| module.function("scale"));
+            if let Some(function) = step("module", function) {
+                step("launch", double(&function, &stream, values));
+                step("launch", double(&function, &stream, values));
+            }
+            value("aligned", values.is_aligned_to(16));
+            // SAFETY: as above; the first number is left out.
+            let inner = step("lent part", unsafe { device.lent_buffer::<f32>(address + 4, 2) });
+            if let Some(inner) = inner {
+                value("part aligned", inner.is_aligned_to(8));
+                read(&Some(inner));
+            }
+        }
+        step("wait for stream", stream.synchronize());
+        read(&values);
+        for (what, address) in [("null", 0), ("odd", address + 2), ("the end", u64::MAX - 3)] {
+            // SAFETY: they are refused.
+            step(what, unsafe { device.lent_buffer::<f32>(address, 3) });
+        }
+        // SAFETY: no number is there.
+        step("none", unsafe { device.lent_buffer::<f32>(0, 0) });
+    }
+    // SAFETY: the device uses neither of them any more. If it had given one back, the driver would complain.
+    unsafe {
+        assert_eq!(library.get::<Free>("cuMemFree_v2").unwrap()(address), 0);
+        assert_eq!(library.get::<Destroy>("cuStreamDestroy_v2").unwrap()(handle), 0);
+    }
 }
 
 fn double(function: &Function, stream: &Stream, values: &mut Buffer<f32>) -> Result<(), Error> {
