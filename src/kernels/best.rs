@@ -111,8 +111,9 @@ impl KernelChoice {
     /// The kernel that was fastest where it was measured, at the shape nearest to this one.
     ///
     /// What was not measured is taken from its neighbours: a shape from the nearest one, by ratios of
-    /// numbers of sequences and of lengths, and an element type from another one of as many bytes, or else
-    /// from `f32` with rows of as many bytes. The rule was measured on an H200 and is a good guess elsewhere.
+    /// numbers of sequences and of lengths, and an element type (or shapes that are far from all of its own) from another
+    /// one of as many bytes, or else from `f32` with rows of as many bytes. A kernel whose blocks share sequences is
+    /// taken only where its family was measured with as many of them that were at most twice as long. The rule was measured on an H200 and is a good guess elsewhere.
     /// A [`Recurrence`](crate::device::Recurrence) by the [fastest](crate::device::Choice) asks it at every new shape.
     ///
     /// ```
@@ -154,6 +155,13 @@ impl KernelChoice {
     }
 }
 
+/// A line of another element type is as far away as a shape that differs by so many factors of two.
+const OTHER_ELEMENT: f64 = 8.0;
+
+/// What a kernel whose blocks share sequences counts for. It takes a workspace, and a device that holds all of its blocks
+/// at once, so that a draw is not enough.
+const SHARED: f64 = 0.99;
+
 fn best_of(
     rule: &[Tuned],
     wanted: Query,
@@ -169,31 +177,64 @@ fn best_of(
             && (!wanted.shipped_only || shipped.contains(&choice))
             && allowed(choice)
     };
-    let lines = || rule.iter().filter(|line| line.pass == wanted.pass && takes(line.choice));
-    let measured = stand_in(wanted.element, |element| lines().any(|line| line.element == element))?;
     // Of another type, rows of as many bytes.
-    let seq_len =
-        wanted.seq_len.saturating_mul(wanted.element.bytes() as u64) / measured.bytes() as u64;
+    let seq_len = |line: &Tuned| {
+        let bytes = wanted.seq_len.saturating_mul(wanted.element.bytes() as u64);
+        bytes / line.element.bytes() as u64
+    };
+    // Blocks that share rows are for few long ones: where some kernel of the family, if not this one, was measured with as
+    // many rows, and with rows that were not much longer.
+    let mut known: Vec<(&str, ElementType)> = rule
+        .iter()
+        .filter(|line| line.pass == wanted.pass && shares(line))
+        .filter(|line| wanted.num_seqs <= line.num_seqs && seq_len(line) >= line.seq_len / 2)
+        .map(family)
+        .collect();
+    known.dedup();
+    let speaks = |line: &Tuned| {
+        // Of another type, it has to be one that a tuner would try.
+        let tried = || KernelChoice::candidates(line.choice.name(), wanted.element);
+        !shares(line)
+            || (known.contains(&family(line))
+                && (line.element == wanted.element || tried().contains(&line.choice)))
+    };
+    let lines = || {
+        let mine = rule.iter().filter(|line| line.pass == wanted.pass && takes(line.choice));
+        mine.filter(|line| speaks(line))
+    };
+    let other = stand_in(wanted.element, |other| lines().any(|line| line.element == other));
     let distance = |line: &Tuned| {
         // A factor of two for rows that begin anywhere where they do not, and the reverse.
         let vector = 16 / line.element.bytes().min(16) as u64;
         let other = wanted.whole != line.seq_len.is_multiple_of(vector);
         octaves(line.num_seqs, wanted.num_seqs)
-            + octaves(line.seq_len, seq_len)
+            + octaves(line.seq_len, seq_len(line))
             + f64::from(u8::from(other))
+            + if line.element == wanted.element { 0.0 } else { OTHER_ELEMENT }
     };
-    let lines = lines().filter(|line| line.element == measured);
+    let speed = |line: &Tuned| line.ratio * if shares(line) { SHARED } else { 1.0 };
     // The nearest shape first, and the fastest of it.
-    lines
-        .map(|line| (distance(line), -line.ratio, line.choice))
+    lines()
+        .filter(|line| line.element == wanted.element || Some(line.element) == other)
+        .map(|line| (distance(line), -speed(line), line.choice))
         .min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)))
         .map(|(.., choice)| choice)
 }
 
-/// The type itself if it was measured, or one of as many bytes, or `f32`.
+/// Whether the blocks of the line's kernel share sequences.
+fn shares(line: &Tuned) -> bool {
+    line.choice.geometry(line.element, line.pass, 1, 1).shared_out.is_some()
+}
+
+fn family(line: &Tuned) -> (&'static str, ElementType) {
+    (line.choice.name(), line.element)
+}
+
+/// Another type that stands in: one of as many bytes that was measured, or `f32`.
 fn stand_in(element: ElementType, measured: impl Fn(ElementType) -> bool) -> Option<ElementType> {
     let alike = ElementType::ALL.into_iter().filter(|other| other.bytes() == element.bytes());
-    [element].into_iter().chain(alike).chain([ElementType::F32]).find(|&other| measured(other))
+    let mut others = alike.chain([ElementType::F32]).filter(|&other| other != element);
+    others.find(|&other| measured(other))
 }
 
 /// By how many factors of two two numbers differ.
@@ -296,6 +337,106 @@ f64,forward,10000,512,wide:4x64,0.1,0.9
             assert_eq!(line.seq_len % line.choice.multiple_of(line.element), 0, "{line:?}");
             assert!(line.ms > 0.0 && line.ratio > 0.0, "{line:?}");
             assert_eq!(Tuned::from_line(&line.to_csv()).map(|read| read.choice), Some(line.choice));
+        }
+    }
+
+    #[test]
+    fn what_shares_sequences_speaks_for_few_and_long_ones_only() {
+        let rule = Tuned::read(&format!(
+            "{}\nf32,forward,16,65536,waves:4x288,1,0.9\nf32,forward,16,65536,wide:2x128,1,0.5\n\
+             f32,forward,9000,65536,waves:2x288,1,0.981\nf32,forward,9000,65536,wide:4x256,1,0.98\n",
+            Tuned::HEADER
+        ));
+        let rule = rule.unwrap();
+        let pick = |element, num_seqs, seq_len| {
+            let (pass, whole, shipped_only) = (Pass::Forward, true, false);
+            let wanted = Query { element, pass, num_seqs, seq_len, whole, shipped_only };
+            best_of(&rule, wanted, |_| true).unwrap().to_string()
+        };
+        assert_eq!(pick(F32, 16, 65_536), "waves:4x288");
+        assert_eq!(pick(F32, 17, 65_536), "waves:4x288");
+        assert_eq!(pick(F32, 1, 1 << 30), "waves:4x288");
+        assert_eq!(pick(F32, 16, 1 << 15), "waves:4x288");
+        // More rows, or too short ones.
+        assert_eq!(pick(F32, 9001, 65_536), "wide:4x256");
+        assert_eq!(pick(F32, 16, (1 << 15) - 4), "wide:2x128");
+        // Hardly faster is not enough.
+        assert_eq!(pick(F32, 9000, 65_536), "wide:4x256");
+        // Rows of as many bytes.
+        assert_eq!(pick(ElementType::Bf16, 16, 131_072), "waves:4x288");
+        assert_eq!(pick(ElementType::Complex128, 16, 1 << 13), "waves:4x288");
+        assert_eq!(pick(ElementType::Bf16, 16, 32_768), "wide:2x128");
+    }
+
+    #[test]
+    fn shapes_far_from_all_of_a_type_are_taken_from_another() {
+        let choice = |num_seqs, seq_len| {
+            let query = Query {
+                element: ElementType::Complex128,
+                pass: Pass::Forward,
+                num_seqs,
+                seq_len,
+                whole: true,
+                shipped_only: false,
+            };
+            KernelChoice::best(query).name()
+        };
+        // It was measured with many rows alone.
+        assert_eq!((choice(1, 1 << 22), choice(16, 1 << 20)), ("waves", "waves"));
+        assert_eq!((choice(13_200, 16), choice(13_200, 1 << 16)), ("rows", "wide"));
+    }
+
+    /// Numbers of rows and lengths, closely and far beyond what was measured.
+    fn grid() -> impl Iterator<Item = (u64, u64)> {
+        let rows = (1..=300).step_by(13).chain([2, 4, 16, 66, 132, 264, 265, 300, 1000, 13_200]);
+        let lengths = (4..=30).flat_map(|log| [1 << log, (1 << log) * 5 / 4, (1 << log) - 1]);
+        rows.flat_map(move |rows| lengths.clone().map(move |len| (rows, len)))
+    }
+
+    #[test]
+    fn nearly_the_fastest_of_the_nearest_shape_is_picked_everywhere() {
+        let rule = Tuned::measured();
+        let types = [ElementType::F32, ElementType::Bf16];
+        for (element, pass) in types.into_iter().flat_map(|of| Pass::ALL.map(|pass| (of, pass))) {
+            let lines = || rule.iter().filter(|line| (line.element, line.pass) == (element, pass));
+            let shared = |name: &str| matches!(name, "waves" | "once");
+            // With how many rows, at most, a family was measured that were not much longer.
+            let most = |name: &str, seq_len: u64| {
+                let mine = lines().filter(|line| line.choice.name() == name);
+                let long = mine.filter(|line| seq_len >= line.seq_len / 2);
+                long.map(|line| line.num_seqs).max().unwrap_or(0)
+            };
+            for (num_seqs, seq_len) in grid() {
+                let whole = seq_len.is_multiple_of(16 / element.bytes() as u64);
+                let query = Query { element, pass, num_seqs, seq_len, whole, shipped_only: false };
+                let choice = KernelChoice::best(query);
+                assert!(choice.takes(element, seq_len), "{query:?}: {choice}");
+                let fits = |name: &str| !shared(name) || num_seqs <= most(name, seq_len);
+                assert!(fits(choice.name()), "{query:?}: {choice}");
+                // A block for each of a few long rows leaves most of the GPU idle.
+                let is_idle = num_seqs <= 40 && seq_len >= 1 << 18;
+                assert!(!is_idle || shared(choice.name()), "{query:?}: {choice}");
+                let far = |line: &Tuned| {
+                    let same = line.seq_len.is_multiple_of(16 / element.bytes() as u64) == whole;
+                    octaves(line.num_seqs, num_seqs)
+                        + octaves(line.seq_len, seq_len)
+                        + f64::from(u8::from(!same))
+                };
+                let fitting: Vec<_> =
+                    ["waves", "once"].into_iter().filter(|name| fits(name)).collect();
+                let takes = |line: &&Tuned| {
+                    let (name, multiple) = (line.choice.name(), line.choice.multiple_of(element));
+                    line.choice.takes(element, seq_len)
+                        && (whole || multiple == 1)
+                        && (!shared(name) || fitting.contains(&name))
+                };
+                let nearest = lines().filter(takes).map(far).fold(f64::INFINITY, f64::min);
+                let here = || lines().filter(takes).filter(|line| far(line) <= nearest);
+                let best = here().map(|line| line.ratio).fold(0.0, f64::max);
+                let picked = here().filter(|line| line.choice == choice);
+                let ratio = picked.map(|line| line.ratio).fold(0.0, f64::max);
+                assert!(ratio >= 0.9 * best, "{query:?}: {choice} has {ratio} of {best}");
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! Makes the rule that the library picks by from the record of `tour tune`, as `tour tune` itself does: after kernels have
-//! been added to those that are shipped, the same measurements have other finalists.
+//! been added to those that are shipped, the same measurements have other finalists. What the rule says of kernels and
+//! shapes that are not in the record stays.
 //!
 //! ```text
 //! cargo run --release -p bench --example rule -- OUT/tune/runs.csv src/kernels/tuned.csv
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 
 use bench::{log, rule};
 use lesson::output::{self, eprintln, println};
+use linrec::kernels::Tuned;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -22,7 +24,11 @@ fn main() -> ExitCode {
 }
 
 fn make(runs: &str, tuned: &str) -> lesson::Result<usize> {
-    let rule = rule::finalists(&log::read(&bench::read(Path::new(runs))?)?);
+    let earlier = match Path::new(tuned).exists() {
+        true => Tuned::read(&bench::read(Path::new(tuned))?)?,
+        false => Vec::new(),
+    };
+    let rule = rule::renewed(&earlier, &log::read(&bench::read(Path::new(runs))?)?);
     bench::write(Path::new(tuned), &rule::to_csv(&rule))?;
     Ok(rule.len())
 }

@@ -35,6 +35,23 @@ pub fn finalists(lines: &[Line]) -> Vec<Tuned> {
     rule
 }
 
+/// The finalists of a record, and what an earlier rule says of kernels and shapes that are not in it: a record
+/// need not repeat all that was ever measured.
+pub fn renewed(earlier: &[Tuned], lines: &[Line]) -> Vec<Tuned> {
+    let new = finalists(lines);
+    let known = |line: &Tuned| {
+        let mut mine = new.iter().filter(|other| other.choice.name() == line.choice.name());
+        mine.any(|other| shape_of(other) == shape_of(line))
+    };
+    let kept = earlier.iter().filter(|line| !known(line));
+    let mut all: Vec<Tuned> = new.iter().chain(kept).copied().collect();
+    // Stable, so that lines of one shape which are as fast keep their order.
+    let order = shapes(&all);
+    let place = |line: &Tuned| order.iter().position(|shape| *shape == shape_of(line));
+    all.sort_by(|a, b| place(a).cmp(&place(b)).then(b.ratio.total_cmp(&a.ratio)));
+    all
+}
+
 /// The rule as the file that the library includes.
 pub fn to_csv(rule: &[Tuned]) -> String {
     let lines: String = rule.iter().map(|line| line.to_csv() + "\n").collect();
@@ -123,6 +140,23 @@ mod tests {
         assert_eq!(pipe.choice.to_string(), "pipe:16x128:0");
         assert!(best(&rule, "pipe", f32, Pass::Backward, shape).is_none());
         assert!(best(&rule, "ref", f32, Pass::Forward, shape).is_none());
+    }
+
+    #[test]
+    fn what_a_record_does_not_have_stays_in_the_rule() {
+        let of = |engine, shape, ratio| line(Pass::Forward, engine, shape, ratio);
+        let earlier = finalists(&[
+            of("wide:2x128", (1, 1024), 0.5),
+            of("pipe:8x64:0", (1, 1024), 0.4),
+            of("wide:2x128", (1, 4096), 0.3),
+        ]);
+        let rule =
+            renewed(&earlier, &[of("wide:4x256", (1, 1024), 0.45), of("roof", (1, 16), 1.0)]);
+        let names: Vec<_> =
+            rule.iter().map(|line| (line.seq_len, line.choice.to_string())).collect();
+        let expected = [(1024, "wide:4x256"), (1024, "pipe:8x64:0"), (4096, "wide:2x128")];
+        assert_eq!(names, expected.map(|(len, name)| (len, name.to_owned())));
+        assert_eq!(renewed(&earlier, &[]), earlier);
     }
 
     #[test]
