@@ -4,6 +4,7 @@ use bench::attrs::Taken;
 use bench::csv::Table;
 use bench::log::{self, Line};
 use bench::{Peer, Race};
+use linrec::kernels::ElementType;
 
 /// Tables of `tour attrs`.
 const ATTRS: [&str; 5] = [
@@ -43,13 +44,24 @@ pub fn machine(column: &str) -> String {
     row.and_then(|row| row.get(column)).unwrap_or_default().to_owned()
 }
 
-/// Every configuration at every length.
+/// Every configuration at every length, of 13,200 sequences of `f32`.
 ///
 /// # Errors
 ///
 /// A sentence, if the record cannot be read.
 pub fn tuning() -> lesson::Result<Vec<Line>> {
-    log::read(RUNS)
+    let many = |line: &Line| (line.num_seqs, line.element) == (13_200, ElementType::F32);
+    Ok(log::read(RUNS)?.into_iter().filter(many).collect())
+}
+
+/// All that was tuned in `f32`, over numbers of sequences and lengths.
+///
+/// # Errors
+///
+/// A sentence, if the record cannot be read.
+pub fn plane() -> lesson::Result<Vec<Line>> {
+    let of = |line: &Line| line.element == ElementType::F32;
+    Ok(log::read(RUNS)?.into_iter().filter(of).collect())
 }
 
 /// The fastest of each kernel beside the roof.
@@ -79,7 +91,7 @@ mod tests {
     #[test]
     fn everything_that_is_recorded_can_be_read() {
         attrs().unwrap();
-        tuning().unwrap();
+        assert!(tuning().unwrap().len() < plane().unwrap().len());
         race().unwrap();
         let peers = peers().unwrap();
         assert!(peers.len() > 90, "{}", peers.len());

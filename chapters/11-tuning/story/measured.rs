@@ -147,7 +147,6 @@ pub(super) fn pick(lesson: &mut Lesson) -> lesson::Result {
         }
     }
     lesson.table("pick.csv", Kind::Computed, &table)?;
-    few(lesson, rule)?;
     let known = ElementType::ALL.into_iter().all(|element| {
         let choice = KernelChoice::best(Query {
             element,
@@ -162,48 +161,6 @@ pub(super) fn pick(lesson: &mut Lesson) -> lesson::Result {
     lesson.check("types without a shipped kernel", f64::from(u8::from(!known)), 0.0);
     lesson.value("finalists", rule.len(), Kind::Computed);
     Ok(())
-}
-
-/// Few and long rows.
-fn few(lesson: &mut Lesson, rule: &[Tuned]) -> lesson::Result {
-    lesson.step("few", "Few and long rows")?;
-    let few = |line: &&Tuned| line.num_seqs < 13_200 && line.element == ElementType::F32;
-    let mut shapes: Vec<(u64, u64)> = rule
-        .iter()
-        .filter(few)
-        .filter(|line| line.pass == Pass::Forward)
-        .map(|line| (line.num_seqs, line.seq_len))
-        .collect();
-    shapes.sort_unstable();
-    shapes.dedup();
-    lesson.say(match shapes.is_empty() {
-        true => "No shape with fewer sequences has been measured yet.",
-        false => "The fastest where there are fewer sequences, forward, in f32:",
-    });
-    let header = ["sequences", "length", "ms", "GB/s", "/ roof", "configuration"];
-    let mut table = Table::new(header);
-    for (num_seqs, seq_len) in shapes {
-        let mine = rule.iter().filter(|line| {
-            let shape = (line.num_seqs, line.seq_len);
-            shape == (num_seqs, seq_len)
-                && line.pass == Pass::Forward
-                && line.element == ElementType::F32
-        });
-        let Some(best) = mine.max_by(|a, b| a.ratio.total_cmp(&b.ratio)) else { continue };
-        let gb_per_s = 12.0 * (num_seqs * seq_len) as f64 / best.ms / 1e6;
-        if (num_seqs, seq_len) == (1, 1 << 20) {
-            lesson.value("one_row", cell(Some(gb_per_s), 0), Kind::Computed);
-        }
-        table.row([
-            num_seqs.to_string(),
-            seq_len.to_string(),
-            format!("{:.4}", best.ms),
-            cell(Some(gb_per_s), 1),
-            cell(Some(best.ratio), 3),
-            best.choice.to_string(),
-        ]);
-    }
-    lesson.table("few.csv", Kind::Computed, &table)
 }
 
 // What vectors and threads buy on this machine's processor.

@@ -1,6 +1,7 @@
 //! What the chapter tells when it runs.
 
 mod measured;
+mod plane;
 
 use bench::attrs::{self, Taken};
 use bench::counted::{self, PerElement};
@@ -30,6 +31,7 @@ pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     measured::race(lesson)?;
     measured::peers(lesson)?;
     measured::pick(lesson)?;
+    plane::few(lesson)?;
     measured::cpu(lesson)?;
     measured::here(lesson, &device)
 }
