@@ -5,8 +5,8 @@ use lesson::{Kind, Lesson, Table};
 
 use crate::roofs::{Gpu, Work, roofs};
 
-/// The library's kernel by its public interface: medians of nine.
-const FIRST: &str = include_str!("../results/h200/first.csv");
+/// The library's kernels by their public interface, of `bench`'s example `fused`: medians of nine.
+const SCAN: &str = include_str!("../results/h200/scan.csv");
 /// The rungs of the ladder, of `examples/rungs.rs`: empty until they have been measured.
 const LADDER: &str = include_str!("../results/h200/fused.csv");
 /// Mamba's own kernel, quoted from this project's reference measurements.
@@ -17,33 +17,92 @@ const ROOFS: &str = include_str!("../results/h200/roofs.csv");
 /// Loops that walk, as they were assembled for the GPU: instructions for so many states and steps, powers among them.
 const ASSEMBLED: &str = include_str!("../results/h200/assembled.csv");
 
-/// What was to be reached: batch, steps, element, multiples of Mamba's speed.
-const AIMS: [(&str, &str, &str, f64); 5] = [
-    ("8", "1024", "f32", 5.0),
-    ("8", "16384", "f32", 6.0),
-    ("8", "1024", "bf16", 2.6),
-    ("8", "16384", "bf16", 3.4),
-    ("1", "65536", "f32", 3.8),
+/// What was to be reached: pass, batch, steps, element, multiples of Mamba's speed.
+const AIMS: [(&str, &str, &str, &str, f64); 15] = [
+    ("forward", "8", "1024", "f32", 5.0),
+    ("forward", "8", "16384", "f32", 6.0),
+    ("forward", "8", "1024", "bf16", 2.6),
+    ("forward", "8", "16384", "bf16", 3.4),
+    ("forward", "1", "65536", "f32", 3.8),
+    ("backward", "8", "1024", "f32", 3.4),
+    ("backward", "8", "16384", "f32", 3.4),
+    ("backward", "8", "1024", "bf16", 3.1),
+    ("backward", "8", "16384", "bf16", 3.1),
+    ("backward", "1", "65536", "f32", 3.0),
+    ("backward", "1", "65536", "bf16", 3.0),
+    ("step", "8", "1024", "f32", 3.5),
+    ("step", "8", "16384", "f32", 3.5),
+    ("step", "8", "1024", "bf16", 3.0),
+    ("step", "8", "16384", "bf16", 3.0),
 ];
 
-/// Mamba's ms for a shape, if they are known.
-fn mamba(row: &Row, table: &Csv, direction: &str) -> lesson::Result<Option<f64>> {
+/// Mamba's ms for a pass and a shape, if they are known.
+fn mamba(row: &Row, table: &Csv, pass: &str) -> lesson::Result<Option<f64>> {
     if row.get("states").is_some_and(|states| states != "16") {
         return Ok(None);
     }
-    let mut wanted = vec![("direction", direction)];
-    for column in ["batch", "channels", "seq_len", "element"] {
-        wanted.push((column, row.text(column)?));
+    let mut sum = 0.0;
+    for direction in ["forward", "backward"] {
+        if pass != "step" && pass != direction {
+            continue;
+        }
+        let mut wanted = vec![("direction", direction)];
+        for column in ["batch", "channels", "seq_len", "element"] {
+            wanted.push((column, row.text(column)?));
+        }
+        let Some(found) = table.rows_with(&wanted).next() else { return Ok(None) };
+        sum += found.number::<f64>("ms")?;
     }
-    let found = table.rows_with(&wanted).next();
-    found.map(|row| row.number("ms")).transpose()
+    Ok(Some(sum))
+}
+
+/// The record's rows of some passes, beside Mamba's times; all as values, too.
+fn beside_mamba(lesson: &mut Lesson, passes: &[&str]) -> lesson::Result<Table> {
+    let (scan, theirs) = (Csv::read(SCAN)?, Csv::read(MAMBA)?);
+    let header =
+        ["pass", "shape", "states", "element", "exponential", "ms", "Mamba's ms", "times", "aim"];
+    let mut table = Table::new(header);
+    let cell = |number: Option<f64>, digits: usize| match number {
+        Some(number) => format!("{number:.digits$}"),
+        None => String::from("–"),
+    };
+    for pass in passes {
+        for row in scan.rows_with(&[("pass", pass)]) {
+            let ms: f64 = row.number("ms")?;
+            let (exponential, states) = (row.text("exponential")?, row.text("states")?);
+            let (batch, channels, len) =
+                (row.text("batch")?, row.text("channels")?, row.text("seq_len")?);
+            let element = row.text("element")?;
+            let known = mamba(&row, &theirs, pass)?;
+            let times = known.map(|known| known / ms);
+            let is_aimed = exponential == "fast" && channels == "2048" && states == "16";
+            let aim = AIMS.into_iter().find(|aim| {
+                is_aimed && (aim.0, aim.1, aim.2, aim.3) == (pass, batch, len, element)
+            });
+            table.row([
+                (*pass).to_owned(),
+                format!("{batch} x {channels} x {len}"),
+                states.to_owned(),
+                element.to_owned(),
+                exponential.to_owned(),
+                format!("{ms:.3}"),
+                cell(known, 3),
+                cell(times, 2),
+                cell(aim.map(|aim| aim.4), 1),
+            ]);
+            let key = format!("{element}_{exponential}_{pass}_{batch}_{channels}_{len}_{states}");
+            lesson.value(&format!("{key}_ms"), format!("{ms:.2}"), Kind::Computed);
+            lesson.value(&format!("{key}_times"), cell(times, 2), Kind::Computed);
+        }
+    }
+    Ok(table)
 }
 
 /// The library's kernel, forward.
 pub(super) fn forward(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("speed", "How fast it is")?;
-    let (first, theirs) = (Csv::read(FIRST)?, Csv::read(MAMBA)?);
-    let origin = first.rows().next();
+    let scan = Csv::read(SCAN)?;
+    let origin = scan.rows().next();
     let origin = origin.map(|row| Ok(format!("{}, {}", row.text("machine")?, row.text("date")?)));
     let origin: String =
         origin.transpose().map_err(|error: lesson::Error| error)?.unwrap_or_default();
@@ -51,63 +110,15 @@ pub(super) fn forward(lesson: &mut Lesson) -> lesson::Result {
         "{origin}: the forward pass of the library, medians of nine. Mamba's kernel (mamba-ssm with PyTorch 2.11) was \
          measured on an H200 earlier in the month, and not in the same rounds. The aim is what this project set itself:",
     ));
-    let mut table = Table::new([
-        "shape",
-        "states",
-        "element",
-        "exponential",
-        "ms",
-        "Mamba's ms",
-        "times",
-        "aim",
-    ]);
-    for row in first.rows() {
-        let ms: f64 = row.number("ms")?;
-        let exponential = row.text("exponential")?;
-        let known = mamba(&row, &theirs, "forward")?;
-        let times = known.map(|known| known / ms);
-        let aim = AIMS.into_iter().find(|aim| {
-            exponential == "fast"
-                && known.is_some()
-                && row.get("batch") == Some(aim.0)
-                && row.get("seq_len") == Some(aim.1)
-                && row.get("element") == Some(aim.2)
-        });
-        let cell = |number: Option<f64>, digits: usize| match number {
-            Some(number) => format!("{number:.digits$}"),
-            None => String::from("–"),
-        };
-        let (batch, channels, len) =
-            (row.text("batch")?, row.text("channels")?, row.text("seq_len")?);
-        let element = row.text("element")?;
-        table.row([
-            format!("{batch} x {channels} x {len}"),
-            row.text("states")?.to_owned(),
-            element.to_owned(),
-            exponential.to_owned(),
-            format!("{ms:.3}"),
-            cell(known, 3),
-            cell(times, 2),
-            cell(aim.map(|aim| aim.3), 1),
-        ]);
-        if row.get("states") == Some("16") {
-            let key = format!("{element}_{exponential}_{batch}_{len}");
-            lesson.value(&format!("{key}_ms"), format!("{ms:.2}"), Kind::Computed);
-            lesson.value(&format!("{key}_times"), cell(times, 2), Kind::Computed);
-        }
-    }
+    let table = beside_mamba(lesson, &["forward"])?;
     lesson.table("speed.csv", Kind::Computed, &table)?;
-    for (_, len, element, times) in AIMS {
-        lesson.value(&format!("aim_{element}_{len}"), format!("{times:.1}"), Kind::Computed);
+    for (pass, batch, len, element, times) in AIMS {
+        let key = format!("aim_{pass}_{element}_{batch}_{len}");
+        lesson.value(&key, format!("{times:.1}"), Kind::Computed);
     }
     lesson.value("measured_on", origin, Kind::Computed);
 
-    let ms = |exponential| -> lesson::Result<f64> {
-        let wanted = [("seq_len", "16384"), ("element", "f32"), ("exponential", exponential)];
-        let row = first.rows_with(&wanted).next();
-        row.ok_or("the record has no such row")?.number("ms")
-    };
-    let (fast, exact) = (ms("fast")?, ms("exact")?);
+    let (fast, exact) = (shipped(&scan, "fast")?, shipped(&scan, "exact")?);
     lesson.value("exact_ratio", format!("{:.2}", fast / exact), Kind::Computed);
     for row in Csv::read(ROOFS)?.rows() {
         let (roof, least): (_, f64) = (row.text("roof")?, row.number("ms")?);
@@ -118,27 +129,24 @@ pub(super) fn forward(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Which part of the measured time the issue of instructions explains: of those that the emulator counted, for each state of
-/// each output, when the kernels were measured.
-pub(super) fn parts_of_issue(lesson: &mut Lesson, outputs: f64) -> lesson::Result {
-    let first = Csv::read(FIRST)?;
-    for (key, exponential) in [("shipped", "fast"), ("shipped_exact", "exact")] {
-        let wanted = [("seq_len", "16384"), ("element", "f32"), ("exponential", exponential)];
-        let row = first.rows_with(&wanted).next().ok_or("the record has no such row")?;
-        let (ms, instructions, powers): (f64, f64, f64) =
-            (row.number("ms")?, row.number("instructions")?, row.number("powers")?);
-        let states = crate::problem::STATES as f64;
-        let work =
-            Work { bytes: 0.0, special: states * powers, instructions: states * instructions };
-        let issue = roofs(&Gpu::H200, &work, outputs).issue;
-        for (name, number) in [
-            ("then_instructions", instructions),
-            ("then_issue_ms", issue),
-            ("part_of_issue", issue / ms),
-        ] {
-            lesson.value(&format!("{key}_{name}"), format!("{number:.2}"), Kind::Computed);
-        }
-    }
+/// The ms of the shipped kernel at the size of the roofs' picture.
+fn shipped(scan: &Csv, exponential: &str) -> lesson::Result<f64> {
+    let wanted = [
+        ("pass", "forward"),
+        ("batch", "8"),
+        ("channels", "2048"),
+        ("seq_len", "16384"),
+        ("element", "f32"),
+        ("exponential", exponential),
+    ];
+    scan.rows_with(&wanted).next().ok_or("the record has no such row")?.number("ms")
+}
+
+/// Which part of the measured time the issue of instructions explains: of so many ms, by what the emulator counts.
+pub(super) fn part_of_issue(lesson: &mut Lesson, key: &str, issue: f64) -> lesson::Result {
+    let exponential = if key.ends_with("exact") { "exact" } else { "fast" };
+    let part = issue / shipped(&Csv::read(SCAN)?, exponential)?;
+    lesson.value(&format!("{key}_part_of_issue"), format!("{part:.2}"), Kind::Computed);
     Ok(())
 }
 
@@ -189,22 +197,15 @@ pub(super) fn ladder(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("rungs.csv", Kind::Computed, &table)
 }
 
-/// Mamba's backward pass, which ours has to be compared with.
+/// The library's backward pass, and a step of training.
 pub(super) fn backward(lesson: &mut Lesson) -> lesson::Result {
+    lesson.step("speed-back", "How fast it is, backward")?;
     lesson.say(
-        "The backward pass has not been timed on a GPU yet. Mamba's, which it will be compared with, on an H200:",
+        "The backward pass, and a step of training: the forward pass that leaves checkpoints and the backward pass behind it, \
+         beside the sum of Mamba's two:",
     );
-    let mut table = Table::new(["shape", "element", "Mamba's ms, backward"]);
-    for row in Csv::read(MAMBA)?.rows_with(&[("direction", "backward"), ("channels", "2048")]) {
-        let shape = ["batch", "channels", "seq_len"].map(|name| row.text(name));
-        let [batch, channels, len] = shape;
-        let ms: f64 = row.number("ms")?;
-        if ["1024", "16384", "65536"].contains(&len.as_ref().copied().unwrap_or_default()) {
-            let shape = format!("{} x {} x {}", batch?, channels?, len?);
-            table.row([shape, row.text("element")?.to_owned(), format!("{ms:.2}")]);
-        }
-    }
-    lesson.table("mamba.csv", Kind::Computed, &table)
+    let table = beside_mamba(lesson, &["backward", "step"])?;
+    lesson.table("speed-back.csv", Kind::Computed, &table)
 }
 
 /// Measured times at the size of the roofs' picture: of the library, of Mamba's kernel, and unfused.
@@ -232,8 +233,8 @@ impl Marks {
         let rungs = rungs.map(|row| Ok((row.text("kernel")?.to_owned(), row.number("ms")?)));
         Ok(Marks {
             rungs: rungs.collect::<lesson::Result<_>>()?,
-            shipped: ms(FIRST, &[long, f32, ("exponential", "fast")])?,
-            exact: ms(FIRST, &[long, f32, ("exponential", "exact")])?,
+            shipped: shipped(&Csv::read(SCAN)?, "fast")?,
+            exact: shipped(&Csv::read(SCAN)?, "exact")?,
             mamba: ms(MAMBA, &[long, f32, ("direction", "forward")])?,
             unfused: ms(ROOFS, &[long, f32, ("roof", "unfused")])?,
         })

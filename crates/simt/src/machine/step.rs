@@ -237,7 +237,9 @@ impl Run<'_> {
             Op::Barrier { id, threads } => {
                 let all = self.launch.threads();
                 let others = threads.and_then(|slot| {
-                    crate::counters::lanes(active).map(|lane| r.words(slot)[lane]).find(|&threads| threads != all)
+                    crate::counters::lanes(active)
+                        .map(|lane| r.words(slot)[lane])
+                        .find(|&threads| threads != all)
                 });
                 if let Some(threads) = others {
                     let message = format!(
