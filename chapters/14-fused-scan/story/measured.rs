@@ -59,9 +59,10 @@ fn mamba(row: &Row, table: &Csv, pass: &str) -> lesson::Result<Option<f64>> {
 /// The record's rows of some passes, beside Mamba's times; all as values, too.
 fn beside_mamba(lesson: &mut Lesson, passes: &[&str]) -> lesson::Result<Table> {
     let (scan, theirs) = (Csv::read(SCAN)?, Csv::read(MAMBA)?);
-    let header =
-        ["pass", "shape", "states", "element", "exponential", "ms", "Mamba's ms", "times", "aim"];
-    let mut table = Table::new(header);
+    // A table of one pass has no column for it, which would make it wider than a page.
+    let several = (passes.len() > 1).then_some("pass");
+    let header = ["shape", "states", "element", "exponential", "ms", "Mamba's ms", "times", "aim"];
+    let mut table = Table::new(several.into_iter().chain(header));
     let cell = |number: Option<f64>, digits: usize| match number {
         Some(number) => format!("{number:.digits$}"),
         None => String::from("–"),
@@ -79,8 +80,7 @@ fn beside_mamba(lesson: &mut Lesson, passes: &[&str]) -> lesson::Result<Table> {
             let aim = AIMS.into_iter().find(|aim| {
                 is_aimed && (aim.0, aim.1, aim.2, aim.3) == (pass, batch, len, element)
             });
-            table.row([
-                (*pass).to_owned(),
+            let cells = [
                 format!("{batch} x {channels} x {len}"),
                 states.to_owned(),
                 element.to_owned(),
@@ -89,7 +89,8 @@ fn beside_mamba(lesson: &mut Lesson, passes: &[&str]) -> lesson::Result<Table> {
                 cell(known, 3),
                 cell(times, 2),
                 cell(aim.map(|aim| aim.4), 1),
-            ]);
+            ];
+            table.row(several.map(|_| (*pass).to_owned()).into_iter().chain(cells));
             let key = format!("{element}_{exponential}_{pass}_{batch}_{channels}_{len}_{states}");
             lesson.value(&format!("{key}_ms"), format!("{ms:.2}"), Kind::Computed);
             lesson.value(&format!("{key}_times"), cell(times, 2), Kind::Computed);
