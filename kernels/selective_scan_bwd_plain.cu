@@ -11,8 +11,8 @@
 
 namespace plain {
 
-constexpr int kPer = 2, kStates = 8 * kPer, kQuads = 4, kWarps = 4, kSums = 2 * kStates * kTile;
-constexpr int kThreads = 32 * kWarps;
+// Not variables: of those the compiler would make symbols, whose names are new each time.
+enum : int { kPer = 2, kStates = 8 * kPer, kQuads = 4, kWarps = 4, kSums = 2 * kStates * kTile, kThreads = 32 * kWarps };
 static_assert(kQuads == (int)kStages, "a quad has its stage");
 
 // ANCHOR: plain_shared
