@@ -369,7 +369,9 @@ pub(crate) mod tests {
             {
                 let Written { ms, gb_per_s, .. } = line.to_written();
                 assert_eq!(ms, row.ms);
-                assert!((gb_per_s.value - row.gb_per_s.value).abs() < 0.11, "{line:?}");
+                // Runs are rounded to a millionth of a ms, which counts where next to nothing is done to large arrays.
+                let rounding = 0.11 + gb_per_s.value * 1e-6 / line.ms();
+                assert!((gb_per_s.value - row.gb_per_s.value).abs() < rounding, "{line:?}");
             }
         }
     }
