@@ -1,5 +1,6 @@
 //! The forward pass.
 
+use super::rounds::{MULTIPROCESSORS, rounds};
 use super::shape::check;
 use super::{Exponential, ScanInputs, ScanShape, SelectiveScan};
 use crate::Error;
@@ -34,9 +35,6 @@ const LANES: usize = 4;
 const TILE: usize = 32;
 /// Blocks of an SM, by the kernel's launch bounds.
 const BLOCKS_PER_SM: usize = 2;
-/// Multiprocessors, for the rule that cuts long sequences: an H200's. It is not asked of the device, so that results are the
-/// same on all.
-const MULTIPROCESSORS: usize = 132;
 /// The time of a cut: a pass for the ends of chunks, as a part of one for outputs. This and what follows was measured on an
 /// H200 (1 to 4 batches of 512 and 2048 channels, 1024 to 65,536 steps, in 1 to 32 chunks).
 const ENDS: f64 = 0.7;
@@ -85,18 +83,9 @@ impl Cut {
     fn fastest(shape: ScanShape) -> Cut {
         let tiles = shape.seq_len.div_ceil(TILE);
         let blocks = blocks_of(shape, WARPS);
-        let rounds = |blocks: usize| {
-            let round = BLOCKS_PER_SM * MULTIPROCESSORS;
-            let rest = match blocks % round {
-                0 => 0.0,
-                rest if rest <= MULTIPROCESSORS => ALONE,
-                _ => 1.0,
-            };
-            (blocks / round) as f64 + rest
-        };
+        let rounds = |chunks: usize| rounds(blocks.saturating_mul(chunks), BLOCKS_PER_SM, ALONE);
         let time = |cut: Cut| {
-            let ends = ENDS * rounds(blocks.saturating_mul(cut.chunks - 1));
-            (ends + rounds(blocks.saturating_mul(cut.chunks)))
+            (ENDS * rounds(cut.chunks - 1) + rounds(cut.chunks))
                 * (cut.chunk_tiles + PASS_TILES) as f64
         };
         let most = (tiles / LEAST_TILES).min(BLOCKS_PER_SM * MULTIPROCESSORS);

@@ -1,5 +1,6 @@
 //! How the backward pass cuts up a shape.
 
+use super::rounds::{MULTIPROCESSORS, rounds};
 use super::{Exponential, ScanShape};
 
 /// Steps of a tile, between two checkpoints.
@@ -12,9 +13,6 @@ const QUAD: usize = 32 / LANES;
 const BLOCKS: [(usize, usize); 6] = [(8, 4), (8, 2), (8, 1), (4, 1), (2, 1), (1, 1)];
 /// What a block may have of shared memory: from compute capability 9.0 on.
 const SHARED_BYTES: usize = 227 << 10;
-/// Multiprocessors, for the rule that cuts long sequences: an H200's. They are not asked of the device, so that results are
-/// the same on all.
-const MULTIPROCESSORS: usize = 132;
 /// The time of a cut: the first pass over the chunks, as a part of the second, and that of so many tiles for each pass.
 const FIRST_PASS: f64 = 0.3;
 const PASS_TILES: usize = 16;
@@ -104,15 +102,7 @@ impl Plan {
     /// In whole rounds of blocks, by the time that they take.
     fn time(self) -> f64 {
         let (at_once, alone) = if self.plain { (PLAIN_AT_ONCE, PLAIN_ALONE) } else { (1, 1.0) };
-        let rounds = |chunks: usize| {
-            let (blocks, round) = (self.blocks.saturating_mul(chunks), at_once * MULTIPROCESSORS);
-            let rest = match blocks % round {
-                0 => 0.0,
-                rest if rest <= MULTIPROCESSORS => alone,
-                _ => 1.0,
-            };
-            (blocks / round) as f64 + rest
-        };
+        let rounds = |chunks: usize| rounds(self.blocks.saturating_mul(chunks), at_once, alone);
         let rounds = FIRST_PASS * rounds(self.chunks - 1) + rounds(self.chunks);
         rounds * (self.chunk_tiles + PASS_TILES) as f64
     }

@@ -49,7 +49,7 @@ pub fn backward<S: Storage<Accum = f32>>(
     all_gradients::<S>(device, exponential, sizes, true)
 }
 
-/// The same of common sizes, by their kernel.
+/// All gradients of a scan of common sizes, by the kernel for these.
 pub fn plain_backward<S: Storage<Accum = f32>>(
     device: &Device,
     exponential: Exponential,
