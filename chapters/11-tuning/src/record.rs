@@ -1,5 +1,7 @@
 //! What was measured on an H200, as it lies in `results/h200`.
 
+use std::sync::LazyLock;
+
 use bench::attrs::Taken;
 use bench::csv::Table;
 use bench::log::{self, Line};
@@ -51,7 +53,7 @@ pub fn machine(column: &str) -> String {
 /// A sentence, if the record cannot be read.
 pub fn tuning() -> lesson::Result<Vec<Line>> {
     let many = |line: &Line| (line.num_seqs, line.element) == (13_200, ElementType::F32);
-    Ok(log::read(RUNS)?.into_iter().filter(many).collect())
+    runs(many)
 }
 
 /// All that was tuned in `f32`, over numbers of sequences and lengths.
@@ -61,7 +63,15 @@ pub fn tuning() -> lesson::Result<Vec<Line>> {
 /// A sentence, if the record cannot be read.
 pub fn plane() -> lesson::Result<Vec<Line>> {
     let of = |line: &Line| line.element == ElementType::F32;
-    Ok(log::read(RUNS)?.into_iter().filter(of).collect())
+    runs(of)
+}
+
+/// Those lines of the record. It is long, and is read once.
+fn runs(are_wanted: impl Fn(&Line) -> bool) -> lesson::Result<Vec<Line>> {
+    static ALL: LazyLock<Result<Vec<Line>, String>> =
+        LazyLock::new(|| log::read(RUNS).map_err(|error| error.to_string()));
+    let all = ALL.as_ref().map_err(Clone::clone)?;
+    Ok(all.iter().filter(|line| are_wanted(line)).cloned().collect())
 }
 
 /// The fastest of each kernel beside the roof.
