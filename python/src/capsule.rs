@@ -73,6 +73,14 @@ pub fn read(name: &'static str, capsule: &Bound<'_, PyCapsule>) -> PyResult<Arra
     describe(name, tensor, read_only)
 }
 
+/// The array in a capsule, if there is one.
+pub fn read_optional(
+    name: &'static str,
+    capsule: Option<&Bound<'_, PyCapsule>>,
+) -> PyResult<Option<Array>> {
+    capsule.map(|capsule| read(name, capsule)).transpose()
+}
+
 fn pointer(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> Option<*mut c_void> {
     // SAFETY: the object is alive, and the name ends with a zero.
     let pointer = unsafe {

@@ -129,6 +129,11 @@ impl Lent {
         unsafe { self.device.lent_buffer(address, array.len()) }.map_err(exception)
     }
 
+    /// An array of the caller's, if there is one.
+    pub fn optional<S: Storage>(&self, array: &Option<Array>) -> PyResult<Option<Buffer<S>>> {
+        array.as_ref().map(|array| self.buffer(array)).transpose()
+    }
+
     /// States, of the shape of `rows` without its last axis, if there are any.
     fn states<S: Storage>(
         &self,

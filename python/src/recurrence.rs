@@ -58,7 +58,7 @@ pub fn forward(
     let arrays = Forward {
         inputs: capsule::read("inputs", inputs)?,
         coeffs: capsule::read("coeffs", coeffs)?,
-        initial: initial.map(|initial| capsule::read("initial", initial)).transpose()?,
+        initial: capsule::read_optional("initial", initial)?,
         outputs: capsule::read("outputs", outputs)?,
     };
     let Forward { inputs, coeffs, initial, outputs } = &arrays;
@@ -98,7 +98,7 @@ pub fn backward(
         d_outputs: capsule::read("d_outputs", d_outputs)?,
         coeffs: capsule::read("coeffs", coeffs)?,
         outputs: capsule::read("outputs", outputs)?,
-        initial: initial.map(|initial| capsule::read("initial", initial)).transpose()?,
+        initial: capsule::read_optional("initial", initial)?,
         d_inputs: capsule::read("d_inputs", d_inputs)?,
         d_coeffs: capsule::read("d_coeffs", d_coeffs)?,
         d_initial: capsule::read("d_initial", d_initial)?,

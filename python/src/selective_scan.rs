@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::array::{Array, Dtype, Place, check_results};
+use crate::capsule::read_optional as optional;
 use crate::cuda::{Lent, kept};
 use crate::{capsule, failure};
 
@@ -72,8 +73,8 @@ pub fn selective_scan_forward(
     let last = optional("last", last)?;
     let checkpoints = optional("checkpoints", checkpoints)?;
     let results: Vec<_> = [&out].into_iter().chain(&last).chain(&checkpoints).collect();
-    check_results(&inputs.all(), &results)?;
     let read = inputs.all();
+    check_results(&read, &results)?;
     let ordinal = check(inputs.u.dtype, read.into_iter().chain(results))?;
     failure::compute(py, || match inputs.u.dtype {
         Dtype::F32 => forward::<f32>(ordinal, &inputs, &out, &last, &checkpoints, stream),
@@ -155,8 +156,8 @@ fn forward<S: Storage<Accum = f32>>(
     let shape = inputs.shape()?;
     let buffers = Buffers::<S>::of(&place, inputs)?;
     let mut out = place.buffer::<S>(out)?;
-    let mut last = last.as_ref().map(|last| place.buffer::<f32>(last)).transpose()?;
-    let mut checkpoints = checkpoints.as_ref().map(|all| place.buffer::<f32>(all)).transpose()?;
+    let mut last = place.optional::<f32>(last)?;
+    let mut checkpoints = place.optional::<f32>(checkpoints)?;
     let options = ScanForwardOptions {
         last: last.as_mut(),
         checkpoints: checkpoints.as_mut(),
@@ -177,15 +178,15 @@ fn backward<S: Storage<Accum = f32>>(
     let place = Lent::new(ordinal, stream)?;
     let shape = inputs.shape()?;
     let buffers = Buffers::<S>::of(&place, inputs)?;
-    let float =
-        |array: &Option<Array>| array.as_ref().map(|array| place.buffer::<f32>(array)).transpose();
     let d_out = place.buffer::<S>(&gradients.d_out)?;
-    let (d_last, checkpoints) = (float(&gradients.d_last)?, place.buffer(&gradients.checkpoints)?);
+    let (d_last, checkpoints) =
+        (place.optional(&gradients.d_last)?, place.buffer(&gradients.checkpoints)?);
     let (mut u, mut delta) = (place.buffer(&gradients.u)?, place.buffer(&gradients.delta)?);
     let mut a = place.buffer(&gradients.a)?;
     let (mut b, mut c) = (Coupling::of(&place, &gradients.b)?, Coupling::of(&place, &gradients.c)?);
-    let (mut d, mut delta_bias) = (float(&gradients.d)?, float(&gradients.delta_bias)?);
-    let mut z = gradients.z.as_ref().map(|z| place.buffer::<S>(z)).transpose()?;
+    let (mut d, mut delta_bias) =
+        (place.optional(&gradients.d)?, place.optional(&gradients.delta_bias)?);
+    let mut z = place.optional(&gradients.z)?;
     let results = ScanGradients {
         u: &mut u,
         delta: &mut delta,
@@ -268,18 +269,15 @@ struct Buffers<S> {
 
 impl<S: Storage> Buffers<S> {
     fn of(place: &Lent, inputs: &Inputs) -> PyResult<Buffers<S>> {
-        let float = |array: &Option<Array>| {
-            array.as_ref().map(|array| place.buffer::<f32>(array)).transpose()
-        };
         Ok(Buffers {
             u: place.buffer(&inputs.u)?,
             delta: place.buffer(&inputs.delta)?,
             a: place.buffer(&inputs.a)?,
             b: Coupling::of(place, &inputs.b)?,
             c: Coupling::of(place, &inputs.c)?,
-            d: float(&inputs.d)?,
-            z: inputs.z.as_ref().map(|z| place.buffer(z)).transpose()?,
-            delta_bias: float(&inputs.delta_bias)?,
+            d: place.optional(&inputs.d)?,
+            z: place.optional(&inputs.z)?,
+            delta_bias: place.optional(&inputs.delta_bias)?,
         })
     }
 
@@ -327,10 +325,6 @@ impl<S: Storage> Coupling<S> {
             Coupling::Constant(buffer) => ScanCouplingGradient::Constant(buffer),
         }
     }
-}
-
-fn optional(name: &'static str, capsule: Option<Capsule>) -> PyResult<Option<Array>> {
-    capsule.map(|capsule| capsule::read(name, capsule)).transpose()
 }
 
 /// The GPU that all arrays are on. Those that vary in time are of the type of `u`, all others of `float32`.
