@@ -61,6 +61,7 @@ mod program;
 mod ptx;
 mod report;
 mod shared_memory;
+pub mod special;
 mod trace;
 
 pub use counters::{Access, Class, Counters, Site};

@@ -43,6 +43,7 @@ mod parser;
 mod races;
 mod reports;
 mod special;
+mod special_functions;
 mod transfer;
 mod values;
 mod warp;

@@ -1,0 +1,316 @@
+//! The bits of the special function unit (compute capability 9.0), computed in integers.
+//!
+//! The unit cuts a mantissa or a fraction of 23 bits into segments, 64 or 128 of them, and evaluates
+//! `c0 + c1 x + c2 x^2` of the bits `x` below the segment's number. The coefficients have 26, 16 and 10 bits;
+//! `c1 x` and the sum are exact, and the sum's lower bits are dropped at the end. The square is not exact: of
+//! its partial products, those of the columns below 2^19 (below 2^17 with 128 segments) are never added.
+
+mod tables;
+
+const NAN: u32 = 0x7fff_ffff;
+const INFINITY: u32 = 0x7f80_0000;
+const SIGN: u32 = 0x8000_0000;
+const ONE: u32 = 0x3f80_0000;
+const FRACTION: u32 = 0x7f_ffff;
+
+/// A number taken apart: `exponent` is the biased one.
+struct Parts {
+    sign: u32,
+    exponent: i32,
+    fraction: u32,
+}
+
+impl Parts {
+    fn of(x: u32) -> Self {
+        Self { sign: x & SIGN, exponent: (x >> 23 & 0xff) as i32, fraction: x & FRACTION }
+    }
+
+    fn is_nan(&self) -> bool {
+        self.exponent == 255 && self.fraction != 0
+    }
+
+    fn is_infinite(&self) -> bool {
+        self.exponent == 255 && self.fraction == 0
+    }
+
+    /// Zero, or subnormal: the unit takes both for zero.
+    fn is_zero(&self) -> bool {
+        self.exponent == 0
+    }
+}
+
+/// The square of the `bits` lower bits of `x`, without its columns below `dropped`, shifted right by as much.
+///
+/// Column `k` has the partial products `x[i] x[j]` with `i + j + 1 = k`, `j < i`, and `x[i]` with `2 i = k`.
+fn square(x: u32, bits: u32, dropped: u32) -> i64 {
+    let mut sum = 0_u64;
+    for i in dropped.div_ceil(2)..bits {
+        if x >> i & 1 == 1 {
+            let lowest = (dropped - 1).saturating_sub(i);
+            let lower = x & ((1 << i) - 1) & !((1 << lowest) - 1);
+            sum += (1 << (2 * i)) + (u64::from(lower) << (i + 1));
+        }
+    }
+    (sum >> dropped) as i64
+}
+
+/// What is common to a table's segments: `c0` is a multiple of 2^`constant`, `c2` of 2^`curve`.
+struct Form {
+    constant: u32,
+    bias: i64,
+    curve: u32,
+}
+
+impl Form {
+    fn evaluate<const N: usize>(&self, table: &[[i32; 3]; N], fraction: u32) -> i64 {
+        let bits = if N == 128 { 16 } else { 17 };
+        let [c0, c1, c2] = table[(fraction >> bits) as usize].map(i64::from);
+        let x = fraction & ((1 << bits) - 1);
+        let square = square(x, bits, if N == 128 { 17 } else { 19 });
+        (c0 << self.constant) + self.bias + c1 * i64::from(x) + ((c2 * square) << self.curve)
+    }
+}
+
+/// A mantissa with its leading one, times 2^`power`; what is too small is zero, what is too large infinite.
+fn assemble(sign: u32, power: i32, mantissa: i64) -> u32 {
+    match power + 150 {
+        ..=0 => sign,
+        255.. => sign | INFINITY,
+        exponent => sign | (exponent as u32) << 23 | mantissa as u32 & FRACTION,
+    }
+}
+
+/// `value` times 2^-`point`, without the bits that a mantissa of 24 has no place for.
+fn normalise(sign: u32, value: i64, point: i32) -> u32 {
+    if value == 0 {
+        return sign;
+    }
+    let excess = 40 - value.leading_zeros() as i32;
+    let mantissa = if excess > 0 { value >> excess } else { value << -excess };
+    assemble(sign, excess - point, mantissa)
+}
+
+fn times(x: u32, factor: f32) -> u32 {
+    (f32::from_bits(x) * factor).to_bits()
+}
+
+fn is_subnormal(x: u32) -> bool {
+    f32::from_bits(x).is_subnormal()
+}
+
+/// `ex2.approx.f32`: 2^x, from and to the bits of f32.
+pub fn ex2(x: u32, ftz: bool) -> u32 {
+    if ftz || f32::from_bits(x) >= -126.0 || f32::from_bits(x).is_nan() {
+        return ex2_unit(x);
+    }
+    let root = f32::from_bits(ex2_unit(times(x, 0.5)));
+    (root * root).to_bits()
+}
+
+fn ex2_unit(x: u32) -> u32 {
+    let parts = Parts::of(x);
+    if parts.is_nan() {
+        return NAN;
+    }
+    let shift = parts.exponent - 127;
+    if shift >= 8 {
+        return if parts.sign == 0 { INFINITY } else { 0 };
+    }
+    let mantissa = u64::from(parts.fraction | 1 << 23);
+    // 23 bits below the point, the others dropped; a negative number is the complement of its magnitude.
+    let fixed = if parts.is_zero() || shift < -23 {
+        0
+    } else if shift < 0 {
+        mantissa >> -shift
+    } else {
+        mantissa << shift
+    };
+    let (whole, fraction) = ((fixed >> 23) as i32, fixed as u32 & FRACTION);
+    let (whole, fraction) = match (parts.sign, fraction) {
+        (0, _) => (whole, fraction),
+        (_, 0) => (-whole, 0),
+        _ => (!whole, !fraction & FRACTION),
+    };
+    let form = Form { constant: 13, bias: 6114, curve: 0 };
+    assemble(0, whole - 23, form.evaluate(&tables::EX2, fraction) >> 15)
+}
+
+/// `rcp.approx.f32`: 1 / x, from and to the bits of f32.
+pub fn rcp(x: u32, ftz: bool) -> u32 {
+    let magnitude = x & !SIGN;
+    if !ftz && is_subnormal(x) {
+        return times(rcp_unit(times(x, 16_777_216.0)), 16_777_216.0);
+    }
+    if !ftz && magnitude > 0x7e80_0000 && magnitude < INFINITY {
+        return times(rcp_unit(times(x, 0.25)), 0.25);
+    }
+    rcp_unit(x)
+}
+
+fn rcp_unit(x: u32) -> u32 {
+    let parts = Parts::of(x);
+    if parts.is_nan() {
+        return NAN;
+    }
+    if parts.is_infinite() {
+        return parts.sign;
+    }
+    if parts.is_zero() {
+        return parts.sign | INFINITY;
+    }
+    let power = 127 - parts.exponent;
+    if parts.fraction == 0 {
+        return assemble(parts.sign, power - 23, 1 << 23);
+    }
+    let form = Form { constant: 13, bias: 2023, curve: 0 };
+    assemble(parts.sign, power - 24, form.evaluate(&tables::RCP, parts.fraction) >> 15)
+}
+
+/// `rsqrt.approx.f32`: 1 / sqrt(x), from and to the bits of f32.
+pub fn rsqrt(x: u32, ftz: bool) -> u32 {
+    if !ftz && is_subnormal(x) {
+        return times(rsqrt_unit(times(x, 16_777_216.0)), 4096.0);
+    }
+    rsqrt_unit(x)
+}
+
+fn rsqrt_unit(x: u32) -> u32 {
+    let parts = Parts::of(x);
+    if parts.is_zero() {
+        return parts.sign | INFINITY;
+    }
+    if parts.is_nan() || parts.sign != 0 {
+        return NAN;
+    }
+    if parts.is_infinite() {
+        return 0;
+    }
+    let power = parts.exponent - 127;
+    let half = power.div_euclid(2);
+    let form = Form { constant: 14, bias: -1, curve: 2 };
+    if power % 2 != 0 {
+        return assemble(0, -half - 24, form.evaluate(&tables::RSQRT_TWO, parts.fraction) >> 16);
+    }
+    if parts.fraction == 0 {
+        return assemble(0, -half - 23, 1 << 23);
+    }
+    assemble(0, -half - 24, form.evaluate(&tables::RSQRT_ONE, parts.fraction) >> 16)
+}
+
+/// `sqrt.approx.f32`: the square root, from and to the bits of f32.
+pub fn sqrt(x: u32, ftz: bool) -> u32 {
+    if !ftz && is_subnormal(x) {
+        return times(sqrt_unit(times(x, 16_777_216.0)), 1.0 / 4096.0);
+    }
+    sqrt_unit(x)
+}
+
+fn sqrt_unit(x: u32) -> u32 {
+    let parts = Parts::of(x);
+    if parts.is_zero() {
+        return parts.sign;
+    }
+    if parts.is_nan() || parts.sign != 0 {
+        return NAN;
+    }
+    if parts.is_infinite() {
+        return INFINITY;
+    }
+    let power = parts.exponent - 127;
+    let table = if power % 2 == 0 { &tables::SQRT_ONE } else { &tables::SQRT_TWO };
+    let form = Form { constant: 15, bias: -1, curve: 1 };
+    assemble(0, power.div_euclid(2) - 23, form.evaluate(table, parts.fraction) >> 17)
+}
+
+/// `lg2.approx.f32`: the logarithm to base 2, from and to the bits of f32.
+pub fn lg2(x: u32, ftz: bool) -> u32 {
+    if !ftz && is_subnormal(x) {
+        let scaled = f32::from_bits(lg2_unit(times(x, 16_777_216.0))) - 24.0;
+        return if scaled.is_nan() { NAN } else { scaled.to_bits() };
+    }
+    lg2_unit(x)
+}
+
+fn lg2_unit(x: u32) -> u32 {
+    let parts = Parts::of(x);
+    if parts.is_zero() {
+        return SIGN | INFINITY;
+    }
+    if parts.is_nan() || parts.sign != 0 {
+        return NAN;
+    }
+    if parts.is_infinite() {
+        return INFINITY;
+    }
+    if x == ONE {
+        return 0;
+    }
+    let form = Form { constant: 12, bias: 837, curve: 1 };
+    let fraction = form.evaluate(&tables::LG2, parts.fraction) >> 2;
+    let value = (i64::from(parts.exponent - 127) << 36) + fraction;
+    if value < 0 { normalise(SIGN, !value, 36) } else { normalise(0, value, 36) }
+}
+
+/// `sin.approx.f32`: the sine, from and to the bits of f32.
+pub fn sin(x: u32) -> u32 {
+    wave(x, 0)
+}
+
+/// `cos.approx.f32`: the cosine, from and to the bits of f32.
+pub fn cos(x: u32) -> u32 {
+    wave(x & !SIGN, 1)
+}
+
+/// A product with 1 / (2 pi), rounded towards zero, then the unit, which takes turns.
+fn wave(x: u32, quarters: u64) -> u32 {
+    const INVERSE: u64 = 0xa2_f983; // times 2^-26
+    let parts = Parts::of(x);
+    if parts.exponent == 255 {
+        return NAN;
+    }
+    let product = if parts.is_zero() { 0 } else { u64::from(parts.fraction | 1 << 23) * INVERSE };
+    let dropped = if product >> 47 == 1 { 24 } else { 23 };
+    // Turns with 25 bits below the point: 2 of the quarter, 23 of the fraction.
+    let shift = parts.exponent - 127 - 23 - 26 + dropped + 25;
+    let product = product >> dropped;
+    let turns = match shift {
+        ..-40 => 0,
+        -40..0 => product >> -shift,
+        0..28 => product << shift,
+        _ => 0,
+    };
+    let quarter = (turns >> 23) + quarters;
+    let fraction = if quarter & 1 == 1 { !turns } else { turns } as u32 & FRACTION;
+    let sign = parts.sign ^ if quarter & 2 == 2 { SIGN } else { 0 };
+    let form = Form { constant: 13, bias: 0, curve: 1 };
+    normalise(sign, form.evaluate(&tables::SIN, fraction), 38)
+}
+
+/// `tanh.approx.f32`: the hyperbolic tangent, from and to the bits of f32.
+pub fn tanh(x: u32) -> u32 {
+    let parts = Parts::of(x);
+    if parts.is_nan() {
+        return NAN;
+    }
+    // Where the segments of an exponent begin, and by how many bits it is cut into them.
+    let (first, cut) = match parts.exponent {
+        ..119 => return x,
+        119 => (0, 0),
+        120 => (1, 0),
+        121 => (2, 0),
+        122 => (3, 1),
+        123 => (5, 1),
+        124 => (7, 2),
+        125 => (11, 2),
+        126 => (15, 2),
+        127 => (19, 3),
+        128 => (27, 4),
+        129 => (43, 3),
+        _ => return parts.sign | ONE,
+    };
+    let place = parts.fraction >> (6 - cut);
+    let [c0, c1, c2] = tables::TANH[first + (place >> 17) as usize].map(i64::from);
+    let x = place & 0x1_ffff;
+    let value = (c0 << 15) + c1 * i64::from(x) + c2 * square(x, 17, 19);
+    normalise(parts.sign, value, 39)
+}

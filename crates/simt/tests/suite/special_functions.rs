@@ -1,0 +1,105 @@
+//! The bits of the special functions against those of an H200 (compute capability 9.0).
+//!
+//! `special_functions-9.0.csv` holds, for each function and each value `top` of an operand's upper 9 bits, the
+//! sum over all lower bits `m` of `mix(m << 32 | result)`, modulo 2^64: a result that differs in any bit, or
+//! two that change places, give another sum.
+
+use std::thread;
+
+use simt::special;
+
+const MEASURED: &str = include_str!("../data/special_functions-9.0.csv");
+
+/// The finaliser of splitmix64.
+fn mix(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
+}
+
+fn function(name: &str) -> fn(u32) -> u32 {
+    match name {
+        "ex2.ftz" => |x| special::ex2(x, true),
+        "ex2" => |x| special::ex2(x, false),
+        "lg2.ftz" => |x| special::lg2(x, true),
+        "lg2" => |x| special::lg2(x, false),
+        "rcp.ftz" => |x| special::rcp(x, true),
+        "rcp" => |x| special::rcp(x, false),
+        "rsqrt.ftz" => |x| special::rsqrt(x, true),
+        "rsqrt" => |x| special::rsqrt(x, false),
+        "sqrt.ftz" => |x| special::sqrt(x, true),
+        "sqrt" => |x| special::sqrt(x, false),
+        "sin.ftz" | "sin" => special::sin,
+        "cos.ftz" | "cos" => special::cos,
+        "tanh" => special::tanh,
+        _ => panic!("no function {name}"),
+    }
+}
+
+/// Compares the rows that are `chosen`, and panics with those that differ.
+fn check(chosen: impl Fn(&str, u32) -> bool) {
+    let rows: Vec<(&str, u32, u64)> = MEASURED
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let fields: Vec<&str> = line.split(',').collect();
+            let sum = u64::from_str_radix(fields[2], 16).expect("a sum is hexadecimal");
+            (fields[0], fields[1].parse().expect("a number"), sum)
+        })
+        .filter(|&(name, top, _)| chosen(name, top))
+        .collect();
+    assert!(!rows.is_empty());
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let wrong = |first: usize| {
+        let differs = |&&(name, top, wanted): &&(&'static str, u32, u64)| {
+            let function = function(name);
+            let mut sum = 0_u64;
+            for m in 0..1_u32 << 23 {
+                let result = function(top << 23 | m);
+                sum = sum.wrapping_add(mix(u64::from(m) << 32 | u64::from(result)));
+            }
+            sum != wanted
+        };
+        rows.iter().skip(first).step_by(workers).filter(differs).copied().collect::<Vec<_>>()
+    };
+    let wrong: Vec<_> = thread::scope(|scope| {
+        let running: Vec<_> = (0..workers).map(|i| scope.spawn(move || wrong(i))).collect();
+        running.into_iter().flat_map(|worker| worker.join().expect("no panic")).collect()
+    });
+    assert!(
+        wrong.is_empty(),
+        "results differ for {} of {} rows: {wrong:?}",
+        wrong.len(),
+        rows.len()
+    );
+}
+
+/// One row of each function, where its results change most.
+#[test]
+fn bits_are_those_of_the_hardware() {
+    const ROWS: [(&str, u32); 15] = [
+        ("ex2.ftz", 383),
+        ("ex2", 389),
+        ("lg2.ftz", 126),
+        ("lg2", 0),
+        ("rcp.ftz", 127),
+        ("rcp", 253),
+        ("rsqrt.ftz", 127),
+        ("rsqrt", 0),
+        ("sqrt.ftz", 128),
+        ("sqrt", 0),
+        ("sin.ftz", 385),
+        ("sin", 0),
+        ("cos.ftz", 129),
+        ("cos", 106),
+        ("tanh", 127),
+    ];
+    check(|name, top| ROWS.contains(&(name, top)));
+}
+
+#[test]
+#[ignore = "all 2^32 operands of 15 functions: an hour of a core"]
+fn all_bits_are_those_of_the_hardware() {
+    check(|_, _| true);
+}
