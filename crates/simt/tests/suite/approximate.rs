@@ -1,27 +1,27 @@
-//! The approximate functions: special values exactly, others within what the PTX ISA allows a GPU.
+//! The approximate functions: those of f32 bit by bit, others within what the PTX ISA allows a GPU.
 
 use crate::exact::{F32, Mode, Number, quotient, same_f64};
 use crate::form::Kind::{L, W};
 use crate::form::{Form, check, form};
 use crate::values::{f32s, f64s};
+use simt::special;
 
-/// A function and its name.
-type Function = (&'static str, fn(f64) -> f64);
+/// A function of the bits of f32, with subnormal numbers flushed or not, and its name.
+type Function = (&'static str, fn(u32, bool) -> u32);
 
+/// What they give is compared with a GPU's in `special_functions`.
 const FUNCTIONS: [Function; 8] = [
-    ("ex2", f64::exp2),
-    ("lg2", f64::log2),
-    ("rcp", |x| 1.0 / x),
-    ("rsqrt", |x| 1.0 / x.sqrt()),
-    ("sqrt", f64::sqrt),
-    ("sin", f64::sin),
-    ("cos", f64::cos),
-    ("tanh", f64::tanh),
+    ("ex2", special::ex2),
+    ("lg2", special::lg2),
+    ("rcp", special::rcp),
+    ("rsqrt", special::rsqrt),
+    ("sqrt", special::sqrt),
+    ("sin", |x, _| special::sin(x)),
+    ("cos", |x, _| special::cos(x)),
+    ("tanh", |x, _| special::tanh(x)),
 ];
 
-fn flushed(x: f32) -> f32 {
-    if x.is_subnormal() { 0.0_f32.copysign(x) } else { x }
-}
+const WIDE: [(&str, fn(f64) -> f64); 2] = [("rcp", |x| 1.0 / x), ("rsqrt", |x| 1.0 / x.sqrt())];
 
 /// Whether two values of f32 agree to one unit in the last place, which is below every error that PTX grants.
 fn close32(got: u64, wanted: u64) -> bool {
@@ -41,19 +41,14 @@ pub fn forms() -> Vec<Form> {
     let mut all = Vec::new();
     let narrow = f32s();
     for (name, function) in FUNCTIONS {
-        let plain = move |[a]: [u64; 1]| {
-            (function(f32::from_bits(a as u32).into()) as f32).to_bits().into()
-        };
-        all.push(form(&format!("{name}.approx.f32"), W, [W], plain).over(&[&narrow]).same(close32));
-        if name == "tanh" {
-            continue;
+        for (ending, ftz) in [("", false), (".ftz", true)] {
+            if ftz && name == "tanh" {
+                continue;
+            }
+            let bits = move |[a]: [u64; 1]| function(a as u32, ftz).into();
+            let text = format!("{name}.approx{ending}.f32");
+            all.push(form(&text, W, [W], bits).over(&[&narrow]));
         }
-        let ftz = move |[a]: [u64; 1]| {
-            flushed(function(flushed(f32::from_bits(a as u32)).into()) as f32).to_bits().into()
-        };
-        all.push(
-            form(&format!("{name}.approx.ftz.f32"), W, [W], ftz).over(&[&narrow]).same(close32),
-        );
     }
     for name in ["approx", "full"] {
         let divide = |[a, b]: [u64; 2]| {
@@ -67,8 +62,7 @@ pub fn forms() -> Vec<Form> {
     let wide = f64s();
     let rsqrt = |[a]: [u64; 1]| (1.0 / f64::from_bits(a).sqrt()).to_bits();
     all.push(form("rsqrt.approx.f64", L, [L], rsqrt).over(&[&wide]).same(same_f64));
-    for (name, function) in &FUNCTIONS[2..4] {
-        let function = *function;
+    for (name, function) in WIDE {
         let coarse = move |[a]: [u64; 1]| {
             let flushed = |x: f64| if x.is_subnormal() { 0.0_f64.copysign(x) } else { x };
             let value = flushed(function(flushed(f64::from_bits(a))));
