@@ -1,18 +1,21 @@
-// The gradient of the fused selective scan where nothing is out of the ordinary: 16 states, B and C that vary, no restarts,
-// rows of whole vectors and of whole tiles, and as many channels in a group as whole blocks have. Numbers are computed by the
-// same operations and added up in the same order as by selective_scan_bwd, which has the explanations and takes everything
-// else: with as many quads and warps it gives the same bits.
+// The gradient of the fused selective scan where nothing is out of the ordinary: 8 or 16 states, B and C that vary, no
+// restarts, and as many channels in a group as whole blocks have. Numbers are computed by the same operations and added up in
+// the same order as by selective_scan_bwd, which has the explanations and takes everything else: with as many quads and warps,
+// and states of a lane, it gives the same bits.
 //
 // As the number of quads is known, a lane keeps in registers what belongs to the states of all four, and nothing branches.
 // While the warp walks the tile of a quad, it prepares the steps of the next one. What goes from lane to lane has two places
-// in shared memory, by turns: so the warp meets once for each quad, and the block once for each tile. Of two blocks on a
-// multiprocessor, one computes while the other waits.
+// in shared memory, by turns: so the warp meets once for each quad, and the block once for each tile. Of the two or three
+// blocks on a multiprocessor, one computes while another one waits.
+//
+// kAligned: each row of each array is made of vectors of 16 bytes, and of whole tiles. Otherwise elements are copied one by
+// one, and the last tile may have fewer steps.
 #include "selective_scan_bwd.cuh"
 
 namespace plain {
 
 // Not variables: of those the compiler would make symbols, whose names are new each time.
-enum : int { kPer = 2, kStates = 8 * kPer, kQuads = 4, kWarps = 4, kSums = 2 * kStates * kTile, kThreads = 32 * kWarps };
+enum : int { kQuads = 4, kWarps = 4, kThreads = 32 * kWarps };
 static_assert(kQuads == (int)kStages, "a quad has its stage");
 
 // ANCHOR: plain_shared
@@ -21,21 +24,29 @@ struct Ends {
     unsigned elems[kQuads][4][32];  // as in Stage
     float steps[2][3][32];          // delta, delta u and the gradient of y: of the quad that is walked, and of the next one
 };
+template <int kPer>
 struct Warp : Ends {
     static constexpr int kPitch = 72;
-    float states[kQuads][4][kStates];
+    float states[kQuads][4][8 * kPer];
     float across[2][3][4][kPitch];  // summands of the states of a channel, by steps
 };
 
 // Shared memory.
-template <typename Warp>
+template <int kPer, typename Warp>
 struct alignas(16) Shared {
     Rows<kPer> rows[4];
     float2 channels[kWarps][4 * kQuads];  // D and the bias
     Warp warps[kWarps];
 };
-struct AllShared : Shared<Warp> {
-    float sums[2][4 * kWarps][kSums];  // what the lanes have added up for B and C
+template <int kPer>
+struct AllShared : Shared<kPer, Warp<kPer>> {
+    float sums[2][4 * kWarps][2 * 8 * kPer * kTile];  // what the lanes have added up for B and C
+};
+
+// What a chunk passes back for a lane's states: the gradient, and the product of the decays.
+template <int kPer>
+struct alignas(8 * kPer) Passed {
+    float2 of[kPer];
 };
 // ANCHOR_END: plain_shared
 
@@ -49,7 +60,7 @@ __device__ __forceinline__ T* settled(T* pointer) {
 
 // ANCHOR: plain_copies
 // What a lane copies of the elements of each quad, tile after tile from the last to the first.
-template <typename Stored, bool kOnlyEnds>
+template <typename Stored, bool kOnlyEnds, bool kAligned>
 struct Elements {
     static constexpr int kPerVector = 16 / sizeof(Stored), kVectors = kTile / kPerVector;
 
@@ -69,21 +80,57 @@ struct Elements {
         all.to_next_quad = 4 * given.len, all.to_next_tile = -(kQuads - 1) * all.to_next_quad - kTile;
         return all;
     }
-    __device__ void copy(int quad, bool exist) {
+    __device__ void copy(const Given<Stored>&, int quad, bool exist) {
         if (copies) copy_vector(to + quad * sizeof(Ends::elems[0]), from, exist ? 16 : 0);
         from += quad + 1 == kQuads ? to_next_tile : to_next_quad;
+    }
+    // Where the lane's element of each array is in the place of a quad's.
+    __device__ static int place(const Stored*, long long, int lane) { return lane; }
+};
+
+// One by one: each lane its own step.
+template <typename Stored, bool kOnlyEnds>
+struct Elements<Stored, kOnlyEnds, false> {
+    long long element;
+    char* to;
+    bool copies;  // the step exists, and is not one behind the last one
+
+    __device__ static Elements of(const Given<Stored>& given, const Place& at, Ends& mine) {
+        const long long step = (at.end - 1) * (long long)kTile + at.own;
+        Elements all;
+        all.element = ((long long)at.sequence * given.channels + at.first + at.row) * given.len + step;
+        all.to = settled((char*)mine.elems + at.lane * 4);
+        all.copies = step < given.len;
+        return all;
+    }
+    __device__ void copy(const Given<Stored>& given, int quad, bool exist) {
+        const bool exists = exist && copies;
+        const bool last = sizeof(Stored) < 4 && element + 1 == (long long)given.batch * given.channels * given.len;
+        unsigned* const place = (unsigned*)(to + quad * sizeof(Ends::elems[0]));
+        if (!kOnlyEnds) copy_single(place, given.u + element, exists, last);
+        copy_single(place + 32, given.delta + element, exists, last);
+        if (given.z) copy_single(place + 64, given.z + element, exists, last);
+        copy_single(place + 96, given.d_out + element, exists, last);
+        element += 4 * given.len;
+        if (quad + 1 == kQuads) element -= 4 * kQuads * given.len + kTile, copies = true;
+    }
+    __device__ static int place(const Stored* array, long long element, int lane) {
+        return place_of(array + element, false, lane);
     }
 };
 
 // The same of the checkpoints, of which the first lanes have a vector each.
+template <int kPer>
 struct Checkpoints {
+    static constexpr int kStates = 8 * kPer;
+
     const float* from;
     char* to;
     long long to_next_tile;
     bool copies;
 
     template <typename Stored>
-    __device__ static Checkpoints of(const Given<Stored>& given, const Place& at, Warp& mine) {
+    __device__ static Checkpoints of(const Given<Stored>& given, const Place& at, Warp<kPer>& mine) {
         const long long tile = (long long)at.sequence * given.tiles() + at.end - 1;
         Checkpoints all;
         all.copies = at.lane < kStates;
@@ -101,22 +148,24 @@ struct Checkpoints {
 
 // What a thread copies of the rows of B and C. Where a row has two vectors, they change places in half of the rows: so the
 // eight lanes of a channel read from all banks.
-template <typename Stored, bool kOnlyEnds>
-struct RowVectors {
-    static constexpr int kPerVector = 16 / sizeof(Stored), kVectors = kTile / kPerVector;
+template <typename Stored, int kPer, bool kOnlyEnds, bool kAligned>
+struct BothRows {
+    static constexpr int kStates = 8 * kPer, kPerVector = 16 / sizeof(Stored), kVectors = kTile / kPerVector;
 
+    const Rows<kPer>* all_rows;
     const Stored* from;
     char* to;
     bool copies;
 
     __device__ static int place(int vector, int own) { return vector ^ (kVectors == 2 ? own / 4 : 0); }
 
-    __device__ static RowVectors of(const Given<Stored>& given, const Place& at, Rows<kPer> (&rows)[4]) {
+    __device__ static BothRows of(const Given<Stored>& given, const Place& at, Rows<kPer> (&rows)[4]) {
         const int vector = threadIdx.x % kVectors, row = threadIdx.x / kVectors % kStates, own = row % 8;
         const int which = kOnlyEnds ? 1 : threadIdx.x / kVectors / kStates, n = own * kPer + row / 8;
-        RowVectors all;
+        BothRows all;
         constexpr int kCount = (kOnlyEnds ? 1 : 2) * kStates * kVectors;
         static_assert(kCount <= kThreads);
+        all.all_rows = rows;
         all.copies = threadIdx.x < kCount;
         const long long group = (long long)at.sequence * given.groups + at.group;
         all.from = (const Stored*)(which ? given.c : given.b) + (group * kStates + n) * given.len +
@@ -124,20 +173,38 @@ struct RowVectors {
         all.to = (char*)rows + (which * kStates + row) * sizeof(Rows<kPer>::elems[0][0]) + place(vector, own) * 16;
         return all;
     }
-    __device__ void copy(const Place& at, int tile) {
+    __device__ void copy(const Given<Stored>&, const Place& at, int tile) {
         if (copies && tile >= at.begin) copy_vector(to + tile % 4u * sizeof(Rows<kPer>), from, 16);
         from -= kTile;
     }
-    __device__ static void read(const unsigned (&rows)[kStates][kTile], int own, float (&values)[kTile][kPer]) {
+    // B or C of the lane's states for a tile.
+    __device__ void read(const Given<Stored>&, const Place& at, int tile, int which, float (&values)[kTile][kPer]) const {
+        const auto& rows = all_rows[tile & 3].elems[which];
 #pragma unroll
         for (int n = 0; n < kPer; n++) {
 #pragma unroll
             for (int v = 0; v < kVectors; v++) {
-                const Vector<Stored> vector = *(const Vector<Stored>*)&rows[n * 8 + own][place(v, own) * 4];
+                const Vector<Stored> vector = *(const Vector<Stored>*)&rows[n * 8 + at.own][place(v, at.own) * 4];
 #pragma unroll
                 for (int t = 0; t < kPerVector; t++) values[v * kPerVector + t][n] = widen(vector.elems[t]);
             }
         }
+    }
+};
+
+template <typename Stored, int kPer, bool kOnlyEnds>
+struct BothRows<Stored, kPer, kOnlyEnds, false> {
+    Rows<kPer>* rows;
+
+    __device__ static BothRows of(const Given<Stored>&, const Place&, Rows<kPer> (&rows)[4]) { return {rows}; }
+    __device__ void copy(const Given<Stored>& given, const Place& at, int tile) {
+        if (tile >= at.begin) copy_pieces<kPer, kTile>(rows[tile & 3], given, at, tile, 0);
+    }
+    __device__ void read(const Given<Stored>& given, const Place& at, int tile, int which, float (&values)[kTile][kPer]) const {
+        const long long group = (long long)at.sequence * given.groups + at.group;
+        const long long row = (group * (8 * kPer) + at.own * kPer) * given.len + tile * (long long)kTile;
+        const Stored* from = (const Stored*)(which ? given.c : given.b) + row;
+        read_rows(rows[tile & 3].elems[which], false, from, given.len, at.own, values);
     }
 };
 // ANCHOR_END: plain_copies
@@ -152,18 +219,33 @@ struct Known {
     float u, size, slope, d_y, d_gate, skip;
 };
 
+// Where a quad has the lane's elements.
+struct Where {
+    int u, delta, z, d_out;
+
+    template <typename Copies, typename Stored>
+    __device__ static Where of(const Given<Stored>& given, const Place& at) {
+        const long long row = (long long)at.sequence * given.channels + at.channel(0);
+        const long long element = row * given.len + (at.end - 1) * (long long)kTile + at.own;
+        return {Copies::place(given.u, element, at.lane), Copies::place(given.delta, element, at.lane),
+                Copies::place(given.z, element, at.lane), Copies::place(given.d_out, element, at.lane)};
+    }
+};
+
 template <typename Stored, bool kOnlyEnds>
-__device__ Raw fetch(const Ends& mine, const float2 (&channels)[4 * kQuads], const Place& at, int quad, bool gated) {
+__device__ Raw fetch(const Ends& mine, const float2 (&channels)[4 * kQuads], const Where& where, const Place& at, int quad,
+                     bool gated) {
     const auto& elems = mine.elems[quad];
-    return {kOnlyEnds ? 0.0f : element_of<Stored>(elems[0], at.lane), element_of<Stored>(elems[1], at.lane),
-            gated ? element_of<Stored>(elems[2], at.lane) : 0.0f, element_of<Stored>(elems[3], at.lane),
+    return {kOnlyEnds ? 0.0f : element_of<Stored>(elems[0], where.u), element_of<Stored>(elems[1], where.delta),
+            gated ? element_of<Stored>(elems[2], where.z) : 0.0f, element_of<Stored>(elems[3], where.d_out),
             channels[4 * quad + at.row]};
 }
 
-// Leaves what the warp needs of all steps of a quad in one of the two halves.
+// Leaves what the warp needs of all steps of a quad in one of the two halves. A step that does not exist takes no time.
 template <bool kOnlyEnds, bool kExact>
-__device__ Known prepare(Ends& mine, const Raw& raw, const Place& at, int half, bool gated, bool soft) {
-    const Step step = step_of<kExact>(raw.delta + raw.channel.y, soft);
+__device__ Known prepare(Ends& mine, const Raw& raw, const Place& at, int half, bool gated, bool soft, bool exists) {
+    Step step = step_of<kExact>(raw.delta + raw.channel.y, soft);
+    if (!exists) step.size = 0.0f;
     const float s = sigmoid<kExact>(raw.z);
     const float d_y = gated ? raw.d_out * (raw.z * s) : raw.d_out;
     const float d_gate = raw.d_out * s * multiply_add(raw.z, 1.0f - s, 1.0f);
@@ -182,21 +264,25 @@ __device__ inline void read_eight(const float* from, float (&values)[kTile]) {
 }  // namespace plain
 
 // ANCHOR: plain
-template <typename Stored, bool kExact>
-__global__ void __launch_bounds__(plain::kThreads, 2)
+template <typename Stored, int kPer, bool kAligned, bool kExact>
+__global__ void __launch_bounds__(plain::kThreads, kPer == 1 ? 3 : 2)
     selective_scan_bwd_plain(const Stored* u, const Stored* delta, const Stored* z, const Stored* d_out, const void* b,
                              const void* c, const float* a, const float* d, const float* bias, const unsigned char* restarts,
                              const float* checkpoints, const float* d_last, const float2* ends, Stored* d_u, Stored* d_delta,
                              Stored* d_z, float* d_initial, float* sums, float* totals, int batch, int channels, int groups,
                              int states, long long len, int quads, int chunk_tiles, int flags) {
     using namespace plain;
+    constexpr int kStates = 8 * kPer;
+    using Copies = Elements<Stored, false, kAligned>;
+    using CopiesOfRows = BothRows<Stored, kPer, false, kAligned>;
     const Given<Stored> given = {u,        delta,  z,        d_out,  b,      c,   a,    d, bias, restarts,
                                  checkpoints, batch, channels, groups, kStates, len, flags};
     const Place at = Place::of(given, kQuads, chunk_tiles);
     extern __shared__ uint4 raw[];
-    AllShared& shared = *(AllShared*)raw;
+    constexpr int kSums = 2 * kStates * kTile;
+    AllShared<kPer>& shared = *(AllShared<kPer>*)raw;
     const int warp = threadIdx.x / 32;
-    plain::Warp& mine = shared.warps[warp];
+    plain::Warp<kPer>& mine = shared.warps[warp];
     float2(&my_channels)[4 * kQuads] = shared.channels[warp];
     const bool gated = z, soft = flags & kSoftplus;
 
@@ -224,33 +310,34 @@ __global__ void __launch_bounds__(plain::kThreads, 2)
     for (int later = at.chunks - 1; later > at.chunk; later--, end -= all_states) {
 #pragma unroll
         for (int quad = 0; quad < kQuads; quad++) {
-            const float4 ends_of_lane = *(const float4*)(end + quad * 4 * kStates);
-            carry[quad][0] = multiply_add(ends_of_lane.y, carry[quad][0], ends_of_lane.x);
-            carry[quad][1] = multiply_add(ends_of_lane.w, carry[quad][1], ends_of_lane.z);
+            const auto passed = *(const Passed<kPer>*)(end + quad * 4 * kStates);
+#pragma unroll
+            for (int i = 0; i < kPer; i++) carry[quad][i] = multiply_add(passed.of[i].y, carry[quad][i], passed.of[i].x);
         }
     }
 
-    auto rows = RowVectors<Stored, false>::of(given, at, shared.rows);
-    auto elements = Elements<Stored, false>::of(given, at, mine);
-    auto checks = Checkpoints::of(given, at, mine);
-    for (int i = 1; i <= 4; i++) rows.copy(at, at.end - i);
+    auto rows = CopiesOfRows::of(given, at, shared.rows);
+    auto elements = Copies::of(given, at, mine);
+    auto checks = Checkpoints<kPer>::of(given, at, mine);
+    const auto where = Where::of<Copies>(given, at);
+    for (int i = 1; i <= 4; i++) rows.copy(given, at, at.end - i);
     close_group();
 #pragma unroll
     for (int quad = 0; quad < kQuads; quad++) {
-        elements.copy(quad, true);
+        elements.copy(given, quad, true);
         checks.copy(quad, true);
         close_group();
     }
 
     const int turned = at.own / 4 * 4;  // so that lanes four apart meet other banks
-    constexpr int kNext = 4 * plain::Warp::kPitch, kHalf = 3 * kNext;
+    constexpr int kNext = 4 * plain::Warp<kPer>::kPitch, kHalf = 3 * kNext;
     float* const across_to = &mine.across[0][0][at.row][at.own * kTile];
     float* const across_low = settled(across_to + turned);
     float* const across_high = settled(across_to + (4 ^ turned));
     const float* const across_near = settled(&mine.across[0][0][at.row][at.own]);
     const float* const across_far = settled(&mine.across[0][0][at.row][at.own ^ 4]);
     const float* const steps_from = settled(&mine.steps[0][0][at.row * kTile]);
-    const float2* const states_from = (const float2*)&mine.states[0][at.row][at.own * kPer];
+    const auto* const states_from = (const Total<kPer>*)&mine.states[0][at.row][at.own * kPer];
 
     // Places of the lane's steps, in bytes behind the block's first one.
     const int block_first = at.first - warp * (4 * kQuads);
@@ -261,7 +348,7 @@ __global__ void __launch_bounds__(plain::kThreads, 2)
     unsigned place = ((warp * (4 * kQuads) + at.row) * (unsigned)len + (at.end - 1) * (unsigned)kTile + at.own) * sizeof(Stored);
 
     // What is left to do for the lane's step when the quad is walked.
-    const auto finish = [&](int quad, const Known& known) {
+    const auto finish = [&](int quad, const Known& known, bool exists) {
         const int half = quad % 2 * kHalf;
         float y = across_near[half], by_input = across_near[half + kNext], by_decay = across_near[half + 2 * kNext];
 #pragma unroll
@@ -271,6 +358,7 @@ __global__ void __launch_bounds__(plain::kThreads, 2)
             by_input += from[kNext];
             by_decay += from[2 * kNext];
         }
+        if (!exists) return;
         const float d_step = multiply_add(known.u, by_input, kLn2 * by_decay) * known.slope;
         const unsigned to = place + quad * quad_bytes;
         if (d_z) *(Stored*)(block_d_z + to) = narrow<Stored>(known.d_gate * multiply_add(known.skip, known.u, y));
@@ -292,15 +380,19 @@ __global__ void __launch_bounds__(plain::kThreads, 2)
 
     await_groups<2>();
     __syncthreads();
-    Known known = prepare<false, kExact>(mine, fetch<Stored, false>(mine, my_channels, at, 0, gated), at, 0, gated, soft);
-    float2 before = states_from[0];
+    // Whether the lane's step of a tile exists.
+    const auto has = [&](int index) { return kAligned || index * (long long)kTile + at.own < len; };
+    const Raw first_raw = fetch<Stored, false>(mine, my_channels, where, at, 0, gated);
+    Known known = prepare<false, kExact>(mine, first_raw, at, 0, gated, soft, has(at.end - 1));
+    Total<kPer> before = states_from[0];
     __syncwarp();
 
 #pragma unroll 1
     for (int index = at.end - 1; index >= at.begin; index--) {
         Tile<kPer> tile;
-        RowVectors<Stored, false>::read(shared.rows[index & 3].elems[0], at.own, tile.b);
-        RowVectors<Stored, false>::read(shared.rows[index & 3].elems[1], at.own, tile.c);
+        const bool exists = has(index);
+        rows.read(given, at, index, 0, tile.b);
+        rows.read(given, at, index, 1, tile.c);
 #pragma unroll
         for (int t = 0; t < kTile; t++) {
 #pragma unroll
@@ -313,13 +405,12 @@ __global__ void __launch_bounds__(plain::kThreads, 2)
             read_eight(steps_from + half * 96, steps.size);
             read_eight(steps_from + half * 96 + 32, steps.input);
             read_eight(steps_from + half * 96 + 64, steps.d_y);
-            const Raw next_raw = fetch<Stored, false>(mine, my_channels, at, next_quad, gated);
-            const float2 next_before = states_from[next_quad * 2 * kStates];
-            elements.copy(quad, index > at.begin);
+            const Raw next_raw = fetch<Stored, false>(mine, my_channels, where, at, next_quad, gated);
+            const Total<kPer> next_before = states_from[next_quad * 4 * 8];
+            elements.copy(given, quad, index > at.begin);
             checks.copy(quad, index > at.begin);
             close_group();
-            const float states_before[kPer] = {before.x, before.y};
-            const Across across = walk<false, kExact>(steps, rate[quad], states_before, 0, tile, carry[quad], d_rate[quad]);
+            const Across across = walk<false, kExact>(steps, rate[quad], before.of, 0, tile, carry[quad], d_rate[quad]);
 #pragma unroll
             for (int t = 0; t < kTile; t += 4) {
                 float* to = (t ? across_high : across_low) + half * kHalf;
@@ -327,7 +418,8 @@ __global__ void __launch_bounds__(plain::kThreads, 2)
                 *(float4*)(to + kNext) = *(const float4*)&across.by_input[t];
                 *(float4*)(to + 2 * kNext) = *(const float4*)&across.by_decay[t];
             }
-            const Known next = prepare<false, kExact>(mine, next_raw, at, half ^ 1, gated, soft);
+            // Of the tile before, all steps exist.
+            const Known next = prepare<false, kExact>(mine, next_raw, at, half ^ 1, gated, soft, exists || next_quad == 0);
             await_groups<2>();
             if (quad + 1 < kQuads) {
                 __syncwarp();
@@ -345,11 +437,11 @@ __global__ void __launch_bounds__(plain::kThreads, 2)
                 }
                 __syncthreads();
             }
-            finish(quad, known);
+            finish(quad, known, exists);
             known = next, before = next_before;
         }
         place -= kTile * (unsigned)sizeof(Stored);
-        rows.copy(at, index - 4);
+        rows.copy(given, at, index - 4);
 #pragma unroll
         for (unsigned i = 0; i < kSums; i += kThreads) add_up(shared.sums[index & 1][0], i + threadIdx.x);
         all -= at.parts * kSums;
@@ -383,20 +475,23 @@ __global__ void __launch_bounds__(plain::kThreads, 2)
 
 // ANCHOR: plain_ends
 // What each chunk but the first one passes back if nothing comes from behind it, and the product of its decays.
-template <typename Stored, bool kExact>
+template <typename Stored, int kPer, bool kAligned, bool kExact>
 __global__ void __launch_bounds__(plain::kThreads, 4)
     selective_scan_bwd_plain_ends(const Stored* u, const Stored* delta, const Stored* z, const Stored* d_out, const void* b,
                                   const void* c, const float* a, const float* d, const float* bias,
-                                  const unsigned char* restarts, const float* checkpoints, const float* d_last, float4* ends,
+                                  const unsigned char* restarts, const float* checkpoints, const float* d_last, float2* ends,
                                   Stored* d_u, Stored* d_delta, Stored* d_z, float* d_initial, float* sums, float* totals,
                                   int batch, int channels, int groups, int states, long long len, int quads, int chunk_tiles,
                                   int flags) {
     using namespace plain;
+    constexpr int kStates = 8 * kPer;
+    using Copies = Elements<Stored, true, kAligned>;
+    using CopiesOfRows = BothRows<Stored, kPer, true, kAligned>;
     const Given<Stored> given = {u,        delta,  z,        d_out,  b,      c,   a,    d, bias, restarts,
                                  checkpoints, batch, channels, groups, kStates, len, flags};
     const Place at = Place::of(given, kQuads, chunk_tiles);
     extern __shared__ uint4 raw[];
-    plain::Shared<Ends>& shared = *(plain::Shared<Ends>*)raw;
+    plain::Shared<kPer, Ends>& shared = *(plain::Shared<kPer, Ends>*)raw;
     Ends& mine = shared.warps[threadIdx.x / 32];
     float2(&my_channels)[4 * kQuads] = shared.channels[threadIdx.x / 32];
     const bool gated = z, soft = flags & kSoftplus;
@@ -414,39 +509,43 @@ __global__ void __launch_bounds__(plain::kThreads, 4)
         if (at.own == 0) my_channels[4 * quad + at.row] = {0.0f, bias ? bias[channel] : 0.0f};
     }
 
-    auto rows = RowVectors<Stored, true>::of(given, at, shared.rows);
-    auto elements = Elements<Stored, true>::of(given, at, mine);
-    for (int i = 1; i <= 4; i++) rows.copy(at, at.end - i);
+    auto rows = CopiesOfRows::of(given, at, shared.rows);
+    auto elements = Copies::of(given, at, mine);
+    for (int i = 1; i <= 4; i++) rows.copy(given, at, at.end - i);
     close_group();
 #pragma unroll
     for (int quad = 0; quad < kQuads; quad++) {
-        elements.copy(quad, true);
+        elements.copy(given, quad, true);
         close_group();
     }
     await_groups<2>();
     __syncthreads();
-    prepare<true, kExact>(mine, fetch<Stored, true>(mine, my_channels, at, 0, gated), at, 0, gated, soft);
+    const auto has = [&](int index) { return kAligned || index * (long long)kTile + at.own < len; };
+    const auto where = Where::of<Copies>(given, at);
+    const Raw first_raw = fetch<Stored, true>(mine, my_channels, where, at, 0, gated);
+    prepare<true, kExact>(mine, first_raw, at, 0, gated, soft, has(at.end - 1));
     __syncwarp();
 
 #pragma unroll 1
     for (int index = at.end - 1; index >= at.begin; index--) {
         float c_rows[kTile][kPer];
-        RowVectors<Stored, true>::read(shared.rows[index & 3].elems[1], at.own, c_rows);
+        rows.read(given, at, index, 1, c_rows);
+        const bool exists = has(index);
 #pragma unroll
         for (int quad = 0; quad < kQuads; quad++) {
             const int half = quad % 2, next_quad = (quad + 1) % kQuads;
             Steps steps;
             read_eight(&mine.steps[half][0][at.row * kTile], steps.size);
             read_eight(&mine.steps[half][2][at.row * kTile], steps.d_y);
-            const Raw next_raw = fetch<Stored, true>(mine, my_channels, at, next_quad, gated);
-            elements.copy(quad, index > at.begin);
+            const Raw next_raw = fetch<Stored, true>(mine, my_channels, where, at, next_quad, gated);
+            elements.copy(given, quad, index > at.begin);
             close_group();
             walk_back<kExact>(steps, rate[quad], 0, c_rows, carry[quad]);
             float of_tile = steps.size[0];
 #pragma unroll
             for (int t = 1; t < kTile; t++) of_tile += steps.size[t];
             size[quad] += of_tile;
-            prepare<true, kExact>(mine, next_raw, at, half ^ 1, gated, soft);
+            prepare<true, kExact>(mine, next_raw, at, half ^ 1, gated, soft, exists || next_quad == 0);
             await_groups<2>();
             if (quad + 1 < kQuads) {
                 __syncwarp();
@@ -454,7 +553,7 @@ __global__ void __launch_bounds__(plain::kThreads, 4)
                 __syncthreads();
             }
         }
-        rows.copy(at, index - 4);
+        rows.copy(given, at, index - 4);
     }
 
     const long long sequence = (long long)at.chunk * batch + at.sequence;
@@ -463,8 +562,11 @@ __global__ void __launch_bounds__(plain::kThreads, 4)
         float decay[kPer];
 #pragma unroll
         for (int i = 0; i < kPer; i++) decay[i] = Functions<kExact>::power_of_two(rate[quad][i] * size[quad]);
+        Passed<kPer> passed;
+#pragma unroll
+        for (int i = 0; i < kPer; i++) passed.of[i] = {carry[quad][i], decay[i]};
         const long long to = (sequence * channels + at.channel(quad)) * kStates + at.own * kPer;
-        ends[to / 2] = {carry[quad][0], decay[0], carry[quad][1], decay[1]};
+        *(Passed<kPer>*)(ends + to) = passed;
     }
 }
 // ANCHOR_END: plain_ends

@@ -79,9 +79,9 @@ struct Shared {
 };
 // ANCHOR_END: shared
 
-// All warps of the block meet, each from its own place in the program. How many threads there are is spelled out: without
-// it, tools that look for barriers which a part of the block misses would find one here.
-__device__ inline void meet() { asm volatile("bar.sync 1, %0;" ::"r"(blockDim.x) : "memory"); }
+// All warps of the block meet, each from its own place in the program. That is what barrier.sync is for: of bar.sync, as of
+// __syncthreads, compute-sanitizer expects that all come from the same place.
+__device__ inline void meet() { asm volatile("barrier.sync 1;" ::: "memory"); }
 
 // ANCHOR: helper
 // A warp that helps: it has 16 of the block's channels.

@@ -302,8 +302,9 @@ __device__ inline void await_groups_but(int but) {
     }
 }
 
-// A barrier that the block's warps come to from different places, as __syncthreads must not be.
-__device__ inline void meet() { asm volatile("bar.sync 1;" ::: "memory"); }
+// A barrier that the block's warps come to from different places. That is what barrier.sync is for: of bar.sync, as of
+// __syncthreads, compute-sanitizer expects that all come from the same place.
+__device__ inline void meet() { asm volatile("barrier.sync 1;" ::: "memory"); }
 // ANCHOR_END: await
 
 // ANCHOR: notice

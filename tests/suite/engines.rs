@@ -2,7 +2,7 @@
 
 use linrec::contract::Domain;
 use linrec::cpu::Cpu;
-use linrec::device::{KernelEngine, Storage, under_test};
+use linrec::device::{Device, KernelEngine, Storage, under_test};
 use linrec::kernels::KernelChoice;
 use linrec::{Element, Engine};
 
@@ -41,4 +41,10 @@ pub fn kernels<S: Storage>() -> Vec<Entry<S::Accum>> {
         engines.push(Entry::new(auto, domain));
     }
     engines
+}
+
+/// Whether a device computes `ex2.approx` and its like with the bits that the emulator has, which are those of compute
+/// capability 9.0.
+pub fn has_emulated_functions(device: &Device) -> bool {
+    device.is_simt() || device.attributes().compute_capability == (9, 0)
 }

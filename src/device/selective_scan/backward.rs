@@ -1,6 +1,6 @@
 //! The backward pass.
 
-use super::plan::{LANES, PLAIN_BYTES, Plan};
+use super::plan::{LANES, Plan};
 use super::shape::check;
 use super::{Exponential, ScanCouplingGradient, ScanInputs, ScanShape, SelectiveScan};
 use crate::Error;
@@ -127,13 +127,15 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         let plan = Plan::new(shape, vary_b && vary_c, self.exponential());
         let whole = gradients.whole_rows(inputs, d_out, shape);
         let is_plain = plan.plain
-            && whole
             && vary_b
             && vary_c
             && inputs.restarts.is_none()
             && self.exponential() == Exponential::Fast;
         let kernel = self.backward_kernel(plan)?;
-        let plain = if is_plain { Some(self.plain_backward_kernels()?) } else { None };
+        // Rows of f32 may be made of vectors and yet not of whole tiles.
+        let aligned = whole && shape.seq_len.is_multiple_of(ScanShape::CHECKPOINT_STEPS);
+        let plain = if is_plain { Some(self.plain_backward_kernels(plan, aligned)?) } else { None };
+        let [ends_bytes, plain_bytes] = plan.plain_shared_bytes();
         let sums = self.kernels.entry(
             &self.device,
             "selective_scan_bwd.cu",
@@ -157,8 +159,8 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
                 continue;
             }
             let (kernel, shared_bytes) = match &plain {
-                Some([_, plain]) if !first => (plain, PLAIN_BYTES[1]),
-                Some([ends, _]) => (ends, PLAIN_BYTES[0]),
+                Some([_, plain]) if !first => (plain, plain_bytes),
+                Some([ends, _]) => (ends, ends_bytes),
                 None => (&kernel, shared_bytes),
             };
             let launch = kernel
@@ -231,9 +233,10 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
     }
 
     /// For the first pass over the chunks, and for the gradients.
-    fn plain_backward_kernels(&self) -> Result<[Function; 2], Error> {
+    fn plain_backward_kernels(&self, plan: Plan, aligned: bool) -> Result<[Function; 2], Error> {
         let source = "selective_scan_bwd_plain.cu";
-        let kernel = |name| self.kernels.function(&self.device, source, name, &[]);
+        let parameters = [plan.lane_states.to_string(), aligned.to_string()];
+        let kernel = |name| self.kernels.function(&self.device, source, name, &parameters);
         Ok([kernel("selective_scan_bwd_plain_ends")?, kernel("selective_scan_bwd_plain")?])
     }
 

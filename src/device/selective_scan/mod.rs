@@ -59,8 +59,8 @@ use kernels::Kernels;
 /// of those before it. So results do not depend on the number of blocks, and on one device they have the same bits from
 /// run to run. [`Exponential::Exact`] gives these bits on every device, the emulator
 /// included. The decays of [`Exponential::Fast`], its softplus and its gate are made with the GPU's own instructions,
-/// whose last bits NVIDIA does not define: they may differ between generations of GPUs, and do differ from those of the
-/// emulator. The two exponentials also differ from each other.
+/// whose last bits NVIDIA does not define: they may differ between generations of GPUs. The emulator has those that were
+/// measured on compute capability 9.0, and gives the results of these GPUs. The two exponentials also differ from each other.
 ///
 /// ```
 /// use linrec::device::{Device, Exponential, ScanCoupling, ScanInputs, ScanShape, SelectiveScan};

@@ -21,13 +21,10 @@ const LEAST_TILES: usize = 32;
 
 /// What the kernels of `selective_scan_bwd_plain.cu` take: the states, warps of a block and quads of each, and the longest row.
 /// Places in the rows of a block are counted in bytes, in 32 bits.
-const PLAIN_STATES: usize = 16;
+const PLAIN_STATES: [usize; 2] = [8, 16];
 const PLAIN_BLOCKS: (usize, usize) = (4, 4);
 const PLAIN_LONGEST: usize = 1 << 22;
-/// Their shared memory: for the first pass over chunks, and for the gradients.
-pub(super) const PLAIN_BYTES: [usize; 2] = [15_872, 80_384];
-/// Blocks of theirs that are on a multiprocessor at once, and the time of one that is there alone, as a part of that of two.
-const PLAIN_AT_ONCE: usize = 2;
+/// The time of a block of theirs that is on a multiprocessor alone, as a part of that of as many as fit.
 const PLAIN_ALONE: f64 = 0.7;
 
 /// How a shape is cut up.
@@ -53,7 +50,7 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn new(shape: ScanShape, varying: bool, exponential: Exponential) -> Plan {
-        // Exact ones are shipped for 2 only.
+        // With exact exponentials, kernels are shipped for 2 only.
         let few = shape.states <= LANES && exponential == Exponential::Fast;
         let lane_states = if few { 1 } else { 2 };
         let passes = shape.states.div_ceil(LANES * lane_states);
@@ -71,9 +68,8 @@ impl Plan {
             chunk_tiles: tiles.max(1),
             chunks: 1,
         };
-        plan.plain = shape.states == PLAIN_STATES
+        plan.plain = PLAIN_STATES.contains(&shape.states)
             && channels.is_multiple_of(QUAD * PLAIN_BLOCKS.0 * PLAIN_BLOCKS.1)
-            && shape.seq_len.is_multiple_of(TILE)
             && shape.seq_len <= PLAIN_LONGEST;
         if plan.plain {
             (plan.warps, plan.quads) = PLAIN_BLOCKS;
@@ -101,10 +97,16 @@ impl Plan {
 
     /// In whole rounds of blocks, by the time that they take.
     fn time(self) -> f64 {
-        let (at_once, alone) = if self.plain { (PLAIN_AT_ONCE, PLAIN_ALONE) } else { (1, 1.0) };
+        let (at_once, alone) =
+            if self.plain { (self.plain_at_once(), PLAIN_ALONE) } else { (1, 1.0) };
         let rounds = |chunks: usize| rounds(self.blocks.saturating_mul(chunks), at_once, alone);
         let rounds = FIRST_PASS * rounds(self.chunks - 1) + rounds(self.chunks);
         rounds * (self.chunk_tiles + PASS_TILES) as f64
+    }
+
+    /// Blocks of `selective_scan_bwd_plain` that are on a multiprocessor at once.
+    fn plain_at_once(self) -> usize {
+        if self.lane_states == 1 { 3 } else { 2 }
     }
 
     /// Dynamic shared memory of a block, part by part as in `Shared` of the kernel's source.
@@ -122,6 +124,18 @@ impl Plan {
         let kept = numbers(2 + passes * lane_states * (2 + kinds)) * quads * threads;
         let across_blocks = if passes > 1 { numbers(4) * quads * threads } else { 0 };
         rows + warps * warp + sums + channels + kept + across_blocks
+    }
+
+    /// The same of the kernels of `selective_scan_bwd_plain.cu`: for the first pass over chunks, and for the gradients.
+    pub(super) fn plain_shared_bytes(self) -> [usize; 2] {
+        let Plan { lane_states, warps, quads, .. } = self;
+        let states = LANES * lane_states;
+        let numbers = |count: usize| 4 * count;
+        let block = numbers(4 * 2 * states * TILE) + numbers(2 * QUAD * quads * warps);
+        let ends = quads * numbers(4 * 32) + numbers(2 * 3 * 32);
+        let kept = quads * numbers(QUAD * states) + numbers(2 * 3 * QUAD * 72);
+        let sums = 2 * QUAD * warps * numbers(2 * states * TILE);
+        [block + warps * ends, block + warps * (ends + kept) + sums]
     }
 
     /// Numbers of the workspace: sums for `B` and `C`, sums for all else, and what each chunk passes back.
@@ -162,6 +176,7 @@ mod tests {
             (2, 2048, 65536, 4, 64, 4),
             (1, 2048, 256, 4, 32, 1),
             (1, 64, 1040, 4, 1, 4),
+            (8, 1536, 4093, 4, 192, 1),
             (8, 2040, 4096, 8, 128, 1),
             (1, 2040, 65536, 8, 16, 8),
             (1, 32, 1040, 2, 1, 4),
@@ -178,12 +193,12 @@ mod tests {
     }
 
     #[test]
-    fn plain_shapes_are_those_of_whole_blocks_and_tiles() {
+    fn plain_shapes_are_those_of_whole_blocks() {
         for (channels, seq_len, plain) in [
             (2048, 4096, true),
             (1536, 4096, true),
             (64, 8, true),
-            (2048, 4092, false),
+            (2048, 4093, true),
             (2040, 4096, false),
             (64, 1 << 23, false),
         ] {
@@ -191,7 +206,9 @@ mod tests {
             assert_eq!(plan.plain, plain, "{shape:?}");
         }
         let (_, shape) = plan(1, 2048, 64);
-        for (states, groups, plain) in [(16, 32, true), (16, 64, false), (15, 1, false)] {
+        for (states, groups, plain) in
+            [(8, 32, true), (16, 32, true), (16, 64, false), (15, 1, false)]
+        {
             let shape = ScanShape { states, groups, ..shape };
             assert_eq!(Plan::new(shape, true, Exponential::Fast).plain, plain, "{shape:?}");
         }

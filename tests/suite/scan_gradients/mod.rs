@@ -10,6 +10,7 @@ use linrec::device::{
     SelectiveScan, Storage, under_test,
 };
 
+use crate::engines::has_emulated_functions;
 use oracle::{Bounded, Problem, Sizes, forward, gradients};
 use problem::{Has, OnDevice, computed, draw, judge};
 
@@ -156,26 +157,49 @@ fn gradients_of_common_sizes_are_within_their_bounds() -> Result<(), Error> {
         (sizes(1, 64, 1, 16, 40), Has { d_last: false, initial: false, ..Has::ALL }),
         (sizes(1, 64, 1, 16, 1040), Has { slow: true, ..Has::ALL }),
         (sizes(1, 64, 1, 16, 520), Has { z: false, bias: false, softplus: false, ..Has::ALL }),
+        (sizes(2, 128, 1, 16, 45), Has::ALL),
+        (sizes(1, 64, 1, 16, 1037), Has { slow: true, ..Has::ALL }),
+        (sizes(1, 64, 1, 16, 1), Has { z: false, d: false, ..Has::ALL }),
+        (sizes(2, 64, 1, 8, 48), Has::ALL),
+        (sizes(1, 128, 2, 8, 29), Has { d_last: false, initial: false, ..Has::ALL }),
+        (sizes(1, 64, 1, 8, 1040), Has { slow: true, ..Has::ALL }),
+        (sizes(1, 64, 1, 8, 519), Has { softplus: false, bias: false, ..Has::ALL }),
     ] {
         check::<f32>(sizes, has, 0)?;
         check::<bf16>(sizes, has, 0)?;
     }
-    check::<f16>(sizes(1, 64, 1, 16, 24), Has::ALL, 0)?;
-    check::<f32>(sizes(1, 64, 1, 16, 24), Has::ALL, 1)
+    for (states, len) in [(16, 24), (16, 21), (8, 24), (8, 27)] {
+        check::<f16>(sizes(1, 64, 1, states, len), Has::ALL, 0)?;
+        check::<f32>(sizes(1, 64, 1, states, len), Has::ALL, 1)?;
+    }
+    Ok(())
 }
 
-/// The kernel for the most common sizes needs arrays that consist of whole vectors. The other one gives the same bits.
+/// There are kernels for the most common sizes, and among them some for arrays that consist of whole vectors. All give the same
+/// bits; the ones for everything are asked for by restarts, of which there are none.
 #[test]
-fn bits_do_not_depend_on_where_arrays_begin() -> Result<(), Error> {
-    for sizes in [sizes(1, 128, 1, 16, 40), sizes(1, 64, 1, 16, 1040)] {
-        let problem = draw::<bf16>(sizes, Has { slow: true, ..Has::ALL }, 6);
+fn bits_do_not_depend_on_the_kernel() -> Result<(), Error> {
+    fn all_the_same<S: Storage<Accum = f32>>(sizes: Sizes) -> Result<(), Error> {
+        let problem = draw::<S>(sizes, Has { slow: true, ..Has::ALL }, 6);
+        let restarts = Some(vec![0; sizes.batch * sizes.len]);
+        let general = Problem { restarts, ..problem.clone() };
         for device in under_test() {
-            let bits = |skip| computed::<bf16>(&device, Exponential::Fast, &problem, skip)?.bits();
-            let first = bits(0)?;
+            let bits = |problem: &Problem, skip| {
+                computed::<S>(&device, Exponential::Fast, problem, skip)?.bits()
+            };
+            let first = bits(&problem, 0)?;
             for skip in [1, 8] {
-                assert!(bits(skip)? == first, "{} {sizes:?} {skip}", device.label());
+                assert!(bits(&problem, skip)? == first, "{} {sizes:?} {skip}", device.label());
             }
+            assert!(bits(&general, 0)? == first, "{} {sizes:?}", device.label());
         }
+        Ok(())
+    }
+    for (channels, states, len) in
+        [(128, 16, 40), (64, 16, 1040), (64, 16, 523), (128, 8, 40), (64, 8, 523)]
+    {
+        all_the_same::<bf16>(sizes(1, channels, 1, states, len))?;
+        all_the_same::<f32>(sizes(1, channels, 1, states, len))?;
     }
     Ok(())
 }
@@ -213,24 +237,32 @@ fn nothing_has_gradients_of_zero() -> Result<(), Error> {
     Ok(())
 }
 
-/// On all devices the same, and on each of them each time: also where sequences are cut, and where a group's channels are
-/// those of several blocks.
+/// On each device each time, and on all devices the same: with the fast exponential on those whose special functions the
+/// emulator has. Also where sequences are cut, and where a group's channels are those of several blocks.
 #[test]
-fn bits_are_the_same_each_time_and_with_exact_exponentials_everywhere() -> Result<(), Error> {
+fn bits_are_the_same_each_time_and_everywhere() -> Result<(), Error> {
     for (sizes, has) in [
         (sizes(2, 150, 1, 16, 45), Has { restarts: true, ..Has::ALL }),
         (sizes(1, 20, 1, 16, 700), Has { slow: true, ..Has::ALL }),
         (sizes(1, 20, 1, 40, 30), Has::ALL),
     ] {
         let problem = draw::<f32>(sizes, has, 3);
-        let emulated = computed::<f32>(&Device::simt(), Exponential::Exact, &problem, 0)?.bits()?;
+        let bits = |device: &Device, exponential| {
+            computed::<f32>(device, exponential, &problem, 0)?.bits()
+        };
+        let exact = bits(&Device::simt(), Exponential::Exact)?;
+        let fast = bits(&Device::simt(), Exponential::Fast)?;
         for device in under_test() {
-            let exact = computed::<f32>(&device, Exponential::Exact, &problem, 0)?.bits()?;
-            assert!(exact == emulated, "{} {sizes:?}", device.label());
+            assert!(bits(&device, Exponential::Exact)? == exact, "{} {sizes:?}", device.label());
             let scan = SelectiveScan::<f32>::new(&device, Exponential::Fast);
             let mut here = OnDevice::new(&scan, &problem, 0)?;
             here.backward(&scan)?;
             let first = here.bits()?;
+            assert!(
+                !has_emulated_functions(&device) || first == fast,
+                "{} {sizes:?}",
+                device.label()
+            );
             for _ in 0..if device.is_simt() { 3 } else { 100 } {
                 here.backward(&scan)?;
                 assert!(here.bits()? == first, "{} {sizes:?}", device.label());

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 /// The most entries, those for studies not counted, and the most bytes of PTX in all.
 const MOST: Limit = Limit { entries: 150, bytes: 11_000_000 };
 /// The same for the selective scan, which has kernels of its own for each type, size and exponential.
-const MOST_OF_SCANS: Limit = Limit { entries: 40, bytes: 10_000_000 };
+const MOST_OF_SCANS: Limit = Limit { entries: 60, bytes: 12_000_000 };
 
 struct Limit {
     entries: usize,
@@ -84,10 +84,10 @@ mod tests {
         };
         assert_eq!(told("a.cu", 150), [""; 0]);
         assert_eq!(told("a.cu", 151), ["kernels/shipped.toml: 151 entries, more than 150"]);
-        assert_eq!(told("selective_scan.cu", 40), [""; 0]);
+        assert_eq!(told("selective_scan.cu", 60), [""; 0]);
         assert_eq!(
-            told("selective_scan.cu", 41),
-            ["kernels/shipped.toml: 41 entries of the selective scan, more than 40"]
+            told("selective_scan.cu", 61),
+            ["kernels/shipped.toml: 61 entries of the selective scan, more than 60"]
         );
         assert_eq!(told("broken/a.cu", 101), [""; 0]);
         assert_eq!(told("exercises/a.cu", 101), [""; 0]);

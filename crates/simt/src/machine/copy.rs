@@ -62,10 +62,16 @@ impl Run<'_> {
         let (to, from) = (addresses(r, copy.to), addresses(r, copy.from));
         aligned(&from, lanes, bytes, "copies", || self.what(Space::Global, &from, lanes, bytes))?;
         aligned(&to, lanes, bytes, "copies", || self.what(Space::Shared, &to, lanes, bytes))?;
-        self.count(place, Space::Global, &from, lanes, bytes);
         let read: [u32; 32] = std::array::from_fn(|lane| {
             copy.source_bytes.map_or(bytes, |slot| r.words(slot)[lane].min(bytes))
         });
+        // What only becomes zero is not asked of memory.
+        let asking = each(lanes).filter(|&lane| read[lane] > 0).fold(0, |all, lane| all | 1 << lane);
+        if asking != 0 {
+            self.count(place, Space::Global, &from, asking, bytes);
+            let zeros: u32 = each(asking).map(|lane| bytes - read[lane]).sum();
+            self.tally.traffic[place.pc as usize].bytes -= u64::from(zeros);
+        }
         for lane in each(lanes) {
             let offset = self.in_shared(scratch, &to, lane, lanes, bytes, "copies")?;
             let value = self.part(place, from[lane], read[lane], lane)?;

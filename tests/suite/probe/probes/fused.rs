@@ -53,8 +53,10 @@ pub fn backward<S: Storage<Accum = f32>>(
 pub fn plain_backward<S: Storage<Accum = f32>>(
     device: &Device,
     exponential: Exponential,
+    states: usize,
+    len: usize,
 ) -> Result<Ran, Error> {
-    let sizes = oracle::Sizes { batch: 2, channels: 64, groups: 1, states: 16, len: 520 };
+    let sizes = oracle::Sizes { batch: 2, channels: 64, groups: 1, states, len };
     all_gradients::<S>(device, exponential, sizes, false)
 }
 

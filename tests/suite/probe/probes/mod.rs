@@ -183,8 +183,13 @@ impl Probe {
             ("selective_scan_bwd", ["2", exact]) => {
                 fused::backward::<S>(device, exponential(Some(exact)), 15)
             }
-            ("selective_scan_bwd_plain" | "selective_scan_bwd_plain_ends", [exact]) => {
-                fused::plain_backward::<S>(device, exponential(Some(exact)))
+            (
+                "selective_scan_bwd_plain" | "selective_scan_bwd_plain_ends",
+                [per_lane, aligned, exact],
+            ) => {
+                let states = if *per_lane == "1" { 8 } else { 16 };
+                let len = if *aligned == "true" { 520 } else { 515 };
+                fused::plain_backward::<S>(device, exponential(Some(exact)), states, len)
             }
             ("selective_scan_bwd_sums", []) => fused::backward::<S>(device, Exact, 33),
             _ => Err(self.unknown()),
