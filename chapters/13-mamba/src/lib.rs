@@ -7,7 +7,8 @@
 //! - [`step`](step()) goes on by one position, [`block::Memory`] does the same for a whole block.
 //! - [`rounding`] and [`bounds`] say how far results in single precision may be off.
 //! - [`post`] draws the post's problem, [`competitors`] are other ways to it, to be timed.
-//! - [`block`], [`task`] and [`training`]: a small Mamba block that learns what a fixed one cannot.
+//! - [`block`], [`task`] and [`training`]: a small Mamba block that learns what a fixed one cannot. [`writer`] teaches one to
+//!   write, token by token.
 //!
 //! ```
 //! use ch13_mamba::{Arguments, selective_scan};
@@ -49,6 +50,7 @@ pub mod post;
 pub mod rounding;
 pub mod task;
 pub mod training;
+pub mod writer;
 
 mod arguments;
 mod direct;

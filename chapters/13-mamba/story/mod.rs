@@ -33,7 +33,8 @@ pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     placed::on_device(lesson, &device)?;
     let trained = training(lesson)?;
     inside(lesson, &trained)?;
-    placed::tokens(lesson, &trained.block)
+    placed::tokens(lesson, &trained.block)?;
+    placed::writing(lesson)
 }
 
 // What a step size does to one state, and how large everything gets.

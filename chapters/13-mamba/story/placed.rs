@@ -11,6 +11,7 @@ use crate::block::{Block, engine};
 use crate::golden::{self, Given};
 use crate::on_device::{Scan, Traffic};
 use crate::training::{Plan, mean, score};
+use crate::writer::{self, Lessons, Sampler, Text};
 use crate::{Mixing, MixingArray, Output, bounds, direct, post, step_by_step};
 
 /// Expansion, recurrence and contraction as kernels.
@@ -156,5 +157,38 @@ pub(super) fn tokens(lesson: &mut Lesson, block: &Block<f32>) -> lesson::Result 
     lesson.say(&format!("The logits differ by at most {difference:.0e} of the largest one."));
     lesson.value("right_by_token", format!("{:.1}", 100.0 * right), Kind::Computed);
     lesson.value("remembered", numbers, Kind::Computed);
+    Ok(())
+}
+
+/// A block that learns a text, and writes.
+pub(super) fn writing(lesson: &mut Lesson) -> lesson::Result {
+    lesson.step("writing", "A block that writes")?;
+    let text = Text::new(writer::TEXT);
+    let plan = Lessons::OF_THE_CHAPTER;
+    let (block, bits) = plan.teach(&engine(), &text, 41)?;
+    let uniform = (text.alphabet() as f64).log2();
+    lesson.say(&format!(
+        "A poem of {} characters, {} of them different: {} steps of {} pieces of {} characters. A character then costs {bits:.2} \
+         bits, where {uniform:.2} would say nothing but which of all it is.",
+        writer::TEXT.len(), text.alphabet(), plan.steps, plan.batch, plan.len,
+    ));
+    let begin = text.token('t').ok_or("the poem has no t")?;
+    for temperature in [0.3, 1.0, 2.0] {
+        let mut sampler = Sampler::new(&block, begin, temperature, 42)?;
+        let mut tokens = vec![begin];
+        for _ in 0..180 {
+            tokens.push(sampler.write()?);
+        }
+        let written = text.read(&tokens).replace('\n', " / ");
+        lesson.say(&format!("At a temperature of {temperature} it writes: {written}"));
+    }
+    let foreseen = writer::foreseen(&engine(), &block, &text)?;
+    lesson.say(&format!(
+        "Of the poem itself, {:.0} % of the characters are the ones that it expects.",
+        100.0 * foreseen
+    ));
+    lesson.value("bits_per_character", format!("{bits:.2}"), Kind::Computed);
+    lesson.value("uniform_bits", format!("{uniform:.2}"), Kind::Computed);
+    lesson.value("foreseen", format!("{:.0}", 100.0 * foreseen), Kind::Computed);
     Ok(())
 }

@@ -119,6 +119,14 @@ pub(super) fn forward(lesson: &mut Lesson) -> lesson::Result {
     }
     lesson.value("measured_on", origin, Kind::Computed);
 
+    let of = |pass, len| time(&scan, "f32", "fast", pass, len);
+    let kept = of("forward, kept", 16384)? / of("forward", 16384)?;
+    lesson.value("kept_ratio", format!("{kept:.2}"), Kind::Computed);
+    for element in ["f32", "bf16"] {
+        let of = |len| time(&scan, element, "fast", "backward", len);
+        let ratio = of(4093)? / of(4096)?;
+        lesson.value(&format!("bwd_odd_ratio_{element}"), format!("{ratio:.2}"), Kind::Computed);
+    }
     let (fast, exact) = (shipped(&scan, "fast")?, shipped(&scan, "exact")?);
     lesson.value("exact_ratio", format!("{:.2}", fast / exact), Kind::Computed);
     for row in Csv::read(ROOFS)?.rows() {
@@ -132,12 +140,25 @@ pub(super) fn forward(lesson: &mut Lesson) -> lesson::Result {
 
 /// The ms of the shipped kernel at the size of the roofs' picture.
 fn shipped(scan: &Csv, exponential: &str) -> lesson::Result<f64> {
+    time(scan, "f32", exponential, "forward", 16384)
+}
+
+/// The ms of a pass over 8 x 2048 channels with 16 states.
+fn time(
+    scan: &Csv,
+    element: &str,
+    exponential: &str,
+    pass: &str,
+    len: usize,
+) -> lesson::Result<f64> {
+    let len = len.to_string();
     let wanted = [
-        ("pass", "forward"),
+        ("pass", pass),
         ("batch", "8"),
         ("channels", "2048"),
-        ("seq_len", "16384"),
-        ("element", "f32"),
+        ("seq_len", &len),
+        ("states", "16"),
+        ("element", element),
         ("exponential", exponential),
     ];
     scan.rows_with(&wanted).next().ok_or("the record has no such row")?.number("ms")

@@ -29,7 +29,7 @@ struct Cli {
         long,
         value_delimiter = ',',
         default_value = "8x2048x1024x16,8x2048x4096x16,8x2048x16384x16,1x2048x65536x16,8x1536x1024x16,\
-                         8x1536x1000x16,8x1536x4093x16,8x2048x4096x8,8x2048x4096x64"
+                         8x1536x1000x16,8x1536x4093x16,8x2048x4093x16,8x2048x4096x8,8x2048x4096x64"
     )]
     shapes: Vec<String>,
     /// f32, bf16 or f16

@@ -4,6 +4,7 @@ use ch04_gradient::differences::central_differences;
 use ch13_mamba::block::{Block, Config, Weights, engine};
 use ch13_mamba::task::Task;
 use ch13_mamba::training::{Plan, loss_and_gradient};
+use ch13_mamba::writer::{Lessons, Sampler, Text, foreseen};
 use linrec::contract::Table;
 use ndarray::{Array2, array};
 use rand::rngs::StdRng;
@@ -131,4 +132,59 @@ fn only_the_selective_block_learns_the_task() {
         assert!(selective.accuracy() >= 0.95, "seed {seed}, selective: {}", selective.accuracy());
         assert!(fixed.accuracy() <= 0.6, "seed {seed}, fixed: {}", fixed.accuracy());
     }
+}
+
+/// What a block writes is what its logits say, and a written text goes on from its own memory.
+#[test]
+fn a_sampler_writes_by_the_logits_of_the_whole_text() {
+    let text = Text::new("abcabdabe");
+    assert_eq!((text.alphabet(), text.token('d'), text.token('x')), (5, Some(3), None));
+    assert_eq!(text.read(&[0, 4, 9]), "ae");
+    let lessons = Lessons { steps: 30, batch: 4, len: 12, rate: 0.02 };
+    let (block, bits) = lessons.teach(&engine(), &text, 3).unwrap();
+    assert!(bits < 5_f64.log2(), "{bits}");
+    assert!(foreseen(&engine(), &block, &text).unwrap() > 0.5);
+
+    // Near zero it takes the likeliest token at each place, which the scan over all that was written knows as well.
+    let mut sampler = Sampler::new(&block, 0, 1e-6, 4).unwrap();
+    let mut tokens = vec![0];
+    for _ in 0..40 {
+        tokens.push(sampler.write().unwrap());
+    }
+    let given = Array2::from_shape_fn((1, 40), |(_, l)| tokens[l]);
+    let logits = block.forward(&engine(), given.view()).unwrap().logits;
+    for (l, logits) in logits.columns().into_iter().enumerate() {
+        let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let size = logits.iter().fold(0.0, |size: f32, logit| size.max(logit.abs()));
+        assert!(largest - logits[tokens[l + 1]] <= 1e-5 * size, "position {l}");
+    }
+
+    // At one it draws: by the frequencies that the probabilities say. The first token has one distribution.
+    let first = logits.column(0).mapv(|logit| f64::from(logit).exp());
+    let (first, draws) = (&first / first.sum(), 2000);
+    let mut counts = [0; 5];
+    for seed in 0..draws {
+        counts[Sampler::new(&block, 0, 1.0, seed).unwrap().write().unwrap()] += 1;
+    }
+    for (&count, p) in counts.iter().zip(&first) {
+        // Six standard deviations.
+        let limit = 6.0 * (draws as f64 * p * (1.0 - p)).sqrt() + 1.0;
+        assert!((f64::from(count) - draws as f64 * p).abs() <= limit, "{counts:?} {first}");
+    }
+}
+
+#[test]
+fn a_sampler_refuses_what_cannot_be_drawn() {
+    let text = Text::new("");
+    assert_eq!(text.draw(&mut StdRng::seed_from_u64(1), 2, 5).tokens.dim(), (2, 0));
+    let config = small(true);
+    let mut block = Block::<f64>::new(config, Weights::initial(&config, 1));
+    for temperature in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let error = Sampler::new(&block, 0, temperature, 1).err().unwrap().to_string();
+        assert!(error.contains(&format!("a temperature of {temperature}")), "{error}");
+    }
+    block.weights.skip.fill(f64::NAN);
+    let error = Sampler::new(&block, 0, 1.0, 1).unwrap().write().unwrap_err().to_string();
+    assert!(error.contains("powers add up to NaN"), "{error}");
+    assert!(Sampler::new(&block, 99, 1.0, 1).unwrap().write().is_err());
 }

@@ -71,6 +71,27 @@ fn warps_that_are_not_full_and_several_blocks() {
     assert_eq!((site.wavefronts, site.conflicts), (0, 0));
 }
 
+/// What only becomes zero is not asked of memory: half of a warp's lanes copy, of these half two bytes of four; then none.
+#[test]
+fn copies_of_nothing_are_no_requests() {
+    let body = "
+        setp.lt.u32 %p1, %r2, 8;
+        setp.lt.u32 %p2, %r2, 16;
+        selp.b32 %r5, 2, 0, %p2;
+        selp.b32 %r5, 4, %r5, %p1;
+        add.u32 %r6, %r3, %r4;
+        cp.async.ca.shared.global [%r6], [%rd3], 4, %r5;
+        mov.u32 %r7, 0;
+        cp.async.ca.shared.global [%r6+1024], [%rd3], 4, %r7;
+        cp.async.wait_all;
+    ";
+    let counters = count(&Bench::new(body));
+    let bytes: u64 = counters.sites.iter().map(|site| site.bytes).sum();
+    let (requests, sectors) =
+        (counters.requests(Access::CopyAsync), counters.sectors(Access::CopyAsync));
+    assert_eq!((requests, sectors, bytes), (1, 2, 8 * 4 + 8 * 2));
+}
+
 fn only(counters: &Counters, access: Access) -> &Site {
     let mut sites = counters.sites.iter().filter(|site| site.access == access);
     let site = sites.next().unwrap();
