@@ -66,7 +66,8 @@ impl Run<'_> {
             copy.source_bytes.map_or(bytes, |slot| r.words(slot)[lane].min(bytes))
         });
         // What only becomes zero is not asked of memory.
-        let asking = each(lanes).filter(|&lane| read[lane] > 0).fold(0, |all, lane| all | 1 << lane);
+        let asking =
+            each(lanes).filter(|&lane| read[lane] > 0).fold(0, |all, lane| all | 1 << lane);
         if asking != 0 {
             self.count(place, Space::Global, &from, asking, bytes);
             let zeros: u32 = each(asking).map(|lane| bytes - read[lane]).sum();
