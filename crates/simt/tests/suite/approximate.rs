@@ -21,7 +21,8 @@ const FUNCTIONS: [Function; 8] = [
     ("tanh", |x, _| special::tanh(x)),
 ];
 
-const WIDE: [(&str, fn(f64) -> f64); 2] = [("rcp", |x| 1.0 / x), ("rsqrt", |x| 1.0 / x.sqrt())];
+type Wide = fn(f64) -> f64;
+const WIDE: [(&str, Wide); 2] = [("rcp", |x| 1.0 / x), ("rsqrt", |x| 1.0 / x.sqrt())];
 
 /// Whether two values of f32 agree to one unit in the last place, which is below every error that PTX grants.
 fn close32(got: u64, wanted: u64) -> bool {
