@@ -126,7 +126,8 @@ impl Plan {
         rows + warps * warp + sums + channels + kept + across_blocks
     }
 
-    /// The same of the kernels of `selective_scan_bwd_plain.cu`: for the first pass over chunks, and for the gradients.
+    /// Dynamic shared memory of a block of `selective_scan_bwd_plain.cu`, part by part as in its `Shared` and `AllShared`: for
+    /// the first pass over chunks, and for the gradients.
     pub(super) fn plain_shared_bytes(self) -> [usize; 2] {
         let Plan { lane_states, warps, quads, .. } = self;
         let states = LANES * lane_states;

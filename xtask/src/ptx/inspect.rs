@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// The most entries, those for studies not counted, and the most bytes of PTX in all.
 const MOST: Limit = Limit { entries: 150, bytes: 11_000_000 };
-/// The same for the selective scan, which has kernels of its own for each type, size and exponential.
+/// The most of the selective scan alone, which has kernels of its own for each type, size and exponential.
 const MOST_OF_SCANS: Limit = Limit { entries: 60, bytes: 12_000_000 };
 
 struct Limit {
