@@ -37,6 +37,11 @@ impl<'a> Bounds<'a> {
         Bounds { instructions, undrawn, host_bytes, used, cancel }
     }
 
+    /// Those of a launch that has executed so many instructions before.
+    pub(crate) fn after(self, executed: u64) -> Bounds<'a> {
+        Bounds { undrawn: AtomicU64::new(self.instructions.saturating_sub(executed)), ..self }
+    }
+
     /// A fault if somebody has cancelled the launch.
     pub(crate) fn go_on(&self) -> Result<()> {
         match self.cancel {

@@ -38,7 +38,7 @@ pub enum Class {
     Special,
     /// Branches and exits.
     Control,
-    /// `bar.sync` and `bar.warp.sync`.
+    /// `bar.sync`, `bar.warp.sync` and `mbarrier`.
     Barrier,
     /// Shuffles, votes and reductions across a warp.
     Shuffle,
@@ -245,7 +245,12 @@ fn class(op: &Op) -> Class {
         Op::Convert { to, from, .. } if to.is_float() || from.is_float() => Class::Float,
         Op::SetPredicate { ty, .. } | Op::SetNan { ty, .. } if ty.is_float() => Class::Float,
         Op::Branch { .. } | Op::Exit | Op::Trap => Class::Control,
-        Op::Barrier { .. } | Op::WarpBarrier { .. } => Class::Barrier,
+        Op::Barrier { .. }
+        | Op::WarpBarrier { .. }
+        | Op::MbarrierInit { .. }
+        | Op::MbarrierInvalidate { .. }
+        | Op::MbarrierArrive { .. }
+        | Op::MbarrierTest { .. } => Class::Barrier,
         Op::Shuffle { .. } | Op::Vote { .. } | Op::Ballot { .. } | Op::Reduce { .. } => {
             Class::Shuffle
         }
@@ -279,8 +284,8 @@ fn access(op: &Op) -> Option<Access> {
 }
 
 /// How many 32-byte sectors the lanes of `mask` touch, each with one aligned access of at most 16
-/// bytes.
-pub(crate) fn sectors(addresses: &[u64; 32], mask: u32) -> u64 {
+/// bytes; 1 if the mask is empty.
+pub fn sectors(addresses: &[u64; 32], mask: u32) -> u64 {
     let far = addresses.iter().fold(0, |far, address| far | (address ^ addresses[0]));
     if mask == u32::MAX && far >> 36 == 0 {
         // All lanes, not far from each other and mostly in order: a loop for the processor's vectors.
@@ -312,7 +317,7 @@ pub(crate) fn sectors(addresses: &[u64; 32], mask: u32) -> u64 {
 /// How many passes over the 32 banks of shared memory an access takes, and how many of them are due to
 /// conflicts. Accesses of 8 bytes go half a warp at a time, those of 16 a quarter. Lanes that read the same
 /// word share it.
-pub(crate) fn wavefronts(addresses: &[u64; 32], mask: u32, bytes: u32) -> (u64, u64) {
+pub fn wavefronts(addresses: &[u64; 32], mask: u32, bytes: u32) -> (u64, u64) {
     if bytes <= 4
         && mask == u32::MAX
         && (1..32).all(|i| addresses[i] == addresses[i - 1].wrapping_add(4))

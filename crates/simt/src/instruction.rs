@@ -347,6 +347,30 @@ pub(crate) enum Op {
         mask: Slot,
     },
 
+    /// `mbarrier.init.shared.b64 [address], count` (a 32-bit slot).
+    MbarrierInit {
+        address: Address,
+        count: Slot,
+    },
+    /// `mbarrier.inval`.
+    MbarrierInvalidate {
+        address: Address,
+    },
+    /// `mbarrier.arrive`: the 64-bit slot `d` gets the state before; `count` is a 32-bit slot, or else 1.
+    MbarrierArrive {
+        d: Option<Slot>,
+        address: Address,
+        count: Option<Slot>,
+    },
+    /// `mbarrier.test_wait` and `try_wait`: whether the phase of a parity is over (`phase` is a 32-bit slot), or that of a
+    /// state (a 64-bit slot).
+    MbarrierTest {
+        d: Slot,
+        address: Address,
+        phase: Slot,
+        parity: bool,
+    },
+
     /// `bra` and `bra.uni` (which promises that the branch does not diverge).
     Branch {
         target: u32,

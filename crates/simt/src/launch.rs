@@ -1,26 +1,27 @@
 //! A launch: a kernel, a grid, arguments; and the ways to run its blocks.
 
 use std::ops::Range;
+use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use super::bounds::{Account, Bounds, bytes_of, reserve};
 use super::counters::{Counters, Tally};
 use super::global_memory::{Memory, Slot};
-use super::machine::Run;
 use super::machine::block::Block;
 use super::machine::fault::{Fault, Result as Found};
+use super::machine::{Beside, Run};
 use super::order::Order as Ordering;
 use super::program::{Kernel, Op, Order, Scope, Space};
 use super::report::{Report, ReportKind};
 use super::trace::Trace;
 
 /// Instructions that a warp executes before the next one's turn.
-const QUANTUM: u32 = 1 << 14;
+pub(super) const QUANTUM: u32 = 1 << 14;
 /// Instructions that a warp executes before the next one's turn, if blocks run together.
-const SHORT_QUANTUM: u32 = 256;
+pub(super) const SHORT_QUANTUM: u32 = 256;
 /// Rounds in which no warp stores anything, passes a barrier or leaves, before blocks that run together are said to make no progress.
-const IDLE_ROUNDS: u32 = 4096;
+pub(super) const IDLE_ROUNDS: u32 = 4096;
 /// The most shared memory of a block, in bytes: that of an H100 or H200.
 const MAX_SHARED: u32 = 227 << 10;
 
@@ -61,9 +62,10 @@ pub struct Prepared<'a> {
     memory: &'a Memory,
     bounds: Bounds<'a>,
     slots: Vec<Slot>,
-    first_tag: u32,
+    pub(super) first_tag: u32,
     wide: Mutex<()>,
-    grain: u32,
+    pub(super) grain: u32,
+    mbarriers: bool,
 }
 
 impl<'a> Launch<'a> {
@@ -169,8 +171,19 @@ impl<'a> Launch<'a> {
         let listed = bounds.take(bytes_of::<Slot>(memory.slots() as u64), "the list of buffers");
         listed.map_err(|fault| fault.before(kernel, [0; 3]))?;
         let first_tag = memory.reserve_tags(self.blocks());
-        let (slots, grain) = (memory.snapshot(), grain(kernel));
-        Ok(Prepared { launch: self, memory, bounds, slots, first_tag, wide: Mutex::new(()), grain })
+        Ok(self.resume(memory, bounds, first_tag))
+    }
+
+    /// A launch that has been checked and has begun, on the same memory.
+    pub(super) fn resume(
+        self,
+        memory: &'a Memory,
+        bounds: Bounds<'a>,
+        first_tag: u32,
+    ) -> Prepared<'a> {
+        let (slots, grain) = (memory.snapshot(), grain(self.kernel));
+        let (wide, mbarriers) = (Mutex::new(()), self.kernel.has_mbarriers());
+        Prepared { launch: self, memory, bounds, slots, first_tag, wide, grain, mbarriers }
     }
 }
 
@@ -218,53 +231,154 @@ impl Prepared<'_> {
         blocks: Range<u64>,
         trace: Option<&mut Trace>,
     ) -> Result<Counters, Report> {
-        self.inside(&blocks)?;
+        let warps = self.warps_together(&blocks)?;
         let kernel = self.launch.kernel;
-        let warps = (blocks.end - blocks.start).saturating_mul(self.launch.warps().into());
-        let most = Launch::WARPS_TOGETHER;
-        if warps > most {
-            let message = format!(
-                "cannot run {warps} warps together: {most} at most, so run a part of the grid"
-            );
-            return Err(Report::launch(kernel, message));
-        }
         let count = blocks.end - blocks.start;
         // Each is in a list of those that ran, and in one of those that are left.
         let each = Block::bytes(&self.launch, self.grain).saturating_add(bytes_of::<Block>(1));
         let mut run = self.start(each.saturating_mul(count), trace, blocks.start)?;
-        let begun = self.begin(&mut run, &blocks, warps as usize);
+        let mut order = None;
+        let begun = self.begin(&mut run, &blocks, warps as usize, &mut order);
         let mut all = begun.map_err(|fault| self.before(blocks.start, *fault))?;
+        run.order = order;
         let mut idle = 0;
-        while let Some(first) = all.first() {
-            let place = |fault: Box<Fault>| *first.somewhere(kernel, fault.kind, fault.message);
-            self.bounds.go_on().map_err(place)?;
-            run.progress = false;
-            let mut left = Vec::with_capacity(all.len());
-            for mut block in all {
-                if block.turn(&mut run, SHORT_QUANTUM).map_err(|report| *report)? {
-                    run.tally.blocks += 1;
-                    self.memory.spare.keep(block);
-                } else {
-                    left.push(block);
-                }
-            }
-            all = left;
+        while !all.is_empty() {
+            all = self.round(&mut run, all)?;
             idle = if run.progress { 0 } else { idle + 1 };
             if idle > IDLE_ROUNDS
                 && let Some(block) = all.first()
             {
-                let count = all.len();
-                let message =
-                    format!("makes no progress: {count} blocks wait for what none of them does");
-                return Err(*block.somewhere(kernel, ReportKind::NoProgress, message));
+                return Err(*stuck(kernel, block, all.len()));
             }
         }
         Ok(run.tally.counters(kernel))
     }
 
+    /// How many warps blocks have that are to run together, if so many can.
+    pub(super) fn warps_together(&self, blocks: &Range<u64>) -> Result<u64, Report> {
+        self.inside(blocks)?;
+        let warps = (blocks.end - blocks.start).saturating_mul(self.launch.warps().into());
+        let most = Launch::WARPS_TOGETHER;
+        if warps <= most {
+            return Ok(warps);
+        }
+        let message =
+            format!("cannot run {warps} warps together: {most} at most, so run a part of the grid");
+        Err(Report::launch(self.launch.kernel, message))
+    }
+
+    /// Runs launches side by side, each with all of its blocks, taking turns on this core: as devices do that reach each
+    /// other's memory, which here is one. They are of one kernel, in grids and blocks of the same extents. As in
+    /// [`Prepared::run_together`], an access that nothing orders with one of another launch is reported; a report's
+    /// kernel is followed by the launch that it is of, counted from 0.
+    ///
+    /// # Errors
+    ///
+    /// As [`Prepared::run_together`], with all warps of all launches; a [`Report`] of kind [`ReportKind::Launch`] if the
+    /// launches differ in more than their arguments.
+    pub fn run_side_by_side(launches: &[Prepared<'_>]) -> Result<Vec<Counters>, Report> {
+        let Some(first) = launches.first() else { return Ok(Vec::new()) };
+        let (kernel, count) = (first.launch.kernel, launches.len());
+        let alike = |other: &Prepared<'_>| {
+            ptr::eq(other.memory, first.memory)
+                && ptr::eq(other.launch.kernel, kernel)
+                && (other.launch.grid, other.launch.block)
+                    == (first.launch.grid, first.launch.block)
+        };
+        if !launches.iter().all(alike) {
+            let message = String::from(
+                "cannot run side by side with a launch of another kernel, grid or memory",
+            );
+            return Err(Report::launch(kernel, message));
+        }
+        let (blocks, most) = (first.launch.blocks(), Launch::WARPS_TOGETHER);
+        let warps = blocks.saturating_mul(first.launch.warps().into());
+        let all = warps.saturating_mul(count as u64);
+        if all > most {
+            let message = format!("cannot run {all} warps side by side: {most} at most");
+            return Err(Report::launch(kernel, message));
+        }
+        let of_launch = |number: usize, mut report: Report| {
+            report.kernel += &format!(" of launch {number}");
+            report
+        };
+        let mut order = None;
+        let mut sides = Vec::with_capacity(count);
+        for (number, prepared) in launches.iter().enumerate() {
+            let beside = Beside { number, count, warps: warps as usize };
+            let begun = prepared.begin_beside(beside, all as usize, &mut order);
+            sides.push(begun.map_err(|report| of_launch(number, report))?);
+        }
+        let mut idle = 0;
+        while sides.iter().any(|(_, blocks)| !blocks.is_empty()) {
+            let mut progress = false;
+            for (number, (run, blocks)) in sides.iter_mut().enumerate() {
+                run.order = order.take();
+                let left = launches[number].round(run, std::mem::take(blocks));
+                *blocks = left.map_err(|report| of_launch(number, report))?;
+                order = run.order.take();
+                progress |= run.progress;
+            }
+            idle = if progress { 0 } else { idle + 1 };
+            let waiting = sides.iter().map(|(_, blocks)| blocks.len()).sum();
+            if idle > IDLE_ROUNDS {
+                let first = sides.iter().enumerate().find_map(|(number, (_, blocks))| {
+                    Some((number, stuck(kernel, blocks.first()?, waiting)))
+                });
+                if let Some((number, report)) = first {
+                    return Err(of_launch(number, *report));
+                }
+            }
+        }
+        Ok(sides.into_iter().map(|(run, _)| run.tally.counters(kernel)).collect())
+    }
+
+    /// All blocks of one of several launches; the order of accesses is made with the first.
+    fn begin_beside(
+        &self,
+        beside: Beside,
+        warps: usize,
+        order: &mut Option<Ordering>,
+    ) -> Result<(Run<'_>, Vec<Block>), Report> {
+        let blocks = 0..self.launch.blocks();
+        let each = Block::bytes(&self.launch, self.grain).saturating_add(bytes_of::<Block>(1));
+        let mut run = self.start(each.saturating_mul(blocks.end), None, 0)?;
+        run.beside = beside;
+        let begun = self.begin(&mut run, &blocks, warps, order);
+        let all = begun.map_err(|fault| self.before(0, *fault))?;
+        Ok((run, all))
+    }
+
+    /// Gives each of the blocks a turn, and those back that have not left.
+    fn round(&self, run: &mut Run<'_>, all: Vec<Block>) -> Result<Vec<Block>, Report> {
+        run.progress = false;
+        let Some(first) = all.first() else { return Ok(all) };
+        let kernel = self.launch.kernel;
+        let place = |fault: Box<Fault>| *first.somewhere(kernel, fault.kind, fault.message);
+        self.bounds.go_on().map_err(place)?;
+        let mut left = Vec::with_capacity(all.len());
+        for mut block in all {
+            if block.turn(run, SHORT_QUANTUM).map_err(|report| *report)? {
+                run.tally.blocks += 1;
+                self.memory.spare.keep(block);
+            } else {
+                left.push(block);
+            }
+        }
+        Ok(left)
+    }
+
     /// The blocks that run together, each before its first instruction, and the order of their accesses.
-    fn begin(&self, run: &mut Run<'_>, blocks: &Range<u64>, warps: usize) -> Found<Vec<Block>> {
-        run.order = Some(Ordering::new(&mut run.account, warps)?);
+    fn begin(
+        &self,
+        run: &mut Run<'_>,
+        blocks: &Range<u64>,
+        warps: usize,
+        order: &mut Option<Ordering>,
+    ) -> Found<Vec<Block>> {
+        if order.is_none() {
+            *order = Some(Ordering::new(&mut run.account, warps)?);
+        }
         let mut all: Vec<Block> = Vec::new();
         reserve(&mut all, (blocks.end - blocks.start) as usize, "blocks")?;
         for number in blocks.clone() {
@@ -309,12 +423,12 @@ impl Prepared<'_> {
     }
 
     /// What is found before a block's first instruction.
-    fn before(&self, block: u64, fault: Fault) -> Report {
+    pub(super) fn before(&self, block: u64, fault: Fault) -> Report {
         fault.before(self.launch.kernel, Block::index_of(&self.launch, block))
     }
 
     /// Begins a range of blocks that takes so many bytes beside its counters.
-    fn start<'r>(
+    pub(super) fn start<'r>(
         &'r self,
         bytes: u64,
         trace: Option<&'r mut Trace>,
@@ -333,13 +447,21 @@ impl Prepared<'_> {
             first_tag: self.first_tag,
             wide: &self.wide,
             grain: self.grain,
+            mbarriers: self.mbarriers,
             tally: Tally::new(self.launch.kernel),
             account,
             trace,
             order: None,
             progress: false,
+            beside: Beside::ALONE,
         })
     }
+}
+
+/// Nobody does anything that another one could wait for.
+pub(super) fn stuck(kernel: &Kernel, block: &Block, count: usize) -> Box<Report> {
+    let message = format!("makes no progress: {count} blocks wait for what none of them does");
+    block.somewhere(kernel, ReportKind::NoProgress, message)
 }
 
 fn product(extents: [u32; 3]) -> u64 {
@@ -355,6 +477,12 @@ impl Kernel {
             Op::Fence { scope } => scope == Scope::Device,
             _ => false,
         })
+    }
+}
+
+impl Kernel {
+    pub(super) fn has_mbarriers(&self) -> bool {
+        self.code.iter().any(|instruction| matches!(instruction.op, Op::MbarrierInit { .. }))
     }
 }
 

@@ -45,6 +45,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! A [`Stepper`] goes through a launch one instruction at a time, forward and backward.
+//!
 //! [`Declarations`] are the kernels and parameters of any PTX, also of what is not emulated.
 //!
 //! It is plain safe Rust without dependencies, threads, clocks or files: what it needs of the world is
@@ -62,12 +64,14 @@ mod ptx;
 mod report;
 mod shared_memory;
 pub mod special;
+mod stepper;
 mod trace;
 
-pub use counters::{Access, Class, Counters, Site};
+pub use counters::{Access, Class, Counters, Site, sectors, wavefronts};
 pub use global_memory::{Memory, MemoryError};
 pub use launch::{Launch, Prepared};
-pub use program::{Kernel, Param};
+pub use program::{Kernel, Param, SharedVariable};
 pub use ptx::{Declaration, Declarations, Module, ParseError};
 pub use report::{Report, ReportKind};
+pub use stepper::{Cell, Path, Register, Step, Stepper, Values, Waits, Warp};
 pub use trace::{Accessed, Copied, Event, Trace, What};

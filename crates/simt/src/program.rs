@@ -5,7 +5,10 @@
 //! There are three banks: 32-bit slots (which also hold 16-bit values, in their lower half; the upper half
 //! then means nothing), 64-bit slots, and predicates (one mask of 32 bits).
 
+use std::ops::Range;
 use std::sync::Arc;
+
+use super::ptx::Bank;
 
 pub(crate) use super::instruction::*;
 
@@ -29,6 +32,9 @@ pub struct Kernel {
     pub(crate) slots32: u32,
     pub(crate) slots64: u32,
     pub(crate) predicates: u32,
+    /// With their names, and variables in shared memory, if the module was read for that.
+    pub(crate) registers: Vec<Register>,
+    pub(crate) variables: Vec<SharedVariable>,
     pub(crate) presets: Vec<Preset>,
     pub(crate) code: Vec<Instruction>,
     /// Where each instruction of `code` stands.
@@ -37,6 +43,29 @@ pub struct Kernel {
     pub(crate) opcodes: Vec<Arc<str>>,
     /// Names of `.file` directives, by the index that a [`Place`] has.
     pub(crate) files: Arc<[Arc<str>]>,
+}
+
+/// A register that the PTX names.
+#[derive(Debug, Clone)]
+pub(crate) struct Register {
+    pub(crate) name: Arc<str>,
+    /// What it is declared as: `f32`, `b64`, `pred`.
+    pub(crate) ty: &'static str,
+    pub(crate) bank: Bank,
+    pub(crate) slot: Slot,
+    /// The instructions before which its value may still be needed.
+    pub(crate) live: Range<u32>,
+}
+
+/// A variable in shared memory, of a kernel that was read by [`Module::parse_named`](crate::Module::parse_named).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedVariable {
+    /// Its name in the PTX.
+    pub name: Arc<str>,
+    /// Where it begins in the block's shared memory, in bytes.
+    pub offset: u32,
+    /// Its size in bytes.
+    pub bytes: u32,
 }
 
 /// A parameter of a kernel.

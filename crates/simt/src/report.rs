@@ -38,7 +38,7 @@ pub enum ReportKind {
     Uninitialized,
     /// Two accesses of one place, at least one a write, that nothing orders.
     Race,
-    /// A barrier that not all threads reach.
+    /// A barrier that not all threads reach, or a wrong use of an mbarrier.
     Barrier,
     /// A shuffle, vote or warp barrier whose mask does not name the lanes that execute it.
     Shuffle,

@@ -11,6 +11,7 @@ use crate::machine::spare::Spare;
 
 mod buffer;
 mod error;
+mod image;
 mod word;
 
 use buffer::{MAX_BYTES, OFFSET_BITS, OFFSET_MASK, PAGE_BYTES, new_page};
@@ -20,6 +21,7 @@ pub(crate) use buffer::{
     Buffer, Named, PAGE_WORDS, Slot, describe, find, offset_of, page_of, word_in_page,
 };
 pub use error::MemoryError;
+pub(crate) use image::Image;
 pub(crate) use word::{Tags, Word, Wrong, byte_mask, mask};
 
 /// How many freed buffers are remembered, to say which one a stale address meant.

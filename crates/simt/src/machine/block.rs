@@ -1,5 +1,7 @@
 //! A block: its warps, its shared memory, and the barriers at which its threads wait for each other.
 
+use std::mem;
+
 use super::Run;
 use super::fault::{self, Fault};
 use super::registers::Identity;
@@ -7,21 +9,25 @@ use super::warp::{Path, Place, Waiting, Warp};
 use crate::bounds::{bytes_of, reserve};
 use crate::global_memory::Tags;
 use crate::instruction::Op;
-use crate::launch::Launch;
+use crate::launch::{IDLE_ROUNDS, Launch};
 use crate::program::Kernel;
 use crate::report::{Count, Lanes, Report, ReportKind};
 use crate::shared_memory::Shared;
 
 /// A block of threads.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Block {
-    number: u64,
+    pub(crate) number: u64,
     first: u64,
-    index: [u32; 3],
-    warps: Vec<Warp>,
-    shared: Shared,
-    shared_bytes: u32,
+    pub(crate) index: [u32; 3],
+    pub(crate) warps: Vec<Warp>,
+    pub(crate) shared: Shared,
+    pub(crate) shared_bytes: u32,
     epoch: u32,
+    /// All that its warps have done in this round was to wait for mbarriers in vain.
+    pub(crate) in_vain: bool,
+    /// The last rounds in which all that its warps did was to wait for mbarriers in vain.
+    vain_rounds: u32,
 }
 
 impl Block {
@@ -29,9 +35,10 @@ impl Block {
     pub(crate) fn bytes(launch: &Launch<'_>, grain: u32) -> u64 {
         let kernel = launch.kernel;
         let warps = launch.warps();
+        let mbarriers = kernel.has_mbarriers();
         let parts = kernel.code.iter().any(|code| matches!(code.op, Op::WarpBarrier { .. }));
-        let shared =
-            Shared::host_bytes(launch.shared_bytes(), grain, if parts { warps } else { 0 });
+        let parts = if parts || mbarriers { warps } else { 0 };
+        let shared = Shared::host_bytes(launch.shared_bytes(), grain, parts, mbarriers);
         let warps = u64::from(warps).saturating_mul(Warp::bytes(kernel));
         bytes_of::<Block>(1).saturating_add(shared).saturating_add(warps)
     }
@@ -51,9 +58,9 @@ impl Block {
         self.first = first;
         self.index = Block::index_of(launch, number);
         self.shared_bytes = launch.shared_bytes();
-        self.shared.reset(self.shared_bytes, run.grain)?;
-        self.epoch = 0;
         let warps = launch.warps();
+        self.shared.reset(self.shared_bytes, run.grain, if run.mbarriers { warps } else { 0 })?;
+        (self.epoch, self.in_vain, self.vain_rounds) = (0, true, 0);
         reserve(&mut self.warps, warps as usize, "warps")?;
         self.warps.resize_with(warps as usize, Warp::default);
         for (warp, index) in self.warps.iter_mut().zip(0..) {
@@ -74,6 +81,7 @@ impl Block {
     /// The block has run, and is going to be kept: what a range's account had paid for as it grew is given back.
     pub(super) fn retire(&mut self) {
         self.warps.iter_mut().for_each(Warp::retire);
+        self.shared.retire();
     }
 
     /// Bytes of the host that it has, itself included.
@@ -85,28 +93,56 @@ impl Block {
 
     /// Lets every warp execute up to `quantum` instructions. Returns whether all have left.
     pub(crate) fn turn(&mut self, run: &mut Run<'_>, quantum: u32) -> Result<bool, Box<Report>> {
+        let mut place = self.place(run);
+        for warp in &mut self.warps {
+            if warp.is_ready() {
+                let shared = (&mut self.shared, self.shared_bytes);
+                warp.advance(run, place, self.index, shared, quantum)?;
+                self.in_vain &= warp.vain.is_some();
+            }
+            place.warp += 1;
+            place.unit += 1;
+        }
+        self.end_turn(run)
+    }
+
+    /// Where its first warp is about to execute something.
+    pub(super) fn place(&self, run: &Run<'_>) -> Place {
         let warps = self.warps.len();
-        let mut place = Place {
+        Place {
             pc: 0,
             block: self.number,
             first_block: self.first,
             warp: 0,
             warps: warps as u32,
-            unit: (self.number - self.first) as usize * warps,
+            unit: run.beside.unit((self.number - self.first) as usize * warps),
             tags: Tags::new(run.first_tag, run.launch.blocks(), self.number),
             epoch: self.epoch,
             warp_epoch: 0,
-        };
-        for warp in &mut self.warps {
-            if warp.is_ready() {
-                let shared = (&mut self.shared, self.shared_bytes);
-                warp.advance(run, place, self.index, shared, quantum)?;
-            }
-            place.warp += 1;
-            place.unit += 1;
         }
+    }
+
+    /// A warp that is ready executes one instruction.
+    pub(crate) fn step(&mut self, run: &mut Run<'_>, warp: usize) -> Result<(), Box<Report>> {
+        let mut place = self.place(run);
+        place.warp += warp as u32;
+        place.unit += warp;
+        let Some(warp) = self.warps.get_mut(warp) else { return Ok(()) };
+        let Some(path) = warp.next_path() else { return Ok(()) };
+        let shared = (&mut self.shared, self.shared_bytes);
+        warp.step(run, &mut place, self.index, shared, path).map(drop)
+    }
+
+    /// All warps have had their turn: opens the barrier if all wait at it. Returns whether all have left.
+    pub(crate) fn end_turn(&mut self, run: &mut Run<'_>) -> Result<bool, Box<Report>> {
+        let in_vain = mem::replace(&mut self.in_vain, true) && !run.progress;
+        self.vain_rounds = if in_vain { self.vain_rounds + 1 } else { 0 };
         if self.warps.iter().any(Warp::is_ready) {
-            return Ok(false);
+            return if self.vain_rounds > IDLE_ROUNDS {
+                self.waits_in_vain(run)
+            } else {
+                Ok(false)
+            };
         }
         if self.warps.iter().all(|warp| warp.paths.is_empty()) {
             return Ok(true);
@@ -160,10 +196,57 @@ impl Block {
         run.progress = true;
         if let Some(order) = &mut run.order {
             let first = (self.number - self.first) as usize * self.warps.len();
+            let first = run.beside.unit(first);
             let barrier = order.barrier(&mut run.account, first..first + self.warps.len());
             barrier.map_err(|fault| Fault { lanes, ..*fault }.at(kernel, self.index, warp, pc))?;
         }
         Ok(())
+    }
+
+    /// All warps that could go on wait for mbarriers, and none arrives.
+    #[cold]
+    fn waits_in_vain(&self, run: &Run<'_>) -> Result<bool, Box<Report>> {
+        let kernel = run.launch.kernel;
+        let mut waiting = self.warps.iter().filter_map(|warp| Some((warp.index, warp.vain?)));
+        let Some((index, vain)) = waiting.next() else { return Ok(false) };
+        let (phase, come, expected) = self
+            .shared
+            .mbarrier_at(vain.offset)
+            .map_or((0, 0, 0), |of| (of.phase, of.expected - of.pending, of.expected));
+        let mut message = format!(
+            "waits in vain for the mbarrier at offset {} of shared memory: it is in phase {phase}, of parity {}, with {come} of \
+             {}, and no thread of the block does anything but wait",
+            vain.offset,
+            phase % 2,
+            Count(expected, "arrival"),
+        );
+        const MOST_NAMED: usize = 4;
+        for (i, (index, vain)) in waiting.by_ref().take(MOST_NAMED).enumerate() {
+            message += &format!(
+                "{} warp {index} for that at offset {} at {}",
+                if i == 0 { ":" } else { "," },
+                vain.offset,
+                kernel.place_of(vain.pc as usize)
+            );
+        }
+        match waiting.count() {
+            0 => {}
+            more => message += &format!(", {} more", Count(more as u32, "warp")),
+        }
+        let barrier = self.warps.iter().find_map(|warp| {
+            let at = |path: &&Path| matches!(path.waiting, Some(Waiting::Barrier(_)));
+            Some((warp.index, warp.paths.iter().find(at)?.pc))
+        });
+        if let Some((index, pc)) = barrier {
+            let place = kernel.place_of(pc as usize);
+            message += &format!("; warp {index} waits at the barrier at {place}");
+        }
+        let left = self.warps.iter().filter(|warp| warp.paths.is_empty()).count();
+        if left > 0 {
+            message += &format!("; {} left the kernel", Count(left as u32, "warp"));
+        }
+        let fault = Fault { kind: ReportKind::NoProgress, lanes: vain.lanes, message };
+        Err(fault.at(kernel, self.index, index, vain.pc))
     }
 
     fn at_barrier(&self, kernel: &Kernel, warp: u32, path: Path, message: String) -> Box<Report> {

@@ -326,11 +326,16 @@ impl<'a> Run<'a> {
         conflict: Conflict,
     ) -> Result<()> {
         let warps = place.warps as usize;
-        let (block, warp) = (conflict.unit / warps, conflict.unit % warps);
+        let (launch, unit) = self.beside.warp(conflict.unit);
+        let (block, warp) = (unit / warps, unit % warps);
         let block = block as u64 + place.first_block;
+        let launch = match launch == self.beside.number {
+            true => String::new(),
+            false => format!(" of launch {launch}"),
+        };
         let kernel = self.launch.kernel;
         let message = format!(
-            "{verb} offset {} of {}, which warp {warp} of block {block} {} at {}: nothing orders the two",
+            "{verb} offset {} of {}, which warp {warp} of block {block}{launch} {} at {}: nothing orders the two",
             global_memory::offset_of(address),
             Named(buffer),
             if conflict.wrote { "writes" } else { "reads" },

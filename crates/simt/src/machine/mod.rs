@@ -4,6 +4,7 @@
 //! - `integer`, `float`, `directed`, `approximate`, `convert`: instructions on registers alone.
 //! - `lanes`: shuffles, votes and what else works across the lanes of a warp.
 //! - `access`, `global_access`, `shared_access`: loads, stores, atomics, with all their checks.
+//! - `mbarrier`: barriers that are objects in shared memory.
 //! - `warp`: which lanes are where, and one instruction after the other.
 //! - `block`: the warps of a block, and its barriers.
 //! - `spare`: blocks that have run, for later launches.
@@ -20,11 +21,12 @@ mod float;
 mod global_access;
 mod integer;
 mod lanes;
-mod registers;
+mod mbarrier;
+pub(super) mod registers;
 mod shared_access;
 pub(super) mod spare;
 pub(super) mod step;
-mod warp;
+pub(super) mod warp;
 
 use std::sync::Mutex;
 
@@ -48,6 +50,8 @@ pub(super) struct Run<'a> {
     /// Held for atomic operations on two words.
     pub(super) wide: &'a Mutex<()>,
     pub(super) grain: u32,
+    /// Whether the kernel has mbarriers.
+    pub(super) mbarriers: bool,
     pub(super) tally: Tally,
     /// What the range may use.
     pub(super) account: Account<'a>,
@@ -56,4 +60,28 @@ pub(super) struct Run<'a> {
     pub(super) order: Option<Order>,
     /// Something happened that other blocks or warps can see.
     pub(super) progress: bool,
+    pub(super) beside: Beside,
+}
+
+/// Which launch it is of those that run side by side, each with so many warps.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Beside {
+    pub(super) number: usize,
+    pub(super) count: usize,
+    pub(super) warps: usize,
+}
+
+impl Beside {
+    /// One that runs by itself.
+    pub(super) const ALONE: Beside = Beside { number: 0, count: 1, warps: 0 };
+
+    /// The number among all warps of that with a number in this launch.
+    pub(super) fn unit(self, warp: usize) -> usize {
+        self.number * self.warps + warp
+    }
+
+    /// The launch of one of all warps, and its number in that.
+    pub(super) fn warp(self, unit: usize) -> (usize, usize) {
+        if self.count == 1 { (0, unit) } else { (unit / self.warps, unit % self.warps) }
+    }
 }

@@ -187,6 +187,12 @@ impl Run<'_> {
         lane: usize,
     ) -> Result<T> {
         let what = format!("{verb} {} at offset {offset} of shared memory", Count(bytes, "byte"));
+        self.shared_found(found, &what, lane)
+    }
+
+    /// `what` is what the lane does.
+    #[cold]
+    pub(super) fn shared_found<T>(&self, found: Fault, what: &str, lane: usize) -> Result<T> {
         let at = |pc: u32| self.launch.kernel.place_of(pc as usize);
         let (kind, message) = match found {
             Fault::Uninitialized => {
@@ -213,6 +219,18 @@ impl Run<'_> {
                     at(other.pc)
                 );
                 (ReportKind::Race, message)
+            }
+            Fault::Mbarrier { other } => {
+                let message = format!(
+                    "{what}, where the mbarrier is that lane {} of warp {} initialised at {}",
+                    other.lane,
+                    other.warp,
+                    at(other.pc)
+                );
+                (ReportKind::Barrier, message)
+            }
+            Fault::NoMbarrier => {
+                (ReportKind::Uninitialized, format!("{what}, where no mbarrier is"))
             }
         };
         fault(kind, 1 << lane, message)

@@ -7,8 +7,9 @@ use super::convert::{self, Conversion};
 use super::copy::Copy;
 use super::fault::{Result, fault};
 use super::lanes::{self, Gathered};
+use super::mbarrier;
 use super::registers::{Registers, Words};
-use super::warp::{Lanes, Place, Scratch};
+use super::warp::{Lanes, Place, Scratch, Vain};
 use super::{float, integer};
 use crate::program::{Op, Round, Scope, Slot, Space, Type, Vote};
 use crate::report::ReportKind;
@@ -26,8 +27,10 @@ pub(super) enum Next {
     Barrier(u8),
     /// They wait here for lanes of their warp, and then execute it again.
     Gather,
-    /// A barrier of the warp has been passed.
+    /// A barrier of the warp has been passed, or something handed over that what follows is behind.
     WarpBarrier,
+    /// To the next one, when others have had their turn: it is waited for an mbarrier.
+    Yield(Vain),
 }
 
 impl Run<'_> {
@@ -253,6 +256,25 @@ impl Run<'_> {
                 }
                 self.trace_lanes(place, active, 0, || What::Barrier)?;
                 return Ok(Next::Barrier(id));
+            }
+
+            Op::MbarrierInit { address, count } => {
+                let operation = mbarrier::Operation::Initialize { count };
+                self.mbarrier(r, scratch, place, operation, address, active)?;
+            }
+            Op::MbarrierInvalidate { address } => {
+                let operation = mbarrier::Operation::Invalidate;
+                self.mbarrier(r, scratch, place, operation, address, active)?;
+            }
+            Op::MbarrierArrive { d, address, count } => {
+                let operation = mbarrier::Operation::Arrive { d, count };
+                self.mbarrier(r, scratch, place, operation, address, active)?;
+                return Ok(Next::WarpBarrier);
+            }
+            Op::MbarrierTest { d, address, phase, parity } => {
+                let operation = mbarrier::Operation::Test { d, phase, parity };
+                let vain = self.mbarrier(r, scratch, place, operation, address, active)?;
+                return Ok(vain.map_or(Next::Step, Next::Yield));
             }
 
             Op::Branch { target, .. } => {

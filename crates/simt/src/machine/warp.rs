@@ -14,6 +14,7 @@ use crate::global_memory::Tags;
 use crate::program::Kernel;
 use crate::report::{Lanes as Named, Report, ReportKind};
 use crate::shared_memory::Shared;
+use crate::stepper::Step;
 
 /// Where an instruction is executed.
 #[derive(Debug, Clone, Copy)]
@@ -54,29 +55,39 @@ pub(super) struct Scratch<'a> {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Path {
-    pub(super) pc: u32,
-    pub(super) lanes: u32,
-    pub(super) waiting: Option<Waiting>,
+pub(crate) struct Path {
+    pub(crate) pc: u32,
+    pub(crate) lanes: u32,
+    pub(crate) waiting: Option<Waiting>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Waiting {
+pub(crate) enum Waiting {
     /// For the other threads of the block, at barrier number so.
     Barrier(u8),
     /// For lanes of the warp that its mask names. `alive` is who lived when it began to wait.
     Lanes { alive: u32 },
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Warp {
-    pub(super) index: u32,
-    pub(super) exists: u32,
-    pub(super) alive: u32,
-    pub(super) paths: Vec<Path>,
+/// Lanes that have waited for an mbarrier in vain: at which instruction, and at which offset the first one's is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Vain {
+    pub(crate) pc: u32,
+    pub(crate) lanes: u32,
+    pub(crate) offset: u32,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Warp {
+    pub(crate) index: u32,
+    pub(crate) exists: u32,
+    pub(crate) alive: u32,
+    pub(crate) paths: Vec<Path>,
     /// The lanes that were the first to leave, and where.
     pub(super) left: Option<(u32, u32)>,
-    registers: Registers,
+    /// Its last turn ended so.
+    pub(crate) vain: Option<Vain>,
+    pub(crate) registers: Registers,
     local: Vec<u32>,
     copies: Copies,
     epoch: u32,
@@ -107,6 +118,7 @@ impl Warp {
         self.paths.clear();
         self.paths.push(Path { pc: 0, lanes: self.exists, waiting: None });
         self.left = None;
+        self.vain = None;
         self.registers.reset(kernel, identity)?;
         let words = kernel.local_bytes.div_ceil(4) as usize * 32;
         refill(&mut self.local, words, 0, "local memory")?;
@@ -130,7 +142,7 @@ impl Warp {
     }
 
     /// Whether some path can go on.
-    pub(super) fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         self.paths.iter().any(|path| path.waiting.is_none())
     }
 
@@ -145,59 +157,92 @@ impl Warp {
         (shared, shared_bytes): (&mut Shared, u32),
         quantum: u32,
     ) -> Result<(), Box<Report>> {
-        let kernel = run.launch.kernel;
+        self.vain = None;
         for _ in 0..quantum {
             let Some(current) = self.next_path() else {
-                return self.stuck(kernel, index).map_or(Ok(()), Err);
+                return self.stuck(run.launch.kernel, index).map_or(Ok(()), Err);
             };
-            let Path { pc, lanes, .. } = self.paths[current];
-            let instruction = &kernel.code[pc as usize];
-            let active = match instruction.guard {
-                None => lanes,
-                Some(guard) => lanes & self.registers.guard(guard),
-            };
-            if let Err(mut fault) = run.account.instruction() {
-                fault.lanes = lanes;
-                return Err(fault.at(kernel, index, self.index, pc));
-            }
-            run.tally.executed[pc as usize] += 1;
-            run.tally.threads[pc as usize] += u64::from(active.count_ones());
-            if active == 0 {
-                self.paths[current].pc += 1;
-                continue;
-            }
-            place.pc = pc;
-            place.warp_epoch = self.epoch;
-            let at = Lanes { active, path: lanes, alive: self.alive, exists: self.exists };
-            let mut scratch = Scratch {
-                shared: &mut *shared,
-                shared_bytes,
-                local: &mut self.local,
-                copies: &mut self.copies,
-            };
-            let next = run.execute(&mut self.registers, &mut scratch, &place, at, &instruction.op);
-            match next {
-                Ok(Next::Step) => self.paths[current].pc += 1,
-                Ok(next) => self.go(run, current, active, next),
-                Err(mut fault) => {
-                    if fault.lanes == 0 {
-                        fault.lanes = active;
-                    }
-                    return Err(fault.at(kernel, index, self.index, pc));
-                }
+            if self.step(run, &mut place, index, (&mut *shared, shared_bytes), current)? {
+                return Ok(());
             }
         }
+        self.end_turn(run);
+        Ok(())
+    }
+
+    /// The lanes of a path execute one instruction. Returns whether that ends the warp's turn.
+    #[inline(always)]
+    pub(super) fn step(
+        &mut self,
+        run: &mut Run<'_>,
+        place: &mut Place,
+        index: [u32; 3],
+        (shared, shared_bytes): (&mut Shared, u32),
+        current: usize,
+    ) -> Result<bool, Box<Report>> {
+        let kernel = run.launch.kernel;
+        let Path { pc, lanes, .. } = self.paths[current];
+        let instruction = &kernel.code[pc as usize];
+        let active = match instruction.guard {
+            None => lanes,
+            Some(guard) => lanes & self.registers.guard(guard),
+        };
+        if let Err(mut fault) = run.account.instruction() {
+            fault.lanes = lanes;
+            return Err(fault.at(kernel, index, self.index, pc));
+        }
+        run.tally.executed[pc as usize] += 1;
+        run.tally.threads[pc as usize] += u64::from(active.count_ones());
+        if active == 0 {
+            self.paths[current].pc += 1;
+            return Ok(false);
+        }
+        place.pc = pc;
+        place.warp_epoch = self.epoch;
+        let at = Lanes { active, path: lanes, alive: self.alive, exists: self.exists };
+        let mut scratch =
+            Scratch { shared, shared_bytes, local: &mut self.local, copies: &mut self.copies };
+        let next = run.execute(&mut self.registers, &mut scratch, place, at, &instruction.op);
+        match next {
+            Ok(Next::Step) => self.paths[current].pc += 1,
+            Ok(Next::Yield(vain)) => {
+                self.paths[current].pc += 1;
+                self.vain = Some(vain);
+                // Who is waited for may be another path of the warp.
+                self.skip = if self.paths.len() > 1 { self.skip + 1 } else { 0 };
+                return Ok(true);
+            }
+            Ok(next) => self.go(run, current, active, next),
+            Err(mut fault) => {
+                if fault.lanes == 0 {
+                    fault.lanes = active;
+                }
+                return Err(fault.at(kernel, index, self.index, pc));
+            }
+        }
+        Ok(false)
+    }
+
+    /// What the lanes of a path are about to execute, in block number `block`.
+    pub(crate) fn ahead(&self, kernel: &Kernel, path: usize, block: u64) -> Step {
+        let Path { pc, lanes, .. } = self.paths[path];
+        let holds =
+            kernel.code[pc as usize].guard.map_or(lanes, |guard| self.registers.guard(guard));
+        Step { block: block as u32, warp: self.index, pc, lanes, active: lanes & holds }
+    }
+
+    /// It has executed as many instructions as it may before the next warp's turn.
+    pub(crate) fn end_turn(&mut self, run: &Run<'_>) {
         if !run.progress && self.paths.len() > 1 {
             self.skip += 1;
         } else {
             self.skip = 0;
         }
-        Ok(())
     }
 
     /// The path to run: the lowest that is ready, unless it is to stand back. Joins paths that have met.
     #[inline]
-    fn next_path(&mut self) -> Option<usize> {
+    pub(crate) fn next_path(&mut self) -> Option<usize> {
         if let [path] = &self.paths[..] {
             return path.waiting.is_none().then_some(0);
         }
@@ -239,7 +284,7 @@ impl Warp {
         let Path { pc, lanes, .. } = self.paths[current];
         let others = lanes & !active;
         let own = match next {
-            Next::Step => Some(Path { pc: pc + 1, lanes: active, waiting: None }),
+            Next::Step | Next::Yield(_) => Some(Path { pc: pc + 1, lanes: active, waiting: None }),
             Next::WarpBarrier => {
                 self.epoch += 1;
                 Some(Path { pc: pc + 1, lanes: active, waiting: None })
@@ -294,7 +339,7 @@ impl Warp {
     }
 
     /// The mistake, if lanes wait for others of their warp that will not come.
-    fn stuck(&self, kernel: &Kernel, index: [u32; 3]) -> Option<Box<Report>> {
+    pub(crate) fn stuck(&self, kernel: &Kernel, index: [u32; 3]) -> Option<Box<Report>> {
         let lanes = |path: &&Path| matches!(path.waiting, Some(Waiting::Lanes { .. }));
         let path = self.paths.iter().find(lanes)?;
         let message = match self.paths.iter().find(|other| other.pc != path.pc) {

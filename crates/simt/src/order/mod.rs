@@ -13,6 +13,8 @@ mod shadow;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
+
 use clock::{Clock, Clocks};
 use history::{Cell, Histories, Part, Said, Step};
 use shadow::Shadow;
@@ -33,7 +35,12 @@ pub(crate) struct Order {
     histories: Vec<Histories>,
     /// Accesses to such words.
     accesses: u64,
+    /// Of each mbarrier, by its block and place: what those have seen who have arrived in its phase, and in the one before.
+    mbarriers: HashMap<Mbarrier, [Clock; 2]>,
 }
+
+/// An mbarrier's block, and its place in shared memory.
+pub(crate) type Mbarrier = (u64, u32);
 
 /// What a warp has seen.
 #[derive(Debug, Clone, Default)]
@@ -115,6 +122,7 @@ impl Order {
             shadow: Shadow::new(),
             histories: Vec::new(),
             accesses: 0,
+            mbarriers: HashMap::new(),
         })
     }
 
@@ -188,6 +196,46 @@ impl Order {
         warp.fenced = warp.clock.clone();
         clocks.set(account, &mut warp.fenced, unit, warp.time)?;
         warp.tick()
+    }
+
+    /// An mbarrier begins.
+    pub(crate) fn initialize(
+        &mut self,
+        account: &mut Account<'_>,
+        mbarrier: Mbarrier,
+    ) -> Result<()> {
+        account.room_in(&mut self.mbarriers, CLOCKS)?;
+        self.mbarriers.insert(mbarrier, Default::default());
+        Ok(())
+    }
+
+    /// A warp arrives at an mbarrier, whose phase may be over with that.
+    pub(crate) fn arrive(
+        &mut self,
+        account: &mut Account<'_>,
+        unit: Unit,
+        mbarrier: Mbarrier,
+        over: bool,
+    ) -> Result<()> {
+        let Some([arrived, before]) = self.mbarriers.get_mut(&mbarrier) else { return Ok(()) };
+        let (warp, clocks) = (&mut self.warps[unit], &mut self.clocks);
+        clocks.join(account, arrived, &warp.clock)?;
+        clocks.set(account, arrived, unit, warp.time)?;
+        if over {
+            *before = std::mem::take(arrived);
+        }
+        warp.tick()
+    }
+
+    /// A warp finds that the phase before that of an mbarrier is over.
+    pub(crate) fn wait(
+        &mut self,
+        account: &mut Account<'_>,
+        unit: Unit,
+        mbarrier: Mbarrier,
+    ) -> Result<()> {
+        let Some([_, before]) = self.mbarriers.get(&mbarrier) else { return Ok(()) };
+        self.clocks.join(account, &mut self.warps[unit].clock, before)
     }
 
     /// A barrier of the block whose warps these are.

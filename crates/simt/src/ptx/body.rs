@@ -10,7 +10,7 @@ use super::entry::Entry;
 use super::lexer::{Kind, Token};
 use super::names::{Named, Pending};
 use super::operand::show;
-use super::program::{Guard, Instruction, Kernel, Op, Param, Place, Slot};
+use super::program::{Guard, Instruction, Kernel, Op, Param, Place, SharedVariable, Slot};
 use super::slots::{Bank, Slots};
 use super::statement::Statement;
 
@@ -23,6 +23,8 @@ const DYNAMIC_ALIGN: u32 = 16;
 pub(super) struct Body<'c, 's> {
     pub(super) context: &'c mut Context<'s>,
     pub(super) slots: Slots,
+    /// Those in shared memory that have been used, if their names are asked for.
+    pub(super) variables: Vec<SharedVariable>,
     pub(super) params: Vec<Param>,
     pub(super) static_shared: u32,
     pub(super) local_bytes: u32,
@@ -42,9 +44,11 @@ pub(super) struct Body<'c, 's> {
 impl<'c, 's> Body<'c, 's> {
     /// Reads the body, of which the opening brace is next, to its closing brace.
     pub(super) fn read(entry: Entry, context: &'c mut Context<'s>) -> Result<Kernel, String> {
+        let named = context.named;
         let mut body = Body {
             context,
-            slots: Slots::default(),
+            slots: Slots::new(named),
+            variables: Vec::new(),
             params: entry.params,
             static_shared: 0,
             local_bytes: 0,
@@ -61,6 +65,7 @@ impl<'c, 's> Body<'c, 's> {
         body.context.cursor.expect(b'{')?;
         body.statements()?;
         let dynamic_shared = body.static_shared.next_multiple_of(body.dynamic_align);
+        let registers = body.slots.registers.take().unwrap_or_default();
         Ok(Kernel {
             name: entry.name,
             params: body.params,
@@ -74,6 +79,8 @@ impl<'c, 's> Body<'c, 's> {
             slots64: body.slots.count(Bank::Long),
             predicates: body.slots.count(Bank::Predicate),
             presets: body.slots.presets(dynamic_shared),
+            registers,
+            variables: body.variables,
             code: body.code,
             places: body.places,
             opcodes: body.opcodes,

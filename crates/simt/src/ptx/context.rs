@@ -14,6 +14,8 @@ pub(super) struct Context<'s> {
     pub(super) names: Names<'s>,
     pub(super) variables: Vec<Variable>,
     pub(super) unrounded: Vec<(u32, Arc<str>)>,
+    /// Whether kernels keep the names of their registers and variables.
+    pub(super) named: bool,
     opcodes: HashMap<&'s str, Arc<str>>,
     /// Of each `.file` number its place among those that a `.loc` names, and the first such line.
     used_files: HashMap<u32, (u16, u32)>,
@@ -21,12 +23,13 @@ pub(super) struct Context<'s> {
 }
 
 impl<'s> Context<'s> {
-    pub(super) fn new(source: &'s str) -> Self {
+    pub(super) fn new(source: &'s str, named: bool) -> Self {
         Context {
             cursor: Cursor::new(source),
             names: Names::default(),
             variables: Vec::new(),
             unrounded: Vec::new(),
+            named,
             opcodes: HashMap::new(),
             used_files: HashMap::new(),
             file_names: HashMap::new(),

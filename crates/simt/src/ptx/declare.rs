@@ -6,6 +6,7 @@ use super::cursor::Cursor;
 use super::lexer::Kind;
 use super::names::{Class, Named, Register};
 use super::operand::show;
+use super::program::SharedVariable;
 use super::types;
 
 /// Static shared memory of a kernel, as the driver limits it.
@@ -128,7 +129,7 @@ impl<'s> Body<'_, 's> {
                 self.context.cursor.expect(b'>')?;
                 self.context.names.declare_range(name, class, count)?;
             } else {
-                let slot = self.slots.allocate(class.bank())?;
+                let slot = self.slots.register(class, name)?;
                 self.context.names.declare(name, Named::Register(Register { class, slot }))?;
             }
             if self.context.cursor.accept(b';')? {
@@ -168,6 +169,9 @@ impl<'s> Body<'_, 's> {
         })?;
         *used = end;
         self.placed.insert(index, offset);
+        if space == VariableSpace::Shared && self.context.named {
+            self.variables.push(SharedVariable { name: name.into(), offset, bytes });
+        }
         Ok(PlacedAt { space, offset: Some(offset) })
     }
 }

@@ -39,5 +39,8 @@ mod visit;
 
 use super::program;
 
+pub(crate) use slots::Bank;
+pub(crate) use visit::written;
+
 pub use declarations::{Declaration, Declarations};
 pub use module::{Module, ParseError};

@@ -10,7 +10,7 @@ use super::entry::Entry;
 use super::lexer::Kind;
 use super::names::Named;
 use super::program::Kernel;
-use super::reuse::reuse;
+use super::reuse::{note_live, reuse};
 
 /// Sources of more bytes are refused.
 const MOST_BYTES: usize = 16 << 20;
@@ -50,20 +50,34 @@ impl Module {
     /// If the source is no PTX, or if any kernel in it holds something that the emulator does not
     /// execute exactly as it stands.
     pub fn parse(source: &str) -> Result<Module, ParseError> {
-        let mut module = Module::decode(source)?;
+        let mut module = Module::decode(source, false)?;
         for kernel in &mut module.kernels {
             reuse(Arc::make_mut(kernel));
         }
         Ok(module)
     }
 
+    /// Reads a module as [`Module::parse`] does, with the names of registers and of variables in shared memory, for
+    /// a [`Stepper`](crate::Stepper) to show them. No two registers share a place, so its kernels run more slowly.
+    ///
+    /// # Errors
+    ///
+    /// As [`Module::parse`].
+    pub fn parse_named(source: &str) -> Result<Module, ParseError> {
+        let mut module = Module::decode(source, true)?;
+        for kernel in &mut module.kernels {
+            note_live(Arc::make_mut(kernel));
+        }
+        Ok(module)
+    }
+
     /// Reads a module as [`Module::parse`] does, but gives each register a slot of its own.
-    pub(super) fn decode(source: &str) -> Result<Module, ParseError> {
+    pub(super) fn decode(source: &str, named: bool) -> Result<Module, ParseError> {
         if source.len() > MOST_BYTES {
             let message = format!("the source has more than {MOST_BYTES} bytes");
             return Err(ParseError { line: 1, message });
         }
-        let mut reader = Reader { context: Context::new(source), kernels: Vec::new() };
+        let mut reader = Reader { context: Context::new(source, named), kernels: Vec::new() };
         reader.read().map_err(|message| {
             let (line, message) = reader.context.cursor.error(message);
             ParseError { line, message }

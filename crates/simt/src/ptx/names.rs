@@ -186,8 +186,7 @@ impl<'s> Names<'s> {
             if let Some((class, count)) = family.range
                 && number < count
             {
-                let named =
-                    Named::Register(Register { class, slot: slots.allocate(class.bank())? });
+                let named = Named::Register(Register { class, slot: slots.register(class, name)? });
                 family.numbered.insert(number, named);
                 return Ok(Some(named));
             }

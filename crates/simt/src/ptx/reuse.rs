@@ -78,6 +78,24 @@ pub(super) fn reuse(kernel: &mut Kernel) {
     [kernel.slots32, kernel.slots64, kernel.predicates] = counts.map(u32::from);
 }
 
+/// Notes for each register that has a name from where to where it is live; throughout, if that takes too long to find out.
+pub(super) fn note_live(kernel: &mut Kernel) {
+    let counts = [kernel.slots32, kernel.slots64, kernel.predicates].map(|count| count as usize);
+    let first_of = [0, counts[0], counts[0] + counts[1]];
+    let index = |bank: Bank, slot: Slot| first_of[bank as usize] + usize::from(slot);
+    let all = first_of[2] + counts[2];
+    let spans = spans(&kernel.code, all, index);
+    let end = kernel.code.len() as u32;
+    for register in &mut kernel.registers {
+        register.live = match &spans {
+            // From behind the instruction that writes it, to the one that reads it last.
+            Some(spans) => spans[index(register.bank, register.slot)]
+                .map_or(0..0, |(first, last)| first.div_ceil(2) as u32..(last / 2 + 1) as u32),
+            None => 0..end,
+        };
+    }
+}
+
 fn place(preset: &mut Preset) -> (Bank, &mut Slot) {
     match preset {
         Preset::Word { slot, .. } | Preset::Special { slot, .. } => (Bank::Word, slot),

@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 
-use super::program::{Preset, Slot, Special};
+use super::names::Class;
+use super::program::{Preset, Register, Slot, Special};
 
 /// The three kinds of slots, by what fits in one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Bank {
+pub(crate) enum Bank {
     Word,
     Long,
     Predicate,
@@ -33,16 +34,32 @@ pub(super) struct Slots {
     counts: [u32; 3],
     constants: HashMap<Constant, Slot>,
     presets: Vec<Preset>,
+    /// The registers, if their names are asked for.
+    pub(super) registers: Option<Vec<Register>>,
     /// Presets that the place of dynamic shared memory is to be added to.
     dynamic: Vec<usize>,
 }
 
 impl Slots {
+    pub(super) fn new(named: bool) -> Slots {
+        Slots { registers: named.then(Vec::new), ..Slots::default() }
+    }
+
     pub(super) fn allocate(&mut self, bank: Bank) -> Result<Slot, String> {
         let count = &mut self.counts[bank as usize];
         let slot = Slot::try_from(*count).ok().filter(|&slot| slot < Slot::MAX);
         *count += 1;
         slot.ok_or_else(|| format!("more than {} registers of one size", Slot::MAX))
+    }
+
+    /// A slot for a register.
+    pub(super) fn register(&mut self, class: Class, name: &str) -> Result<Slot, String> {
+        let slot = self.allocate(class.bank())?;
+        if let Some(registers) = &mut self.registers {
+            let (name, ty, bank) = (name.into(), class.name(), class.bank());
+            registers.push(Register { name, ty, bank, slot, live: 0..0 });
+        }
+        Ok(slot)
     }
 
     /// The slot that holds the constant.

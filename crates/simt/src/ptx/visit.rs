@@ -185,6 +185,21 @@ pub(super) fn each_slot(
         Op::ActiveMask { d } => visit(Writes, Word, d),
         Op::WarpBarrier { mask } => visit(Reads, Word, mask),
         Op::Barrier { threads: Some(threads), .. } => visit(Reads, Word, threads),
+        Op::MbarrierInit { address, count } => {
+            base(address, visit);
+            visit(Reads, Word, count);
+        }
+        Op::MbarrierInvalidate { address } => base(address, visit),
+        Op::MbarrierArrive { d, address, count } => {
+            base(address, visit);
+            count.iter_mut().for_each(|slot| visit(Reads, Word, slot));
+            d.iter_mut().for_each(|slot| visit(Writes, Long, slot));
+        }
+        Op::MbarrierTest { d, address, phase, parity } => {
+            base(address, visit);
+            visit(Reads, if *parity { Word } else { Long }, phase);
+            visit(Writes, Predicate, d);
+        }
         Op::Fence { .. }
         | Op::CommitGroup
         | Op::WaitGroup { .. }
@@ -194,4 +209,15 @@ pub(super) fn each_slot(
         | Op::Trap
         | Op::Nothing => {}
     }
+}
+
+/// The first register that an instruction writes.
+pub(crate) fn written(instruction: &Instruction) -> Option<(Bank, Slot)> {
+    let (mut instruction, mut first) = (*instruction, None);
+    each_slot(&mut instruction, &mut |role, bank, slot| {
+        if role == Role::Writes {
+            first.get_or_insert((bank, *slot));
+        }
+    });
+    first
 }

@@ -8,12 +8,13 @@ use std::collections::BTreeSet;
 use simt::Module;
 
 use crate::{
-    approximate, arithmetic, atomics, bits, compare, convert, copies, integer, moves, parameters,
+    approximate, arithmetic, atomics, bits, compare, convert, copies, integer, mbarriers, moves,
+    parameters,
 };
 use crate::{transfer, warp};
 
 /// How many opcodes the parser accepts, hints of caches not counted. Whoever adds one adds a row and counts here.
-const OPCODES: usize = 8952;
+const OPCODES: usize = 8976;
 
 /// How many rows the tables of all families have: so that none is lost unnoticed.
 const FORMS: usize = 13_644;
@@ -182,6 +183,10 @@ fn every_opcode_that_the_parser_accepts_is_tested() {
     let hints = ["", "L2::64B", "L2::128B", "L2::256B"];
     all("cp", &[&["async"], &["ca", "cg", "commit_group", "wait_group", "wait_all", "bulk"]]);
     all("cp", &[&["async"], &["ca", "cg"], &SPACES, &SPACES, &hints]);
+    let operations =
+        ["init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait", "pending_count"];
+    let kinds = ["", "parity", "noComplete", "expect_tx"];
+    all("mbarrier", &[&operations, &kinds, &ORDERS, &SCOPES, &SPACES, &["", "b64", "b32", "u64"]]);
 
     let families = [
         approximate::forms(),
@@ -200,6 +205,7 @@ fn every_opcode_that_the_parser_accepts_is_tested() {
     let mut tested: BTreeSet<String> =
         families.into_iter().flatten().map(|form| form.opcode).collect();
     tested.extend(parameters::opcodes());
+    tested.extend(mbarriers::opcodes());
     tested.extend(CONTROL.iter().chain(&copies::GROUPS).map(|opcode| opcode.to_string()));
 
     let untested: Vec<&String> = accepted.difference(&tested).collect();

@@ -1,6 +1,6 @@
 //! A short way from a few lines of PTX to a launch.
 
-use simt::{Counters, Kernel, Launch, Memory, Module, Prepared, Report, ReportKind};
+use simt::{Counters, Kernel, Launch, Memory, Module, Prepared, Report, ReportKind, Stepper};
 
 /// A kernel `k` with pointers `a` and `b` as parameters, in `%rd1` and `%rd2`; the thread's number in the grid in
 /// `%r1` and in the block in `%r2`; `%rd3` and `%rd4` are `a` and `b` plus four bytes for each thread of
@@ -58,6 +58,16 @@ pub struct Bench {
 /// Bytes of each buffer of a [`Bench`].
 pub const BYTES: u64 = 4096;
 
+/// A memory with the buffers of a [`Bench`] as they are at first, and their addresses.
+fn buffers() -> (Memory, u64, u64) {
+    let memory = Memory::new(1 << 30);
+    let a = memory.allocate("inputs", BYTES).unwrap();
+    let b = memory.allocate("outputs", BYTES).unwrap();
+    let words: Vec<u8> = (0..BYTES as u32 / 4).flat_map(u32::to_le_bytes).collect();
+    memory.write(a, &words).unwrap();
+    (memory, a, b)
+}
+
 impl Bench {
     /// One block of a warp. `a` holds 0, 1, 2, … as 32-bit words; `b` is never written.
     pub fn new(body: &str) -> Bench {
@@ -68,11 +78,7 @@ impl Bench {
     /// never written.
     pub fn of(source: &str) -> Bench {
         let module = Module::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
-        let memory = Memory::new(1 << 30);
-        let a = memory.allocate("inputs", BYTES).unwrap();
-        let b = memory.allocate("outputs", BYTES).unwrap();
-        let words: Vec<u8> = (0..BYTES as u32 / 4).flat_map(u32::to_le_bytes).collect();
-        memory.write(a, &words).unwrap();
+        let (memory, a, b) = buffers();
         let (grid, block, source) = ([1; 3], [32, 1, 1], source.to_string());
         let (instructions, host_bytes) = (1 << 22, Launch::HOST_BYTES);
         let dynamic_shared = 0;
@@ -111,18 +117,22 @@ impl Bench {
         bytes
     }
 
+    fn launch<'a>(&'a self, arguments: &'a [u8]) -> Launch<'a> {
+        Launch {
+            dynamic_shared: self.dynamic_shared,
+            instructions: self.instructions,
+            host_bytes: self.host_bytes,
+            ..Launch::new(self.kernel(), self.grid, self.block, arguments)
+        }
+    }
+
     /// Prepares the launch and hands it to `run`, with the number of its blocks.
     pub fn with<T>(
         &self,
         run: impl FnOnce(&Prepared<'_>, u64) -> Result<T, Report>,
     ) -> Result<T, Report> {
         let arguments = self.arguments();
-        let launch = Launch {
-            dynamic_shared: self.dynamic_shared,
-            instructions: self.instructions,
-            host_bytes: self.host_bytes,
-            ..Launch::new(self.kernel(), self.grid, self.block, &arguments)
-        };
+        let launch = self.launch(&arguments);
         let blocks = launch.blocks();
         run(&launch.prepare(&self.memory)?, blocks)
     }
@@ -133,6 +143,12 @@ impl Bench {
 
     pub fn run_together(&self) -> Result<Counters, Report> {
         self.with(|launch, blocks| launch.run_together(0..blocks, None))
+    }
+
+    /// Runs it on buffers of its own, to be gone through by instructions.
+    pub fn gone_through(&self, together: bool) -> Result<Counters, Report> {
+        let arguments = self.arguments();
+        Stepper::new(self.launch(&arguments), buffers().0, together)?.result().clone()
     }
 
     /// What stands in a line of the PTX.

@@ -5,12 +5,14 @@
 //! - one module for each family of instructions holds its rows; `coverage` asks the parser which opcodes
 //!   it accepts, and fails for one that no row tests.
 //! - `parser` and `declarations` read sources, right and wrong ones.
-//! - `reports`, `races`, `warp_races`, `blocks`, `barriers`, `launches`: each mistake with its sentence, and its
+//! - `reports`, `races`, `warp_races`, `blocks`, `barriers`, `mbarriers`, `launches`: each mistake with its sentence, and its
 //!   correct twin.
+//! - `beside`: launches that reach each other's memory.
 //! - `kept`: what blocks leave behind does not show.
 //! - `bounds`: what a launch may use; whatever passes it is a report.
 //! - `execution`: mutated kernels on any arguments; the mutations are in `fuzz`.
 //! - `divergence`, `counted`, `memory`: what a warp does when its lanes part, what is counted, ways to run.
+//! - `stepping`: one instruction at a time, forward and backward.
 
 #[path = "../../fuzz/mod.rs"]
 mod fuzz;
@@ -19,6 +21,7 @@ mod approximate;
 mod arithmetic;
 mod atomics;
 mod barriers;
+mod beside;
 mod bits;
 mod blocks;
 mod bounds;
@@ -36,6 +39,7 @@ mod integer;
 mod kept;
 mod kernel;
 mod launches;
+mod mbarriers;
 mod memory;
 mod moves;
 mod parameters;
@@ -44,6 +48,7 @@ mod races;
 mod reports;
 mod special;
 mod special_functions;
+mod stepping;
 mod transfer;
 mod values;
 mod warp;

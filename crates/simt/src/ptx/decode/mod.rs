@@ -13,6 +13,7 @@ mod convert;
 mod copy_async;
 mod functions;
 mod integer;
+mod mbarrier;
 mod memory;
 mod modifiers;
 mod moves;
@@ -67,6 +68,7 @@ fn family(parts: &[&str]) -> Option<Family> {
         "atom" | "red" | "membar" | "fence" => atomic::decode,
         "cp" => copy_async::decode,
         "shfl" | "vote" | "redux" | "activemask" => warp::decode,
+        "mbarrier" => mbarrier::decode,
         "bar" | "barrier" | "bra" | "ret" | "exit" | "trap" | "nanosleep" => control::decode,
         _ => return None,
     })

@@ -44,7 +44,14 @@ fn reason(parts: &[&str]) -> Option<&'static str> {
         "mma" | "wmma" | "wgmma" | "ldmatrix" | "stmatrix" | "tcgen05" => {
             "there are no tensor cores"
         }
-        "mbarrier" | "clusterlaunchcontrol" | "griddepcontrol" | "getctarank" | "mapa" => {
+        "mbarrier" if has("shared::cluster") => "there are no clusters of blocks",
+        "mbarrier" if has("expect_tx") || has("complete_tx") => {
+            "only arrivals are counted, not bytes of bulk copies"
+        }
+        "mbarrier" if !has("shared") && !has("shared::cta") && has("b64") => {
+            "only the form with `.shared` is supported"
+        }
+        "clusterlaunchcontrol" | "griddepcontrol" | "getctarank" | "mapa" => {
             "it needs what an A100 does not have, or more than one kernel"
         }
         "vote" | "shfl" if !has("sync") => "only the form with `.sync` is supported",

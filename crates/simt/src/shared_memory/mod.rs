@@ -1,7 +1,16 @@
 //! Shared memory of a block, with a shadow that knows who accessed each place last.
 //!
 //! Two accesses of one place, at least one of them a write, are a race unless a barrier lies between
-//! them: one of the block, or, within a warp, one of the warp that names both lanes.
+//! them: one of the block, or, within a warp, one of the warp that names both lanes, or an mbarrier at which one thread
+//! arrived and for which the other one waited.
+
+mod mbarrier;
+
+pub(crate) use mbarrier::{MOST as MOST_ARRIVALS, Phase, Wrong, host_bytes as mbarrier_bytes};
+
+use std::sync::Arc;
+
+use mbarrier::{Clock, Mbarriers};
 
 use super::bounds::{bytes_of, refill};
 use super::counters::lanes as each;
@@ -24,7 +33,7 @@ pub(crate) struct Actor {
 
 /// The shared memory of one block, and after it of the next: what earlier blocks left in it is not cleared, which would
 /// take longer than many kernels run, but belongs to another generation.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Shared {
     words: Vec<u32>,
     /// One cell of the shadow stands for `1 << grain` bytes: the smallest access of the kernel.
@@ -32,8 +41,17 @@ pub(crate) struct Shared {
     cells: Vec<Cell>,
     /// That of the block, the first of which is 1. To it, a cell of any other is one that nobody has accessed.
     generation: u64,
+    known: Known,
+    mbarriers: Mbarriers,
+}
+
+/// What threads know of each other, beside what barriers of the block tell all.
+#[derive(Debug, Clone, Default)]
+struct Known {
     /// By warp; see [`Seen`].
     seen: Vec<Option<Box<Seen>>>,
+    /// By thread, what mbarriers have told it; none in a kernel that has no mbarriers.
+    clocks: Vec<Arc<Clock>>,
 }
 
 /// What the lanes of a warp have seen of each other: entry `[a][b]` is the number of barriers that the warp had
@@ -68,6 +86,8 @@ enum Kind {
     Once,
     /// A `cp.async` of that thread is in flight.
     Pending,
+    /// It made the place a part of an mbarrier.
+    Mbarrier,
     /// Several lanes of that warp, or several warps.
     Lanes,
     Warps,
@@ -95,6 +115,12 @@ pub(crate) enum Fault {
     Pending {
         other: Culprit,
     },
+    /// The place is a part of an mbarrier, which the other thread initialised.
+    Mbarrier {
+        other: Culprit,
+    },
+    /// There is no mbarrier.
+    NoMbarrier,
 }
 
 impl Mark {
@@ -106,29 +132,44 @@ impl Mark {
 
     /// Whether something orders this access before one of `now`, whoever else it stands for.
     #[inline(always)]
-    fn ordered_before(&self, now: Actor, seen: &[Option<Box<Seen>>]) -> bool {
+    fn ordered_before(&self, now: Actor, known: &Known) -> bool {
         if self.kind == Kind::Never || self.epoch < now.epoch {
             return true;
         }
-        if self.kind == Kind::Warps || self.thread / 32 != now.thread / 32 {
+        if self.kind == Kind::Warps {
             return false;
         }
-        let known = match seen.get(usize::from(now.thread / 32)) {
+        if self.thread / 32 != now.thread / 32 {
+            return known.handed(self, now);
+        }
+        let seen = match known.seen.get(usize::from(now.thread / 32)) {
             Some(Some(seen)) => seen[usize::from(now.thread % 32)][usize::from(self.thread % 32)],
             _ => now.warp_epoch,
         };
-        self.warp_epoch < known || self.kind != Kind::Lanes && self.thread == now.thread
+        self.warp_epoch < seen
+            || self.kind != Kind::Lanes && self.thread == now.thread
+            || known.handed(self, now)
     }
 
     #[inline(always)]
-    fn conflicts(&self, now: Actor, seen: &[Option<Box<Seen>>]) -> bool {
-        !(self.sync && now.sync || self.ordered_before(now, seen))
+    fn conflicts(&self, now: Actor, known: &Known) -> bool {
+        !(self.sync && now.sync || self.ordered_before(now, known))
     }
 
     #[cold]
     fn race(&self, now: Actor, wrote: bool) -> Fault {
         let other = (self.thread != now.thread).then(|| self.place());
         Fault::Race { other, pc: self.pc, wrote }
+    }
+
+    /// Whether ordinary accesses may be made behind it.
+    #[inline(always)]
+    fn is_free(&self) -> Result<(), Fault> {
+        match self.kind {
+            Kind::Pending => Err(Fault::Pending { other: self.place() }),
+            Kind::Mbarrier => Err(Fault::Mbarrier { other: self.place() }),
+            _ => Ok(()),
+        }
     }
 
     fn place(&self) -> Culprit {
@@ -140,9 +181,11 @@ impl Mark {
 impl Shared {
     /// What that of a block takes of the host, with its shadow; `warps` is the number of warps that may pass
     /// barriers of their own.
-    pub(crate) fn host_bytes(bytes: u32, grain: u32, warps: u32) -> u64 {
+    pub(crate) fn host_bytes(bytes: u32, grain: u32, warps: u32, mbarriers: bool) -> u64 {
         let words = u64::from(bytes.div_ceil(4));
-        bytes_of::<u32>(words)
+        let handed = if mbarriers { Mbarriers::host_bytes(words << (2 - grain), warps) } else { 0 };
+        handed
+            + bytes_of::<u32>(words)
             + bytes_of::<Cell>(words << (2 - grain))
             + bytes_of::<Option<Box<Seen>>>(u64::from(warps).next_power_of_two())
             + bytes_of::<Seen>(warps.into())
@@ -152,12 +195,21 @@ impl Shared {
     pub(crate) fn held(&self) -> u64 {
         bytes_of::<u32>(self.words.capacity() as u64)
             + bytes_of::<Cell>(self.cells.capacity() as u64)
-            + bytes_of::<Option<Box<Seen>>>(self.seen.capacity() as u64)
-            + bytes_of::<Seen>(self.seen.len() as u64)
+            + bytes_of::<Option<Box<Seen>>>(self.known.seen.capacity() as u64)
+            + bytes_of::<Seen>(self.known.seen.len() as u64)
+            + bytes_of::<Arc<Clock>>(self.known.clocks.capacity() as u64)
+            + self.mbarriers.held()
     }
 
-    /// Makes it that of a block that needs `bytes` bytes, of which kernels access `1 << grain` at least.
-    pub(crate) fn reset(&mut self, bytes: u32, grain: u32) -> fault::Result<()> {
+    /// The block has run, and is going to be kept.
+    pub(crate) fn retire(&mut self) {
+        self.known.clocks.clear();
+        self.mbarriers.retire();
+    }
+
+    /// Makes it that of a block that needs `bytes` bytes, of which kernels access `1 << grain` at least. `mbarriers`: how many
+    /// warps it has, if there are mbarriers, else 0.
+    pub(crate) fn reset(&mut self, bytes: u32, grain: u32, mbarriers: u32) -> fault::Result<()> {
         self.grain = grain;
         let (words, what) = (bytes.div_ceil(4) as usize, "shared memory");
         let cells = words << (2 - grain);
@@ -168,8 +220,8 @@ impl Shared {
             refill(&mut self.cells, cells, Cell::default(), what)?;
         }
         self.generation += 1;
-        self.seen.clear();
-        Ok(())
+        self.known.seen.clear();
+        self.mbarriers.reset(cells, mbarriers, &mut self.known)
     }
 
     /// Lanes of a warp pass a barrier of the warp, each with those that its mask names; `passed` such
@@ -183,15 +235,16 @@ impl Shared {
     ) {
         let warp = warp as usize;
         if each(lanes).any(|lane| masks[lane] == alive) {
-            if let Some(seen) = self.seen.get_mut(warp) {
+            if let Some(seen) = self.known.seen.get_mut(warp) {
                 *seen = None;
             }
+            self.known.meet(warp, lanes);
             return;
         }
-        if self.seen.len() <= warp {
-            self.seen.resize_with(warp + 1, || None);
+        for lane in each(lanes).filter(|&lane| masks[lane].trailing_zeros() as usize == lane) {
+            self.known.meet(warp, masks[lane]);
         }
-        let seen = self.seen[warp].get_or_insert_with(|| Box::new([[passed; 32]; 32]));
+        let seen = self.seen_by(warp, passed);
         for lane in each(lanes).filter(|&lane| masks[lane].trailing_zeros() as usize == lane) {
             let together = masks[lane];
             let mut all = [0; 32];
@@ -203,6 +256,27 @@ impl Shared {
         }
     }
 
+    /// What the lanes of a warp know of each other, from now on one by one.
+    fn seen_by(&mut self, warp: usize, passed: u32) -> &mut Seen {
+        let seen = &mut self.known.seen;
+        if seen.len() <= warp {
+            seen.resize_with(warp + 1, || None);
+        }
+        seen[warp].get_or_insert_with(|| Box::new([[passed; 32]; 32]))
+    }
+
+    /// The words of the first `bytes` bytes, those in which nothing has been written left out.
+    pub(crate) fn cells_of_words(&self, bytes: u32) -> Vec<Option<u32>> {
+        let cells = 1 << (2 - self.grain);
+        let written = |cell: &Cell| {
+            cell.generation == self.generation
+                && matches!(cell.writer.kind, Kind::Once | Kind::Lanes | Kind::Warps)
+        };
+        let words =
+            self.words.iter().zip(self.cells.chunks(cells)).take(bytes.div_ceil(4) as usize);
+        words.map(|(&word, cells)| cells.iter().any(written).then_some(word)).collect()
+    }
+
     /// Reads `W` words at an aligned offset inside, or `bytes` bytes if they are less than one.
     #[inline(always)]
     pub(crate) fn read<const W: usize>(
@@ -211,19 +285,23 @@ impl Shared {
         bytes: u32,
         actor: Actor,
     ) -> Result<[u32; W], Fault> {
+        if self.mbarriers.warps > 0 {
+            self.read_cells(offset, bytes, actor)?;
+            return Ok(self.peek(offset, bytes));
+        }
         if self.grain == 2 {
             // A cell per word, as in kernels that access nothing smaller.
             let first = (offset / 4) as usize;
             for cell in &mut self.cells[first..first + W] {
-                cell.of(self.generation).read(actor, &self.seen)?;
+                cell.of(self.generation).read(actor, &self.known)?;
             }
             let mut value = [0; W];
             value.copy_from_slice(&self.words[first..first + W]);
             return Ok(value);
         }
-        let (cells, seen) = self.cells(offset, bytes);
+        let (cells, known) = self.cells(offset, bytes);
         for cell in cells {
-            cell.read(actor, seen)?;
+            cell.read(actor, known)?;
         }
         Ok(self.peek(offset, bytes))
     }
@@ -237,20 +315,26 @@ impl Shared {
         value: &[u32; W],
         actor: Actor,
     ) -> Result<(), Fault> {
+        if self.mbarriers.warps > 0 {
+            let same = self.peek::<W>(offset, bytes) == *value;
+            self.write_cells(offset, bytes, actor, same)?;
+            self.poke(offset, bytes, value);
+            return Ok(());
+        }
         if self.grain == 2 {
             let first = (offset / 4) as usize;
             let words = &mut self.words[first..first + W];
             for (cell, (word, value)) in self.cells[first..].iter_mut().zip(words.iter().zip(value))
             {
-                cell.of(self.generation).write(actor, &self.seen, || word == value)?;
+                cell.of(self.generation).write(actor, &self.known, || word == value)?;
             }
             words.copy_from_slice(value);
             return Ok(());
         }
         let same = self.peek::<W>(offset, bytes) == *value;
-        let (cells, seen) = self.cells(offset, bytes);
+        let (cells, known) = self.cells(offset, bytes);
         for cell in cells {
-            cell.write(actor, seen, || same)?;
+            cell.write(actor, known, || same)?;
         }
         self.poke(offset, bytes, value);
         Ok(())
@@ -264,9 +348,9 @@ impl Shared {
         actor: Actor,
         new: impl Fn([u32; W]) -> (u64, [u32; W]),
     ) -> Result<u64, Fault> {
-        let (cells, seen) = self.cells(offset, bytes);
+        let (cells, known) = self.cells(offset, bytes);
         for cell in cells {
-            cell.may_be_read(actor, seen)?;
+            cell.may_be_read(actor, known)?;
         }
         let (old, value) = new(self.peek(offset, bytes));
         self.write(offset, bytes, &value, actor)?;
@@ -275,11 +359,15 @@ impl Shared {
 
     /// A `cp.async` to here has begun.
     pub(crate) fn expect(&mut self, offset: u32, bytes: u32, actor: Actor) -> Result<(), Fault> {
-        let (cells, seen) = self.cells(offset, bytes);
-        for cell in cells {
-            cell.write(actor, seen, || false)?;
-            cell.writer.kind = Kind::Pending;
+        if self.mbarriers.warps > 0 {
+            self.write_cells(offset, bytes, actor, false)?;
+        } else {
+            let (cells, known) = self.cells(offset, bytes);
+            for cell in cells {
+                cell.write(actor, known, || false)?;
+            }
         }
+        self.cells(offset, bytes).0.for_each(|cell| cell.writer.kind = Kind::Pending);
         Ok(())
     }
 
@@ -293,14 +381,16 @@ impl Shared {
     }
 
     #[inline(always)]
-    fn cells(
-        &mut self,
-        offset: u32,
-        bytes: u32,
-    ) -> (impl Iterator<Item = &mut Cell>, &[Option<Box<Seen>>]) {
+    fn cells(&mut self, offset: u32, bytes: u32) -> (impl Iterator<Item = &mut Cell>, &Known) {
+        let range = self.range(offset, bytes);
+        let cells = self.cells[range].iter_mut();
+        (cells.map(|cell| cell.of(self.generation)), &self.known)
+    }
+
+    #[inline(always)]
+    fn range(&self, offset: u32, bytes: u32) -> std::ops::Range<usize> {
         let first = (offset >> self.grain) as usize;
-        let cells = &mut self.cells[first..first + (bytes >> self.grain).max(1) as usize];
-        (cells.iter_mut().map(|cell| cell.of(self.generation)), &self.seen)
+        first..first + (bytes >> self.grain).max(1) as usize
     }
 
     fn peek<const W: usize>(&self, offset: u32, bytes: u32) -> [u32; W] {
@@ -340,11 +430,9 @@ impl Cell {
     }
 
     #[inline(always)]
-    fn may_be_read(&self, now: Actor, seen: &[Option<Box<Seen>>]) -> Result<(), Fault> {
-        if self.writer.kind == Kind::Pending {
-            return Err(Fault::Pending { other: self.writer.place() });
-        }
-        if self.writer.conflicts(now, seen) {
+    fn may_be_read(&self, now: Actor, known: &Known) -> Result<(), Fault> {
+        self.writer.is_free()?;
+        if self.writer.conflicts(now, known) {
             return Err(self.writer.race(now, true));
         }
         if self.writer.kind == Kind::Never {
@@ -354,10 +442,16 @@ impl Cell {
     }
 
     #[inline(always)]
-    fn read(&mut self, now: Actor, seen: &[Option<Box<Seen>>]) -> Result<(), Fault> {
-        self.may_be_read(now, seen)?;
+    fn read(&mut self, now: Actor, known: &Known) -> Result<(), Fault> {
+        self.may_be_read(now, known)?;
+        self.note_read(now, known);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn note_read(&mut self, now: Actor, known: &Known) {
         let before = self.reader;
-        let kind = if before.ordered_before(now, seen) {
+        let kind = if before.ordered_before(now, known) {
             Kind::Once
         } else if before.kind == Kind::Warps || before.thread / 32 != now.thread / 32 {
             Kind::Warps
@@ -366,28 +460,25 @@ impl Cell {
         };
         let sync = now.sync && (kind == Kind::Once || before.sync);
         self.reader = Mark::of(Actor { sync, ..now }, kind);
-        Ok(())
     }
 
     #[inline(always)]
     fn write(
         &mut self,
         now: Actor,
-        seen: &[Option<Box<Seen>>],
+        known: &Known,
         same_value: impl FnOnce() -> bool,
     ) -> Result<(), Fault> {
         let before = self.writer;
-        if before.kind == Kind::Pending {
-            return Err(Fault::Pending { other: before.place() });
-        }
-        if before.conflicts(now, seen) {
+        before.is_free()?;
+        if before.conflicts(now, known) {
             // Lanes of one instruction that write the same value leave no doubt about the result.
             let together = before.pc == now.pc && before.thread / 32 == now.thread / 32;
             if !(together && same_value()) {
                 return Err(before.race(now, true));
             }
         }
-        if self.reader.conflicts(now, seen) {
+        if self.reader.conflicts(now, known) {
             return Err(self.reader.race(now, false));
         }
         // A thread's own plain access is not made up for by its atomic ones: others are still not

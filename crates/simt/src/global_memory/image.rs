@@ -1,0 +1,60 @@
+//! What global memory held at a moment, and what was known of it, to go back to.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use super::Memory;
+use super::buffer::{PAGE_WORDS, Slot};
+use super::word::Word;
+
+/// The pages that had been touched.
+#[derive(Debug)]
+pub(crate) struct Image(Vec<Page>);
+
+/// A page by its buffer's number and its own, and each word's data and state.
+#[derive(Debug)]
+struct Page {
+    slot: usize,
+    number: usize,
+    words: Vec<[u32; 2]>,
+}
+
+impl Memory {
+    /// What is there now.
+    pub(crate) fn image(&self, slots: &[Slot]) -> Image {
+        let mut pages = Vec::new();
+        each_page(slots, |slot, number, words| {
+            let words = words.iter().map(|word| [&word.data, &word.state].map(load)).collect();
+            pages.push(Page { slot, number, words });
+        });
+        Image(pages)
+    }
+
+    /// Makes it what it was. Pages that have been touched since count as never written.
+    pub(crate) fn restore(&self, slots: &[Slot], image: &Image) {
+        let mut rest = image.0.iter().peekable();
+        each_page(slots, |slot, number, words| {
+            let page = rest.next_if(|page| (page.slot, page.number) == (slot, number));
+            for (i, word) in words.iter().enumerate() {
+                let [data, state] = page.map_or([0, 0], |page| page.words[i]);
+                word.data.store(data, Relaxed);
+                word.state.store(state, Relaxed);
+            }
+        });
+    }
+}
+
+fn load(word: &AtomicU32) -> u32 {
+    word.load(Relaxed)
+}
+
+/// Calls `visit` with every page that has been touched, in order.
+fn each_page(slots: &[Slot], mut visit: impl FnMut(usize, usize, &[Word; PAGE_WORDS])) {
+    for (slot, buffer) in slots.iter().enumerate() {
+        let Slot::Live(buffer) = buffer else { continue };
+        for (number, page) in buffer.pages.iter().enumerate() {
+            if let Some(words) = page.get() {
+                visit(slot, number, words);
+            }
+        }
+    }
+}

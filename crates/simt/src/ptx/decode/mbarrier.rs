@@ -1,0 +1,72 @@
+//! `mbarrier`: barriers that are objects in shared memory.
+
+use super::super::body::Body;
+use super::super::program::{Op, Space};
+use super::super::statement::{Atom, Operand};
+use super::super::types::{B64, U32};
+use super::bits::predicate_destination;
+use super::modifiers::Rest;
+use super::refusal::{Refusal, exactly};
+
+pub(super) fn decode<'s>(
+    body: &mut Body<'_, 's>,
+    parts: &[&str],
+    operands: &[Operand<'s>],
+) -> Result<Op, Refusal> {
+    let [_, operation, ref rest @ ..] = *parts else { return Err(Refusal::Unknown) };
+    let mut rest = Rest(rest);
+    let waits = matches!(operation, "test_wait" | "try_wait");
+    let parity = waits && rest.accept(&["parity"]);
+    // What it is without these words, too.
+    let meaning: &[&str] = match operation {
+        "arrive" => &["release"],
+        "test_wait" | "try_wait" => &["acquire"],
+        _ => &[],
+    };
+    if rest.accept(meaning) && !rest.accept(&["cta"]) {
+        return Err(Refusal::Unknown);
+    }
+    if !rest.accept(&["shared", "shared::cta"]) || !rest.accept(&["b64"]) || !rest.0.is_empty() {
+        return Err(Refusal::Unknown);
+    }
+    match operation {
+        "init" => {
+            let [address, count] = exactly(operands)?;
+            let address = body.address(address, Space::Shared)?;
+            Ok(Op::MbarrierInit { address, count: body.source(count, U32)? })
+        }
+        "inval" => {
+            let [address] = exactly(operands)?;
+            Ok(Op::MbarrierInvalidate { address: body.address(address, Space::Shared)? })
+        }
+        "arrive" => {
+            let (state, address, count) = match operands {
+                [state, address] => (state, address, None),
+                [state, address, count] => (state, address, Some(body.source(count, U32)?)),
+                _ => return Err("it takes 2 or 3 operands".to_string().into()),
+            };
+            let d = match state {
+                Operand::Atom(Atom::Name("_")) => None,
+                state => Some(body.destination(state, B64)?),
+            };
+            let address = body.address(address, Space::Shared)?;
+            Ok(Op::MbarrierArrive { d, address, count })
+        }
+        "test_wait" | "try_wait" => {
+            let (d, address, phase) = match operands {
+                [d, address, phase] => (d, address, phase),
+                // For how long it may wait: here it never does.
+                [d, address, phase, time] if operation == "try_wait" => {
+                    body.source(time, U32)?;
+                    (d, address, phase)
+                }
+                _ => return Err("it takes 3 operands".to_string().into()),
+            };
+            let d = predicate_destination(body, d)?;
+            let address = body.address(address, Space::Shared)?;
+            let phase = body.source(phase, if parity { U32 } else { B64 })?;
+            Ok(Op::MbarrierTest { d, address, phase, parity })
+        }
+        _ => Err(Refusal::Unknown),
+    }
+}
