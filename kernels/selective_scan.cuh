@@ -118,6 +118,23 @@ __device__ void await_groups() {
     asm volatile("cp.async.wait_group %0;" ::"n"(kBut) : "memory");
 }
 
+// One element, in a place of 4 bytes. Of two elements of 16 bits that share an aligned word, the word is copied; `last`
+// says that nothing lies behind the element.
+__device__ inline void copy_single(unsigned* to, const float* from, bool exists, bool) {
+    copy_word(to, from, exists ? 4 : 0);
+}
+template <typename Half>
+__device__ void copy_single(unsigned* to, const Half* from, bool exists, bool last) {
+    const size_t upper = (size_t)from & 2;
+    copy_word(to, (const char*)from - upper, !exists ? 0 : last && !upper ? 2 : 4);
+}
+// Which half of its place an element is in, if it was copied singly from there.
+__device__ inline int half_of(const float*) { return 0; }
+template <typename Half>
+__device__ int half_of(const Half* from) {
+    return (int)((size_t)from >> 1 & 1);
+}
+
 // Single elements of an array, kCount of them: the i-th from(i) from its beginning, if it exists(i), or else zero. What has less
 // than 4 bytes cannot be copied on the way: all are read, and then all are written.
 template <int kCount, typename Stored, typename To, typename From, typename Exists>

@@ -67,25 +67,6 @@ struct Place {
 };
 // ANCHOR_END: place
 
-// ANCHOR: memory
-// One element, in a place of 4 bytes. Of two elements of 16 bits that share an aligned word, the word is copied; `last`
-// says that nothing lies behind the element.
-__device__ inline void copy_single(unsigned* to, const float* from, bool exists, bool) {
-    copy_word(to, from, exists ? 4 : 0);
-}
-template <typename Half>
-__device__ void copy_single(unsigned* to, const Half* from, bool exists, bool last) {
-    const size_t upper = (size_t)from & 2;
-    copy_word(to, (const char*)from - upper, !exists ? 0 : last && !upper ? 2 : 4);
-}
-// Which half of its place an element is in, if it was copied singly from there.
-__device__ inline int half_of(const float*) { return 0; }
-template <typename Half>
-__device__ int half_of(const Half* from) {
-    return (int)((size_t)from >> 1 & 1);
-}
-// ANCHOR_END: memory
-
 // ANCHOR: stage
 // What a warp reads for one tile of four channels, and kPer * 8 of their states.
 template <int kPer>

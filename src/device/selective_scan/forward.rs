@@ -44,6 +44,11 @@ const ALONE: f64 = 0.65;
 const PASS_TILES: usize = 3;
 /// Tiles of a chunk, at least.
 const LEAST_TILES: usize = 4;
+/// Of a block of `selective_scan_fwd_plain.cu` the warps that compute, at most; a multiprocessor has one block.
+const PLAIN_WARPS: usize = 8;
+/// The states that these kernels take, and the longest row: steps are counted in 32 bits.
+const PLAIN_STATES: [usize; 2] = [2 * LANES, 4 * LANES];
+const PLAIN_LONGEST: usize = 1 << 30;
 /// Threads of a block that combines the ends of chunks.
 const CARRY_THREADS: usize = 256;
 
@@ -135,6 +140,55 @@ impl Plan {
     }
 }
 
+/// The launch of `selective_scan_fwd_plain.cu` for a shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Plain {
+    warps: usize,
+    /// Blocks of a chunk.
+    chunk_blocks: usize,
+}
+
+impl Plain {
+    /// None for a shape that these kernels do not take.
+    fn new(shape: ScanShape, cut: Cut, multiprocessors: usize) -> Option<Plain> {
+        let takes = PLAIN_STATES.contains(&shape.states)
+            && (shape.channels / shape.groups).is_multiple_of(WARP_CHANNELS)
+            && shape.seq_len <= PLAIN_LONGEST;
+        let rounds = |warps: usize| {
+            let blocks = blocks_of(shape, warps).saturating_mul(cut.chunks);
+            blocks.div_ceil(multiprocessors.max(1)).saturating_mul(warps)
+        };
+        let warps = (1..=PLAIN_WARPS).rev().min_by_key(|&warps| rounds(warps))?;
+        takes.then_some(Plain { warps, chunk_blocks: blocks_of(shape, warps) })
+    }
+
+    /// Dynamic shared memory of a block, part by part as in the kernel's `Shared`. `held`: bytes of an element there.
+    fn shared_bytes(lane_states: usize, held: usize) -> usize {
+        let (channels, couplings) = (PLAIN_WARPS * WARP_CHANNELS, 2 * LANES * lane_states);
+        let pairs = 2 * channels * TILE * 8;
+        let steps = 2 * couplings * TILE * 4;
+        let rows = (7 * channels + 2 * couplings) * TILE * held;
+        let mbarriers = 8 * (4 + 2 * PLAIN_WARPS);
+        pairs + steps + rows + mbarriers
+    }
+}
+
+/// What a launch is for: a template argument of `selective_scan_fwd_plain`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Ends,
+    Outputs,
+    OutputsAndStates,
+}
+
+/// What is launched for the ends of chunks, or for the outputs.
+struct Launch {
+    function: Function,
+    warps: usize,
+    chunk_blocks: usize,
+    shared_bytes: u32,
+}
+
 impl<S: Storage<Accum = f32>> SelectiveScan<S> {
     /// Computes the outputs, asynchronously.
     ///
@@ -164,11 +218,32 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         let cut = chunks.map_or_else(|| Cut::fastest(shape), |chunks| Cut::into(shape, chunks));
         let multiprocessors = self.device.attributes().multiprocessors as usize;
         let plan = Plan::new(shape, cut, self.exponential(), multiprocessors);
-        let function = self.forward_kernel(plan)?;
-        if plan.blocks == 0 {
-            return Ok(Launched::nothing(&function));
-        }
         let shared_bytes = self.check_launch(operation, shape, plan, inputs)?;
+        let plain = Plain::new(shape, cut, multiprocessors).filter(|_| {
+            inputs.b.varies()
+                && inputs.c.varies()
+                && inputs.restarts.is_none()
+                && self.exponential() == Exponential::Fast
+                && checkpoints.as_deref().is_none_or(|states| states.is_aligned_to(16))
+        });
+        let whole = whole_rows(inputs, out, shape);
+        let launch_for = |wanted: Wanted| -> Result<Launch, Error> {
+            if let Some(plain) = plain
+                && let Some(launch) = self.plain_launch(plain, plan, whole, wanted)?
+            {
+                return Ok(launch);
+            }
+            let Plan { warps, chunk_blocks, .. } = plan;
+            let function = self.forward_kernel(plan)?;
+            Ok(Launch { function, warps, chunk_blocks, shared_bytes })
+        };
+        let outputs = launch_for(match checkpoints {
+            None => Wanted::Outputs,
+            Some(_) => Wanted::OutputsAndStates,
+        })?;
+        if plan.blocks == 0 {
+            return Ok(Launched::nothing(&outputs.function));
+        }
         // As blocks fit into a grid, so do these into a number.
         let ends = cut.chunks - 1;
         let rows = shape.batch * shape.channels;
@@ -184,15 +259,15 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
 
         let home = self.device.stream();
         let stream = stream.unwrap_or(&home);
-        let mut launched = Launched::nothing(&function);
-        for only_ends in [true, false] {
-            let blocks = if only_ends { plan.chunk_blocks * ends } else { plan.blocks };
-            if blocks == 0 {
-                continue;
-            }
-            let launch = function
-                .launch(blocks as u32, 64 * plan.warps as u32)
-                .shared(shared_bytes)
+        let mut launched = Launched::nothing(&outputs.function);
+        let first = if ends > 0 { Some(launch_for(Wanted::Ends)?) } else { None };
+        for (kernel, chunks, only_ends) in
+            first.iter().map(|first| (first, ends, true)).chain([(&outputs, cut.chunks, false)])
+        {
+            let launch = kernel
+                .function
+                .launch((kernel.chunk_blocks * chunks) as u32, 64 * kernel.warps as u32)
+                .shared(kernel.shared_bytes)
                 .arg(inputs.u)
                 .arg(inputs.delta)
                 .arg(inputs.a)
@@ -239,6 +314,33 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         self.kernels.function(&self.device, source, name, &parameters)
     }
 
+    /// None for what these kernels do not take: what the device has too little shared memory for, and of the ends of chunks all
+    /// but rows of whole vectors with 16 states.
+    fn plain_launch(
+        &self,
+        plain: Plain,
+        plan: Plan,
+        whole: bool,
+        wanted: Wanted,
+    ) -> Result<Option<Launch>, Error> {
+        let separate = whole && plan.lane_states == 4;
+        let held = if whole { S::ELEMENT.bytes() } else { 4 };
+        let shared_bytes = Plain::shared_bytes(plan.lane_states, held) as u32;
+        if (wanted == Wanted::Ends && !separate)
+            || shared_bytes > self.device.attributes().shared_bytes_opt_in
+        {
+            return Ok(None);
+        }
+        // The kernel for outputs and states takes no place for states, too; where it costs, there is one for outputs alone.
+        let wanted = if separate { wanted } else { Wanted::OutputsAndStates };
+        let (source, name) = ("selective_scan_fwd_plain.cu", "selective_scan_fwd_plain");
+        let parameters =
+            [plan.lane_states.to_string(), whole.to_string(), (wanted as usize).to_string()];
+        let function = self.kernels.function(&self.device, source, name, &parameters)?;
+        let Plain { warps, chunk_blocks } = plain;
+        Ok(Some(Launch { function, warps, chunk_blocks, shared_bytes }))
+    }
+
     fn carries_kernel(&self) -> Result<Function, Error> {
         let exact = self.exponential() == Exponential::Exact;
         let (source, entry) =
@@ -273,9 +375,42 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
     }
 }
 
+/// Whether each row of each array with an axis of time is made of vectors of 16 bytes.
+fn whole_rows<S: Storage>(inputs: &ScanInputs<S>, out: &Buffer<S>, shape: ScanShape) -> bool {
+    (shape.seq_len * S::ELEMENT.bytes()).is_multiple_of(16)
+        && inputs.b.is_aligned_to(16)
+        && inputs.c.is_aligned_to(16)
+        && [inputs.u, inputs.delta, out]
+            .into_iter()
+            .chain(inputs.z)
+            .all(|array| array.is_aligned_to(16))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Cut, Exponential, Plan, ScanShape};
+    use super::{Cut, Exponential, Plain, Plan, ScanShape};
+
+    #[test]
+    fn plain_shapes_are_those_of_whole_warps() {
+        for (batch, channels, groups, states, multiprocessors, plain) in [
+            (8, 2048, 1, 16, 132, Some((8, 128))),
+            (8, 1536, 1, 8, 132, Some((6, 128))),
+            (1, 2048, 1, 16, 132, Some((1, 128))),
+            (2, 128, 2, 16, 1, Some((4, 4))),
+            (2, 128, 2, 16, 16, Some((1, 16))),
+            (1, 16, 1, 16, 132, Some((1, 1))),
+            (8, 2048, 1, 12, 132, None),
+            (8, 2040, 1, 16, 132, None),
+            (8, 2048, 256, 16, 132, None),
+        ] {
+            let shape = ScanShape { batch, channels, seq_len: 999, states, groups };
+            let found = Plain::new(shape, Cut::into(shape, 1), multiprocessors);
+            let found = found.map(|plain| (plain.warps, plain.chunk_blocks));
+            assert_eq!(found, plain, "{shape:?} on {multiprocessors}");
+        }
+        let long = ScanShape { batch: 1, channels: 16, seq_len: 1 << 31, states: 16, groups: 1 };
+        assert_eq!(Plain::new(long, Cut::into(long, 1), 132), None);
+    }
 
     #[test]
     fn kernels_follow_the_states_and_the_exponential() {

@@ -2,6 +2,7 @@
 
 pub mod given;
 mod golden;
+mod plain;
 pub mod reference;
 
 use std::collections::BTreeSet;
@@ -144,7 +145,7 @@ fn long_sequences_of_few_channels_are_cut() -> Result<(), Error> {
     Ok(())
 }
 
-/// The kernels that the tests above have run are all that are shipped: for up to 8 states, up to 16, and more.
+/// The kernels that the tests above have run are all that are shipped: for up to 8 states, up to 16, and more, and for 8 and 16.
 #[test]
 fn every_shipped_entry_is_one_that_is_asked_for() {
     let wanted: BTreeSet<String> = ["float", "bf16", "f16"]
@@ -159,6 +160,17 @@ fn every_shipped_entry_is_one_that_is_asked_for() {
             ]
             .map(|parameters| format!("selective_scan_fwd<{stored}, {parameters}>"))
         })
+        .chain(["float", "bf16", "f16"].into_iter().flat_map(|stored| {
+            let kinds = [
+                "2, true, 2",
+                "2, false, 2",
+                "4, true, 0",
+                "4, true, 1",
+                "4, true, 2",
+                "4, false, 2",
+            ];
+            kinds.map(|kind| format!("selective_scan_fwd_plain<{stored}, {kind}, false>"))
+        }))
         .chain([false, true].map(|exact| format!("selective_scan_fwd_carries<{exact}>")))
         .collect();
     let shipped: BTreeSet<String> = kernels::shipped()

@@ -25,14 +25,44 @@ pub fn forward<S: Storage<Accum = f32>>(
     let sizes = reference::Sizes { batch: 2, channels: CHANNELS, groups: GROUPS, states, len: LEN };
     let mut scan = given::draw::<S>(sizes, given::Has { slow: true, ..given::Has::ALL });
     scan.chunks = Some(chunks);
-    let arrays = given::Arrays::<S>::new(device, &scan, 0)?;
+    outputs::<S>(device, exponential, &scan, false)
+}
+
+/// The forward pass of a scan of common sizes, by a kernel for these: the one for the ends of chunks, for outputs, or for
+/// outputs and states.
+pub fn plain_forward<S: Storage<Accum = f32>>(
+    device: &Device,
+    states: usize,
+    len: usize,
+    wanted: &str,
+) -> Result<Ran, Error> {
+    let sizes = reference::Sizes { batch: 2, channels: 64, groups: 2, states, len };
+    let has = given::Has { restarts: false, slow: true, ..given::Has::ALL };
+    let mut scan = given::draw::<S>(sizes, has);
+    scan.chunks = Some(if wanted == "0" { 2 } else { 1 });
+    outputs::<S>(device, Exponential::Fast, &scan, wanted == "2")
+}
+
+fn outputs<S: Storage<Accum = f32>>(
+    device: &Device,
+    exponential: Exponential,
+    scan: &reference::Scan,
+    kept: bool,
+) -> Result<Ran, Error> {
+    let arrays = given::Arrays::<S>::new(device, scan, 0)?;
     let mut out = device.allocate(scan.u.len())?;
     out.poison()?;
+    let kept = if kept { arrays.shape.checkpoints_len() } else { None };
+    let mut checkpoints = kept.map(|len| device.allocate::<f32>(len)).transpose()?;
     let launched = SelectiveScan::<S>::new(device, exponential).forward_into(
         &arrays.inputs(),
         &mut out,
         arrays.shape,
-        ScanForwardOptions { chunks: scan.chunks, ..Default::default() },
+        ScanForwardOptions {
+            chunks: scan.chunks,
+            checkpoints: checkpoints.as_mut(),
+            ..Default::default()
+        },
     )?;
     let out: Vec<f32> = out.download()?.into_iter().map(Storage::widen).collect();
     let verdict = given::verdict::<S>(&out, &scan.results().out);

@@ -1,0 +1,160 @@
+//! The kernels for the most common sizes give the bits of the one for all.
+
+use half::{bf16, f16};
+use linrec::Error;
+use linrec::device::{Device, Exponential, ScanForwardOptions, SelectiveScan, Storage, under_test};
+
+use super::given::{Arrays, Has, draw};
+use super::reference::Scan;
+use super::sizes;
+
+/// What a scan gives, bit by bit, and how often the threads of a block met, where that is counted.
+struct Found {
+    bits: Vec<u32>,
+    barriers: Option<u64>,
+}
+
+fn compute<S: Storage<Accum = f32>>(
+    device: &Device,
+    scan: &Scan,
+    skip: usize,
+    wanted: [bool; 2],
+) -> Result<Found, Error> {
+    let arrays = Arrays::<S>::new(device, scan, skip)?;
+    let shape = arrays.shape;
+    let mut out = device.allocate::<S>(scan.u.len() + skip)?;
+    let mut last = device.allocate::<f32>(shape.batch * shape.channels * shape.states)?;
+    let mut checkpoints = device.allocate::<f32>(shape.checkpoints_len().unwrap())?;
+    out.poison()?;
+    last.poison()?;
+    checkpoints.poison()?;
+    let mut out = out.slice(skip..)?;
+    let options = ScanForwardOptions {
+        last: wanted[0].then_some(&mut last),
+        checkpoints: wanted[1].then_some(&mut checkpoints),
+        chunks: scan.chunks,
+        ..Default::default()
+    };
+    let fused = SelectiveScan::<S>::new(device, Exponential::Fast);
+    let launched = fused.forward_into(&arrays.inputs(), &mut out, shape, options)?;
+    let mut bits: Vec<u32> =
+        out.download()?.into_iter().map(|number| number.widen().to_bits()).collect();
+    for (numbers, wanted) in [(&last, wanted[0]), (&checkpoints, wanted[1])] {
+        if wanted {
+            bits.extend(numbers.download()?.into_iter().map(f32::to_bits));
+        }
+    }
+    Ok(Found { bits, barriers: launched.counters().map(|counters| counters.barriers) })
+}
+
+/// The same with restarts at which nothing begins: those are the general kernel's.
+fn general(scan: &Scan) -> Scan {
+    let restarts = Some(vec![0; scan.sizes.batch * scan.sizes.len]);
+    Scan { restarts, ..scan.clone() }
+}
+
+fn same_bits<S: Storage<Accum = f32>>(scan: &Scan, skip: usize) -> Result<(), Error> {
+    for device in under_test() {
+        for wanted in [[true, true], [true, false], [false, false]] {
+            let plain = compute::<S>(&device, scan, skip, wanted)?;
+            let all = compute::<S>(&device, &general(scan), skip, wanted)?;
+            let what = format!(
+                "{} {} {:?} {wanted:?}, {skip} behind, {:?} chunks",
+                device.label(),
+                S::ELEMENT,
+                scan.sizes,
+                scan.chunks
+            );
+            let differ = plain.bits.iter().zip(&all.bits).filter(|(a, b)| a != b).count();
+            assert!(plain.bits == all.bits, "{what}: {differ} of {} differ", all.bits.len());
+            if let (Some(plain), Some(all)) = (plain.barriers, all.barriers) {
+                assert!(plain < all, "{what}: {plain} barriers, and {all}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Beside each other: a whole tile, a part of one, one step, and enough of them that some in the middle are taken without asking;
+/// vectors and single elements; all options and none.
+#[test]
+fn for_any_length_and_for_both_numbers_of_states() -> Result<(), Error> {
+    let all = Has { restarts: false, ..Has::ALL };
+    for (has, states, len) in [
+        (all, 16, 64),
+        (all, 16, 33),
+        (Has { z: false, initial: false, ..all }, 16, 104),
+        (Has { softplus: false, slow: true, ..all }, 16, 161),
+        (Has { slow: true, ..Has::NOTHING }, 16, 96),
+        (Has { d: true, ..Has::NOTHING }, 8, 1),
+        (all, 8, 127),
+        (Has { bias: false, ..all }, 8, 128),
+        (all, 16, 264),
+        (Has { d: false, ..all }, 8, 320),
+    ] {
+        let shape = sizes(2, 64, 2, states, len);
+        same_bits::<f32>(&draw::<f32>(shape, has), 0)?;
+        same_bits::<bf16>(&draw::<bf16>(shape, has), 0)?;
+        same_bits::<f16>(&draw::<f16>(shape, has), 0)?;
+    }
+    Ok(())
+}
+
+/// Blocks of as many warps as there may be, and the last of a group with fewer.
+#[test]
+fn for_any_number_of_warps() -> Result<(), Error> {
+    let has = Has { restarts: false, slow: true, ..Has::ALL };
+    for (channels, groups) in [(16, 1), (128, 1), (144, 1), (208, 1), (96, 2), (560, 1)] {
+        let scan = draw::<f32>(sizes(1, channels, groups, 16, 70), has);
+        for threads in [1, 3] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| same_bits::<f32>(&scan, 0))?;
+        }
+    }
+    same_bits::<bf16>(&draw::<bf16>(sizes(1, 48, 1, 8, 200), has), 0)
+}
+
+/// Chunks of one tile and of several, the last of which may have fewer steps.
+#[test]
+fn for_any_chunks() -> Result<(), Error> {
+    let has = Has { restarts: false, slow: true, ..Has::ALL };
+    for (states, len, chunks) in
+        [(16, 128, 4), (16, 150, 2), (8, 299, 4), (16, 97, 100), (16, 712, 2)]
+    {
+        let shape = sizes(1, 32, 1, states, len);
+        let cut = |scan: Scan| Scan { chunks: Some(chunks), ..scan };
+        same_bits::<f32>(&cut(draw::<f32>(shape, has)), 0)?;
+        same_bits::<bf16>(&cut(draw::<bf16>(shape, has)), 0)?;
+    }
+    Ok(())
+}
+
+/// At odd places, and where elements are at the very end of their memory.
+#[test]
+fn for_arrays_that_begin_anywhere() -> Result<(), Error> {
+    let has = Has { restarts: false, ..Has::ALL };
+    for (len, skip) in [(64, 1), (64, 3), (63, 1), (35, 2), (7, 0)] {
+        let shape = sizes(2, 32, 1, 16, len);
+        same_bits::<f32>(&draw::<f32>(shape, has), skip)?;
+        same_bits::<bf16>(&draw::<bf16>(shape, has), skip)?;
+        same_bits::<f16>(&draw::<f16>(shape, has), skip)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_out_of_the_ordinary_is_for_the_general_kernel() -> Result<(), Error> {
+    let has = Has { restarts: false, ..Has::ALL };
+    let device = Device::simt();
+    let barriers = |scan: &Scan| compute::<f32>(&device, scan, 0, [true, true]);
+    for (shape, has) in [
+        (sizes(1, 40, 1, 16, 64), has),
+        (sizes(1, 32, 1, 12, 64), has),
+        (sizes(1, 32, 1, 16, 64), Has { constant: [true, false], ..has }),
+    ] {
+        let scan = draw::<f32>(shape, has);
+        let (found, all) = (barriers(&scan)?, barriers(&general(&scan))?);
+        assert!(found.bits == all.bits && found.barriers == all.barriers, "{shape:?}");
+    }
+    Ok(())
+}
