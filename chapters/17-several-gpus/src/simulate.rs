@@ -1,0 +1,253 @@
+//! What a forward pass takes over any number of GPUs, from what links and memory take.
+//!
+//! Nothing is computed here but times. Each rank does its own work in order, and a message arrives some time after it was
+//! sent: events are followed one by one, so that what waits for what comes out by itself.
+
+use linrec::device::Links;
+
+/// GPUs in hosts.
+#[derive(Debug, Clone, Copy)]
+pub struct Cluster {
+    /// GPUs of a host.
+    pub per_host: usize,
+    /// What links and memory take within a host.
+    pub inside: Links,
+    /// Seconds from a send on one host to the moment when another host has the message, without what its bytes take.
+    pub between: f64,
+    /// Bytes in a second between hosts.
+    pub between_link: f64,
+}
+
+/// What each GPU has: a stretch of each of so many rows, of so many steps.
+#[derive(Debug, Clone, Copy)]
+pub struct Work {
+    /// Rows.
+    pub rows: usize,
+    /// Steps of a stretch.
+    pub steps: usize,
+}
+
+/// Bytes of a number.
+const BYTES: f64 = 4.0;
+/// How states get from rank to rank.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Way {
+    /// Two passes; in between every rank tells all others.
+    Gather,
+    /// Two passes; in between, in round k, a rank tells the one 2^k further.
+    Rounds,
+    /// As [`Way::Rounds`], where of the first pass this part is read.
+    TailFirst(f64),
+    /// One pass over so many groups of rows, with messages between neighbours.
+    Pipeline(usize),
+    /// One pass, in which blocks find states in mailboxes. Within one host.
+    Mailboxes,
+}
+
+impl Cluster {
+    /// Seconds for the pass over a rank's own arrays.
+    pub fn once(&self, work: Work) -> f64 {
+        3.0 * BYTES * (work.rows * work.steps) as f64 / self.inside.memory
+    }
+
+    /// Seconds for a message of so many numbers to the rank with number `to` from `from`.
+    fn message(&self, from: usize, to: usize, numbers: usize) -> f64 {
+        let bytes = BYTES * numbers as f64;
+        match from / self.per_host == to / self.per_host {
+            true => self.inside.message + bytes / self.inside.link,
+            false => self.between + bytes / self.between_link,
+        }
+    }
+
+    /// Seconds until the last of so many ranks is done.
+    pub fn time(&self, work: Work, ranks: usize, way: Way) -> f64 {
+        let once = self.once(work);
+        // Of 12 bytes for each step, 8 are read a second time.
+        let first = 2.0 / 3.0 * once;
+        match way {
+            _ if ranks <= 1 => once,
+            Way::Gather => first + self.gather(work, ranks) + once,
+            Way::Rounds => first + self.rounds(work, ranks) + once,
+            Way::TailFirst(part) => part * first + self.rounds(work, ranks) + once,
+            Way::Pipeline(groups) => {
+                let numbers = work.rows.div_ceil(groups);
+                let stages = Stages { ranks, groups, each: once / groups as f64 };
+                stages.last(|rank| Hop::busy(self.message(rank - 1, rank, numbers)))
+            }
+            Way::Mailboxes => {
+                let groups = work.rows.div_ceil(self.inside.at_a_time);
+                let stages = Stages { ranks, groups, each: once / groups as f64 };
+                stages.last(|_| Hop::seen_after(self.inside.store))
+            }
+        }
+    }
+
+    /// Every rank receives two numbers for each row from all others, by the slowest link on its way.
+    fn gather(&self, work: Work, ranks: usize) -> f64 {
+        let hosts = ranks.div_ceil(self.per_host);
+        let bytes = 2.0 * BYTES * (work.rows * (ranks - 1)) as f64;
+        if hosts == 1 {
+            return self.inside.all_gather + bytes / self.inside.link;
+        }
+        let rounds = f64::from(hosts.next_power_of_two().ilog2());
+        // A host's GPUs have a network card each, and hand on to each other what came.
+        self.inside.all_gather
+            + rounds * self.between
+            + bytes / self.between_link.min(self.inside.link)
+    }
+
+    /// The slowest rank of each round, one after the other.
+    // ANCHOR: rounds
+    fn rounds(&self, work: Work, ranks: usize) -> f64 {
+        let mut known = vec![0.0; ranks];
+        let mut reach = 1;
+        while reach < ranks {
+            let before = known.clone();
+            for rank in reach..ranks {
+                let message = self.message(rank - reach, rank, 2 * work.rows);
+                known[rank] = f64::max(before[rank], before[rank - reach]) + message;
+            }
+            reach *= 2;
+        }
+        known.into_iter().fold(0.0, f64::max)
+    }
+    // ANCHOR_END: rounds
+
+    /// The part of its time in which a GPU does what it would do alone.
+    pub fn efficiency(&self, work: Work, ranks: usize, way: Way) -> f64 {
+        self.once(work) / self.time(work, ranks, way)
+    }
+
+    /// The pipeline with the number of groups that is the fastest.
+    pub fn best_pipeline(&self, work: Work, ranks: usize) -> usize {
+        let most = work.rows.min(256);
+        let time = |groups: &usize| self.time(work, ranks, Way::Pipeline(*groups));
+        let all = (0..).map(|power| 1_usize << power).take_while(|&groups| groups <= most);
+        let finer =
+            all.flat_map(|groups| [groups, groups * 3 / 2]).filter(|groups| *groups <= most);
+        finer.min_by(|a, b| time(a).total_cmp(&time(b))).unwrap_or(1)
+    }
+}
+
+/// Groups of rows that go through ranks, one after the other.
+#[derive(Debug, Clone, Copy)]
+pub struct Stages {
+    /// Ranks.
+    pub ranks: usize,
+    /// Groups.
+    pub groups: usize,
+    /// Seconds for a group on a rank.
+    pub each: f64,
+}
+
+/// From when to when a rank works on a group.
+pub type Span = (f64, f64);
+
+/// What it takes to hand on the states of a group, in seconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Hop {
+    /// Until they are there; nobody is kept from working meanwhile.
+    pub travel: f64,
+    /// For so long the receiver is busy with it, and so is the sender.
+    pub busy: f64,
+}
+
+impl Hop {
+    /// A message that keeps both busy, as NCCL's kernels do.
+    pub fn busy(busy: f64) -> Hop {
+        Hop { travel: 0.0, busy }
+    }
+
+    /// A store that is seen some time later.
+    pub fn seen_after(travel: f64) -> Hop {
+        Hop { travel, busy: 0.0 }
+    }
+}
+
+impl Stages {
+    /// When each rank works on each group; `hop(rank)` is from the rank before.
+    // ANCHOR: stages
+    pub fn spans(self, hop: impl Fn(usize) -> Hop) -> Vec<Vec<Span>> {
+        let mut spans: Vec<Vec<Span>> = Vec::new();
+        for rank in 0..self.ranks {
+            let mut free = 0.0;
+            let groups = 0..self.groups;
+            let mine = groups.map(|group| {
+                let begin = match rank.checked_sub(1) {
+                    None => free,
+                    Some(before) => {
+                        let Hop { travel, busy } = hop(rank);
+                        f64::max(free, spans[before][group].1 + travel) + busy
+                    }
+                };
+                let end = begin + self.each;
+                free = if rank + 1 < self.ranks { end + hop(rank + 1).busy } else { end };
+                (begin, end)
+            });
+            spans.push(mine.collect());
+        }
+        spans
+    }
+    // ANCHOR_END: stages
+
+    /// When the last one is done.
+    fn last(self, hop: impl Fn(usize) -> Hop) -> f64 {
+        let spans = self.spans(hop);
+        spans.last().and_then(|rank| rank.last()).map_or(0.0, |span| span.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cluster() -> Cluster {
+        Cluster { per_host: 8, inside: Links::H200, between: 20e-6, between_link: 50e9 }
+    }
+
+    const WORK: Work = Work { rows: 13_200, steps: 16_384 };
+
+    #[test]
+    fn one_rank_waits_for_nobody() {
+        for way in [Way::Gather, Way::Rounds, Way::TailFirst(0.1), Way::Pipeline(7), Way::Mailboxes]
+        {
+            assert_eq!(cluster().efficiency(WORK, 1, way), 1.0, "{way:?}");
+        }
+    }
+
+    #[test]
+    fn without_messages_a_pipeline_only_begins_late() {
+        let stages = Stages { ranks: 4, groups: 12, each: 1.0 };
+        assert_eq!(stages.last(|_| Hop::busy(0.0)), 15.0);
+        // On the way it keeps nobody from working.
+        assert_eq!(stages.last(|_| Hop::seen_after(0.5)), 15.0 + 3.0 * 0.5);
+        // Ranks between two others are busy with two messages for each group.
+        assert_eq!(stages.last(|_| Hop::busy(0.5)), 3.0 * 1.5 + 12.0 + 11.0 * 1.0);
+        let spans = stages.spans(|_| Hop { travel: 0.25, busy: 0.25 });
+        for (before, rank) in spans.iter().zip(&spans[1..]) {
+            for (sent, received) in before.iter().zip(rank) {
+                assert!(received.0 >= sent.1 + 0.5);
+            }
+            assert!(rank.windows(2).all(|pair| pair[0].1 <= pair[1].0));
+        }
+    }
+
+    #[test]
+    fn the_model_is_near_what_was_measured() {
+        // With the programs of `quoted`, on four GPUs.
+        let of = |way| cluster().efficiency(WORK, 4, way);
+        let close = |is: f64, was: f64| assert!((is - was).abs() < 0.03, "{is} {was}");
+        close(of(Way::Gather), 0.61);
+        close(of(Way::Pipeline(12)), 0.64);
+        close(of(Way::Mailboxes), 0.975);
+    }
+
+    #[test]
+    fn rounds_are_as_many_as_the_logarithm() {
+        let cluster = Cluster { per_host: 1, ..cluster() };
+        let one = cluster.message(0, 1, 2 * WORK.rows);
+        for (ranks, rounds) in [(2, 1.0), (3, 2.0), (8, 3.0), (1024, 10.0)] {
+            assert!((cluster.rounds(WORK, ranks) - rounds * one).abs() < 1e-12);
+        }
+    }
+}

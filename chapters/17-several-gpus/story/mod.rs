@@ -1,0 +1,404 @@
+//! What the chapter tells when it runs.
+
+mod measured;
+mod modelled;
+mod pictures;
+
+use bench::draw::{differ, near_one};
+use lesson::{Kind, Lesson, Table};
+use linrec::contract::Domain;
+use linrec::device::{
+    Buffer, Device, Exponential, Group, GroupEngine, GroupRecurrence, Rank, ScanShape,
+    SelectiveScan, Split, Way,
+};
+use linrec::reference::{self, Rounding};
+use linrec::simt::{Access, Counters};
+use linrec::{Engine, Error, Options};
+use ndarray::{Array2, s};
+
+use crate::by_hand::{ByHand, stretch};
+use crate::mailbox::Mailboxes;
+use crate::scan::{self, Stretch};
+use crate::suspect;
+
+/// Numbers of ranks that are tried.
+const SIZES: [usize; 5] = [1, 2, 3, 4, 8];
+
+/// Tells the chapter.
+pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
+    lesson.engine("groups of emulated devices");
+    measured::links(lesson)?;
+    by_hand(lesson)?;
+    ways(lesson)?;
+    bits(lesson)?;
+    mailboxes(lesson)?;
+    mistakes(lesson)?;
+    fused(lesson)?;
+    failures(lesson)?;
+    modelled::paper(lesson)?;
+    modelled::hosts(lesson)?;
+    measured::record(lesson)
+}
+
+fn emulated(ranks: usize) -> Result<Group, Error> {
+    Group::from_devices(&Device::emulated(ranks))
+}
+
+/// Ranks for a way: mailboxes need memory that all of them reach, so they share a device.
+fn group_for(way: Way, ranks: usize) -> Result<Group, Error> {
+    match way {
+        Way::Mailboxes => Group::through_host(&vec![Device::simt(); ranks]),
+        _ => emulated(ranks),
+    }
+}
+
+/// The largest error of outputs, as a part of its bound.
+fn error(outputs: &Array2<f32>, x: &Array2<f32>, c: &Array2<f32>) -> Result<f64, Error> {
+    let options = Options::default();
+    let exact = reference::forward(x.view(), c.view(), &options)?.outputs;
+    let levels = 2 * Domain::tree_levels(x.ncols());
+    let rounding = Rounding { levels, exp_ulps: 0.0 };
+    let bound = reference::forward_bound(x.view(), c.view(), &options, rounding)?.outputs;
+    let errors = outputs.iter().zip(&exact).zip(&bound);
+    let errors = errors.map(|((&y, exact), bound)| (f64::from(y) - exact).abs() / bound);
+    // Written so that NaN is the largest.
+    Ok(errors.fold(0.0, |most: f64, error| if error <= most { most } else { error }))
+}
+
+/// Two passes in a screen of code.
+fn by_hand(lesson: &mut Lesson) -> lesson::Result {
+    lesson.step("cut", "A row over several ranks")?;
+    let (rows, seq_len) = (5, 4000);
+    let (x, c) = near_one((rows, seq_len), 170);
+    lesson.say(&format!(
+        "{rows} rows of {seq_len} steps, each cut over ranks that are emulated devices. What a rank tells all others, in \
+         bytes; and the largest error as a part of its bound:",
+    ));
+    let mut table = Table::new(["ranks", "steps of a rank", "told by each", "error / bound"]);
+    let mut worst: f64 = 0.0;
+    for ranks in SIZES {
+        let engine = ByHand::new(emulated(ranks)?);
+        let outputs = engine.forward(x.view(), c.view(), &Options::default())?.outputs;
+        let error = error(&outputs, &x, &c)?;
+        worst = worst.max(error);
+        let steps = stretch(seq_len, 0, ranks).len();
+        table.row([
+            ranks.to_string(),
+            steps.to_string(),
+            (8 * rows).to_string(),
+            format!("{error:.3}"),
+        ]);
+    }
+    lesson.table("cut.csv", Kind::Computed, &table)?;
+    lesson.check("largest error / bound, by hand", worst, 1.0);
+    Ok(())
+}
+
+// The library's ways.
+
+/// What all ranks have computed, put together, and what was counted.
+fn computed(
+    ranks: usize,
+    way: Way,
+    (x, c): (&Array2<f32>, &Array2<f32>),
+) -> Result<(Array2<f32>, Counters), Error> {
+    let group = group_for(way, ranks)?;
+    let parts = group.run(|rank: &Rank| {
+        let recurrence = GroupRecurrence::<f32>::new(rank, Split::Steps).with_way(way);
+        let part = recurrence.part(x.dim())?;
+        let mine = |array: &Array2<f32>| -> Result<Buffer<f32>, Error> {
+            let mine = array.slice(s![.., part.steps.clone()]);
+            rank.device().upload(&mine.iter().copied().collect::<Vec<_>>())
+        };
+        let mut outputs = rank.device().allocate(part.len())?;
+        let launched = recurrence.forward_into(
+            &mine(x)?,
+            &mine(c)?,
+            &mut outputs,
+            x.dim(),
+            Default::default(),
+        )?;
+        let counted = launched.counters().cloned().unwrap_or_default();
+        Ok((part.steps, outputs.download()?, counted))
+    })?;
+    let mut outputs = Array2::zeros(x.dim());
+    let mut all = Counters::default();
+    for (steps, part, counted) in parts {
+        let mut place = outputs.slice_mut(s![.., steps]);
+        place.iter_mut().zip(part).for_each(|(to, from)| *to = from);
+        all += &counted;
+    }
+    Ok((outputs, all))
+}
+
+/// Bytes that kernels read and write in global memory, without what blocks tell each other.
+fn moved(counters: &Counters) -> [u64; 2] {
+    let told =
+        |opcode: &str| ["relaxed", "acquire", "release"].iter().any(|how| opcode.contains(how));
+    let sum = |wanted: &[Access]| {
+        let sites = counters.sites.iter().filter(|site| wanted.contains(&site.access));
+        let sites = sites.filter(|site| !told(&site.opcode));
+        sites.map(|site| site.bytes).sum()
+    };
+    [sum(&[Access::GlobalLoad, Access::CopyAsync]), sum(&[Access::GlobalStore])]
+}
+
+/// What each way moves.
+fn ways(lesson: &mut Lesson) -> lesson::Result {
+    lesson.step("ways", "Ways to the state before a stretch")?;
+    let (rows, seq_len) = (2, 1 << 16);
+    let (x, near) = near_one((rows, seq_len), 171);
+    let fading = near.mapv(|c| 50.0 * (c - 0.98));
+    lesson.say(&format!(
+        "{rows} rows of {seq_len} steps over 4 ranks: bytes read and written for each step, and the largest error as a part of its \
+         bound. Coefficients are near one (0.98 to 1), or fade (0 to 1):",
+    ));
+    let mut table = Table::new(["way", "coefficients", "read", "written", "error / bound"]);
+    let mut worst: f64 = 0.0;
+    let pipeline = Way::Pipeline { groups: 4 };
+    for way in [Way::Passes, Way::TailFirst, pipeline, Way::Mailboxes] {
+        for (name, c) in [("near one", &near), ("fading", &fading)] {
+            let (outputs, counted) = computed(4, way, (&x, c))?;
+            let [read, written] = moved(&counted).map(|bytes| bytes as f64 / x.len() as f64);
+            let error = error(&outputs, &x, c)?;
+            worst = worst.max(error);
+            if name == "fading" {
+                let full = way.to_string();
+                let key = full.split(' ').next().unwrap_or_default();
+                lesson.value(&format!("read_{key}"), format!("{read:.1}"), Kind::Computed);
+            }
+            table.row([
+                way.to_string(),
+                name.to_owned(),
+                format!("{read:.2}"),
+                format!("{written:.2}"),
+                format!("{error:.3}"),
+            ]);
+        }
+    }
+    lesson.table("ways.csv", Kind::Computed, &table)?;
+    lesson.check("largest error / bound, by the library", worst, 1.0);
+    Ok(())
+}
+
+/// What the bits depend on.
+fn bits(lesson: &mut Lesson) -> lesson::Result {
+    lesson.step("bits", "What the bits depend on")?;
+    let shape = (24, 4096);
+    let (x, c) = near_one(shape, 172);
+    let outputs =
+        |ranks: usize, split: Split, pieces: Option<usize>, way: Way| -> lesson::Result<_> {
+            let engine = GroupEngine::<f32>::new(group_for(way, ranks)?, split).with_way(way);
+            let engine = match pieces {
+                Some(pieces) => engine.with_pieces(pieces),
+                None => engine,
+            };
+            Ok(engine.forward(x.view(), c.view(), &Options::default())?.outputs)
+        };
+    lesson.say(&format!(
+        "{} rows of {} steps. How many of the outputs on 2, 4 and 8 ranks have other bits than on one rank:",
+        shape.0, shape.1
+    ));
+    let mut table = Table::new(["split", "2 ranks", "4 ranks", "8 ranks"]);
+    let cases = [
+        ("rows dealt out", Split::Rows, None, Way::Passes),
+        ("cut into 16 pieces", Split::Steps, Some(16), Way::Passes),
+        ("the same, tail first", Split::Steps, Some(16), Way::TailFirst),
+        ("cut, in a pipeline", Split::Steps, None, Way::Pipeline { groups: 3 }),
+        ("cut, by mailboxes", Split::Steps, None, Way::Mailboxes),
+    ];
+    let mut changed = 0.0;
+    for (name, split, pieces, way) in cases {
+        let alone = outputs(1, split, pieces, way)?;
+        let mut counts = Vec::new();
+        for ranks in [2, 4, 8] {
+            let count = differ(&alone, &outputs(ranks, split, pieces, way)?);
+            if !name.starts_with("cut, ") {
+                changed += count;
+            }
+            counts.push(format!("{count:.0}"));
+        }
+        table.row([name.to_owned()].into_iter().chain(counts));
+    }
+    lesson.table("bits.csv", Kind::Computed, &table)?;
+    lesson.check("outputs that depend on the number of ranks", changed, 0.0);
+    lesson.value("outputs", shape.0 * shape.1, Kind::Computed);
+    Ok(())
+}
+
+/// States that go from kernel to kernel.
+fn mailboxes(lesson: &mut Lesson) -> lesson::Result {
+    lesson.step("mailboxes", "Mailboxes in each other's memory")?;
+    let (rows, seq_len) = (4, 2400);
+    let (x, c) = near_one((rows, seq_len), 173);
+    lesson.say(&format!(
+        "{rows} rows of {seq_len} steps. All ranks' launches take turns in the emulator, in two orders. Bytes read \
+         and written for each step, how often a rank asked in vain, and the largest error as a part of its bound:",
+    ));
+    let header = ["ranks", "first turn", "read", "written", "asked in vain", "error / bound"];
+    let mut table = Table::new(header);
+    let mut worst: f64 = 0.0;
+    let mut others = 0.0;
+    for ranks in [2, 4] {
+        let mailboxes = Mailboxes::new(ranks)?;
+        let mut before: Option<Array2<f32>> = None;
+        let orders: [(&str, Vec<usize>); 2] =
+            [("first rank", (0..ranks).collect()), ("last rank", (0..ranks).rev().collect())];
+        for (name, order) in orders {
+            let (outputs, counted) = mailboxes.outputs(x.view(), c.view(), order)?;
+            let mut all = Counters::default();
+            counted.iter().for_each(|counted| all += counted);
+            let [read, written] = moved(&all).map(|bytes| bytes as f64 / x.len() as f64);
+            let asked: u64 = sites(&all, "acquire");
+            let in_vain = asked.saturating_sub((rows * (ranks - 1)) as u64);
+            let error = error(&outputs, &x, &c)?;
+            worst = worst.max(error);
+            others += before.as_ref().map_or(0.0, |before| differ(before, &outputs));
+            before = Some(outputs);
+            table.row([
+                ranks.to_string(),
+                name.to_owned(),
+                format!("{read:.2}"),
+                format!("{written:.2}"),
+                in_vain.to_string(),
+                format!("{error:.3}"),
+            ]);
+        }
+    }
+    lesson.table("mailboxes.csv", Kind::Computed, &table)?;
+    lesson.check("largest error / bound, by mailboxes", worst, 1.0);
+    lesson.check("outputs that depend on whose turn it is", others, 0.0);
+    Ok(())
+}
+
+/// How many requests there were of opcodes with this word.
+fn sites(counters: &Counters, word: &str) -> u64 {
+    let sites = counters.sites.iter().filter(|site| site.opcode.contains(word));
+    sites.map(|site| site.requests).sum()
+}
+
+/// What is said of each planted mistake.
+fn mistakes(lesson: &mut Lesson) -> lesson::Result {
+    lesson.step("mistakes", "What goes wrong")?;
+    lesson.say("A pipeline and a mailbox with one mistake at a time.");
+    let mut unnoticed = 0;
+    for name in suspect::NAMES {
+        let found = suspect::examine(name)?;
+        unnoticed += usize::from(found.is_none());
+        lesson.say(&format!("{name}:"));
+        lesson.quote(found.as_deref().unwrap_or("nothing was found"));
+    }
+    lesson.check("mistakes that went unnoticed", unnoticed as f64, 0.0);
+    let accused = suspect::examine("mailbox")?.is_some();
+    lesson.check("right kernels that were accused", f64::from(accused), 0.0);
+    Ok(())
+}
+
+/// The fused scan over ranks, beside one device.
+fn fused(lesson: &mut Lesson) -> lesson::Result {
+    lesson.step("scan", "The fused scan, cut along its length")?;
+    let (batch, channels, states, seq_len) = (3, 32, 8, 192);
+    let all = |len: usize, low: f32, high: f32, seed: usize| -> Vec<f32> {
+        // Spread over the range, in no order.
+        let place = |index: usize| ((index * 7919 + seed * 104_729) % 9973) as f32 / 9973.0;
+        (0..len).map(|index| low + (high - low) * place(index)).collect()
+    };
+    let u = all(batch * channels * seq_len, -1.0, 1.0, 1);
+    let delta = all(batch * channels * seq_len, -3.0, 0.0, 2);
+    let a = all(channels * states, -2.0, -0.01, 3);
+    let [b, c] = [4, 5].map(|seed| all(batch * states * seq_len, -1.0, 1.0, seed));
+    let outputs = |ranks: usize| -> Result<Vec<f32>, Error> {
+        let each = seq_len / ranks;
+        let parts = emulated(ranks)?.run(|rank| {
+            let device = rank.device();
+            let mine = |array: &[f32]| {
+                let rows = array.chunks(seq_len);
+                let steps = rank.number() * each..(rank.number() + 1) * each;
+                device.upload(&rows.flat_map(|row| row[steps.clone()].to_vec()).collect::<Vec<_>>())
+            };
+            let stretch = Stretch {
+                u: mine(&u)?,
+                delta: mine(&delta)?,
+                a: device.upload(&a)?,
+                b: mine(&b)?,
+                c: mine(&c)?,
+            };
+            let shape = ScanShape { batch, channels, seq_len: each, states, groups: 1 };
+            let scan = SelectiveScan::<f32>::new(device, Exponential::Exact);
+            scan::outputs(rank, &scan, &stretch, shape)?.download()
+        })?;
+        let mut whole = Vec::new();
+        for row in 0..batch * channels {
+            parts
+                .iter()
+                .for_each(|part| whole.extend_from_slice(&part[row * each..(row + 1) * each]));
+        }
+        Ok(whole)
+    };
+    let alone = outputs(1)?;
+    lesson.say(&format!(
+        "Mamba's function over {batch} batches of {channels} channels with {states} states and {seq_len} steps. What a rank sends \
+         to the next for each batch, and outputs with other bits than on one device:",
+    ));
+    let mut table =
+        Table::new(["ranks", "steps of a rank", "bytes of a message", "outputs that differ"]);
+    let mut changed = 0.0;
+    for ranks in [2, 3, 4] {
+        let count = differ(&alone, &outputs(ranks)?);
+        changed += count;
+        let bytes = 4 * channels * states;
+        let cells = [ranks, seq_len / ranks, bytes, count as usize];
+        table.row(cells.map(|cell| cell.to_string()));
+    }
+    lesson.table("scan.csv", Kind::Computed, &table)?;
+    lesson.check("outputs of the scan that depend on the number of ranks", changed, 0.0);
+    Ok(())
+}
+
+/// How work ends that cannot go on.
+fn failures(lesson: &mut Lesson) -> lesson::Result {
+    lesson.step("failures", "When a rank does not do its part")?;
+    lesson.say("Two ranks, of which one fails, ends early, or has other rows than the other. What the other one is told:");
+    let told = |work: &(dyn Fn(&Rank) -> Result<(), Error> + Sync)| -> lesson::Result<String> {
+        let seen = std::sync::Mutex::new(Vec::new());
+        let outcome = emulated(2)?.run(|rank| {
+            let result = work(rank);
+            if let (0, Err(error)) = (rank.number(), &result) {
+                seen.lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner)
+                    .push(error.to_string());
+            }
+            result
+        });
+        let seen = seen.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let nothing =
+            || format!("nothing, and {} ranks are done", outcome.map_or(0, |all| all.len()));
+        Ok(seen.first().cloned().unwrap_or_else(nothing))
+    };
+    let fails = told(&|rank| match rank.number() {
+        1 => rank.device().upload(&[1.0_f32])?.upload(&[1.0, 2.0]),
+        _ => rank.barrier(),
+    })?;
+    let ends = told(&|rank| if rank.number() == 1 { Ok(()) } else { rank.barrier() })?;
+    let differs = told(&|rank| {
+        let rows = if rank.number() == 1 { 3 } else { 2 };
+        let recurrence = GroupRecurrence::<f32>::new(rank, Split::Steps);
+        let len = recurrence.part((rows, 300))?.len();
+        let ones = rank.device().upload(&vec![1.0; len])?;
+        let mut outputs = rank.device().allocate(len)?;
+        recurrence.forward_into(&ones, &ones, &mut outputs, (rows, 300), Default::default())?;
+        Ok(())
+    })?;
+    let mut silent = 0;
+    for (what, sentence, word) in [
+        ("rank 1 fails", fails, "rank 1 failed"),
+        ("rank 1 ends", ends, "rank 1 has ended"),
+        ("rank 1 has another shape", differs, "ranks disagree"),
+    ] {
+        silent += usize::from(!sentence.contains(word));
+        lesson.say(&format!("{what}:"));
+        lesson.quote(&sentence);
+    }
+    lesson.check("failures that nobody was told of", silent as f64, 0.0);
+    Ok(())
+}

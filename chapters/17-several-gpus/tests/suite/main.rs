@@ -1,0 +1,5 @@
+//! Chapter 17's tests: one program, linked once.
+
+mod contract;
+mod processes;
+mod suspects;

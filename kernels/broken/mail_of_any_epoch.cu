@@ -1,0 +1,68 @@
+// long/mailbox.cu with one mistake: what an earlier launch has posted is taken for new.
+//
+// The first launch is right. In the second, a device finds the mail of the first.
+#include "../long/long.cuh"
+
+// The state that comes into a row's stretch, and the launch in which it was told. It has a line of the cache for itself.
+struct alignas(128) Mail {
+    unsigned epoch;
+    float state;
+};
+
+// As between blocks of one device, but `sys`: of all devices, and of the host.
+__device__ inline void store_release(unsigned* to, unsigned value) {
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
+}
+__device__ inline unsigned load_acquire(const unsigned* from) {
+    unsigned value;
+    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+    return value;
+}
+
+__device__ inline void post(Mail* to, unsigned epoch, float state) {
+    to->state = state;
+    store_release(&to->epoch, epoch);
+}
+
+__device__ inline float fetch(const Mail* from, unsigned epoch) {
+    for (int polls = 0; polls < kMaxPolls; polls++) {
+        // ANCHOR: mistake
+        if (load_acquire(&from->epoch) != 0) return from->state;  // MISTAKE: == epoch
+        // ANCHOR_END: mistake
+    }
+    asm volatile("trap;");
+    return 0.0f;
+}
+
+template <int kVectors, int kThreads>
+__global__ void __launch_bounds__(kThreads)
+    long_mailbox(const float* inputs, const float* coeffs, float* outputs, const Mail* from, Mail* to, unsigned epoch,
+                 long long stretch_len) {
+    using Mine = Tile<kVectors, kThreads>;
+    __shared__ Transition<float> totals[Mine::kWarps], befores[Mine::kWarps];
+    __shared__ float before;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const long long row = blockIdx.x, start = row * stretch_len;
+    const long long tiles = (stretch_len + Mine::kSteps - 1) / Mine::kSteps;
+
+    float after = 0.0f;  // of the one thread that carries
+    for (long long number = 0; number < tiles; number++) {
+        Mine tile;
+        const Transition<float> total = tile.load(number, inputs + start, coeffs + start, stretch_len);
+        if (lane == 0) totals[warp] = total;
+        __syncthreads();
+        if (warp == 0) {
+            const Transition<float> all = scan_warps<Mine::kWarps>(totals, befores);
+            if (lane == 0) {
+                // The first tile is there already: what it does to the state could be computed without the state.
+                before = number == 0 && from ? fetch(from + row, epoch) : after;
+                after = multiply_add(before, all.coeff, all.state);
+                if (number + 1 == tiles && to) post(to + row, epoch, after);
+            }
+        }
+        __syncthreads();
+        const float state = multiply_add(before, befores[warp].coeff, befores[warp].state);
+        tile.apply(state, outputs + start, nullptr, stretch_len);
+        __syncthreads();  // all have read what the next tile writes
+    }
+}

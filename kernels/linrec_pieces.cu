@@ -1,0 +1,304 @@
+// Rows that are cut along their length: what each piece does to the state, the state before each piece, and the
+// gradient of a piece.
+//
+// On one of several devices, arrays have shape [num_seqs, pieces, piece_len] row after row: a stretch of each row, in
+// pieces of one length. A piece is computed by one block; whole vectors, any length and alignment as in
+// linrec_wide.cu. `reverse` is the direction of the recurrence in both passes.
+#include "wide.cuh"
+
+// ANCHOR: mail
+// A state on its way to another device, and the launch in which it was told. It has a line of the cache for itself.
+template <typename T>
+struct alignas(128) Mail {
+    T state;
+    unsigned epoch;
+};
+
+// How often a thread asks before it gives up: some ten seconds.
+constexpr int kMostAsked = 1 << 24;
+
+// Of all devices of the system, as the mail lies in the memory of another one. Who finds the epoch also finds the state.
+template <typename T>
+__device__ void post(Mail<T>* to, unsigned epoch, T state) {
+    to->state = state;
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(&to->epoch), "r"(epoch) : "memory");
+}
+template <typename T>
+__device__ T fetch(const Mail<T>* from, unsigned epoch) {
+    for (int asked = 0; asked < kMostAsked; asked++) {
+        unsigned found;
+        asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(found) : "l"(&from->epoch) : "memory");
+        if (found == epoch) return from->state;
+    }
+    asm volatile("trap;");
+    return T(0);
+}
+
+// What thread 0 finds, for all threads.
+template <typename T>
+__device__ T fetch_for_all(const Mail<T>* from, unsigned epoch) {
+    __shared__ T came;
+    if (threadIdx.x == 0) came = fetch(from, epoch);
+    __syncthreads();
+    return came;
+}
+// ANCHOR_END: mail
+
+// ANCHOR: ends
+// What all warps' steps do together, from what each one's do; two `totals` are taken in turns.
+template <int kThreads, int kVectors, typename Stored, typename T>
+__device__ Transition<T> total_of_tile(const Vectors<Stored, kVectors>& coeffs,
+                                       const Vectors<Stored, kVectors>& inputs, Transition<T>* totals) {
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    Transition<T> total;
+#pragma unroll
+    for (int w = 0; w < kVectors; w++) {
+        Transition<T> mine = {coeffs.at[w][0], inputs.at[w][0]};
+#pragma unroll
+        for (int i = 1; i < kPerVector<Stored>; i++) mine = compose(mine, {coeffs.at[w][i], inputs.at[w][i]});
+        const Transition<T> piece = lane_at<32>(scan_lanes<32>(lane, mine), 31);
+        total = w > 0 ? compose(total, piece) : piece;
+    }
+    if (lane == 0) totals[warp] = total;
+    __syncthreads();
+    total = totals[0];
+#pragma unroll
+    for (int w = 1; w < kThreads / 32; w++) total = compose(total, totals[w]);
+    return total;
+}
+
+// The product of a tile's coefficients; as for `total_of_tile`, two `totals` are taken in turns.
+template <int kThreads, int kVectors, typename Stored, typename T>
+__device__ T product_of_tile(const Vectors<Stored, kVectors>& coeffs, Transition<T>* totals) {
+    T mine = T(1);
+#pragma unroll
+    for (int w = 0; w < kVectors; w++) {
+#pragma unroll
+        for (int i = 0; i < kPerVector<Stored>; i++) mine = mine * coeffs.at[w][i];
+    }
+#pragma unroll
+    for (int lanes = 16; lanes > 0; lanes /= 2) mine = mine * lane_down<32>(mine, lanes);
+    if (threadIdx.x % 32 == 0) totals[threadIdx.x / 32].coeff = mine;
+    __syncthreads();
+    T product = totals[0].coeff;
+#pragma unroll
+    for (int w = 1; w < kThreads / 32; w++) product = product * totals[w].coeff;
+    return product;
+}
+
+__device__ inline bool is_zero(float a) { return a == 0; }
+__device__ inline bool is_zero(double a) { return a == 0; }
+template <typename Real>
+__device__ bool is_zero(complex<Real> a) {
+    return a.re == 0 && a.im == 0;
+}
+
+// The transition of each piece: the product of its coefficients, and its last state from a first one of zero.
+//
+// Coefficients may fade: where the product of the last ones has become zero, nothing of what was before them is left in
+// the transition. If `tail` is positive, that place is looked for from the piece's end, over so many steps at most, and
+// if it is found the piece is read from there on alone.
+//
+// Of the gradient, whose recurrence goes the other way, the state is what leaves a step for the one before it:
+// conj(c) (d_output + what came in). So the transition of a step is (conj(c), conj(c) d_output). Then `inputs` are
+// d_outputs, and `lasts` is told the last output of each piece, in the order of the recurrence. Forward, `outputs`
+// and `lasts` are null.
+template <typename Stored, int kVectors, int kThreads>
+__global__ void __launch_bounds__(kThreads)
+    linrec_piece_ends(const Stored* inputs, const Stored* coeffs, const Stored* outputs,
+                      Transition<Accum<Stored>>* ends, Accum<Stored>* lasts, long long tail, long long piece_len,
+                      int reverse) {
+    using T = Accum<Stored>;
+    constexpr int kSteps = kThreads * kVectors * kPerVector<Stored>;
+    __shared__ Transition<T> totals[2][kThreads / 32];
+    const bool is_gradient = outputs, walks_back = is_gradient ? !reverse : reverse;
+    const long long piece = blockIdx.x * piece_len;
+    inputs += piece, coeffs += piece;
+    const int before = head(inputs, piece_len, walks_back);
+    const bool aligned = skew(coeffs) == skew(inputs);
+
+    Transition<T> all = {T(1), T(0)};
+    const long long tiles = (piece_len + before + kSteps - 1) / kSteps;
+    long long first = 0;
+    T product = T(1);
+    for (long long tile = tiles - 1; tile > 0 && (tiles - tile) * kSteps <= tail; tile--) {
+        const View at = view<kVectors, kThreads, Stored>(tile * kSteps - before, piece_len, walks_back);
+        const Vectors<Stored, kVectors> c = load_vectors<false, kVectors>(coeffs, aligned, at, T(1));
+        product = product_of_tile<kThreads>(c, totals[tile % 2]) * product;
+        if (is_zero(product)) {
+            first = tile;
+            break;
+        }
+    }
+    __syncthreads();  // before the same totals are written again
+    for (long long tile = first; tile < tiles; tile++) {
+        const View at = view<kVectors, kThreads, Stored>(tile * kSteps - before, piece_len, walks_back);
+        Vectors<Stored, kVectors> x = load_vectors<false, kVectors>(inputs, true, at, T(0));
+        Vectors<Stored, kVectors> c = load_vectors<false, kVectors>(coeffs, aligned, at, T(1));
+        if (is_gradient) {
+            conjugate_vectors(c);
+            multiply_vectors(x, c);
+        }
+        turn(walks_back, x);
+        turn(walks_back, c);
+        all = compose(all, total_of_tile<kThreads>(c, x, totals[tile % 2]));
+    }
+    if (threadIdx.x != 0) return;
+    ends[blockIdx.x] = all;
+    if (is_gradient) {
+        lasts[blockIdx.x] = piece_len > 0 ? widen(outputs[piece + (reverse ? 0 : piece_len - 1)]) : T(0);
+    }
+}
+// ANCHOR_END: ends
+
+// ANCHOR: states
+// From what every rank told of its pieces to what comes into each piece of this rank. One thread per row; the pieces
+// of a row are taken one after the other, so that the result depends on the pieces alone.
+//
+// A rank's part of `told` holds `per_row` transitions for each row, and then, of the gradient, as many last outputs.
+// Of all pieces of a row the first `filled` have steps. Forward, `states` are the states before each piece. Of the
+// gradient, they are what comes in at its last step, and `previous`, null forward, the outputs before its first one.
+template <typename T>
+__global__ void linrec_piece_states(const T* told, const T* initial, T* states, T* previous, long long num_seqs,
+                                    int ranks, int rank, int per_row, int filled, int reverse) {
+    const long long row = (long long)blockDim.x * blockIdx.x + threadIdx.x;
+    if (row >= num_seqs) return;
+    const bool is_gradient = previous, walks_back = is_gradient ? !reverse : reverse;
+    const long long per_rank = num_seqs * per_row * (is_gradient ? 3 : 2);
+    const int first = rank * per_row, pieces = ranks * per_row;
+    const auto part = [&](int piece) { return told + piece / per_row * per_rank; };
+    const auto place = [&](int piece) { return row * per_row + piece % per_row; };
+
+    const T start = initial ? initial[row] : T(0);
+    T state = is_gradient ? T(0) : start;
+    const int walked = walks_back ? pieces - first : first + per_row;
+    for (int step = 0; step < walked; step++) {
+        const int piece = walks_back ? pieces - 1 - step : step;
+        if (piece >= first && piece < first + per_row) states[place(piece)] = state;
+        const Transition<T> end = ((const Transition<T>*)part(piece))[place(piece)];
+        state = multiply_add(state, end.coeff, end.state);
+    }
+    for (int piece = first; is_gradient && piece < first + per_row; piece++) {
+        const int before = reverse ? piece + 1 : piece - 1;
+        const bool exists = before >= 0 && before < filled;
+        previous[place(piece)] = exists ? part(before)[2 * num_seqs * per_row + place(before)] : start;
+    }
+}
+
+// The last output of each piece, in the order of the recurrence.
+template <typename Stored>
+__global__ void linrec_piece_lasts(const Stored* outputs, Accum<Stored>* lasts, long long pieces, long long piece_len,
+                                   int reverse) {
+    const long long piece = (long long)blockDim.x * blockIdx.x + threadIdx.x;
+    if (piece < pieces) lasts[piece] = widen(outputs[piece * piece_len + (reverse ? 0 : piece_len - 1)]);
+}
+
+// One of the `per_row` numbers of each row.
+template <typename T>
+__global__ void linrec_piece_column(const T* from, T* to, long long num_seqs, int per_row, int column) {
+    const long long row = (long long)blockDim.x * blockIdx.x + threadIdx.x;
+    if (row < num_seqs) to[row] = from[row * per_row + column];
+}
+// ANCHOR_END: states
+
+// ANCHOR: forward
+// The outputs of each row's stretch, whose first state comes by `from` if that is given, and whose last one goes on by `to`:
+// rows are taken by one block each, in the same order on all devices. As linrec_wide_fwd otherwise.
+template <typename Stored, int kVectors, int kThreads>
+__global__ void __launch_bounds__(kThreads)
+    linrec_piece_fwd(const Stored* inputs, const Stored* coeffs, Stored* outputs, const Accum<Stored>* initial,
+                     Accum<Stored>* final_state, const Mail<Accum<Stored>>* from, Mail<Accum<Stored>>* to,
+                     unsigned epoch, long long piece_len, int reverse) {
+    using T = Accum<Stored>;
+    constexpr int kSteps = kThreads * kVectors * kPerVector<Stored>;
+    __shared__ Transition<T> totals[2][kThreads / 32];
+    const long long piece = blockIdx.x * piece_len;
+    inputs += piece, coeffs += piece, outputs += piece;
+    const int skipped = head(inputs, piece_len, reverse), place = skew(inputs);
+
+    T carry = initial ? initial[blockIdx.x] : T(0);
+    const long long tiles = (piece_len + skipped + kSteps - 1) / kSteps;
+    if (tiles == 0 && from) carry = fetch_for_all(from + blockIdx.x, epoch);
+    for (long long tile = 0; tile < tiles; tile++) {
+        const View at = view<kVectors, kThreads, Stored>(tile * kSteps - skipped, piece_len, reverse);
+        auto x = load_vectors<false, kVectors>(inputs, true, at, T(0));
+        auto c = load_vectors<false, kVectors>(coeffs, skew(coeffs) == place, at, T(1));
+        turn(reverse, x);
+        turn(reverse, c);
+        // By now the first tile is on its way.
+        if (tile == 0 && from) carry = fetch_for_all(from + blockIdx.x, epoch);
+        scan_vectors<kThreads>(c, x, totals[tile % 2], carry);
+        // Before the outputs are written: others wait.
+        if (tile + 1 == tiles && to && threadIdx.x == 0) post(to + blockIdx.x, epoch, carry);
+        turn(reverse, x);
+        store_vectors<false>(outputs, skew(outputs) == place, at, x);
+    }
+    if (tiles == 0 && to && threadIdx.x == 0) post(to + blockIdx.x, epoch, carry);
+    // The last output, to the bit, as its lane reads it again.
+    const bool is_output = sizeof(T) == sizeof(Stored) && tiles > 0;
+    const View last = view<kVectors, kThreads, Stored>((tiles - 1) * kSteps - skipped, piece_len, reverse);
+    const bool is_mine = is_output ? has_last<kVectors, Stored>(last) : threadIdx.x == 0;
+    if (final_state && is_mine) {
+        final_state[blockIdx.x] = is_output ? widen(outputs[reverse ? 0 : piece_len - 1]) : carry;
+    }
+}
+// ANCHOR_END: forward
+
+// ANCHOR: backward
+// The gradient of each piece. `after` is what comes into its last step from the one behind it, `previous` the output
+// before its first one; `before` is told what goes on to that one. As linrec_wide_bwd, which starts from zero.
+// With kByMail, what comes in comes by `from` where that is given, and goes on by `to` as well.
+template <typename Stored, int kVectors, int kThreads, bool kByMail>
+__global__ void __launch_bounds__(kThreads)
+    linrec_piece_bwd(const Stored* d_outputs, const Stored* coeffs, const Stored* outputs,
+                     const Accum<Stored>* after, const Accum<Stored>* previous, Stored* d_inputs, Stored* d_coeffs,
+                     Accum<Stored>* before, const Mail<Accum<Stored>>* from, Mail<Accum<Stored>>* to, unsigned epoch,
+                     long long piece_len, int reverse) {
+    using T = Accum<Stored>;
+    constexpr int kSteps = kThreads * kVectors * kPerVector<Stored>;
+    __shared__ Transition<T> totals[2][kThreads / 32];
+    const bool back = !reverse;
+    const long long piece = blockIdx.x * piece_len;
+    d_outputs += piece, coeffs += piece, outputs += piece;
+    d_inputs += piece, d_coeffs += piece;
+    const int skipped = head(d_outputs, piece_len, back), place = skew(d_outputs);
+    const T start = previous[blockIdx.x];
+
+    T carry = after ? after[blockIdx.x] : T(0);
+    if (kByMail && from) carry = fetch_for_all(from + blockIdx.x, epoch);
+    const long long tiles = (piece_len + skipped + kSteps - 1) / kSteps;
+    for (long long tile = 0; tile < tiles; tile++) {
+        const View at = view<kVectors, kThreads, Stored>(tile * kSteps - skipped, piece_len, back);
+        const T c_edge = load_edge<kVectors>(coeffs, at, false, threadIdx.x % 32 == 0, T(1));
+        const T output_edge = load_edge<kVectors>(outputs, at, true, threadIdx.x % 32 == 31, start);
+        auto delta = load_vectors<false, kVectors>(d_outputs, true, at, T(0));
+        auto c = load_vectors<false, kVectors>(coeffs, skew(coeffs) == place, at, T(1));
+        auto y = load_vectors<false, kVectors>(outputs, skew(outputs) == place, at, start);
+        turn(back, delta);
+        turn(back, c);
+        // What comes in has been multiplied already: it meets the one that stands before the first coefficient.
+        take_previous(c, c_edge);
+        end_with_one(c, at);
+        conjugate_vectors(c);
+        scan_vectors<kThreads>(c, delta, totals[tile % 2], carry);
+
+        turn(back, y);
+        take_next(y, output_edge);
+        conjugate_vectors(y);
+        multiply_vectors(y, delta);
+        turn(back, delta);
+        turn(back, y);
+        store_vectors<false>(d_inputs, skew(d_inputs) == place, at, delta);
+        store_vectors<false>(d_coeffs, skew(d_coeffs) == place, at, y);
+    }
+    const bool goes_by_mail = kByMail && to;
+    if ((before || goes_by_mail) && threadIdx.x == 0) {
+        // Nothing is there to multiply with where the piece is empty: what comes in goes on.
+        const bool is_empty = piece_len == 0;
+        const T coeff = is_empty ? T(1) : widen(coeffs[reverse ? piece_len - 1 : 0]);
+        const T goes_on = is_empty ? carry : carry * conjugate(coeff);
+        if (goes_by_mail) post(to + blockIdx.x, epoch, goes_on);
+        if (before) before[blockIdx.x] = goes_on;
+    }
+}
+// ANCHOR_END: backward

@@ -1,0 +1,66 @@
+//! Where NCCL may be.
+#![allow(unsafe_code)]
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use libloading::Library;
+
+use super::library::{failure, open};
+use crate::Error;
+use crate::device::nvrtc::trust::{self, Above};
+
+/// The variable that names the library's file.
+const VARIABLE: &str = "LINREC_NCCL";
+/// What to do where there is none.
+pub(super) const WAY_OUT: &str = "install NCCL 2.14 or newer (`pip install nvidia-nccl-cu12`, or the system's \
+                                  libnccl2), name its file in LINREC_NCCL, or, where all ranks are in one program, take `Group::through_host`";
+/// What the system's linker looks for, on its path and the user's.
+const NAMES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
+
+/// The first that loads: the file that `LINREC_NCCL` names and no other, or the linker's, or that of an active Python
+/// environment (`VIRTUAL_ENV`, `CONDA_PREFIX`).
+pub(super) fn library() -> Result<Library, Error> {
+    if cfg!(not(target_os = "linux")) {
+        return Err(failure(format!("there is none for this system; {WAY_OUT}")));
+    }
+    let folder = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(file) = folder(VARIABLE) {
+        return load(&file).map_err(|why| {
+            failure(format!("{VARIABLE}={} cannot be used: {why}", file.display()))
+        });
+    }
+    // SAFETY: (1) a bare name is looked for on the linker's path, which is the system's and the user's; (2) what has
+    // this name is NCCL, whose initialisation can run in any program.
+    let found = NAMES.into_iter().find_map(|name| unsafe { open(Path::new(name)) }.ok());
+    if let Some(library) = found {
+        return Ok(library);
+    }
+    let environments = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(folder);
+    let mut refusals = String::new();
+    for file in environments.flat_map(|root| below(&root)) {
+        match load(&file) {
+            Ok(library) => return Ok(library),
+            Err(why) => refusals += &format!("; {} is not loaded: {why}", file.display()),
+        }
+    }
+    Err(failure(format!("{} was not found; {WAY_OUT}{refusals}", NAMES[0])))
+}
+
+/// Loads a library that nobody but the user and the system can have put there.
+fn load(file: &Path) -> Result<Library, String> {
+    let file = trust::check(file, Above::Closed)?;
+    // SAFETY: (1) the file has NCCL's name in a place where the user keeps it, or the user says that it is NCCL; (2) it
+    // and the folders above were found to be the user's or the system's.
+    unsafe { open(&file) }.map_err(|error| error.to_string())
+}
+
+/// The library's files in a Python environment.
+fn below(root: &Path) -> Vec<PathBuf> {
+    let versions = root.join("lib").read_dir().into_iter().flatten().flatten();
+    let files = versions.map(|version| version.path().join("site-packages/nvidia/nccl/lib"));
+    let mut files: Vec<_> = files.map(|folder| folder.join(NAMES[0])).collect();
+    files.retain(|file| root.is_absolute() && file.is_file());
+    files.sort();
+    files
+}

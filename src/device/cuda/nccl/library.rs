@@ -1,0 +1,182 @@
+//! The library, and the table of its functions.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::path::Path;
+use std::sync::OnceLock;
+
+use cudarc::driver::sys::CUstream;
+use libloading::Library;
+
+use super::find;
+use crate::Error;
+
+/// `ncclComm_t`, a handle.
+pub(super) type Handle = *mut c_void;
+/// `ncclDataType_t`: single bytes.
+pub(super) const BYTES: c_int = 0;
+
+/// What a function of NCCL returned. Any number is one.
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(super) struct Status(pub(super) c_int);
+
+impl Status {
+    pub(super) const SUCCESS: Status = Status(0);
+    /// It goes on, and is to be asked again.
+    pub(super) const IN_PROGRESS: Status = Status(7);
+}
+
+/// `ncclUniqueId`: by what the ranks of a communicator find each other.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct RawId(pub(super) [u8; ID_BYTES]);
+
+pub(super) const ID_BYTES: usize = 128;
+
+/// `ncclConfig_t` as NCCL 2.14 had it. Later versions have more behind, and take its own size and version to mean that
+/// nothing is said of that.
+#[repr(C)]
+pub(super) struct Config {
+    size: usize,
+    magic: u32,
+    version: u32,
+    blocking: c_int,
+    /// Where 2.14 has nothing, and later versions their next number: this is how they write that it is not said.
+    unsaid: c_int,
+}
+
+impl Config {
+    /// No call waits.
+    pub(super) fn unblocking() -> Config {
+        Config {
+            size: size_of::<Config>(),
+            magic: 0xcafe_beef,
+            version: OLDEST as u32,
+            blocking: 0,
+            unsaid: c_int::MIN,
+        }
+    }
+}
+
+/// The oldest version: the first with a mode in which no call waits.
+const OLDEST: c_int = 21_400;
+
+/// NCCL's functions.
+#[derive(Debug)]
+pub(super) struct Functions {
+    version: unsafe extern "C" fn(*mut c_int) -> Status,
+    words: unsafe extern "C" fn(Status) -> *const c_char,
+    pub(super) unique_id: unsafe extern "C" fn(*mut RawId) -> Status,
+    pub(super) init: unsafe extern "C" fn(*mut Handle, c_int, RawId, c_int, *mut Config) -> Status,
+    pub(super) state: unsafe extern "C" fn(Handle, *mut Status) -> Status,
+    pub(super) finalize: unsafe extern "C" fn(Handle) -> Status,
+    pub(super) destroy: unsafe extern "C" fn(Handle) -> Status,
+    pub(super) abort: unsafe extern "C" fn(Handle) -> Status,
+    pub(super) all_gather:
+        unsafe extern "C" fn(*const c_void, *mut c_void, usize, c_int, Handle, CUstream) -> Status,
+    pub(super) send:
+        unsafe extern "C" fn(*const c_void, usize, c_int, c_int, Handle, CUstream) -> Status,
+    pub(super) receive:
+        unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, Handle, CUstream) -> Status,
+    pub(super) broadcast: unsafe extern "C" fn(
+        *const c_void,
+        *mut c_void,
+        usize,
+        c_int,
+        c_int,
+        Handle,
+        CUstream,
+    ) -> Status,
+}
+
+/// NCCL's functions; the library is loaded once, and stays.
+///
+/// # Errors
+///
+/// If there is none, or it is too old, with the way out.
+pub(super) fn functions() -> Result<&'static Functions, Error> {
+    static LOADED: OnceLock<Result<(Functions, Library), Error>> = OnceLock::new();
+    let loaded = LOADED.get_or_init(|| {
+        let library = find::library()?;
+        // SAFETY: (1) it was found by NCCL's name in a place of the system's or the user's; (2) it is kept beside them.
+        let functions = unsafe { Functions::of(&library) };
+        let functions = functions.map_err(|error| {
+            failure(format!("the library found lacks a function: {error}; {}", find::WAY_OUT))
+        })?;
+        functions.must_be_new_enough()?;
+        Ok((functions, library))
+    });
+    loaded.as_ref().map(|(functions, _)| functions).map_err(Clone::clone)
+}
+
+impl Functions {
+    /// # Safety
+    ///
+    /// 1. The library is NCCL.
+    /// 2. The functions are not called after it is closed.
+    unsafe fn of(library: &Library) -> Result<Functions, libloading::Error> {
+        // SAFETY: each name is one of NCCL's, with the signature that its header has declared since 2.14, but for the
+        // result and the type of elements, which are C enums: integers of the size of a `Status`.
+        unsafe {
+            Ok(Functions {
+                version: *library.get(b"ncclGetVersion\0")?,
+                words: *library.get(b"ncclGetErrorString\0")?,
+                unique_id: *library.get(b"ncclGetUniqueId\0")?,
+                init: *library.get(b"ncclCommInitRankConfig\0")?,
+                state: *library.get(b"ncclCommGetAsyncError\0")?,
+                finalize: *library.get(b"ncclCommFinalize\0")?,
+                destroy: *library.get(b"ncclCommDestroy\0")?,
+                abort: *library.get(b"ncclCommAbort\0")?,
+                all_gather: *library.get(b"ncclAllGather\0")?,
+                send: *library.get(b"ncclSend\0")?,
+                receive: *library.get(b"ncclRecv\0")?,
+                broadcast: *library.get(b"ncclBroadcast\0")?,
+            })
+        }
+    }
+
+    fn must_be_new_enough(&self) -> Result<(), Error> {
+        let mut version = 0;
+        // SAFETY: `version` may be written.
+        let asked = unsafe { (self.version)(&mut version) };
+        if asked != Status::SUCCESS {
+            return Err(failure(format!("asking for its version failed: {}", self.words(asked))));
+        }
+        if version >= OLDEST {
+            return Ok(());
+        }
+        // 2.8 and before counted otherwise, and are smaller still.
+        Err(failure(format!(
+            "its version is {version}, and {OLDEST} (2.14) is the oldest that can be used; {}",
+            find::WAY_OUT
+        )))
+    }
+
+    /// What NCCL says of a code.
+    pub(super) fn words(&self, status: Status) -> String {
+        // SAFETY: any number is accepted; what is returned is a constant string, or null.
+        let words = unsafe {
+            let words = (self.words)(status);
+            (!words.is_null()).then(|| CStr::from_ptr(words).to_string_lossy().into_owned())
+        };
+        let words = words.unwrap_or_else(|| String::from("it has no words for it"));
+        format!("{words} (code {})", status.0)
+    }
+}
+
+/// Loads a library by its name, which the linker looks for, or from its file.
+///
+/// # Safety
+///
+/// 1. What is found there is NCCL, which can be loaded by any program.
+/// 2. Nobody else can put another file there before this returns.
+pub(super) unsafe fn open(file: &Path) -> Result<Library, libloading::Error> {
+    // SAFETY: as the caller promises.
+    unsafe { Library::new(file) }
+}
+
+pub(super) fn failure(message: impl Into<String>) -> Error {
+    Error::device("NCCL", message)
+}

@@ -1,0 +1,100 @@
+//! Arrays on their way through the memory of the host.
+//!
+//! It stands in for NCCL where devices are emulated, and works for any devices.
+
+use std::time::Instant;
+
+use super::exchange::{Exchange, Post, Told};
+use super::meeting::Seat;
+use crate::Error;
+use crate::device::Buffer;
+
+/// An exchange that copies arrays to the host and back.
+#[derive(Debug)]
+pub(super) struct ByHost {
+    /// What the rank is called in messages.
+    pub(super) label: String,
+    pub(super) post: Box<dyn Post>,
+}
+
+impl ByHost {
+    fn error(&self, message: impl Into<String>) -> Error {
+        Error::device(&self.label, message)
+    }
+
+    /// The bytes of another rank for an array of this one.
+    fn fill(&self, what: &str, array: &mut Buffer<u8>, bytes: &[u8]) -> Result<(), Error> {
+        if array.len() != bytes.len() {
+            let (here, there) = (array.len(), bytes.len());
+            let message = format!("{what}: there are {there} bytes for an array of {here}");
+            return Err(self.error(message));
+        }
+        array.upload(bytes)
+    }
+}
+
+impl Exchange for ByHost {
+    fn tell(&self, mine: &Told, until: Instant) -> Result<Vec<Told>, Error> {
+        self.post.tell(mine, until)
+    }
+
+    fn all_gather(
+        &self,
+        mine: &Buffer<u8>,
+        all: &mut Buffer<u8>,
+        until: Instant,
+    ) -> Result<(), Error> {
+        let what = "all-gather";
+        let parts = self.post.gather(what, mine.download()?, until)?;
+        if parts.iter().any(|part| part.len() != mine.len()) {
+            let lengths: Vec<_> = parts.iter().map(|part| part.len()).collect();
+            return Err(self.error(format!("{what}: ranks have arrays of {lengths:?} bytes")));
+        }
+        self.fill(what, all, &parts.concat())
+    }
+
+    fn broadcast(
+        &self,
+        array: &mut Buffer<u8>,
+        is_mine: bool,
+        from: usize,
+        until: Instant,
+    ) -> Result<(), Error> {
+        let what = "broadcast";
+        let mine = if is_mine { array.download()? } else { Vec::new() };
+        let parts = self.post.gather(what, mine, until)?;
+        match parts.get(from) {
+            _ if is_mine => Ok(()),
+            Some(bytes) => self.fill(what, array, bytes),
+            None => Err(self.error(format!("{what}: there is no rank {from}"))),
+        }
+    }
+
+    fn send(
+        &self,
+        array: &Buffer<u8>,
+        to: usize,
+        _agreed: bool,
+        until: Instant,
+    ) -> Result<(), Error> {
+        self.post.post(to, array.download()?, until)
+    }
+
+    fn receive(
+        &self,
+        array: &mut Buffer<u8>,
+        from: usize,
+        _agreed: bool,
+        until: Instant,
+    ) -> Result<(), Error> {
+        self.fill("receive", array, &self.post.fetch(from, until)?)
+    }
+
+    fn seat(&self) -> Option<&Seat> {
+        self.post.seat()
+    }
+
+    fn leave(&self, why: Option<&str>) {
+        self.post.leave(why);
+    }
+}

@@ -1,0 +1,256 @@
+//! The recurrence over rows that are cut along their length.
+//!
+//! In two passes. The first reads each piece and tells what it does to the state: its transition, the product of
+//! its coefficients and its last state from a first one of zero. All ranks tell all others of theirs. Then each rank walks
+//! over the transitions of a row, one after the other, to the state before each of its own pieces, and the
+//! second pass computes the pieces from there.
+//!
+//! The order in which transitions are combined is that of the pieces. So results depend on the number of pieces, and not on
+//! how many ranks have them.
+
+use super::Rank;
+use super::kernels::{ByMail, Kernels, Loaded, THREADS};
+use super::mail::Boxes;
+use super::split::Cutting;
+use crate::device::recurrence::room::{Contents, Pool, Room};
+use crate::device::{
+    BackwardOptions, Buffer, ForwardOptions, Function, Launch, Launched, Recurrence, Shape,
+    Storage, Stream,
+};
+use crate::{Direction, Error};
+
+/// What pieces do to states, and the states before them.
+const ENDS: Contents = Contents { name: "ends of pieces", zeros: false };
+
+/// Kernels and arrays of a rank, for one type of elements.
+#[derive(Debug)]
+pub(super) struct Cut<S: Storage> {
+    kernels: Kernels,
+    pub(super) by_mail: ByMail,
+    pub(super) boxes: Boxes,
+    pool: Pool<S::Accum>,
+}
+
+impl<S: Storage> Default for Cut<S> {
+    fn default() -> Self {
+        let (kernels, pool) = (Kernels::default(), Pool::default());
+        Cut { kernels, by_mail: ByMail::default(), boxes: Boxes::default(), pool }
+    }
+}
+
+/// A call, on one rank.
+pub(super) struct Call<'a, A> {
+    pub(super) rank: &'a Rank,
+    pub(super) kernels: &'a Loaded,
+    pool: &'a Pool<A>,
+    pub(super) stream: &'a Stream,
+    cutting: Cutting,
+    direction: Direction,
+    /// This rank's pieces, as rows.
+    pub(super) pieces: Shape,
+    pub(super) launched: Launched,
+}
+
+impl<S: Storage> Cut<S> {
+    pub(super) fn call<'a>(
+        &'a self,
+        rank: &'a Rank,
+        cutting: Cutting,
+        direction: Direction,
+        stream: &'a Stream,
+    ) -> Result<Call<'a, S::Accum>, Error> {
+        let kernels = self.kernels.get::<S>(rank.device())?;
+        let launched = Launched::nothing(&kernels.ends);
+        let (pool, pieces) = (&self.pool, cutting.pieces_of(rank.number()));
+        Ok(Call { rank, kernels, pool, stream, cutting, direction, pieces, launched })
+    }
+
+    /// The outputs of this rank's stretch of each row. The place behind which nothing is left of a state is looked for
+    /// over the last `tail` steps of each piece.
+    pub(super) fn forward(
+        &self,
+        rank: &Rank,
+        recurrence: &Recurrence<S>,
+        (inputs, coeffs, outputs): (&Buffer<S>, &Buffer<S>, &mut Buffer<S>),
+        (cutting, tail): (Cutting, usize),
+        options: ForwardOptions<S::Accum>,
+    ) -> Result<Launched, Error> {
+        let ForwardOptions { direction, initial, final_state, stream, .. } = options;
+        let home = rank.device().stream();
+        let stream = stream.unwrap_or(&home);
+        let mut call = self.call(rank, cutting, direction, stream)?;
+
+        let mut told = call.room(2)?;
+        let nothing: (Option<&Buffer<S>>, Option<&mut Buffer<S::Accum>>) = (None, None);
+        let ends = call.each_piece(&call.kernels.ends);
+        let ends = ends.map(|launch| launch.arg(inputs).arg(coeffs).arg(nothing.0));
+        let ends = ends.map(|launch| launch.arg(&mut *told).arg(nothing.1));
+        call.run(ends.map(|launch| launch.arg(tail as i64)))?;
+        let all = call.gather(&told, 2)?;
+
+        let mut states = call.room(1)?;
+        call.states(&all, initial, &mut states, None)?;
+        let mut last = final_state.is_some().then(|| call.room(1)).transpose()?;
+        let options = ForwardOptions {
+            direction,
+            log_coeffs: false,
+            initial: Some(&*states),
+            final_state: last.as_deref_mut(),
+            stream: Some(stream),
+        };
+        let (like, pieces) = (cutting.like(), call.pieces);
+        let launched = recurrence.forward_as(like, inputs, coeffs, outputs, pieces, options)?;
+        call.launched = launched.and(&call.launched);
+        if let (Some(final_state), Some(last)) = (final_state, last) {
+            call.tell_all(&last, final_state, direction)?;
+        }
+        Ok(call.launched)
+    }
+
+    /// The gradients of this rank's stretch of each row.
+    pub(super) fn backward(
+        &self,
+        rank: &Rank,
+        [d_outputs, coeffs, outputs]: [&Buffer<S>; 3],
+        [d_inputs, d_coeffs]: [&mut Buffer<S>; 2],
+        (cutting, tail): (Cutting, usize),
+        options: BackwardOptions<S::Accum>,
+    ) -> Result<Launched, Error> {
+        let BackwardOptions { direction, initial, d_initial, stream, .. } = options;
+        let home = rank.device().stream();
+        let stream = stream.unwrap_or(&home);
+        let mut call = self.call(rank, cutting, direction, stream)?;
+
+        let told = call.room(3)?;
+        let pieces = call.pieces.num_seqs;
+        let (mut transitions, mut lasts) = (told.slice(..2 * pieces)?, told.slice(2 * pieces..)?);
+        let ends = call.each_piece(&call.kernels.ends);
+        let ends = ends.map(|launch| launch.arg(d_outputs).arg(coeffs).arg(outputs));
+        let ends = ends.map(|launch| launch.arg(&mut transitions).arg(&mut lasts));
+        call.run(ends.map(|launch| launch.arg(tail as i64)))?;
+        let all = call.gather(&told, 3)?;
+
+        let (mut after, mut previous) = (call.room(1)?, call.room(1)?);
+        call.states(&all, initial, &mut after, Some(&mut previous))?;
+        let mut before = d_initial.is_some().then(|| call.room(1)).transpose()?;
+        let launch = call.each_piece(&call.kernels.backward);
+        let launch = launch.map(|launch| launch.arg(d_outputs).arg(coeffs).arg(outputs));
+        let launch = launch.map(|launch| launch.arg(&*after).arg(&*previous));
+        let launch = launch.map(|launch| launch.arg(d_inputs).arg(d_coeffs));
+        let launch = launch.map(|launch| launch.arg(before.as_deref_mut()));
+        call.run(launch.map(without_mail::<S>))?;
+        if let (Some(d_initial), Some(before)) = (d_initial, before) {
+            call.tell_all(&before, d_initial, direction.reversed())?;
+        }
+        Ok(call.launched)
+    }
+}
+
+impl<'a, A: Storage<Accum = A>> Call<'a, A> {
+    /// How many pieces of each row have steps.
+    pub(super) fn filled(&self) -> usize {
+        self.cutting.filled()
+    }
+
+    /// So many numbers for each piece.
+    pub(super) fn room(&self, each: usize) -> Result<Room<'a, A>, Error> {
+        self.pool.take(self.rank.device(), ENDS, each * self.pieces.num_seqs)
+    }
+
+    /// What every rank tells of its pieces.
+    fn gather(&self, told: &Buffer<A>, each: usize) -> Result<Room<'a, A>, Error> {
+        let len = self.cutting.ranks * each * self.pieces.num_seqs;
+        let mut all = self.pool.take(self.rank.device(), ENDS, len)?;
+        self.rank.gather(told, &mut all)?;
+        Ok(all)
+    }
+
+    /// The state before each piece; of the gradient, what comes in behind it, and the output before it.
+    fn states(
+        &mut self,
+        all: &Buffer<A>,
+        initial: Option<&Buffer<A>>,
+        states: &mut Buffer<A>,
+        previous: Option<&mut Buffer<A>>,
+    ) -> Result<(), Error> {
+        let launch = self.each_row(&self.kernels.states);
+        let launch = launch.map(|launch| launch.arg(all).arg(initial).arg(states).arg(previous));
+        let Cutting { whole, ranks, per_row, .. } = self.cutting;
+        let launch = launch.map(|launch| launch.arg(whole.num_seqs as i64).arg(ranks as i32));
+        let launch = launch.map(|launch| launch.arg(self.rank.number() as i32));
+        let launch = launch.map(|launch| launch.arg(per_row as i32));
+        let launch = launch.map(|launch| launch.arg(self.cutting.filled() as i32));
+        let reverse = i32::from(self.direction == Direction::Reverse);
+        self.queue(launch.map(|launch| launch.arg(reverse)))
+    }
+
+    /// To every rank the state behind the last step, in this direction, of all that `states` has for each piece.
+    pub(super) fn tell_all(
+        &mut self,
+        states: &Buffer<A>,
+        to: &mut Buffer<A>,
+        direction: Direction,
+    ) -> Result<(), Error> {
+        let Cutting { whole, per_row, .. } = self.cutting;
+        let piece = match direction {
+            Direction::Forward => self.cutting.filled().saturating_sub(1),
+            Direction::Reverse => 0,
+        };
+        let (rank, column) = (piece / per_row, piece % per_row);
+        if rank == self.rank.number() {
+            let launch = self.each_row(&self.kernels.column);
+            let launch = launch.map(|launch| launch.arg(states).arg(&mut *to));
+            let launch = launch.map(|launch| launch.arg(whole.num_seqs as i64));
+            self.queue(launch.map(|launch| launch.arg(per_row as i32).arg(column as i32)))?;
+        }
+        self.rank.spread(to, rank)
+    }
+
+    /// A block for each piece; `None` if there is none.
+    pub(super) fn each_piece<'f>(&self, function: &'f Function) -> Option<Launch<'f>> {
+        // More blocks than a number holds are more than any grid has: the launch says so.
+        let blocks = u32::try_from(self.pieces.num_seqs).unwrap_or(u32::MAX);
+        (blocks > 0).then(|| function.launch(blocks, THREADS))
+    }
+
+    /// A thread for each row; `None` if there is none.
+    pub(super) fn each_row<'f>(&self, function: &'f Function) -> Option<Launch<'f>> {
+        let blocks = self.cutting.whole.num_seqs.div_ceil(THREADS as usize);
+        let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
+        (blocks > 0).then(|| function.launch(blocks, THREADS))
+    }
+
+    /// Gives a launch over pieces the numbers that it takes last, and queues it.
+    pub(super) fn run(&mut self, launch: Option<Launch>) -> Result<(), Error> {
+        let launch = launch.map(|launch| self.sized(launch));
+        self.queue(launch)
+    }
+
+    /// The same with all other ranks' launches.
+    pub(super) fn run_beside(&mut self, launch: Option<Launch>) -> Result<(), Error> {
+        if let Some(launch) = launch {
+            let launched = self.rank.run_beside(self.sized(launch), self.stream)?;
+            self.launched = launched.and(&self.launched);
+        }
+        Ok(())
+    }
+
+    /// A launch over pieces with the numbers that it takes last.
+    fn sized<'l>(&self, launch: Launch<'l>) -> Launch<'l> {
+        let reverse = i32::from(self.direction == Direction::Reverse);
+        launch.arg(self.pieces.seq_len as i64).arg(reverse)
+    }
+
+    fn queue(&mut self, launch: Option<Launch>) -> Result<(), Error> {
+        if let Some(launch) = launch {
+            self.launched = launch.run(self.stream)?.and(&self.launched);
+        }
+        Ok(())
+    }
+}
+
+/// A launch of the gradient's kernel by which nothing comes or goes on.
+pub(super) fn without_mail<S: Storage>(launch: Launch) -> Launch {
+    let none: Option<&Buffer<S::Accum>> = None;
+    launch.arg(none).arg(none).arg(0_u32)
+}

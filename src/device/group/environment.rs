@@ -1,0 +1,243 @@
+//! Who this process is among those of a job, as what started it says.
+
+use std::env;
+
+/// How long the text of a variable may be.
+const MOST_CHARACTERS: usize = 1000;
+
+/// A process of a job, and where the first one of them is met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) rank: usize,
+    pub(super) size: usize,
+    /// Which one it is of those on its host.
+    pub(super) local: usize,
+    /// The host of rank 0, and the port at which it is met.
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// The job, if it has a name.
+    pub(super) job: String,
+}
+
+/// Names of variables that say the same, of torchrun, Open MPI and SLURM in this order.
+struct Names {
+    starter: &'static str,
+    rank: &'static str,
+    size: &'static str,
+    local: &'static str,
+    job: &'static str,
+}
+
+const STARTERS: [Names; 3] = [
+    Names {
+        starter: "torchrun",
+        rank: "RANK",
+        size: "WORLD_SIZE",
+        local: "LOCAL_RANK",
+        job: "TORCHELASTIC_RUN_ID",
+    },
+    Names {
+        starter: "Open MPI",
+        rank: "OMPI_COMM_WORLD_RANK",
+        size: "OMPI_COMM_WORLD_SIZE",
+        local: "OMPI_COMM_WORLD_LOCAL_RANK",
+        job: "PMIX_NAMESPACE",
+    },
+    Names {
+        starter: "SLURM",
+        rank: "SLURM_PROCID",
+        size: "SLURM_NTASKS",
+        local: "SLURM_LOCALID",
+        job: "SLURM_JOB_ID",
+    },
+];
+
+/// The port that torch is met at where nobody says it, as torchrun has it.
+const PORT: u16 = 29_500;
+
+impl Place {
+    /// As the environment of this process says it.
+    ///
+    /// # Errors
+    ///
+    /// Which variable is missing or says what cannot be.
+    pub(super) fn of_environment() -> Result<Place, String> {
+        Place::read(|name| {
+            let value = env::var_os(name).filter(|value| !value.is_empty())?;
+            Some(value.to_string_lossy().trim().to_owned())
+        })
+    }
+
+    /// From variables that `variable` reads.
+    fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Place, String> {
+        let Some(names) = STARTERS.iter().find(|names| variable(names.rank).is_some()) else {
+            let names = STARTERS.map(|names| format!("{} ({})", names.rank, names.starter));
+            return Err(format!(
+                "no variable says which rank this process is: {}; start it with one of these, or set RANK, \
+                 WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT",
+                names.join(", ")
+            ));
+        };
+        let text = |name: &str| {
+            let value = variable(name).ok_or_else(|| {
+                format!(
+                    "{} is set and {name} is not, which {} sets, too",
+                    names.rank, names.starter
+                )
+            })?;
+            match value.chars().count() <= MOST_CHARACTERS {
+                true => Ok(value),
+                false => Err(format!("{name} has more than {MOST_CHARACTERS} characters")),
+            }
+        };
+        let number = |name: &str| {
+            let value = text(name)?;
+            // What is counted here is passed on in 32 bits.
+            let number = value.parse::<u16>().map(usize::from);
+            number.map_err(|_| format!("{name}={value} is no number of a process"))
+        };
+        let (rank, size) = (number(names.rank)?, number(names.size)?);
+        if rank >= size {
+            let (first, second) = (names.rank, names.size);
+            return Err(format!("{first}={rank} and {second}={size}: ranks are counted from 0"));
+        }
+        let local = number(names.local)?;
+        let (host, port) = meeting_point(&variable, size)?;
+        let job = variable(names.job).unwrap_or_default();
+        Ok(Place { rank, size, local, host, port, job: job.chars().take(64).collect() })
+    }
+}
+
+/// Where rank 0 is met: one port behind that of torch, which may be in use.
+fn meeting_point(
+    variable: impl Fn(&str) -> Option<String>,
+    size: usize,
+) -> Result<(String, u16), String> {
+    let port = match variable("MASTER_PORT") {
+        None => PORT + 1,
+        Some(value) => {
+            let port = value.parse::<u16>().ok().filter(|&port| port > 0);
+            let next = port.and_then(|port| port.checked_add(1));
+            next.ok_or_else(|| {
+                format!("MASTER_PORT={value}: ranks meet at the port behind it, which is none")
+            })?
+        }
+    };
+    let host = variable("MASTER_ADDR").or_else(|| first_host(&variable("SLURM_STEP_NODELIST")?));
+    match host {
+        Some(host) => Ok((host, port)),
+        None if size == 1 => Ok((String::from("127.0.0.1"), port)),
+        None => Err(String::from(
+            "MASTER_ADDR is not set: set it to the host of rank 0 for all ranks; under SLURM that is \
+             `scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1`",
+        )),
+    }
+}
+
+/// The first host of a list of SLURM's: `node[03-07,11],other`.
+fn first_host(list: &str) -> Option<String> {
+    let end = list.find([',', '[']).unwrap_or(list.len());
+    let (name, rest) = list.split_at(end);
+    let Some(numbers) = rest.strip_prefix('[') else {
+        return Some(name.to_owned()).filter(|name| !name.is_empty());
+    };
+    let (numbers, behind) = numbers.split_once(']')?;
+    let first = numbers.split([',', '-']).next()?;
+    let behind = behind.split(',').next()?;
+    // A second list in one name is rare, and not taken apart.
+    (!behind.contains('[')).then(|| format!("{name}{first}{behind}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Result<Place, String> {
+        let find = |name: &str| {
+            let found = variables.iter().find(|variable| variable.0 == name);
+            found.map(|variable| variable.1.to_owned())
+        };
+        Place::read(find)
+    }
+
+    const TORCHRUN: [(&str, &str); 5] = [
+        ("RANK", "5"),
+        ("WORLD_SIZE", "8"),
+        ("LOCAL_RANK", "1"),
+        ("MASTER_ADDR", "node03"),
+        ("MASTER_PORT", "29500"),
+    ];
+
+    #[test]
+    fn each_starter_is_understood() {
+        let place = |host: &str, port, job: &str| Place {
+            rank: 5,
+            size: 8,
+            local: 1,
+            host: host.into(),
+            port,
+            job: job.into(),
+        };
+        assert_eq!(read(&TORCHRUN), Ok(place("node03", 29_501, "")));
+        let slurm = [
+            ("SLURM_PROCID", "5"),
+            ("SLURM_NTASKS", "8"),
+            ("SLURM_LOCALID", "1"),
+            ("SLURM_JOB_ID", "77"),
+            ("SLURM_STEP_NODELIST", "gpu[03-04]"),
+        ];
+        assert_eq!(read(&slurm), Ok(place("gpu03", 29_501, "77")));
+        let mpi = [
+            ("OMPI_COMM_WORLD_RANK", "5"),
+            ("OMPI_COMM_WORLD_SIZE", "8"),
+            ("OMPI_COMM_WORLD_LOCAL_RANK", "1"),
+            ("MASTER_ADDR", "10.0.0.1"),
+            ("MASTER_PORT", "1234"),
+        ];
+        assert_eq!(read(&mpi), Ok(place("10.0.0.1", 1235, "")));
+    }
+
+    #[test]
+    fn what_is_missing_or_cannot_be_is_named() {
+        let none = read(&[]).unwrap_err();
+        for name in ["RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "torchrun", "MASTER_PORT"] {
+            assert!(none.contains(name), "{none}");
+        }
+        for (index, name) in ["WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR"].into_iter().enumerate() {
+            let mut variables = TORCHRUN.to_vec();
+            variables.remove(index + 1);
+            let error = read(&variables).unwrap_err();
+            assert!(error.contains(name) && error.contains("set"), "{error}");
+        }
+        for (index, value, said) in [
+            (0, "8", "RANK=8 and WORLD_SIZE=8: ranks are counted from 0"),
+            (0, "-1", "RANK=-1 is no number"),
+            (1, "0", "RANK=5 and WORLD_SIZE=0"),
+            (1, "99999999999", "WORLD_SIZE=99999999999 is no number"),
+            (2, "", "LOCAL_RANK= is no number"),
+            (4, "65535", "MASTER_PORT=65535"),
+            (4, "0", "MASTER_PORT=0"),
+            (4, "http", "MASTER_PORT=http"),
+        ] {
+            let mut variables = TORCHRUN.to_vec();
+            variables[index].1 = value;
+            let error = read(&variables).unwrap_err();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_first_host_of_a_list() {
+        for (list, host) in [
+            ("gpu7", Some("gpu7")),
+            ("gpu7,gpu9", Some("gpu7")),
+            ("gpu[003-007,11]", Some("gpu003")),
+            ("gpu[11,3]-x,a", Some("gpu11-x")),
+            ("r[1-2]n[1-4]", None),
+            ("", None),
+            ("gpu[3", None),
+        ] {
+            assert_eq!(first_host(list).as_deref(), host, "{list}");
+        }
+    }
+}

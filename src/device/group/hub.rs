@@ -1,0 +1,364 @@
+//! Ranks that are processes, and meet at rank 0 over TCP.
+//!
+//! Rank 0 listens. Every other rank connects, says who it is, and asks: each request of it is done in rank 0's process,
+//! at the rank's [`Seat`] in the [`Meeting`] there, and answered. So processes meet as threads do, and a process that ends is a
+//! connection that ends: the others are told at once.
+
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::environment::Place;
+use super::exchange::Post;
+use super::frame::{Answer, Hello, Request, read_hello, write_hello};
+use super::meeting::{Meeting, Seat};
+use super::rank::label;
+use crate::Error;
+use crate::device::lock::lock;
+
+/// How long somebody who connects may take to say who it is.
+const HELLO: Duration = Duration::from_secs(5);
+/// How long to wait before one looks again.
+const PAUSE: Duration = Duration::from_millis(5);
+/// How much longer than its deadline an answer of rank 0 may take.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long rank 0 waits for the others to end.
+const FAREWELL: Duration = Duration::from_secs(60);
+
+/// What the others are told of a rank that says nothing any more.
+const GONE: &str = "its process has ended, or cannot be reached any more";
+
+/// A rank's connection to rank 0.
+#[derive(Debug)]
+pub(super) struct Line {
+    label: String,
+    stream: Mutex<TcpStream>,
+}
+
+/// The place of rank 0, in whose process all others are answered: it ends last.
+#[derive(Debug)]
+struct Host {
+    seat: Seat,
+}
+
+/// A way to all other processes of a job, once all of them are there.
+///
+/// # Errors
+///
+/// If they do not all come in time, or do not belong together; the message names the variables.
+pub(super) fn meet(place: &Place, until: Instant) -> Result<Box<dyn Post>, Error> {
+    let met: Result<Box<dyn Post>, String> = match (place.rank, place.size) {
+        (_, 1) => alone(),
+        (0, _) => receive_all(place, until),
+        _ => call(place, until),
+    };
+    met.map_err(|message| Error::device(label(place.rank, place.size), message))
+}
+
+fn alone() -> Result<Box<dyn Post>, String> {
+    let seat = Meeting::seats(1).pop().ok_or("a meeting has no seat")?;
+    Ok(Box::new(seat))
+}
+
+/// What is said of where ranks meet.
+fn there(place: &Place) -> String {
+    format!("{}:{} (MASTER_ADDR, MASTER_PORT + 1)", place.host, place.port)
+}
+
+fn addresses(place: &Place) -> Result<Vec<SocketAddr>, String> {
+    let found = (place.host.as_str(), place.port).to_socket_addrs();
+    let found = found.map_err(|error| format!("no address for {}: {error}", there(place)))?;
+    Ok(found.collect())
+}
+
+// Rank 0.
+
+fn receive_all(place: &Place, until: Instant) -> Result<Box<dyn Post>, String> {
+    let listener = listen(place)?;
+    listener.set_nonblocking(true).map_err(|error| failed(place, &error))?;
+    let mut seats = Meeting::seats(place.size).into_iter();
+    let mine = seats.next().ok_or("a meeting has no seat")?;
+    let mut waiting: Vec<Option<Seat>> = seats.map(Some).collect();
+    let (come, coming) = mpsc::channel();
+    let mut lines = Vec::new();
+    let outcome = loop {
+        match coming.try_recv() {
+            Ok((stream, hello)) => match admit(place, &mut waiting, &hello) {
+                Ok(seat) => lines.push((stream, seat)),
+                Err(Refusal::Stranger(why)) => drop(answer(stream, Err(&why))),
+                Err(Refusal::Ours(why)) => {
+                    drop(answer(stream, Err(&why)));
+                    break Err(why);
+                }
+            },
+            Err(_) if waiting.iter().all(Option::is_none) => break Ok(()),
+            Err(_) if Instant::now() >= until => {
+                let missing = (1..place.size).filter(|rank| waiting[rank - 1].is_some());
+                let missing: Vec<_> = missing.map(|rank| rank.to_string()).collect();
+                let (missing, there) = (missing.join(", "), there(place));
+                break Err(format!("rank {missing} did not come to {there} in time"));
+            }
+            Err(_) => match listener.accept() {
+                Ok((stream, _)) => greet(stream, come.clone()),
+                Err(error) if is_momentary(&error) => thread::sleep(PAUSE),
+                Err(error) => break Err(failed(place, &error)),
+            },
+        }
+    };
+    for (stream, seat) in lines {
+        let told = outcome.as_ref().map(|()| Vec::new()).map_err(String::as_str);
+        let Ok(stream) = answer(stream, told) else {
+            seat.leave(Some(GONE));
+            continue;
+        };
+        let serving = thread::Builder::new().name(String::from("a rank's line"));
+        serving.spawn(move || serve(stream, &seat)).map_err(|error| failed(place, &error))?;
+    }
+    outcome.map(|()| -> Box<dyn Post> { Box::new(Host { seat: mine }) })
+}
+
+impl Post for Host {
+    fn gather(&self, what: &str, mine: Vec<u8>, until: Instant) -> Result<Vec<Arc<[u8]>>, Error> {
+        self.seat.gather(what, mine, until)
+    }
+
+    fn post(&self, to: usize, letter: Vec<u8>, until: Instant) -> Result<(), Error> {
+        self.seat.post(to, letter, until)
+    }
+
+    fn fetch(&self, from: usize, until: Instant) -> Result<Vec<u8>, Error> {
+        self.seat.fetch(from, until)
+    }
+
+    fn failure(&self, until: Instant) -> Option<String> {
+        self.seat.failure(until)
+    }
+
+    fn leave(&self, why: Option<&str>) {
+        self.seat.leave(why);
+        let patience = if why.is_some() { GRACE } else { FAREWELL };
+        self.seat.wait_for_others(Instant::now() + patience);
+    }
+}
+
+/// At the addresses of this host that others are told, or at all where these are not this host's own.
+fn listen(place: &Place) -> Result<TcpListener, String> {
+    let own = addresses(place)?;
+    let bound = TcpListener::bind(&own[..]);
+    let bound = bound.or_else(|error| match error.kind() {
+        ErrorKind::AddrNotAvailable => TcpListener::bind(("::", place.port))
+            .or_else(|_| TcpListener::bind(("0.0.0.0", place.port))),
+        _ => Err(error),
+    });
+    bound.map_err(|error| failed(place, &error))
+}
+
+fn failed(place: &Place, error: &io::Error) -> String {
+    format!("listening at {} failed: {error}", there(place))
+}
+
+/// Whether a listener goes on after it: nobody was there, or went away again.
+fn is_momentary(error: &io::Error) -> bool {
+    use ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, WouldBlock};
+    [WouldBlock, Interrupted, ConnectionAborted, ConnectionReset].contains(&error.kind())
+}
+
+/// Hears who somebody is, on a thread of its own: who says nothing keeps nobody waiting.
+fn greet(mut stream: TcpStream, come: mpsc::Sender<(TcpStream, Hello)>) {
+    let greeting = thread::Builder::new().name(String::from("a greeting"));
+    // Without a thread the connection is closed, and whoever it was comes again.
+    drop(greeting.spawn(move || {
+        let heard = stream.set_nonblocking(false).and_then(|()| {
+            stream.set_read_timeout(Some(HELLO))?;
+            stream.set_write_timeout(Some(HELLO))?;
+            stream.set_nodelay(true)?;
+            read_hello(&mut stream)
+        });
+        if let Ok(hello) = heard {
+            drop(come.send((stream, hello)));
+        }
+    }));
+}
+
+/// Why somebody is not let in.
+enum Refusal {
+    /// It is of another job: nothing to us.
+    Stranger(String),
+    /// It is one of us, and something is wrong.
+    Ours(String),
+}
+
+fn admit(place: &Place, waiting: &mut [Option<Seat>], hello: &Hello) -> Result<Seat, Refusal> {
+    if hello.job != place.job {
+        let why = format!("rank 0 at {} is of another job", there(place));
+        return Err(Refusal::Stranger(why));
+    }
+    let Hello { rank, size, .. } = *hello;
+    if size != place.size {
+        let own = place.size;
+        let why = format!("rank {rank} says that there are {size} ranks, and rank 0 says {own}");
+        return Err(Refusal::Ours(why));
+    }
+    let seat = rank.checked_sub(1).and_then(|index| waiting.get_mut(index)).and_then(Option::take);
+    seat.ok_or_else(|| {
+        Refusal::Ours(format!("there are two processes that say they are rank {rank}"))
+    })
+}
+
+fn answer(mut stream: TcpStream, answer: Result<Vec<u8>, &str>) -> io::Result<TcpStream> {
+    Answer::from(answer.map(|bytes| vec![bytes])).write(&mut stream)?;
+    Ok(stream)
+}
+
+/// Does what a rank asks for, until it ends.
+fn serve(mut stream: TcpStream, seat: &Seat) {
+    let untimed = stream.set_read_timeout(None).and_then(|()| stream.set_write_timeout(None));
+    let mut has_left = false;
+    while untimed.is_ok() {
+        let Ok(request) = Request::read(&mut stream) else { break };
+        let answer = match request {
+            Request::Gather { what, bytes, within } => seat
+                .gather(&what, bytes, Instant::now() + within)
+                .map(|parts| parts.iter().map(|part| part.to_vec()).collect()),
+            Request::Post { to, bytes, within } => {
+                seat.post(to, bytes, Instant::now() + within).map(|()| Vec::new())
+            }
+            Request::Fetch { from, within } => {
+                seat.fetch(from, Instant::now() + within).map(|letter| vec![letter])
+            }
+            Request::Failure => {
+                Ok(seat.failure(Instant::now()).map(String::into_bytes).into_iter().collect())
+            }
+            Request::Leave { why } => {
+                has_left = true;
+                seat.leave(why.as_deref());
+                Ok(Vec::new())
+            }
+        };
+        let answer = Answer::from(answer.map_err(|error| message(&error)));
+        if answer.write(&mut stream).is_err() {
+            break;
+        }
+    }
+    if !has_left {
+        seat.leave(Some(GONE));
+    }
+}
+
+/// What an error says, without the rank in front, which the other side knows.
+fn message(error: &Error) -> String {
+    match error {
+        Error::Device { message, .. } => message.clone(),
+        other => other.to_string(),
+    }
+}
+
+// All others.
+
+fn call(place: &Place, until: Instant) -> Result<Box<dyn Post>, String> {
+    let mut stream = connect(place, until)?;
+    let lost = |error: io::Error| match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            format!("not all ranks came to {} in time", there(place))
+        }
+        _ => format!("rank 0 at {} has hung up: {error}", there(place)),
+    };
+    let hello = Hello { rank: place.rank, size: place.size, job: place.job.clone() };
+    let begun = stream.set_nodelay(true).and_then(|()| {
+        stream.set_write_timeout(Some(HELLO))?;
+        stream.set_read_timeout(Some(remaining(until) + GRACE))?;
+        write_hello(&mut stream, &hello)?;
+        Answer::read(&mut stream)
+    });
+    match begun.map_err(lost)? {
+        Answer::Done(_) => {
+            let label = label(place.rank, place.size);
+            Ok(Box::new(Line { label, stream: Mutex::new(stream) }))
+        }
+        Answer::Refused(why) => Err(why),
+    }
+}
+
+/// At least a moment: a timeout of zero is none.
+fn remaining(until: Instant) -> Duration {
+    until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
+}
+
+/// Rank 0 may begin later than this one.
+fn connect(place: &Place, until: Instant) -> Result<TcpStream, String> {
+    loop {
+        let mut refusal = format!("no address for {}", there(place));
+        // The name may be known later, too.
+        match addresses(place) {
+            Ok(addresses) => {
+                for address in addresses {
+                    match TcpStream::connect_timeout(&address, remaining(until).min(HELLO)) {
+                        Ok(stream) => return Ok(stream),
+                        Err(error) => refusal = format!("{address}: {error}"),
+                    }
+                }
+            }
+            Err(error) => refusal = error,
+        }
+        if Instant::now() >= until {
+            return Err(format!("rank 0 was not met at {} in time: {refusal}", there(place)));
+        }
+        thread::sleep(10 * PAUSE);
+    }
+}
+
+impl Line {
+    fn ask(&self, request: &Request, until: Instant) -> Result<Vec<Vec<u8>>, Error> {
+        let mut stream = lock(&self.stream);
+        let timeout = Some(remaining(until) + GRACE);
+        let answered = stream.set_read_timeout(timeout).and_then(|()| {
+            stream.set_write_timeout(timeout)?;
+            request.write(&mut *stream)?;
+            Answer::read(&mut *stream)
+        });
+        match answered {
+            Ok(Answer::Done(parts)) => Ok(parts),
+            Ok(Answer::Refused(why)) => Err(Error::device(&self.label, why)),
+            Err(error) => {
+                // What comes later would be taken for the answer to something else.
+                let _ = stream.shutdown(std::net::Shutdown::Both);
+                let message = format!("rank 0 has ended, or cannot be reached any more: {error}");
+                Err(Error::device(&self.label, message))
+            }
+        }
+    }
+}
+
+impl Post for Line {
+    fn gather(&self, what: &str, mine: Vec<u8>, until: Instant) -> Result<Vec<Arc<[u8]>>, Error> {
+        let (what, within) = (what.to_owned(), remaining(until));
+        let parts = self.ask(&Request::Gather { what, bytes: mine, within }, until)?;
+        Ok(parts.into_iter().map(Arc::from).collect())
+    }
+
+    fn post(&self, to: usize, letter: Vec<u8>, until: Instant) -> Result<(), Error> {
+        let within = remaining(until);
+        self.ask(&Request::Post { to, bytes: letter, within }, until).map(drop)
+    }
+
+    fn fetch(&self, from: usize, until: Instant) -> Result<Vec<u8>, Error> {
+        let letters = self.ask(&Request::Fetch { from, within: remaining(until) }, until)?;
+        letters.into_iter().next().ok_or_else(|| Error::device(&self.label, "rank 0 says nothing"))
+    }
+
+    fn failure(&self, until: Instant) -> Option<String> {
+        match self.ask(&Request::Failure, until) {
+            Ok(words) => words.first().map(|words| String::from_utf8_lossy(words).into_owned()),
+            Err(error) => Some(message(&error)),
+        }
+    }
+
+    fn leave(&self, why: Option<&str>) {
+        let request = Request::Leave { why: why.map(str::to_owned) };
+        // Whoever leaves does not ask what becomes of it.
+        drop(self.ask(&request, Instant::now() + GRACE));
+    }
+}

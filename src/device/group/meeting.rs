@@ -1,0 +1,271 @@
+//! Ranks that are threads of one program, and meet in its memory.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Instant;
+
+use super::exchange::Post;
+use super::rank::label;
+use crate::Error;
+use crate::device::launch::Recorded;
+use crate::device::lock::lock;
+use crate::device::{Buffer, Launch, Launched};
+
+/// Where the ranks of one computation meet.
+#[derive(Debug)]
+pub(super) struct Meeting {
+    size: usize,
+    state: Mutex<State>,
+    /// Something of the state is another than before.
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Why nothing goes on.
+    failed: Option<String>,
+    /// The ranks that take no further part.
+    left: Vec<usize>,
+    /// What all ranks put together, one time after the other, as long as somebody has not read it; and the number of
+    /// the first that is still here.
+    rounds: VecDeque<Round>,
+    first_round: u64,
+    /// What ranks give each other to use, by rank: only for a moment, in which all of them look.
+    lent: BTreeMap<usize, Buffer<u8>>,
+    /// Launches that are to run side by side, and what became of them.
+    launches: BTreeMap<usize, Recorded>,
+    launched: BTreeMap<usize, Result<Launched, Error>>,
+    /// What has been sent and not been received, by sender and receiver.
+    letters: BTreeMap<(usize, usize), VecDeque<Vec<u8>>>,
+}
+
+#[derive(Debug)]
+struct Round {
+    parts: Vec<Option<Arc<[u8]>>>,
+    unread: usize,
+}
+
+/// The place of one rank.
+#[derive(Debug)]
+pub(super) struct Seat {
+    meeting: Arc<Meeting>,
+    rank: usize,
+    /// How many times it has put something together with the others.
+    rounds: AtomicU64,
+}
+
+impl Meeting {
+    /// A place for each of so many ranks.
+    pub(super) fn seats(size: usize) -> Vec<Seat> {
+        let state = Mutex::default();
+        let meeting = Arc::new(Meeting { size, state, changed: Condvar::new() });
+        let seat = |rank| Seat { meeting: meeting.clone(), rank, rounds: AtomicU64::default() };
+        (0..size).map(seat).collect()
+    }
+}
+
+impl Meeting {
+    /// What has been sent and not received, in a sentence.
+    pub(super) fn unread(&self) -> Option<String> {
+        let state = lock(&self.state);
+        let mut unread = state.letters.iter().filter(|(_, letters)| !letters.is_empty());
+        unread.next().map(|((from, to), letters)| {
+            let count = letters.len();
+            let arrays = if count == 1 { "an array" } else { "arrays" };
+            format!("rank {to} has ended without receiving {arrays} that rank {from} has sent ({count} in all)")
+        })
+    }
+}
+
+impl State {
+    /// The round with this number, begun if it was not.
+    fn round(&mut self, number: u64, size: usize) -> Option<&mut Round> {
+        let index = usize::try_from(number.checked_sub(self.first_round)?).ok()?;
+        while self.rounds.len() <= index {
+            self.rounds.push_back(Round { parts: vec![None; size], unread: size });
+        }
+        self.rounds.get_mut(index)
+    }
+
+    /// Takes what there is in a round if everybody's is there, or says whose is not.
+    fn take(&mut self, number: u64, size: usize) -> Result<Vec<Arc<[u8]>>, Vec<usize>> {
+        let Some(round) = self.round(number, size) else { return Err(Vec::new()) };
+        let parts: Vec<_> = round.parts.iter().flatten().cloned().collect();
+        if parts.len() < size {
+            let missing = (0..size).filter(|&rank| round.parts[rank].is_none());
+            return Err(missing.collect());
+        }
+        round.unread -= 1;
+        while self.rounds.front().is_some_and(|round| round.unread == 0) {
+            self.rounds.pop_front();
+            self.first_round += 1;
+        }
+        Ok(parts)
+    }
+}
+
+impl Seat {
+    /// Where it is a place at.
+    pub(super) fn meeting(&self) -> Arc<Meeting> {
+        self.meeting.clone()
+    }
+
+    fn error(&self, message: impl Into<String>) -> Error {
+        Error::device(label(self.rank, self.meeting.size), message)
+    }
+
+    /// Waits until `ready` gives something; it says which ranks are waited for if not.
+    ///
+    /// # Errors
+    ///
+    /// If another rank has failed, if one that is waited for has left, or if the time is over, which ends the others'
+    /// waiting as well.
+    fn wait<R>(
+        &self,
+        what: &str,
+        until: Instant,
+        mut ready: impl FnMut(&mut State) -> Result<R, Vec<usize>>,
+    ) -> Result<R, Error> {
+        let mut state = lock(&self.meeting.state);
+        loop {
+            // What is all there counts, even if a rank has failed since: so all ranks see the same of it.
+            let missing = match ready(&mut state) {
+                Ok(result) => {
+                    self.meeting.changed.notify_all();
+                    return Ok(result);
+                }
+                Err(missing) => missing,
+            };
+            if let Some(why) = &state.failed {
+                return Err(self.error(format!("{what}: {why}")));
+            }
+            let gone = missing.iter().find(|rank| state.left.contains(rank));
+            let left = until.saturating_duration_since(Instant::now());
+            let why = match gone {
+                Some(gone) => format!("rank {gone} has ended, and takes no part"),
+                None if left.is_zero() => {
+                    format!("{} did not come in time", named(&missing))
+                }
+                None => {
+                    let woken = self.meeting.changed.wait_timeout(state, left);
+                    state = woken.unwrap_or_else(PoisonError::into_inner).0;
+                    continue;
+                }
+            };
+            state.failed = Some(format!("rank {} failed: {what}: {why}", self.rank));
+            self.meeting.changed.notify_all();
+            return Err(self.error(format!("{what}: {why}")));
+        }
+    }
+}
+
+impl Seat {
+    /// An array of every rank, in the order of ranks: not copies, but the arrays.
+    pub(super) fn share(&self, mine: Buffer<u8>, until: Instant) -> Result<Vec<Buffer<u8>>, Error> {
+        let what = "sharing arrays";
+        lock(&self.meeting.state).lent.insert(self.rank, mine);
+        self.gather(what, Vec::new(), until)?;
+        let all: Result<_, _> =
+            lock(&self.meeting.state).lent.values().map(|array| array.slice(..)).collect();
+        // Nobody puts another one in its place before all have looked.
+        self.gather(what, Vec::new(), until)?;
+        all
+    }
+
+    /// Runs the launches of all ranks side by side: rank 0 does, on its thread.
+    pub(super) fn run_side_by_side(
+        &self,
+        launch: Recorded,
+        until: Instant,
+    ) -> Result<Launched, Error> {
+        let what = "launching side by side";
+        lock(&self.meeting.state).launches.insert(self.rank, launch);
+        self.gather(what, Vec::new(), until)?;
+        if self.rank == 0 {
+            let recorded = mem::take(&mut lock(&self.meeting.state).launches);
+            let launches: Vec<_> = recorded.values().map(Recorded::launch).collect();
+            let launched = Launch::run_side_by_side(&launches);
+            let each: Vec<_> = match launched {
+                Ok(launched) => launched.into_iter().map(Ok).collect(),
+                Err(error) => recorded.keys().map(|_| Err(error.clone())).collect(),
+            };
+            lock(&self.meeting.state).launched = recorded.into_keys().zip(each).collect();
+        }
+        self.gather(what, Vec::new(), until)?;
+        let launched = lock(&self.meeting.state).launched.remove(&self.rank);
+        launched.unwrap_or_else(|| Err(self.error(format!("{what}: nothing became of it"))))
+    }
+
+    /// Waits until all other ranks have left.
+    pub(super) fn wait_for_others(&self, until: Instant) {
+        let mut state = lock(&self.meeting.state);
+        let others = |state: &State| {
+            (0..self.meeting.size).all(|rank| rank == self.rank || state.left.contains(&rank))
+        };
+        while !others(&state) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let woken = self.meeting.changed.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Post for Seat {
+    fn gather(&self, what: &str, mine: Vec<u8>, until: Instant) -> Result<Vec<Arc<[u8]>>, Error> {
+        let number = self.rounds.fetch_add(1, Relaxed);
+        let size = self.meeting.size;
+        if let Some(round) = lock(&self.meeting.state).round(number, size) {
+            round.parts[self.rank] = Some(mine.into());
+        }
+        self.meeting.changed.notify_all();
+        self.wait(what, until, |state| state.take(number, size))
+    }
+
+    fn post(&self, to: usize, letter: Vec<u8>, until: Instant) -> Result<(), Error> {
+        let mut letter = Some(letter);
+        // Nobody has to wait for the receiver: what is sent lies here until then.
+        self.wait("send", until, |state| {
+            if state.failed.is_some() || state.left.contains(&to) {
+                return Err(vec![to]);
+            }
+            state.letters.entry((self.rank, to)).or_default().extend(letter.take());
+            Ok(())
+        })
+    }
+
+    fn fetch(&self, from: usize, until: Instant) -> Result<Vec<u8>, Error> {
+        self.wait("receive", until, |state| {
+            let letters = state.letters.get_mut(&(from, self.rank));
+            letters.and_then(VecDeque::pop_front).ok_or_else(|| vec![from])
+        })
+    }
+
+    fn seat(&self) -> Option<&Seat> {
+        Some(self)
+    }
+
+    fn failure(&self, _until: Instant) -> Option<String> {
+        lock(&self.meeting.state).failed.clone()
+    }
+
+    fn leave(&self, why: Option<&str>) {
+        let mut state = lock(&self.meeting.state);
+        state.left.push(self.rank);
+        if let Some(why) = why {
+            state.failed.get_or_insert_with(|| format!("rank {} failed: {why}", self.rank));
+        }
+        drop(state);
+        self.meeting.changed.notify_all();
+    }
+}
+
+/// `rank 3`, `ranks 1, 2`.
+fn named(ranks: &[usize]) -> String {
+    let list: Vec<_> = ranks.iter().map(ToString::to_string).collect();
+    format!("rank{} {}", if ranks.len() == 1 { "" } else { "s" }, list.join(", "))
+}

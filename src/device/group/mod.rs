@@ -1,0 +1,357 @@
+//! Several devices, and the recurrence over all of them.
+//!
+//! A [`Group`] is the ranks of a computation, one for each device, and [`Group::run`] does each rank's work.
+//! [`GroupRecurrence`] is the recurrence whose sequences are [split](Split) over them.
+
+mod by_host;
+mod by_nccl;
+mod cut;
+mod engine;
+mod environment;
+mod exchange;
+mod frame;
+mod hub;
+mod kernels;
+mod mail;
+mod meeting;
+mod pipeline;
+mod rank;
+mod recurrence;
+mod split;
+mod way;
+
+pub use engine::GroupEngine;
+pub use rank::Rank;
+pub use recurrence::GroupRecurrence;
+pub use split::{Part, Split};
+pub use way::{Links, Way};
+
+use std::any::Any;
+use std::panic::{self, AssertUnwindSafe};
+use std::slice;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use super::cuda::Communicator;
+use super::lock::lock;
+use super::{Device, emulator};
+use crate::Error;
+use by_host::ByHost;
+use by_nccl::ByNccl;
+use environment::Place;
+use exchange::Exchange;
+use meeting::{Meeting, Seat};
+
+/// The ranks of a computation over several devices, one for each.
+///
+/// ```
+/// use linrec::device::{Device, ForwardOptions, Group, GroupRecurrence, Split};
+///
+/// // Four emulated devices; those of a machine with GPUs are `Device::gpus()`.
+/// let group = Group::from_devices(&Device::emulated(4))?;
+/// let shape = (1, 1000); // one sequence of 1000 steps, of which each rank has 250
+/// let parts = group.run(|rank| {
+///     let recurrence = GroupRecurrence::<f32>::new(rank, Split::Steps);
+///     let len = recurrence.part(shape)?.len();
+///     let (inputs, coeffs) = (rank.device().upload(&vec![1.0; len])?, rank.device().upload(&vec![1.0; len])?);
+///     let mut outputs = rank.device().allocate(len)?;
+///     recurrence.forward_into(&inputs, &coeffs, &mut outputs, shape, ForwardOptions::default())?;
+///     outputs.download()
+/// })?;
+/// assert_eq!(parts[3].last(), Some(&1000.0)); // it was a cumulative sum
+/// # Ok::<(), linrec::Error>(())
+/// ```
+///
+/// # What ends, and how
+///
+/// A rank whose work gives an error or panics, one that comes to its end while others wait for it, or does something else than
+/// they do, ends the work of all: whatever another one waits for is an error, which says why. Nobody waits longer than
+/// the [deadline](Group::with_deadline) for another rank. Where all ranks are in one program, an array that was sent and that nobody
+/// has received when all have ended is an error, too.
+#[derive(Debug)]
+pub struct Group {
+    members: Members,
+    deadline: Duration,
+}
+
+/// Where the ranks are.
+#[derive(Debug)]
+enum Members {
+    /// All in this program, one for each device.
+    Here(Vec<Device>),
+    /// The same, on GPUs that exchange arrays by NCCL.
+    Linked(Linked),
+    /// One in this process.
+    One(Member),
+}
+
+/// GPUs with a communicator each.
+#[derive(Debug)]
+struct Linked {
+    devices: Vec<Device>,
+    communicators: Vec<Arc<Communicator>>,
+    /// One run at a time: what two do at once would meet.
+    running: Mutex<()>,
+}
+
+/// The rank of this process.
+#[derive(Debug)]
+struct Member {
+    rank: usize,
+    size: usize,
+    device: Device,
+    /// For every run: what has failed once stays so.
+    exchange: Arc<dyn Exchange>,
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.exchange.leave(None);
+    }
+}
+
+impl Group {
+    /// How long ranks wait for each other, unless [`Group::with_deadline`] says something else.
+    pub const DEADLINE: Duration = Duration::from_secs(60);
+
+    /// All ranks in this program, one for each of the devices: emulated ones ([`Device::emulated`]), or GPUs, which
+    /// exchange arrays by NCCL.
+    ///
+    /// NCCL is looked for when it is first needed, in version 2.14 or newer: the file that `LINREC_NCCL` names, or
+    /// `libnccl.so.2` where the system's linker finds it, or that of an active Python environment. It takes seconds to begin. Of a
+    /// group on GPUs, once something has failed in a run, nothing can be used any more.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if there is no device, if some are emulated and others not, or if a GPU is given twice;
+    /// [`Error::Device`] if there is no NCCL, with the way out, or if it fails.
+    pub fn from_devices(devices: &[Device]) -> Result<Group, Error> {
+        let emulated = devices.iter().filter(|device| device.is_simt()).count();
+        if devices.len() < 2 || emulated == devices.len() {
+            return Group::through_host(devices);
+        }
+        let repeated =
+            devices.iter().enumerate().any(|(index, device)| devices[..index].contains(device));
+        if emulated > 0 || repeated {
+            let what = match repeated {
+                true => "a GPU that is given twice",
+                false => "emulated devices beside GPUs",
+            };
+            let what = format!("{what}; `Group::through_host` does");
+            return Err(Error::Unsupported { engine: "NCCL".into(), what });
+        }
+        let communicators = by_nccl::communicators(devices, Group::DEADLINE)?;
+        let running = Mutex::default();
+        let linked = Linked { devices: devices.to_vec(), communicators, running };
+        Ok(Group { members: Members::Linked(linked), deadline: Group::DEADLINE })
+    }
+
+    /// All ranks in this program, one for each of the devices, whatever they are. What ranks exchange goes through the
+    /// memory of the host, which is slower than a link between GPUs. A device that is given several times is
+    /// shared by as many ranks.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if there is no device.
+    pub fn through_host(devices: &[Device]) -> Result<Group, Error> {
+        if devices.is_empty() {
+            let what = String::from("0 devices; a rank needs one");
+            return Err(Error::Unsupported { engine: "a group".into(), what });
+        }
+        Ok(Group { members: Members::Here(devices.to_vec()), deadline: Group::DEADLINE })
+    }
+
+    /// The rank of this process, of a job of several processes that torchrun, SLURM (`srun`) or Open MPI (`mpirun`) has
+    /// started, or whoever sets the variables of torchrun for each: `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `MASTER_ADDR`
+    /// and `MASTER_PORT`.
+    ///
+    /// Of SLURM are read `SLURM_PROCID`, `SLURM_NTASKS` and `SLURM_LOCALID`; of Open MPI `OMPI_COMM_WORLD_RANK`,
+    /// `OMPI_COMM_WORLD_SIZE` and `OMPI_COMM_WORLD_LOCAL_RANK`. Ranks meet at the host `MASTER_ADDR` (under SLURM the
+    /// first of the step if it is not set), at the port *behind* `MASTER_PORT`, since torch may use that one itself: 29501 if
+    /// nothing is said. Whoever can reach that port can take part: it belongs into a network of one's own, as the ports of torch
+    /// and NCCL do.
+    ///
+    /// The device is the GPU number `LOCAL_RANK`, or the only one that the process sees; where there is none, or
+    /// `LINREC_DEVICE` is `simt`, an emulated one, so that a job runs on a laptop as well. GPUs exchange arrays by NCCL, as
+    /// [`Group::from_devices`] says:
+    ///
+    /// ```console
+    /// $ torchrun --nproc-per-node 4 --no-python target/release/my-program
+    /// $ for rank in 0 1 2 3; do RANK=$rank LOCAL_RANK=$rank WORLD_SIZE=4 \
+    ///       MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 LINREC_DEVICE=simt my-program & done; wait
+    /// ```
+    ///
+    /// All processes have to come before the [deadline](Group::DEADLINE). The group lasts over several runs; once
+    /// something has failed in one it is of no further use. It is to be dropped at the end: rank 0, at which all others meet, then
+    /// waits for theirs.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] if a variable is missing or says what cannot be, if not all processes come in time, if two
+    /// say the same rank or not all the same number of ranks, if some have GPUs and others not, or if there is no such
+    /// device, or no NCCL.
+    pub fn from_environment() -> Result<Group, Error> {
+        Group::from_environment_within(Group::DEADLINE)
+    }
+
+    /// The same with another deadline, for the meeting and for what ranks do together afterwards.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Group::from_environment`].
+    pub fn from_environment_within(deadline: Duration) -> Result<Group, Error> {
+        let until = rank::after(deadline);
+        let place = Place::of_environment().map_err(|why| Error::device("a group", why))?;
+        let post = hub::meet(&place, until)?;
+        let (rank, size) = (place.rank, place.size);
+        let failed = |error: Error| {
+            post.leave(Some(&error.to_string()));
+            error
+        };
+        let device = Device::of_process(place.local).map_err(failed)?;
+        let kind = if device.is_simt() { "an emulated device" } else { "a GPU" };
+        rank::agree((rank, size), &format!("begin with {kind}"), &*post, until).map_err(failed)?;
+        let label = rank::label(rank, size);
+        let exchange: Arc<dyn Exchange> = if size == 1 || device.is_simt() {
+            Arc::new(ByHost { label, post })
+        } else {
+            let at = (rank, size);
+            let communicator = by_nccl::communicator_of_process(&device, at, &*post, until);
+            Arc::new(ByNccl::new(label, Arc::new(communicator.map_err(failed)?), post))
+        };
+        let member = Member { rank, size, device, exchange };
+        Ok(Group { members: Members::One(member), deadline })
+    }
+
+    /// Lets ranks wait so long for each other, for each thing that they do together: at first a minute
+    /// ([`Group::DEADLINE`]). Work of a rank's own that others wait for counts.
+    #[must_use]
+    pub fn with_deadline(self, deadline: Duration) -> Group {
+        Group { deadline, ..self }
+    }
+
+    /// How many ranks there are.
+    pub fn size(&self) -> usize {
+        match &self.members {
+            Members::Here(devices) | Members::Linked(Linked { devices, .. }) => devices.len(),
+            Members::One(member) => member.size,
+        }
+    }
+
+    /// The devices of the ranks of this process.
+    pub fn devices(&self) -> &[Device] {
+        match &self.members {
+            Members::Here(devices) | Members::Linked(Linked { devices, .. }) => devices,
+            Members::One(member) => slice::from_ref(&member.device),
+        }
+    }
+
+    /// Does `work` for each rank of this process, and gives what they gave, in the order of ranks. Several have a
+    /// thread each.
+    ///
+    /// # Errors
+    ///
+    /// What the first rank gave that failed. If its work panicked, [`Error::Device`] with what it said.
+    pub fn run<R: Send>(
+        &self,
+        work: impl Fn(&Rank) -> Result<R, Error> + Sync,
+    ) -> Result<Vec<R>, Error> {
+        match &self.members {
+            Members::Here(devices) => self.run_here(devices, &[], work),
+            Members::Linked(Linked { devices, communicators, running }) => {
+                let _alone = lock(running);
+                self.run_here(devices, communicators, work)
+            }
+            Members::One(member) => {
+                let Member { rank, size, device, exchange } = member;
+                let (device, exchange) = (device.clone(), exchange.clone());
+                let rank = Rank::new(*rank, *size, device, self.deadline, exchange);
+                let outcome = unpanicked(&rank, &work);
+                outcome
+                    .inspect_err(|error| rank.leave(Some(&error.to_string())))
+                    .map(|one| vec![one])
+            }
+        }
+    }
+
+    fn run_here<R: Send>(
+        &self,
+        devices: &[Device],
+        communicators: &[Arc<Communicator>],
+        work: impl Fn(&Rank) -> Result<R, Error> + Sync,
+    ) -> Result<Vec<R>, Error> {
+        let size = devices.len();
+        let failures = Mutex::new(Vec::new());
+        let one = |rank: Rank| {
+            emulator::run_by_itself();
+            match unpanicked(&rank, &work) {
+                Ok(result) => {
+                    rank.leave(None);
+                    Some(result)
+                }
+                Err(error) => {
+                    // Before the others know: theirs come behind.
+                    lock(&failures).push(error.clone());
+                    rank.leave(Some(&error.to_string()));
+                    None
+                }
+            }
+        };
+        let seats = Meeting::seats(size);
+        let meeting = seats.first().map(Seat::meeting);
+        let ranks = seats.into_iter().zip(devices).enumerate();
+        let ranks: Vec<_> = ranks
+            .map(|(number, (seat, device))| {
+                let (label, post) = (rank::label(number, size), Box::new(seat));
+                let exchange: Arc<dyn Exchange> = match communicators.get(number) {
+                    Some(communicator) => Arc::new(ByNccl::new(label, communicator.clone(), post)),
+                    None => Arc::new(ByHost { label, post }),
+                };
+                Rank::new(number, size, device.clone(), self.deadline, exchange)
+            })
+            .collect();
+        let results: Vec<Option<R>> = thread::scope(|scope| {
+            let one = &one;
+            let started: Vec<_> = ranks
+                .into_iter()
+                .map(|rank| {
+                    let name = format!("rank {}", rank.number());
+                    let exchange = rank.exchange();
+                    let started =
+                        thread::Builder::new().name(name).spawn_scoped(scope, move || one(rank));
+                    started.inspect_err(|_| exchange.leave(Some("no thread could be had for it")))
+                })
+                .collect();
+            let joined = started.into_iter().map(|thread| match thread {
+                Ok(thread) => thread.join().unwrap_or(None),
+                Err(error) => {
+                    let message = format!("no thread could be had: {error}");
+                    lock(&failures).push(Error::device("a rank", message));
+                    None
+                }
+            });
+            joined.collect()
+        });
+        if let Some(first) = lock(&failures).first() {
+            return Err(first.clone());
+        }
+        match meeting.and_then(|meeting| meeting.unread()) {
+            Some(unread) => Err(Error::device("a group", unread)),
+            None => Ok(results.into_iter().flatten().collect()),
+        }
+    }
+}
+
+/// What `work` gives; an error if it panics.
+fn unpanicked<R>(rank: &Rank, work: impl Fn(&Rank) -> Result<R, Error>) -> Result<R, Error> {
+    // What a panic leaves behind is the caller's own, who is told.
+    panic::catch_unwind(AssertUnwindSafe(|| work(rank)))
+        .unwrap_or_else(|panic| Err(rank.error(format!("panicked: {}", words(&*panic)))))
+}
+
+/// What a panic says.
+fn words(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
+}

@@ -1,0 +1,313 @@
+//! One of the ranks of a computation.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytemuck::Pod;
+
+use super::exchange::{Exchange, Post, TOLD_BYTES, Told};
+use super::meeting::Seat;
+use crate::Error;
+use crate::device::{Buffer, Device, Launch, Launched, Stream, recording};
+
+/// One of the ranks of a [`Group`](super::Group): a device, and a way to the others. It is what
+/// [`Group::run`](super::Group::run) gives to each rank's work.
+///
+/// What ranks do together, all of them call, in the same order and with arrays of the same length; before anything moves
+/// they tell each other what they are about to do, so that a rank that is about to do something else is an error on
+/// all of them. Every call returns when it is over on this rank, at the group's [deadline](super::Group::with_deadline)
+/// at the latest. After an error the ranks are of no use to each other any more: whatever any of them waits for or
+/// asks for next is an error, too.
+///
+/// ```
+/// use linrec::device::{Device, Group};
+///
+/// let group = Group::from_devices(&Device::emulated(3))?;
+/// let sums = group.run(|rank| {
+///     let mine = rank.device().upload(&[rank.number() as f32])?;
+///     let mut all = rank.device().allocate::<f32>(rank.size())?;
+///     rank.all_gather(&mine, &mut all)?;
+///     Ok(all.download()?.iter().sum::<f32>())
+/// })?;
+/// assert_eq!(sums, [3.0, 3.0, 3.0]);
+/// # Ok::<(), linrec::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Rank {
+    number: usize,
+    size: usize,
+    device: Device,
+    deadline: Duration,
+    exchange: Arc<dyn Exchange>,
+}
+
+/// What a rank is called in messages: `rank 1 of 4`.
+pub(super) fn label(rank: usize, size: usize) -> String {
+    format!("rank {rank} of {size}")
+}
+
+/// Goes on if all ranks are about to do the same thing, which `what` describes.
+pub(super) fn agree(
+    at: (usize, usize),
+    what: &str,
+    post: &dyn Post,
+    until: Instant,
+) -> Result<(), Error> {
+    agreed(at, what, |mine| post.tell(mine, until))
+}
+
+fn agreed(
+    (rank, size): (usize, usize),
+    what: &str,
+    tell: impl FnOnce(&Told) -> Result<Vec<Told>, Error>,
+) -> Result<(), Error> {
+    let mine = told(what);
+    let all = tell(&mine)?;
+    match all.iter().position(|told| *told != mine) {
+        None => Ok(()),
+        Some(other) => {
+            let there = heard(&all[other]);
+            let message = format!("ranks disagree: `{what}` here, `{there}` on rank {other}");
+            Err(Error::device(label(rank, size), message))
+        }
+    }
+}
+
+/// When a time that begins now is over.
+pub(super) fn after(time: Duration) -> Instant {
+    let now = Instant::now();
+    // Who waits for ever waits for a century.
+    now.checked_add(time).unwrap_or(now + Duration::from_secs(100 * 365 * 86_400))
+}
+
+impl Rank {
+    pub(super) fn new(
+        number: usize,
+        size: usize,
+        device: Device,
+        deadline: Duration,
+        exchange: Arc<dyn Exchange>,
+    ) -> Rank {
+        Rank { number, size, device, deadline, exchange }
+    }
+
+    /// Its number, from 0.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// How many ranks there are.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Its device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Waits until every rank is here.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] if a rank fails, ends, does something else, or does not come in time.
+    pub fn barrier(&self) -> Result<(), Error> {
+        self.agree("barrier")
+    }
+
+    /// Every rank's array in all ranks: `mine` of rank 0, of rank 1, and so on, one behind the other in `all`, which is
+    /// as many times as long as there are ranks.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ShapeMismatch`] if `all` has another length; [`Error::Device`] if ranks have arrays of different lengths
+    /// or types of other sizes, if one fails, ends, does something else or does not come in time, or if the device fails.
+    pub fn all_gather<T: Pod>(&self, mine: &Buffer<T>, all: &mut Buffer<T>) -> Result<(), Error> {
+        if mine.len().checked_mul(self.size) != Some(all.len()) {
+            let arrays = vec![("mine", vec![mine.len()]), ("all", vec![all.len()])];
+            return Err(Error::ShapeMismatch { operation: "all_gather", arrays });
+        }
+        self.agree(&format!("all_gather of {} x {} bytes", mine.len(), size_of::<T>()))?;
+        self.gather(mine, all)
+    }
+
+    /// The array of the rank `from` in all ranks.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Rank::all_gather`], and if there is no such rank.
+    pub fn broadcast<T: Pod>(&self, array: &mut Buffer<T>, from: usize) -> Result<(), Error> {
+        self.must_exist(from, "broadcast")?;
+        let (len, bytes) = (array.len(), size_of::<T>());
+        self.agree(&format!("broadcast of {len} x {bytes} bytes from rank {from}"))?;
+        self.spread(array, from)
+    }
+
+    /// Sends an array to another rank, which [receives](Rank::receive) it. Several to one rank arrive in their order.
+    /// Whether this waits for the other rank is not said: two ranks that send to each other before they
+    /// receive may wait for each other, until the deadline.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] if there is no such other rank, if a rank fails, if the other ends or does not come in time,
+    /// or if the device fails.
+    pub fn send<T: Pod>(&self, array: &Buffer<T>, to: usize) -> Result<(), Error> {
+        self.must_be_another(to, "send")?;
+        self.must_be_here(array)?;
+        recording::refuse(&self.device, "exchanging arrays")?;
+        self.exchange.send(&array.bytes(), to, false, self.until())
+    }
+
+    /// Receives what another rank [sends](Rank::send): an array of the same size.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Rank::send`], and if what comes has another size.
+    pub fn receive<T: Pod>(&self, array: &mut Buffer<T>, from: usize) -> Result<(), Error> {
+        self.must_be_another(from, "receive")?;
+        self.must_be_here(array)?;
+        recording::refuse(&self.device, "exchanging arrays")?;
+        self.exchange.receive(&mut array.bytes(), from, false, self.until())
+    }
+
+    /// As [`Rank::send`], once ranks have agreed on all that they send.
+    pub(super) fn hand_on<T: Pod>(&self, array: &Buffer<T>, to: usize) -> Result<(), Error> {
+        self.must_be_here(array)?;
+        self.exchange.send(&array.bytes(), to, true, self.until())
+    }
+
+    /// As [`Rank::receive`], once ranks have agreed on all that they send.
+    pub(super) fn take_over<T: Pod>(
+        &self,
+        array: &mut Buffer<T>,
+        from: usize,
+    ) -> Result<(), Error> {
+        self.must_be_here(array)?;
+        self.exchange.receive(&mut array.bytes(), from, true, self.until())
+    }
+
+    /// Goes on if all ranks are about to do the same thing, which `what` describes.
+    pub(super) fn agree(&self, what: &str) -> Result<(), Error> {
+        recording::refuse(&self.device, "meeting other ranks")?;
+        let tell = |mine: &Told| self.exchange.tell(mine, self.until());
+        agreed((self.number, self.size), what, tell)
+    }
+
+    /// As [`Rank::all_gather`], once ranks have agreed on it.
+    pub(super) fn gather<T: Pod>(
+        &self,
+        mine: &Buffer<T>,
+        all: &mut Buffer<T>,
+    ) -> Result<(), Error> {
+        self.must_be_here(mine)?;
+        self.must_be_here(all)?;
+        match mine.is_empty() {
+            true => Ok(()),
+            false => self.exchange.all_gather(&mine.bytes(), &mut all.bytes(), self.until()),
+        }
+    }
+
+    /// As [`Rank::broadcast`], once ranks have agreed on it.
+    pub(super) fn spread<T: Pod>(&self, array: &mut Buffer<T>, from: usize) -> Result<(), Error> {
+        self.must_be_here(array)?;
+        match array.is_empty() {
+            true => Ok(()),
+            false => {
+                let is_mine = from == self.number;
+                self.exchange.broadcast(&mut array.bytes(), is_mine, from, self.until())
+            }
+        }
+    }
+
+    /// The way to the others.
+    pub(super) fn exchange(&self) -> Arc<dyn Exchange> {
+        self.exchange.clone()
+    }
+
+    /// An array of every rank, which each of them reaches: not copies, but the arrays. All ranks are in this program.
+    pub(super) fn share(&self, mine: Buffer<u8>) -> Result<Vec<Buffer<u8>>, Error> {
+        let all = self.seat()?.share(mine, self.until())?;
+        for (rank, array) in all.iter().enumerate().filter(|(rank, _)| *rank != self.number) {
+            let there = array.device();
+            if *there == self.device && !self.device.is_simt() {
+                // Their launches would be in one queue, and the first might wait for the second.
+                let what =
+                    format!("mailboxes between ranks of one GPU, as this one and rank {rank}");
+                let engine = label(self.number, self.size);
+                return Err(Error::Unsupported { engine, what });
+            }
+            self.device.reach(there)?;
+        }
+        Ok(all)
+    }
+
+    /// Queues a launch whose blocks wait for those of other ranks' launches, which all ranks queue at once.
+    pub(super) fn run_beside(&self, launch: Launch, stream: &Stream) -> Result<Launched, Error> {
+        if self.device.is_simt() {
+            let recorded = launch.record("launching side by side")?;
+            return self.seat()?.run_side_by_side(recorded, self.until());
+        }
+        launch.run(stream)
+    }
+
+    /// Its place among the ranks of this program.
+    pub(super) fn seat(&self) -> Result<&Seat, Error> {
+        self.exchange.seat().ok_or_else(|| Error::Unsupported {
+            engine: label(self.number, self.size),
+            what: String::from(
+                "mailboxes between processes; take another way, or a process for all GPUs",
+            ),
+        })
+    }
+
+    /// Takes no further part.
+    pub(super) fn leave(&self, why: Option<&str>) {
+        self.exchange.leave(why);
+    }
+
+    pub(super) fn error(&self, message: impl Into<String>) -> Error {
+        Error::device(label(self.number, self.size), message)
+    }
+
+    fn until(&self) -> Instant {
+        after(self.deadline)
+    }
+
+    /// An array of another device would be taken for one of this rank's.
+    fn must_be_here<T>(&self, array: &Buffer<T>) -> Result<(), Error> {
+        self.device.must_be(array.device(), "exchanging arrays", "an array")
+    }
+
+    fn must_exist(&self, rank: usize, operation: &str) -> Result<(), Error> {
+        let what =
+            || format!("{operation}: there is no rank {rank}, the last is {}", self.size - 1);
+        if rank < self.size { Ok(()) } else { Err(self.error(what())) }
+    }
+
+    fn must_be_another(&self, rank: usize, operation: &str) -> Result<(), Error> {
+        self.must_exist(rank, operation)?;
+        let what = || format!("{operation}: rank {rank} is this one");
+        if rank != self.number { Ok(()) } else { Err(self.error(what())) }
+    }
+}
+
+/// A text with zeros behind; where it is too long, a fingerprint stands for its end.
+fn told(what: &str) -> Told {
+    let mut told = [0; TOLD_BYTES];
+    let text = match what.len() <= TOLD_BYTES {
+        true => what.to_owned(),
+        false => {
+            let hash = crate::kernels::Hash::of([what]).to_string();
+            let kept = what.floor_char_boundary(TOLD_BYTES - hash.len() - " … ".len());
+            format!("{} … {hash}", &what[..kept])
+        }
+    };
+    let bytes = text.as_bytes();
+    let len = bytes.len().min(TOLD_BYTES);
+    told[..len].copy_from_slice(&bytes[..len]);
+    told
+}
+
+fn heard(told: &Told) -> String {
+    String::from_utf8_lossy(told).trim_end_matches('\0').to_owned()
+}

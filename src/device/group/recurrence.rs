@@ -1,0 +1,303 @@
+//! The recurrence over the ranks of a group.
+
+use super::cut::Cut;
+use super::split::{Cutting, LONG, rows};
+use super::way::LONG_WITH_TAIL;
+use super::{Part, Rank, Split, Way};
+use crate::device::{
+    BackwardOptions, Buffer, Choice, ForwardOptions, Launched, Recurrence, Shape, Storage,
+};
+use crate::{Direction, Error};
+
+/// The recurrence over the ranks of a [`Group`](super::Group): one rank's side of it, made in [`Group::run`](super::Group::run) on
+/// each.
+///
+/// Every rank has a [part](GroupRecurrence::part) of the sequences on its own device, as an array of its own. All
+/// ranks call the same passes in the same order, with the shape of *all* sequences and the same options.
+///
+/// # Dealt out
+///
+/// With [`Split::Rows`] a rank computes its sequences by a [`Recurrence`], and tells the others nothing of them. Each
+/// takes the kernel that is the fastest for all sequences, so that results have the same bits for any number
+/// of ranks.
+///
+/// # Cut along their length
+///
+/// With [`Split::Steps`] each sequence is cut into pieces, and ranks tell each other in one all-gather what their pieces do to
+/// the state: two numbers for each piece, and three backward. Each piece is read twice for that, so that
+/// 20 bytes are moved per step where 12 would be, and 28 for 20 backward (of `f32`).
+///
+/// Transitions of pieces are combined one after the other, so that results depend on the number of pieces alone
+/// ([`GroupRecurrence::with_pieces`]), and not on how many ranks have them.
+///
+/// How far results may be off follows from the [bound](mod@crate::reference) that holds for every order of evaluation. A
+/// term `x_k` meets the additions of two trees at most, whatever the number of pieces: that in which the transition
+/// of its own piece is put together, and that of the piece in which the result lies; `d` is then twice `⌈log2 L⌉ + 4`.
+/// In each piece between them, of `n` steps, it meets the `n - 1` products that made the transition's coefficient, the
+/// one with it, and one addition, which are not more than the two roundings of each step that the bound counts.
+/// An empty piece changes nothing. What flows back in the gradient is multiplied as often: with each coefficient
+/// once.
+///
+/// # Errors of all
+///
+/// Where sequences are cut, ranks tell each other what they are about to do. If that differs in shape, number of pieces, direction,
+/// type, kernel, or which states are given and wanted, all ranks get an error that says both.
+#[derive(Debug)]
+pub struct GroupRecurrence<'a, S: Storage> {
+    rank: &'a Rank,
+    split: Split,
+    pieces: Option<usize>,
+    way: Way,
+    recurrence: Recurrence<S>,
+    cut: Cut<S>,
+    /// For coefficients given as logarithms, which are computed with in this type.
+    wide: Cut<S::Accum>,
+}
+
+impl<'a, S: Storage> GroupRecurrence<'a, S> {
+    /// By the fastest kernels. Nothing is loaded yet.
+    pub fn new(rank: &'a Rank, split: Split) -> GroupRecurrence<'a, S> {
+        GroupRecurrence::over(rank, split, Recurrence::fastest(rank.device()))
+    }
+
+    /// By a kernel: that of both passes if sequences are dealt out, and of the forward pass if they are cut. (Where states go by
+    /// [mailboxes](Way::Mailboxes), the kernel is another one.)
+    ///
+    /// # Errors
+    ///
+    /// As for [`Recurrence::new`].
+    pub fn by(
+        rank: &'a Rank,
+        split: Split,
+        choice: impl Into<Choice>,
+    ) -> Result<GroupRecurrence<'a, S>, Error> {
+        Ok(GroupRecurrence::over(rank, split, Recurrence::new(rank.device(), choice)?))
+    }
+
+    fn over(rank: &'a Rank, split: Split, recurrence: Recurrence<S>) -> GroupRecurrence<'a, S> {
+        let (cut, wide) = (Cut::default(), Cut::default());
+        let way = Way::default();
+        GroupRecurrence { rank, split, pieces: None, way, recurrence, cut, wide }
+    }
+
+    /// Cuts each sequence into so many pieces: a multiple of the number of ranks, and if it is not that number itself, a
+    /// divisor of the sequences' length. The same number gives the same bits on any number of ranks, one included, if each
+    /// piece is a multiple of 16 bytes.
+    ///
+    /// If nothing is said, one rank does not cut at all. For more there is a piece for each, or several where
+    /// sequences are so long that all are of the same length: as many as keep all devices busy, and for up to 16 ranks the same number
+    /// if that is a power of two.
+    #[must_use]
+    pub fn with_pieces(self, pieces: usize) -> Self {
+        GroupRecurrence { pieces: Some(pieces), ..self }
+    }
+
+    /// Finds states in another way than [`Way::Passes`], where sequences are cut. All ranks take the same.
+    #[must_use]
+    pub fn with_way(self, way: Way) -> Self {
+        GroupRecurrence { way, ..self }
+    }
+
+    /// The rank.
+    pub fn rank(&self) -> &'a Rank {
+        self.rank
+    }
+
+    /// What of sequences of this shape lies on this rank.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if they cannot be cut into so many pieces as was said.
+    pub fn part(&self, shape: impl Into<Shape>) -> Result<Part, Error> {
+        let shape = shape.into();
+        let (rank, ranks) = (self.rank.number(), self.rank.size());
+        Ok(match self.split {
+            Split::Rows => {
+                Part { rows: rows(shape, size_of::<S>(), rank, ranks), steps: 0..shape.seq_len }
+            }
+            Split::Steps => {
+                let cutting = self.cut_of(shape)?;
+                Part { rows: 0..shape.num_seqs, steps: cutting.steps(rank) }
+            }
+        })
+    }
+
+    /// Computes the outputs of this rank's [part](GroupRecurrence::part) of sequences of the given shape.
+    ///
+    /// Arrays have the shape of the part, and states one entry for each of its rows. So where sequences are cut, every rank gives
+    /// the initial state of all of them, the same on all, and is given the final state of all if it is wanted. What ranks
+    /// tell each other is over when this returns; the rest is asynchronous.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Recurrence::forward_into`]; [`Error::Device`] if ranks disagree, or one fails, ends or does not come in
+    /// time; [`Error::Unsupported`] if sequences cannot be cut into so many pieces. An error of this rank alone ends the
+    /// others' work when this rank's work ends with it.
+    pub fn forward_into(
+        &self,
+        inputs: &Buffer<S>,
+        coeffs: &Buffer<S>,
+        outputs: &mut Buffer<S>,
+        shape: impl Into<Shape>,
+        options: ForwardOptions<S::Accum>,
+    ) -> Result<Launched, Error> {
+        let whole = shape.into();
+        let part = self.part(whole)?.shape();
+        part.check_forward(inputs, coeffs, outputs, &options)?;
+        let ForwardOptions { direction, log_coeffs, .. } = options;
+        let states = [options.initial.is_some(), options.final_state.is_some()];
+        let Some(cutting) = self.cutting(whole)? else {
+            let recurrence = &self.recurrence;
+            return recurrence.forward_as(whole, inputs, coeffs, outputs, part, options);
+        };
+        self.agree("forward", cutting, direction, log_coeffs, states)?;
+        let all = (inputs, coeffs, outputs);
+        let (rank, way) = (self.rank, self.way);
+        if log_coeffs {
+            return self.recurrence.forward_with_logs(all, part, options, |wide, all, options| {
+                forward(&self.wide, rank, wide, all, (cutting, way), options)
+            });
+        }
+        forward(&self.cut, rank, &self.recurrence, all, (cutting, way), options)
+    }
+
+    /// Computes the gradients of this rank's [part](GroupRecurrence::part) of sequences of the given shape, from that of a
+    /// loss with respect to the outputs.
+    ///
+    /// Arrays and states are as in [`GroupRecurrence::forward_into`]; `outputs` are what that computed. The gradient with
+    /// respect to the initial state is given to every rank if it is wanted.
+    ///
+    /// # Errors
+    ///
+    /// As for [`GroupRecurrence::forward_into`].
+    // Five arrays go in and out, and each is of the same kind; a struct would name them no better.
+    #[allow(clippy::too_many_arguments)]
+    pub fn backward_into(
+        &self,
+        d_outputs: &Buffer<S>,
+        coeffs: &Buffer<S>,
+        outputs: &Buffer<S>,
+        d_inputs: &mut Buffer<S>,
+        d_coeffs: &mut Buffer<S>,
+        shape: impl Into<Shape>,
+        options: BackwardOptions<S::Accum>,
+    ) -> Result<Launched, Error> {
+        let whole = shape.into();
+        let part = self.part(whole)?.shape();
+        let inputs = [d_outputs, coeffs, outputs];
+        part.check_backward(inputs, [d_inputs, d_coeffs], &options)?;
+        let BackwardOptions { direction, log_coeffs, .. } = options;
+        let states = [options.initial.is_some(), options.d_initial.is_some()];
+        let results = [d_inputs, d_coeffs];
+        let Some(cutting) = self.cutting(whole)? else {
+            return self.recurrence.backward_as(whole, inputs, results, part, options);
+        };
+        self.agree("backward", cutting, direction, log_coeffs, states)?;
+        let (rank, way) = (self.rank, self.way);
+        if log_coeffs {
+            return self.recurrence.backward_with_logs(
+                inputs,
+                results,
+                part,
+                options,
+                |_, inputs, results, options| {
+                    backward(&self.wide, rank, inputs, results, (cutting, way), options)
+                },
+            );
+        }
+        backward(&self.cut, rank, inputs, results, (cutting, way), options)
+    }
+
+    /// How rows are cut, if they are.
+    fn cutting(&self, whole: Shape) -> Result<Option<Cutting>, Error> {
+        let ranks = self.rank.size();
+        match self.split {
+            Split::Rows => Ok(None),
+            Split::Steps if ranks == 1 && self.pieces.is_none() => Ok(None),
+            Split::Steps => self.cut_of(whole).map(Some),
+        }
+    }
+
+    fn cut_of(&self, whole: Shape) -> Result<Cutting, Error> {
+        let ranks = self.rank.size();
+        match (self.way, self.pieces) {
+            // A piece for each rank, so that a rank's stretch of a row is computed at once.
+            (Way::Pipeline { .. } | Way::Mailboxes, None) => {
+                Cutting::new(whole, ranks, Some(ranks), LONG)
+            }
+            (Way::Pipeline { .. } | Way::Mailboxes, Some(pieces)) if pieces != ranks => {
+                let way = self.way;
+                let what = format!("{pieces} pieces by {way}, which has one for each rank");
+                Err(Error::Unsupported { engine: format!("a group of {ranks}"), what })
+            }
+            (Way::TailFirst, _) => Cutting::new(whole, ranks, self.pieces, LONG_WITH_TAIL),
+            _ => Cutting::new(whole, ranks, self.pieces, LONG),
+        }
+    }
+
+    /// An error on all ranks unless they all do the same. The states are those that are given or wanted.
+    fn agree(
+        &self,
+        pass: &str,
+        cutting: Cutting,
+        direction: Direction,
+        log_coeffs: bool,
+        [initial, last]: [bool; 2],
+    ) -> Result<(), Error> {
+        let Shape { num_seqs, seq_len } = cutting.whole;
+        let (choice, pieces) = (self.recurrence.choice(), cutting.pieces());
+        if self.way == Way::Mailboxes {
+            // Who has told that it is here has no pass under way: the mailboxes are free.
+            self.rank.seat()?;
+            self.rank.device().synchronize()?;
+        }
+        let mut what = format!(
+            "{pass} of {} [{num_seqs}, {seq_len}] by {choice}, {direction:?}, in {pieces} pieces, {}",
+            S::ELEMENT,
+            self.way
+        );
+        let more = [
+            (initial, ", with initial states"),
+            (last, ", with states at the end"),
+            (log_coeffs, ", with logarithms"),
+        ];
+        more.iter().filter(|(is, _)| *is).for_each(|(_, text)| what += text);
+        self.rank.agree(&what)
+    }
+}
+
+/// The outputs of this rank's stretches, by the way that was chosen.
+fn forward<S: Storage>(
+    cut: &Cut<S>,
+    rank: &Rank,
+    recurrence: &Recurrence<S>,
+    all: (&Buffer<S>, &Buffer<S>, &mut Buffer<S>),
+    (cutting, way): (Cutting, Way),
+    options: ForwardOptions<S::Accum>,
+) -> Result<Launched, Error> {
+    match way {
+        Way::Pipeline { groups } => {
+            cut.forward_in_groups(rank, recurrence, all, (cutting, groups), options)
+        }
+        Way::Mailboxes => cut.forward_by_mail(rank, all, cutting, options),
+        _ => cut.forward(rank, recurrence, all, (cutting, way.tail(cutting)), options),
+    }
+}
+
+/// The same of the gradients.
+fn backward<S: Storage>(
+    cut: &Cut<S>,
+    rank: &Rank,
+    inputs: [&Buffer<S>; 3],
+    results: [&mut Buffer<S>; 2],
+    (cutting, way): (Cutting, Way),
+    options: BackwardOptions<S::Accum>,
+) -> Result<Launched, Error> {
+    match way {
+        Way::Pipeline { groups } => {
+            cut.backward_in_groups(rank, inputs, results, (cutting, groups), options)
+        }
+        Way::Mailboxes => cut.backward_by_mail(rank, inputs, results, cutting, options),
+        _ => cut.backward(rank, inputs, results, (cutting, way.tail(cutting)), options),
+    }
+}

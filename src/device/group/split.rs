@@ -1,0 +1,237 @@
+//! Which rank has what of the sequences.
+
+use std::fmt;
+use std::ops::Range;
+
+use crate::Error;
+use crate::device::Shape;
+
+/// How the sequences of a [`GroupRecurrence`](super::GroupRecurrence) are split over the ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Split {
+    /// Whole sequences are dealt out, and ranks have nothing to tell each other. Results have the same bits for any
+    /// number of ranks. (For that, sequences whose length is no multiple of 16 bytes are dealt out in bundles, of four
+    /// for an odd number of `f32`.)
+    #[default]
+    Rows,
+    /// Each sequence is cut along its length into stretches, the first of which rank 0 has, whatever the direction. For
+    /// sequences that one device does not hold, or that are fewer than keep all devices busy.
+    Steps,
+}
+
+/// `rows` or `steps`.
+impl fmt::Display for Split {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Split::Rows => "rows",
+            Split::Steps => "steps",
+        })
+    }
+}
+
+/// What of all sequences lies on one rank, as an array `[rows, steps]` of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Part {
+    /// Which sequences.
+    pub rows: Range<usize>,
+    /// Which steps of each.
+    pub steps: Range<usize>,
+}
+
+impl Part {
+    /// The shape of the rank's arrays.
+    pub fn shape(&self) -> Shape {
+        Shape { num_seqs: self.rows.len(), seq_len: self.steps.len() }
+    }
+
+    /// How many elements the rank's arrays have.
+    pub fn len(&self) -> usize {
+        self.rows.len() * self.steps.len()
+    }
+
+    /// Whether they have none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// How rows are cut: into pieces of one length, of which each rank has the same number. If there is one for each rank, the last
+/// ones may be shorter, or empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cutting {
+    pub(super) whole: Shape,
+    pub(super) ranks: usize,
+    /// Of each row on each rank.
+    pub(super) per_row: usize,
+    pub(super) piece_len: usize,
+}
+
+/// A piece for each rank is a multiple of this if it is long: the pieces are then whole vectors.
+const UNIT: usize = 32;
+/// What is long.
+pub(super) const LONG: usize = 1024;
+/// So many pieces keep a device busy if all ranks have one device's share of them.
+const MANY: usize = 2048;
+/// Of every long row there are at least so many, so that up to as many ranks give the same bits.
+const LEAST: usize = 16;
+
+impl Cutting {
+    /// Cuts rows over so many ranks, into `pieces` in all if that is said; and else into pieces of at least so many steps, if
+    /// there are several for each rank.
+    pub(super) fn new(
+        whole: Shape,
+        ranks: usize,
+        pieces: Option<usize>,
+        least: usize,
+    ) -> Result<Cutting, Error> {
+        let pieces = match pieces {
+            Some(pieces) => pieces,
+            None => usual(whole, ranks, least),
+        };
+        let refused = |why: &str| {
+            let what = format!("{pieces} pieces of sequences of {} steps: {why}", whole.seq_len);
+            Err(Error::Unsupported { engine: format!("a group of {ranks}"), what })
+        };
+        if pieces == 0 || !pieces.is_multiple_of(ranks) {
+            return refused("each rank has the same number of them");
+        }
+        if pieces > ranks && !whole.seq_len.is_multiple_of(pieces) {
+            return refused("more of them than ranks are all of the same length");
+        }
+        if i32::try_from(pieces).is_err() {
+            return refused("they are too many");
+        }
+        let even = whole.seq_len.div_ceil(pieces);
+        let piece_len = match pieces == ranks && even >= LONG {
+            true => even.next_multiple_of(UNIT),
+            false => even,
+        };
+        Ok(Cutting { whole, ranks, per_row: pieces / ranks, piece_len })
+    }
+
+    /// In all, of each row.
+    pub(super) fn pieces(&self) -> usize {
+        self.ranks * self.per_row
+    }
+
+    /// How many pieces of each row have steps: the first ones.
+    pub(super) fn filled(&self) -> usize {
+        match self.piece_len {
+            0 => 0,
+            len => self.whole.seq_len.div_ceil(len),
+        }
+    }
+
+    /// The steps of a rank.
+    pub(super) fn steps(&self, rank: usize) -> Range<usize> {
+        let len = self.per_row * self.piece_len;
+        let at = |rank: usize| (rank * len).min(self.whole.seq_len);
+        at(rank)..at(rank + 1)
+    }
+
+    /// A rank's pieces as rows.
+    pub(super) fn pieces_of(&self, rank: usize) -> Shape {
+        let num_seqs = self.whole.num_seqs * self.per_row;
+        Shape { num_seqs, seq_len: self.steps(rank).len() / self.per_row }
+    }
+
+    /// The shape by which every rank picks the same kernel: of all pieces, and of a length that is no multiple of
+    /// anything if any rank's is not.
+    pub(super) fn like(&self) -> Shape {
+        let uneven = !self.whole.seq_len.is_multiple_of(UNIT) && self.filled() != 0;
+        let uneven = uneven && !self.whole.seq_len.is_multiple_of(self.piece_len.max(1));
+        let seq_len = if uneven { self.piece_len | 1 } else { self.piece_len };
+        Shape { num_seqs: self.whole.num_seqs * self.pieces(), seq_len }
+    }
+}
+
+/// How many pieces there are if nobody says it: the same number for 1, 2, 4, … ranks of long rows whose length has a
+/// large power of two in it, and else one for each rank.
+fn usual(whole: Shape, ranks: usize, least: usize) -> usize {
+    let wanted = (MANY / whole.num_seqs.max(1)).next_power_of_two().max(LEAST);
+    let mut per_row = 1_usize << (wanted / ranks).max(1).ilog2();
+    while per_row > 1 {
+        let pieces = ranks * per_row;
+        let even = whole.seq_len / pieces;
+        let whole_vectors = whole.seq_len.is_multiple_of(pieces) && even.is_multiple_of(UNIT);
+        if whole_vectors && even >= least {
+            break;
+        }
+        per_row /= 2;
+    }
+    ranks * per_row
+}
+
+/// The rows of a rank, if they are dealt out, of numbers of so many bytes.
+///
+/// Kernels begin at vectors of 16 bytes, and how the steps of a row lie in these decides in which order they are combined. So
+/// each rank's first row is one that would begin at such a place behind all rows before it.
+pub(super) fn rows(whole: Shape, bytes: usize, rank: usize, ranks: usize) -> Range<usize> {
+    let vector = (16 / bytes.max(1)).max(1);
+    // A power of two, as the vector is.
+    let together = vector / (1 << whole.seq_len.trailing_zeros().min(vector.ilog2()));
+    let bundles = whole.num_seqs.div_ceil(together);
+    let (each, more) = (bundles / ranks, bundles % ranks);
+    let at = |rank: usize| (together * (rank * each + rank.min(more))).min(whole.num_seqs);
+    at(rank)..at(rank + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(whole: (usize, usize), ranks: usize, pieces: Option<usize>) -> Result<Cutting, Error> {
+        Cutting::new(whole.into(), ranks, pieces, LONG)
+    }
+
+    #[test]
+    fn ranks_have_every_row_and_every_step_once() {
+        for ranks in [1, 2, 3, 4, 8] {
+            for count in [0, 1, 2, 3, 7, 8, 33, 1000, 4093, 65_537, 1 << 20] {
+                let (mut row, mut step) = (0, 0);
+                let cutting = cut((5, count), ranks, None).unwrap();
+                for rank in 0..ranks {
+                    let shape = |seq_len| Shape { num_seqs: count, seq_len };
+                    let (rows, steps) = (rows(shape(64), 4, rank, ranks), cutting.steps(rank));
+                    assert_eq!((rows.start, steps.start), (row, step), "{count} over {ranks}");
+                    assert!(rows.len().abs_diff(count / ranks) <= 1);
+                    let odd = super::rows(shape(33), 4, rank, ranks);
+                    assert!(odd.start.is_multiple_of(4) || odd.start == count);
+                    assert!(steps.len() <= cutting.per_row * cutting.piece_len);
+                    (row, step) = (rows.end, steps.end);
+                }
+                assert_eq!((row, step), (count, count), "{count} over {ranks}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_number_of_pieces_does_not_depend_on_the_number_of_ranks() {
+        for (whole, pieces) in [((13_200, 65_536), 16), ((64, 1 << 24), 32), ((1, 1 << 30), 2048)] {
+            for ranks in [1, 2, 4, 8, 16] {
+                let cutting = cut(whole, ranks, None).unwrap();
+                assert_eq!((cutting.pieces(), cutting.filled()), (pieces, pieces), "{whole:?}");
+                assert_eq!(cutting.like().seq_len, whole.1 / pieces);
+            }
+        }
+        assert_eq!(cut((1, 4093), 4, None).unwrap().pieces(), 4);
+        assert_eq!(cut((1, 3 << 20), 3, None).unwrap().pieces(), 3 * 512);
+    }
+
+    #[test]
+    fn pieces_that_cannot_be_had_are_refused() {
+        for (ranks, pieces) in [(4, 0), (4, 6), (4, 8), (3, 4)] {
+            let error = cut((2, 1001), ranks, Some(pieces)).unwrap_err().to_string();
+            assert!(error.contains("of sequences of 1001 steps"), "{error}");
+        }
+        let shorter = cut((2, 3), 8, Some(8)).unwrap();
+        assert_eq!((shorter.filled(), shorter.piece_len, shorter.steps(5)), (3, 1, 3..3));
+    }
+
+    #[test]
+    fn every_rank_picks_one_kernel() {
+        // Of 1000 steps over three ranks the last has 332, and the others 334.
+        assert_eq!(cut((1, 1000), 3, None).unwrap().like().seq_len, 335);
+        assert_eq!(cut((1, 8192), 3, None).unwrap().like().seq_len, 2752);
+    }
+}

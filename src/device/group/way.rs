@@ -1,0 +1,159 @@
+//! How the ranks of a group find the states before their stretches of sequences that are cut.
+
+use std::fmt;
+
+use super::split::{Cutting, LONG};
+use crate::device::Shape;
+
+/// Several pieces of a stretch are so long at least, where their tails are looked for: most of them is then not read.
+pub(super) const LONG_WITH_TAIL: usize = 16 * LONG;
+
+/// How ranks find the states before their stretches, where sequences are cut ([`Split::Steps`](super::Split::Steps)).
+///
+/// Each is right for any coefficients. Which one is the fastest depends on them, on the shape, and on what
+/// messages take: [`Way::expected`] says what a model makes of that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Way {
+    /// Every rank reads its stretches twice: what its pieces do to the state, which all tell all others in one
+    /// all-gather, and then the outputs. Results depend on the number of pieces alone, and not on how many ranks have
+    /// them.
+    #[default]
+    Passes,
+    /// The same, but the first pass looks from the end of each piece for the place behind which the product of the
+    /// coefficients is zero, over a quarter of the piece at most. If there is one, that pass reads nothing
+    /// before it, so that coefficients that fade cost next to nothing. If there is none, coefficients
+    /// are read up to a quarter more. What is not finite before such a place does not reach the ranks behind.
+    TailFirst,
+    /// Every stretch is read once. Sequences are dealt to so many groups; of each group in turn a rank
+    /// receives the states from the rank before it, computes, and sends the states behind to the next. Ranks at the
+    /// end begin late, and each group costs messages. Results depend on the number of ranks.
+    Pipeline {
+        /// How many groups, from 1; no more than there are sequences.
+        groups: usize,
+    },
+    /// Every stretch is read once. Each sequence has one block on each rank, which takes the state from a mailbox in its
+    /// device's memory, and puts the state behind into that of the next one. All ranks are in one program, on GPUs that reach
+    /// each other's memory, or on one emulated device ([`Group::through_host`](super::Group::through_host)), where
+    /// their launches take turns. Results depend on the number of ranks. For many sequences: each has one block.
+    ///
+    /// A block that waits for some ten seconds ends its kernel with an error; so a stretch takes less than that.
+    Mailboxes,
+}
+
+/// `passes`, `tail first`, `pipeline of 12`, `mailboxes`.
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Way::Passes => f.pad("passes"),
+            Way::TailFirst => f.pad("tail first"),
+            Way::Pipeline { groups } => write!(f, "pipeline of {groups}"),
+            Way::Mailboxes => f.pad("mailboxes"),
+        }
+    }
+}
+
+/// What a message and the memory of a device take, for [`Way::expected`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Links {
+    /// Seconds from one rank's call that sends an array of some bytes to the moment when the other one has it.
+    pub message: f64,
+    /// Seconds that an all-gather of a few bytes takes.
+    pub all_gather: f64,
+    /// Bytes that a link moves in a second.
+    pub link: f64,
+    /// Bytes that a device's memory moves in a second.
+    pub memory: f64,
+    /// Seconds after which a kernel's store into another device's memory is seen there.
+    pub store: f64,
+    /// How many sequences a device works on at a time, with a block for each.
+    pub at_a_time: usize,
+}
+
+impl Links {
+    /// Of H200s in one host with NCCL: 5.8 µs for 8 bytes from one to the next, an all-gather of 16 bytes in each of
+    /// 13,200 rows in 12.7 µs, 257 GB/s for 64 MiB, a memory of 4335 GB/s, a store that is seen after 0.79 µs, and 132 SMs. Measured in November 2026 on four of them, with
+    /// programs that were written for that; not with this library, in which ranks also tell each other by the host what
+    /// they are about to do, and wait for each message.
+    pub const H200: Links = Links {
+        message: 5.8e-6,
+        all_gather: 12.7e-6,
+        link: 257e9,
+        memory: 4335e9,
+        store: 0.79e-6,
+        at_a_time: 132,
+    };
+}
+
+impl Way {
+    /// Over how many steps of a piece the first pass looks for the place behind which nothing is left.
+    pub(super) fn tail(self, cutting: Cutting) -> usize {
+        if self == Way::TailFirst { cutting.piece_len / 4 } else { 0 }
+    }
+
+    /// What a forward pass by this way is expected to take, in seconds, for all sequences of a shape over so many ranks
+    /// with elements of so many bytes; coefficients that do not fade.
+    ///
+    /// A pass that moves `n` bytes takes `n / memory`. Two passes move five thirds of the bytes of one, and
+    /// then tell two numbers for each sequence. In a pipeline the last rank begins when the first group has gone
+    /// through all others, and each group of each rank costs two messages. With mailboxes the last rank begins when
+    /// the sequences that a device works on at a time have gone through the others.
+    pub fn expected(
+        self,
+        shape: impl Into<Shape>,
+        bytes: usize,
+        ranks: usize,
+        links: Links,
+    ) -> f64 {
+        let Shape { num_seqs, seq_len } = shape.into();
+        let (rows, others) = (num_seqs as f64, ranks.saturating_sub(1) as f64);
+        let once = 3.0 * rows * seq_len as f64 * bytes as f64 / ranks.max(1) as f64 / links.memory;
+        let told = 2.0 * rows * bytes as f64 * others / links.link;
+        let gather = if ranks > 1 { links.all_gather + told } else { 0.0 };
+        match self {
+            _ if ranks <= 1 => once,
+            Way::Passes => once * 5.0 / 3.0 + gather,
+            // A quarter of the coefficients is looked at in vain.
+            Way::TailFirst => once * (5.0 / 3.0 + 1.0 / 12.0) + gather,
+            Way::Pipeline { groups } => {
+                let groups = groups.clamp(1, num_seqs.max(1)) as f64;
+                let message = 2.0 * links.message + rows / groups * bytes as f64 / links.link;
+                (groups + others) * (once / groups + message)
+            }
+            Way::Mailboxes => {
+                let waves = num_seqs.div_ceil(links.at_a_time.max(1)).max(1) as f64;
+                once + others * (once / waves + links.store)
+            }
+        }
+    }
+
+    /// The pipeline with the number of groups that is expected to be the fastest: more hide the late beginning of the last
+    /// ranks, and cost messages.
+    pub fn pipeline(shape: impl Into<Shape>, bytes: usize, ranks: usize, links: Links) -> Way {
+        let shape = shape.into();
+        let once = Way::Passes.expected(shape, bytes, 1, links) / ranks.max(1) as f64;
+        let others = ranks.saturating_sub(1) as f64;
+        let best = (others * once / (2.0 * links.message)).sqrt().round();
+        // What is no number at all becomes 0.
+        Way::Pipeline { groups: (best as usize).clamp(1, shape.num_seqs.max(1)) }
+    }
+
+    /// The way that is expected to be the fastest whatever the coefficients are: two passes, or a pipeline. Whoever knows that
+    /// coefficients fade takes [`Way::TailFirst`], and whoever has ranks that reach each other's memory and many sequences
+    /// [`Way::Mailboxes`].
+    ///
+    /// ```
+    /// use linrec::device::{Links, Way};
+    ///
+    /// // Long rows over two GPUs are read once, and over 64 twice: the pipeline would begin late.
+    /// let shape = (13_200, 65_536);
+    /// assert!(matches!(Way::fastest(shape, 4, 2, Links::H200), Way::Pipeline { .. }));
+    /// assert_eq!(Way::fastest(shape, 4, 64, Links::H200), Way::Passes);
+    /// assert_eq!(Way::fastest((1, 1 << 30), 4, 4, Links::H200), Way::Passes);
+    /// ```
+    pub fn fastest(shape: impl Into<Shape>, bytes: usize, ranks: usize, links: Links) -> Way {
+        let shape = shape.into();
+        let pipeline = Way::pipeline(shape, bytes, ranks, links);
+        let time = |way: Way| way.expected(shape, bytes, ranks, links);
+        if time(pipeline) < time(Way::Passes) { pipeline } else { Way::Passes }
+    }
+}

@@ -1,0 +1,143 @@
+//! What a group on GPUs makes of NCCL, in good health and not: `libnccl.c` stands in for it, over the fake driver.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::processes::Job;
+use crate::driver::fake;
+
+const LONG: Duration = Duration::from_secs(300);
+const SHORT: Duration = Duration::from_millis(2500);
+
+/// Three ranks with a fake GPU each, in a folder of their own.
+struct Run {
+    said: Vec<String>,
+    folder: tempfile::TempDir,
+}
+
+impl Run {
+    fn new(scenario: &str, deadline: Duration, instructions: &str) -> Run {
+        Run::over(&library(), scenario, deadline, instructions)
+    }
+
+    fn over(nccl: &Path, scenario: &str, deadline: Duration, instructions: &str) -> Run {
+        let folder = tempfile::tempdir().unwrap();
+        let libraries = std::env::join_paths([fake::library(), nccl]).unwrap();
+        let variables = [
+            ("LINREC_DEVICE", String::from("cuda")),
+            ("LD_LIBRARY_PATH", libraries.into_string().unwrap()),
+            ("FAKE_NCCL_FOLDER", folder.path().to_str().unwrap().to_owned()),
+            ("FAKE_NCCL", instructions.to_owned()),
+            ("FAKE_CUDA", String::new()),
+        ];
+        let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, &**value)).collect();
+        let removed = ["VIRTUAL_ENV", "CONDA_PREFIX", "LINREC_NCCL", "CUDA_VISIBLE_DEVICES"];
+        let said = Job::new(scenario, &[0, 1, 2], deadline).run_with(&variables, &removed);
+        Run { said, folder }
+    }
+
+    /// How many communicators ended so: finalized, destroyed, aborted.
+    fn ends(&self) -> [usize; 3] {
+        ["finalized", "destroyed", "aborted"].map(|how| {
+            let file = |rank: &usize| self.folder.path().join(format!("{how}-0-{rank}"));
+            (0..3).filter(|rank| file(rank).exists()).count()
+        })
+    }
+}
+
+/// The folder with the fake NCCL, compiled once.
+fn library() -> PathBuf {
+    fake::compiled("fake-nccl", "libnccl.so.2", include_str!("libnccl.c"))
+}
+
+macro_rules! with_the_fake_libraries {
+    ($(fn $name:ident() $body:block)*) => {$(
+        #[test]
+        #[cfg_attr(not(target_os = "linux"), ignore = "needs the loader of Linux")]
+        fn $name() $body
+    )*};
+}
+
+with_the_fake_libraries! {
+    fn arrays_are_exchanged_and_communicators_taken_down() {
+        let run = Run::new("arrays", LONG, "");
+        assert_eq!(run.said, ["[0, 0, 1, 1, 2, 2] [2, 2] 2", "[0, 0, 1, 1, 2, 2] [2, 2] 0", "[0, 0, 1, 1, 2, 2] [2, 2] 1"]);
+        assert_eq!(run.ends(), [3, 3, 0]);
+    }
+
+    fn no_nccl_is_an_error_with_the_way_out() {
+        let run = Run::over(Path::new("/nowhere"), "arrays", LONG, "");
+        for said in &run.said {
+            assert!(said.contains("NCCL: libnccl.so.2 was not found; install NCCL 2.14 or newer"), "{said}");
+            assert!(said.contains("pip install") && said.contains("LINREC_NCCL"), "{said}");
+        }
+        let run = Run::new("arrays", LONG, "version 2804");
+        for said in &run.said {
+            assert!(said.contains("its version is 2804, and 21400 (2.14) is the oldest"), "{said}");
+        }
+    }
+
+    fn a_missing_function_is_an_error() {
+        let functions = ["ncclCommInitRankConfig", "ncclAllGather", "ncclCommAbort"];
+        for function in functions {
+            let lacking = fake::lacking(&library(), "libnccl.so.2", function);
+            let run = Run::over(&lacking, "arrays", LONG, "");
+            for said in &run.said {
+                assert!(said.contains("the library found lacks a function"), "{function}: {said}");
+            }
+        }
+    }
+
+    fn a_function_that_fails_is_an_error_on_all_ranks() {
+        for (instructions, words) in [
+            ("fail ncclGetVersion 5", "some error (code 5)"),
+            ("fail ncclGetUniqueId 2", "making an id failed: some error (code 2)"),
+            ("fail ncclCommInitRankConfig 12345", "it has no words for it (code 12345)"),
+            ("fail ncclCommGetAsyncError -7", "some error (code -7)"),
+            ("fail ncclAllGather 3", "all-gather failed: some error (code 3)"),
+            ("fail ncclBroadcast 1", "broadcast failed: some error (code 1)"),
+            ("fail ncclSend 2", "some error (code 2)"),
+            ("fail ncclRecv 4", "some error (code 4)"),
+            ("state 6", "remote process exited (code 6)"),
+            ("state 999999", "it has no words for it (code 999999)"),
+        ] {
+            let run = Run::new("arrays", LONG, instructions);
+            for said in &run.said {
+                assert!(said.contains(words), "{instructions}: {said}");
+            }
+            let [finalized, destroyed, aborted] = run.ends();
+            assert_eq!((finalized, destroyed), (0, 0), "{instructions}");
+            // Where there is none yet, there is none to abort.
+            let begun = ["AllGather", "Broadcast", "Send", "Recv", "AsyncError", "state"];
+            let begun = begun.iter().any(|name| instructions.contains(name));
+            assert_eq!(aborted, if begun { 3 } else { 0 }, "{instructions}");
+        }
+    }
+
+    fn what_is_never_done_is_aborted_at_the_deadline() {
+        for name in ["ncclCommInitRankConfig", "ncclAllGather", "ncclBroadcast", "ncclSend", "ncclRecv"] {
+            let run = Run::new("arrays", SHORT, &format!("hang {name}"));
+            for said in &run.said {
+                assert!(said.contains("not all ranks came in time"), "{name}: {said}");
+            }
+            assert_eq!(run.ends(), [0, 0, 3], "{name}");
+        }
+    }
+
+    fn a_receiver_is_told_of_another_length() {
+        let run = Run::new("other lengths", LONG, "");
+        assert!(run.said[1].contains("receive: there are 3 bytes for an array of 4"), "{:?}", run.said);
+        for said in [&run.said[0], &run.said[2]] {
+            assert!(said.contains("rank 1 failed"), "{said}");
+        }
+    }
+
+    fn a_process_that_dies_ends_what_the_others_wait_for() {
+        let run = Run::new("rank 1 dies in NCCL", LONG, "hang ncclAllGather");
+        assert_eq!(run.said[1], "");
+        for said in [&run.said[0], &run.said[2]] {
+            assert!(said.contains("rank 1 failed: its process has ended"), "{said}");
+        }
+        assert_eq!(run.ends(), [0, 0, 2]);
+    }
+}

@@ -1,0 +1,290 @@
+//! One process for each rank, as torchrun, SLURM and Open MPI start them: here by hand, on emulated devices.
+
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::emulated;
+use linrec::Error;
+use linrec::device::{ForwardOptions, Group, GroupRecurrence, Rank, Split};
+
+/// The variable that says what a process is to do.
+const SCENARIO: &str = "LINREC_TEST_GROUP";
+/// Milliseconds that ranks wait for each other.
+const DEADLINE: &str = "LINREC_TEST_GROUP_DEADLINE";
+/// No test waits that long where something goes wrong before.
+const LONG: Duration = Duration::from_secs(300);
+const SHORT: Duration = Duration::from_millis(1500);
+
+/// A job: its processes, and what each is told beside its rank.
+pub(super) struct Job<'a> {
+    scenario: &'a str,
+    ranks: &'a [usize],
+    size: usize,
+    deadline: Duration,
+    port: u16,
+    more: &'a [(usize, &'a str, &'a str)],
+}
+
+impl<'a> Job<'a> {
+    pub(super) fn new(scenario: &'a str, ranks: &'a [usize], deadline: Duration) -> Job<'a> {
+        let free = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = free.local_addr().unwrap().port();
+        Job { scenario, ranks, size: ranks.len(), deadline, port, more: &[] }
+    }
+
+    fn start(&self, rank: usize) -> Child {
+        self.command(rank).spawn().unwrap()
+    }
+
+    fn command(&self, rank: usize) -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let (_, module) = module_path!().split_once("::").unwrap();
+        let child = format!("{module}::a_process_of_its_own");
+        command
+            .args([&child, "--exact", "--ignored", "--no-capture", "--test-threads=1"])
+            .env(SCENARIO, self.scenario)
+            .env(DEADLINE, self.deadline.as_millis().to_string())
+            .env("LINREC_DEVICE", "simt")
+            .env("RANK", rank.to_string())
+            .env("LOCAL_RANK", rank.to_string())
+            .env("WORLD_SIZE", self.size.to_string())
+            .env("MASTER_ADDR", "127.0.0.1")
+            .env("MASTER_PORT", (self.port - 1).to_string())
+            .env_remove("TORCHELASTIC_RUN_ID")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        for (_, name, value) in self.more.iter().filter(|more| more.0 == rank) {
+            command.env(name, value);
+        }
+        command
+    }
+
+    /// What each process says, in the order of `ranks`.
+    fn run(&self) -> Vec<String> {
+        self.run_with(&[], &[])
+    }
+
+    /// The same with these variables, and without those.
+    pub(super) fn run_with(&self, variables: &[(&str, &str)], without: &[&str]) -> Vec<String> {
+        let start = Instant::now();
+        let started = self.ranks.iter().map(|&rank| {
+            let mut command = self.command(rank);
+            for name in without {
+                command.env_remove(name);
+            }
+            command.envs(variables.iter().copied()).spawn().unwrap()
+        });
+        let children: Vec<_> = started.collect();
+        let said = children.into_iter().map(said).collect();
+        assert!(start.elapsed() < LONG / 2);
+        said
+    }
+}
+
+fn said(child: Child) -> String {
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().filter_map(|line| line.strip_prefix("said ")).collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+#[ignore = "is run by the tests beside it, with a scenario"]
+fn a_process_of_its_own() {
+    let Ok(scenario) = std::env::var(SCENARIO) else {
+        return println!("there is no scenario in {SCENARIO}");
+    };
+    let millis = std::env::var(DEADLINE).unwrap().parse().unwrap();
+    let outcome = Group::from_environment_within(Duration::from_millis(millis))
+        .and_then(|group| group.run(|rank| play(&scenario, rank)));
+    match outcome {
+        Ok(said) => println!("\nsaid {}", said[0]),
+        Err(error) => println!("\nsaid {error}"),
+    }
+}
+
+fn play(scenario: &str, rank: &Rank) -> Result<String, Error> {
+    rank.barrier()?;
+    match scenario {
+        "recurrence" => computed(rank),
+        "exchange" => {
+            let mut array = rank.device().upload(&vec![rank.number() as u8; 100_000])?;
+            let (next, last) = ((rank.number() + 1) % rank.size(), rank.size() - 1);
+            rank.send(&array, next)?;
+            rank.receive(&mut array, (rank.number() + last) % rank.size())?;
+            let came = array.download()?[99_999];
+            rank.broadcast(&mut array, last)?;
+            Ok(format!("{came} {}", array.download()?[0]))
+        }
+        "arrays" | "rank 1 dies in NCCL" => {
+            if scenario != "arrays" && rank.number() == 1 {
+                thread::spawn(|| {
+                    // While the others wait for what this one has begun.
+                    thread::sleep(Duration::from_millis(300));
+                    std::process::abort()
+                });
+            }
+            let number = rank.number() as u8;
+            let mut mine = rank.device().upload(&[number, number])?;
+            let mut all = rank.device().allocate::<u8>(2 * rank.size())?;
+            rank.all_gather(&mine, &mut all)?;
+            rank.broadcast(&mut mine, 2)?;
+            let told = mine.download()?;
+            // Who sends may wait for who receives: so not all of the ring send first.
+            let one = rank.device().upload(&[number])?;
+            let mut came = rank.device().allocate::<u8>(1)?;
+            let (next, last) = ((rank.number() + 1) % rank.size(), rank.size() - 1);
+            let before = (rank.number() + last) % rank.size();
+            if rank.number().is_multiple_of(2) {
+                rank.send(&one, next)?;
+                rank.receive(&mut came, before)?;
+            } else {
+                rank.receive(&mut came, before)?;
+                rank.send(&one, next)?;
+            }
+            Ok(format!("{:?} {told:?} {}", all.download()?, came.download()?[0]))
+        }
+        "other lengths" => {
+            let mut array = rank.device().upload(&vec![1_u8; 3 + rank.number()])?;
+            match rank.number() {
+                0 => rank.send(&array, 1)?,
+                1 => rank.receive(&mut array, 0)?,
+                _ => {}
+            }
+            rank.barrier().map(|()| String::from("all came"))
+        }
+        "disagreement" if rank.number() == 1 => computed_of(rank, (2, 72)),
+        "disagreement" => computed_of(rank, (2, 64)),
+        _ => {
+            if scenario == format!("rank {} dies", rank.number()) {
+                std::process::abort();
+            }
+            if scenario == format!("rank {} ends", rank.number()) {
+                return Ok(String::from("ended"));
+            }
+            rank.barrier().map(|()| String::from("all came"))
+        }
+    }
+}
+
+fn computed(rank: &Rank) -> Result<String, Error> {
+    computed_of(rank, (3, 8 * 40))
+}
+
+/// The sum of the bits of this rank's outputs, and its final state.
+fn computed_of(rank: &Rank, shape: (usize, usize)) -> Result<String, Error> {
+    let recurrence = GroupRecurrence::<f32>::new(rank, Split::Steps);
+    let part = recurrence.part(shape)?;
+    let place = |row, step| (row * 31 + step * 7) % 97;
+    let rows =
+        part.rows.clone().flat_map(|row| part.steps.clone().map(move |step| place(row, step)));
+    let numbers: Vec<f32> = rows.map(|number| number as f32 / 97.0).collect();
+    let inputs = rank.device().upload(&numbers)?;
+    let mut outputs = rank.device().allocate(part.len())?;
+    let mut final_state = rank.device().allocate(shape.0)?;
+    let options = ForwardOptions { final_state: Some(&mut final_state), ..Default::default() };
+    recurrence.forward_into(&inputs, &inputs, &mut outputs, shape, options)?;
+    let bits: u64 = outputs.download()?.iter().map(|y| u64::from(y.to_bits())).sum();
+    Ok(format!("{bits:x} {:?}", final_state.download()?))
+}
+
+#[test]
+fn processes_compute_what_threads_do() {
+    let threads = emulated(3).run(computed).unwrap();
+    assert_eq!(
+        Job::new("recurrence", &[2, 0, 1], LONG).run(),
+        [2, 0, 1].map(|rank| threads[rank].clone())
+    );
+    assert_eq!(Job::new("recurrence", &[0], LONG).run(), emulated(1).run(computed).unwrap());
+}
+
+#[test]
+fn processes_exchange_arrays() {
+    assert_eq!(Job::new("exchange", &[0, 1, 2], LONG).run(), ["2 1", "0 1", "1 1"]);
+}
+
+#[test]
+fn a_process_that_dies_ends_all() {
+    let said = Job::new("rank 1 dies", &[0, 1, 2], LONG).run();
+    assert_eq!(said[1], "");
+    for rank in [0, 2] {
+        let expected = "rank 1 failed: its process has ended, or cannot be reached any more";
+        assert!(said[rank].contains(expected), "{said:?}");
+    }
+    let said = Job::new("rank 0 dies", &[0, 1, 2], LONG).run();
+    for rank in [1, 2] {
+        let expected = format!("rank {rank} of 3: rank 0 has ended, or cannot be reached any more");
+        assert!(said[rank].starts_with(&expected), "{said:?}");
+    }
+}
+
+#[test]
+fn a_process_that_ends_is_not_waited_for() {
+    let said = Job::new("rank 2 ends", &[0, 1, 2], LONG).run();
+    assert_eq!(said[2], "ended");
+    for rank in [0, 1] {
+        assert!(said[rank].contains("rank 2 has ended, and takes no part"), "{said:?}");
+    }
+}
+
+#[test]
+fn processes_that_disagree_are_told_so() {
+    for said in Job::new("disagreement", &[0, 1], LONG).run() {
+        assert!(said.contains("ranks disagree: `forward of f32 [2, "), "{said}");
+        assert!(said.contains("[2, 64]") && said.contains("[2, 72]"), "{said}");
+    }
+}
+
+#[test]
+fn a_process_that_does_not_come_is_named() {
+    let job = Job { size: 3, ..Job::new("", &[0, 2], SHORT) };
+    let there = format!("127.0.0.1:{} (MASTER_ADDR, MASTER_PORT + 1)", job.port);
+    for said in job.run() {
+        assert!(said.contains(&format!("rank 1 did not come to {there} in time")), "{said}");
+    }
+    let job = Job { size: 2, ..Job::new("", &[1], SHORT) };
+    let there = format!("127.0.0.1:{} (MASTER_ADDR, MASTER_PORT + 1)", job.port);
+    let said = &job.run()[0];
+    let expected = format!("rank 1 of 2: rank 0 was not met at {there} in time");
+    assert!(said.starts_with(&expected), "{said}");
+}
+
+#[test]
+fn processes_that_do_not_belong_together_are_told_so() {
+    let more = [(1, "WORLD_SIZE", "4")];
+    let said = Job { more: &more, ..Job::new("", &[0, 1], LONG) }.run();
+    for said in &said {
+        assert!(said.contains("rank 1 says that there are 4 ranks, and rank 0 says 2"), "{said}");
+    }
+    let said = Job { size: 3, ..Job::new("", &[0, 1, 1], LONG) }.run();
+    assert!(said[0].contains("there are two processes that say they are rank 1"), "{said:?}");
+    let more = [(1, "TORCHELASTIC_RUN_ID", "another")];
+    let said = Job { more: &more, ..Job::new("", &[0, 1], SHORT) }.run();
+    assert!(said[0].contains("rank 1 did not come"), "{said:?}");
+    assert!(said[1].contains("is of another job"), "{said:?}");
+    let more = [(0, "RANK", "one")];
+    let said = Job { more: &more, ..Job::new("", &[0], SHORT) }.run();
+    assert_eq!(said[0], "a group: RANK=one is no number of a process");
+}
+
+#[test]
+fn strangers_at_the_door_are_not_minded() {
+    let job = Job::new("exchange", &[0, 1], LONG);
+    let first = job.start(0);
+    let strangers =
+        [&b"GET / HTTP/1.1\r\n\r\n"[..], b"", b"linrec\0\x01", &[255; 4096]].map(|words| {
+            let mut stranger = loop {
+                match TcpStream::connect(("127.0.0.1", job.port)) {
+                    Ok(stranger) => break stranger,
+                    Err(_) => thread::sleep(Duration::from_millis(5)),
+                }
+            };
+            stranger.write_all(words).unwrap();
+            stranger
+        });
+    assert_eq!(said(job.start(1)), "0 0");
+    assert_eq!(said(first), "1 0");
+    drop(strangers);
+}

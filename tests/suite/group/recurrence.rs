@@ -1,0 +1,376 @@
+//! The recurrence over ranks: the contract, and equal bits.
+
+use super::{SIZES, emulated};
+use half::{bf16, f16};
+use linrec::contract::{self, CoeffKind, Domain, Table};
+use linrec::device::{
+    BackwardOptions, Choice, Device, ForwardOptions, Group, GroupEngine, GroupRecurrence,
+    KernelEngine, Split, Storage, Way,
+};
+use linrec::kernels::KernelChoice;
+use linrec::reference::{self, Rounding};
+use linrec::simt::Access;
+use linrec::{Direction, Engine, Options};
+use num_complex::Complex;
+
+/// Judges an engine over so many cases that are drawn; over the whole table if the environment asks for that.
+fn hold<S: Storage>(engine: &GroupEngine<S>, drawn: usize) {
+    let asked = engine.domain().as_asked();
+    let quick = asked.table == Table::Quick;
+    judge::<S>(engine, if quick { Domain { table: Table::Drawn(drawn), ..asked } } else { asked });
+}
+
+pub(super) fn judge<S: Storage>(engine: &GroupEngine<S>, domain: Domain) {
+    let report = contract::run_stored::<S>(engine, &domain);
+    println!("{report}");
+    assert!(report.passed(), "{report}");
+}
+
+#[test]
+fn sequences_that_are_cut_hold_the_contract() {
+    for ranks in SIZES {
+        hold::<f32>(&GroupEngine::new(emulated(ranks), Split::Steps), 20);
+    }
+}
+
+#[test]
+fn sequences_of_fewer_steps_than_ranks_hold_the_contract() {
+    for ranks in [2, 8] {
+        let engine = GroupEngine::<f32>::new(emulated(ranks), Split::Steps);
+        judge(&engine, Domain { max_len: ranks + 1, table: Table::Quick, ..engine.domain() });
+    }
+}
+
+#[test]
+fn sequences_that_are_dealt_out_hold_the_contract() {
+    for ranks in SIZES {
+        hold::<f32>(&GroupEngine::new(emulated(ranks), Split::Rows), 20);
+    }
+}
+
+#[test]
+fn several_pieces_on_each_rank_hold_the_contract() {
+    for (ranks, pieces) in [(1, 4), (2, 8), (3, 6)] {
+        let engine = GroupEngine::new(emulated(ranks), Split::Steps).with_pieces(pieces);
+        hold::<f32>(&engine, 20);
+    }
+}
+
+/// The ways beside [`Way::Passes`], with a group of rows that is not like the others.
+const WAYS: [Way; 3] =
+    [Way::TailFirst, Way::Pipeline { groups: 3 }, Way::Pipeline { groups: usize::MAX }];
+
+#[test]
+fn every_way_holds_the_contract() {
+    for way in WAYS {
+        for ranks in SIZES {
+            let engine = GroupEngine::new(emulated(ranks), Split::Steps).with_way(way);
+            hold::<f32>(&engine, 12);
+        }
+        let engine = GroupEngine::<f32>::new(emulated(8), Split::Steps).with_way(way);
+        judge(&engine, Domain { max_len: 9, table: Table::Quick, ..engine.domain() });
+    }
+}
+
+/// Ranks that reach each other's memory, as they share an emulated device.
+fn shared(ranks: usize) -> Group {
+    Group::through_host(&vec![Device::simt(); ranks]).expect("there are devices")
+}
+
+#[test]
+fn mailboxes_hold_the_contract() {
+    fn by_mail<S: Storage>(ranks: usize, drawn: usize) {
+        let engine = GroupEngine::<S>::new(shared(ranks), Split::Steps).with_way(Way::Mailboxes);
+        hold::<S>(&engine, drawn);
+    }
+    for ranks in SIZES {
+        by_mail::<f32>(ranks, 8);
+    }
+    // Fewer steps than ranks, too.
+    let engine = GroupEngine::new(shared(3), Split::Steps).with_way(Way::Mailboxes);
+    judge::<f32>(&engine, Domain { max_len: 4, table: Table::Quick, ..engine.domain() });
+    by_mail::<f64>(3, 4);
+    by_mail::<bf16>(3, 4);
+    by_mail::<f16>(3, 4);
+    by_mail::<Complex<f32>>(3, 4);
+    by_mail::<Complex<f64>>(3, 4);
+}
+
+/// One pass after the other, in both directions, with the same mailboxes and then with others.
+#[test]
+fn mailboxes_serve_one_pass_after_the_other() {
+    for ranks in [2, 4] {
+        let parts = shared(ranks).run(|rank| {
+            let by = |way| GroupRecurrence::<f32>::new(rank, Split::Steps).with_way(way);
+            let (mail, passes) = (by(Way::Mailboxes), by(Way::Passes).with_pieces(ranks));
+            for (turn, rows) in [3, 3, 3, 7, 2].into_iter().enumerate() {
+                let shape = (rows, 40 * ranks);
+                let len = mail.part(shape)?.len();
+                let numbers = |factor: usize| -> Vec<f32> {
+                    (0..len).map(|index| ((index + turn) * factor % 8) as f32 / 8.0).collect()
+                };
+                let x = rank.device().upload(&numbers(5))?;
+                let c = rank.device().upload(&numbers(3))?;
+                let mut results = Vec::new();
+                for recurrence in [&mail, &passes] {
+                    for direction in [Direction::Forward, Direction::Reverse, Direction::Forward] {
+                        let mut y = rank.device().allocate(len)?;
+                        let (mut dx, mut dc) =
+                            (rank.device().allocate(len)?, rank.device().allocate(len)?);
+                        let options = ForwardOptions { direction, ..Default::default() };
+                        recurrence.forward_into(&x, &c, &mut y, shape, options)?;
+                        let options = BackwardOptions { direction, ..Default::default() };
+                        recurrence.backward_into(&x, &c, &y, &mut dx, &mut dc, shape, options)?;
+                        results.extend([y.download()?, dx.download()?]);
+                    }
+                }
+                let (one, other) = results.split_at(results.len() / 2);
+                let near = |a: &f32, b: &f32| (a - b).abs() <= 1e-5 * (1.0 + b.abs());
+                let near =
+                    |(a, b): (&Vec<f32>, &Vec<f32>)| a.iter().zip(b).all(|(a, b)| near(a, b));
+                assert!(one.iter().zip(other).all(near), "turn {turn} on {ranks} ranks");
+            }
+            Ok(())
+        });
+        parts.unwrap();
+    }
+}
+
+#[test]
+fn mailboxes_need_memory_that_ranks_reach() {
+    let ones = ndarray::Array2::<f32>::ones((2, 64));
+    let by_mail = |group| GroupEngine::<f32>::new(group, Split::Steps).with_way(Way::Mailboxes);
+    let outcome = by_mail(emulated(2)).forward(ones.view(), ones.view(), &Options::default());
+    let error = outcome.unwrap_err().to_string();
+    assert!(error.contains("reaching the memory of simt:"), "{error}");
+    let engine = by_mail(shared(2)).with_pieces(4);
+    let outcome = engine.forward(ones.view(), ones.view(), &Options::default());
+    assert!(outcome.unwrap_err().to_string().contains("4 pieces by mailboxes"));
+}
+
+/// Long stretches, so that the place is looked for over several tiles; and coefficients that fade, do not, and vanish.
+#[test]
+fn the_tail_may_begin_anywhere() {
+    for pieces in [2, 8] {
+        let engine = GroupEngine::<f32>::new(emulated(2), Split::Steps);
+        let engine = engine.with_pieces(pieces).with_way(Way::TailFirst);
+        for coeffs in [CoeffKind::Gate, CoeffKind::NearOne, CoeffKind::Zeros] {
+            for direction in [Direction::Forward, Direction::Reverse] {
+                let case = contract::Case {
+                    num_seqs: 2,
+                    seq_len: 80_000,
+                    direction,
+                    initial: true,
+                    coeffs,
+                    log_coeffs: false,
+                    inputs: contract::InputKind::Dense,
+                    layout: contract::Layout::Standard,
+                };
+                let data = case.data::<f32>();
+                let (x, c, options) = (data.inputs.view(), data.coeffs(), &data.options);
+                let levels = (engine.domain().levels)(case.seq_len);
+                let rounding = Rounding { levels, exp_ulps: 0.0 };
+                let exact = reference::forward(x, c, options).unwrap().outputs;
+                let bound = reference::forward_bound(x, c, options, rounding).unwrap().outputs;
+                let outputs = engine.forward(x, c, options).unwrap().outputs;
+                for ((y, exact), bound) in outputs.iter().zip(&exact).zip(&bound) {
+                    assert!((f64::from(*y) - exact).abs() <= *bound, "{y} for {exact}, {case:?}");
+                }
+            }
+        }
+    }
+}
+
+/// Of coefficients that fade, the first pass reads the last tiles alone.
+#[test]
+fn a_tail_is_all_that_is_read() {
+    let shape = (2, 64 * 1024);
+    let bytes = |way: Way, coeff: f32| {
+        let counted = shared(2).run(|rank| {
+            // By a kernel whose blocks tell each other nothing, in pieces as long as a pipeline's.
+            let kernel: KernelChoice = "pipe:8x64:0".parse().expect("it is one");
+            let recurrence = GroupRecurrence::<f32>::by(rank, Split::Steps, kernel)?;
+            let recurrence = recurrence.with_way(way).with_pieces(2);
+            let len = recurrence.part(shape)?.len();
+            let inputs = rank.device().upload(&vec![1.0_f32; len])?;
+            let coeffs = rank.device().upload(&vec![coeff; len])?;
+            let mut outputs = rank.device().allocate(len)?;
+            let launched = recurrence.forward_into(
+                &inputs,
+                &coeffs,
+                &mut outputs,
+                shape,
+                Default::default(),
+            )?;
+            let counters = launched.counters().expect("the emulator counts");
+            let is_load = |access| matches!(access, Access::GlobalLoad | Access::CopyAsync);
+            // Not what asks for mail.
+            let loads = counters
+                .sites
+                .iter()
+                .filter(|site| is_load(site.access) && !site.opcode.contains("acquire"));
+            Ok(loads.map(|site| site.bytes).sum::<u64>() as f64 / len as f64)
+        });
+        counted.unwrap()[1]
+    };
+    // Inputs and coefficients, twice or once; and at most a quarter of the coefficients more.
+    for (way, coeff, least, most) in [
+        (Way::Passes, 0.5, 16.0, 16.1),
+        (Way::TailFirst, 1.0, 16.9, 17.1),
+        (Way::TailFirst, 0.5, 8.0, 9.5),
+        (Way::Pipeline { groups: 2 }, 1.0, 8.0, 8.1),
+        (Way::Mailboxes, 1.0, 8.0, 8.1),
+    ] {
+        let read = bytes(way, coeff);
+        assert!((least..=most).contains(&read), "{way} over {coeff}: {read}");
+    }
+}
+
+#[test]
+fn a_pipeline_has_a_piece_for_each_rank() {
+    let engine = GroupEngine::<f32>::new(emulated(2), Split::Steps);
+    let engine = engine.with_pieces(4).with_way(Way::Pipeline { groups: 2 });
+    let ones = ndarray::Array2::<f32>::ones((2, 64));
+    let error = engine.forward(ones.view(), ones.view(), &Options::default()).unwrap_err();
+    assert!(error.to_string().contains("4 pieces by pipeline of 2"), "{error}");
+}
+
+#[test]
+fn every_type_holds_the_contract() {
+    fn both<S: Storage>() {
+        hold::<S>(&GroupEngine::new(emulated(3), Split::Steps), 20);
+        for way in [Way::TailFirst, Way::Pipeline { groups: 2 }] {
+            hold::<S>(&GroupEngine::new(emulated(3), Split::Steps).with_way(way), 8);
+        }
+        hold::<S>(&GroupEngine::new(emulated(2), Split::Rows), 10);
+    }
+    both::<f64>();
+    both::<bf16>();
+    both::<f16>();
+    both::<Complex<f32>>();
+    both::<Complex<f64>>();
+}
+
+#[test]
+fn every_forward_kernel_may_compute_the_pieces() {
+    for kernel in ["ref:64", "pipe:8x64:0", "waves:4x288"] {
+        let kernel: KernelChoice = kernel.parse().unwrap();
+        let engine = GroupEngine::by(emulated(2), Split::Steps, kernel).with_pieces(4);
+        hold::<f32>(&engine, 12);
+    }
+}
+
+/// Everything that an engine computes of a case of the table, as bytes.
+pub(super) fn bits<S: Storage>(
+    engine: &impl Engine<S::Accum>,
+    num_seqs: usize,
+    seq_len: usize,
+) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for direction in [Direction::Forward, Direction::Reverse] {
+        for log_coeffs in [false, true] {
+            let case = contract::Case {
+                num_seqs,
+                seq_len,
+                direction,
+                initial: true,
+                coeffs: CoeffKind::NearOne,
+                log_coeffs,
+                inputs: contract::InputKind::Dense,
+                layout: contract::Layout::Standard,
+            };
+            let data = case.data::<S::Accum>();
+            let options: &Options<_> = &data.options;
+            let coeffs = data.coeffs();
+            let out = engine.forward(data.inputs.view(), coeffs, options).unwrap();
+            let y = out.outputs.mapv(|y| S::narrow(y).widen());
+            let back = engine.backward(data.d_outputs.view(), coeffs, y.view(), options).unwrap();
+            let arrays = [y, back.d_inputs, back.d_coeffs];
+            let states = [out.final_state, back.d_initial];
+            let all = arrays.iter().flatten().chain(states.iter().flatten());
+            all.for_each(|number| bytes.extend_from_slice(bytemuck::bytes_of(number)));
+        }
+    }
+    bytes
+}
+
+#[test]
+fn sequences_that_are_dealt_out_have_the_bits_of_one_device() {
+    fn same<S: Storage>() {
+        for (num_seqs, seq_len) in [(17, 133), (5, 500)] {
+            let one = bits::<S>(&Device::simt().engine::<S>(), num_seqs, seq_len);
+            for ranks in SIZES {
+                let engine = GroupEngine::<S>::new(emulated(ranks), Split::Rows);
+                let got = bits::<S>(&engine, num_seqs, seq_len);
+                assert!(got == one, "{} {num_seqs} x {seq_len}", engine.name());
+            }
+        }
+    }
+    same::<f32>();
+    same::<bf16>();
+    same::<Complex<f64>>();
+}
+
+#[test]
+fn sequences_that_are_cut_have_the_bits_of_their_pieces() {
+    fn same<S: Storage>() {
+        for (num_seqs, seq_len) in [(3, 8 * 40), (1, 8 * 136)] {
+            let engine =
+                |ranks| GroupEngine::<S>::new(emulated(ranks), Split::Steps).with_pieces(8);
+            let one = bits::<S>(&engine(1), num_seqs, seq_len);
+            for ranks in [2, 4, 8] {
+                assert!(bits::<S>(&engine(ranks), num_seqs, seq_len) == one, "{ranks} ranks");
+            }
+            let tail = |ranks| engine(ranks).with_way(Way::TailFirst);
+            let one = bits::<S>(&tail(1), num_seqs, seq_len);
+            assert!(bits::<S>(&tail(4), num_seqs, seq_len) == one, "the tail first");
+            let other = GroupEngine::<S>::new(emulated(2), Split::Steps).with_pieces(2);
+            assert!(bits::<S>(&other, num_seqs, seq_len) != one, "another number of pieces");
+        }
+    }
+    same::<f32>();
+    same::<f16>();
+    same::<Complex<f32>>();
+}
+
+#[test]
+fn long_sequences_are_cut_in_the_same_way_for_every_number_of_ranks() {
+    let (num_seqs, seq_len) = (128, 16 * 1024);
+    let [two, four] = [2, 4].map(|ranks| {
+        let parts = emulated(ranks).run(|rank| {
+            let recurrence = GroupRecurrence::<f32>::new(rank, Split::Steps);
+            let part = recurrence.part((num_seqs, seq_len))?;
+            let numbers = |factor: usize| {
+                part.rows
+                    .clone()
+                    .flat_map(|row| part.steps.clone().map(move |step| (row, step)))
+                    .map(|(row, step)| ((row * 31 + step * factor) % 97) as f32 / 97.0)
+                    .collect::<Vec<_>>()
+            };
+            let inputs = rank.device().upload(&numbers(7))?;
+            let coeffs = rank.device().upload(&numbers(13))?;
+            let mut outputs = rank.device().allocate(part.len())?;
+            recurrence.forward_into(
+                &inputs,
+                &coeffs,
+                &mut outputs,
+                (num_seqs, seq_len),
+                Default::default(),
+            )?;
+            // The last output of each row, from the rank that has it.
+            let outputs = outputs.download()?;
+            Ok(outputs.chunks(part.steps.len()).map(|row| row[row.len() - 1]).collect::<Vec<_>>())
+        });
+        parts.unwrap().pop().unwrap()
+    });
+    assert!(two == four);
+}
+
+#[test]
+fn one_rank_computes_as_a_device_does() {
+    let alone = KernelEngine::<f32>::new(&Device::simt(), Choice::Fastest).unwrap();
+    for split in [Split::Rows, Split::Steps] {
+        let engine = GroupEngine::<f32>::new(emulated(1), split);
+        assert!(bits::<f32>(&engine, 3, 700) == bits::<f32>(&alone, 3, 700));
+    }
+}

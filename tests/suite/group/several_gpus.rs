@@ -1,0 +1,71 @@
+//! The same over real GPUs, by NCCL: two of them, and as many more as there are.
+
+use super::recurrence::{bits, judge};
+use half::bf16;
+use linrec::contract::{Domain, Table};
+use linrec::device::{Device, Group, GroupEngine, Split, Storage, Way};
+use num_complex::Complex;
+
+/// Groups of 2, 4, 8 … GPUs.
+///
+/// # Panics
+///
+/// If there are fewer than two.
+fn groups() -> impl Iterator<Item = (usize, Group)> {
+    let gpus = Device::gpus();
+    assert!(gpus.len() > 1, "this test needs two GPUs, and here are {}", gpus.len());
+    let sizes = (1..).map(|power| 1_usize << power);
+    let most = gpus.len();
+    let group = move |size| (size, Group::from_devices(&gpus[..size]).expect("a group of them"));
+    sizes.take_while(move |&size| size <= most).map(group)
+}
+
+const WAYS: [Way; 4] = [Way::Passes, Way::TailFirst, Way::Pipeline { groups: 3 }, Way::Mailboxes];
+
+#[test]
+#[ignore = "needs several GPUs and NCCL"]
+fn several_gpus_hold_the_contract() {
+    fn hold<S: Storage>(drawn: usize) {
+        for way in WAYS {
+            for (_, group) in groups() {
+                let engine = GroupEngine::<S>::new(group, Split::Steps).with_way(way);
+                judge::<S>(&engine, Domain { table: Table::Drawn(drawn), ..engine.domain() });
+            }
+        }
+        for (_, group) in groups() {
+            let engine = GroupEngine::<S>::new(group, Split::Rows);
+            judge::<S>(&engine, Domain { table: Table::Drawn(drawn), ..engine.domain() });
+        }
+    }
+    hold::<f32>(60);
+    hold::<f64>(20);
+    hold::<bf16>(20);
+    hold::<Complex<f32>>(20);
+}
+
+#[test]
+#[ignore = "needs several GPUs and NCCL"]
+fn several_gpus_have_the_bits_of_emulated_devices() {
+    for (size, group) in groups() {
+        let kernel: linrec::kernels::KernelChoice = "pipe:8x64:0".parse().expect("it is one");
+        let emulated = Group::from_devices(&Device::emulated(size)).expect("there are devices");
+        let here = GroupEngine::<f32>::by(emulated, Split::Steps, kernel).with_pieces(8 * size);
+        let there = GroupEngine::<f32>::by(group, Split::Steps, kernel).with_pieces(8 * size);
+        assert!(bits::<f32>(&there, 3, 640 * size) == bits::<f32>(&here, 3, 640 * size), "{size}");
+    }
+}
+
+#[test]
+#[ignore = "needs several GPUs and NCCL"]
+fn a_rank_that_fails_ends_the_others_on_several_gpus() {
+    for (size, group) in groups() {
+        let failed = group.run(|rank| {
+            if rank.number() == 1 {
+                rank.device().allocate::<f32>(3)?.upload(&[1.0])?; // of the wrong length
+            }
+            rank.barrier()
+        });
+        let error = failed.expect_err("rank 1 fails").to_string();
+        assert!(error.contains("shape mismatch in upload"), "{size}: {error}");
+    }
+}
