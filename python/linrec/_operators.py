@@ -12,13 +12,17 @@ complex numbers the conjugate::
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from . import _native
+from ._eager import past_the_dispatcher
 from ._tensors import ACCUMULATORS, capsule, check, describe, on_device_of, stream_of
 
 _library = torch.library.Library("linrec", "DEF")
+# ANCHOR: define
 _library.define(
     "scan(Tensor inputs, Tensor coeffs, Tensor? initial, bool reverse, bool log_coeffs) -> Tensor",
     tags=(torch.Tag.pt2_compliant_tag,),
@@ -28,12 +32,9 @@ _library.define(
     " -> (Tensor d_inputs, Tensor d_coeffs, Tensor d_initial)",
     tags=(torch.Tag.pt2_compliant_tag,),
 )
+# ANCHOR_END: define
 
-scan = torch.ops.linrec.scan.default
-scan_backward = torch.ops.linrec.scan_backward.default
-
-
-# What every kernel does first.
+# What every kernel of an operator does first.
 
 
 def _check(operation: str, arrays: list[tuple[str, Tensor]], initial: Tensor | None) -> None:
@@ -53,94 +54,115 @@ def _check(operation: str, arrays: list[tuple[str, Tensor]], initial: Tensor | N
             )
 
 
-def _check_forward(inputs: Tensor, coeffs: Tensor, initial: Tensor | None) -> None:
+def _check_forward(inputs: Tensor, coeffs: Tensor, initial: Tensor | None, *_options: bool) -> None:
     _check("linrec::scan", [("inputs", inputs), ("coeffs", coeffs)], initial)
 
 
-def _check_backward(d_outputs: Tensor, coeffs: Tensor, outputs: Tensor, initial: Tensor | None) -> None:
+def _check_backward(
+    d_outputs: Tensor, coeffs: Tensor, outputs: Tensor, initial: Tensor | None, *_options: bool
+) -> None:
     arrays = [("d_outputs", d_outputs), ("coeffs", coeffs), ("outputs", outputs)]
     _check("linrec::scan_backward", arrays, initial)
 
 
 def _states(rows: Tensor) -> Tensor:
-    return rows.new_empty(rows.shape[:-1], dtype=ACCUMULATORS[rows.dtype])
+    return torch.empty(rows.shape[:-1], dtype=ACCUMULATORS[rows.dtype], device=rows.device)
 
 
 # On the CPU outputs lie as the inputs do, whatever their strides, and gradients as the outputs do. Numbers of 16 bits are computed with as float32.
 
 
+def _of(dtype: torch.dtype, tensor: Tensor) -> Tensor:
+    return tensor if tensor.dtype == dtype else tensor.to(dtype)
+
+
 def _scan_cpu(inputs: Tensor, coeffs: Tensor, initial: Tensor | None, reverse: bool, log_coeffs: bool) -> Tensor:
-    _check_forward(inputs, coeffs, initial)
     dtype = inputs.dtype
-    inputs, coeffs = inputs.to(ACCUMULATORS[dtype]), coeffs.to(ACCUMULATORS[dtype])
+    wide = ACCUMULATORS[dtype]
+    inputs, coeffs = _of(wide, inputs), _of(wide, coeffs)
     outputs = torch.empty_like(inputs)
     arrays = (capsule(inputs), capsule(coeffs), capsule(initial), capsule(outputs))
     _native.forward(*arrays, axis=inputs.ndim - 1, reverse=reverse, log_coeffs=log_coeffs)
-    return outputs.to(dtype)
+    return _of(dtype, outputs)
 
 
 def _scan_backward_cpu(
     d_outputs: Tensor, coeffs: Tensor, outputs: Tensor, initial: Tensor | None, reverse: bool, log_coeffs: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    _check_backward(d_outputs, coeffs, outputs, initial)
     dtype = d_outputs.dtype
-    d_outputs, coeffs, outputs = (tensor.to(ACCUMULATORS[dtype]) for tensor in (d_outputs, coeffs, outputs))
-    results = (torch.empty_like(outputs), torch.empty_like(outputs), _states(outputs))
-    arrays = (capsule(tensor) for tensor in (d_outputs, coeffs, outputs, initial, *results))
+    wide = ACCUMULATORS[dtype]
+    d_outputs, coeffs, outputs = _of(wide, d_outputs), _of(wide, coeffs), _of(wide, outputs)
+    d_inputs, d_coeffs, d_initial = torch.empty_like(outputs), torch.empty_like(outputs), _states(outputs)
+    arrays = map(capsule, (d_outputs, coeffs, outputs, initial, d_inputs, d_coeffs, d_initial))
     _native.backward(*arrays, axis=d_outputs.ndim - 1, reverse=reverse, log_coeffs=log_coeffs)
-    d_inputs, d_coeffs, d_initial = results
-    return d_inputs.to(dtype), d_coeffs.to(dtype), d_initial
+    return _of(dtype, d_inputs), _of(dtype, d_coeffs), d_initial
 
 
 # On a GPU all arrays lie row after row; the work is queued on the current stream, and nothing waits for it.
 
 
+# ANCHOR: kernel
 def _scan_cuda(inputs: Tensor, coeffs: Tensor, initial: Tensor | None, reverse: bool, log_coeffs: bool) -> Tensor:
-    _check_forward(inputs, coeffs, initial)
     inputs, coeffs = inputs.contiguous(), coeffs.contiguous()
     initial = None if initial is None else initial.contiguous()
-    outputs = inputs.new_empty(inputs.shape)
+    outputs = _rows_like(inputs)
     arrays = (capsule(inputs), capsule(coeffs), capsule(initial), capsule(outputs))
     with on_device_of(inputs):
         stream = stream_of(inputs)
         _native.forward(*arrays, axis=inputs.ndim - 1, reverse=reverse, log_coeffs=log_coeffs, stream=stream)
     return outputs
+# ANCHOR_END: kernel
 
 
 def _scan_backward_cuda(
     d_outputs: Tensor, coeffs: Tensor, outputs: Tensor, initial: Tensor | None, reverse: bool, log_coeffs: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    _check_backward(d_outputs, coeffs, outputs, initial)
     d_outputs, coeffs, outputs = d_outputs.contiguous(), coeffs.contiguous(), outputs.contiguous()
     initial = None if initial is None else initial.contiguous()
-    shape = d_outputs.shape
-    results = (d_outputs.new_empty(shape), d_outputs.new_empty(shape), _states(d_outputs))
-    arrays = [capsule(tensor) for tensor in (d_outputs, coeffs, outputs, initial, *results)]
+    results = (_rows_like(d_outputs), _rows_like(d_outputs), _states(d_outputs))
+    arrays = map(capsule, (d_outputs, coeffs, outputs, initial, *results))
     with on_device_of(d_outputs):
         stream = stream_of(d_outputs)
-        _native.backward(*arrays, axis=len(shape) - 1, reverse=reverse, log_coeffs=log_coeffs, stream=stream)
+        _native.backward(*arrays, axis=d_outputs.ndim - 1, reverse=reverse, log_coeffs=log_coeffs, stream=stream)
     return results
 
 
-for _key, _forward, _backward in [
-    ("CPU", _scan_cpu, _scan_backward_cpu),
-    ("CUDA", _scan_cuda, _scan_backward_cuda),
-]:
-    _library.impl("scan", _forward, _key)
-    _library.impl("scan_backward", _backward, _key)
+def _rows_like(tensor: Tensor) -> Tensor:
+    return torch.empty_like(tensor, memory_format=torch.contiguous_format)
+
+
+_SCANS = {"cpu": _scan_cpu, "cuda": _scan_cuda}
+_SCANS_BACKWARD = {"cpu": _scan_backward_cpu, "cuda": _scan_backward_cuda}
+
+
+def _checked(kernel: Callable, check: Callable) -> Callable:
+    """The kernel for the dispatcher, by way of which anybody may call it with anything."""
+
+    def checked(*arguments):
+        check(*arguments)
+        return kernel(*arguments)
+
+    return checked
+
+
+for _place in ("cpu", "cuda"):
+    _library.impl("scan", _checked(_SCANS[_place], _check_forward), _place.upper())
+    _library.impl("scan_backward", _checked(_SCANS_BACKWARD[_place], _check_backward), _place.upper())
 
 
 # What they would return, without data.
 
 
 def _like(tensor: Tensor) -> Tensor:
-    return tensor.new_empty(tensor.shape) if tensor.is_cuda else torch.empty_like(tensor)
+    return _rows_like(tensor) if tensor.is_cuda else torch.empty_like(tensor)
 
 
+# ANCHOR: fake
 @torch.library.register_fake("linrec::scan")
 def _(inputs, coeffs, initial, reverse, log_coeffs):
     _check_forward(inputs, coeffs, initial)
     return _like(inputs)
+# ANCHOR_END: fake
 
 
 @torch.library.register_fake("linrec::scan_backward")
@@ -176,11 +198,13 @@ def _save(ctx, inputs, output) -> None:
     ctx.reverse, ctx.log_coeffs = reverse, log_coeffs
 
 
+# ANCHOR: gradient
 def _scan_gradient(ctx, d_outputs):
     coeffs, outputs, initial = ctx.saved_tensors
     gradients = scan_backward(d_outputs, coeffs, outputs, initial, ctx.reverse, ctx.log_coeffs)
     d_inputs, d_coeffs, d_initial = gradients
     return d_inputs, d_coeffs, None if initial is None else d_initial, None, None
+# ANCHOR_END: gradient
 
 
 def _save_backward(ctx, inputs, output) -> None:
@@ -189,6 +213,7 @@ def _save_backward(ctx, inputs, output) -> None:
     ctx.reverse, ctx.log_coeffs = reverse, log_coeffs
 
 
+# ANCHOR: double
 def _scan_backward_gradient(ctx, of_d_inputs, of_d_coeffs, of_d_initial):
     """The gradients of the gradients: one ``scan`` in the direction of the first, and products."""
     coeffs, outputs, initial, deltas = ctx.saved_tensors
@@ -204,10 +229,16 @@ def _scan_backward_gradient(ctx, of_d_inputs, of_d_coeffs, of_d_initial):
     of_outputs, of_initial = _shifted_back(of_products.conj() * deltas, reverse)
     of_initial = None if initial is None else of_initial.to(initial.dtype)
     return of_deltas, of_coeffs, of_outputs, of_initial, None, None
+# ANCHOR_END: double
 
 
 torch.library.register_autograd("linrec::scan", _scan_gradient, setup_context=_save)
 torch.library.register_autograd("linrec::scan_backward", _scan_backward_gradient, setup_context=_save_backward)
+
+scan = past_the_dispatcher(torch.ops.linrec.scan.default, _SCANS, _save, _scan_gradient)
+scan_backward = past_the_dispatcher(
+    torch.ops.linrec.scan_backward.default, _SCANS_BACKWARD, _save_backward, _scan_backward_gradient
+)
 
 
 # Batches: one more axis in front.

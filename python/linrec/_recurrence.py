@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from ._eager import is_plain_call, place_of
 from ._operators import DifferentiableScan, scan
 from ._tensors import ACCUMULATORS, check, describe
 
@@ -73,6 +74,11 @@ def linrec(
     >>> linrec(torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([0.0, 1.0, 0.5, 0.5]))
     tensor([1.0000, 3.0000, 4.5000, 6.2500])
     """
+    if initial is None and dim == -1 and not return_final and is_plain_call():
+        # What most calls are. Nothing has to be promoted, broadcast or moved, and so nothing is looked at twice.
+        place = place_of(inputs)
+        if place is not None and place == place_of(coeffs) and _are_alike(inputs, coeffs):
+            return scan.short(place, inputs.requires_grad or coeffs.requires_grad, inputs, coeffs, None, reverse, log_coeffs)
     check("linrec", ("inputs", inputs), [("coeffs", coeffs), ("initial", initial)])
     if inputs.dtype != coeffs.dtype:
         dtype = torch.promote_types(inputs.dtype, coeffs.dtype)
@@ -99,12 +105,24 @@ def linrec(
     if not return_final:
         return outputs if last else outputs.movedim(-1, dim)
     if outputs.shape[-1] > 0:
-        final = outputs[..., 0 if reverse else -1]
+        final = outputs.select(-1, 0 if reverse else -1)
     elif initial is not None:
         final = initial.to(outputs.dtype, copy=True)
     else:
         final = outputs.new_zeros(outputs.shape[:-1])
     return (outputs if last else outputs.movedim(-1, dim)), final
+
+
+def _are_alike(inputs: Tensor, coeffs: Tensor) -> bool:
+    """Whether both have the same shape, with an axis, and elements of one type that is computed with, on one device."""
+    dtype, shape = inputs.dtype, inputs.shape
+    return (
+        dtype in ACCUMULATORS
+        and dtype is coeffs.dtype
+        and len(shape) > 0
+        and shape == coeffs.shape
+        and inputs.get_device() == coeffs.get_device()
+    )
 
 
 def _is_transformed() -> bool:
@@ -125,4 +143,5 @@ def _states(initial: Tensor, rows: Tensor) -> Tensor:
                 f"linrec: initial is {describe(initial)}, which does not broadcast to {list(shape)}: what is left of "
                 f"{list(rows.shape)} without its sequences' axis, the last one here"
             ) from None
-    return initial.to(ACCUMULATORS[rows.dtype])
+    dtype = ACCUMULATORS[rows.dtype]
+    return initial if initial.dtype == dtype else initial.to(dtype)

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from . import _native
+from ._eager import is_plain_call, past_the_dispatcher
 from ._recurrence import linrec
 from ._tensors import ACCUMULATORS, capsule, check, describe, on_device_of, stream_of
 
@@ -68,8 +69,16 @@ def selective_scan(
     delta, z = delta.to(u.dtype), None if z is None else z.to(u.dtype)
     A, D, delta_bias = A.float(), _float(D), _float(delta_bias)
     B, C = (_grouped(tensor).to(u.dtype) if tensor.ndim > 2 else tensor.float() for tensor in (B, C))
-    out, last, _ = scan(u, delta, A, B, C, D, z, delta_bias, delta_softplus)
+    tensors = (u, delta, A, B, C, D, z, delta_bias)
+    out, last, _ = scan(*tensors, delta_softplus, _gradients_may_follow(*tensors))
     return (out, last) if return_last_state else out
+
+
+def _gradients_may_follow(*tensors: Tensor | None) -> bool:
+    """Whether the backward pass may need the states in between; compilers and transforms do not tell."""
+    if not torch.is_grad_enabled():
+        return False
+    return not is_plain_call() or any(tensor is not None and tensor.requires_grad for tensor in tensors)
 
 
 def _float(tensor: Tensor | None) -> Tensor | None:
@@ -161,7 +170,7 @@ def _composed(u, delta, A, B, C, D, z, delta_bias, delta_softplus) -> tuple[Tens
 _library = torch.library.Library("linrec", "FRAGMENT")
 _INPUTS = "Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C, Tensor? D, Tensor? z, Tensor? delta_bias, bool softplus"
 _library.define(
-    f"selective_scan({_INPUTS}) -> (Tensor out, Tensor last, Tensor checkpoints)",
+    f"selective_scan({_INPUTS}, bool keep) -> (Tensor out, Tensor last, Tensor checkpoints)",
     tags=(torch.Tag.pt2_compliant_tag,),
 )
 _library.define(
@@ -170,22 +179,20 @@ _library.define(
     tags=(torch.Tag.pt2_compliant_tag,),
 )
 
-scan = torch.ops.linrec.selective_scan.default
-scan_backward = torch.ops.linrec.selective_scan_backward.default
-
 
 def _rows(*tensors: Tensor | None) -> list[Tensor | None]:
     return [None if tensor is None else tensor.contiguous() for tensor in tensors]
 
 
-def _results(u: Tensor, A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _results(u: Tensor, A: Tensor, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Room for the outputs, the last states, and those that are kept for the backward pass, or an empty tensor."""
     (batch, channels, length), states = u.shape, A.shape[1]
     chunks = (length + CHECKPOINT_STEPS - 1) // CHECKPOINT_STEPS
     floats = {"dtype": torch.float32}
     return (
         u.new_empty(u.shape),
         u.new_empty((batch, channels, states), **floats),
-        u.new_empty((batch, chunks, channels, states), **floats),
+        u.new_empty((batch, chunks, channels, states) if keep else 0, **floats),
     )
 
 
@@ -195,13 +202,13 @@ def _gradients(u, delta, A, B, C, D, z, delta_bias) -> list[Tensor]:
     return [u.new_empty(0) if tensor is None else tensor.new_empty(tensor.shape) for tensor in tensors]
 
 
-def _scan_cuda(u, delta, A, B, C, D, z, delta_bias, softplus):
+def _scan_cuda(u, delta, A, B, C, D, z, delta_bias, softplus, keep):
     inputs = _rows(u, delta, A, B, C, D, z, delta_bias)
-    results = _results(u, A)
+    results = _results(u, A, keep)
     if u.numel() == 0:
         # Without a step the states are those to begin with, zeros.
         return results[0], results[1].zero_(), results[2]
-    arrays = [*map(capsule, inputs), softplus, *map(capsule, results)]
+    arrays = [*map(capsule, inputs), softplus, *map(capsule, (*results[:2], results[2] if keep else None))]
     with on_device_of(u):
         _native.selective_scan_forward(*arrays, stream=stream_of(u))
     return results
@@ -227,8 +234,8 @@ _library.impl("selective_scan_backward", _scan_backward_cuda, "CUDA")
 
 
 @torch.library.register_fake("linrec::selective_scan")
-def _(u, delta, A, B, C, D, z, delta_bias, softplus):
-    return _results(u, A)
+def _(u, delta, A, B, C, D, z, delta_bias, softplus, keep):
+    return _results(u, A, keep)
 
 
 @torch.library.register_fake("linrec::selective_scan_backward")
@@ -237,7 +244,7 @@ def _(u, delta, A, B, C, D, z, delta_bias, softplus, d_out, d_last, checkpoints)
 
 
 def _save(ctx, inputs, output) -> None:
-    *tensors, softplus = inputs
+    *tensors, softplus, _keep = inputs
     ctx.save_for_backward(*tensors, output[2])
     ctx.softplus = softplus
     ctx.set_materialize_grads(False)
@@ -248,7 +255,10 @@ def _gradient(ctx, d_out, d_last, _d_checkpoints):
     u = tensors[0]
     d_out = torch.zeros_like(u) if d_out is None else d_out
     gradients = scan_backward(*tensors, ctx.softplus, d_out, d_last, checkpoints)
-    return *(None if tensor is None else gradient for tensor, gradient in zip(tensors, gradients)), None
+    return *(None if tensor is None else gradient for tensor, gradient in zip(tensors, gradients)), None, None
 
 
 torch.library.register_autograd("linrec::selective_scan", _gradient, setup_context=_save)
+
+scan = past_the_dispatcher(torch.ops.linrec.selective_scan.default, {"cuda": _scan_cuda}, _save, _gradient)
+scan_backward = past_the_dispatcher(torch.ops.linrec.selective_scan_backward.default, {"cuda": _scan_backward_cuda})

@@ -31,7 +31,7 @@ def describe(tensor: Tensor) -> str:
 
 def check(operation: str, first: tuple[str, Tensor], others: list[tuple[str, Tensor | None]]) -> None:
     """An exception unless all are tensors of one device, of types that are computed with."""
-    for name, tensor in [first, *others]:
+    for name, tensor in (first, *others):
         if tensor is None:
             continue
         if not isinstance(tensor, Tensor):
@@ -52,12 +52,17 @@ _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 def stream_of(tensor: Tensor) -> int:
     """The handle of PyTorch's current stream on the tensor's GPU."""
     if _raw_stream is not None:
-        return _raw_stream(tensor.device.index)
+        return _raw_stream(tensor.get_device())
     return torch.cuda.current_stream(tensor.device).cuda_stream
+
+
+_nothing = nullcontext()
+#: `torch.cuda.current_device`, without asking whether there is CUDA: there are tensors of it.
+_current_device = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
 
 
 def on_device_of(tensor: Tensor):
     """A context in which the tensor's GPU is the current one, as the native part leaves it current."""
-    if tensor.device.index == torch.cuda.current_device():
-        return nullcontext()
+    if tensor.get_device() == _current_device():
+        return _nothing
     return torch.cuda.device(tensor.device)

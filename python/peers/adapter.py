@@ -5,7 +5,10 @@ Of each package only the operators are ours. Its own references, which its tests
 
 from __future__ import annotations
 
+import csv
+import datetime
 import os
+import platform
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -82,7 +85,8 @@ def fla(checkout: Path) -> None:
     module("fla")
     module("fla.ops")
     module("fla.ops.hgrn", checkout / "fla/ops/hgrn", chunk_hgrn=hgrn, fused_recurrent_hgrn=hgrn)
-    module("fla.utils", assert_close=assert_close, device="cuda" if torch.cuda.is_available() else "cpu")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    module("fla.utils", assert_close=assert_close, device=device, device_torch_lib=getattr(torch, device))
 
 
 class OnTheCpu(TorchFunctionMode):
@@ -102,6 +106,32 @@ def where():
     else:
         with OnTheCpu():
             yield
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """Adds the counts to the file that was asked for."""
+    if "LINREC_PEER_COUNTS" not in os.environ:
+        return
+    path = Path(os.environ["LINREC_PEER_COUNTS"])
+    count = lambda *kinds: sum(len(terminalreporter.stats.get(kind, [])) for kind in kinds)
+    cuda = torch.cuda.is_available()
+    row = {
+        "date": datetime.date.today().isoformat(),
+        "machine": torch.cuda.get_device_name() if cuda else f"a CPU ({platform.machine()})",
+        "torch": torch.__version__,
+        "suite": os.environ["LINREC_PEER"],
+        "revision": os.environ["LINREC_PEER_REVISION"][:7],
+        "passed": count("passed"),
+        "failed": count("failed", "error"),
+        "skipped": count("skipped", "xfailed"),
+        "left_out": count("deselected"),
+    }
+    is_new = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, list(row), lineterminator="\n")
+        if is_new:
+            writer.writeheader()
+        writer.writerow(row)
 
 
 SUITES = {"accelerated-scan": accelerated_scan, "torchlpc": torchlpc, "mamba": mamba, "fla": fla}

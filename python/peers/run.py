@@ -3,6 +3,7 @@
     python python/peers/run.py torchlpc            # fetches the suite, then runs it
     python python/peers/run.py mamba --from FOLDER # a checkout that is there already
     python python/peers/run.py fla -- -k chunk     # what follows `--` is for pytest
+    python python/peers/run.py mamba --out FOLDER  # adds a line with the counts to FOLDER/peers.csv
 
 A suite is fetched into a folder that is removed afterwards, by `git` or, for torchlpc, by `pip`; nothing of it is kept. It
 needs `linrec`, PyTorch and pytest, and for mamba's einops. Tests that name a GPU run on the CPU where there is none.
@@ -74,7 +75,7 @@ def fetch(suite: Suite, folder: Path) -> Path:
     return folder
 
 
-def run(name: str, checkout: Path, arguments: list[str]) -> int:
+def run(name: str, checkout: Path, arguments: list[str], out: Path | None) -> int:
     """Runs pytest over the suite, with the adapter as a plugin."""
     suite = SUITES[name]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "adapter", "-p", "no:cacheprovider", "--import-mode=importlib"]
@@ -82,23 +83,27 @@ def run(name: str, checkout: Path, arguments: list[str]) -> int:
     command += ["-k", suite.applies] if suite.applies and "-k" not in arguments else []
     path = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = os.environ | {"PYTHONPATH": path, "LINREC_PEER": name, "LINREC_PEER_CHECKOUT": str(checkout)}
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        environment |= {"LINREC_PEER_COUNTS": str(out.resolve() / "peers.csv"), "LINREC_PEER_REVISION": suite.source[1]}
     for what in suite.left_out:
         print(f"left out: {what}")
     return subprocess.run([*command, *arguments], env=environment, cwd=checkout).returncode
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, usage="run.py SUITE [--from FOLDER] [-- PYTEST...]", formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__, usage="run.py SUITE [--from FOLDER] [--out FOLDER] [-- PYTEST...]", formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("suite", choices=SUITES)
     parser.add_argument("--from", dest="checkout", type=Path, metavar="FOLDER", help="a checkout, in place of a download")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where peers.csv gets a line with the counts")
     given = sys.argv[1:]
     cut = given.index("--") if "--" in given else len(given)
     own, others = given[:cut], given[cut + 1 :]
     arguments = parser.parse_args(own)
     if arguments.checkout:
-        return run(arguments.suite, arguments.checkout.resolve(), others)
+        return run(arguments.suite, arguments.checkout.resolve(), others, arguments.out)
     with tempfile.TemporaryDirectory(prefix="linrec-peer-") as folder:
-        return run(arguments.suite, fetch(SUITES[arguments.suite], Path(folder)), others)
+        return run(arguments.suite, fetch(SUITES[arguments.suite], Path(folder)), others, arguments.out)
 
 
 if __name__ == "__main__":

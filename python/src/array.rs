@@ -190,6 +190,7 @@ impl Array {
 }
 
 /// An exception if a result cannot be written, or lies where something else does.
+// ANCHOR: results
 pub fn check_results(inputs: &[&Array], results: &[&Array]) -> PyResult<()> {
     for (number, result) in results.iter().enumerate() {
         if result.is_empty() {
@@ -213,6 +214,7 @@ pub fn check_results(inputs: &[&Array], results: &[&Array]) -> PyResult<()> {
     }
     Ok(())
 }
+// ANCHOR_END: results
 
 /// Strides in elements of an array that lies row after row.
 fn row_after_row(shape: &[usize]) -> Vec<isize> {

@@ -24,6 +24,7 @@ const READ_ONLY: u64 = 1;
 const MOST_AXES: i32 = 64;
 
 /// `DLTensor` of DLPack 0.x and 1.x.
+// ANCHOR: tensor
 #[repr(C)]
 struct DlTensor {
     data: *mut c_void,
@@ -37,6 +38,7 @@ struct DlTensor {
     strides: *const i64,
     byte_offset: u64,
 }
+// ANCHOR_END: tensor
 
 /// The beginning of `DLManagedTensorVersioned`.
 #[repr(C)]

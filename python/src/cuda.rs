@@ -111,6 +111,7 @@ pub struct Lent {
 }
 
 impl Lent {
+    // ANCHOR: lent
     pub fn new(ordinal: usize, stream: usize) -> PyResult<Lent> {
         let device = Device::cuda(ordinal).map_err(exception)?;
         // SAFETY: (1) the caller passes the handle of a stream of the device's primary context, which outlives the call,
@@ -119,6 +120,7 @@ impl Lent {
         let stream = unsafe { device.lent_stream(stream as *mut c_void) }.map_err(exception)?;
         Ok(Lent { device, stream })
     }
+    // ANCHOR_END: lent
 
     /// An array of the caller's, which lies row after row.
     pub fn buffer<S: Storage>(&self, array: &Array) -> PyResult<Buffer<S>> {

@@ -20,6 +20,7 @@ pub fn exception(error: Error) -> PyErr {
 }
 
 /// Computes while other threads of Python run. A panic, which is a mistake of this library, becomes a `RuntimeError`.
+// ANCHOR: compute
 pub fn compute<R: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<R> + Send) -> PyResult<R> {
     let done = py.detach(|| catch_unwind(AssertUnwindSafe(work)));
     done.unwrap_or_else(|panic| {
@@ -30,6 +31,7 @@ pub fn compute<R: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<R> + Sen
         Err(PyRuntimeError::new_err(message))
     })
 }
+// ANCHOR_END: compute
 
 /// Panics while it computes: for the test that this is an exception.
 #[pyfunction]

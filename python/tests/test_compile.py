@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 from linrec import linrec, selective_scan
-from linrec._operators import scan, scan_backward
 from torch.library import opcheck
+
+scan, scan_backward = torch.ops.linrec.scan.default, torch.ops.linrec.scan_backward.default
 
 
 def leaves(*shapes, dtype=torch.float32):
@@ -80,8 +81,10 @@ def test_the_fused_selective_scan_without_data():
         out, last = selective_scan(u, u, A, B, C, D, None, None, True, True)
         assert (out.shape, out.dtype, out.device.type) == (u.shape, u.dtype, "cuda")
         assert (last.shape, last.dtype) == ((2, 6, 4), torch.float32)
-        _, _, checkpoints = scan(u, u, A, B, C, D, None, None, True)
+        _, _, checkpoints = scan(u, u, A, B, C, D, None, None, True, True)
         assert checkpoints.shape == (2, 3, 6, 4)
+        _, _, nothing = scan(u, u, A, B, C, D, None, None, True, False)
+        assert nothing.shape == (0,)
         gradients = scan_backward(u, u, A, B, C, D, None, None, True, out, last, checkpoints)
         for tensor, gradient in zip((u, u, A, B, C, D), gradients):
             assert gradient.shape == tensor.shape and gradient.dtype == tensor.dtype

@@ -7,10 +7,11 @@ import os
 import pytest
 import torch
 from linrec import linrec, selective_scan
-from linrec._operators import scan, scan_backward
 from loops import WIDE, bound, loop
 from torch.autograd import gradcheck, gradgradcheck
 from torch.library import opcheck
+
+scan, scan_backward = torch.ops.linrec.scan.default, torch.ops.linrec.scan_backward.default
 
 REQUIRED = os.environ.get("LINREC_REQUIRE_CUDA") == "1"
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available() and not REQUIRED, reason="needs an NVIDIA GPU")
@@ -242,6 +243,29 @@ def test_the_fused_selective_scan(dtype, tolerance, kinds, length):
         for name, one, other in zip(["out", "last", *some], *results):
             error = (one.cpu().double() - other).abs().max() / other.abs().max().clamp(min=1e-3)
             assert error <= tolerance, (name, error)
+
+
+def test_states_are_kept_for_gradients_only():
+    given = on_gpu(*scan_arguments(("varying", "varying"), 1000, torch.float32).values())
+    plain = [tensor.detach() for tensor in given]
+    run = lambda tensors: selective_scan(*tensors, delta_softplus=True, return_last_state=True)
+
+    def peak(tensors):
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        results = run(tensors)
+        return results, torch.cuda.max_memory_allocated() - before
+
+    peak(given)
+    kept, with_gradients = peak(given)
+    results, without = peak(plain)
+    with torch.no_grad():
+        in_no_grad, without_grad = peak(given)
+    states = 2 * 125 * 48 * 16 * 4
+    assert with_gradients - without >= states and without_grad == without < states
+    for one, other, third in zip(kept, results, in_no_grad):
+        assert torch.equal(one, other) and torch.equal(one, third)
 
 
 def test_the_fused_selective_scan_compiled_and_in_graphs():

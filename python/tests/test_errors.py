@@ -7,7 +7,8 @@ import re
 import pytest
 import torch
 from linrec import linrec, selective_scan
-from linrec._operators import scan, scan_backward
+
+scan, scan_backward = torch.ops.linrec.scan.default, torch.ops.linrec.scan_backward.default
 
 X = torch.zeros(3, 100)
 INT = torch.zeros(3, 100, dtype=torch.int64)

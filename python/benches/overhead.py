@@ -1,0 +1,85 @@
+"""What a call costs beside its work: wall time of a call that computes next to nothing, beside calls that do nothing.
+
+    python python/benches/overhead.py [--device cuda] [--calls 2000] [--out FOLDER]
+
+All are taken in turn, nine times, and medians are printed, in microseconds. On a GPU it is the host that is timed: the
+kernels are shorter. FOLDER gets all runs as `overhead.csv`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import torch
+from linrec import linrec
+from timing import Table, in_turn, medians, wall
+
+_library = torch.library.Library("linrec_overhead", "DEF")
+for _name in ("empty", "differentiable"):
+    _library.define(f"{_name}(Tensor inputs, Tensor coeffs, Tensor? initial, bool reverse, bool log_coeffs) -> Tensor")
+    for _key in ("CPU", "CUDA"):
+        _library.impl(_name, lambda inputs, coeffs, initial, reverse, log_coeffs: torch.empty_like(inputs), _key)
+torch.library.register_autograd(
+    "linrec_overhead::differentiable",
+    lambda ctx, d_outputs: (d_outputs, None, None, None, None),
+    setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[1], output),
+)
+
+
+class Function(torch.autograd.Function):
+    """An empty function of autograd."""
+
+    @staticmethod
+    def forward(ctx, inputs, coeffs):
+        output = torch.empty_like(inputs)
+        ctx.save_for_backward(coeffs, output)
+        return output
+
+    @staticmethod
+    def backward(ctx, d_outputs):
+        return d_outputs, None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--calls", type=int, default=2000)
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    device = arguments.device
+    table = Table(arguments.out and arguments.out / "overhead.csv", device)
+    print(f"torch {torch.__version__} on {table.origin['machine']}, {arguments.calls} calls a run")
+
+    x, c = torch.randn(4, 32, device=device), torch.rand(4, 32, device=device)
+    h, g = torch.randn(4, device=device), torch.randn(4, 32, device=device)
+    empty, differentiable = torch.ops.linrec_overhead.empty.default, torch.ops.linrec_overhead.differentiable.default
+    operator = torch.ops.linrec.scan.default
+    calls = {
+        "torch.add": lambda: torch.add(x, c),
+        "an empty autograd.Function": lambda: Function.apply(x, c),
+        "an empty operator": lambda: empty(x, c, None, False, False),
+        "an empty operator with gradients": lambda: differentiable(x, c, None, False, False),
+        "torch.ops.linrec.scan": lambda: operator(x, c, None, False, False),
+        "linrec": lambda: linrec(x, c),
+        "linrec with a state": lambda: linrec(x, c, initial=h, return_final=True),
+    }
+    passes = {
+        "an empty operator with gradients": lambda: differentiable(x, c, None, False, False).backward(g),
+        "an empty autograd.Function": lambda: Function.apply(x, c).backward(g),
+        "torch.ops.linrec.scan": lambda: operator(x, c, None, False, False).backward(g),
+        "linrec": lambda: linrec(x, c).backward(g),
+    }
+    for what, grad, measured in [("call", False, calls), ("call, recorded", True, calls), ("both passes", True, passes)]:
+        x.requires_grad_(grad)
+        got = in_turn(measured, lambda call: wall(call, device, arguments.calls))
+        for name, runs in got.items():
+            for us in runs:
+                table.add(device=device, what=what, name=name, microseconds=f"{us:.3f}")
+        print(f"\nmicroseconds of a {what}" if what != "both passes" else "\nmicroseconds of both passes")
+        for name, us in medians(got).items():
+            print(f"{us:8.2f}  {name}")
+
+
+if __name__ == "__main__":
+    main()

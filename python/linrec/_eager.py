@@ -1,0 +1,121 @@
+"""Calls of operators past PyTorch's dispatcher, where nobody could tell the difference but by the clock.
+
+An operator of ``torch.library`` whose kernels and gradients are Python goes from C++ to Python and back several times a call,
+some ten microseconds in all. Whoever compiles, transforms, traces, profiles or subclasses has to see the operator; a plain
+call on plain tensors need not go that way: its kernel is called as it is, and recorded for gradients by a
+``torch.autograd.Function``, whose layers are in C++.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+_TENSORS = (Tensor, torch.nn.Parameter)
+
+# What says who takes part in a call. They are PyTorch's own, not its interface: where one is missing, no call is plain.
+_NAMES = (
+    "_len_torch_dispatch_stack",
+    "_len_torch_function_stack",
+    "_get_tracing_state",
+    "_are_functorch_transforms_active",
+    "_dispatch_keys",
+)
+_dispatch_modes, _function_modes, _tracing, _transforms, _keys_of = (getattr(torch._C, name, None) for name in _NAMES)
+_profiling = getattr(torch.autograd, "_profiler_enabled", None)
+_is_known = None not in (_dispatch_modes, _function_modes, _tracing, _transforms, _keys_of, _profiling)
+
+#: The type of device of tensors with these dispatch keys, all of which are plain.
+_places: dict[int, str] = {}
+
+
+# ANCHOR: plain
+def is_plain_call() -> bool:
+    """Whether nothing takes part in calls but autograd's reverse mode: no compiler, transform, mode, tracer or profiler."""
+    if torch.compiler.is_compiling() or not _is_known:
+        return False
+    return not (
+        forward_ad._current_level >= 0
+        or _transforms()
+        or _dispatch_modes()
+        or _function_modes()
+        or _profiling()
+        or _tracing() is not None
+    )
+# ANCHOR_END: plain
+
+
+def place_of(tensor: Tensor) -> str | None:
+    """The type of device, ``cpu`` or ``cuda``, of a plain tensor: of no subclass, no wrapper, and with its data as they lie.
+
+    To be asked in a plain call.
+    """
+    if type(tensor) not in _TENSORS:
+        return None
+    keys = _keys_of(tensor).raw_repr()
+    place = _places.get(keys)
+    if place is None and tensor.device.type in ("cpu", "cuda"):
+        _learn(tensor.device)
+        place = _places.get(keys)
+    return place
+
+
+def _learn(device: torch.device) -> None:
+    """Notes the keys that plain tensors of a device have, inside and outside of inference mode."""
+    for inference in (False, True):
+        with torch.inference_mode(inference):
+            _places[_keys_of(torch.empty(0, device=device)).raw_repr()] = device.type
+
+
+def past_the_dispatcher(
+    operator: Callable, kernels: dict[str, Callable], save: Callable | None = None, gradient: Callable | None = None
+) -> Callable:
+    """The operator as a function that takes the short way wherever it can.
+
+    Args:
+        operator: an overload of ``torch.ops``, which takes tensors, some of which may be ``None``, and flags.
+        kernels: what computes it, by type of device.
+        save, gradient: as ``torch.library.register_autograd`` has them of this operator; it may have none.
+    """
+
+    def forward(ctx, place, *arguments):
+        output = kernels[place](*arguments)
+        save(ctx, arguments, output)
+        return output
+
+    def backward(ctx, *gradients):
+        return None, *gradient(ctx, *gradients)
+
+    # Its name is that of the node in a graph of autograd.
+    name = operator._schema.name.replace("::", "_")
+    methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    recorded = type(name, (torch.autograd.Function,), methods).apply
+
+    # ANCHOR: call
+    def call(*arguments):
+        if not is_plain_call():
+            return operator(*arguments)
+        place, is_recorded = None, False
+        for argument in arguments:
+            # Not `isinstance`, which asks a metaclass in Python.
+            if argument is None or type(argument) is bool:
+                continue
+            here = place_of(argument)
+            if here not in kernels or (place is not None and here != place):
+                return operator(*arguments)
+            place = here
+            is_recorded = is_recorded or argument.requires_grad
+        return short(place, is_recorded, *arguments)
+
+    def short(place, is_recorded, *arguments):
+        if not (is_recorded and torch.is_grad_enabled()):
+            return kernels[place](*arguments)
+        return operator(*arguments) if gradient is None else recorded(place, *arguments)
+    # ANCHOR_END: call
+
+    # For those who have looked at the call and its tensors already.
+    call.short = short
+    return call
