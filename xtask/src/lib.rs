@@ -4,6 +4,7 @@ pub mod book;
 pub mod bundle;
 pub mod failure;
 pub mod lab;
+pub mod live;
 pub mod notebooks;
 pub mod numbers;
 pub mod ptx;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 use lesson::output::{self, eprintln, println};
 use xtask::lab::{self, Lab};
-use xtask::{book, bundle, notebooks, ptx, record, wheel, workspace};
+use xtask::{book, bundle, live, notebooks, ptx, record, wheel, workspace};
 
 /// The project's own tools.
 #[derive(Parser)]
@@ -27,8 +27,10 @@ enum Command {
     Notebooks(NotebooksArgs),
     /// Run chapters and keep what they wrote in their results/, which the pages quote
     Record(RecordArgs),
-    /// Compile the kernels of kernels/shipped.toml into kernels/ptx
+    /// Compile the kernels of kernels/shipped.toml into kernels/ptx, and the puzzles' answers
     Ptx(PtxArgs),
+    /// Compile what runs inside the book's pages to wasm32, into crates/live/module
+    Live(LiveArgs),
     /// Put all that a machine with an NVIDIA GPU needs to run the GPU tests into one folder
     Bundle(BundleArgs),
     /// Build the Python package as a wheel, into target/wheels
@@ -86,7 +88,17 @@ struct RecordArgs {
 
 #[derive(Args)]
 struct PtxArgs {
-    /// Change nothing: fail if kernels/ptx differs from what would be compiled
+    /// Change nothing: fail if what is there differs from what would be compiled
+    #[arg(long)]
+    check: bool,
+    /// Install the CUDA compiler into target/nvrtc, and stop there
+    #[arg(long, conflicts_with = "check")]
+    prepare: bool,
+}
+
+#[derive(Args)]
+struct LiveArgs {
+    /// Compile nothing: fail if the sources have changed since it was compiled
     #[arg(long)]
     check: bool,
 }
@@ -128,8 +140,9 @@ fn run(cli: &Cli) -> Result<()> {
             notebooks::run(&Lab::prepare(&root)?, &args.notebooks, args.check)
         }
         Command::Record(args) => run_record(&root, args),
-        Command::Ptx(args) => {
-            println!("{}", if args.check { ptx::check(&root)? } else { ptx::generate(&root)? });
+        Command::Ptx(args) => run_ptx(&root, args),
+        Command::Live(args) => {
+            println!("{}", if args.check { live::check(&root)? } else { live::generate(&root)? });
             Ok(())
         }
         Command::Bundle(args) => {
@@ -162,6 +175,15 @@ fn run_lab(root: &Path, args: &LabArgs) -> Result<()> {
         return Ok(());
     }
     lab::serve(&lab, args.port, !args.no_open)
+}
+
+fn run_ptx(root: &Path, args: &PtxArgs) -> Result<()> {
+    if args.prepare {
+        println!("the CUDA compiler is in {}", ptx::install(root)?.display());
+    } else {
+        println!("{}", if args.check { ptx::check(root)? } else { ptx::generate(root)? });
+    }
+    Ok(())
 }
 
 fn run_wheel(root: &Path, args: &WheelArgs) -> Result<()> {

@@ -50,6 +50,18 @@ impl Environment {
         }
     }
 
+    /// The folder that its packages are in.
+    #[must_use]
+    pub fn packages(&self) -> Option<PathBuf> {
+        if cfg!(windows) {
+            return Some(self.folder.join("Lib").join("site-packages"));
+        }
+        let versions = self.folder.join("lib").read_dir().ok()?;
+        let mut packages =
+            versions.filter_map(|version| Some(version.ok()?.path().join("site-packages")));
+        packages.find(|folder| folder.is_dir())
+    }
+
     fn install(&self, list: &Requirements) -> Result<()> {
         let python = if cfg!(windows) { "python" } else { "python3" };
         let needed = "Python 3 with its module venv is needed (on Debian the packages python3 and python3-venv)";

@@ -3,7 +3,7 @@
 use lesson::Chapter;
 
 /// Every chapter of the tutorial.
-pub const CHAPTERS: [Chapter; 16] = [
+pub const CHAPTERS: [Chapter; 18] = [
     ch01_sequential_loop::CHAPTER,
     ch02_two_threads::CHAPTER,
     ch03_matrix_form::CHAPTER,
@@ -20,6 +20,8 @@ pub const CHAPTERS: [Chapter; 16] = [
     ch14_fused_scan::CHAPTER,
     ch15_log_space::CHAPTER,
     ch16_gallery::CHAPTER,
+    ch17_several_gpus::CHAPTER,
+    ch18_back_to_pytorch::CHAPTER,
 ];
 
 /// The chapters that were asked for, by number (`3`, `03`) or folder (`03-matrix-form`); all of them

@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use lesson::Settings;
 use lesson::output::{self, println};
 
-use crate::{catalogue, doctor, tour};
+use crate::{catalogue, doctor, puzzles, tour};
 
 /// Linear recurrences at the speed of memory: the tour.
 ///
@@ -19,6 +19,7 @@ use crate::{catalogue, doctor, tour};
 #[command(after_help = "Examples (at the root of the workspace):
   cargo run --release                      all chapters
   cargo run --release -- 3 --step          chapter 3, waiting for Enter between its steps
+  cargo run --release -- puzzle            the next puzzle: a kernel for you to write
   cargo run --release -- bench             how close this machine comes to the speed of memory
   cargo run --release -- tune pipe         the fastest configurations of the pipe kernel, on a GPU")]
 struct Cli {
@@ -37,6 +38,11 @@ struct Cli {
 enum Command {
     /// List the chapters.
     List,
+    /// Fill in kernels that have a hole each, and see at once what is wrong with them.
+    ///
+    /// Without arguments it shows the next open puzzle, copies its kernel into my-puzzles and tries it whenever you save the
+    /// file: on the emulator, which says what is wrong, and on a GPU if there is one.
+    Puzzle(puzzles::Settings),
     /// Say what this machine offers, and whether the library works on it.
     Doctor,
     /// Measure the library on this machine's GPU, or else its CPU, beside the roof.
@@ -60,6 +66,7 @@ pub fn run() -> lesson::Result<ExitCode> {
             list();
             Ok(ExitCode::SUCCESS)
         }
+        Some(Command::Puzzle(settings)) => puzzles::run(&settings),
         Some(Command::Doctor) => doctor::run(),
         // Beside a GPU's own speeds, those that others reached; without a GPU, what one took of an H200.
         Some(Command::Bench(settings)) => command::run(&settings, &record::peers()?).map(code),

@@ -5,6 +5,7 @@
 mod catalogue;
 mod cli;
 mod doctor;
+mod puzzles;
 mod tour;
 
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! The directives `{{#value}}`, `{{#table}}`, `{{#figure}}` and `{{#checks}}`.
+//! The directives `{{#value}}`, `{{#table}}`, `{{#figure}}`, `{{#live}}`, `{{#widget}}`, `{{#yours}}` and `{{#checks}}`.
 //!
 //! `{{#include}}` is found here and filled in by [`super::code`].
 
@@ -43,10 +43,10 @@ pub fn find(source: &str, range: Range<usize>) -> Vec<Directive<'_>> {
     found
 }
 
-/// Where the closing braces are. A caption may hold braces of its own: a figure ends at the first pair that
+/// Where the closing braces are. A caption may hold braces of its own: it ends at the first pair that
 /// ends a line.
 fn length(rest: &str, name: &str) -> Option<usize> {
-    if name != "figure" {
+    if !["figure", "live", "widget"].contains(&name) {
         return rest.find("}}");
     }
     let ends_line = |at: usize| {
@@ -75,6 +75,9 @@ pub fn expand(draft: &mut Draft, events: &[Located]) {
             "value" => value(page, directive.arguments).map(|text| markdown::escape(&text)),
             "table" => block(page, &directive, tables::table),
             "figure" => block(page, &directive, figures::figure),
+            "live" => block(page, &directive, figures::live),
+            "widget" => block(page, &directive, figures::widget),
+            "yours" => block(page, &directive, figures::yours),
             "checks" => block(page, &directive, checks::table),
             name => Err(format!("there is no directive `{{{{#{name}}}}}`")),
         };

@@ -1,13 +1,14 @@
 //! Figures: an SVG in the page itself, so that it follows the reader's theme.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pulldown_cmark::{Event, html};
 
 use super::page::{Draft, Page};
 use super::svg::{self, escape};
 use super::{formulas, links, markdown};
+use crate::live::{self, Scenes};
 use crate::results::FOLDER;
 
 /// The figure of `file.svg Caption`.
@@ -25,6 +26,47 @@ pub fn figure(page: &Page, arguments: &str) -> Result<String, String> {
     Ok(format!(
         r#"<figure id="{id}"><div class="drawing">{drawing}</div><figcaption>{caption}</figcaption></figure>"#
     ))
+}
+
+/// What begins a live figure.
+pub const LIVE: &str = "<div class=\"live\" data-";
+
+/// The scene of `name file.svg Caption`: the figure, below which the script of live pages puts what the reader can go
+/// through. Of a `name` alone, only that.
+pub fn live(page: &Page, arguments: &str) -> Result<String, String> {
+    let (name, rest) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
+    let scenes = Scenes::read(page.root).map_err(|error| format!("{error:#}"))?;
+    let scene = scenes.named(name).map_err(|error| error.to_string())?;
+    let (title, name) = (escape(&scene.title), &scene.name);
+    below(page, rest, &format!("scene=\"{name}\" data-title=\"{title}\""))
+}
+
+/// The widget of `name file.svg Caption`, in the same way: one of `crates/live`.
+pub fn widget(page: &Page, arguments: &str) -> Result<String, String> {
+    let (name, rest) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
+    below(page, rest, &format!("widget=\"{}\"", escape(name)))
+}
+
+/// The place in which a reader runs PTX of their own; `example.ptx` stands there first.
+pub fn yours(page: &Page, _: &str) -> Result<String, String> {
+    let example = page.root.join(live::SCRIPTS_FOLDER).join("example.ptx");
+    let example = fs::read_to_string(example).map_err(|error| format!("example.ptx: {error}"))?;
+    // One block of HTML, which ends at a blank line.
+    let example = escape(&example).replace('\n', "&#10;");
+    below(page, "", &format!("yours=\"{example}\" data-title=\"Your own kernel\""))
+}
+
+/// A figure, if there is one, and the place of what is live.
+fn below(page: &Page, drawn: &str, what: &str) -> Result<String, String> {
+    let drawn = drawn.trim_start();
+    let figure = if drawn.is_empty() { String::new() } else { figure(page, drawn)? };
+    Ok(format!("{LIVE}{what}>{figure}</div>"))
+}
+
+/// What a live page begins with: its script, so that it is there before the page has been read.
+pub fn script(page: &Page) -> String {
+    let script = page.address(&Path::new(live::BUILT).join("live.js"));
+    format!("<script async src=\"{script}\"></script>\n\n")
 }
 
 /// The drawing's file: written by the run, or drawn by hand.

@@ -31,6 +31,7 @@ use mdbook_driver::book::SectionNumber;
 use walkdir::WalkDir;
 
 use crate::failure::{self, Failure};
+use crate::live;
 use addresses::Addresses;
 use page::{Draft, Page};
 
@@ -80,12 +81,14 @@ fn build_all(root: &Path) -> Result<(Book, Vec<Failure>)> {
     let notebooks = notebook::of_chapters(root, &source, &mut pages)?;
 
     let mut failures = Vec::new();
+    let mut pages_are_live = false;
     mdbook.book.for_each_chapter_mut(|chapter| {
         let Some(path) = &chapter.source_path else { return };
         let page =
             Page { root, chapters: &source, path, addresses: &pages, source: &chapter.content };
         let (content, wrong) = rewrite(&page);
         failures.extend(wrong);
+        let script = content.contains(figures::LIVE).then(|| figures::script(&page));
         if let Some(notebook) = notebooks.iter().find(|one| one.chapter == *path) {
             let (content, wrong) = notebook.page(&page);
             failures.extend(wrong);
@@ -93,11 +96,16 @@ fn build_all(root: &Path) -> Result<(Book, Vec<Failure>)> {
         }
         chapter.number = number(path).map(|number| SectionNumber::new([number]));
         chapter.content = content;
+        if let Some(script) = script {
+            chapter.content.insert_str(0, &script);
+            pages_are_live = true;
+        }
     });
     files::replace_folder(&output, |new| {
         mdbook.config.build.build_dir = new.to_owned();
         mdbook.build()?;
-        remove_sources(&source, new)
+        remove_sources(&source, new)?;
+        if pages_are_live { live::write(root, new) } else { Ok(()) }
     })
     .context("the book cannot be built")?;
     Ok((Book { output, pages }, failures))

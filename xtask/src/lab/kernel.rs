@@ -1,4 +1,4 @@
-//! The Rust kernel: evcxr, and how Jupyter starts it.
+//! The kernels, and how Jupyter starts them: evcxr for Rust, and for Python ipykernel, which comes with JupyterLab.
 
 use std::env;
 use std::fs;
@@ -10,7 +10,7 @@ use lesson::output::println;
 use serde_json::json;
 
 use super::Lab;
-use crate::workspace;
+use crate::{wheel, workspace};
 
 /// The version that is installed where there is none.
 const VERSION: &str = "0.22.0";
@@ -62,7 +62,7 @@ pub(super) fn evcxr(lab: &Lab) -> Result<PathBuf> {
     Ok(own)
 }
 
-/// Tells Jupyter of the kernel, inside the environment only.
+/// Tells Jupyter of the kernels, inside the environment only.
 pub(super) fn register(lab: &Lab, evcxr: &Path) -> Result<()> {
     let launcher = lab.folder.join("kernel.py");
     let settings = lab.folder.join("settings");
@@ -77,6 +77,7 @@ pub(super) fn register(lab: &Lab, evcxr: &Path) -> Result<()> {
             "JUPYTER_PATH": lab.folder.join("none"),
         },
     });
+    let python = python(lab);
     let versions = fs::read_to_string(lab.root.join("Cargo.lock")).context("no Cargo.lock")?;
     let spec = serde_json::to_string_pretty(&spec)?;
     let shared = lab.folder.join("venv/share/jupyter");
@@ -85,6 +86,7 @@ pub(super) fn register(lab: &Lab, evcxr: &Path) -> Result<()> {
         (settings.join("evcxr.toml"), SETTINGS),
         (lab.folder.join("Cargo.lock"), &versions),
         (shared.join("kernels/rust/kernel.json"), &spec),
+        (shared.join("kernels/python3/kernel.json"), &serde_json::to_string_pretty(&python)?),
         (shared.join("lab/settings/overrides.json"), APPEARANCE),
     ];
     for (path, text) in files {
@@ -94,4 +96,15 @@ pub(super) fn register(lab: &Lab, evcxr: &Path) -> Result<()> {
             .with_context(|| format!("{} cannot be written", path.display()))?;
     }
     Ok(())
+}
+
+/// The lab's own Python. It finds PyTorch and this project's package where `cargo xtask wheel --check` has put them.
+fn python(lab: &Lab) -> serde_json::Value {
+    let beside = wheel::packages(&lab.root);
+    json!({
+        "argv": [lab.python.program("python"), "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "display_name": "Python 3",
+        "language": "python",
+        "env": beside.map_or(json!({}), |folder| json!({ "PYTHONPATH": folder })),
+    })
 }

@@ -16,7 +16,7 @@ pub fn clean(notebook: &mut Notebook, folders: &[(String, &str)]) {
         let outputs = outputs.into_iter().map(|output| without(output, number, folders));
         cell.outputs = Some(outputs.collect());
     }
-    notebook.metadata = Notebook::new(Vec::new()).metadata;
+    notebook.metadata = notebook.language().metadata();
 }
 
 /// One stream of each name, then the rest: between them, the order is a matter of chance.

@@ -25,6 +25,8 @@ from nbformat.v4 import new_output
 SECONDS = 900  # for one cell; the first one compiles the library
 MOMENT = 0.02  # seconds that late lines have, before the next cell begins
 MARK = "-- the end of the notebook --"
+# What prints it, by the kernel's language.
+PRINTS = {"rust": f'eprintln!("{MARK}");', "python": f"import sys; print({MARK!r}, file=sys.stderr)"}
 
 
 def said(cell):
@@ -79,7 +81,7 @@ async def run(client, notebook):
                 await late(client, cell, MOMENT)
                 last = cell
         if last is not None:
-            client.kc.execute(f'eprintln!("{MARK}");')
+            client.kc.execute(PRINTS[info["content"]["language_info"]["name"].lower()])
             if not await late(client, last, SECONDS):
                 raise CellTimeoutError("the kernel does not pass on what it prints")
 

@@ -5,9 +5,6 @@ use serde_json::Value;
 
 use super::format::{Cell, Notebook};
 
-/// What an exercise's cell holds where the reader's answer goes.
-const UNANSWERED: &str = "= None;";
-
 /// What [`exercise`](lesson::notebook) prints on a right answer.
 const RIGHT: &str = "Right.\n";
 
@@ -48,56 +45,51 @@ pub fn verdict(proof: &Cell, printed: &str) -> Option<String> {
 /// What a proof prints of a wrong answer that is refused.
 const REFUSED: &str = "refused\n";
 
+/// Whether the cell asks for an answer: one that defines what judges answers does not.
 fn is_exercise(cell: &Cell) -> bool {
-    cell.source.0.contains("exercise(")
+    cell.source.0.lines().any(|line| line.starts_with("exercise("))
 }
 
-/// The exercise with its solution, then with its wrong answers, whose panics are caught.
+/// The exercise with its solution, then with its wrong answers, whose failures are caught.
 fn proof(notebook: &Notebook, cell: &Cell) -> Result<String, String> {
-    let source = &cell.source.0;
-    if source.matches(UNANSWERED).count() != 1 {
-        return Err(format!("its cell should hold `{UNANSWERED}` once"));
+    let (source, language) = (&cell.source.0, notebook.language());
+    if source.matches(language.unanswered()).count() != 1 {
+        return Err(format!("its cell should hold `{}` once", language.unanswered()));
     }
-    let answered = |answer: &str| source.replace(UNANSWERED, &format!("= {answer};"));
-    let mut code = format!("{{\n{}\n}};\n", answered(solution(notebook, &cell.id)?));
+    let solution = solution(notebook, &cell.id)?;
+    let mut code = language.runs(&language.answered(source, solution));
     let wrong = cell.metadata.get(WRONG).and_then(Value::as_array);
     let wrong = wrong.into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
     if wrong.is_empty() {
         return Err(format!("its cell's metadata names no answer under `{WRONG}`"));
     }
     for answer in wrong {
-        code += &format!(
-            "{{\nlet hook = std::panic::take_hook();\n\
-             std::panic::set_hook(Box::new(|_| {{}}));\n\
-             let refused = std::panic::catch_unwind(|| {{\n{}\n}}).is_err();\n\
-             std::panic::set_hook(hook);\n\
-             if refused {{ println!(\"refused\") }}\n}};\n",
-            answered(answer)
-        );
+        code += &language.expects_failure(&language.answered(source, answer));
     }
     Ok(code)
 }
 
-/// The first block of Rust in the cell `ID-solution`.
+/// The first block of code in the cell `ID-solution`.
 fn solution<'n>(notebook: &'n Notebook, id: &str) -> Result<&'n str, String> {
-    let wanted = format!("{id}-solution");
+    let (wanted, language) = (format!("{id}-solution"), notebook.language());
     let cell = notebook.cells.iter().find(|cell| cell.id == wanted);
     let cell = cell.ok_or_else(|| format!("there is no cell {wanted}"))?;
     let (_, block) = cell
         .source
         .0
-        .split_once("```rust\n")
-        .ok_or_else(|| format!("cell {wanted} has no block of Rust"))?;
+        .split_once(&format!("```{}\n", language.fence()))
+        .ok_or_else(|| format!("cell {wanted} has no block of {language:?}"))?;
     block
         .split_once("\n```")
         .map(|(block, _)| block)
-        .ok_or_else(|| format!("the block of Rust in cell {wanted} has no end"))
+        .ok_or_else(|| format!("the block of {language:?} in cell {wanted} has no end"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::{proofs, verdict};
     use crate::notebooks::format::{Cell, Notebook};
+    use crate::notebooks::language::Language;
     use serde_json::json;
 
     fn notebook(solution: &str, wrong: &[&str]) -> Notebook {
@@ -124,6 +116,20 @@ mod tests {
         assert_eq!(missing, "exercise even: cell even-solution has no block of Rust");
         let missing = proofs(&notebook("```rust\nSome(4)\n```", &[])).unwrap_err();
         assert!(missing.contains("names no answer"), "{missing}");
+    }
+
+    #[test]
+    fn an_exercise_in_python() {
+        let mut notebook = notebook("So:\n```python\n4\n```\n", &["5"]);
+        notebook.metadata = Language::Python.metadata();
+        notebook.cells[0].source.0 = "answer = None\nexercise(answer, lambda n: n % 2 == 0)".into();
+        let code = proofs(&notebook).unwrap();
+        assert_eq!(
+            code[0].source.0,
+            "exec(\"answer = 4\\nexercise(answer, lambda n: n % 2 == 0)\")\n\
+             try:\n    exec(\"answer = 5\\nexercise(answer, lambda n: n % 2 == 0)\")\n\
+             except Exception:\n    print(\"refused\")\n"
+        );
     }
 
     #[test]

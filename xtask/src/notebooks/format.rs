@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use serde::ser::SerializeSeq;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use super::language::Language;
 
 /// A notebook.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -132,15 +134,13 @@ impl Notebook {
     /// A notebook of these cells, for the Rust kernel.
     #[must_use]
     pub fn new(cells: Vec<Cell>) -> Self {
-        let metadata = [
-            ("kernelspec", json!({"display_name": "Rust", "language": "rust", "name": "rust"})),
-            (
-                "language_info",
-                json!({"file_extension": ".rs", "mimetype": "text/rust", "name": "Rust"}),
-            ),
-        ];
-        let metadata = metadata.map(|(key, value)| (key.to_owned(), value)).into();
-        Notebook { cells, metadata, nbformat: 4, nbformat_minor: 5 }
+        Notebook { cells, metadata: Language::Rust.metadata(), nbformat: 4, nbformat_minor: 5 }
+    }
+
+    /// What its cells of code are written in.
+    #[must_use]
+    pub fn language(&self) -> Language {
+        Language::of(&self.metadata)
     }
 
     /// The notebook that a file holds.

@@ -5,6 +5,7 @@ pub mod compare;
 pub mod execute;
 pub mod exercises;
 pub mod format;
+pub mod language;
 
 use std::fs;
 use std::num::NonZero;

@@ -9,18 +9,18 @@ use super::{Files, list::List};
 use crate::failure::Failure;
 
 /// The most entries, those for studies not counted, and the most bytes of PTX in all.
-const MOST: Limit = Limit { entries: 150, bytes: 11_000_000 };
+const MOST: Limit = Limit { entries: 195, bytes: 13_500_000 };
 /// The most of the selective scan alone, which has kernels of its own for each type, size and exponential.
-const MOST_OF_SCANS: Limit = Limit { entries: 60, bytes: 12_000_000 };
+const MOST_OF_SCANS: Limit = Limit { entries: 80, bytes: 16_000_000 };
 
 struct Limit {
     entries: usize,
     bytes: usize,
 }
 
-/// What is wrong with the PTX at `path` in `kernels/ptx`.
-pub(super) fn failures(path: &str, ptx: &Ptx) -> Vec<Failure> {
-    let failure = |line, what| Failure::new(&Path::new("kernels/ptx").join(path), line, what);
+/// What is wrong with the PTX at `path`.
+pub(super) fn failures(path: &Path, ptx: &Ptx) -> Vec<Failure> {
+    let failure = |line, what| Failure::new(path, line, what);
     let module = match Module::parse(ptx.text()) {
         Ok(module) => module,
         Err(error) => {
@@ -68,7 +68,7 @@ mod tests {
     fn told(body: &str) -> Vec<String> {
         let entries = [("a".to_owned(), "a".to_owned())];
         let ptx = Ptx::new(&[], "", &entries, body);
-        failures("a.ptx", &ptx).iter().map(ToString::to_string).collect()
+        failures(Path::new("kernels/ptx/a.ptx"), &ptx).iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -82,12 +82,12 @@ mod tests {
             let failures = sizes(&List::parse(&list).unwrap(), &Files::new());
             failures.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        assert_eq!(told("a.cu", 150), [""; 0]);
-        assert_eq!(told("a.cu", 151), ["kernels/shipped.toml: 151 entries, more than 150"]);
-        assert_eq!(told("selective_scan.cu", 60), [""; 0]);
+        assert_eq!(told("a.cu", 195), [""; 0]);
+        assert_eq!(told("a.cu", 196), ["kernels/shipped.toml: 196 entries, more than 195"]);
+        assert_eq!(told("selective_scan.cu", 80), [""; 0]);
         assert_eq!(
-            told("selective_scan.cu", 61),
-            ["kernels/shipped.toml: 61 entries of the selective scan, more than 60"]
+            told("selective_scan.cu", 81),
+            ["kernels/shipped.toml: 81 entries of the selective scan, more than 80"]
         );
         assert_eq!(told("broken/a.cu", 101), [""; 0]);
         assert_eq!(told("exercises/a.cu", 101), [""; 0]);

@@ -10,25 +10,25 @@ use serde::Deserialize;
 /// What is shipped, and which compiler makes it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct List {
+pub(crate) struct List {
     /// The compiler's version: `12.0`.
     pub(super) nvrtc: String,
     /// The compute capability, as in `compute_80`.
     pub(super) architecture: u32,
     #[serde(rename = "kernel")]
-    pub(super) kernels: Vec<Kernel>,
+    pub(crate) kernels: Vec<Kernel>,
 }
 
 /// One PTX file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Kernel {
+pub(crate) struct Kernel {
     /// Its path in `kernels/ptx`, without the ending.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// The source's path in `kernels`.
-    pub(super) source: String,
+    pub(crate) source: String,
     /// Its kernels, as C++ writes them.
-    pub(super) entries: Vec<String>,
+    pub(crate) entries: Vec<String>,
 }
 
 impl Kernel {
@@ -42,7 +42,7 @@ impl Kernel {
 }
 
 impl List {
-    pub(super) fn read(path: &Path) -> Result<List> {
+    pub(crate) fn read(path: &Path) -> Result<List> {
         let text =
             fs::read_to_string(path).with_context(|| format!("{} is missing", path.display()))?;
         List::parse(&text).with_context(|| format!("{} cannot be used", path.display()))

@@ -1,53 +1,67 @@
-//! `cargo xtask ptx`: the kernels' PTX, compiled as `kernels/shipped.toml` says.
+//! `cargo xtask ptx`: the kernels' PTX, compiled as `kernels/shipped.toml` says, and that of the puzzles' answers.
 //!
 //! Everything in `kernels/ptx` is generated: one file per entry of the list, and `table.rs`, by which
-//! the library has them and the sources in it.
+//! the library has them and the sources in it. So is the folder `ptx` of each puzzle.
 
 mod compiler;
 mod inspect;
 mod list;
+mod puzzles;
 mod table;
 
 pub use compiler::install;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use linrec::kernels::Program;
+use puzzle::Puzzle;
 
 use crate::failure::{Failure, none_of};
-use list::List;
+pub(crate) use list::List;
 
 /// The files of `kernels/ptx` by their path in it, with slashes, and their text.
 type Files = BTreeMap<String, String>;
 
-/// Compiles everything on the list and replaces `kernels/ptx` by it; returns what was done, as a
-/// sentence.
+/// All that is compiled.
+struct Compiled {
+    /// What `kernels/ptx` is to hold.
+    kernels: Files,
+    puzzles: Vec<Puzzle>,
+    /// What `puzzles` is to hold.
+    answers: Files,
+}
+
+/// Compiles everything on the list and all answers to puzzles, and replaces what was compiled before; returns what was
+/// done, as a sentence.
 ///
 /// # Errors
 ///
 /// When NVRTC cannot be had, when a kernel does not compile or its PTX is not fit to be shipped.
 pub fn generate(root: &Path) -> Result<String> {
-    let files = compile(root)?;
-    replace(&folder(root), &files)?;
-    Ok(format!("compiled {}", summary(&files)))
+    let compiled = compile(root)?;
+    replace(&folder(root), &compiled.kernels)?;
+    puzzles::write(root, &compiled.puzzles, &compiled.answers)?;
+    Ok(format!("compiled {compiled}"))
 }
 
-/// Compiles everything on the list and compares it with `kernels/ptx`; returns what was found, as a
-/// sentence.
+/// Compiles everything on the list and all answers to puzzles, and compares it with what was compiled before; returns
+/// what was found, as a sentence.
 ///
 /// # Errors
 ///
 /// As for [`generate`], and when a file differs, is missing or should not be there.
 pub fn check(root: &Path) -> Result<String> {
-    let files = compile(root)?;
-    none_of(
-        &differences(&files, &present(&folder(root))?),
-        "kernels/ptx (`cargo xtask ptx` mends it)",
-    )?;
-    Ok(format!("checked {}", summary(&files)))
+    let compiled = compile(root)?;
+    let mut found =
+        differences(Path::new("kernels/ptx"), &compiled.kernels, &present(&folder(root))?);
+    let answers = puzzles::present(root)?;
+    found.extend(differences(Path::new("puzzles"), &compiled.answers, &answers));
+    none_of(&found, "what is compiled (`cargo xtask ptx` mends it)")?;
+    Ok(format!("checked {compiled}"))
 }
 
 fn folder(root: &Path) -> PathBuf {
@@ -70,14 +84,19 @@ fn replace(folder: &Path, files: &Files) -> Result<()> {
     .with_context(|| format!("{} cannot be replaced", folder.display()))
 }
 
-fn summary(files: &Files) -> String {
-    // One of the files is the table.
-    let bytes: usize = files.values().map(String::len).sum();
-    format!("{} PTX files, {} KB", files.len() - 1, bytes.div_ceil(1000))
+impl fmt::Display for Compiled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kilobytes =
+            |files: &Files| files.values().map(String::len).sum::<usize>().div_ceil(1000);
+        let Compiled { kernels, answers, .. } = self;
+        // One of the files is the table.
+        write!(f, "{} PTX files, {} KB; ", kernels.len() - 1, kilobytes(kernels))?;
+        write!(f, "for the puzzles {}, {} KB", answers.len(), kilobytes(answers))
+    }
 }
 
-/// What `kernels/ptx` is to hold.
-fn compile(root: &Path) -> Result<Files> {
+/// Compiles everything.
+fn compile(root: &Path) -> Result<Compiled> {
     let kernels = root.join("kernels");
     let list = List::read(&kernels.join("shipped.toml"))?;
     let sources = sources(&kernels)?;
@@ -97,14 +116,17 @@ fn compile(root: &Path) -> Result<Files> {
             failures.push(Failure::new(Path::new(&program.file), None, what));
         }
         let path = format!("{}.ptx", kernel.name);
-        failures.extend(inspect::failures(&path, &compiled.ptx));
+        failures.extend(inspect::failures(&Path::new("kernels/ptx").join(&path), &compiled.ptx));
         files.insert(path, compiled.ptx.text().to_owned());
     }
     failures.extend(inspect::sizes(&list, &files));
+    let puzzles = puzzles::read(root)?;
+    let (answers, unfit) = puzzles::compile(&puzzles, &nvrtc, list.architecture)?;
+    failures.extend(unfit);
     none_of(&failures, "the compiled kernels")?;
 
     files.insert("table.rs".to_owned(), table::write(&sources, &files));
-    Ok(files)
+    Ok(Compiled { kernels: files, puzzles, answers })
 }
 
 /// Every source and header below `kernels`, by its path there. Line ends are those of Unix, so that
@@ -139,10 +161,9 @@ fn texts(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Files> {
     Ok(files)
 }
 
-fn differences(wanted: &Files, present: &Files) -> Vec<Failure> {
-    let failure = |path: &str, line, what: String| {
-        Failure::new(&Path::new("kernels/ptx").join(path), line, what)
-    };
+/// How two sets of files in `folder` differ.
+fn differences(folder: &Path, wanted: &Files, present: &Files) -> Vec<Failure> {
+    let failure = |path: &str, line, what: String| Failure::new(&folder.join(path), line, what);
     let missing_or_stale = wanted.iter().filter_map(|(path, text)| {
         let Some(old) = present.get(path) else {
             return Some(failure(path, None, "is missing".to_owned()));
@@ -182,7 +203,9 @@ mod tests {
             files(&[("a.ptx", "1\n2\n"), ("b.ptx", "1\n2\n"), ("c.ptx", "1\n"), ("d.ptx", "")]);
         let present =
             files(&[("a.ptx", "1\n3\n"), ("b.ptx", "1\n"), ("d.ptx", ""), ("e.ptx", "1\n")]);
-        let told: Vec<_> = differences(&wanted, &present).iter().map(ToString::to_string).collect();
+        let folder = Path::new("kernels/ptx");
+        let told: Vec<_> =
+            differences(folder, &wanted, &present).iter().map(ToString::to_string).collect();
         let expected = [
             "kernels/ptx/a.ptx:2: `3` instead of `2`",
             "kernels/ptx/b.ptx:2: the file's end instead of `2`",
@@ -190,7 +213,7 @@ mod tests {
             "kernels/ptx/e.ptx: is not on the list",
         ];
         assert_eq!(told, expected);
-        assert!(differences(&wanted, &wanted).is_empty());
+        assert!(differences(folder, &wanted, &wanted).is_empty());
     }
 
     #[test]

@@ -54,6 +54,17 @@ pub fn build(root: &Path) -> Result<PathBuf> {
     Ok(wheel)
 }
 
+/// The folder of the environment for the tests.
+fn tests(root: &Path) -> PathBuf {
+    root.join("target/wheel-tests")
+}
+
+/// Where PyTorch and the package lie if [`check`] has been here.
+#[must_use]
+pub fn packages(root: &Path) -> Option<PathBuf> {
+    Environment::found(&tests(root))?.packages()
+}
+
 /// Makes the environment for the tests, in `target/wheel-tests`.
 ///
 /// # Errors
@@ -62,7 +73,7 @@ pub fn build(root: &Path) -> Result<PathBuf> {
 pub fn prepare(root: &Path) -> Result<Environment> {
     let announce =
         || println!("installing PyTorch into target/wheel-tests, which takes a minute or two");
-    Environment::with(&root.join("target/wheel-tests"), &TESTS, announce)
+    Environment::with(&tests(root), &TESTS, announce)
 }
 
 /// Builds the wheel, installs it beside PyTorch and runs the package's tests; returns what was done, as a sentence.

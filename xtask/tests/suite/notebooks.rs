@@ -173,8 +173,8 @@ fn whatever_fails_in_a_cell_fails_the_run() {
     let error = run_one(&lab, &path, true).unwrap_err().to_string();
     assert!(error.contains("cell 2: its output was\n    1.6\nand is\n    1.5"), "{error}");
 
-    let exercise = "let answer: Option<u32> = None;\nif let Some(n) = answer { assert_eq!(n % 2, 0); \
-                    println!(\"Right.\") } // exercise(";
+    let exercise = "fn exercise(answer: Option<u32>) {\nif let Some(n) = answer { assert_eq!(n % 2, 0); \
+                    println!(\"Right.\") }\n}\nlet answer: Option<u32> = None;\nexercise(answer);";
     for (solution, wrong, what) in [
         ("Some(4)", "Some(5)", ""),
         ("Some(3)", "Some(5)", "the solution in proof-of-c0"),

@@ -5,17 +5,17 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-fn tour(folder: &Path, args: &[&str]) -> Output {
+pub fn tour(folder: &Path, args: &[&str]) -> Output {
     let program = env!("CARGO_BIN_EXE_tour");
     Command::new(program).args(args).current_dir(folder).output().expect("the tour starts")
 }
 
-fn text(bytes: &[u8]) -> String {
+pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Runs the tour with wrong input: it must exit with 2 and say `expected` without panicking.
-fn refused(folder: &Path, args: &[&str], expected: &str) {
+pub fn refused(folder: &Path, args: &[&str], expected: &str) {
     let output = tour(folder, args);
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
@@ -24,7 +24,7 @@ fn refused(folder: &Path, args: &[&str], expected: &str) {
 }
 
 /// A pipe whose reader has gone away.
-fn closed() -> Stdio {
+pub fn closed() -> Stdio {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     writer.into()
@@ -37,14 +37,14 @@ fn full() -> Stdio {
 }
 
 /// Runs the tour with this in place of the standard output: the exit code, and what it says to the standard error.
-fn told(folder: &Path, args: &[&str], stdout: Stdio) -> (Option<i32>, String) {
+pub fn told(folder: &Path, args: &[&str], stdout: Stdio) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tour"));
     let command = command.args(args).current_dir(folder).stdout(stdout).stderr(Stdio::piped());
     let output = command.spawn().and_then(|child| child.wait_with_output()).expect("the tour runs");
     (output.status.code(), text(&output.stderr))
 }
 
-fn temporary() -> tempfile::TempDir {
+pub fn temporary() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary folder")
 }
 
@@ -58,6 +58,7 @@ fn every_command_has_help() {
         &["bench", "--help"],
         &["attrs", "--help"],
         &["tune", "--help"],
+        &["puzzle", "--help"],
     ] {
         let output = tour(folder.path(), args);
         assert!(output.status.success(), "{args:?}");
@@ -84,6 +85,7 @@ fn list_names_the_chapters() {
         "13-mamba",
         "15-log-space",
         "16-gallery",
+        "18-back-to-pytorch",
     ] {
         assert!(lines.contains(slug), "{lines}");
     }

@@ -11,6 +11,7 @@ use crate::book::page::{Draft, Page};
 use crate::book::{asides, code, formulas, links, number};
 use crate::failure::Failure;
 use crate::notebooks::format::{Cell, Notebook};
+use crate::notebooks::language::Language;
 
 /// The page of `notebook`, and what is wrong with it. `page` has the notebook's path, `chapter` is the file of its
 /// chapter's page.
@@ -20,7 +21,7 @@ pub fn page(page: &Page, chapter: &Path, notebook: &Notebook) -> (String, Vec<Fa
     for (at, cell) in notebook.cells.iter().enumerate() {
         let (part, wrong) = match cell.cell_type.as_str() {
             "markdown" => text(page, cell, (at == 0).then_some(chapter)),
-            "code" => code(page, cell),
+            "code" => code(page, cell, notebook.language()),
             // Of no use to a reader.
             _ => continue,
         };
@@ -80,9 +81,9 @@ fn about(page: &Page, chapter: &Path) -> String {
 }
 
 /// A cell of code and, in a box below, what it gave.
-fn code(page: &Page, cell: &Cell) -> (String, Vec<Failure>) {
+fn code(page: &Page, cell: &Cell, language: Language) -> (String, Vec<Failure>) {
     let source = cell.source.0.trim_end();
-    let block = if source.is_empty() { String::new() } else { fenced(source) };
+    let block = if source.is_empty() { String::new() } else { fenced(source, language) };
     let (outputs, failures) = match outputs::html(cell) {
         Ok(outputs) => (outputs, Vec::new()),
         Err(what) => {
@@ -94,18 +95,18 @@ fn code(page: &Page, cell: &Cell) -> (String, Vec<Failure>) {
     (format!("<div class=\"cell\">\n\n{block}\n\n{outputs}\n\n</div>"), failures)
 }
 
-/// A block of Rust between fences that do not stand in it.
-fn fenced(source: &str) -> String {
+/// A block of code between fences that do not stand in it.
+fn fenced(source: &str, language: Language) -> String {
     let longest = source.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     let lines = source.lines().map(|line| {
-        // mdBook hides lines that begin with `# `, as rustdoc does, and reads `##` as `#`.
+        // In Rust mdBook hides lines that begin with `# `, as rustdoc does, and reads `##` as `#`.
         let code = line.trim_start();
         let is_read = code == "#" || code.starts_with("# ") || code.starts_with("##");
-        let mark = if is_read { "#" } else { "" };
+        let mark = if is_read && language == Language::Rust { "#" } else { "" };
         format!("{}{mark}{code}\n", &line[..line.len() - code.len()])
     });
-    format!("{fence}rust\n{}{fence}", lines.collect::<String>())
+    format!("{fence}{}\n{}{fence}", language.fence(), lines.collect::<String>())
 }
 
 /// The failure with the cell's name: the lines of a notebook's file are not those that its author sees.
@@ -117,13 +118,18 @@ fn in_cell(cell: &Cell, failure: Failure) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::fenced;
+    use super::{Language, fenced};
 
     #[test]
     fn code_is_shown_as_it_is() {
-        assert_eq!(fenced("let a = 1;"), "```rust\nlet a = 1;\n```");
-        assert_eq!(fenced("// ```` and `"), "`````rust\n// ```` and `\n`````");
+        let (rust, python) = (Language::Rust, Language::Python);
+        assert_eq!(fenced("let a = 1;", rust), "```rust\nlet a = 1;\n```");
+        assert_eq!(fenced("# a\nb = 1", python), "```python\n# a\nb = 1\n```");
+        assert_eq!(fenced("// ```` and `", rust), "`````rust\n// ```` and `\n`````");
         let source = "#[test]\n  # hidden\n#\n#include \"a\"\n## b";
-        assert_eq!(fenced(source), "```rust\n#[test]\n  ## hidden\n##\n#include \"a\"\n### b\n```");
+        assert_eq!(
+            fenced(source, rust),
+            "```rust\n#[test]\n  ## hidden\n##\n#include \"a\"\n### b\n```"
+        );
     }
 }

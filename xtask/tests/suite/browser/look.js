@@ -5,6 +5,14 @@
   for (const details of document.querySelectorAll("details")) details.open = true;
   await document.fonts.ready;
 
+  // Live figures begin when they come near.
+  for (const live of document.querySelectorAll(".live")) {
+    live.scrollIntoView();
+    for (let i = 0; i < 500 && !("ready" in live.dataset); i++) await new Promise((go) => setTimeout(go, 10));
+    if (!live.querySelector(".stepper")) problems.push(`${live.dataset.scene} is not live: ${live.textContent.slice(-200)}`);
+  }
+  scrollTo(0, 0);
+
   const name = (element) => {
     const text = element.textContent.trim().replace(/\s+/g, " ").slice(0, 40);
     return `<${element.localName}${element.id ? " id=" + element.id : ""}> "${text}"`;

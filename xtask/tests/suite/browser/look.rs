@@ -9,8 +9,7 @@ use super::chrome::Chrome;
 
 /// What is wrong with the page in `file`.
 pub fn at(chrome: &mut Chrome, file: &Path) -> Result<Vec<String>> {
-    let path = file.to_string_lossy().replace('\\', "/");
-    let url = format!("file:///{}", path.trim_start_matches('/'));
+    let url = address(file);
     let mut problems = Vec::new();
 
     let light = visit(chrome, &url, "light", 1280, &mut problems)?;
@@ -53,8 +52,14 @@ fn visit(
     Ok(seen["colours"].clone())
 }
 
+/// The address of a page that is opened from disk.
+pub fn address(file: &Path) -> String {
+    let path = file.to_string_lossy().replace('\\', "/");
+    format!("file:///{}", path.trim_start_matches('/'))
+}
+
 /// An event that should not have been: an error in the console, a request that leaves the book.
-fn complaint(event: &Value) -> Option<String> {
+pub fn complaint(event: &Value) -> Option<String> {
     let parameters = &event["params"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     match event["method"].as_str()? {

@@ -6,7 +6,9 @@
 
 mod chrome;
 mod lab;
+mod live;
 mod look;
+mod yours;
 
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,231 @@
+//! Puzzles in the terminal, as a reader meets them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use puzzle::{Puzzle, all};
+use tempfile::TempDir;
+
+use crate::cli::{closed, refused, temporary, text, told, tour};
+
+/// Runs `puzzle` with these arguments: the exit code, and all that it says.
+fn run(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
+    let output = tour(folder, &[&["puzzle"], args].concat());
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+/// A folder in which the file of a puzzle holds one of its answers.
+fn answered(puzzle: &Puzzle, answer: &str) -> TempDir {
+    let folder = temporary();
+    answer_in(folder.path(), puzzle, answer);
+    folder
+}
+
+fn answer_in(folder: &Path, puzzle: &Puzzle, answer: &str) {
+    let hole = &puzzle.candidate(answer).expect("such an answer").hole;
+    fs::create_dir_all(folder.join("my-puzzles")).expect("a folder");
+    fs::write(file(folder, puzzle), puzzle.source(hole)).expect("a file");
+}
+
+fn file(folder: &Path, puzzle: &Puzzle) -> PathBuf {
+    folder.join(format!("my-puzzles/{}.cu", puzzle.folder))
+}
+
+fn progress(folder: &Path) -> String {
+    fs::read_to_string(folder.join("my-puzzles/progress.json")).expect("the record")
+}
+
+#[test]
+fn the_next_open_puzzle_is_shown_copied_and_tried() {
+    let folder = temporary();
+    let (code, said) = run(folder.path(), &[]);
+    assert_eq!(code, Some(1), "{said}");
+    for words in [
+        "0 of 16 solved",
+        ">  1  open",
+        "Puzzle 1: The guard",
+        "my-puzzles/01-guard.cu (new)",
+        "Nothing is changed yet",
+        "past the end of buffer `inputs`",
+        "at 01-guard.cu:",
+        "not watched",
+    ] {
+        assert!(said.contains(words), "`{words}` is not in:\n{said}");
+    }
+    let copied = fs::read_to_string(file(folder.path(), &all()[0])).expect("the copy");
+    assert_eq!(copied, all()[0].skeleton());
+}
+
+#[test]
+fn solutions_go_from_the_first_puzzle_to_the_last() {
+    let folder = temporary();
+    for (number, puzzle) in (1..).zip(all()) {
+        answer_in(folder.path(), puzzle, "solution");
+        let (code, said) = run(folder.path(), &["--once"]);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains(&format!("Puzzle {number}: ")) && said.contains("Solved."), "{said}");
+        assert!(progress(folder.path()).contains(&format!("\"{}\"", puzzle.name)));
+    }
+    let (code, said) = run(folder.path(), &[]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("16 of 16 solved") && said.contains("All are solved"), "{said}");
+}
+
+#[test]
+fn a_wrong_answer_is_told_with_its_reason_and_not_kept() {
+    let puzzle = &all()[4];
+    let folder = answered(puzzle, "no-barrier");
+    let (code, said) = run(folder.path(), &["level-3", "--once"]);
+    assert_eq!(code, Some(1), "{said}");
+    for words in [
+        "05-level-3.cu (as you left it)",
+        "no barrier lies between the two",
+        "Warps run at their own pace",
+    ] {
+        assert!(said.contains(words), "`{words}` is not in:\n{said}");
+    }
+    assert!(!said.contains(&puzzle.task), "who has begun knows the task:\n{said}");
+    assert!(!folder.path().join("my-puzzles/progress.json").exists());
+}
+
+#[test]
+fn hints_come_one_by_one_and_the_solution_when_it_is_asked_for() {
+    let folder = temporary();
+    for count in 1..=5 {
+        let (code, said) = run(folder.path(), &["2", "--hint"]);
+        assert_eq!((code, said.matches("  Hint ").count()), (Some(0), count.min(4)), "{said}");
+        assert_eq!(said.contains("These are all hints"), count >= 4, "{said}");
+    }
+    let (code, said) = run(folder.path(), &["2", "--solution"]);
+    assert_eq!(code, Some(0));
+    assert!(said.contains("k * kThreads + threadIdx.x"), "{said}");
+    assert!(!file(folder.path(), &all()[1]).exists(), "nothing is written into the reader's file");
+}
+
+#[test]
+fn a_puzzle_begins_anew_and_what_was_written_is_kept() {
+    let puzzle = &all()[0];
+    let folder = answered(puzzle, "solution");
+    assert_eq!(run(folder.path(), &["--once"]).0, Some(0));
+    fs::write(folder.path().join("my-puzzles/01-guard.1.cu"), "older").expect("a file");
+    let (code, said) = run(folder.path(), &["guard", "--reset"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("01-guard.2.cu"), "{said}");
+    let read =
+        |name: &str| fs::read_to_string(folder.path().join("my-puzzles").join(name)).expect(name);
+    assert_eq!(read("01-guard.cu"), puzzle.skeleton());
+    assert_eq!(read("01-guard.1.cu"), "older");
+    assert!(read("01-guard.2.cu").contains("seq >= num_seqs"));
+    assert!(!progress(folder.path()).contains("guard"));
+    // With nothing written there is nothing to keep.
+    let (_, said) = run(folder.path(), &["guard", "--reset"]);
+    assert!(!said.contains("What you had written"), "{said}");
+}
+
+#[test]
+fn a_damaged_record_is_an_error_and_stays_as_it_is() {
+    let folder = answered(&all()[0], "solution");
+    for damaged in ["", "{\"solved\": 3}", "{\"solved\": [], \"salved\": []}", "\u{0}"] {
+        fs::write(folder.path().join("my-puzzles/progress.json"), damaged).expect("a file");
+        for args in [
+            &["puzzle"][..],
+            &["puzzle", "--once"],
+            &["puzzle", "--list"],
+            &["puzzle", "--hint"],
+            &["puzzle", "--reset"],
+        ] {
+            refused(folder.path(), args, "progress.json is damaged");
+        }
+        assert_eq!(progress(folder.path()), damaged);
+    }
+}
+
+#[test]
+fn wrong_words_and_files_are_named() {
+    let folder = temporary();
+    for name in ["0", "99", "guards", "-1"] {
+        refused(
+            folder.path(),
+            &["puzzle", "--list", "--", name],
+            &format!("there is no puzzle {name}"),
+        );
+    }
+    refused(folder.path(), &["puzzle", "--hint", "--once"], "cannot be used with");
+    fs::write(folder.path().join("file"), "").expect("a file");
+    refused(folder.path(), &["puzzle", "--folder", "file"], "file");
+    let guard = file(folder.path(), &all()[0]);
+    fs::create_dir_all(&guard).expect("a folder in the way");
+    refused(folder.path(), &["puzzle"], "cannot read my-puzzles");
+    fs::remove_dir(&guard)
+        .and_then(|()| fs::write(&guard, b"\xff\xfe"))
+        .expect("a file that is no text");
+    refused(folder.path(), &["puzzle"], "cannot read my-puzzles");
+    assert_eq!(run(folder.path(), &["1", "--reset"]).0, Some(0), "no text can be put aside, too");
+    assert_eq!(run(folder.path(), &["--once"]).0, Some(1));
+}
+
+#[test]
+fn without_a_compiler_its_command_is_named() {
+    let folder = temporary();
+    fs::create_dir(folder.path().join("my-puzzles")).expect("a folder");
+    fs::write(file(folder.path(), &all()[0]), "// my own\n").expect("a file");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tour"));
+    let command = command
+        .args(["puzzle", "--once"])
+        .current_dir(folder.path())
+        .env("LINREC_NVRTC", "nowhere");
+    let output = command.output().expect("the tour runs");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    let advice =
+        if cfg!(target_os = "macos") { "none for macOS" } else { "cargo xtask ptx --prepare" };
+    assert!(said.contains(advice), "{said}");
+}
+
+#[test]
+fn a_reader_who_goes_away_has_the_goal_kept() {
+    let folder = answered(&all()[0], "solution");
+    let (code, error) = told(folder.path(), &["puzzle", "--once"], closed());
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+    assert!(progress(folder.path()).contains("guard"));
+    // Without a terminal nothing is watched, so that this ends as well.
+    let (code, error) = told(folder.path(), &["puzzle"], closed());
+    assert_eq!((code, error.as_str()), (Some(1), ""));
+}
+
+#[test]
+#[ignore = "needs NVRTC"]
+fn a_kernel_of_ones_own_is_compiled_and_mistakes_have_their_line() {
+    let folder = temporary();
+    fs::create_dir(folder.path().join("my-puzzles")).expect("a folder");
+    let source = |hole: &str| all()[0].source(hole);
+    for (hole, code, words) in [
+        ("    if (!(seq < num_seqs)) { return; }\n", 0, "Solved."),
+        ("    if (seq > num_seqs) { return; }\n", 1, "there is no such sequence"),
+        ("    // hm\n\n    if (!(seq <= num_seqs)) return;\n", 1, "there is no such sequence"),
+        ("    if (seq > num_seqs && seq > 0) return;\n", 1, "is what one gets if these lines"),
+        ("    printf(\"%d\", 1);\n", 1, "printf is not supported by the emulator"),
+        (
+            "    if (seq >= num_seq) return;\n",
+            1,
+            "01-guard.cu(7): error: identifier \"num_seq\" is undefined",
+        ),
+        ("    while (seq >= num_seqs) {}\n    outputs[0] = 0;\n", 1, "Does each of its loops end?"),
+        ("}\n__global__ void other() {\n", 1, "error"),
+    ] {
+        fs::write(file(folder.path(), &all()[0]), source(hole)).expect("a file");
+        let (got, said) = run(folder.path(), &["1", "--once"]);
+        assert!(got == Some(code) && said.contains(words), "`{words}` is not in:\n{said}");
+    }
+    // The kernel has another name, other parameters.
+    let skeleton = all()[0].skeleton();
+    for (source, words) in [
+        (skeleton.replace("void guard", "void guards"), "The kernel must keep the name `guard`."),
+        (skeleton.replace("YOUR PART", "MY PART"), "no longer in the file"),
+        (skeleton.replace("float* outputs,", "float* outputs, float* more,"), "argument"),
+    ] {
+        fs::write(file(folder.path(), &all()[0]), source).expect("a file");
+        let (got, said) = run(folder.path(), &["1", "--once"]);
+        assert!(got == Some(1) && said.contains(words), "`{words}` is not in:\n{said}");
+    }
+}

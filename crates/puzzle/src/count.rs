@@ -1,0 +1,155 @@
+//! What the emulator counts of a launch, and what a goal says of it.
+
+use std::fmt;
+
+use linrec::simt::{Access, Counters, Site, Trace, What};
+use serde::Deserialize;
+
+/// Something that is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Count {
+    /// 32-byte sectors per load request of a warp from global memory.
+    SectorsPerLoad,
+    /// Bytes that the lanes of a warp ask for in a load request from global memory.
+    BytesPerLoad,
+    /// Bytes that the lanes of a warp write in a store request to global memory.
+    BytesPerStore,
+    /// Load requests of global memory.
+    Loads,
+    /// Passes over the banks per request of shared memory, at the place where they are the most.
+    PassesPerRequest,
+    /// Requests of shared memory.
+    SharedRequests,
+    /// Requests of local memory: of arrays that are not in registers.
+    LocalRequests,
+    /// Barriers at which a block has waited.
+    Barriers,
+    /// Load requests of global memory that the first warp has made before it comes to a barrier.
+    LoadsBeforeBarrier,
+}
+
+/// What a goal says of a count.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limit {
+    /// What is counted.
+    pub count: Count,
+    /// The most there may be.
+    pub most: Option<f64>,
+    /// The least there has to be.
+    pub least: Option<f64>,
+}
+
+/// What was counted, beside its limit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Counted {
+    /// What was counted, and what the goal is.
+    pub limit: Limit,
+    /// How much it was.
+    pub value: f64,
+}
+
+impl Count {
+    /// What the emulator has counted of a launch. `trace` is that of its first block.
+    pub(crate) fn of(self, counters: &Counters, trace: &Trace) -> f64 {
+        let sites = |of: &[Access]| -> Vec<&Site> {
+            counters.sites.iter().filter(|site| of.contains(&site.access)).collect()
+        };
+        let loads = sites(&[Access::GlobalLoad]);
+        let shared = sites(&[Access::SharedLoad, Access::SharedStore]);
+        let sum =
+            |sites: &[&Site], of: fn(&Site) -> u64| sites.iter().map(|site| of(site)).sum::<u64>();
+        let requests = |sites: &[&Site]| sum(sites, |site| site.requests);
+        let ratio = |sites: &[&Site], of: fn(&Site) -> u64| {
+            sum(sites, of) as f64 / requests(sites).max(1) as f64
+        };
+        match self {
+            Count::SectorsPerLoad => ratio(&loads, |site| site.sectors),
+            Count::BytesPerLoad => ratio(&loads, |site| site.bytes),
+            Count::BytesPerStore => ratio(&sites(&[Access::GlobalStore]), |site| site.bytes),
+            Count::Loads => requests(&loads) as f64,
+            Count::PassesPerRequest => {
+                let passes = shared.iter().map(|&site| ratio(&[site], |site| site.wavefronts));
+                passes.fold(0.0, f64::max)
+            }
+            Count::SharedRequests => requests(&shared) as f64,
+            Count::LocalRequests => {
+                requests(&sites(&[Access::LocalLoad, Access::LocalStore])) as f64
+            }
+            Count::Barriers => counters.barriers as f64,
+            Count::LoadsBeforeBarrier => {
+                let mine = trace.events.iter().filter(|event| event.block == 0 && event.warp == 0);
+                let before = mine.take_while(|event| event.what != What::Barrier);
+                before
+                    .filter(|event| matches!(&event.what, What::Load(load) if !load.shared))
+                    .count() as f64
+            }
+        }
+    }
+
+    /// What is counted, in words that follow this number.
+    fn words(self, number: f64) -> &'static str {
+        match (self, number == 1.0) {
+            (Count::SectorsPerLoad, false) => "sectors per load request",
+            (Count::SectorsPerLoad, true) => "sector per load request",
+            (Count::BytesPerLoad, _) => "bytes per load request",
+            (Count::BytesPerStore, _) => "bytes per store request",
+            (Count::Loads, false) => "load requests",
+            (Count::Loads, true) => "load request",
+            (Count::PassesPerRequest, false) => "passes per request of shared memory",
+            (Count::PassesPerRequest, true) => "pass per request of shared memory",
+            (Count::SharedRequests, false) => "requests of shared memory",
+            (Count::SharedRequests, true) => "request of shared memory",
+            (Count::LocalRequests, false) => "requests of local memory",
+            (Count::LocalRequests, true) => "request of local memory",
+            (Count::Barriers, false) => "barriers",
+            (Count::Barriers, true) => "barrier",
+            (Count::LoadsBeforeBarrier, false) => "load requests before the first barrier",
+            (Count::LoadsBeforeBarrier, true) => "load request before the first barrier",
+        }
+    }
+}
+
+impl Counted {
+    /// Whether the goal is reached.
+    pub fn reached(&self) -> bool {
+        self.limit.most.is_none_or(|most| self.value <= most)
+            && self.limit.least.is_none_or(|least| self.value >= least)
+    }
+}
+
+/// `at most 4 sectors per load request`.
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = |number| self.count.words(number);
+        match (self.most, self.least) {
+            (Some(0.0), _) => write!(f, "no {}", words(0.0)),
+            (Some(most), _) => write!(f, "at most {} {}", Number(most), words(most)),
+            (None, Some(least)) => write!(f, "at least {} {}", Number(least), words(least)),
+            (None, None) => write!(f, "any number of {}", words(0.0)),
+        }
+    }
+}
+
+/// `16 sectors per load request, and the goal is at most 4`.
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", Number(self.value), self.limit.count.words(self.value))?;
+        match (self.limit.most, self.limit.least) {
+            (Some(0.0), _) => write!(f, ", and the goal is none"),
+            (Some(most), _) => write!(f, ", and the goal is at most {}", Number(most)),
+            (None, Some(least)) => write!(f, ", and the goal is at least {}", Number(least)),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+/// A number with as many digits as it needs, one behind the point at most.
+struct Number(f64);
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.fract() == 0.0 { write!(f, "{}", self.0) } else { write!(f, "{:.1}", self.0) }
+    }
+}

@@ -1,0 +1,202 @@
+//! Why a kernel is wrong, where that is known: mistakes are told by what they do, and not by how they are written.
+
+use linrec::device::Device;
+use linrec::kernels::Ptx;
+use linrec::simt::{Report, ReportKind};
+
+use crate::candidate::{Candidate, Cut, Kind};
+use crate::description::{Puzzle, Remark};
+use crate::judge::{Verdict, judge};
+
+/// A part of what is said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// A paragraph.
+    Words(String),
+    /// Lines of a kernel.
+    Code(String),
+}
+
+/// Why a kernel does not reach the goal: `source`, compiled as `ptx`, of which the emulator has said `verdict`. Empty if
+/// that is not known.
+///
+/// A wrong answer of the puzzle is known again by its instructions. Of others, what is found may be what a wrong
+/// answer gives, and then this is shown.
+pub fn explain(puzzle: &Puzzle, source: &str, ptx: &Ptx, verdict: &Verdict) -> Vec<Part> {
+    let mut parts = Vec::new();
+    if verdict.reached() {
+        return parts;
+    }
+    let told = verdict.to_string();
+    if source.contains("printf") && told.contains("is a variable of the module") {
+        parts.push(words("printf is not supported by the emulator."));
+    }
+    if let Verdict::Wrong { report: Some(report), .. } = verdict
+        && let Some((_, line)) = &report.source
+        && let Some(caller) = caller(ptx.text(), report)
+    {
+        parts.push(words(&format!("Line {caller} calls what stands in line {line}.")));
+    }
+    if let Some((_, why)) = known(puzzle, source, ptx) {
+        parts.push(words(why));
+    } else if let Some(remark) = remark(puzzle, source, &told) {
+        parts.push(words(&remark.says));
+    } else if !is_skeleton(puzzle, source)
+        && let Some((begin, candidate, why)) = guess(puzzle, source, verdict)
+    {
+        parts.push(words(&format!("{begin} is what one gets if these lines stand in the hole:")));
+        parts.push(Part::Code(candidate.hole.clone()));
+        parts.push(words(why));
+    }
+    parts
+}
+
+fn words(text: &str) -> Part {
+    Part::Words(text.trim().to_owned())
+}
+
+fn is_skeleton(puzzle: &Puzzle, source: &str) -> bool {
+    puzzle.same(source).is_some_and(|candidate| candidate.kind == Kind::Skeleton)
+}
+
+/// The wrong answers, and why they are wrong.
+fn wrong(puzzle: &Puzzle) -> impl Iterator<Item = (&Candidate, &str)> {
+    puzzle.candidates().iter().filter_map(|candidate| match &candidate.kind {
+        Kind::Wrong { why, .. } => Some((candidate, why.as_str())),
+        Kind::Skeleton | Kind::Solution => None,
+    })
+}
+
+/// The wrong answer that has this text, or these instructions.
+fn known<'a>(puzzle: &'a Puzzle, source: &str, ptx: &Ptx) -> Option<(&'a Candidate, &'a str)> {
+    if let Some(same) = puzzle.same(source) {
+        return wrong(puzzle).find(|(candidate, _)| candidate.name == same.name);
+    }
+    let mine = instructions(ptx.text());
+    wrong(puzzle).find(|(candidate, _)| {
+        let theirs = puzzle.ptx(&candidate.name);
+        theirs.is_some_and(|theirs| instructions(theirs.text()) == mine)
+    })
+}
+
+/// A module without what the text, the compiler and its version leave in it.
+fn instructions(ptx: &str) -> Vec<&str> {
+    let left_out = ["//", ".loc", ".file", ".version", ".target"];
+    ptx.lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with(".section"))
+        .filter(|line| !line.is_empty() && !left_out.iter().any(|begin| line.starts_with(begin)))
+        .collect()
+}
+
+/// What the puzzle says of such a finding, and of such words in the hole.
+fn remark<'a>(puzzle: &'a Puzzle, source: &str, told: &str) -> Option<&'a Remark> {
+    let code = Puzzle::hole(source).map(|hole| {
+        let lines = hole.lines().map(|line| line.split("//").next().unwrap_or_default());
+        lines.collect::<Vec<_>>().join("\n")
+    });
+    let has = |word: &String| code.as_ref().is_some_and(|code| code.contains(word));
+    puzzle.remarks.iter().find(|remark| {
+        remark.finding.iter().all(|words| told.contains(words))
+            && (remark.hole.is_empty() || remark.hole.iter().any(has))
+    })
+}
+
+/// The wrong answer of which the same is said, or else one with the same race or missed barrier between the same places.
+fn guess<'a>(
+    puzzle: &'a Puzzle,
+    source: &str,
+    verdict: &Verdict,
+) -> Option<(&'static str, &'a Candidate, &'a str)> {
+    let mine = Finding::of(verdict, source);
+    let mut alike = None;
+    for (candidate, why) in wrong(puzzle) {
+        let Some(ptx) = puzzle.ptx(&candidate.name) else { continue };
+        let verdict = judge(puzzle, &ptx, &Device::simt());
+        let theirs = Finding::of(&verdict, &puzzle.source(&candidate.hole));
+        if theirs.whole == mine.whole {
+            return Some(("This", candidate, why));
+        }
+        if alike.is_none() && mine.places.is_some() && theirs.places == mine.places {
+            alike = Some(("Something like this", candidate, why));
+        }
+    }
+    alike
+}
+
+/// What was found, with lines counted from the hole, since holes are of different lengths.
+struct Finding {
+    whole: String,
+    /// Of a race and a barrier: what it is, and between which lines.
+    places: Option<(ReportKind, Vec<String>)>,
+}
+
+impl Finding {
+    fn of(verdict: &Verdict, source: &str) -> Finding {
+        let Verdict::Wrong { case, report: Some(report), .. } = verdict else {
+            return Finding { whole: verdict.to_string(), places: None };
+        };
+        let Report { kind, block, warp, lanes, source: at, message, .. } = &**report;
+        let cut = Cut::at_marks(&source.replace("\r\n", "\n")).ok();
+        let place = |line: u32| place(cut.as_ref(), line);
+        let (message, mut places) = match at {
+            Some((file, _)) => with_places(message, file, place),
+            None => (message.clone(), Vec::new()),
+        };
+        places.extend(at.as_ref().map(|(_, line)| place(*line)));
+        let whole = format!("{case:?} {kind:?} {block:?} {warp} {lanes} {places:?} {message}");
+        let between = matches!(kind, ReportKind::Race | ReportKind::Barrier);
+        Finding { whole, places: between.then_some((*kind, places)) }
+    }
+}
+
+/// A line of a source: above the hole, in it, or behind it.
+fn place(cut: Option<&Cut>, line: u32) -> String {
+    let Some(cut) = cut else { return line.to_string() };
+    let line = line as usize;
+    let before = cut.before.lines().count();
+    let behind = before + cut.hole.lines().count();
+    if line <= before {
+        format!("{} above the hole", before - line)
+    } else if line <= behind {
+        String::from("in the hole")
+    } else {
+        format!("{} behind the hole", line - behind)
+    }
+}
+
+/// A message in which each `file:line` is replaced, and what they are replaced by.
+fn with_places(message: &str, file: &str, place: impl Fn(u32) -> String) -> (String, Vec<String>) {
+    let before = format!("{file}:");
+    let mut parts = message.split(&before);
+    let (mut whole, mut places) = (parts.next().unwrap_or_default().to_owned(), Vec::new());
+    for part in parts {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        let there = part[..part.len() - rest.len()].parse().map_or_else(|_| file.into(), &place);
+        whole += &there;
+        whole += rest;
+        places.push(there);
+    }
+    (whole, places)
+}
+
+/// The line of the kernel from which the code at a report's place is called, if it stands in a function of its own.
+fn caller(ptx: &str, report: &Report) -> Option<u32> {
+    let before: Vec<&str> = ptx.lines().take(report.line as usize).collect();
+    let locations = before.iter().rev().map(|line| line.trim());
+    let locations: Vec<&str> = locations.filter_map(|line| line.strip_prefix(".loc")).collect();
+    let mut called = locations.first()?.split_once("inlined_at")?.1.trim();
+    // A call within an inlined function has a place of its own, which says where that is called.
+    for _ in 0..MOST_CALLS {
+        let outer = locations.iter().find_map(|location| {
+            let (place, inlined) = location.split_once(',')?;
+            (place.trim() == called).then(|| inlined.split_once("inlined_at"))?
+        });
+        let Some((_, outer)) = outer else { break };
+        called = outer.trim();
+    }
+    called.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Functions within functions, at most.
+const MOST_CALLS: usize = 8;

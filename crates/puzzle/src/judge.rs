@@ -1,0 +1,284 @@
+//! Runs a kernel on a puzzle's cases, and says what is wrong or what it counts.
+
+use std::fmt;
+
+use bytemuck::Pod;
+use linrec::contract::Case;
+use linrec::device::{Buffer, Device, Function};
+use linrec::kernels::Ptx;
+use linrec::simt::{Counters, Report, ReportKind, Trace};
+use linrec::{Element, Error};
+use num_complex::Complex;
+
+use crate::cases::case;
+use crate::count::Counted;
+use crate::description::Puzzle;
+use crate::problem::{self, Arrays, Computes};
+
+/// The instructions that a launch may execute: a hundred times what the largest one needs that is right.
+const INSTRUCTIONS: u64 = 4_000_000;
+/// The events that are recorded where loads are counted in their order.
+const EVENTS: usize = 4096;
+
+/// What is said of a kernel.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// It cannot be launched, or it computes something else, or the emulator has found a mistake.
+    Wrong {
+        /// The case in which that was seen, in words; none if the kernel was not launched.
+        case: Option<String>,
+        /// What was seen.
+        what: String,
+        /// What the emulator has found, if it was that.
+        report: Option<Box<Report>>,
+    },
+    /// It computes what it should.
+    Right {
+        /// In how many cases it was tried.
+        cases: usize,
+        /// The largest error, in units of its bound; none where a result is one rounding away from its operands.
+        worst: Option<f64>,
+        /// What was counted, and the goal; nothing on a GPU.
+        counts: Vec<Counted>,
+    },
+}
+
+impl Verdict {
+    /// Whether the goal is reached.
+    pub fn reached(&self) -> bool {
+        match self {
+            Verdict::Wrong { .. } => false,
+            Verdict::Right { counts, .. } => counts.iter().all(Counted::reached),
+        }
+    }
+
+    fn wrong(case: Option<String>, fault: Fault) -> Verdict {
+        Verdict::Wrong { case, what: fault.what, report: fault.report }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Wrong { case: Some(case), what, .. } => {
+                let end = if what.ends_with('?') { "" } else { "." };
+                write!(f, "With {case}:\n  {what}{end}")
+            }
+            Verdict::Wrong { case: None, what, .. } => write!(f, "{what}."),
+            Verdict::Right { cases, worst, counts } => {
+                write!(f, "The outputs are right in all {cases} cases")?;
+                if let Some(worst) = worst {
+                    write!(
+                        f,
+                        " (the largest error is {worst:.2} times its bound, and up to 1 is right)"
+                    )?;
+                }
+                f.write_str(".")?;
+                counts.iter().try_for_each(|counted| {
+                    let mark = if counted.reached() { "reached" } else { "not yet" };
+                    write!(f, "\n  {mark}: {counted}.")
+                })
+            }
+        }
+    }
+}
+
+/// Runs a kernel on the puzzle's cases until one goes wrong; then, on the emulator, counts what the goal is about.
+///
+/// A GPU notices few mistakes, and one that it notices costs the process the GPU: try a kernel on the emulator first.
+pub fn judge(puzzle: &Puzzle, ptx: &Ptx, device: &Device) -> Verdict {
+    let function = device.module(ptx.text()).and_then(|module| module.function(&puzzle.entry()));
+    let function = match function {
+        Ok(function) => function,
+        Err(error) => return Verdict::wrong(None, error.into()),
+    };
+    let launched = Launched { puzzle, function: &function, device };
+    let (mut cases, mut worst) = (0, 0.0_f64);
+    for case in puzzle.problem.cases() {
+        match launched.case(&case, None) {
+            Ok((error, _)) => (cases, worst) = (cases + 1, worst.max(error)),
+            Err(fault) => return Verdict::wrong(Some(puzzle.problem.words(&case)), fault),
+        }
+    }
+    let mut counts = Vec::new();
+    if device.is_simt() && !puzzle.goal.counts.is_empty() {
+        let case = case(puzzle.goal.size);
+        // A run with a trace takes its blocks one after the other, and counts the same.
+        let mut trace = Trace::new(EVENTS);
+        match launched.case(&case, Some(&mut trace)) {
+            Ok((error, Some(counters))) => {
+                worst = worst.max(error);
+                let value = |limit: &crate::Limit| limit.count.of(&counters, &trace);
+                counts.extend(
+                    puzzle
+                        .goal
+                        .counts
+                        .iter()
+                        .map(|limit| Counted { limit: *limit, value: value(limit) }),
+                );
+            }
+            Ok((_, None)) => {}
+            Err(fault) => return Verdict::wrong(Some(puzzle.problem.words(&case)), fault),
+        }
+        cases += 1;
+    }
+    let worst = (puzzle.problem.computes != Computes::Sum).then_some(worst);
+    Verdict::Right { cases, worst, counts }
+}
+
+/// What goes wrong.
+struct Fault {
+    what: String,
+    report: Option<Box<Report>>,
+}
+
+/// With a question where a launch did not end by itself.
+impl From<Error> for Fault {
+    fn from(error: Error) -> Fault {
+        let what = error.to_string();
+        match error {
+            Error::Kernel(report) if report.kind == ReportKind::Instructions => {
+                Fault { what: what + ". Does each of its loops end?", report: Some(report) }
+            }
+            Error::Kernel(report) => Fault { what, report: Some(report) },
+            _ => Fault { what, report: None },
+        }
+    }
+}
+
+impl From<String> for Fault {
+    fn from(what: String) -> Fault {
+        Fault { what, report: None }
+    }
+}
+
+/// A kernel on a device.
+struct Launched<'a> {
+    puzzle: &'a Puzzle,
+    function: &'a Function,
+    device: &'a Device,
+}
+
+impl Launched<'_> {
+    /// Runs a case: the largest error in units of its bound and what was counted, or what is wrong.
+    fn case(
+        &self,
+        case: &Case,
+        trace: Option<&mut Trace>,
+    ) -> Result<(f64, Option<Counters>), Fault> {
+        let computes = self.puzzle.problem.computes;
+        match computes {
+            Computes::ComplexGradients => {
+                let arrays = problem::gradients::<Complex<f32>>(case)?;
+                self.run(case, &arrays, trace)
+            }
+            _ => self.run(case, &problem::real(computes, case)?, trace),
+        }
+    }
+
+    fn run<T: Element + Pod>(
+        &self,
+        case: &Case,
+        arrays: &Arrays<T>,
+        trace: Option<&mut Trace>,
+    ) -> Result<(f64, Option<Counters>), Fault> {
+        let blocks = self.blocks(case);
+        let held = self.held(case, arrays, blocks);
+        let mut held = held?;
+        let counters = self.launch(&mut held, blocks, trace)?;
+        let mut worst = 0.0_f64;
+        for wanted in &arrays.wanted {
+            for (name, held) in self.names().zip(&held) {
+                if let Held::Numbers(buffer) = held
+                    && name == wanted.name
+                {
+                    let got = buffer.download()?;
+                    worst = worst.max(wanted.judge(&got)?);
+                }
+            }
+        }
+        Ok((worst, counters))
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.puzzle.problem.arguments.iter().map(String::as_str)
+    }
+
+    fn blocks(&self, case: &Case) -> usize {
+        let launch = self.puzzle.launch;
+        let along = launch.steps_per_block.map_or(1, |steps| case.seq_len.div_ceil(steps as usize));
+        case.num_seqs.div_ceil(launch.seqs_per_block as usize) * along
+    }
+
+    /// The arguments; what has to come out is filled with NaN.
+    fn held<T: Element + Pod>(
+        &self,
+        case: &Case,
+        arrays: &Arrays<T>,
+        blocks: usize,
+    ) -> Result<Vec<Held<T>>, Error> {
+        let filled = |name: &str, values: &[T]| -> Result<Held<T>, Error> {
+            let mut buffer = self.device.allocate_named(name, values.len())?;
+            buffer.upload(values)?;
+            Ok(Held::Numbers(buffer))
+        };
+        let held = self.names().map(|name| match name {
+            "num_seqs" => Ok(Held::Count(case.num_seqs as i64)),
+            "seq_len" => Ok(Held::Count(case.seq_len as i64)),
+            "len" => Ok(Held::Count((case.num_seqs * case.seq_len) as i64)),
+            "flags" => {
+                let mut flags = self.device.allocate_named(name, blocks)?;
+                flags.zero()?;
+                Ok(Held::Flags(flags))
+            }
+            // What blocks tell each other: nothing is there before.
+            "states" => self.device.allocate_named(name, blocks).map(Held::Numbers),
+            _ => match arrays.given.iter().find(|given| given.0 == name) {
+                Some((_, values)) => filled(name, values),
+                None => {
+                    let wanted = arrays.wanted.iter().find(|wanted| wanted.name == name);
+                    let mut buffer = self
+                        .device
+                        .allocate_named(name, wanted.map_or(0, |wanted| wanted.exact.len()))?;
+                    buffer.poison()?;
+                    Ok(Held::Numbers(buffer))
+                }
+            },
+        });
+        held.collect()
+    }
+
+    fn launch<T: Pod>(
+        &self,
+        held: &mut [Held<T>],
+        blocks: usize,
+        trace: Option<&mut Trace>,
+    ) -> Result<Option<Counters>, Error> {
+        let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
+        let mut launch = self.function.launch(blocks, self.puzzle.launch.threads);
+        for held in held {
+            launch = match held {
+                Held::Numbers(buffer) => launch.arg(buffer),
+                Held::Flags(buffer) => launch.arg(buffer),
+                Held::Count(count) => launch.arg(*count),
+            };
+        }
+        if self.puzzle.launch.cooperative {
+            launch = launch.cooperative();
+        }
+        if self.device.is_simt() {
+            launch = launch.instructions(INSTRUCTIONS);
+        }
+        if let Some(trace) = trace {
+            launch = launch.traced(trace);
+        }
+        Ok(launch.run(&self.device.stream())?.counters().cloned())
+    }
+}
+
+/// An argument.
+enum Held<T> {
+    Numbers(Buffer<T>),
+    Flags(Buffer<u32>),
+    Count(i64),
+}

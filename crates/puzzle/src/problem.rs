@@ -1,0 +1,241 @@
+//! What a kernel is given and what has to come out, with the bound that is derived for it.
+
+use bytemuck::Pod;
+use linrec::contract::{Case, Domain};
+use linrec::reference::{self, Rounding};
+use linrec::{Element, Error, Options};
+use ndarray::{Array1, Array2, ArrayView2};
+use serde::Deserialize;
+
+/// What a kernel computes, and which cases it takes.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Problem {
+    pub(crate) computes: Computes,
+    /// The names of its arguments, in their order.
+    pub(crate) arguments: Vec<String>,
+    /// The longest sequence that it takes.
+    pub(crate) max_len: usize,
+    /// Lengths are multiples of this.
+    #[serde(default = "one")]
+    pub(crate) multiple_of: usize,
+    /// The most sequences.
+    #[serde(default = "many")]
+    pub(crate) max_seqs: usize,
+    /// A length at which the kernel changes what it does.
+    #[serde(default = "tile")]
+    pub(crate) tile: usize,
+    /// Sequences and lengths beside those of the table.
+    #[serde(default)]
+    pub(crate) sizes: Vec<[usize; 2]>,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn many() -> usize {
+    usize::MAX
+}
+
+fn tile() -> usize {
+    64
+}
+
+/// What a kernel computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Computes {
+    /// The sum of inputs and coefficients.
+    Sum,
+    /// The recurrence.
+    Recurrence,
+    /// Its gradients with respect to inputs and coefficients.
+    Gradients,
+    /// The same for complex numbers.
+    ComplexGradients,
+    /// The sum of the states of eight recurrences with constant coefficients.
+    States,
+}
+
+/// How many states [`Computes::States`] has.
+const STATES: usize = 8;
+
+/// The arrays of a case: what is given, by name, and what has to come out.
+pub(crate) struct Arrays<T: Element> {
+    pub(crate) given: Vec<(&'static str, Vec<T>)>,
+    pub(crate) wanted: Vec<Wanted<T>>,
+}
+
+/// An array that has to come out.
+pub(crate) struct Wanted<T: Element> {
+    pub(crate) name: &'static str,
+    pub(crate) exact: Vec<T::Wide>,
+    pub(crate) bound: Vec<f64>,
+    /// The length of a row; `None` of an array that has no rows.
+    columns: Option<usize>,
+}
+
+impl<T: Element + Pod> Wanted<T> {
+    fn rows(name: &'static str, exact: Array2<T::Wide>, bound: Array2<f64>) -> Wanted<T> {
+        let columns = Some(exact.ncols());
+        Wanted {
+            name,
+            columns,
+            exact: exact.into_iter().collect(),
+            bound: bound.into_iter().collect(),
+        }
+    }
+
+    fn flat(name: &'static str, exact: Array1<T::Wide>, bound: Array1<f64>) -> Wanted<T> {
+        Wanted {
+            name,
+            columns: None,
+            exact: exact.into_iter().collect(),
+            bound: bound.into_iter().collect(),
+        }
+    }
+
+    /// The largest error in units of its bound, or what is wrong first.
+    pub(crate) fn judge(&self, got: &[T]) -> Result<f64, String> {
+        let mut worst = 0.0_f64;
+        for (number, ((&got, &exact), &bound)) in
+            got.iter().zip(&self.exact).zip(&self.bound).enumerate()
+        {
+            let error = (got.widen() - exact).modulus();
+            // Written so that NaN fails.
+            if error <= bound {
+                worst = if error > 0.0 { worst.max(error / bound) } else { worst };
+                continue;
+            }
+            let place = self.place(number);
+            // An array that has to come out is filled with ones at first, bit for bit, which is a NaN.
+            let untouched = bytemuck::bytes_of(&got).iter().all(|&byte| byte == 0xFF);
+            return Err(if untouched {
+                format!("nothing is written to {place}")
+            } else if error.is_nan() {
+                format!("{place} is {got} instead of {exact:.6}")
+            } else {
+                format!(
+                    "{place} is {got} instead of {exact:.6}: off by {error:.1e}, where rounding may be {bound:.1e}"
+                )
+            });
+        }
+        Ok(worst)
+    }
+
+    fn place(&self, number: usize) -> String {
+        match self.columns {
+            Some(columns) => {
+                format!("{}[{}, {}]", self.name, number / columns.max(1), number % columns.max(1))
+            }
+            None => format!("{}[{number}]", self.name),
+        }
+    }
+}
+
+/// The arrays of a case of real numbers.
+pub(crate) fn real(computes: Computes, case: &Case) -> Result<Arrays<f32>, Error> {
+    match computes {
+        Computes::Sum => Ok(sum(case)),
+        Computes::States => states(case),
+        Computes::Recurrence => recurrence(case),
+        Computes::Gradients | Computes::ComplexGradients => gradients(case),
+    }
+}
+
+fn rounding(seq_len: usize) -> Rounding {
+    Rounding { levels: Domain::tree_levels(seq_len), exp_ulps: 0.0 }
+}
+
+fn values<T: Element>(array: ArrayView2<T>) -> Vec<T> {
+    array.iter().copied().collect()
+}
+
+fn sum(case: &Case) -> Arrays<f32> {
+    let data = case.data::<f32>();
+    let (inputs, coeffs) = (data.inputs.view(), data.coeffs());
+    let exact = inputs.mapv(f64::from) + coeffs.mapv(f64::from);
+    // One rounding.
+    let bound = exact.mapv(|sum| f32::UNIT_ROUNDOFF * sum.abs());
+    Arrays {
+        given: vec![("inputs", values(inputs)), ("coeffs", values(coeffs))],
+        wanted: vec![Wanted::flat(
+            "outputs",
+            exact.flatten().to_owned(),
+            bound.flatten().to_owned(),
+        )],
+    }
+}
+
+fn recurrence(case: &Case) -> Result<Arrays<f32>, Error> {
+    let data = case.data::<f32>();
+    let (inputs, coeffs) = (data.inputs.view(), data.coeffs());
+    let exact = reference::forward(inputs, coeffs, &data.options)?;
+    let bound = reference::forward_bound(inputs, coeffs, &data.options, rounding(case.seq_len))?;
+    Ok(Arrays {
+        given: vec![("inputs", values(inputs)), ("coeffs", values(coeffs))],
+        wanted: vec![
+            Wanted::rows("outputs", exact.outputs, bound.outputs),
+            Wanted::flat("final_state", exact.final_state, bound.final_state),
+        ],
+    })
+}
+
+/// The outputs of the forward pass are given: they are the reference's, rounded. No gradient depends on the coefficient of
+/// a sequence's first step, so in all sequences but the first that is NaN: whoever takes it for the one that follows the last
+/// step of the sequence before is told.
+pub(crate) fn gradients<T: Element + Pod>(case: &Case) -> Result<Arrays<T>, Error> {
+    let data = case.data::<T>();
+    let (coeffs, d_outputs) = (data.coeffs(), data.d_outputs.view());
+    let outputs =
+        reference::forward(data.inputs.view(), coeffs, &data.options)?.outputs.mapv(T::narrow);
+    let exact = reference::backward(d_outputs, coeffs, outputs.view(), &data.options)?;
+    let bound = reference::backward_bound(
+        d_outputs,
+        coeffs,
+        outputs.view(),
+        &data.options,
+        rounding(case.seq_len),
+    )?;
+    let mut given = values(coeffs);
+    for first in given.chunks_mut(case.seq_len).skip(1).filter_map(<[T]>::first_mut) {
+        bytemuck::bytes_of_mut(first).fill(0xFF);
+    }
+    Ok(Arrays {
+        given: vec![
+            ("d_outputs", values(d_outputs)),
+            ("coeffs", given),
+            ("outputs", values(outputs.view())),
+        ],
+        wanted: vec![
+            Wanted::rows("d_inputs", exact.d_inputs, bound.d_inputs),
+            Wanted::rows("d_coeffs", exact.d_coeffs, bound.d_coeffs),
+        ],
+    })
+}
+
+/// The error of the output is at most the sum of the states' own and those of adding them up: each state meets at most
+/// as many additions as there are states.
+fn states(case: &Case) -> Result<Arrays<f32>, Error> {
+    let data = case.data::<f32>();
+    let inputs = data.inputs.view();
+    let decays = Case { seq_len: STATES, ..case.clone() }.data::<f32>();
+    let decays = decays.coeffs();
+    let shape = inputs.dim();
+    let (mut exact, mut bound) = (Array2::zeros(shape), Array2::zeros(shape));
+    let additions = STATES as f64 * (f32::UNIT_ROUNDOFF + f64::UNIT_ROUNDOFF);
+    let additions = additions / (1.0 - additions);
+    for state in 0..STATES {
+        let coeffs = Array2::from_shape_fn(shape, |(row, _)| decays[[row, state]]);
+        let options = Options::default();
+        let own = reference::forward(inputs, coeffs.view(), &options)?.outputs;
+        let error = reference::forward_bound(inputs, coeffs.view(), &options, rounding(1))?.outputs;
+        bound = bound + &error + (own.mapv(f64::abs) + &error) * additions;
+        exact += &own;
+    }
+    Ok(Arrays {
+        given: vec![("inputs", values(inputs)), ("coeffs", values(decays))],
+        wanted: vec![Wanted::rows("outputs", exact, bound)],
+    })
+}

@@ -1,0 +1,57 @@
+// One block per sequence of any length, tile after tile. The scan of a tile begins with the state 0, wherever the tile
+// begins; `state` is what the tiles before it have left.
+
+constexpr int kThreads = 128;
+constexpr int kWarps = kThreads / 32;
+
+// What a piece of a sequence does to the state: y becomes y * coeff + state.
+struct Transition {
+    float coeff, state;
+};
+
+// First one piece, then the next: again a transition.
+__device__ inline Transition compose(Transition first, Transition then) {
+    return {first.coeff * then.coeff, fmaf(first.state, then.coeff, then.state)};
+}
+
+__device__ inline Transition shuffle_up(Transition mine, int lanes) {
+    return {__shfl_up_sync(0xffffffff, mine.coeff, lanes),
+            __shfl_up_sync(0xffffffff, mine.state, lanes)};
+}
+
+// What a warp does to the state from its first lane up to this one.
+__device__ inline Transition scan_warp(Transition mine) {
+    for (int lanes = 1; lanes < 32; lanes *= 2) {
+        const Transition before = shuffle_up(mine, lanes);
+        if (threadIdx.x % 32 >= lanes) mine = compose(before, mine);
+    }
+    return mine;
+}
+
+__global__ void carry(const float* inputs, const float* coeffs, float* outputs, long long num_seqs,
+                      long long seq_len) {
+    __shared__ Transition totals[kWarps];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    float state = 0;
+    for (int tile = 0; (long long)kThreads * tile < seq_len; tile++) {
+        const long long step = (long long)kThreads * tile + threadIdx.x;
+        const long long i = seq_len * blockIdx.x + step;
+        Transition mine = {1, 0};
+        if (step < seq_len) mine = {coeffs[i], inputs[i]};
+        mine = scan_warp(mine);
+        __syncthreads();  // nobody reads the totals of the tile before any more
+        if (lane == 31) totals[warp] = mine;
+        __syncthreads();  // all totals of this tile are there
+        // What the warps before this one do, and what all warps do.
+        Transition before = {1, 0}, all = {1, 0};
+        for (int w = 0; w < kWarps; w++) {
+            if (w == warp) before = all;
+            all = compose(all, totals[w]);
+        }
+        mine = compose(before, mine);
+        if (step < seq_len) outputs[i] = fmaf(state, mine.coeff, mine.state);
+        // YOUR PART: with which state does the next tile begin?
+
+        // END OF YOUR PART
+    }
+}

@@ -1,0 +1,183 @@
+//! `cargo xtask live`: what runs inside the book's pages, compiled to wasm32 from `crates/live`.
+//!
+//! The module is kept in `crates/live/module`, so that the book is built without a compiler for it, and beside it the hashes
+//! of all that it was made from: `cargo xtask live --check` compares them with what is there.
+
+mod manifest;
+mod scenes;
+
+use std::env;
+use std::fs;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use base64::Engine;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use serde_json::json;
+
+use crate::workspace;
+use manifest::Manifest;
+pub use scenes::{Scene, Scenes};
+
+/// The module, and what it was made from.
+const FOLDER: &str = "crates/live/module";
+const MODULE: &str = "live.wasm.gz";
+const MANIFEST: &str = "sources.txt";
+
+/// What the script of live pages is made of.
+const SCRIPTS: [&str; 5] = ["loader.js", "debugger.js", "yours.js", "widget.js", "begin.js"];
+/// Where they are, with what the page of a reader's own kernel begins with.
+pub const SCRIPTS_FOLDER: &str = "xtask/theme/live";
+/// The folder of the built book that it is in, with all that it loads.
+pub const BUILT: &str = "live";
+
+/// What a page loads at most, in bytes.
+const MOST_BYTES: usize = 1_000_000;
+
+const TARGET: &str = "wasm32-unknown-unknown";
+
+/// Compiles the module and replaces the one that is kept; returns what was done, as a sentence.
+///
+/// # Errors
+///
+/// When it does not compile, as without the standard library for wasm32, or has become too large.
+pub fn generate(root: &Path) -> Result<String> {
+    // Vectors of 16 bytes, which browsers have had for years; and no path of this machine in a message.
+    let mut flags = vec!["-Ctarget-feature=+simd128".to_owned()];
+    let home = env::var("CARGO_HOME").ok().or_else(|| Some(env::var("HOME").ok()? + "/.cargo"));
+    let folders =
+        [(Some(root.display().to_string()), "linrec"), (home, "cargo"), (sysroot(), "rust")];
+    for (folder, name) in folders {
+        flags.extend(folder.map(|folder| format!("--remap-path-prefix={folder}={name}")));
+    }
+    let status = workspace::cargo()
+        .args(["build", "--release", "--quiet", "--package", "live", "--target", TARGET])
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
+        .envs(
+            [("LTO", "true"), ("CODEGEN_UNITS", "1"), ("PANIC", "abort"), ("STRIP", "true")]
+                .map(|(name, value)| (format!("CARGO_PROFILE_RELEASE_{name}"), value)),
+        )
+        .current_dir(root)
+        .status()
+        .context("cargo cannot be started")?;
+    if !status.success() {
+        bail!(
+            "the module does not compile; without a standard library for it, try `rustup target add {TARGET}`"
+        );
+    }
+    let built = workspace::target(root).join(TARGET).join("release");
+    let module = fs::read(built.join("live.wasm")).context("cargo made no live.wasm")?;
+    let packed = pack(&module)?;
+    ensure!(packed.len() < MOST_BYTES, "the module has {} bytes, packed", packed.len());
+    let manifest = Manifest::of(root, &built.join("live.d"), &packed)?;
+    let folder = root.join(FOLDER);
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join(MODULE), &packed)?;
+    fs::write(folder.join(MANIFEST), manifest.to_string())?;
+    Ok(format!("compiled {} bytes, {} packed", module.len(), packed.len()))
+}
+
+/// The folder of the compiler, in which the sources of the standard library may be.
+fn sysroot() -> Option<String> {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc).args(["--print", "sysroot"]).output().ok()?;
+    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
+}
+
+/// Compares what the module was made from with what is there; returns what was found, as a sentence.
+///
+/// # Errors
+///
+/// When a source has changed since, or the module is not the one that was made.
+pub fn check(root: &Path) -> Result<String> {
+    let folder = root.join(FOLDER);
+    let text = fs::read_to_string(folder.join(MANIFEST)).context("there is no module")?;
+    let module = fs::read(folder.join(MODULE)).context("there is no module")?;
+    let manifest: Manifest = text.parse()?;
+    let changed = manifest.changed(root, &module)?;
+    ensure!(
+        changed.is_empty(),
+        "the module of the live pages is older than {} (`cargo xtask live` makes it again)",
+        changed.join(", ")
+    );
+    Scenes::read(root)?.check(root)?;
+    Ok(format!(
+        "the module of the live pages is made from the {} sources that are there",
+        manifest.len()
+    ))
+}
+
+/// Writes into the built book what its live pages load: the script, the module, and a file for each scene. In scripts, since
+/// a page that is opened from disk may load nothing else.
+///
+/// # Errors
+///
+/// When something cannot be read or written.
+pub fn write(root: &Path, output: &Path) -> Result<()> {
+    let scenes = Scenes::read(root)?;
+    let folder = output.join(BUILT);
+    fs::create_dir_all(&folder)?;
+    // In a block, and once: where all chapters are on one page, each of them names the script.
+    let mut script = "\"use strict\";\nif (!window.linrecLive) {\n".to_owned();
+    for name in SCRIPTS {
+        let path = root.join(SCRIPTS_FOLDER).join(name);
+        script += &fs::read_to_string(&path)
+            .with_context(|| format!("{} cannot be read", path.display()))?;
+    }
+    fs::write(folder.join("live.js"), script + "}\n")?;
+    let module = fs::read(root.join(FOLDER).join(MODULE)).context("there is no module")?;
+    let module = base64::engine::general_purpose::STANDARD.encode(module);
+    fs::write(folder.join("module.js"), format!("linrecLive.module(\"{module}\");\n"))?;
+    for scene in scenes.iter() {
+        let text = format!("linrecLive.scene({}, {});\n", json!(scene.name), scene.full(root)?);
+        fs::write(folder.join(format!("scene-{}.js", scene.name)), text)?;
+    }
+    Ok(())
+}
+
+fn pack(bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::best());
+    packer.write_all(bytes)?;
+    Ok(packer.finish()?)
+}
+
+/// The module that is kept, unpacked.
+///
+/// # Errors
+///
+/// When there is none.
+pub fn module(root: &Path) -> Result<Vec<u8>> {
+    let packed = fs::read(root.join(FOLDER).join(MODULE)).context("there is no module")?;
+    let mut bytes = Vec::new();
+    GzDecoder::new(&packed[..]).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A reader can touch something in every chapter of the three parts.
+    #[test]
+    fn every_chapter_is_live() {
+        let chapters = Path::new(env!("CARGO_MANIFEST_DIR")).join("../chapters");
+        let folders = fs::read_dir(chapters).unwrap().map(|entry| entry.unwrap().path());
+        let mut count = 0;
+        for folder in folders.filter(|folder| folder.is_dir()) {
+            let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+            let number = name.split('-').next().and_then(|number| number.parse::<u32>().ok());
+            if !number.is_some_and(|number| (1..=16).contains(&number)) {
+                continue;
+            }
+            let page = fs::read_to_string(folder.join("README.md")).unwrap();
+            let live = ["{{#live ", "{{#widget "].iter().any(|directive| page.contains(directive));
+            assert!(live, "nothing is live in {name}");
+            count += 1;
+        }
+        assert_eq!(count, 16);
+    }
+}

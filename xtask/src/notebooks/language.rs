@@ -1,0 +1,101 @@
+//! What a notebook's cells are written in: Rust, or in the chapter about PyTorch Python.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+/// A language, with the kernel of the lab that runs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    /// Run by evcxr.
+    Rust,
+    /// Run by ipykernel, which comes with JupyterLab.
+    Python,
+}
+
+impl Language {
+    /// The language that a notebook's metadata name; Rust if they name none that is known.
+    #[must_use]
+    pub fn of(metadata: &BTreeMap<String, Value>) -> Self {
+        let kernel = metadata.get("kernelspec").and_then(|kernel| kernel.get("language"));
+        match kernel.and_then(Value::as_str) {
+            Some("python") => Language::Python,
+            _ => Language::Rust,
+        }
+    }
+
+    /// What a notebook's metadata say of it, without a version.
+    #[must_use]
+    pub fn metadata(self) -> BTreeMap<String, Value> {
+        let (kernel, language) = match self {
+            Language::Rust => (
+                json!({"display_name": "Rust", "language": "rust", "name": "rust"}),
+                json!({"file_extension": ".rs", "mimetype": "text/rust", "name": "Rust"}),
+            ),
+            Language::Python => (
+                json!({"display_name": "Python 3", "language": "python", "name": "python3"}),
+                json!({"file_extension": ".py", "mimetype": "text/x-python", "name": "python"}),
+            ),
+        };
+        [("kernelspec", kernel), ("language_info", language)]
+            .map(|(key, value)| (key.to_owned(), value))
+            .into()
+    }
+
+    /// Its name behind the fence of a block of code.
+    #[must_use]
+    pub fn fence(self) -> &'static str {
+        match self {
+            Language::Rust => "rust",
+            Language::Python => "python",
+        }
+    }
+
+    /// What an exercise's cell holds where the reader's answer goes.
+    #[must_use]
+    pub fn unanswered(self) -> &'static str {
+        match self {
+            Language::Rust => "= None;",
+            Language::Python => "answer = None",
+        }
+    }
+
+    /// An exercise's cell with an answer in place of what [`unanswered`](Language::unanswered) says.
+    #[must_use]
+    pub fn answered(self, source: &str, answer: &str) -> String {
+        let answer = match self {
+            Language::Rust => format!("= {answer};"),
+            Language::Python => format!("answer = {answer}"),
+        };
+        source.replace(self.unanswered(), &answer)
+    }
+
+    /// Code that runs a cell.
+    #[must_use]
+    pub fn runs(self, code: &str) -> String {
+        match self {
+            Language::Rust => format!("{{\n{code}\n}};\n"),
+            Language::Python => format!("exec({})\n", json!(code)),
+        }
+    }
+
+    /// Code that runs a cell, and prints `refused` if that fails.
+    #[must_use]
+    pub fn expects_failure(self, code: &str) -> String {
+        match self {
+            Language::Rust => format!(
+                "{{\nlet hook = std::panic::take_hook();\n\
+                 std::panic::set_hook(Box::new(|_| {{}}));\n\
+                 let refused = std::panic::catch_unwind(|| {{\n{code}\n}}).is_err();\n\
+                 std::panic::set_hook(hook);\n\
+                 if refused {{ println!(\"refused\") }}\n}};\n"
+            ),
+            Language::Python => {
+                format!(
+                    "try:\n    exec({})\nexcept Exception:\n    print(\"refused\")\n",
+                    json!(code)
+                )
+            }
+        }
+    }
+}

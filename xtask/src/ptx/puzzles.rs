@@ -1,0 +1,107 @@
+//! The puzzles' PTX: of every answer that `puzzles/` knows, so that one can be chosen without a compiler.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use linrec::device::nvrtc::Nvrtc;
+use puzzle::Puzzle;
+
+use super::{Files, inspect, replace, texts};
+use crate::failure::Failure;
+use crate::workspace;
+
+/// The descriptions in `puzzles/`, in their order.
+pub(super) fn read(root: &Path) -> Result<Vec<Puzzle>> {
+    let all = root.join("puzzles");
+    let entries =
+        fs::read_dir(&all).with_context(|| format!("{} cannot be read", all.display()))?;
+    let mut folders = Vec::new();
+    for entry in entries {
+        let folder = entry?.path();
+        if folder.is_dir() {
+            folders.push(folder);
+        }
+    }
+    folders.sort();
+    let read = |folder: &Path| {
+        let file = |name: &str| {
+            let path = folder.join(name);
+            fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))
+        };
+        let (toml, cu) = (file("puzzle.toml")?, file("puzzle.cu")?);
+        Puzzle::parse(&workspace::name_of(folder), &toml, &cu)
+            .map_err(anyhow::Error::msg)
+            .with_context(|| format!("{} cannot be used", folder.display()))
+    };
+    folders.iter().map(|folder| read(folder)).collect()
+}
+
+/// What `puzzles/` is to hold of PTX, by its path there (`01-guard/ptx/solution.ptx`), and what is not fit.
+pub(super) fn compile(
+    puzzles: &[Puzzle],
+    nvrtc: &Nvrtc,
+    architecture: u32,
+) -> Result<(Files, Vec<Failure>)> {
+    let (mut files, mut failures) = (Files::new(), Vec::new());
+    for puzzle in puzzles {
+        for candidate in puzzle.candidates() {
+            // A warning about what stands in a hole is part of the puzzle.
+            let compiled = nvrtc.compile(&puzzle.program_of(candidate), architecture)?;
+            let path = format!("{}/ptx/{}.ptx", puzzle.folder, candidate.name);
+            failures.extend(inspect::failures(&Path::new("puzzles").join(&path), &compiled.ptx));
+            files.insert(path, compiled.ptx.text().to_owned());
+        }
+    }
+    Ok((files, failures))
+}
+
+/// The PTX that is in `puzzles/`.
+pub(super) fn present(root: &Path) -> Result<Files> {
+    texts(&root.join("puzzles"), |path| path.contains("/ptx/"))
+}
+
+/// Replaces the PTX of each puzzle.
+pub(super) fn write(root: &Path, puzzles: &[Puzzle], files: &Files) -> Result<()> {
+    for puzzle in puzzles {
+        let below = format!("{}/ptx/", puzzle.folder);
+        let mine = files
+            .iter()
+            .filter_map(|(path, text)| Some((path.strip_prefix(&below)?.to_owned(), text.clone())));
+        replace(&root.join("puzzles").join(&below), &mine.collect())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use linrec::kernels::Ptx;
+
+    use super::*;
+
+    /// Without a compiler: what was compiled is of these descriptions, all of it, and nothing else is there.
+    #[test]
+    fn the_puzzles_ptx_is_that_of_their_answers() {
+        let root = workspace::root().unwrap();
+        let present = present(&root).unwrap();
+        let mut wanted = Vec::new();
+        for puzzle in read(&root).unwrap() {
+            for candidate in puzzle.candidates() {
+                let path = format!("{}/ptx/{}.ptx", puzzle.folder, candidate.name);
+                let text = present.get(&path).unwrap_or_else(|| panic!("{path} is missing"));
+                let hash = puzzle.program_of(candidate).hash().to_string();
+                assert_eq!(Ptx::from_text(text.clone()).hash(), Some(&*hash), "{path} is stale");
+                wanted.push(path);
+            }
+        }
+        wanted.sort();
+        assert!(present.keys().eq(&wanted), "{:?} instead of {wanted:?}", present.keys());
+    }
+
+    #[test]
+    fn the_puzzles_ptx_is_small() {
+        let bytes: usize =
+            present(&workspace::root().unwrap()).unwrap().values().map(String::len).sum();
+        assert!(bytes < 1_200_000, "{bytes} bytes");
+    }
+}

@@ -1,0 +1,291 @@
+//! Live pages: the module in a browser gives what it gives natively, soon enough, and the page shows it.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use base64::Engine;
+use live::Live;
+use serde_json::{Value, json};
+use xtask::live::Scenes;
+
+use super::browser;
+use super::chrome::Chrome;
+use super::look;
+use crate::support::Fixture;
+
+/// The page that the tests of the debugger use, and its scene.
+const PAGE: &str = "06-tile-kernel/index.html";
+const SCENE: &str = "tile";
+
+fn built() -> (Fixture, PathBuf) {
+    let book = Fixture::of_workspace();
+    book.build();
+    let output = book.path("target/book");
+    (book, output)
+}
+
+/// Opens a page at an address of a state, and waits until it is shown.
+fn open(chrome: &mut Chrome, page: &Path, fragment: &str) {
+    // A page that differs in its fragment only is not loaded again.
+    chrome.open("about:blank").unwrap();
+    chrome.open(&format!("{}{fragment}", look::address(page))).unwrap();
+    let shown = chrome.evaluate(
+        "(async () => {
+            const ready = () => document.querySelector('.live[data-ready] .stepper');
+            for (let i = 0; i < 500 && !ready(); i++) await new Promise((go) => setTimeout(go, 10));
+            return Boolean(ready());
+        })()",
+    );
+    assert_eq!(shown.unwrap(), json!(true));
+}
+
+fn complaints(chrome: &Chrome) -> Vec<String> {
+    chrome.events().filter_map(look::complaint).collect()
+}
+
+fn ask(chrome: &mut Chrome, request: &Value) -> Value {
+    chrome.evaluate(&format!("linrecLive.ask({request})")).unwrap()
+}
+
+/// Each kernel that a scene may be with.
+fn variants(full: &Value) -> Vec<Value> {
+    let variants = full["variants"].as_array().unwrap();
+    let with = |variant: &Value| {
+        let mut scene = full.as_object().unwrap().clone();
+        scene.remove("variants");
+        scene.extend(variant.as_object().unwrap().clone());
+        Value::Object(scene)
+    };
+    variants.iter().map(with).collect()
+}
+
+/// Every answer in the page is that of the same code compiled for this machine: all bits of all arrays, registers, counters.
+#[test]
+#[ignore = "needs a browser"]
+fn every_scene_has_the_bits_of_the_native_emulator() {
+    let (book, output) = built();
+    let mut chrome = browser();
+    open(&mut chrome, &output.join(PAGE), &format!("#live={SCENE}"));
+    let scenes = Scenes::read(book.root()).unwrap();
+    let all = scenes.iter().flat_map(|scene| variants(&scene.full(book.root()).unwrap()));
+    for full in all {
+        let mut native = Live::default();
+        let mut length = 0;
+        let name = format!("{} {}", full["title"], full["name"]);
+        let end = json!({"do": "go", "id": 9, "by": "step", "to": 1 << 30});
+        let middle = |length: u64| json!({"do": "go", "id": 9, "by": "step", "to": length / 2});
+        for number in 0..6 {
+            let request = match number {
+                0 => json!({"do": "open", "id": 9, "scene": full}),
+                1 => end.clone(),
+                2 | 5 => json!({"do": "arrays", "id": 9}),
+                3 => middle(length),
+                _ => json!({"do": "go", "id": 9, "by": "line", "back": true}),
+            };
+            let expected: Value =
+                serde_json::from_str(&native.answer(&request.to_string())).unwrap();
+            assert!(expected.get("error").is_none(), "{name}: {expected}");
+            length = expected["length"].as_u64().unwrap_or(length);
+            let seen = ask(&mut chrome, &request);
+            assert!(seen == expected, "{name} at {number}: {seen}\n{expected}");
+        }
+    }
+    assert_eq!(complaints(&chrome), Vec::<String>::new());
+}
+
+/// The address of a state leads to it; buttons and keys lead on; the address follows.
+#[test]
+#[ignore = "needs a browser"]
+fn a_reader_goes_forward_and_backward() {
+    let (_book, output) = built();
+    let mut chrome = browser();
+    open(
+        &mut chrome,
+        &output.join(PAGE),
+        "#live=tile&len=200&rows=2&reverse=1&step=123&inputs=1,2",
+    );
+    let step = "Number(document.querySelector('.stepper [type=range]').value)";
+    let at = |chrome: &mut Chrome, go: &str| {
+        let settled = "do await new Promise((go) => setTimeout(go, 20)); while (document.querySelector('[aria-busy]'))";
+        let value =
+            chrome.evaluate(&format!("(async () => {{ {go}; {settled}; return {step}; }})()"));
+        value.unwrap().as_u64().unwrap()
+    };
+    let key = |key: &str| {
+        format!(
+            "document.querySelector('.stepper .ways').dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}', bubbles: true}}))"
+        )
+    };
+    assert_eq!(at(&mut chrome, ""), 123);
+    let sizes = chrome.evaluate("['len', 'rows', 'reverse', 'inputs'].map((name) => document.querySelector('.stepper form').elements[name].value).join()");
+    assert_eq!(sizes.unwrap(), json!("200,2,1,1,2"));
+    assert_eq!(at(&mut chrome, &key("i")), 124);
+    assert_eq!(at(&mut chrome, &key("I")), 123);
+    let line = at(&mut chrome, &key("ArrowRight"));
+    assert!(line > 123);
+    assert!(at(&mut chrome, &key("ArrowLeft")) <= 123);
+    let barrier = at(&mut chrome, &key("b"));
+    assert!(barrier > line);
+    assert!(at(&mut chrome, &key("B")) < barrier);
+    let end = at(&mut chrome, &key("End"));
+    assert!(end > barrier);
+    let says = chrome.evaluate("document.querySelector('.stepper .says').textContent").unwrap();
+    assert!(says.as_str().unwrap().starts_with("All "), "{says}");
+    assert_eq!(
+        at(
+            &mut chrome,
+            "document.querySelector('.stepper [title^=\"Back by an instruction\"]').click()"
+        ),
+        end - 1
+    );
+    let link = chrome.evaluate("document.querySelector('.stepper .link').hash").unwrap();
+    let expected = format!("#live=tile&len=200&reverse=1&rows=2&inputs=1%2C2&step={}", end - 1);
+    assert_eq!(link, json!(expected));
+    at(&mut chrome, "await new Promise((go) => setTimeout(go, 400))");
+    assert_eq!(chrome.evaluate("location.hash").unwrap(), json!(expected));
+    assert_eq!(complaints(&chrome), Vec::<String>::new());
+}
+
+/// Measures, and judges nothing by the clock: from opening a page to the first step shown, back by a step, and a whole launch.
+#[test]
+#[ignore = "needs a browser"]
+fn how_soon_it_is_there() {
+    let (book, output) = built();
+    let mut chrome = browser();
+    let mut first = Vec::new();
+    for _ in 0..5 {
+        open(&mut chrome, &output.join(PAGE), &format!("#live={SCENE}"));
+        let shown = "performance.getEntriesByName('live')[0].startTime";
+        first.push(chrome.evaluate(shown).unwrap().as_f64().unwrap());
+    }
+    first.sort_by(f64::total_cmp);
+    // 4 warps and 4096 elements: back from the end, by one instruction at a time and anywhere.
+    let scenes = Scenes::read(book.root()).unwrap();
+    let full = variants(&scenes.named("pipe-bwd").unwrap().full(book.root()).unwrap()).remove(0);
+    let sizes = json!({"len": 4096, "rows": 1});
+    let opened = ask(&mut chrome, &json!({"do": "open", "id": 9, "scene": full, "sizes": sizes}));
+    let length = opened["length"].as_u64().unwrap();
+    let worst = chrome.evaluate(&format!(
+        "(async () => {{
+            let worst = 0;
+            const go = async (request) => {{
+                const start = performance.now();
+                await linrecLive.ask({{do: 'go', id: 9, ...request}});
+                worst = Math.max(worst, performance.now() - start);
+            }};
+            await go({{by: 'step', to: {length}}});
+            for (let i = 0; i < 200; i++) await go({{by: 'instruction', back: true}});
+            for (let i = 0; i < 100; i++) await go({{by: 'line', back: true}});
+            for (let to = {length}; to > 0; to -= {length} >> 6) await go({{by: 'step', to}});
+            return worst;
+        }})()"
+    ));
+    let worst = worst.unwrap().as_f64().unwrap();
+    let (least, median) = (first[0], first[2]);
+    eprintln!(
+        "first step shown after {median:.0} ms, at best {least:.0}; back by a step in at most {worst:.1} ms"
+    );
+
+    // All of a launch, in the page and in this machine's code by turns.
+    let sizes = json!({"len": 4096, "rows": 4});
+    let request = json!({"do": "open", "id": 9, "scene": full, "sizes": sizes});
+    let timed = format!(
+        "(async () => {{
+            const start = performance.now();
+            await linrecLive.ask({request});
+            return performance.now() - start;
+        }})()"
+    );
+    let (mut page, mut native) = (f64::INFINITY, f64::INFINITY);
+    for _ in 0..9 {
+        page = page.min(chrome.evaluate(&timed).unwrap().as_f64().unwrap());
+        let (start, mut live) = (Instant::now(), Live::default());
+        live.answer(&request.to_string());
+        native = native.min(start.elapsed().as_secs_f64() * 1e3);
+    }
+    eprintln!("a launch of 16 warps in {page:.1} ms, natively in {native:.1} ms");
+}
+
+/// A widget draws anew when a control is moved.
+#[test]
+#[ignore = "needs a browser"]
+fn a_widget_follows_its_controls() {
+    let (_book, output) = built();
+    let mut chrome = browser();
+    chrome.open(&look::address(&output.join("01-sequential-loop/index.html"))).unwrap();
+    let seen = chrome.evaluate(
+        "(async () => {
+            const wait = () => new Promise((go) => setTimeout(go, 20));
+            const place = document.querySelector('[data-widget=memory]');
+            place.scrollIntoView();
+            for (let i = 0; i < 500 && !('ready' in place.dataset); i++) await wait();
+            const shown = () => [place.querySelector('.says').textContent, place.querySelector('.live-drawing').innerHTML];
+            const [first] = shown();
+            const slider = place.querySelector('input[name=coefficient]');
+            slider.value = 0.5;
+            slider.dispatchEvent(new Event('input', { bubbles: true }));
+            for (let i = 0; i < 500 && shown()[0] === first; i++) await wait();
+            return [first, ...shown()];
+        })()",
+    );
+    let seen: [String; 3] = serde_json::from_value(seen.unwrap()).unwrap();
+    assert_eq!(
+        seen[0],
+        "Of an input half of it is left after 7 steps. (The dashed curve is the inputs.)"
+    );
+    assert_eq!(
+        seen[1],
+        "Of an input half of it is left after 1 step, or less. (The dashed curve is the inputs.)"
+    );
+    assert!(seen[2].starts_with("<svg"), "{}", seen[2]);
+    assert_eq!(complaints(&chrome), Vec::<String>::new());
+}
+
+/// The pictures that are looked at by people: into the folder that LINREC_SCREENSHOTS names, or a temporary one.
+#[test]
+#[ignore = "needs a browser"]
+fn pictures_can_be_taken_of_all() {
+    let (_book, output) = built();
+    let temporary = tempfile::tempdir().unwrap();
+    let folder =
+        env::var_os("LINREC_SCREENSHOTS").map_or(temporary.path().to_owned(), PathBuf::from);
+    let mut chrome = browser();
+    let mut taken = 0;
+    for (scheme, width) in [("light", 1280), ("dark", 360)] {
+        chrome
+            .call(
+                "Emulation.setDeviceMetricsOverride",
+                json!({"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": width < 600}),
+            )
+            .unwrap();
+        let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+        chrome.call("Emulation.setEmulatedMedia", json!({"features": features})).unwrap();
+        for page in super::pages(&output) {
+            if !fs::read_to_string(&page).unwrap().contains("class=\"live\"") {
+                continue;
+            }
+            chrome.open(&look::address(&page)).unwrap();
+            chrome.evaluate(include_str!("look.js")).unwrap();
+            let places = chrome.evaluate(
+                "[...document.querySelectorAll('.stepper')].map((stepper) => {
+                    const box = stepper.getBoundingClientRect();
+                    const { scene, widget } = stepper.parentElement.dataset;
+                    return [scene ?? widget ?? 'yours', { x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height, scale: 1 }];
+                })",
+            );
+            let places: Vec<(String, Value)> = serde_json::from_value(places.unwrap()).unwrap();
+            for (name, clip) in places {
+                let picture = json!({"format": "png", "clip": clip, "captureBeyondViewport": true});
+                let picture = chrome.call("Page.captureScreenshot", picture).unwrap();
+                let picture = base64::engine::general_purpose::STANDARD
+                    .decode(picture["data"].as_str().unwrap());
+                fs::write(folder.join(format!("{name}-{scheme}-{width}.png")), picture.unwrap())
+                    .unwrap();
+                taken += 1;
+            }
+        }
+    }
+    assert!(taken > 44, "only {taken} pictures");
+}

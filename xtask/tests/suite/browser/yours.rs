@@ -1,0 +1,112 @@
+//! The page "Your own kernel": what a reader may paste, and what the page says of it.
+
+use serde_json::json;
+
+use super::browser;
+use super::chrome::Chrome;
+use super::look;
+use crate::support::Fixture;
+
+/// Fields of the form by what they are called, and what a reader gives them.
+type Fields<'f> = &'f [(&'f str, &'f str)];
+
+/// Sets fields of the form, runs it, and gives the sentence, the counters and the arrays that are then shown.
+fn run(chrome: &mut Chrome, ptx: &str, fields: Fields<'_>) -> [String; 3] {
+    let fields = json!(fields);
+    let shown = chrome.evaluate(&format!(
+        "(async () => {{
+            const stepper = document.querySelector('.stepper');
+            const form = stepper.querySelector('form');
+            const wait = () => new Promise((go) => setTimeout(go, 20));
+            form.querySelector('textarea').value = {};
+            for (const [label, value] of {fields}) {{
+                const field = form.querySelector(`[aria-label=\"${{label}}\"]`);
+                field.value = value;
+                field.dispatchEvent(new Event('change', {{ bubbles: true }}));
+            }}
+            delete stepper.dataset.launched;
+            form.requestSubmit();
+            for (let i = 0; i < 1000 && !('launched' in stepper.dataset); i++) await wait();
+            const visible = (element) => (element.checkVisibility() ? element.textContent : '');
+            return ['.says', '.counters', '.arrays'].map((part) => visible(stepper.querySelector(part)));
+        }})()",
+        json!(ptx)
+    ));
+    serde_json::from_value(shown.unwrap()).unwrap()
+}
+
+#[test]
+#[ignore = "needs a browser"]
+fn a_kernel_of_a_readers_own_runs_or_is_explained() {
+    let book = Fixture::of_workspace();
+    book.build();
+    let mut chrome = browser();
+    chrome.open(&look::address(&book.path("target/book/your-own-kernel.html"))).unwrap();
+    let ptx = chrome.evaluate(
+        "(async () => {
+            const place = document.querySelector('.live');
+            for (let i = 0; i < 1000 && !('ready' in place.dataset); i++) await new Promise((go) => setTimeout(go, 10));
+            return place.dataset.yours;
+        })()",
+    );
+    let ptx = ptx.unwrap().as_str().unwrap().to_owned();
+
+    let fields = [("x: values", "index"), ("y: values", "1, 2"), ("count: value", "250")];
+    let [says, counted, arrays] = run(&mut chrome, &ptx, &fields);
+    assert!(says.starts_with("All ") && says.contains("every warp has left"), "{says}");
+    assert!(counted.contains("load requests 16; sectors loaded 64"), "{counted}");
+    assert!(arrays.contains("y 25612.523.5"), "{arrays}");
+
+    // What readers are told to try, and what does not parse, does not fit or is not there.
+    let cases: [(&str, &str, Fields<'_>, &str); 8] = [
+        (
+            "@%p bra end;",
+            "",
+            &[("Blocks, x", "5")],
+            "reads 4 bytes at 0 bytes past the end of buffer `x`",
+        ),
+        (
+            "end:",
+            "bar.sync 0;\nend:",
+            &[("Blocks, x", "4"), ("count: value", "200")],
+            "waits at a barrier that 56 threads of the block cannot reach",
+        ),
+        (
+            "mov.u32 %size, %ntid.x;",
+            "again: bra again;",
+            &[],
+            "is over the launch's bound of 1048576 instructions, all of which are used up",
+        ),
+        ("fma.rn.f32", "fma.of.f32", &[], "PTX line 32: `fma.of.f32"),
+        (".visible .entry axpy", ".func axpy", &[], "PTX line 6"),
+        ("", "", &[("x: values", "one")], "x: `one` is no number"),
+        ("", "", &[("x: values", "")], "reads"),
+        ("", "", &[("x: values", "1"), ("Threads of a block, x", "2000")], "2000"),
+    ];
+    for (from, to, fields, expected) in cases {
+        let [says, ..] = run(&mut chrome, &ptx.replacen(from, to, 1), fields);
+        assert!(says.contains(expected), "{from} {fields:?}: {says}");
+    }
+
+    // The reader goes on: a right kernel, step by step, by keys.
+    let [says, ..] = run(&mut chrome, &ptx, &[("Threads of a block, x", "64")]);
+    assert!(says.starts_with("All "), "{says}");
+    let stepped = chrome.evaluate(
+        "(async () => {
+            const key = (key) => document.querySelector('.stepper .ways').dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+            const settled = async () => { do await new Promise((go) => setTimeout(go, 20)); while (document.querySelector('[aria-busy]')); };
+            key('Home');
+            await settled();
+            key('i');
+            await settled();
+            return [document.querySelector('.stepper .says').textContent, document.querySelector('.source [aria-current]').textContent.trim()];
+        })()",
+    );
+    let [says, line]: [String; 2] = serde_json::from_value(stepped.unwrap()).unwrap();
+    assert!(says.starts_with("Step 1 of "), "{says}");
+    assert_eq!(line, "ld.param.u64 %to, [y];");
+    assert_eq!(
+        chrome.events().filter_map(look::complaint).collect::<Vec<_>>(),
+        Vec::<String>::new()
+    );
+}
