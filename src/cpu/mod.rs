@@ -30,7 +30,6 @@
 //! # Ok::<(), linrec::Error>(())
 //! ```
 
-mod complex;
 mod lanes;
 mod memory;
 mod pass;
@@ -46,6 +45,8 @@ mod stream;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod complex;
 
 use ndarray::{Array1, ArrayView2, ArrayViewMut1, ArrayViewMut2};
 

@@ -84,6 +84,7 @@ macro_rules! kernel {
     ($element:ty, $wrap:expr, $avx2:literal, $avx512:literal) => {
         impl Kernel for $element {
             #[inline]
+            #[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables))]
             fn dispatch<J: Job<Self>>(simd: Simd, job: J) -> J::Output {
                 // The unit tests are a compilation of their own, and `tests/suite` has the vectors.
                 if cfg!(test) {

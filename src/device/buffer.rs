@@ -82,6 +82,21 @@ impl<T: Pod> Buffer<T> {
         Ok(buffer)
     }
 
+    /// An array of zeros that other devices may [reach](Device::reach).
+    pub(super) fn for_peers(device: &Device, name: &str, len: usize) -> Result<Buffer<T>, Error> {
+        let mut buffer = match &device.backend {
+            Backend::Cuda(gpu) if len > 0 => {
+                let bytes = bytes_of::<T>(device, name, len)?;
+                Buffer::at(device, Place::Cuda(GpuMemory::for_peers(gpu, bytes)?), len)
+            }
+            _ => Buffer::new(device, name, len)?,
+        };
+        buffer.fill_now(0)?;
+        // Others write there without waiting for anything on this device.
+        device.synchronize()?;
+        Ok(buffer)
+    }
+
     /// An array in memory that somebody else has.
     pub(super) fn lent(device: &Device, address: u64, len: usize) -> Result<Buffer<T>, Error> {
         let refuse = |why: String| Err(Error::device(device.label(), why));
@@ -196,6 +211,12 @@ impl<T: Pod> Buffer<T> {
                 emulator.memory.fill(address + self.start, bytes, byte).map_err(memory_error)
             }
         }
+    }
+
+    /// The array's bytes, as a handle of its own to the same memory.
+    pub(super) fn bytes(&self) -> Buffer<u8> {
+        let (memory, start) = (self.memory.clone(), self.start);
+        Buffer { memory, start, len: self.len * size_of::<T>(), numbers: PhantomData }
     }
 
     /// A part of the array, as a handle of its own to the same memory: what is written through one is

@@ -30,18 +30,39 @@ impl Device {
         match wanted(&value.to_string_lossy())? {
             Wanted::Any => Device::cuda(0).or_else(|no_gpu| emulator().ok_or(no_gpu)),
             Wanted::Cuda(ordinal) => Device::cuda(ordinal),
-            Wanted::Simt => emulator().ok_or_else(|| {
-                let message = "linrec was built without the feature `simt`";
-                Error::device("simt", message)
-            }),
+            Wanted::Simt => emulator().ok_or_else(no_emulator),
+        }
+    }
+
+    /// The device of a process that is one of several on its host: the GPU with its number, or an emulated device if
+    /// there is no GPU or `LINREC_DEVICE` says `simt`.
+    pub(super) fn of_process(local: usize) -> Result<Device, Error> {
+        let value = std::env::var_os(VARIABLE).unwrap_or_default();
+        let value = value.to_string_lossy();
+        let gpu = |ordinal| Device::cuda(ordinal);
+        match wanted(&value)? {
+            Wanted::Simt => emulated(local),
+            Wanted::Cuda(ordinal) if value.contains(':') => gpu(ordinal),
+            Wanted::Any | Wanted::Cuda(_) => match driver() {
+                // Who starts processes may show each its own GPU alone.
+                Ok(driver) if driver.devices == 1 => gpu(0),
+                Err(no_gpu) if wanted(&value)? == Wanted::Any => {
+                    emulated(local).map_err(|_| no_gpu)
+                }
+                _ => gpu(local),
+            },
         }
     }
 
     /// Every device of the features that are on: the GPUs that can be used, then the emulator.
     pub fn all() -> Vec<Device> {
+        Device::gpus().into_iter().chain(emulator()).collect()
+    }
+
+    /// The GPUs that can be used: for a [`Group`](super::Group) of all of them.
+    pub fn gpus() -> Vec<Device> {
         let count = driver().map_or(0, |driver| driver.devices);
-        let gpus = (0..count).filter_map(|ordinal| Device::cuda(ordinal).ok());
-        gpus.chain(emulator()).collect()
+        (0..count).filter_map(|ordinal| Device::cuda(ordinal).ok()).collect()
     }
 }
 
@@ -51,6 +72,19 @@ fn emulator() -> Option<Device> {
     return Some(Device::simt());
     #[cfg(not(feature = "simt"))]
     None
+}
+
+/// The emulated device of a process that is one of several.
+#[cfg_attr(not(feature = "simt"), expect(unused_variables))]
+fn emulated(number: usize) -> Result<Device, Error> {
+    #[cfg(feature = "simt")]
+    return Ok(Device::emulated_one(number));
+    #[cfg(not(feature = "simt"))]
+    Err(no_emulator())
+}
+
+fn no_emulator() -> Error {
+    Error::device("simt", "linrec was built without the feature `simt`")
 }
 
 fn wanted(value: &str) -> Result<Wanted, Error> {

@@ -1,5 +1,6 @@
 //! The backend that emulates a GPU on this machine's cores.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -19,11 +20,25 @@ const RESIDENT: u64 = 2 << 30;
 /// Ranges that a thread gets in a launch, so that a slow range does not keep the others waiting.
 const RANGES_PER_THREAD: u64 = 8;
 
+thread_local! {
+    /// Whether this thread runs the blocks of its launches by itself.
+    static BY_ITSELF: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets this thread run the blocks of all its launches by itself, and deal none to the current pool: it is one of several, and
+/// the pool's threads may be waiting for it.
+pub(crate) fn run_by_itself() {
+    BY_ITSELF.set(true);
+}
+
 /// An emulated device.
 #[derive(Debug)]
 pub(crate) struct Emulator {
     pub(crate) memory: Memory,
     pub(crate) modules: Modules<Module>,
+    pub(crate) label: String,
+    /// Which one it is, of several that run side by side.
+    number: Option<usize>,
 }
 
 /// A launch, checked and ready to run.
@@ -47,14 +62,27 @@ impl Emulator {
         Launch::WARPS_TOGETHER / u64::from(threads.div_ceil(32).max(1))
     }
 
+    /// The one that takes all cores.
     pub(crate) fn new() -> Emulator {
-        let memory = Memory::with_resident_limit(CAPACITY, RESIDENT);
-        Emulator { memory, modules: Modules::default() }
+        Emulator::labelled(Self::LABEL.to_owned(), None)
     }
 
-    pub(crate) fn attributes() -> Attributes {
+    /// One of several. It does its work on the thread that asks for it: that several run side by side is the doing of
+    /// those who call them.
+    #[cfg_attr(not(feature = "simt"), expect(dead_code))]
+    pub(crate) fn numbered(number: usize) -> Emulator {
+        Emulator::labelled(format!("{}:{number}", Self::LABEL), Some(number))
+    }
+
+    fn labelled(label: String, number: Option<usize>) -> Emulator {
+        let memory = Memory::with_resident_limit(CAPACITY, RESIDENT);
+        Emulator { memory, modules: Modules::default(), label, number }
+    }
+
+    pub(crate) fn attributes(&self) -> Attributes {
+        let cores = if self.number.is_some() { 1 } else { rayon::current_num_threads() };
         Attributes {
-            multiprocessors: u32::try_from(rayon::current_num_threads()).unwrap_or(u32::MAX),
+            multiprocessors: u32::try_from(cores).unwrap_or(u32::MAX),
             warp_size: 32,
             max_threads_per_block: 1024,
             max_block: [1024, 1024, 64],
@@ -76,15 +104,24 @@ impl Emulator {
     }
 
     /// Runs the blocks of a launch: dealt to the threads of the current pool, or all together if they
-    /// wait for each other, or one after the other if they are traced.
+    /// wait for each other, or one after the other if they are traced or if it is one of several.
     pub(crate) fn run(&self, emulation: Emulation) -> Result<Counters, Error> {
         let Emulation { launch, blocks, cooperative, trace } = emulation;
         let together = cooperative || launch.kernel.communicates();
         let counted = launch.prepare(&self.memory).and_then(|launch| match trace {
             trace if together => launch.run_together(blocks, trace),
             Some(trace) => launch.run_traced(blocks, trace),
+            None if self.number.is_some() || BY_ITSELF.get() => launch.run(blocks),
             None => deal(&launch, blocks),
         });
+        counted.map_err(|report| Error::Kernel(Box::new(report)))
+    }
+
+    /// Runs launches side by side, on this thread.
+    pub(crate) fn run_side_by_side(&self, launches: Vec<Launch>) -> Result<Vec<Counters>, Error> {
+        let prepared = launches.into_iter().map(|launch| launch.prepare(&self.memory));
+        let counted = prepared.collect::<Result<Vec<_>, _>>();
+        let counted = counted.and_then(|launches| Prepared::run_side_by_side(&launches));
         counted.map_err(|report| Error::Kernel(Box::new(report)))
     }
 }

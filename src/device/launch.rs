@@ -48,6 +48,8 @@ pub struct Launch<'a> {
     shared_bytes: u32,
     cooperative: bool,
     slots: Vec<Slot>,
+    /// Which of these lie on other devices, and are used by their kernels at the same time.
+    peers: Vec<usize>,
     blocks: Option<Range<u64>>,
     trace: Option<&'a mut Trace>,
     pub(super) bounds: Bounds,
@@ -62,6 +64,7 @@ impl<'a> Launch<'a> {
             shared_bytes: 0,
             cooperative: false,
             slots: Vec::with_capacity(function.params().len()),
+            peers: Vec::new(),
             blocks: None,
             trace: None,
             bounds: Bounds::default(),
@@ -124,6 +127,13 @@ impl<'a> Launch<'a> {
         self
     }
 
+    /// The next argument, in memory that the device [reaches](super::Device::reach) and that kernels of other devices may
+    /// use at the same time: whatever order that needs is the kernels' own.
+    pub(super) fn peer_arg(mut self, argument: impl Argument<'a>) -> Self {
+        self.peers.push(self.slots.len());
+        self.arg(argument)
+    }
+
     /// Runs only these blocks of the grid, which see the whole grid's size. On the emulator only.
     pub fn blocks(mut self, blocks: Range<u64>) -> Self {
         self.blocks = Some(blocks);
@@ -173,6 +183,44 @@ impl<'a> Launch<'a> {
         }
     }
 
+    /// Runs launches of one kernel side by side, each with all its blocks, which may wait for what those of another write: as
+    /// GPUs of one host do that reach each other's memory. On the emulator only, where the launches are on one device, and
+    /// take turns; what a launch writes and another reads has to be ordered as between devices
+    /// (a release and an acquire of the whole system), or is reported. Over when this returns.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Launch::run`]; [`Error::Device`] if a launch is on a GPU or another device than the first one, or differs
+    /// from it in kernel or grid; [`Error::Kernel`] with what the emulator found, in which the kernel's name is
+    /// followed by the launch, counted from 0.
+    pub fn run_side_by_side(launches: &[Launch<'_>]) -> Result<Vec<Launched>, Error> {
+        let Some(first) = launches.first() else { return Ok(Vec::new()) };
+        let operation = format!("launching `{}` side by side", first.function.name());
+        let device = &first.function.device;
+        let Backend::Simt(emulator) = &device.backend else {
+            return Err(first.refused(&operation, "only the emulator does; use Device::simt()"));
+        };
+        let mut arguments = Vec::with_capacity(launches.len());
+        for launch in launches {
+            device.must_be(&launch.function.device, &operation, "a launch")?;
+            launch.check_extent(&operation)?;
+            launch.check_arguments(&operation)?;
+            let Code::Simt(kernel) = &launch.function.code else {
+                return Err(launch.refused(&operation, "a launch is of another kind of device"));
+            };
+            arguments.push((kernel, Packed::new(kernel.params(), &launch.values(), 0)));
+        }
+        recording::refuse(device, &operation)?;
+        let prepared = launches.iter().zip(&arguments).map(|(launch, (kernel, packed))| {
+            let bytes = packed.bytes();
+            let mut all = simt::Launch::new(kernel, launch.grid, launch.block, bytes);
+            all.dynamic_shared = launch.shared_bytes;
+            all
+        });
+        let counters = emulator.run_side_by_side(prepared.collect())?;
+        Ok(counters.into_iter().map(|counters| Launched::new(Some(counters))).collect())
+    }
+
     fn refused(&self, operation: &str, why: impl std::fmt::Display) -> Error {
         Error::device(self.function.device.label(), format!("{operation}: {why}"))
     }
@@ -218,7 +266,9 @@ impl<'a> Launch<'a> {
         signature::check(self.function.params(), &self.slots)
             .map_err(|why| self.refused(operation, why))?;
         for (number, slot) in (1..).zip(&self.slots) {
-            if let Slot::Pointer { memory, .. } = slot {
+            if let Slot::Pointer { memory, .. } = slot
+                && !self.peers.contains(&(number - 1))
+            {
                 let device = &self.function.device;
                 device.must_be(&memory.device, operation, &format!("argument {number}"))?;
             }
@@ -261,9 +311,10 @@ impl<'a> Launch<'a> {
     ) -> Result<Launched, Error> {
         self.check_whole(operation)?;
         let mut memories: Vec<(&GpuMemory, bool)> = Vec::new();
-        for slot in &self.slots {
+        for (index, slot) in self.slots.iter().enumerate() {
             if let Slot::Pointer { memory, write, .. } = slot
                 && let Place::Cuda(memory) = &memory.place
+                && !self.peers.contains(&index)
             {
                 memories.push((memory, *write));
             }
@@ -292,7 +343,7 @@ impl<'a> Launch<'a> {
     }
 
     /// The launch as a graph keeps it: it borrows nothing.
-    fn record(self, operation: &str) -> Result<Recorded, Error> {
+    pub(super) fn record(self, operation: &str) -> Result<Recorded, Error> {
         if !self.function.device.is_simt() {
             self.check_whole(operation)?;
         }
@@ -302,10 +353,29 @@ impl<'a> Launch<'a> {
             );
         }
         let Launch {
-            function, grid, block, shared_bytes, cooperative, slots, blocks, bounds, ..
+            function,
+            grid,
+            block,
+            shared_bytes,
+            cooperative,
+            slots,
+            peers,
+            blocks,
+            bounds,
+            ..
         } = self;
         let function = function.clone();
-        Ok(Recorded { function, grid, block, shared_bytes, cooperative, slots, blocks, bounds })
+        Ok(Recorded {
+            function,
+            grid,
+            block,
+            shared_bytes,
+            cooperative,
+            slots,
+            peers,
+            blocks,
+            bounds,
+        })
     }
 
     fn emulate(mut self, emulator: &Emulator, kernel: &Kernel) -> Result<Launched, Error> {
@@ -375,6 +445,7 @@ pub(super) struct Recorded {
     shared_bytes: u32,
     cooperative: bool,
     slots: Vec<Slot>,
+    peers: Vec<usize>,
     blocks: Option<Range<u64>>,
     bounds: Bounds,
 }
@@ -388,8 +459,19 @@ impl Recorded {
     pub(super) fn launch(&self) -> Launch<'_> {
         let Recorded { grid, block, shared_bytes, cooperative, bounds, .. } = *self;
         let (function, slots, blocks) = (&self.function, self.slots.clone(), self.blocks.clone());
-        let trace = None;
-        Launch { function, grid, block, shared_bytes, cooperative, slots, blocks, trace, bounds }
+        let (peers, trace) = (self.peers.clone(), None);
+        Launch {
+            function,
+            grid,
+            block,
+            shared_bytes,
+            cooperative,
+            slots,
+            peers,
+            blocks,
+            trace,
+            bounds,
+        }
     }
 
     /// What it reads and, where it says so, writes.

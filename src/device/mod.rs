@@ -96,6 +96,7 @@ mod emulator;
 mod engine;
 mod function;
 mod graph;
+mod group;
 mod launch;
 mod launched;
 mod lock;
@@ -133,6 +134,7 @@ pub use dim::Dim;
 pub use engine::KernelEngine;
 pub use function::{Function, FunctionAttributes, Module};
 pub use graph::Graph;
+pub use group::{Group, GroupEngine, GroupRecurrence, Links, Part, Rank, Split, Way};
 pub use launch::Launch;
 pub use launched::Launched;
 pub use recurrence::{BackwardOptions, Choice, ForwardOptions, Recurrence, Shape};
@@ -179,12 +181,33 @@ impl Device {
         Ok(Device { backend: Backend::Cuda(Gpu::open(ordinal)?) })
     }
 
-    /// The emulator. There is one in a program, and with the feature `simt` it is always there.
+    /// The emulator. There is one that takes all cores, and with the feature `simt` it is always there.
     #[cfg(feature = "simt")]
     pub fn simt() -> Device {
         static EMULATOR: OnceLock<Arc<Emulator>> = OnceLock::new();
         let emulator = EMULATOR.get_or_init(|| Arc::new(Emulator::new()));
         Device { backend: Backend::Simt(emulator.clone()) }
+    }
+
+    /// So many further emulated devices, each with memory of its own: `simt:0`, `simt:1`, … They stand for the GPUs of
+    /// a [`Group`]. Each does its work on the thread that asks for it, so that they run side by side where as many
+    /// threads use them.
+    ///
+    /// ```
+    /// use linrec::device::Device;
+    ///
+    /// let devices = Device::emulated(3);
+    /// assert_eq!(devices[2].label(), "simt:2");
+    /// assert!(devices[0] != devices[1] && devices[0] != Device::simt());
+    /// ```
+    #[cfg(feature = "simt")]
+    pub fn emulated(count: usize) -> Vec<Device> {
+        (0..count).map(Device::emulated_one).collect()
+    }
+
+    #[cfg(feature = "simt")]
+    fn emulated_one(number: usize) -> Device {
+        Device { backend: Backend::Simt(Arc::new(Emulator::numbered(number))) }
     }
 
     /// What it is called: `NVIDIA H200`, `emulator`.
@@ -195,11 +218,12 @@ impl Device {
         }
     }
 
-    /// Its short name, for engines, tables and `LINREC_DEVICE`: `cuda:0`, `simt`.
+    /// Its short name, for engines, tables and `LINREC_DEVICE`: `cuda:0`, `simt`. (`simt:1`, one of
+    /// [several](Device::emulated), is for messages alone.)
     pub fn label(&self) -> &str {
         match &self.backend {
             Backend::Cuda(gpu) => gpu.label(),
-            Backend::Simt(_) => Emulator::LABEL,
+            Backend::Simt(emulator) => &emulator.label,
         }
     }
 
@@ -212,7 +236,7 @@ impl Device {
     pub fn attributes(&self) -> Attributes {
         match &self.backend {
             Backend::Cuda(gpu) => gpu.attributes().clone(),
-            Backend::Simt(_) => Emulator::attributes(),
+            Backend::Simt(emulator) => emulator.attributes(),
         }
     }
 
@@ -402,6 +426,22 @@ impl Device {
     /// [`Error::Device`] if the device fails.
     pub fn event(&self) -> Result<Event, Error> {
         Event::new(self)
+    }
+
+    /// Lets kernels of this device reach memory of another one that was allocated for that ([`Buffer::for_peers`]): on the
+    /// emulator, which reaches its own.
+    fn reach(&self, other: &Device) -> Result<(), Error> {
+        match (&self.backend, &other.backend) {
+            _ if self == other => Ok(()),
+            (Backend::Cuda(here), Backend::Cuda(there)) => here.reach(there),
+            _ => Err(Error::Unsupported {
+                engine: self.label().to_owned(),
+                what: format!(
+                    "reaching the memory of {}, which is a device of its own",
+                    other.label()
+                ),
+            }),
+        }
     }
 
     /// An error if `other` is not this device; it names what lies there, for `operation`.

@@ -370,16 +370,17 @@ f64,forward,10000,512,wide:4x64,0.1,0.9
 
     #[test]
     fn shapes_far_from_all_of_a_type_are_taken_from_another() {
+        let rule = Tuned::read(&format!(
+            "{}\nf32,forward,16,1048576,waves:4x288,1,0.9\ncomplex128,forward,13200,16,rows:8x2x32,1,0.9\n\
+             complex128,forward,13200,65536,wide:2x128,1,0.9\n",
+            Tuned::HEADER
+        ));
+        let rule = rule.unwrap();
         let choice = |num_seqs, seq_len| {
-            let query = Query {
-                element: ElementType::Complex128,
-                pass: Pass::Forward,
-                num_seqs,
-                seq_len,
-                whole: true,
-                shipped_only: false,
-            };
-            KernelChoice::best(query).name()
+            let (element, pass) = (ElementType::Complex128, Pass::Forward);
+            let (whole, shipped_only) = (true, false);
+            let wanted = Query { element, pass, num_seqs, seq_len, whole, shipped_only };
+            best_of(&rule, wanted, |_| true).unwrap().name()
         };
         // It was measured with many rows alone.
         assert_eq!((choice(1, 1 << 22), choice(16, 1 << 20)), ("waves", "waves"));

@@ -18,6 +18,7 @@ mod extremes;
 #[cfg(target_os = "linux")]
 mod foreign;
 mod golden;
+mod group;
 mod kernels;
 mod mistakes;
 mod probes;

@@ -6,8 +6,10 @@
 //! - [`record`]: what was measured on an H200.
 //! - [`exercises`]: the solutions of the page's exercises.
 
+#[cfg(feature = "record")]
 pub mod exercises;
 pub mod occupancy;
+#[cfg(feature = "record")]
 pub mod record;
 
 #[cfg(feature = "story")]

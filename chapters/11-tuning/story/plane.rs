@@ -4,7 +4,7 @@ use bench::log::Line;
 use lesson::plot::sketch::{GREY, left, middle};
 use lesson::plot::{self, Area, COLORS, Panel};
 use lesson::{Kind, Lesson, Table};
-use linrec::kernels::{ElementType, KernelChoice, Pass, Query};
+use linrec::kernels::{ElementType, KernelChoice, Pass, Query, Tuned};
 use plotters::prelude::*;
 
 use super::{NOTHING, cell};
@@ -132,6 +132,16 @@ fn values(lesson: &mut Lesson, lines: &[Line], forward: &[Picked]) {
     lesson.value("one_row_wide", cell(wide.map(Line::gb_per_s), 0), Kind::Computed);
     let percent = wide.map(|line| 100.0 * line.ratio);
     lesson.value("one_row_wide_part", cell(percent, 0), Kind::Computed);
+    // The type that is slow at few rows.
+    let sixteen = |num_seqs: u64, seq_len: u64| {
+        let all = Tuned::measured().iter();
+        let shape = (ElementType::Complex128, Pass::Forward, num_seqs, seq_len);
+        let mine =
+            all.filter(|line| (line.element, line.pass, line.num_seqs, line.seq_len) == shape);
+        mine.map(|line| line.ratio).max_by(f64::total_cmp)
+    };
+    lesson.value("one_row_complex128", cell(sixteen(1, 1 << 26), 2), Kind::Computed);
+    lesson.value("rows_132_complex128", cell(sixteen(132, 1 << 20), 2), Kind::Computed);
     for family in ["waves", "wide"] {
         for pass in Pass::ALL {
             let many = fastest(family, pass, (13_200, LONGEST)).map(|line| line.ratio);

@@ -9,7 +9,7 @@ use linrec::device::Device;
 use linrec::kernels::ElementType;
 
 use crate::destination::Destination;
-use crate::{DeviceChoice, Peer, cpu, race};
+use crate::{DeviceChoice, Peer, cpu, group, race};
 
 /// What to measure.
 #[derive(Debug, Clone, clap::Args)]
@@ -46,6 +46,10 @@ pub struct Settings {
     /// What to measure: cpu, cuda or cuda:1; the first GPU, or else the CPU, if none is given.
     #[arg(long, value_name = "NAME", default_value_t, hide_default_value = true)]
     device: DeviceChoice,
+
+    /// Over all GPUs of this machine, beside one of them: rows dealt out, and cut along their length.
+    #[arg(long, conflicts_with_all = ["device", "simd", "element", "lengths", "tuned"])]
+    group: bool,
 
     /// On a GPU: the element type.
     #[arg(long, value_name = "TYPE", default_value = "f32")]
@@ -97,6 +101,9 @@ pub fn run(settings: &Settings, peers: &[Peer]) -> lesson::Result<bool> {
     let csv = settings.csv.as_deref().map(|path| Destination::new(path, settings.overwrite));
     let csv = csv.transpose()?;
     let (passed, rows) = match gpu(settings)? {
+        _ if settings.group => {
+            (true, group::run(&Device::gpus(), &group::CASES, settings.runs as usize)?)
+        }
         Some(device) => {
             let settings = race::Settings {
                 element: settings.element,

@@ -1,6 +1,6 @@
 //! How this project measures: the one place of all that is timed, counted for comparison, and recorded.
 //!
-//! - [`command`]: `tour bench`, on a GPU ([`race`]) or on the processor ([`cpu`]).
+//! - [`command`]: `tour bench`, on a GPU ([`race`]), on several ([`group`]) or on the processor ([`cpu`]).
 //! - [`tune`]: which configuration of a kernel is the fastest: `tour tune`; [`counted`] is what the emulator can say.
 //! - [`attrs`]: what a compiled kernel takes, for every configuration: `tour attrs`.
 //! - [`field`], [`turns`], [`median()`]: the arrays and the stopwatch, taking turns, the value in the middle; [`clock`]: the
@@ -26,6 +26,7 @@ pub mod draw;
 pub mod field;
 pub mod figure;
 pub mod graphs;
+pub mod group;
 pub mod judge;
 pub mod ladder;
 pub mod log;

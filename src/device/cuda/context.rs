@@ -33,6 +33,19 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
+    /// Lets what runs in this context reach memory that was allocated in another one, but for that of pools.
+    #[allow(unsafe_code)]
+    pub(super) fn reach(&self, other: &Context) -> Result<(), Failure> {
+        self.bind()?;
+        let missing = || Failure::odd("it has no cuCtxEnablePeerAccess");
+        let enable = self.functions.cuCtxEnablePeerAccess.ok_or_else(missing)?;
+        // SAFETY: (1) both contexts are live, and this one is current; (2) no flags are asked for.
+        match unsafe { enable(other.raw, 0) }.check() {
+            Err(failure) if failure.is(CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) => Ok(()),
+            reached => reached,
+        }
+    }
+
     /// The context of the GPU with this ordinal, current on this thread.
     #[allow(unsafe_code)]
     pub(super) fn new(ordinal: usize) -> Result<Arc<Context>, Failure> {

@@ -121,6 +121,12 @@ impl Gpu {
         self.check("waiting for an event", stream.stream.wait(&event.0))
     }
 
+    /// Lets kernels of this GPU reach the memory of another one that was had for it: [`GpuMemory::for_peers`](super::GpuMemory::for_peers).
+    pub(crate) fn reach(&self, other: &Gpu) -> Result<(), Error> {
+        let operation = format!("reaching the memory of {}", other.label);
+        self.check(&operation, self.context.reach(&other.context))
+    }
+
     /// The stream that is there from the beginning.
     pub(crate) fn default_stream(&self) -> GpuStream {
         GpuStream::home(self.home.clone())

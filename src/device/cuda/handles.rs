@@ -4,6 +4,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use cudarc::driver::sys::CUevent_flags::{CU_EVENT_DEFAULT, CU_EVENT_DISABLE_TIMING};
+use cudarc::driver::sys::CUresult::CUDA_ERROR_NOT_READY;
 use cudarc::driver::sys::CUstream_flags::CU_STREAM_NON_BLOCKING;
 use cudarc::driver::sys::{CUevent, CUstream};
 
@@ -113,6 +114,20 @@ impl RawEvent {
         self.context.bind()?;
         // SAFETY: (1) the context is current; (2) stream and event are live.
         unsafe { (self.context.functions.cuEventRecord)(self.raw, stream.raw) }.check()
+    }
+
+    /// Whether everything that was ahead of it is done; nobody waits.
+    #[allow(unsafe_code)]
+    pub(super) fn is_reached(&self) -> Result<bool, Failure> {
+        self.context.bind()?;
+        let missing = || Failure::odd("it has no cuEventQuery");
+        let query = self.context.functions.cuEventQuery.ok_or_else(missing)?;
+        // SAFETY: (1) the context is current; (2) the event is live.
+        match unsafe { query(self.raw) }.check() {
+            Ok(()) => Ok(true),
+            Err(failure) if failure.is(CUDA_ERROR_NOT_READY) => Ok(false),
+            Err(failure) => Err(failure),
+        }
     }
 
     /// The milliseconds from this event to `end`, both timed and recorded; waits for both.

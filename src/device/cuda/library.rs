@@ -115,6 +115,9 @@ functions! {
         cuStreamWaitEvent(CUstream, CUevent, c_uint);
     }
     optional {
+        // Of all drivers; only a group on several GPUs asks.
+        cuCtxEnablePeerAccess(CUcontext, c_uint);
+        cuEventQuery(CUevent);
         // Since CUDA 12.4.
         cuFuncGetParamInfo(CUfunction, usize, *mut usize, *mut usize);
         cuGetErrorName(Status, *mut *const c_char);

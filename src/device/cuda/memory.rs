@@ -35,6 +35,8 @@ pub(crate) struct GpuMemory {
 enum Keeper {
     /// This library, behind all work on it.
     Library,
+    /// This library, when nothing runs any more: other GPUs reach it, which memory in a stream's order does not allow.
+    Peers,
     /// This library, in the order of a stream that is lent, which alone uses it.
     Stream(GpuStream),
     /// Whoever has lent it.
@@ -60,6 +62,11 @@ impl GpuMemory {
         GpuMemory::allocated(gpu, &stream.stream, bytes, Keeper::Stream(stream.clone()))
     }
 
+    /// Memory of `bytes` bytes, not zero, that other GPUs may reach ([`Gpu::reach`]).
+    pub(crate) fn for_peers(gpu: &Arc<Gpu>, bytes: u64) -> Result<GpuMemory, Error> {
+        GpuMemory::allocated(gpu, &gpu.home, bytes, Keeper::Peers)
+    }
+
     /// Memory of `bytes` bytes, not zero, that somebody else has and gives back.
     pub(crate) fn lent(gpu: &Arc<Gpu>, address: u64, bytes: u64) -> GpuMemory {
         let (gpu, uses) = (gpu.clone(), Mutex::default());
@@ -72,7 +79,8 @@ impl GpuMemory {
         bytes: u64,
         keeper: Keeper,
     ) -> Result<GpuMemory, Error> {
-        let address = match allocate(gpu, stream, bytes) {
+        let in_order = gpu.context.has_async_alloc && !matches!(keeper, Keeper::Peers);
+        let address = match allocate(gpu, in_order.then_some(stream), bytes) {
             Ok(address) => address,
             Err(failure) if failure.is(CUDA_ERROR_OUT_OF_MEMORY) => {
                 return Err(out_of_memory(gpu, bytes));
@@ -188,7 +196,7 @@ impl GpuMemory {
     ) -> Result<(), Error> {
         let stream = match &self.keeper {
             Keeper::Stream(stream) => stream.clone(),
-            Keeper::Library | Keeper::Lender => self.gpu.default_stream(),
+            Keeper::Library | Keeper::Peers | Keeper::Lender => self.gpu.default_stream(),
         };
         self.gpu.queue(&stream, operation, &[(self, write)], None, work)
     }
@@ -200,12 +208,12 @@ impl GpuMemory {
         let stream = match &self.keeper {
             Keeper::Lender => return Ok(()),
             Keeper::Stream(stream) => &stream.stream,
-            Keeper::Library => home,
+            Keeper::Library | Keeper::Peers => home,
         };
         context.bind()?;
         let uses = lock(&self.uses);
         let is_ordered = !uses.unknown && uses.wait(&self.gpu.default_stream(), true).is_ok();
-        if is_ordered && context.has_async_alloc {
+        if is_ordered && context.has_async_alloc && !matches!(self.keeper, Keeper::Peers) {
             // SAFETY: (1) the address is that of an allocation of this context, freed only here; (2) the
             // context is current; (3) all work on the memory is over, or ahead on the same stream, or
             // waited for by it: launches borrow what they take until they are queued.
@@ -227,9 +235,9 @@ impl Drop for GpuMemory {
     }
 }
 
-/// The address of so many bytes of new memory, in the order of a stream.
+/// The address of so many bytes of new memory, in the order of a stream, or at once.
 #[allow(unsafe_code)]
-fn allocate(gpu: &Gpu, stream: &RawStream, bytes: u64) -> Result<CUdeviceptr, Failure> {
+fn allocate(gpu: &Gpu, stream: Option<&RawStream>, bytes: u64) -> Result<CUdeviceptr, Failure> {
     // The driver calls some such numbers invalid instead.
     let len = isize::try_from(bytes).map_err(|_| Failure::from(CUDA_ERROR_OUT_OF_MEMORY))?;
     gpu.context.bind()?;
@@ -239,10 +247,11 @@ fn allocate(gpu: &Gpu, stream: &RawStream, bytes: u64) -> Result<CUdeviceptr, Fa
     // (3) what the memory holds does not matter: it is read only as numbers of which every bit pattern is
     // one, and never by the host but in a copy.
     let allocated = unsafe {
-        if gpu.context.has_async_alloc {
-            (functions.cuMemAllocAsync)(&mut address, len.unsigned_abs(), stream.raw())
-        } else {
-            (functions.cuMemAlloc_v2)(&mut address, len.unsigned_abs())
+        match stream {
+            Some(stream) => {
+                (functions.cuMemAllocAsync)(&mut address, len.unsigned_abs(), stream.raw())
+            }
+            None => (functions.cuMemAlloc_v2)(&mut address, len.unsigned_abs()),
         }
     };
     allocated.check()?;

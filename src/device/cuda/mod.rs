@@ -20,6 +20,7 @@ mod launch;
 mod library;
 mod memory;
 mod module;
+mod nccl;
 mod order;
 mod params;
 
@@ -30,4 +31,5 @@ pub(crate) use graph::GpuGraph;
 pub(crate) use kernel::{GpuKernel, GpuModule};
 pub(crate) use launch::GpuLaunch;
 pub(crate) use memory::GpuMemory;
+pub(crate) use nccl::{Communicator, UniqueId};
 pub(crate) use order::GpuStream;

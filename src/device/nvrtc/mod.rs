@@ -14,7 +14,7 @@ mod find;
 mod folders;
 mod library;
 mod text;
-mod trust;
+pub(super) mod trust;
 
 pub use cache::cache_folder;
 pub use library::Nvrtc;

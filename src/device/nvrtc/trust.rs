@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// What may lie above a file or folder that is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Above {
+pub(in crate::device) enum Above {
     /// A folder that nobody else may write, and shared ones (`/tmp`) only above it: for code.
     Closed,
     /// Also directly a folder that everybody may write if each removes only their own: for data that is checked again.
@@ -27,7 +27,7 @@ pub(super) enum Above {
 ///
 /// Why not, as a sentence that names the path.
 #[cfg(unix)]
-pub(super) fn check(path: &Path, above: Above) -> Result<PathBuf, String> {
+pub(in crate::device) fn check(path: &Path, above: Above) -> Result<PathBuf, String> {
     unix::Trusted::of_this_user().follow(path, above)
 }
 
@@ -37,7 +37,7 @@ pub(super) fn check(path: &Path, above: Above) -> Result<PathBuf, String> {
 ///
 /// Why not, as a sentence that names the path.
 #[cfg(not(unix))]
-pub(super) fn check(path: &Path, _above: Above) -> Result<PathBuf, String> {
+pub(in crate::device) fn check(path: &Path, _above: Above) -> Result<PathBuf, String> {
     if !path.is_absolute() {
         return Err(format!("{} is not a whole path", path.display()));
     }

@@ -75,15 +75,18 @@ impl<S: Storage> Default for Logarithms<S> {
 }
 
 impl<S: Storage> Logarithms<S> {
-    /// As [`Recurrence::forward_into`] with [`ForwardOptions::log_coeffs`].
+    /// As [`Recurrence::forward_with_logs`].
     pub(super) fn forward_into(
         &self,
         recurrence: &Recurrence<S>,
-        inputs: &Buffer<S>,
-        logs: &Buffer<S>,
-        outputs: &mut Buffer<S>,
+        (inputs, logs, outputs): (&Buffer<S>, &Buffer<S>, &mut Buffer<S>),
         shape: Shape,
         options: ForwardOptions<S::Accum>,
+        plain: impl FnOnce(
+            &Recurrence<S::Accum>,
+            (&Buffer<S::Accum>, &Buffer<S::Accum>, &mut Buffer<S::Accum>),
+            ForwardOptions<S::Accum>,
+        ) -> Result<Launched, Error>,
     ) -> Result<Launched, Error> {
         shape.check_forward(inputs, logs, outputs, &options)?;
         let wide = self.wide(recurrence)?;
@@ -95,29 +98,30 @@ impl<S: Storage> Logarithms<S> {
         let coeffs = call.coeffs(logs)?;
         let inputs = call.widened(inputs)?;
         let launched = if let Some(outputs) = same_mut(outputs) {
-            wide.forward_into(&inputs, &coeffs, outputs, shape, options)?
+            plain(wide, (&inputs, &coeffs, outputs), options)?
         } else {
             let mut room = call.room()?;
-            let launched = wide.forward_into(&inputs, &coeffs, &mut room, shape, options)?;
+            let launched = plain(wide, (&inputs, &coeffs, &mut room), options)?;
             call.narrowed(&room, outputs)?;
             launched
         };
         Ok(call.launched(launched))
     }
 
-    /// As [`Recurrence::backward_into`] with [`BackwardOptions::log_coeffs`].
-    // Five arrays go in and out, and each is of the same kind; a struct would name them no better.
-    #[allow(clippy::too_many_arguments)]
+    /// As [`Recurrence::backward_with_logs`].
     pub(super) fn backward_into(
         &self,
         recurrence: &Recurrence<S>,
-        d_outputs: &Buffer<S>,
-        logs: &Buffer<S>,
-        outputs: &Buffer<S>,
-        d_inputs: &mut Buffer<S>,
-        d_logs: &mut Buffer<S>,
+        [d_outputs, logs, outputs]: [&Buffer<S>; 3],
+        [d_inputs, d_logs]: [&mut Buffer<S>; 2],
         shape: Shape,
         options: BackwardOptions<S::Accum>,
+        plain: impl FnOnce(
+            &Recurrence<S::Accum>,
+            [&Buffer<S::Accum>; 3],
+            [&mut Buffer<S::Accum>; 2],
+            BackwardOptions<S::Accum>,
+        ) -> Result<Launched, Error>,
     ) -> Result<Launched, Error> {
         shape.check_backward([d_outputs, logs, outputs], [d_inputs, d_logs], &options)?;
         let wide = self.wide(recurrence)?;
@@ -131,23 +135,16 @@ impl<S: Storage> Logarithms<S> {
         let launched = if let Some(d_inputs) = same_mut(d_inputs)
             && let Some(d_coeffs) = same_mut(d_logs)
         {
-            let all = (&*d_outputs, &*coeffs, &*outputs);
-            let launched =
-                wide.backward_into(all.0, all.1, all.2, d_inputs, d_coeffs, shape, options)?;
+            let inputs = [&*d_outputs, &*coeffs, &*outputs];
+            let launched = plain(wide, inputs, [d_inputs, &mut *d_coeffs], options)?;
             let d_coeffs = d_coeffs.slice(..)?;
             call.d_logs(&d_coeffs, &coeffs, d_logs)?;
             launched
         } else {
             let (mut wide_d_inputs, mut d_coeffs) = (call.room()?, call.room()?);
-            let launched = wide.backward_into(
-                &d_outputs,
-                &coeffs,
-                &outputs,
-                &mut wide_d_inputs,
-                &mut d_coeffs,
-                shape,
-                options,
-            )?;
+            let inputs = [&*d_outputs, &*coeffs, &*outputs];
+            let results = [&mut *wide_d_inputs, &mut *d_coeffs];
+            let launched = plain(wide, inputs, results, options)?;
             call.narrowed(&wide_d_inputs, d_inputs)?;
             call.d_logs(&d_coeffs, &coeffs, d_logs)?;
             launched

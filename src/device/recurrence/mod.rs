@@ -239,8 +239,24 @@ impl<S: Storage> Recurrence<S> {
         options: ForwardOptions<S::Accum>,
     ) -> Result<Launched, Error> {
         let shape = shape.into();
+        self.forward_as(shape, inputs, coeffs, outputs, shape, options)
+    }
+
+    /// The same by the kernel that is the fastest for another shape.
+    pub(super) fn forward_as(
+        &self,
+        like: Shape,
+        inputs: &Buffer<S>,
+        coeffs: &Buffer<S>,
+        outputs: &mut Buffer<S>,
+        shape: Shape,
+        options: ForwardOptions<S::Accum>,
+    ) -> Result<Launched, Error> {
         if options.log_coeffs {
-            return self.logarithms()?.forward_into(self, inputs, coeffs, outputs, shape, options);
+            let all = (inputs, coeffs, outputs);
+            return self.forward_with_logs(all, shape, options, |wide, all, options| {
+                wide.forward_as(like, all.0, all.1, all.2, shape, options)
+            });
         }
         let fastest;
         let kernel = match &self.kernels {
@@ -249,7 +265,7 @@ impl<S: Storage> Recurrence<S> {
                 // Before a kernel is loaded for a shape that no array has.
                 shape.check_arrays("forward_into", &[("inputs", inputs)])?;
                 let whole = [inputs, coeffs, &*outputs].iter().all(|array| array.is_aligned_to(16));
-                fastest = kernels.kernel(Pass::Forward, shape, whole)?;
+                fastest = kernels.kernel(Pass::Forward, like, whole)?;
                 &*fastest
             }
         };
@@ -278,9 +294,29 @@ impl<S: Storage> Recurrence<S> {
         options: BackwardOptions<S::Accum>,
     ) -> Result<Launched, Error> {
         let shape = shape.into();
+        let (inputs, results) = ([d_outputs, coeffs, outputs], [d_inputs, d_coeffs]);
+        self.backward_as(shape, inputs, results, shape, options)
+    }
+
+    /// The same by the kernel that is the fastest for another shape.
+    pub(super) fn backward_as(
+        &self,
+        like: Shape,
+        [d_outputs, coeffs, outputs]: [&Buffer<S>; 3],
+        [d_inputs, d_coeffs]: [&mut Buffer<S>; 2],
+        shape: Shape,
+        options: BackwardOptions<S::Accum>,
+    ) -> Result<Launched, Error> {
         if options.log_coeffs {
-            return self.logarithms()?.backward_into(
-                self, d_outputs, coeffs, outputs, d_inputs, d_coeffs, shape, options,
+            let (inputs, results) = ([d_outputs, coeffs, outputs], [d_inputs, d_coeffs]);
+            return self.backward_with_logs(
+                inputs,
+                results,
+                shape,
+                options,
+                |wide, inputs, results, options| {
+                    wide.backward_as(like, inputs, results, shape, options)
+                },
             );
         }
         let fastest;
@@ -290,10 +326,43 @@ impl<S: Storage> Recurrence<S> {
                 shape.check_arrays("backward_into", &[("d_outputs", d_outputs)])?;
                 let arrays = [d_outputs, coeffs, outputs, &*d_inputs, &*d_coeffs];
                 let whole = arrays.iter().all(|array| array.is_aligned_to(16));
-                fastest = kernels.kernel(Pass::Backward, shape, whole)?;
+                fastest = kernels.kernel(Pass::Backward, like, whole)?;
                 &*fastest
             }
         };
         kernel.backward_into(d_outputs, coeffs, outputs, d_inputs, d_coeffs, shape, options)
+    }
+
+    /// The outputs where coefficients are given as logarithms: `plain` computes them from the coefficients, in the type
+    /// that is computed with, and the recurrence over it.
+    pub(super) fn forward_with_logs(
+        &self,
+        (inputs, logs, outputs): (&Buffer<S>, &Buffer<S>, &mut Buffer<S>),
+        shape: Shape,
+        options: ForwardOptions<S::Accum>,
+        plain: impl FnOnce(
+            &Recurrence<S::Accum>,
+            (&Buffer<S::Accum>, &Buffer<S::Accum>, &mut Buffer<S::Accum>),
+            ForwardOptions<S::Accum>,
+        ) -> Result<Launched, Error>,
+    ) -> Result<Launched, Error> {
+        self.logarithms()?.forward_into(self, (inputs, logs, outputs), shape, options, plain)
+    }
+
+    /// As [`Recurrence::forward_with_logs`], of the gradients.
+    pub(super) fn backward_with_logs(
+        &self,
+        inputs: [&Buffer<S>; 3],
+        results: [&mut Buffer<S>; 2],
+        shape: Shape,
+        options: BackwardOptions<S::Accum>,
+        plain: impl FnOnce(
+            &Recurrence<S::Accum>,
+            [&Buffer<S::Accum>; 3],
+            [&mut Buffer<S::Accum>; 2],
+            BackwardOptions<S::Accum>,
+        ) -> Result<Launched, Error>,
+    ) -> Result<Launched, Error> {
+        self.logarithms()?.backward_into(self, inputs, results, shape, options, plain)
     }
 }

@@ -57,7 +57,12 @@ impl<A> Default for Pool<A> {
 impl<A: Pod> Pool<A> {
     /// An array of `len` elements: a new one, or as the last call left it. If all that were given back are shorter, they
     /// are freed.
-    fn take(&self, device: &Device, contents: Contents, len: usize) -> Result<Room<'_, A>, Error> {
+    pub(in crate::device) fn take(
+        &self,
+        device: &Device,
+        contents: Contents,
+        len: usize,
+    ) -> Result<Room<'_, A>, Error> {
         let whole = match self.given_back(len) {
             Some(whole) => whole,
             None => contents.allocate(device, len)?,

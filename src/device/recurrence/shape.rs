@@ -21,7 +21,7 @@ impl From<(usize, usize)> for Shape {
 
 impl Shape {
     /// An error unless the arrays of a forward pass have this shape, and its states are one for each sequence.
-    pub(super) fn check_forward<S: Storage>(
+    pub(in crate::device) fn check_forward<S: Storage>(
         self,
         inputs: &Buffer<S>,
         coeffs: &Buffer<S>,
@@ -36,7 +36,7 @@ impl Shape {
     }
 
     /// An error unless the arrays of a backward pass have this shape, and its states are one for each sequence.
-    pub(super) fn check_backward<S: Storage>(
+    pub(in crate::device) fn check_backward<S: Storage>(
         self,
         [d_outputs, coeffs, outputs]: [&Buffer<S>; 3],
         [d_inputs, d_coeffs]: [&Buffer<S>; 2],

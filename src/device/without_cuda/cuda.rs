@@ -5,6 +5,7 @@
 
 use std::ffi::c_void;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::Error;
 use crate::device::attributes::Attributes;
@@ -82,6 +83,10 @@ impl Gpu {
         match self.never {}
     }
 
+    pub(crate) fn reach(&self, _other: &Gpu) -> Result<(), Error> {
+        match self.never {}
+    }
+
     pub(crate) fn default_stream(&self) -> GpuStream {
         match self.never {}
     }
@@ -148,6 +153,10 @@ impl GpuMemory {
         match gpu.never {}
     }
 
+    pub(crate) fn for_peers(gpu: &Arc<Gpu>, _bytes: u64) -> Result<GpuMemory, Error> {
+        match gpu.never {}
+    }
+
     pub(crate) fn of_stream(
         gpu: &Arc<Gpu>,
         _stream: &GpuStream,
@@ -174,6 +183,87 @@ impl GpuMemory {
 
     pub(crate) fn fill(&self, _offset: u64, _bytes: u64, _byte: u8) -> Result<(), Error> {
         match self.0 {}
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Communicator(Never);
+
+impl Communicator {
+    pub(crate) fn new(
+        gpu: &Arc<Gpu>,
+        _id: &UniqueId,
+        _rank: usize,
+        _size: usize,
+        _is_off: &dyn Fn() -> Option<String>,
+        _until: Instant,
+    ) -> Result<Communicator, Error> {
+        match gpu.never {}
+    }
+
+    pub(crate) fn all_gather(
+        &self,
+        _mine: (&GpuMemory, u64),
+        _all: (&GpuMemory, u64),
+        _bytes: usize,
+        _is_off: &dyn Fn() -> Option<String>,
+        _until: Instant,
+    ) -> Result<(), Error> {
+        match self.0 {}
+    }
+
+    pub(crate) fn send(
+        &self,
+        _array: (&GpuMemory, u64),
+        _bytes: usize,
+        _to: usize,
+        _is_off: &dyn Fn() -> Option<String>,
+        _until: Instant,
+    ) -> Result<(), Error> {
+        match self.0 {}
+    }
+
+    pub(crate) fn receive(
+        &self,
+        _array: (&GpuMemory, u64),
+        _bytes: usize,
+        _from: usize,
+        _is_off: &dyn Fn() -> Option<String>,
+        _until: Instant,
+    ) -> Result<(), Error> {
+        match self.0 {}
+    }
+
+    pub(crate) fn broadcast(
+        &self,
+        _array: (&GpuMemory, u64),
+        _bytes: usize,
+        _root: usize,
+        _is_off: &dyn Fn() -> Option<String>,
+        _until: Instant,
+    ) -> Result<(), Error> {
+        match self.0 {}
+    }
+
+    pub(crate) fn abort(&self, _why: &str) {
+        match self.0 {}
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct UniqueId(Never);
+
+impl UniqueId {
+    pub(crate) fn new() -> Result<UniqueId, Error> {
+        driver().map(|driver| match driver.never {})
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self.0 {}
+    }
+
+    pub(crate) fn from_bytes(_bytes: &[u8]) -> Option<UniqueId> {
+        None
     }
 }
 

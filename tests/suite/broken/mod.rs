@@ -356,6 +356,53 @@ fn epoch_that_stays() {
     assert!(run_chained(&format!("broken/{name}"), &[1.0], CHAINED[0]).is_ok());
 }
 
+/// Two rows of ones with coefficients of one half through `long/mailbox`, cut over two devices, a launch for each input with
+/// the same mailboxes and the next epoch. `order` is that of the launches, of which the first has the first turn. The last
+/// output of the first row.
+fn run_mail(name: &str, inputs: &[f32], order: [usize; 2]) -> Result<f32, Report> {
+    const STRETCH: usize = 300;
+    let memory = Memory::new(1 << 30);
+    let kernel = Shipped::new(name, "long_mailbox<1, 64>");
+    let coeffs = upload(&memory, "coeffs", &[0.5; 2 * STRETCH]);
+    let mail = zeros(&memory, "mail", 2 * 32);
+    let mut last = 0.0;
+    for (epoch, &input) in (1..).zip(inputs) {
+        let inputs = upload(&memory, "inputs", &[input; 2 * STRETCH]);
+        let outputs = [(); 2].map(|()| allocate(&memory, "outputs", 2 * STRETCH));
+        let arguments = order.map(|rank| {
+            let (from, to) = if rank == 0 { (NULL, mail) } else { (mail, NULL) };
+            let [epoch, len] = [epoch, STRETCH as u64].map(Argument::Long);
+            vec![inputs, coeffs, outputs[rank], from, to, epoch, len]
+        });
+        kernel.run_side_by_side(&memory, 2, 64, &arguments)?;
+        last = download(&memory, outputs[1], 2 * STRETCH)[0];
+    }
+    Ok(last)
+}
+
+#[test]
+fn mail_without_fence() {
+    let name = "mail_without_fence";
+    let written = place(name, "to->state = state;");
+    let words = ["of launch 1", "buffer `mail`", "of launch 0 writes", &written, "nothing orders"];
+    let outcome = run_mail(&format!("broken/{name}"), &[1.0], [0, 1]);
+    assert_report(name, outcome, ReportKind::Race, "return from->state;", &words);
+}
+
+#[test]
+fn mail_of_any_epoch() {
+    // The first launch has nothing to find but its own mail.
+    let name = "mail_of_any_epoch";
+    assert_eq!(
+        run_mail(&format!("broken/{name}"), &[1.0], [1, 0]).map(|last| last > 1.0),
+        Ok(true)
+    );
+    // In the second, the mail of the first is taken before the new one is there.
+    let words = ["buffer `mail`", "of launch", "nothing orders"];
+    let outcome = run_mail(&format!("broken/{name}"), &[1.0, 3.0], [1, 0]);
+    assert_report(name, outcome, ReportKind::Race, "to->state = state;", &words);
+}
+
 fn block_scan(name: &'static str) -> (OnEmulator, Domain) {
     let entries = ["block_scan<false>", "block_scan<true>"];
     let engine = OnEmulator {
@@ -541,6 +588,10 @@ fn the_correct_twins_pass() {
     for ranges in CHAINED {
         let outputs = run_chained("long/chained", &[1.0, 3.0], ranges).unwrap();
         assert_eq!(outputs[1023], 6.0);
+    }
+    for order in [[0, 1], [1, 0]] {
+        // From a state of 6 to 6 / 2 + 3.
+        assert_eq!(run_mail("long/mailbox", &[1.0, 3.0], order), Ok(6.0));
     }
     for seq_len in [1, 255, 256, 257, 1000, 5000] {
         let (outputs, final_state) = run_look_back("look_back", seq_len).unwrap();

@@ -210,3 +210,31 @@ fn the_emulator_says_where_a_kernel_trapped() {
         says(found, &["halt at PTX line 10, block 1, warp 1, lane 5: ", "executes trap"]);
     }
 }
+
+/// Two launches with buffers of their own, whose blocks wait for each other within each.
+#[test]
+fn launches_side_by_side_take_turns() {
+    let device = Device::simt();
+    let function = device.module(NEXT_BLOCK).unwrap().function("next_block").unwrap();
+    let [mut first, mut second] =
+        [(); 2].map(|()| Ring { function: function.clone(), ..Ring::new(&device, 3).unwrap() });
+    let launches = [first.launch(32, 1), second.launch(32, 1)];
+    let launched = Launch::run_side_by_side(&launches).unwrap();
+    assert_eq!(launched.len(), 2);
+    assert!(launched.iter().all(|launched| launched.counters().unwrap().blocks == 3));
+    first.check(1).unwrap();
+    second.check(1).unwrap();
+    assert_eq!(Launch::run_side_by_side(&[]).unwrap().len(), 0);
+}
+
+#[test]
+fn launches_side_by_side_are_alike_and_on_one_device() {
+    let devices = [Device::simt(), Device::emulated(1).remove(0)];
+    let [mut here, mut there] = devices.map(|device| Ring::new(&device, 2).unwrap());
+    let error = Launch::run_side_by_side(&[here.launch(32, 1), there.launch(32, 1)]).unwrap_err();
+    assert!(error.to_string().contains("a launch is on simt:0; keep all on one device"), "{error}");
+    let mut larger = Ring::new(&Device::simt(), 3).unwrap();
+    larger.function = here.function.clone();
+    let error = Launch::run_side_by_side(&[here.launch(32, 1), larger.launch(32, 1)]).unwrap_err();
+    assert!(error.to_string().contains("another kernel, grid or memory"), "{error}");
+}

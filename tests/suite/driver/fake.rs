@@ -40,15 +40,7 @@ pub fn run_without(function: &str, scenario: &str) -> Outcome {
 
 /// Runs a scenario with a driver that lacks a function, under these instructions.
 pub fn run_lacking(function: &str, scenario: &str, instructions: &str) -> Outcome {
-    let bytes = fs::read(library().join(FILE)).unwrap();
-    let name = format!("\0{function}\0").into_bytes();
-    // The first place is the table by which the loader looks for names.
-    let at = bytes.windows(name.len()).position(|window| window == name);
-    let at = at.unwrap_or_else(|| panic!("the fake driver has no {function}"));
-    let mut bytes = bytes;
-    bytes[at + 1] = b'x';
-    let folder = library().join(format!("without-{function}"));
-    place(&folder, &bytes);
+    let folder = lacking(library(), FILE, function);
     run_with(&folder, scenario, instructions)
 }
 
@@ -122,30 +114,46 @@ impl Outcome {
 const FILE: &str = "libcuda.so.1";
 
 /// The folder with the fake driver, compiled once.
-fn library() -> &'static Path {
+pub fn library() -> &'static Path {
     static COMPILED: OnceLock<PathBuf> = OnceLock::new();
-    COMPILED.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fake-driver");
-        let made = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let (source, target) = (made.path().join("libcuda.c"), made.path().join(FILE));
-        fs::write(&source, SOURCE).unwrap();
-        let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
-        let output = Command::new(&compiler)
-            .args(["-shared", "-fPIC", "-O1", "-s", "-Wall", "-Wextra", "-Werror", "-o"])
-            .args([&target, &source])
-            .output()
-            .unwrap_or_else(|error| panic!("{compiler:?}, which this test needs: {error}"));
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{compiler:?} refuses libcuda.c: {said}");
-        place(&folder, &fs::read(&target).unwrap());
-        folder
-    })
+    COMPILED.get_or_init(|| compiled("fake-driver", FILE, SOURCE))
+}
+
+/// The folder with a library that is compiled from C, under this name.
+pub fn compiled(folder: &str, file: &str, text: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
+    let made = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (source, target) = (made.path().join("library.c"), made.path().join(file));
+    fs::write(&source, text).unwrap();
+    let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let output = Command::new(&compiler)
+        .args(["-shared", "-fPIC", "-O1", "-s", "-Wall", "-Wextra", "-Werror", "-o"])
+        .args([&target, &source])
+        .output()
+        .unwrap_or_else(|error| panic!("{compiler:?}, which this test needs: {error}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{compiler:?} refuses {file}: {said}");
+    place(&folder, file, &fs::read(&target).unwrap());
+    folder
+}
+
+/// A folder with the library of another, but for a function.
+pub fn lacking(folder: &Path, file: &str, function: &str) -> PathBuf {
+    let mut bytes = fs::read(folder.join(file)).unwrap();
+    let name = format!("\0{function}\0").into_bytes();
+    // The first place is the table by which the loader looks for names.
+    let at = bytes.windows(name.len()).position(|window| window == name);
+    let at = at.unwrap_or_else(|| panic!("the fake library has no {function}"));
+    bytes[at + 1] = b'x';
+    let folder = folder.join(format!("without-{function}"));
+    place(&folder, file, &bytes);
+    folder
 }
 
 /// Writes the library into a folder, as a whole: another test run may be using the one that is there.
-fn place(folder: &Path, bytes: &[u8]) {
+fn place(folder: &Path, name: &str, bytes: &[u8]) {
     fs::create_dir_all(folder).unwrap();
     let file = tempfile::NamedTempFile::new_in(folder).unwrap();
     fs::write(file.path(), bytes).unwrap();
-    file.persist(folder.join(FILE)).unwrap();
+    file.persist(folder.join(name)).unwrap();
 }

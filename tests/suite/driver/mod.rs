@@ -1,7 +1,7 @@
 //! What the device layer makes of a driver that fails: `libcuda.c`, which fails as it is told, is
 //! loaded in its place by a process of its own for every test.
 
-mod fake;
+pub mod fake;
 mod scenario;
 
 use fake::{Outcome, run, run_lacking, run_without};

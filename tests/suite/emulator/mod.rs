@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linrec::kernels;
-use linrec::simt::{Counters, Launch, Memory, Module, Report};
+use linrec::simt::{Counters, Launch, Memory, Module, Prepared, Report};
 
 /// An argument of a kernel.
 #[derive(Debug, Clone, Copy)]
@@ -58,17 +58,27 @@ impl Shipped {
         range: std::ops::Range<u64>,
     ) -> Result<Counters, Report> {
         let kernel = self.module.kernel(&self.symbol).expect("the head names kernels of its PTX");
-        let bytes: Vec<u8> = arguments
-            .iter()
-            .flat_map(|argument| match argument {
-                Argument::Long(value) => value.to_le_bytes().to_vec(),
-                Argument::Int(value) => value.to_le_bytes().to_vec(),
-            })
-            .collect();
+        let bytes = bytes_of(arguments);
         let mut launch = Launch::new(kernel, [blocks, 1, 1], [threads, 1, 1], &bytes);
         launch.dynamic_shared = shared_bytes;
         let launch = launch.prepare(memory)?;
         if kernel.communicates() { launch.run_together(range, None) } else { launch.run(range) }
+    }
+
+    /// Runs whole grids side by side, one for each of the lists of arguments.
+    pub fn run_side_by_side(
+        &self,
+        memory: &Memory,
+        blocks: u32,
+        threads: u32,
+        arguments: &[Vec<Argument>],
+    ) -> Result<(), Report> {
+        let kernel = self.module.kernel(&self.symbol).expect("the head names kernels of its PTX");
+        let bytes: Vec<_> = arguments.iter().map(|arguments| bytes_of(arguments)).collect();
+        let launches = bytes.iter().map(|bytes| {
+            Launch::new(kernel, [blocks, 1, 1], [threads, 1, 1], bytes).prepare(memory)
+        });
+        Prepared::run_side_by_side(&launches.collect::<Result<Vec<_>, _>>()?).map(drop)
     }
 
     /// Runs a whole grid.
@@ -81,6 +91,14 @@ impl Shipped {
     ) -> Result<Counters, Report> {
         self.run_range(memory, blocks, threads, arguments, 0..u64::from(blocks))
     }
+}
+
+fn bytes_of(arguments: &[Argument]) -> Vec<u8> {
+    let bytes = arguments.iter().flat_map(|argument| match argument {
+        Argument::Long(value) => value.to_le_bytes().to_vec(),
+        Argument::Int(value) => value.to_le_bytes().to_vec(),
+    });
+    bytes.collect()
 }
 
 /// A PTX that has been read, which is done once for all tests.

@@ -1,6 +1,6 @@
 //! The ways to one long sequence, with tiles of 256 steps.
 
-use linrec::device::{Buffer, Function, Launched};
+use linrec::device::{Buffer, Function, Launch, Launched};
 use linrec::reference;
 use linrec::simt::Counters;
 use linrec::{Direction, Error, Options};
@@ -58,6 +58,70 @@ pub fn communicating(kernel: &Function) -> Result<Ran, Error> {
     let (outputs, last) = (rows(1, SEQ_LEN, y.download()?), Array1::from_vec(last.download()?));
     let verdict = judge("outputs", &outputs, &exact.outputs, &bound.outputs)
         .and_then(|()| judge("final_state", &last, &exact.final_state, &bound.final_state));
+    Ok(Ran { counters: device.is_simt().then_some(counters), verdict })
+}
+
+/// Rows cut over three devices that reach each other's memory, which here are one: two launches of each, with the same
+/// mailboxes, over other inputs and then over these. On the emulator they run side by side, on a GPU in the order in
+/// which states go through them.
+pub fn mailbox(kernel: &Function) -> Result<Ran, Error> {
+    const ROWS: usize = 3;
+    const RANKS: usize = 3;
+    const STRETCH: usize = TILE + 88;
+    const LINE: usize = 32; // words
+    let device = kernel.device();
+    let mut problem = Problem::<f32>::new(ROWS, RANKS * STRETCH, Direction::Forward);
+    problem.options.initial = None;
+    let part = |array: &Array2<f32>, rank: usize| -> Vec<f32> {
+        array.slice(ndarray::s![.., rank * STRETCH..(rank + 1) * STRETCH]).iter().copied().collect()
+    };
+    let mut mail = device.allocate_named::<u32>("mail", RANKS * ROWS * LINE)?;
+    mail.zero()?;
+    let boxes: Result<Vec<_>, Error> =
+        (0..RANKS).map(|rank| mail.slice(rank * ROWS * LINE..(rank + 1) * ROWS * LINE)).collect();
+    let boxes = boxes?;
+    let mut counters = Counters::default();
+    let mut outputs = Array2::zeros((ROWS, RANKS * STRETCH));
+    for (epoch, is_last) in [(1_u32, false), (2, true)] {
+        let mut arrays = Vec::new();
+        for rank in 0..RANKS {
+            let x = match is_last {
+                true => part(&problem.inputs, rank),
+                false => vec![7.0; ROWS * STRETCH],
+            };
+            let mut y = device.allocate_named::<f32>("outputs", ROWS * STRETCH)?;
+            y.poison()?;
+            arrays.push((device.upload(&x)?, device.upload(&part(&problem.coeffs, rank))?, y));
+        }
+        let mut to: Vec<_> = boxes[1..].iter().map(|next| next.slice(..).map(Some)).collect();
+        to.push(Ok(None));
+        let mut to = to.into_iter().collect::<Result<Vec<_>, Error>>()?;
+        let launches = arrays.iter_mut().zip(&mut to).enumerate().map(|(rank, ((x, c, y), to))| {
+            let from = (rank > 0).then(|| &boxes[rank]);
+            let launch = kernel.launch(ROWS as u32, THREADS).arg(&*x).arg(&*c).arg(y);
+            launch.arg(from).arg(to.as_mut()).arg(epoch).arg(STRETCH as i64)
+        });
+        if device.is_simt() {
+            let launches: Vec<_> = launches.collect();
+            for launched in Launch::run_side_by_side(&launches)? {
+                add(&mut counters, &launched);
+            }
+        } else {
+            for launch in launches {
+                launch.run(&device.stream())?;
+            }
+        }
+        for (rank, (_, _, y)) in arrays.iter().enumerate() {
+            let steps = rank * STRETCH..(rank + 1) * STRETCH;
+            let mut place = outputs.slice_mut(ndarray::s![.., steps]);
+            place.iter_mut().zip(y.download()?).for_each(|(to, from)| *to = from);
+        }
+    }
+    let (inputs, coeffs) = (problem.inputs.view(), problem.coeffs.view());
+    let exact = reference::forward(inputs, coeffs, &problem.options)?;
+    let rounding = tree(RANKS * STRETCH);
+    let bound = reference::forward_bound(inputs, coeffs, &problem.options, rounding)?;
+    let verdict = judge("outputs", &outputs, &exact.outputs, &bound.outputs);
     Ok(Ran { counters: device.is_simt().then_some(counters), verdict })
 }
 

@@ -8,12 +8,13 @@ mod fused;
 mod logarithms;
 mod long;
 mod numbers;
+mod pieces;
 mod plan;
 mod recurrences;
 mod selective;
 
 use half::{bf16, f16};
-use linrec::device::{Device, Exponential, Function, Job, Storage, dispatch};
+use linrec::device::{Device, Exponential, Function, Job, Storage, Way, dispatch};
 use linrec::kernels::{self, ElementType, KernelChoice, Pass, PipeConfig, Ptx, WideConfig};
 use linrec::simt::Counters;
 use linrec::{Direction, Error};
@@ -82,13 +83,18 @@ impl Probe {
         // Of several kernels, all are counted.
         let several = [
             "selective_scan_fwd_carries",
+            "selective_scan_fwd_plain",
             "selective_scan_bwd",
             "selective_scan_bwd_plain",
             "selective_scan_bwd_plain_ends",
             "selective_scan_bwd_sums",
         ];
         let base = self.base();
-        !asking.contains(&base) && !several.contains(&base) && !self.is_shared_out()
+        let several_ranks = base.starts_with("linrec_piece_") || base == "long_mailbox";
+        !several_ranks
+            && !asking.contains(&base)
+            && !several.contains(&base)
+            && !self.is_shared_out()
     }
 
     /// Whether its blocks share sequences.
@@ -124,6 +130,13 @@ impl Probe {
             }
             "look_back" => recurrences::look_back(&kernel),
             "long_chained" | "long_decoupled" => long::communicating(&kernel),
+            "long_mailbox" => long::mailbox(&kernel),
+            "linrec_piece_fwd" => self.pieces(device, Way::Mailboxes),
+            "linrec_piece_bwd" if self.arguments().last() == Some(&"true") => {
+                self.pieces(device, Way::Mailboxes)
+            }
+            "linrec_piece_lasts" => self.pieces(device, Way::Pipeline { groups: 2 }),
+            base if base.starts_with("linrec_piece_") => self.pieces(device, Way::TailFirst),
             "long_reduce" => long::reduce(&kernel),
             "long_scan" => long::scan(&kernel),
             "long_apply" => long::apply(&kernel),
@@ -164,6 +177,14 @@ impl Probe {
         }
     }
 
+    /// For those of rows that are cut, by two ranks that find states in a way that takes the kernel.
+    fn pieces(&self, device: &Device, way: Way) -> Result<Ran, Error> {
+        let first = self.arguments().first().copied();
+        let element =
+            ElementType::ALL.into_iter().find(|element| first == Some(element.cuda_name()));
+        dispatch(element.ok_or_else(|| self.unknown())?, OfPieces { device, way })
+    }
+
     /// For those of the fused selective scan, by a scan of the states and the exponential that it is for.
     fn fused<S: Storage<Accum = f32>>(&self, device: &Device) -> Result<Ran, Error> {
         use Exponential::{Exact, Fast};
@@ -176,6 +197,11 @@ impl Probe {
             }
             ("selective_scan_fwd", ["4", "true", exact]) => {
                 fused::forward::<S>(device, exponential(Some(exact)), 33, 1)
+            }
+            ("selective_scan_fwd_plain", [per_lane, aligned, wanted, _]) => {
+                let states = if *per_lane == "2" { 8 } else { 16 };
+                let len = if *aligned == "true" { 104 } else { 99 };
+                fused::plain_forward::<S>(device, states, len, wanted)
             }
             ("selective_scan_bwd", ["1", exact]) => {
                 fused::backward::<S>(device, exponential(Some(exact)), 7)
@@ -294,6 +320,20 @@ impl Job for OfRecurrence<'_> {
             Pass::Forward => recurrences::forward::<S>(self.kernel, self.plan),
             Pass::Backward => recurrences::backward::<S>(self.kernel, self.plan),
         }
+    }
+}
+
+/// Both passes over two ranks.
+struct OfPieces<'a> {
+    device: &'a Device,
+    way: Way,
+}
+
+impl Job for OfPieces<'_> {
+    type Output = Result<Ran, Error>;
+
+    fn run<S: Storage>(self) -> Result<Ran, Error> {
+        pieces::both_passes::<S>(self.device, self.way)
     }
 }
 

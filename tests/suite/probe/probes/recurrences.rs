@@ -29,7 +29,7 @@ impl<T: Element> Problem<T> {
     }
 
     /// This problem with inputs and coefficients rounded to what the storage holds exactly.
-    fn through(self, stored: &Stored<T>) -> Problem<T> {
+    pub(super) fn through(self, stored: &Stored<T>) -> Problem<T> {
         let (inputs, coeffs) = (stored.array(self.inputs), stored.array(self.coeffs));
         Problem { inputs, coeffs, options: self.options }
     }
@@ -108,7 +108,11 @@ fn ran(launched: &Launched, verdict: Result<(), String>) -> Ran {
 }
 
 /// Adds to the bounds of an array what storing it adds.
-fn widen<T: Element>(bound: &mut Array2<f64>, exact: &Array2<T::Wide>, stored: &Stored<T>) {
+pub(super) fn widen<T: Element>(
+    bound: &mut Array2<f64>,
+    exact: &Array2<T::Wide>,
+    stored: &Stored<T>,
+) {
     for (bound, exact) in bound.iter_mut().zip(exact) {
         *bound = stored.bound(exact.modulus(), *bound);
     }
@@ -210,7 +214,7 @@ pub(super) fn rows<T>(num_seqs: usize, seq_len: usize, values: Vec<T>) -> Array2
     Array2::from_shape_vec((num_seqs, seq_len), values).expect("as many values as elements")
 }
 
-fn upload<S: Storage, D: Dimension>(
+pub(super) fn upload<S: Storage, D: Dimension>(
     device: &Device,
     name: &str,
     values: &ndarray::ArrayView<S::Accum, D>,
@@ -220,7 +224,7 @@ fn upload<S: Storage, D: Dimension>(
     Ok(buffer)
 }
 
-fn initial<T: Element + Storage<Accum = T>>(
+pub(super) fn initial<T: Element + Storage<Accum = T>>(
     device: &Device,
     options: &Options<T>,
 ) -> Result<Option<Buffer<T>>, Error> {
@@ -238,7 +242,7 @@ fn fetch<S: Storage>(
 }
 
 /// An array full of NaN: what a kernel forgets to write shows.
-fn results<T: Pod>(device: &Device, name: &str, len: usize) -> Result<Buffer<T>, Error> {
+pub(super) fn results<T: Pod>(device: &Device, name: &str, len: usize) -> Result<Buffer<T>, Error> {
     let mut buffer = device.allocate_named(name, len)?;
     buffer.poison()?;
     Ok(buffer)
