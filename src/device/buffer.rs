@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
@@ -95,6 +96,40 @@ impl<T: Pod> Buffer<T> {
         // Others write there without waiting for anything on this device.
         device.synchronize()?;
         Ok(buffer)
+    }
+
+    /// By what another process on this host finds an array that was made [for peers](Buffer::for_peers), which then stays for
+    /// as long as this process: that process may have it open for as long.
+    pub(super) fn told(&self) -> Result<[u8; 64], Error> {
+        match &self.memory.place {
+            Place::Cuda(memory) => {
+                let handle = memory.handle()?;
+                mem::forget(self.memory.clone());
+                Ok(handle)
+            }
+            _ => Err(Error::device(
+                self.device().label(),
+                "only a GPU's memory is reached from another process",
+            )),
+        }
+    }
+
+    /// An array of another process on this host, as it was [told](Buffer::told).
+    pub(super) fn of_process(
+        device: &Device,
+        handle: [u8; 64],
+        len: usize,
+    ) -> Result<Buffer<T>, Error> {
+        let Backend::Cuda(gpu) = &device.backend else {
+            let why = "only a GPU reaches the memory of another process";
+            return Err(Error::device(device.label(), why));
+        };
+        let bytes = bytes_of::<T>(device, "memory of another process", len)?;
+        let place = match bytes {
+            0 => Place::Nowhere,
+            _ => Place::Cuda(GpuMemory::of_process(gpu, handle, bytes)?),
+        };
+        Ok(Buffer::at(device, place, len))
     }
 
     /// An array in memory that somebody else has.

@@ -118,12 +118,23 @@ functions! {
         // Of all drivers; only a group on several GPUs asks.
         cuCtxEnablePeerAccess(CUcontext, c_uint);
         cuEventQuery(CUevent);
+        // Of all drivers; only mailboxes between processes ask.
+        cuIpcCloseMemHandle(CUdeviceptr);
+        cuIpcGetMemHandle(*mut MemoryHandle, CUdeviceptr);
+        cuIpcOpenMemHandle_v2(*mut CUdeviceptr, MemoryHandle, c_uint);
+        cuMemGetAddressRange_v2(*mut CUdeviceptr, *mut usize, CUdeviceptr);
         // Since CUDA 12.4.
         cuFuncGetParamInfo(CUfunction, usize, *mut usize, *mut usize);
         cuGetErrorName(Status, *mut *const c_char);
         cuGetErrorString(Status, *mut *const c_char);
     }
 }
+
+/// `CUipcMemHandle`: by what another process of this host finds memory of this one. Any bytes are one; what is none of the
+/// driver's is an error of its own.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MemoryHandle(pub(super) [u8; 64]);
 
 /// Why the driver's library is of no use.
 #[derive(Debug, Clone, PartialEq, Eq)]

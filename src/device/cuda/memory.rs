@@ -1,6 +1,6 @@
 //! Device memory: had, filled, copied, and given back behind all work on it.
 
-use std::ffi::c_void;
+use std::ffi::{c_uint, c_void};
 use std::mem;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -10,6 +10,7 @@ use cudarc::driver::sys::{CUdeviceptr, CUresult::CUDA_ERROR_OUT_OF_MEMORY, CUstr
 
 use super::code::Failure;
 use super::handles::RawStream;
+use super::library::MemoryHandle;
 use super::order::{GpuStream, Uses};
 use super::{Gpu, error};
 use crate::Error;
@@ -41,6 +42,8 @@ enum Keeper {
     Stream(GpuStream),
     /// Whoever has lent it.
     Lender,
+    /// Another process; here it is only mapped.
+    Process,
 }
 
 impl GpuMemory {
@@ -71,6 +74,62 @@ impl GpuMemory {
     pub(crate) fn lent(gpu: &Arc<Gpu>, address: u64, bytes: u64) -> GpuMemory {
         let (gpu, uses) = (gpu.clone(), Mutex::default());
         GpuMemory { gpu, address, bytes, uses, keeper: Keeper::Lender }
+    }
+
+    /// By what another process of this host finds this memory, which was had [for peers](GpuMemory::for_peers). It has to stay
+    /// until no other process has it open.
+    #[allow(unsafe_code)]
+    pub(crate) fn handle(&self) -> Result<[u8; 64], Error> {
+        let asked = || {
+            let functions = self.gpu.context.functions;
+            let missing = || Failure::odd("it has no cuIpcGetMemHandle");
+            let handle_of = functions.cuIpcGetMemHandle.ok_or_else(missing)?;
+            self.gpu.context.bind()?;
+            let mut handle = MemoryHandle([0; 64]);
+            // SAFETY: (1) the context is current; (2) `handle` may be written; (3) the address is that of an allocation.
+            unsafe { handle_of(&mut handle, self.address) }.check()?;
+            Ok(handle.0)
+        };
+        self.gpu.check("naming memory to another process", asked())
+    }
+
+    /// Memory of another process, of at least so many bytes, that it has told the [handle](GpuMemory::handle) of.
+    #[allow(unsafe_code)]
+    pub(crate) fn of_process(
+        gpu: &Arc<Gpu>,
+        handle: [u8; 64],
+        bytes: u64,
+    ) -> Result<GpuMemory, Error> {
+        /// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`, the only flag that may be given: it may be another GPU's memory.
+        const LAZY: c_uint = 1;
+        let opened = || {
+            let functions = gpu.context.functions;
+            let missing = || Failure::odd("it cannot open memory of another process");
+            let open = functions.cuIpcOpenMemHandle_v2.ok_or_else(missing)?;
+            let range = functions.cuMemGetAddressRange_v2.ok_or_else(missing)?;
+            functions.cuIpcCloseMemHandle.ok_or_else(missing)?;
+            gpu.context.bind()?;
+            let (mut address, mut start, mut there) = (0, 0, 0);
+            // SAFETY: (1) the context is current; (2) `address` may be written; (3) of a handle that is none the driver returns
+            // an error.
+            unsafe { open(&mut address, MemoryHandle(handle), LAZY) }.check()?;
+            if address == 0 || address.checked_add(bytes).is_none() {
+                return Err(Failure::odd(format!("the memory is at {address:#x}")));
+            }
+            let keeper = Keeper::Process;
+            let memory =
+                GpuMemory { gpu: gpu.clone(), address, bytes, uses: Mutex::default(), keeper };
+            // SAFETY: (1) as above; (2) what is written is there; (3) the address is one that the driver gave out.
+            unsafe { range(&mut start, &mut there, address) }.check()?;
+            let behind = there as u64 - (address.wrapping_sub(start)).min(there as u64);
+            match behind >= bytes {
+                true => Ok(memory),
+                false => {
+                    Err(Failure::odd(format!("it has {behind} bytes where {bytes} are needed")))
+                }
+            }
+        };
+        gpu.check("opening memory of another process", opened())
     }
 
     fn allocated(
@@ -196,7 +255,9 @@ impl GpuMemory {
     ) -> Result<(), Error> {
         let stream = match &self.keeper {
             Keeper::Stream(stream) => stream.clone(),
-            Keeper::Library | Keeper::Peers | Keeper::Lender => self.gpu.default_stream(),
+            Keeper::Library | Keeper::Peers | Keeper::Lender | Keeper::Process => {
+                self.gpu.default_stream()
+            }
         };
         self.gpu.queue(&stream, operation, &[(self, write)], None, work)
     }
@@ -208,12 +269,13 @@ impl GpuMemory {
         let stream = match &self.keeper {
             Keeper::Lender => return Ok(()),
             Keeper::Stream(stream) => &stream.stream,
-            Keeper::Library | Keeper::Peers => home,
+            Keeper::Library | Keeper::Peers | Keeper::Process => home,
         };
         context.bind()?;
         let uses = lock(&self.uses);
         let is_ordered = !uses.unknown && uses.wait(&self.gpu.default_stream(), true).is_ok();
-        if is_ordered && context.has_async_alloc && !matches!(self.keeper, Keeper::Peers) {
+        let is_of_stream = !matches!(self.keeper, Keeper::Peers | Keeper::Process);
+        if is_ordered && context.has_async_alloc && is_of_stream {
             // SAFETY: (1) the address is that of an allocation of this context, freed only here; (2) the
             // context is current; (3) all work on the memory is over, or ahead on the same stream, or
             // waited for by it: launches borrow what they take until they are queued.
@@ -222,6 +284,12 @@ impl GpuMemory {
         }
         // If this fails, something may still run on the memory: then it stays.
         context.synchronize()?;
+        if let (Keeper::Process, Some(close)) =
+            (&self.keeper, context.functions.cuIpcCloseMemHandle)
+        {
+            // SAFETY: (1) the address is that of memory which was opened, closed only here; (2) and (3) as above.
+            return unsafe { close(self.address) }.check();
+        }
         // SAFETY: as above.
         unsafe { (context.functions.cuMemFree_v2)(self.address) }.check()
     }

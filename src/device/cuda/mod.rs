@@ -31,5 +31,5 @@ pub(crate) use graph::GpuGraph;
 pub(crate) use kernel::{GpuKernel, GpuModule};
 pub(crate) use launch::GpuLaunch;
 pub(crate) use memory::GpuMemory;
-pub(crate) use nccl::{Communicator, UniqueId};
+pub(crate) use nccl::{Communicator, UniqueId, nccl_is_declined};
 pub(crate) use order::GpuStream;

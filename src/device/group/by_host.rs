@@ -4,8 +4,7 @@
 
 use std::time::Instant;
 
-use super::exchange::{Exchange, Post, Told};
-use super::meeting::Seat;
+use super::exchange::{Exchange, Post};
 use crate::Error;
 use crate::device::Buffer;
 
@@ -34,10 +33,6 @@ impl ByHost {
 }
 
 impl Exchange for ByHost {
-    fn tell(&self, mine: &Told, until: Instant) -> Result<Vec<Told>, Error> {
-        self.post.tell(mine, until)
-    }
-
     fn all_gather(
         &self,
         mine: &Buffer<u8>,
@@ -90,8 +85,8 @@ impl Exchange for ByHost {
         self.fill("receive", array, &self.post.fetch(from, until)?)
     }
 
-    fn seat(&self) -> Option<&Seat> {
-        self.post.seat()
+    fn post(&self) -> &dyn Post {
+        &*self.post
     }
 
     fn leave(&self, why: Option<&str>) {

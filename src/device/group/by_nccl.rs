@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::Group;
-use super::exchange::{Exchange, Post, Told};
-use super::meeting::Seat;
+use super::exchange::{Exchange, Post};
 use super::rank::after;
 use crate::Error;
 use crate::device::argument::Slot;
@@ -123,10 +122,6 @@ fn communicator(
 }
 
 impl Exchange for ByNccl {
-    fn tell(&self, mine: &Told, until: Instant) -> Result<Vec<Told>, Error> {
-        self.post.tell(mine, until)
-    }
-
     fn all_gather(
         &self,
         mine: &Buffer<u8>,
@@ -195,8 +190,8 @@ impl Exchange for ByNccl {
         self.communicator.receive((self.on_gpu(&memory)?, start), len, from, &is_off, until)
     }
 
-    fn seat(&self) -> Option<&Seat> {
-        self.post.seat()
+    fn post(&self) -> &dyn Post {
+        &*self.post
     }
 
     fn leave(&self, why: Option<&str>) {

@@ -8,7 +8,7 @@ use super::meeting::Seat;
 use crate::Error;
 use crate::device::Buffer;
 
-/// How many bytes ranks tell each other before they do something together: [`Exchange::tell`].
+/// How many bytes ranks tell each other before they do something together.
 pub(super) const TOLD_BYTES: usize = 224;
 
 /// What every rank says that it is about to do.
@@ -20,9 +20,6 @@ pub(super) type Told = [u8; TOLD_BYTES];
 /// error at `until` at the latest; after an error every other rank gets one, too, from what it waits for and from
 /// whatever it asks for next.
 pub(super) trait Exchange: Debug + Send + Sync {
-    /// A few bytes of every rank, in the order of ranks.
-    fn tell(&self, mine: &Told, until: Instant) -> Result<Vec<Told>, Error>;
-
     /// Every rank's array in all ranks, in the order of ranks: `all` is as many times as long as `mine`.
     fn all_gather(
         &self,
@@ -58,8 +55,8 @@ pub(super) trait Exchange: Debug + Send + Sync {
         until: Instant,
     ) -> Result<(), Error>;
 
-    /// The place among ranks of this program, if all ranks are here.
-    fn seat(&self) -> Option<&Seat>;
+    /// The way for bytes of the host.
+    fn post(&self) -> &dyn Post;
 
     /// Takes no further part; with a reason if something has gone wrong, which all others are told.
     fn leave(&self, why: Option<&str>);
@@ -79,7 +76,7 @@ pub(super) trait Post: Debug + Send + Sync {
     /// Why nothing goes on any more, if a rank has failed.
     fn failure(&self, until: Instant) -> Option<String>;
 
-    /// As [`Exchange::seat`].
+    /// The place among ranks of this program, if all ranks are here.
     fn seat(&self) -> Option<&Seat> {
         None
     }
@@ -89,7 +86,7 @@ pub(super) trait Post: Debug + Send + Sync {
 }
 
 impl dyn Post + '_ {
-    /// As [`Exchange::tell`].
+    /// A few bytes of every rank, in the order of ranks.
     pub(super) fn tell(&self, mine: &Told, until: Instant) -> Result<Vec<Told>, Error> {
         let told = self.gather("meeting the other ranks", mine.to_vec(), until)?;
         // What is no such text differs from every one of them.

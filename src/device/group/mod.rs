@@ -14,6 +14,7 @@ mod hub;
 mod kernels;
 mod mail;
 mod meeting;
+mod peers;
 mod pipeline;
 mod rank;
 mod recurrence;
@@ -33,7 +34,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use super::cuda::Communicator;
+use super::cuda::{Communicator, nccl_is_declined};
 use super::lock::lock;
 use super::{Device, emulator};
 use crate::Error;
@@ -119,7 +120,8 @@ impl Group {
     /// exchange arrays by NCCL.
     ///
     /// NCCL is looked for when it is first needed, in version 2.14 or newer: the file that `LINREC_NCCL` names, or
-    /// `libnccl.so.2` where the system's linker finds it, or that of an active Python environment. It takes seconds to begin. Of a
+    /// `libnccl.so.2` where the system's linker finds it, or that of an active Python environment. It takes seconds to begin. With
+    /// `LINREC_NCCL=none` arrays go through the memory of the host instead, as by [`Group::through_host`]. Of a
     /// group on GPUs, once something has failed in a run, nothing can be used any more.
     ///
     /// # Errors
@@ -128,7 +130,7 @@ impl Group {
     /// [`Error::Device`] if there is no NCCL, with the way out, or if it fails.
     pub fn from_devices(devices: &[Device]) -> Result<Group, Error> {
         let emulated = devices.iter().filter(|device| device.is_simt()).count();
-        if devices.len() < 2 || emulated == devices.len() {
+        if devices.len() < 2 || emulated == devices.len() || nccl_is_declined() {
             return Group::through_host(devices);
         }
         let repeated =
@@ -210,10 +212,15 @@ impl Group {
             error
         };
         let device = Device::of_process(place.local).map_err(failed)?;
-        let kind = if device.is_simt() { "an emulated device" } else { "a GPU" };
+        let is_by_host = device.is_simt() || nccl_is_declined();
+        let kind = match is_by_host {
+            _ if device.is_simt() => "an emulated device",
+            true => "a GPU, and arrays through the host",
+            false => "a GPU",
+        };
         rank::agree((rank, size), &format!("begin with {kind}"), &*post, until).map_err(failed)?;
         let label = rank::label(rank, size);
-        let exchange: Arc<dyn Exchange> = if size == 1 || device.is_simt() {
+        let exchange: Arc<dyn Exchange> = if size == 1 || is_by_host {
             Arc::new(ByHost { label, post })
         } else {
             let at = (rank, size);

@@ -7,6 +7,7 @@ use bytemuck::Pod;
 
 use super::exchange::{Exchange, Post, TOLD_BYTES, Told};
 use super::meeting::Seat;
+use super::peers;
 use crate::Error;
 use crate::device::{Buffer, Device, Launch, Launched, Stream, recording};
 
@@ -189,8 +190,7 @@ impl Rank {
     /// Goes on if all ranks are about to do the same thing, which `what` describes.
     pub(super) fn agree(&self, what: &str) -> Result<(), Error> {
         recording::refuse(&self.device, "meeting other ranks")?;
-        let tell = |mine: &Told| self.exchange.tell(mine, self.until());
-        agreed((self.number, self.size), what, tell)
+        agree((self.number, self.size), what, self.exchange.post(), self.until())
     }
 
     /// As [`Rank::all_gather`], once ranks have agreed on it.
@@ -224,9 +224,20 @@ impl Rank {
         self.exchange.clone()
     }
 
-    /// An array of every rank, which each of them reaches: not copies, but the arrays. All ranks are in this program.
+    /// Whether ranks can [share](Rank::share) arrays at all: an error that names the way out.
+    pub(super) fn must_share(&self) -> Result<(), Error> {
+        if self.device.is_simt() { self.seat().map(drop) } else { Ok(()) }
+    }
+
+    /// An array of every rank, which each of them reaches: not copies, but the arrays. They lie in this program, or in processes
+    /// with GPUs of one host.
     pub(super) fn share(&self, mine: Buffer<u8>) -> Result<Vec<Buffer<u8>>, Error> {
-        let all = self.seat()?.share(mine, self.until())?;
+        self.must_share()?;
+        let Some(seat) = self.exchange.post().seat() else {
+            let (at, post) = ((self.number, self.size), self.exchange.post());
+            return peers::of_processes(at, post, mine, self.until());
+        };
+        let all = seat.share(mine, self.until())?;
         for (rank, array) in all.iter().enumerate().filter(|(rank, _)| *rank != self.number) {
             let there = array.device();
             if *there == self.device && !self.device.is_simt() {
@@ -251,11 +262,11 @@ impl Rank {
     }
 
     /// Its place among the ranks of this program.
-    pub(super) fn seat(&self) -> Result<&Seat, Error> {
-        self.exchange.seat().ok_or_else(|| Error::Unsupported {
+    fn seat(&self) -> Result<&Seat, Error> {
+        self.exchange.post().seat().ok_or_else(|| Error::Unsupported {
             engine: label(self.number, self.size),
             what: String::from(
-                "mailboxes between processes; take another way, or a process for all GPUs",
+                "mailboxes between processes with emulated devices; take another way, or one process",
             ),
         })
     }

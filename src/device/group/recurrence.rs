@@ -248,7 +248,7 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
         let (choice, pieces) = (self.recurrence.choice(), cutting.pieces());
         if self.way == Way::Mailboxes {
             // Who has told that it is here has no pass under way: the mailboxes are free.
-            self.rank.seat()?;
+            self.rank.must_share()?;
             self.rank.device().synchronize()?;
         }
         let mut what = format!(

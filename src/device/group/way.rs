@@ -32,9 +32,12 @@ pub enum Way {
         groups: usize,
     },
     /// Every stretch is read once. Each sequence has one block on each rank, which takes the state from a mailbox in its
-    /// device's memory, and puts the state behind into that of the next one. All ranks are in one program, on GPUs that reach
-    /// each other's memory, or on one emulated device ([`Group::through_host`](super::Group::through_host)), where
-    /// their launches take turns. Results depend on the number of ranks. For many sequences: each has one block.
+    /// device's memory, and puts the state behind into that of the next one. Ranks are on GPUs of one host that reach each
+    /// other's memory, in one program or in processes (on Linux, by CUDA's handles of memory; a recurrence's mailboxes,
+    /// 128 bytes for each sequence, then stay until the process ends), or on one emulated device
+    /// ([`Group::through_host`](super::Group::through_host)), where their launches take turns. What cannot be reached is
+    /// [`Error::Unsupported`](crate::Error::Unsupported) on all ranks, before anything is launched. Results depend on the number of ranks. For many
+    /// sequences: each has one block.
     ///
     /// A block that waits for some ten seconds ends its kernel with an error; so a stretch takes less than that.
     Mailboxes,

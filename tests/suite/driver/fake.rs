@@ -111,7 +111,7 @@ impl Outcome {
     }
 }
 
-const FILE: &str = "libcuda.so.1";
+pub const FILE: &str = "libcuda.so.1";
 
 /// The folder with the fake driver, compiled once.
 pub fn library() -> &'static Path {

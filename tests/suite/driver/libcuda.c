@@ -42,8 +42,8 @@ enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, INVALID_PTX 
     F(cuEventSynchronize) F(cuFuncGetAttribute) F(cuFuncGetParamInfo) F(cuFuncSetAttribute) \
     F(cuGetErrorName) \
     F(cuGetErrorString) F(cuGraphDestroy) F(cuGraphExecDestroy) F(cuGraphInstantiateWithFlags) \
-    F(cuGraphLaunch) F(cuInit) F(cuLaunchCooperativeKernel) F(cuLaunchKernel) F(cuMemAllocAsync) F(cuMemAlloc_v2) \
-    F(cuMemFreeAsync) F(cuMemFree_v2) F(cuMemGetInfo_v2) F(cuMemcpyDtoHAsync_v2) F(cuMemcpyHtoDAsync_v2) F(cuMemsetD8Async) \
+    F(cuGraphLaunch) F(cuInit) F(cuIpcCloseMemHandle) F(cuIpcGetMemHandle) F(cuIpcOpenMemHandle_v2) F(cuLaunchCooperativeKernel) F(cuLaunchKernel) F(cuMemAllocAsync) F(cuMemAlloc_v2) \
+    F(cuMemFreeAsync) F(cuMemFree_v2) F(cuMemGetAddressRange_v2) F(cuMemGetInfo_v2) F(cuMemcpyDtoHAsync_v2) F(cuMemcpyHtoDAsync_v2) F(cuMemsetD8Async) \
     F(cuModuleGetFunction) F(cuModuleLoadDataEx) F(cuModuleUnload) \
     F(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags) F(cuStreamBeginCapture_v2) F(cuStreamCreate) \
     F(cuStreamDestroy_v2) F(cuStreamEndCapture) F(cuStreamSynchronize) F(cuStreamWaitEvent)
@@ -376,6 +376,51 @@ Status cuMemsetD8Async(Address to, unsigned char byte, size_t bytes, void *strea
         return INVALID_VALUE;
     memset(memory, byte, bytes);
     return 0;
+}
+
+// ---- Memory of other processes: of the size that was told, and elsewhere ----
+
+struct Handle { char word[8]; size_t bytes; char rest[48]; };
+
+Status cuIpcGetMemHandle(struct Handle *handle, Address address) {
+    ENTER(cuIpcGetMemHandle);
+    CURRENT();
+    memset(handle, 0, sizeof *handle);
+    for (struct Thing *thing = things; thing; thing = thing->next)
+        if (thing->kind == ALLOCATION && thing->live && (Address) (uintptr_t) thing->memory == address) {
+            memcpy(handle->word, odd ? "another" : "memory", 7);
+            handle->bytes = thing->bytes;
+            return 0;
+        }
+    wrong("memory that is not allocated", this);
+    return INVALID_VALUE;
+}
+
+Status cuIpcOpenMemHandle_v2(Address *address, struct Handle handle, unsigned flags) {
+    ENTER(cuIpcOpenMemHandle_v2);
+    CURRENT();
+    if (flags != 1 || strcmp(handle.word, "memory"))
+        return INVALID_VALUE;
+    return allocate(address, handle.bytes, odd);
+}
+
+Status cuIpcCloseMemHandle(Address address) {
+    ENTER(cuIpcCloseMemHandle);
+    CURRENT();
+    return deallocate(address, this);
+}
+
+Status cuMemGetAddressRange_v2(Address *start, size_t *bytes, Address address) {
+    ENTER(cuMemGetAddressRange_v2);
+    CURRENT();
+    for (struct Thing *thing = things; thing; thing = thing->next)
+        if (thing->kind == ALLOCATION && thing->live && (Address) (uintptr_t) thing->memory == address) {
+            *start = address;
+            *bytes = odd ? 1 : thing->bytes;
+            return 0;
+        }
+    wrong("memory that is not allocated", this);
+    return INVALID_VALUE;
 }
 
 // ---- Streams and events ----

@@ -11,7 +11,22 @@ use fake::{Outcome, run, run_lacking, run_without};
 const CODES: [i32; 4] = [719, 919, i32::MAX, -1];
 
 /// What is optional in a driver.
-const OPTIONAL: [&str; 3] = ["cuFuncGetParamInfo", WORDS[0], WORDS[1]];
+const OPTIONAL: [&str; 7] = [
+    "cuFuncGetParamInfo",
+    WORDS[0],
+    WORDS[1],
+    BETWEEN_PROCESSES[0],
+    BETWEEN_PROCESSES[1],
+    BETWEEN_PROCESSES[2],
+    BETWEEN_PROCESSES[3],
+];
+/// What several processes call: see the tests of groups.
+const BETWEEN_PROCESSES: [&str; 4] = [
+    "cuIpcCloseMemHandle",
+    "cuIpcGetMemHandle",
+    "cuIpcOpenMemHandle_v2",
+    "cuMemGetAddressRange_v2",
+];
 const WORDS: [&str; 2] = ["cuGetErrorName", "cuGetErrorString"];
 
 /// What gives back; it is called where nobody waits for an answer.
@@ -75,7 +90,7 @@ with_the_fake_driver! {
 
     fn every_function_is_called_on_some_way() {
         let outcomes = WAYS.map(|way| run("everything", way));
-        for function in outcomes[0].calls.keys() {
+        for function in functions_of_one_process(&outcomes[0]) {
             let calls: u32 = outcomes.iter().map(|outcome| outcome.count(function)).sum();
             assert!(calls > 0, "{function} is never called");
         }
@@ -84,7 +99,7 @@ with_the_fake_driver! {
     fn a_function_that_fails_is_an_error_with_its_number() {
         // All functions and codes, on the first way that calls the function.
         let usual = WAYS.map(|way| (way, run("everything", way)));
-        let functions: Vec<&String> = usual[0].1.calls.keys().collect();
+        let functions: Vec<&String> = functions_of_one_process(&usual[0].1).collect();
         std::thread::scope(|scope| {
             for part in functions.chunks(functions.len().div_ceil(2)) {
                 let usual = &usual;
@@ -328,6 +343,10 @@ with_the_fake_driver! {
 }
 
 /// Has a function fail at several of its calls, with all codes.
+fn functions_of_one_process(outcome: &Outcome) -> impl Iterator<Item = &String> {
+    outcome.calls.keys().filter(|function| !BETWEEN_PROCESSES.contains(&function.as_str()))
+}
+
 fn fails(function: &str, usual: &[(&str, Outcome)]) {
     let called = usual.iter().find(|(_, outcome)| outcome.count(function) > 0);
     let (way, usual) = called.unwrap_or_else(|| panic!("{function} is never called"));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::emulated;
 use linrec::Error;
-use linrec::device::{ForwardOptions, Group, GroupRecurrence, Rank, Split};
+use linrec::device::{Device, ForwardOptions, Group, GroupRecurrence, Rank, Split, Way};
 
 /// The variable that says what a process is to do.
 const SCENARIO: &str = "LINREC_TEST_GROUP";
@@ -33,6 +33,11 @@ impl<'a> Job<'a> {
         let free = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = free.local_addr().unwrap().port();
         Job { scenario, ranks, size: ranks.len(), deadline, port, more: &[] }
+    }
+
+    /// With variables of single ranks.
+    pub(super) fn with(self, more: &'a [(usize, &'a str, &'a str)]) -> Job<'a> {
+        Job { more, ..self }
     }
 
     fn start(&self, rank: usize) -> Child {
@@ -62,6 +67,10 @@ impl<'a> Job<'a> {
         command
     }
 
+    fn is_set(&self, rank: usize, name: &str) -> bool {
+        self.more.iter().any(|more| more.0 == rank && more.1 == name)
+    }
+
     /// What each process says, in the order of `ranks`.
     fn run(&self) -> Vec<String> {
         self.run_with(&[], &[])
@@ -72,7 +81,7 @@ impl<'a> Job<'a> {
         let start = Instant::now();
         let started = self.ranks.iter().map(|&rank| {
             let mut command = self.command(rank);
-            for name in without {
+            for name in without.iter().filter(|name| !self.is_set(rank, name)) {
                 command.env_remove(name);
             }
             command.envs(variables.iter().copied()).spawn().unwrap()
@@ -155,6 +164,12 @@ fn play(scenario: &str, rank: &Rank) -> Result<String, Error> {
             }
             rank.barrier().map(|()| String::from("all came"))
         }
+        "mailboxes" => {
+            // Over the fake driver nothing is computed.
+            computed_by(rank, Way::Mailboxes, (3, 8 * 40))?;
+            Ok(String::from("opened and closed"))
+        }
+        "ways" => by_all_ways(rank),
         "disagreement" if rank.number() == 1 => computed_of(rank, (2, 72)),
         "disagreement" => computed_of(rank, (2, 64)),
         _ => {
@@ -173,9 +188,21 @@ fn computed(rank: &Rank) -> Result<String, Error> {
     computed_of(rank, (3, 8 * 40))
 }
 
-/// The sum of the bits of this rank's outputs, and its final state.
 fn computed_of(rank: &Rank, shape: (usize, usize)) -> Result<String, Error> {
-    let recurrence = GroupRecurrence::<f32>::new(rank, Split::Steps);
+    computed_by(rank, Way::Passes, shape)
+}
+
+/// The same sum by each way.
+fn by_all_ways(rank: &Rank) -> Result<String, Error> {
+    let ways = [Way::Passes, Way::TailFirst, Way::Pipeline { groups: 3 }, Way::Mailboxes];
+    let sums = ways.map(|way| computed_by(rank, way, (200, 8 * 1024)));
+    Ok(sums.into_iter().collect::<Result<Vec<_>, _>>()?.join(" | "))
+}
+
+/// The sum of the bits of this rank's outputs, and its final states: of one kernel, whatever the device is.
+fn computed_by(rank: &Rank, way: Way, shape: (usize, usize)) -> Result<String, Error> {
+    let kernel: linrec::kernels::KernelChoice = "pipe:8x64:0".parse()?;
+    let recurrence = GroupRecurrence::<f32>::by(rank, Split::Steps, kernel)?.with_way(way);
     let part = recurrence.part(shape)?;
     let place = |row, step| (row * 31 + step * 7) % 97;
     let rows =
@@ -198,6 +225,15 @@ fn processes_compute_what_threads_do() {
         [2, 0, 1].map(|rank| threads[rank].clone())
     );
     assert_eq!(Job::new("recurrence", &[0], LONG).run(), emulated(1).run(computed).unwrap());
+}
+
+#[test]
+#[ignore = "needs a GPU, which processes share, and whose memory they reach"]
+fn processes_on_gpus_give_the_bits_of_threads() {
+    let device = Device::simt();
+    let threads = Group::through_host(&[device.clone(), device]).unwrap().run(by_all_ways).unwrap();
+    let variables = [("LINREC_DEVICE", "cuda"), ("LINREC_NCCL", "none"), ("LOCAL_RANK", "0")];
+    assert_eq!(Job::new("ways", &[0, 1], LONG).run_with(&variables, &[]), threads);
 }
 
 #[test]

@@ -14,9 +14,17 @@ use crate::device::nvrtc::trust::{self, Above};
 const VARIABLE: &str = "LINREC_NCCL";
 /// What to do where there is none.
 pub(super) const WAY_OUT: &str = "install NCCL 2.14 or newer (`pip install nvidia-nccl-cu12`, or the system's \
-                                  libnccl2), name its file in LINREC_NCCL, or, where all ranks are in one program, take `Group::through_host`";
+                                  libnccl2), name its file in LINREC_NCCL, or let arrays go through the memory of the host (LINREC_NCCL=none, \
+                                  `Group::through_host`)";
+/// What the variable says where NCCL is not wanted.
+const NONE: &str = "none";
 /// What the system's linker looks for, on its path and the user's.
 const NAMES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
+
+/// Whether the user says that NCCL is not to be used.
+pub(crate) fn nccl_is_declined() -> bool {
+    env::var_os(VARIABLE).is_some_and(|value| value == NONE)
+}
 
 /// The first that loads: the file that `LINREC_NCCL` names and no other, or the linker's, or that of an active Python
 /// environment (`VIRTUAL_ENV`, `CONDA_PREFIX`).

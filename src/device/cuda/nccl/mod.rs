@@ -12,3 +12,4 @@ mod find;
 mod library;
 
 pub(crate) use communicator::{Communicator, UniqueId};
+pub(crate) use find::nccl_is_declined;

@@ -21,19 +21,37 @@ impl Run {
     }
 
     fn over(nccl: &Path, scenario: &str, deadline: Duration, instructions: &str) -> Run {
+        Run::made(nccl, scenario, deadline, instructions, &[])
+    }
+
+    fn made(
+        nccl: &Path,
+        scenario: &str,
+        deadline: Duration,
+        instructions: &str,
+        more: &[(usize, &str, &str)],
+    ) -> Run {
         let folder = tempfile::tempdir().unwrap();
-        let libraries = std::env::join_paths([fake::library(), nccl]).unwrap();
+        // Of the library's kernels the fake driver knows no parameters: it says nothing of any.
+        let driver = fake::lacking(fake::library(), fake::FILE, "cuFuncGetParamInfo");
+        let libraries = std::env::join_paths([&driver, nccl]).unwrap();
         let variables = [
             ("LINREC_DEVICE", String::from("cuda")),
             ("LD_LIBRARY_PATH", libraries.into_string().unwrap()),
             ("FAKE_NCCL_FOLDER", folder.path().to_str().unwrap().to_owned()),
             ("FAKE_NCCL", instructions.to_owned()),
-            ("FAKE_CUDA", String::new()),
         ];
         let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, &**value)).collect();
-        let removed = ["VIRTUAL_ENV", "CONDA_PREFIX", "LINREC_NCCL", "CUDA_VISIBLE_DEVICES"];
-        let said = Job::new(scenario, &[0, 1, 2], deadline).run_with(&variables, &removed);
+        let removed =
+            ["VIRTUAL_ENV", "CONDA_PREFIX", "LINREC_NCCL", "CUDA_VISIBLE_DEVICES", "FAKE_CUDA"];
+        let job = Job::new(scenario, &[0, 1, 2], deadline).with(more);
+        let said = job.run_with(&variables, &removed);
         Run { said, folder }
+    }
+
+    /// With a driver that goes wrong on one rank.
+    fn with(scenario: &str, driver: &str, rank: usize) -> Run {
+        Run::made(&library(), scenario, LONG, "", &[(rank, "FAKE_CUDA", driver)])
     }
 
     /// How many communicators ended so: finalized, destroyed, aborted.
@@ -121,6 +139,28 @@ with_the_fake_libraries! {
                 assert!(said.contains("not all ranks came in time"), "{name}: {said}");
             }
             assert_eq!(run.ends(), [0, 0, 3], "{name}");
+        }
+    }
+
+    fn mailboxes_in_the_memory_of_other_processes() {
+        let run = Run::new("mailboxes", LONG, "");
+        assert_eq!(run.said, ["opened and closed"; 3]);
+        for (instructions, words) in [
+            ("fail cuIpcGetMemHandle 1 801", "naming memory to another process failed"),
+            ("fail cuIpcOpenMemHandle_v2 2 201", "opening memory of another process failed"),
+            ("odd cuIpcOpenMemHandle_v2 1", "the memory is at 0x0"),
+            ("odd cuIpcGetMemHandle 1", "opening memory of another process failed"),
+            ("fail cuMemGetAddressRange_v2 1 1", "opening memory of another process failed"),
+            ("odd cuMemGetAddressRange_v2 1", "it has 1 bytes where 384 are needed"),
+        ] {
+            let run = Run::with("mailboxes", instructions, 1);
+            let said = &run.said;
+            for said in said {
+                assert!(said.contains("mailboxes between these processes"), "{instructions}: {said}");
+                assert!(said.contains("take another way"), "{instructions}: {said}");
+            }
+            assert!(said[1].contains(words) || instructions.starts_with("odd cuIpcGet"), "{instructions}: {said:?}");
+            assert!(said[0].contains(words) || said[0].contains("rank 1 of 3"), "{instructions}: {said:?}");
         }
     }
 

@@ -1,0 +1,71 @@
+//! Arrays that ranks in different processes of a host reach in each other's GPU.
+
+use std::fs;
+use std::time::Instant;
+
+use super::exchange::Post;
+use super::rank::label;
+use crate::Error;
+use crate::device::Buffer;
+
+const HANDLE_BYTES: usize = 64;
+
+/// An array of every rank. All ranks give one of the same length, and get an error if one of them cannot reach another: it
+/// says which and why.
+///
+/// What a rank has told of stays until its process ends, as the others may have it open for as long.
+pub(super) fn of_processes(
+    (number, size): (usize, usize),
+    post: &dyn Post,
+    mine: Buffer<u8>,
+    until: Instant,
+) -> Result<Vec<Buffer<u8>>, Error> {
+    let refused = |why: String| Error::Unsupported {
+        engine: label(number, size),
+        what: format!("mailboxes between these processes: {why}; take another way, or one process"),
+    };
+    let host = host();
+    let handle = mine.told();
+    let letter = match &handle {
+        Ok(handle) => [&handle[..], host.as_bytes()].concat(),
+        // Shorter than a handle: the others hear that there is none.
+        Err(_) => Vec::new(),
+    };
+    let letters = post.gather("telling where mailboxes are", letter, until)?;
+    let open = |(rank, letter): (usize, &[u8])| {
+        if rank == number {
+            return mine.slice(..).map_err(|error| error.to_string());
+        }
+        let Some((handle, there)) = letter.split_first_chunk::<HANDLE_BYTES>() else {
+            return Err(format!("{} has none to tell", label(rank, size)));
+        };
+        if host.is_empty() || there != host.as_bytes() {
+            return Err(format!("{} is not known to be on this host", label(rank, size)));
+        }
+        let opened = Buffer::of_process(mine.device(), *handle, mine.len());
+        opened.map_err(|error| format!("that of {} cannot be reached: {error}", label(rank, size)))
+    };
+    let letters = letters.iter().map(|letter| &**letter).enumerate();
+    let outcome = match handle {
+        Ok(_) => letters.map(open).collect::<Result<Vec<_>, _>>(),
+        Err(error) => Err(error.to_string()),
+    };
+    // All or none, so that nobody waits for mail that does not come.
+    let why = outcome.as_ref().err().cloned().unwrap_or_default();
+    let whys = post.gather("opening mailboxes", why.into_bytes(), until)?;
+    let failed = whys.iter().enumerate().find(|(_, why)| !why.is_empty());
+    match (outcome, failed) {
+        (Ok(all), None) => Ok(all),
+        (Err(why), _) => Err(refused(why)),
+        (_, Some((rank, why))) => {
+            let why = String::from_utf8_lossy(why);
+            Err(refused(format!("{} says: {why}", label(rank, size))))
+        }
+    }
+}
+
+/// What tells this host from others until it is started again; empty where nothing does.
+fn host() -> String {
+    let read = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    read.unwrap_or_default().trim().to_owned()
+}
