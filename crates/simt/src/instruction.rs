@@ -112,6 +112,18 @@ pub(crate) enum Op {
         b: Slot,
         c: Slot,
     },
+    /// `add`, `sub` and `mad` of U32 to S64 that read the carry flag (`takes`) or write it (`gives`). PTX has one flag
+    /// for each thread, CC.CF; here it is a predicate slot. `c` is the summand of `mad`, else the same as `b`.
+    Carry {
+        op: Carry,
+        ty: Type,
+        takes: Option<Slot>,
+        gives: Option<Slot>,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+    },
     /// `mul.wide`: operands of type `ty` (U16, S16, U32, S32), a product of twice its width.
     MulWide {
         ty: Type,
@@ -478,6 +490,15 @@ pub(crate) enum Ternary {
     Permute,
     /// `sad` of U32 and S32: `c + |a - b|`.
     AbsoluteDifference,
+}
+
+/// What carries: a sum, a difference (of which the flag is the borrow), a sum with half of a product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Carry {
+    Add,
+    Sub,
+    MadLow,
+    MadHigh,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

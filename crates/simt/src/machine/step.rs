@@ -10,7 +10,7 @@ use super::lanes::{self, Gathered};
 use super::mbarrier;
 use super::registers::{Registers, Words};
 use super::warp::{Lanes, Place, Scratch, Vain};
-use super::{float, integer};
+use super::{carry, float, integer};
 use crate::program::{Op, Round, Scope, Slot, Space, Type, Vote};
 use crate::report::ReportKind;
 use crate::trace::{Event, What};
@@ -59,6 +59,9 @@ impl Run<'_> {
             Op::Unary { op, ty, d, a } => integer::unary(r, op, ty, d, a, active),
             Op::Ternary { op, ty, d, a, b, c } => {
                 integer::ternary(r, op, ty, [d, a, b, c], active);
+            }
+            Op::Carry { op, ty, takes, gives, d, a, b, c } => {
+                carry::carry(r, op, ty, [takes, gives], [d, a, b, c], active);
             }
             Op::MulWide { ty, d, a, b } => integer::wide(r, ty, [d, a, b], None, active),
             Op::MadWide { ty, d, a, b, c } => integer::wide(r, ty, [d, a, b], Some(c), active),

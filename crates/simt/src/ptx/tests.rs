@@ -158,3 +158,9 @@ fn branches_and_places() {
     let opcodes: Vec<&str> = kernel.opcodes.iter().map(|opcode| &**opcode).collect();
     assert_eq!(opcodes, ["bra", "bra", "mov.u32", "ret"]);
 }
+
+/// Every instruction of a kernel takes this much, and the machine reads them one after the other.
+#[test]
+fn operations_are_small() {
+    assert_eq!(size_of::<Op>(), 40);
+}

@@ -54,6 +54,12 @@ pub(super) fn each_slot(
             [a, b, c].into_iter().for_each(|slot| visit(Reads, of(*ty), slot));
             visit(Writes, of(*ty), d);
         }
+        Op::Carry { ty, takes, gives, d, a, b, c, .. } => {
+            [a, b, c].into_iter().for_each(|slot| visit(Reads, of(*ty), slot));
+            takes.iter_mut().for_each(|slot| visit(Reads, Predicate, slot));
+            visit(Writes, of(*ty), d);
+            gives.iter_mut().for_each(|slot| visit(Writes, Predicate, slot));
+        }
         Op::MulWide { ty, d, a, b } => {
             [a, b].into_iter().for_each(|slot| visit(Reads, Word, slot));
             visit(Writes, if ty.bytes() == 2 { Word } else { Long }, d);

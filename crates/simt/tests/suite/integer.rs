@@ -41,7 +41,7 @@ impl Int {
     }
 
     /// All bits of a product, of twice the width.
-    fn product(self, a: u64, b: u64) -> u128 {
+    pub fn product(self, a: u64, b: u64) -> u128 {
         if self.signed {
             (self.value(a) * self.value(b)) as u128
         } else {

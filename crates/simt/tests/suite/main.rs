@@ -25,6 +25,7 @@ mod beside;
 mod bits;
 mod blocks;
 mod bounds;
+mod carry;
 mod compare;
 mod convert;
 mod copies;

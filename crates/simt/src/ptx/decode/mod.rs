@@ -7,6 +7,7 @@ mod access;
 mod arithmetic;
 mod atomic;
 mod bits;
+mod carry;
 mod compare;
 mod control;
 mod convert;
@@ -48,6 +49,8 @@ pub(super) fn decode<'s>(
 
 fn family(parts: &[&str]) -> Option<Family> {
     Some(match parts[0] {
+        "addc" | "subc" | "madc" => carry::decode,
+        "add" | "sub" | "mad" if parts.contains(&"cc") => carry::decode,
         "add" | "sub" | "mul" | "mad" | "fma" | "div" | "rem" | "abs" | "neg" | "min" | "max"
         | "sad" => {
             if arithmetic::is_float(parts) {

@@ -62,7 +62,11 @@ fn reason(parts: &[&str]) -> Option<&'static str> {
         }
         "ld" | "st" if has("v8") => "no access is wider than 16 bytes",
         _ if has("ftz") => "numbers near zero are not flushed to zero",
-        _ if has("cc") || matches!(parts[0], "addc" | "subc" | "madc") => "there is no carry flag",
+        "add" | "sub" | "mad" | "addc" | "subc" | "madc"
+            if has("cc") || parts[0].ends_with('c') =>
+        {
+            "the carry flag is that of 32- and 64-bit integers"
+        }
         _ if has("f16") || has("f16x2") || has("bf16") || has("bf16x2") => {
             "arithmetic on 16-bit floats is done in f32"
         }
