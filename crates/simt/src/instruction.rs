@@ -29,6 +29,8 @@ pub(crate) enum Type {
     F16,
     Bf16,
     F32,
+    /// F32 of an instruction with `.ftz`: subnormal operands and results are zeros of their sign.
+    F32Ftz,
     F64,
 }
 
@@ -37,7 +39,7 @@ impl Type {
         match self {
             Type::U8 | Type::S8 => 1,
             Type::U16 | Type::S16 | Type::F16 | Type::Bf16 => 2,
-            Type::U32 | Type::S32 | Type::F32 => 4,
+            Type::U32 | Type::S32 | Type::F32 | Type::F32Ftz => 4,
             Type::U64 | Type::S64 | Type::F64 => 8,
         }
     }
@@ -48,7 +50,7 @@ impl Type {
     }
 
     pub(crate) fn is_float(self) -> bool {
-        matches!(self, Type::F16 | Type::Bf16 | Type::F32 | Type::F64)
+        matches!(self, Type::F16 | Type::Bf16 | Type::F32 | Type::F32Ftz | Type::F64)
     }
 
     pub(crate) fn is_signed(self) -> bool {
@@ -65,7 +67,8 @@ pub(crate) enum Round {
     Up,
 }
 
-/// The instructions. `d` is the destination. Types: only those listed at an instruction are ever given to it.
+/// The instructions. `d` is the destination. Types: only those listed at an instruction are ever given to it, and
+/// F32Ftz where F32 is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Op {
     /// One operand of the destination's type.
@@ -175,20 +178,12 @@ pub(crate) enum Op {
     /// `setp`: compares U16 to S64, F32, F64; `complement` gets the opposite before `combine`.
     SetPredicate {
         compare: Compare,
-        /// For floats: the comparison also holds if an operand is NaN (`ltu`, `neu` and so on).
+        /// For floats: the comparison also holds if an operand is NaN (`ltu`, `neu`, `nan` and so on).
         or_unordered: bool,
         ty: Type,
         d: Slot,
         complement: Option<Slot>,
         combine: Option<(Logic, Guard)>,
-        a: Slot,
-        b: Slot,
-    },
-    /// `setp.num` and `setp.nan`: whether neither operand is NaN, or one is (`nan`). F32, F64.
-    SetNan {
-        nan: bool,
-        ty: Type,
-        d: Slot,
         a: Slot,
         b: Slot,
     },
@@ -205,7 +200,7 @@ pub(crate) enum Op {
     },
     /// `cvt`. Float to integer rounds to an integer by `round` and clamps to the type; float to a float that holds
     /// less rounds by `round`; `integral`: float to float of the same type, rounded to an integer; `sat` clamps
-    /// to [0, 1] for a float, to the type for an integer. `ftz` appears in none: it is refused.
+    /// to [0, 1] for a float, to the type for an integer.
     Convert {
         to: Type,
         from: Type,
@@ -509,6 +504,9 @@ pub(crate) enum Compare {
     Le,
     Gt,
     Ge,
+    /// Of floats: `num` holds for any two numbers, and `nan` for none but where one is NaN.
+    Always,
+    Never,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! `cvt`: from any type to any other, one lane at a time except for the most frequent ones.
 
-use super::float::narrow;
+use super::float::{flush, narrow};
 use super::registers::Registers;
 use crate::program::{Round, Slot, Type};
 
@@ -128,6 +128,7 @@ pub(super) fn float(ty: Type, bits: u64) -> f64 {
         Type::F16 => half(bits as u16),
         Type::Bf16 => f32::from_bits((bits as u32) << 16).into(),
         Type::F32 => f32::from_bits(bits as u32).into(),
+        Type::F32Ftz => f32::from_bits(flush(bits as u32)).into(),
         _ => f64::from_bits(bits),
     }
 }
@@ -186,8 +187,9 @@ pub(super) fn float_bits(to: Type, value: f64, round: Round) -> u64 {
     match to {
         Type::F64 if value.is_nan() => 0x7ff8_0000_0000_0000,
         Type::F64 => value.to_bits(),
-        Type::F32 if value.is_nan() => 0x7fff_ffff,
+        Type::F32 | Type::F32Ftz if value.is_nan() => 0x7fff_ffff,
         Type::F32 => narrow(value, round).to_bits().into(),
+        Type::F32Ftz => flush(narrow(value, round).to_bits()).into(),
         Type::F16 => narrow_bits(value, round, 10, 5).into(),
         _ => narrow_bits(value, round, 7, 8).into(),
     }

@@ -7,7 +7,7 @@ use std::ops::{BitAnd, BitOr};
 
 use super::directed;
 use super::integer::{holds, mask};
-use super::registers::Registers;
+use super::registers::{Registers, Words};
 use crate::program::{Arithmetic, Binary, Compare, Round, Slot, Type, Unary};
 
 /// What the GPU's single-precision arithmetic gives for NaN.
@@ -34,6 +34,31 @@ fn clamp(value: f32, sat: bool) -> f32 {
     }
 }
 
+/// The bits of an f32, or a zero of its sign if it is subnormal.
+///
+/// Of a result PTX does not say whether it is subnormal before or after it is rounded. Here it is what the rounded
+/// one is: what rounds up to the smallest normal number stays.
+#[inline(always)]
+pub(super) fn flush(bits: u32) -> u32 {
+    if bits & 0x7f80_0000 == 0 { bits & 1 << 31 } else { bits }
+}
+
+/// The bits of an operand of F32, or of F32Ftz.
+#[inline(always)]
+fn single(r: &Registers, ty: Type, slot: Slot) -> Words {
+    let bits = *r.words(slot);
+    if ty == Type::F32Ftz { bits.map(flush) } else { bits }
+}
+
+/// What is left of a result of F32 when it should have been one of F32Ftz.
+#[inline(always)]
+fn flush_result(r: &mut Registers, ty: Type, d: Slot, lanes: u32) {
+    if ty == Type::F32Ftz {
+        let result = *r.words(d);
+        r.set_words(d, lanes, |i| flush(result[i]));
+    }
+}
+
 pub(super) fn arithmetic(
     r: &mut Registers,
     op: Arithmetic,
@@ -44,26 +69,44 @@ pub(super) fn arithmetic(
     lanes: u32,
 ) {
     if ty == Type::F64 {
-        let (a, b) = (*r.longs(a), *r.longs(b));
-        let (a, b) = (|i: usize| f64::from_bits(a[i]), |i: usize| f64::from_bits(b[i]));
-        if round != Round::Nearest {
-            return r.set_longs(d, lanes, |i| {
-                bits64(match op {
-                    Arithmetic::Add => directed::fma(a(i), 1.0, b(i), round),
-                    Arithmetic::Sub => directed::fma(a(i), 1.0, -b(i), round),
-                    Arithmetic::Mul => directed::product(a(i), b(i), round),
-                    Arithmetic::Div => directed::quotient(a(i), b(i), round),
-                })
-            });
-        }
-        return match op {
-            Arithmetic::Add => r.set_longs(d, lanes, |i| bits64(a(i) + b(i))),
-            Arithmetic::Sub => r.set_longs(d, lanes, |i| bits64(a(i) - b(i))),
-            Arithmetic::Mul => r.set_longs(d, lanes, |i| bits64(a(i) * b(i))),
-            Arithmetic::Div => r.set_longs(d, lanes, |i| bits64(a(i) / b(i))),
-        };
+        return arithmetic64(r, op, round, [d, a, b], lanes);
     }
-    let (a, b) = (*r.words(a), *r.words(b));
+    let (a, b) = (single(r, ty, a), single(r, ty, b));
+    arithmetic32(r, op, round, sat, d, [a, b], lanes);
+    flush_result(r, ty, d, lanes);
+}
+
+fn arithmetic64(r: &mut Registers, op: Arithmetic, round: Round, [d, a, b]: [Slot; 3], lanes: u32) {
+    let (a, b) = (*r.longs(a), *r.longs(b));
+    let (a, b) = (|i: usize| f64::from_bits(a[i]), |i: usize| f64::from_bits(b[i]));
+    if round != Round::Nearest {
+        return r.set_longs(d, lanes, |i| {
+            bits64(match op {
+                Arithmetic::Add => directed::fma(a(i), 1.0, b(i), round),
+                Arithmetic::Sub => directed::fma(a(i), 1.0, -b(i), round),
+                Arithmetic::Mul => directed::product(a(i), b(i), round),
+                Arithmetic::Div => directed::quotient(a(i), b(i), round),
+            })
+        });
+    }
+    match op {
+        Arithmetic::Add => r.set_longs(d, lanes, |i| bits64(a(i) + b(i))),
+        Arithmetic::Sub => r.set_longs(d, lanes, |i| bits64(a(i) - b(i))),
+        Arithmetic::Mul => r.set_longs(d, lanes, |i| bits64(a(i) * b(i))),
+        Arithmetic::Div => r.set_longs(d, lanes, |i| bits64(a(i) / b(i))),
+    }
+}
+
+#[inline(always)]
+fn arithmetic32(
+    r: &mut Registers,
+    op: Arithmetic,
+    round: Round,
+    sat: bool,
+    d: Slot,
+    [a, b]: [Words; 2],
+    lanes: u32,
+) {
     let (a, b) = (|i: usize| f32::from_bits(a[i]), |i: usize| f32::from_bits(b[i]));
     if round == Round::Nearest {
         return match op {
@@ -111,7 +154,7 @@ pub(super) fn fma(
             bits64(a.mul_add(b, c))
         });
     }
-    let (a, b, c) = (*r.words(a), *r.words(b), *r.words(c));
+    let [a, b, c] = [a, b, c].map(|slot| single(r, ty, slot));
     // The product of two f32 fits into an f64.
     let product = |i: usize| f64::from(f32::from_bits(a[i])) * f64::from(f32::from_bits(b[i]));
     let summand = |i: usize| f64::from(f32::from_bits(c[i]));
@@ -124,6 +167,7 @@ pub(super) fn fma(
             bits32(clamp(narrow(exact, round), sat))
         }),
     }
+    flush_result(r, ty, d, lanes);
 }
 
 /// `a + b`, rounded to odd: if the sum is not exact, the neighbour whose last bit is 1.
@@ -193,7 +237,7 @@ pub(super) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, la
             _ => r.set_longs(d, lanes, |i| bits[i]),
         };
     }
-    let bits = *r.words(a);
+    let bits = single(r, ty, a);
     let a = |i: usize| f32::from_bits(bits[i]);
     match op {
         Unary::Negate => r.set_words(d, lanes, |i| bits[i] ^ 1 << 31),
@@ -206,6 +250,7 @@ pub(super) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, la
         }
         _ => r.set_words(d, lanes, |i| bits[i]),
     }
+    flush_result(r, ty, d, lanes);
 }
 
 /// `min` and `max`.
@@ -216,7 +261,7 @@ pub(super) fn binary(r: &mut Registers, op: Binary, ty: Type, [d, a, b]: [Slot; 
         let number = |bits: u64| (f64::from_bits(bits), bits);
         return r.set_longs(d, lanes, |i| extreme(min, number(x[i]), number(y[i]), NAN64));
     }
-    let (x, y) = (*r.words(a), *r.words(b));
+    let (x, y) = (single(r, ty, a), single(r, ty, b));
     let number = |bits: u32| (f32::from_bits(bits), bits);
     r.set_words(d, lanes, |i| extreme(min, number(x[i]), number(y[i]), NAN32));
 }
@@ -256,13 +301,14 @@ pub(super) fn compare(
     let holds = if ty == Type::F64 {
         holds(compare, |i| f64::from_bits(r.longs(a)[i]), |i| f64::from_bits(r.longs(b)[i]))
     } else {
-        holds(compare, |i| f32::from_bits(r.words(a)[i]), |i| f32::from_bits(r.words(b)[i]))
+        let (a, b) = (single(r, ty, a), single(r, ty, b));
+        holds(compare, |i| f32::from_bits(a[i]), |i| f32::from_bits(b[i]))
     };
     if or_unordered { holds | unordered } else { holds & !unordered }
 }
 
 /// The lanes in which one of the operands is NaN.
-pub(super) fn unordered(r: &Registers, ty: Type, a: Slot, b: Slot) -> u32 {
+fn unordered(r: &Registers, ty: Type, a: Slot, b: Slot) -> u32 {
     if ty == Type::F64 {
         mask(|i| f64::from_bits(r.longs(a)[i]).is_nan() || f64::from_bits(r.longs(b)[i]).is_nan())
     } else {

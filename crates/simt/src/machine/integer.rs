@@ -375,6 +375,8 @@ pub(super) fn holds<T: PartialOrd>(
         Compare::Le => mask(|i| a(i) <= b(i)),
         Compare::Gt => mask(|i| a(i) > b(i)),
         Compare::Ge => mask(|i| a(i) >= b(i)),
+        Compare::Always => ALL,
+        Compare::Never => 0,
     }
 }
 

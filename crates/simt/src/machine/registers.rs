@@ -166,6 +166,8 @@ impl Identity {
                     Le => mask(u32::le),
                     Gt => mask(u32::gt),
                     Ge => mask(u32::ge),
+                    Always => ALL,
+                    Never => 0,
                 }
             }
             Special::DynamicShared => self.dynamic_shared,

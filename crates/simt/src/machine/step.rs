@@ -89,10 +89,6 @@ impl Run<'_> {
                     r.set_predicate(complement, active, no);
                 }
             }
-            Op::SetNan { nan, ty, d, a, b } => {
-                let unordered = float::unordered(r, ty, a, b);
-                r.set_predicate(d, active, if nan { unordered } else { !unordered });
-            }
             Op::Predicate { op, d, a, b } => {
                 let mask = integer::logic(op, r.predicate(a), r.predicate(b));
                 r.set_predicate(d, active, mask);

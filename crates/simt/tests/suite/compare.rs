@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering::{self, Equal, Greater, Less};
 
-use crate::exact::{F32, F64, Number};
+use crate::exact::{F32, F64, Number, flushed};
 use crate::form::Kind::{self, H, L, P, W};
 use crate::form::{Form, check, form, several};
 use crate::integer::{INTS, Int};
@@ -55,14 +55,15 @@ pub fn forms() -> Vec<Form> {
             set(&mut all, comparison, name, ty.kind(), order, *holds, &[]);
         }
     }
-    for (name, format, kind, pool) in [("f32", F32, W, f32s()), ("f64", F64, L, f64s())] {
-        let order = move |a, b| Number::decode(a, format).order(&Number::decode(b, format));
-        for (comparison, holds) in COMPARISONS.iter().chain(&UNORDERED) {
+    for (name, format, kind, pool) in
+        [("f32", F32, W, f32s()), ("ftz.f32", F32, W, f32s()), ("f64", F64, L, f64s())]
+    {
+        let flushes = name.starts_with("ftz");
+        let operand = move |bits| if flushes { flushed(bits, format) } else { bits };
+        let number = move |bits| Number::decode(operand(bits), format);
+        let order = move |a, b| number(a).order(&number(b));
+        for (comparison, holds) in COMPARISONS.iter().chain(&UNORDERED).chain(&NAN) {
             set(&mut all, comparison, name, kind, order, *holds, &pool);
-        }
-        for (test, holds) in NAN {
-            let wanted = move |[a, b]: [u64; 2]| u64::from(holds(order(a, b)));
-            all.push(form(&format!("setp.{test}.{name}"), P, [kind; 2], wanted).all_over(&pool));
         }
     }
     let types = ["b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64"];

@@ -1,6 +1,7 @@
 //! `cvt`: all pairs of types, roundings, saturation.
 
-use crate::exact::{self, BF16, F16, F32, F64, Format, MODES, Mode, Number, saturated};
+use crate::exact::{self, BF16, F16, F32, F64, Format, MODES, Mode, Number};
+use crate::exact::{flushed, saturated};
 use crate::form::Kind::{self, H, L, W};
 use crate::form::{Form, check, form, several};
 use crate::integer::{INTS, Int};
@@ -15,16 +16,31 @@ struct Float {
     name: &'static str,
     format: Format,
     kind: Kind,
+    /// Its subnormal numbers are zeros: f32 beside `.ftz`.
+    flushes: bool,
 }
 
-const HALF: Float = Float { name: "f16", format: F16, kind: H };
-const BRAIN: Float = Float { name: "bf16", format: BF16, kind: H };
-const SINGLE: Float = Float { name: "f32", format: F32, kind: W };
-const DOUBLE: Float = Float { name: "f64", format: F64, kind: L };
+const HALF: Float = Float { name: "f16", format: F16, kind: H, flushes: false };
+const BRAIN: Float = Float { name: "bf16", format: BF16, kind: H, flushes: false };
+const SINGLE: Float = Float { name: "f32", format: F32, kind: W, flushes: false };
+const FLUSHED: Float = Float { flushes: true, ..SINGLE };
+const DOUBLE: Float = Float { name: "f64", format: F64, kind: L, flushes: false };
 
 impl Float {
     fn pool(self) -> Vec<u64> {
         floats(self.format.fraction, self.format.exponent)
+    }
+
+    fn number(self, bits: u64) -> Number {
+        Number::decode(self.flush(bits), self.format)
+    }
+
+    fn encode(self, number: &Number, mode: Mode) -> u64 {
+        self.flush(number.encode(self.format, mode))
+    }
+
+    fn flush(self, bits: u64) -> u64 {
+        if self.flushes { flushed(bits, self.format) } else { bits }
     }
 
     fn same(self) -> fn(u64, u64) -> bool {
@@ -67,26 +83,31 @@ pub fn forms() -> Vec<Form> {
         for from in ints() {
             between_integers(&mut all, to, from);
         }
-        for from in [HALF, SINGLE, DOUBLE] {
+        for from in [HALF, SINGLE, FLUSHED, DOUBLE] {
             to_integer(&mut all, to, from);
         }
-        for float in [HALF, SINGLE, DOUBLE] {
+        for float in [HALF, SINGLE, FLUSHED, DOUBLE] {
             to_float(&mut all, float, to);
         }
     }
-    for (to, from) in [(HALF, SINGLE), (HALF, DOUBLE), (SINGLE, DOUBLE)] {
+    let narrower = [(HALF, SINGLE), (HALF, FLUSHED), (HALF, DOUBLE)];
+    for (to, from) in narrower.into_iter().chain([(SINGLE, DOUBLE), (FLUSHED, DOUBLE)]) {
         for (rounding, mode) in MODES {
             between_floats(&mut all, to, from, &format!(".{rounding}"), mode, false);
         }
     }
     for (rounding, mode) in &MODES[..2] {
-        between_floats(&mut all, BRAIN, SINGLE, &format!(".{rounding}"), *mode, false);
+        for from in [SINGLE, FLUSHED] {
+            between_floats(&mut all, BRAIN, from, &format!(".{rounding}"), *mode, false);
+        }
     }
     let exactly = [(SINGLE, HALF), (DOUBLE, HALF), (DOUBLE, SINGLE), (SINGLE, BRAIN)];
-    for (to, from) in exactly.into_iter().chain([HALF, SINGLE, DOUBLE].map(|ty| (ty, ty))) {
+    let flushing = [(FLUSHED, HALF), (DOUBLE, FLUSHED), (FLUSHED, FLUSHED), (FLUSHED, BRAIN)];
+    let same = [HALF, SINGLE, DOUBLE].map(|ty| (ty, ty));
+    for (to, from) in exactly.into_iter().chain(flushing).chain(same) {
         between_floats(&mut all, to, from, "", Mode::Nearest, false);
     }
-    for ty in [HALF, SINGLE, DOUBLE] {
+    for ty in [HALF, SINGLE, FLUSHED, DOUBLE] {
         for (rounding, mode) in MODES {
             between_floats(&mut all, ty, ty, &format!(".{rounding}i"), mode, true);
         }
@@ -119,10 +140,11 @@ fn between_integers(all: &mut Vec<Form>, to: Int, from: Int) {
 fn to_integer(all: &mut Vec<Form>, to: Int, from: Float) {
     for (rounding, mode) in MODES {
         for (suffix, _) in SATURATIONS {
-            let opcode = format!("cvt.{rounding}i{suffix}.{}.{}", to.name, from.name);
+            let ftz = if from.flushes { ".ftz" } else { "" };
+            let opcode = format!("cvt.{rounding}i{ftz}{suffix}.{}.{}", to.name, from.name);
             for &destination in destinations(to) {
                 let wanted = move |[a]: [u64; 1]| {
-                    let bits = match Number::decode(a, from.format).to_integer(mode) {
+                    let bits = match from.number(a).to_integer(mode) {
                         Some(value) => value.clamp(to.least(), to.greatest()) as u64,
                         None if to.bits == 64 || from.kind == L => 1 << (to.bits - 1),
                         None => 0,
@@ -138,7 +160,8 @@ fn to_integer(all: &mut Vec<Form>, to: Int, from: Float) {
 fn to_float(all: &mut Vec<Form>, to: Float, from: Int) {
     for (rounding, mode) in MODES {
         for (suffix, sat) in SATURATIONS {
-            let opcode = format!("cvt.{rounding}{suffix}.{}.{}", to.name, from.name);
+            let ftz = if to.flushes { ".ftz" } else { "" };
+            let opcode = format!("cvt.{rounding}{ftz}{suffix}.{}.{}", to.name, from.name);
             for &source in sources(from) {
                 let wanted = move |[a]: [u64; 1]| {
                     let bits = Number::integer(from.value(a)).encode(to.format, mode);
@@ -178,11 +201,12 @@ fn between_floats(
         if sat && (to.format == BF16 || from.format == BF16) {
             continue;
         }
-        let opcode = format!("cvt{rounding}{suffix}.{}.{}", to.name, from.name);
+        let ftz = if to.flushes || from.flushes { ".ftz" } else { "" };
+        let opcode = format!("cvt{rounding}{ftz}{suffix}.{}.{}", to.name, from.name);
         let wanted = move |[a]: [u64; 1]| {
-            let number = Number::decode(a, from.format);
+            let number = from.number(a);
             let number = if integral { number.integral(mode) } else { number };
-            let bits = number.encode(to.format, mode);
+            let bits = to.encode(&number, mode);
             if sat { saturated(bits, to.format) } else { bits }
         };
         let mut pool = from.pool();

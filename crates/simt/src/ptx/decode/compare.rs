@@ -1,11 +1,11 @@
 //! `setp` and `selp`.
 
 use super::super::body::Body;
-use super::super::program::{Compare, Guard, Op, Slot};
+use super::super::program::{Compare, Guard, Logic, Op, Slot, Type};
 use super::super::statement::{Atom, Operand};
 use super::super::types::{Kind, Typed, word};
 use super::bits::logic;
-use super::modifiers::compare;
+use super::modifiers::{Rest, compare};
 use super::refusal::{Refusal, exactly};
 
 pub(super) fn decode<'s>(
@@ -22,54 +22,64 @@ pub(super) fn decode<'s>(
             let (a, b) = if negated { (b, a) } else { (a, b) };
             Ok(Op::Select { ty: typed.ty, d, a, b, predicate })
         }
-        ["setp", test @ ("num" | "nan"), ty @ ("f32" | "f64")] if let Some(typed) = word(ty) => {
-            let [d, a, b] = exactly(operands)?;
-            let (d, complement) = destinations(body, d)?;
-            if complement.is_some() {
-                return Err("a second destination is not supported here".to_string().into());
-            }
-            let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
-            Ok(Op::SetNan { nan: test == "nan", ty: typed.ty, d, a, b })
-        }
-        ["setp", test, ty]
+        ["setp", ref modifiers @ .., ty]
             if let Some(typed) = word(ty)
-                && let Some((compare, or_unordered)) = comparison(test, typed) =>
+                && let Some(test) = Test::read(modifiers, typed) =>
         {
-            let [d, a, b] = exactly(operands)?;
+            let (d, sources) = test.operands(operands)?;
             let (d, complement) = destinations(body, d)?;
-            let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
-            let combine = None;
-            Ok(Op::SetPredicate {
-                compare,
-                or_unordered,
-                ty: typed.ty,
-                d,
-                complement,
-                combine,
-                a,
-                b,
-            })
-        }
-        ["setp", test, combination, ty]
-            if let (Some(logic), Some(typed)) = (logic(combination), word(ty))
-                && let Some((compare, or_unordered)) = comparison(test, typed) =>
-        {
-            let [d, a, b, c] = exactly(operands)?;
-            let (d, complement) = destinations(body, d)?;
-            let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
-            let combine = Some((logic, body.guard(c)?));
-            Ok(Op::SetPredicate {
-                compare,
-                or_unordered,
-                ty: typed.ty,
-                d,
-                complement,
-                combine,
-                a,
-                b,
-            })
+            test.set(body, typed, d, complement, sources)
         }
         _ => Err(Refusal::Unknown),
+    }
+}
+
+type Sources<'o, 's> = ([&'o Operand<'s>; 2], Option<&'o Operand<'s>>);
+
+/// What is asked of two operands: `.lt.and.ftz`.
+struct Test {
+    compare: Compare,
+    or_unordered: bool,
+    logic: Option<Logic>,
+    /// The type, with what `.ftz` makes of it.
+    ty: Type,
+}
+
+impl Test {
+    fn read(modifiers: &[&str], typed: Typed) -> Option<Test> {
+        let mut rest = Rest(modifiers);
+        let (compare, or_unordered) = rest.take(|name| comparison(name, typed))?;
+        let logic = rest.take(logic);
+        let ty = rest.flushed(typed.ty);
+        rest.0.is_empty().then_some(Test { compare, or_unordered, logic, ty })
+    }
+
+    /// The destination, and what is compared: two operands, and a predicate that the result is combined with.
+    fn operands<'o, 's>(
+        &self,
+        operands: &'o [Operand<'s>],
+    ) -> Result<(&'o Operand<'s>, Sources<'o, 's>), String> {
+        match self.logic {
+            None => exactly(operands).map(|[d, a, b]| (d, ([a, b], None))),
+            Some(_) => exactly(operands).map(|[d, a, b, c]| (d, ([a, b], Some(c)))),
+        }
+    }
+
+    fn set<'s>(
+        &self,
+        body: &mut Body<'_, 's>,
+        typed: Typed,
+        d: Slot,
+        complement: Option<Slot>,
+        ([a, b], c): Sources<'_, 's>,
+    ) -> Result<Op, Refusal> {
+        let Test { compare, or_unordered, logic, ty } = *self;
+        let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
+        let combine = match (logic, c) {
+            (Some(logic), Some(c)) => Some((logic, body.guard(c)?)),
+            _ => None,
+        };
+        Ok(Op::SetPredicate { compare, or_unordered, ty, d, complement, combine, a, b })
     }
 }
 
@@ -89,6 +99,8 @@ fn comparison(name: &str, typed: Typed) -> Option<(Compare, bool)> {
             "hs" => Some((Compare::Ge, false)),
             _ => None,
         },
+        (Kind::Float, "num") => Some((Compare::Always, false)),
+        (Kind::Float, "nan") => Some((Compare::Never, true)),
         (Kind::Float, _) => Some((compare(name.strip_suffix('u')?)?, true)),
         _ => None,
     }

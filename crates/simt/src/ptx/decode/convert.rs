@@ -26,6 +26,7 @@ pub(super) fn decode<'s>(
     let mut rest = Rest(&parts[1..]);
     let integral = rest.take(round_to_integer);
     let round = rest.take(round);
+    let ftz = rest.accept(&["ftz"]);
     let sat = rest.accept(&["sat"]);
     let &[to, from] = rest.0 else { return Err(Refusal::Unknown) };
     let (Some(to), Some(from)) = (any(to), any(from)) else { return Err(Refusal::Unknown) };
@@ -33,6 +34,10 @@ pub(super) fn decode<'s>(
     if sat && (to.ty == Type::Bf16 || from.ty == Type::Bf16 || holds_all(to, from)) {
         return Err(Refusal::Unknown);
     }
+    if ftz && to.ty != Type::F32 && from.ty != Type::F32 {
+        return Err(Refusal::Unknown);
+    }
+    let flushed = |ty| if ftz && ty == Type::F32 { Type::F32Ftz } else { ty };
     let integral = integral.is_some() && to.kind == Kind::Float;
     let [d, a] = exactly(operands)?;
     let (a, a_bytes) = match *a {
@@ -48,7 +53,8 @@ pub(super) fn decode<'s>(
 
     let narrows = a_bytes == 8 && from.bytes() < 8;
     let a_low = if narrows { body.scratch()? } else { a };
-    let convert = Op::Convert { to: to.ty, from: from.ty, round, integral, sat, d, a: a_low };
+    let (to_ty, from_ty) = (flushed(to.ty), flushed(from.ty));
+    let convert = Op::Convert { to: to_ty, from: from_ty, round, integral, sat, d, a: a_low };
     if narrows {
         body.followed_by.push(convert);
     }

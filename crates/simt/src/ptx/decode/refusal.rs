@@ -61,7 +61,6 @@ fn reason(parts: &[&str]) -> Option<&'static str> {
             "there are no clusters of blocks"
         }
         "ld" | "st" if has("v8") => "no access is wider than 16 bytes",
-        _ if has("ftz") => "numbers near zero are not flushed to zero",
         "add" | "sub" | "mad" | "addc" | "subc" | "madc"
             if has("cc") || parts[0].ends_with('c') =>
         {
