@@ -29,17 +29,23 @@ pub(crate) enum Type {
     F16,
     Bf16,
     F32,
-    /// F32 of an instruction with `.ftz`: subnormal operands and results are zeros of their sign.
-    F32Ftz,
     F64,
+    /// F16 and F32 of an instruction with `.ftz`: subnormal operands and results are zeros of their sign.
+    F16Ftz,
+    F32Ftz,
+    /// Two halves in 32 bits.
+    F16x2,
+    F16x2Ftz,
+    Bf16x2,
 }
 
 impl Type {
     pub(crate) fn bytes(self) -> u32 {
         match self {
             Type::U8 | Type::S8 => 1,
-            Type::U16 | Type::S16 | Type::F16 | Type::Bf16 => 2,
+            Type::U16 | Type::S16 | Type::F16 | Type::F16Ftz | Type::Bf16 => 2,
             Type::U32 | Type::S32 | Type::F32 | Type::F32Ftz => 4,
+            Type::F16x2 | Type::F16x2Ftz | Type::Bf16x2 => 4,
             Type::U64 | Type::S64 | Type::F64 => 8,
         }
     }
@@ -50,7 +56,17 @@ impl Type {
     }
 
     pub(crate) fn is_float(self) -> bool {
-        matches!(self, Type::F16 | Type::Bf16 | Type::F32 | Type::F32Ftz | Type::F64)
+        matches!(self, Type::F32 | Type::F32Ftz | Type::F64) || self.is_half() || self.is_pair()
+    }
+
+    /// Whether it is a float of 16 bits.
+    pub(crate) fn is_half(self) -> bool {
+        matches!(self, Type::F16 | Type::F16Ftz | Type::Bf16)
+    }
+
+    /// Whether it is two floats of 16 bits.
+    pub(crate) fn is_pair(self) -> bool {
+        matches!(self, Type::F16x2 | Type::F16x2Ftz | Type::Bf16x2)
     }
 
     pub(crate) fn is_signed(self) -> bool {
@@ -67,8 +83,18 @@ pub(crate) enum Round {
     Up,
 }
 
+/// What a float result is clamped to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Clamp {
+    Not,
+    /// `.sat`: to [0, 1], and +0 if it is NaN.
+    Saturate,
+    /// `.relu`: to +0 if it is negative.
+    Relu,
+}
+
 /// The instructions. `d` is the destination. Types: only those listed at an instruction are ever given to it, and
-/// F32Ftz where F32 is.
+/// of F16, F16x2 and F32 also those with Ftz.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Op {
     /// One operand of the destination's type.
@@ -86,21 +112,21 @@ pub(crate) enum Op {
         a: Slot,
         b: Slot,
     },
-    /// `add`, `sub`, `mul`, `div` of F32 and F64, rounded (`sat`: clamped to [0, 1], F32 only).
+    /// `add`, `sub`, `mul` of floats, `div` of F32 and F64, rounded: halves to nearest. F64 is not clamped.
     Arithmetic {
         op: Arithmetic,
         ty: Type,
         round: Round,
-        sat: bool,
+        clamp: Clamp,
         d: Slot,
         a: Slot,
         b: Slot,
     },
-    /// `a * b + c` of F32 and F64 with one rounding.
+    /// `a * b + c` of floats with one rounding; likewise.
     Fma {
         ty: Type,
         round: Round,
-        sat: bool,
+        clamp: Clamp,
         d: Slot,
         a: Slot,
         b: Slot,
@@ -175,7 +201,8 @@ pub(crate) enum Op {
         b: Slot,
         predicate: Slot,
     },
-    /// `setp`: compares U16 to S64, F32, F64; `complement` gets the opposite before `combine`.
+    /// `setp`: compares U16 to S64 and floats; `complement` gets the opposite before `combine`, and of pairs what the
+    /// upper halves give.
     SetPredicate {
         compare: Compare,
         /// For floats: the comparison also holds if an operand is NaN (`ltu`, `neu`, `nan` and so on).
@@ -199,20 +226,22 @@ pub(crate) enum Op {
         a: Slot,
     },
     /// `cvt`. Float to integer rounds to an integer by `round` and clamps to the type; float to a float that holds
-    /// less rounds by `round`; `integral`: float to float of the same type, rounded to an integer; `sat` clamps
-    /// to [0, 1] for a float, to the type for an integer.
+    /// less rounds by `round`; `integral`: float to float of the same type, rounded to an integer; integers are
+    /// clamped to the type, or not at all. No pairs.
     Convert {
         to: Type,
         from: Type,
         round: Round,
         integral: bool,
-        sat: bool,
+        clamp: Clamp,
         d: Slot,
         a: Slot,
     },
-    /// `cvt.rn.f16x2.f32 d, a, b`, the same for bf16: `a` in the upper half, `b` in the lower.
+    /// `cvt.rn.f16x2.f32 d, a, b`, the same for bf16 (`to`: F16 or Bf16): `a` in the upper half, `b` in the lower.
     ConvertPair {
         to: Type,
+        round: Round,
+        clamp: Clamp,
         d: Slot,
         a: Slot,
         b: Slot,
@@ -396,7 +425,7 @@ pub(crate) enum Op {
 pub(crate) enum Unary {
     /// A copy of the bits: U16 to U64, F32, F64.
     Move,
-    /// S16, S32, S64, F32, F64.
+    /// S16, S32, S64 and floats.
     Negate,
     Absolute,
     /// `not.b16`, `.b32`, `.b64`.
@@ -449,9 +478,12 @@ pub(crate) enum Binary {
     /// Divided by zero, both give all ones (as an H100 does; PTX leaves it open).
     Div,
     Rem,
-    /// Integers U16 to S64; F32 and F64: the other operand if one is NaN, and −0 below +0.
+    /// Integers U16 to S64; floats: the other operand if one is NaN, and −0 below +0.
     Min,
     Max,
+    /// `min.NaN` and `max.NaN` of floats: NaN if one is.
+    MinNan,
+    MaxNan,
     /// `.b16`, `.b32`, `.b64`.
     And,
     Or,

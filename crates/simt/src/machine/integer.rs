@@ -138,6 +138,8 @@ fn words(
             r.set_words(d, lanes, |i| (a(i) as i32 >> b(i).min(31)) as u32);
         }
         Binary::Shr => r.set_words(d, lanes, |i| a(i).checked_shr(b(i)).unwrap_or(0)),
+        // Of floats.
+        Binary::MinNan | Binary::MaxNan => {}
     }
 }
 
@@ -184,8 +186,8 @@ fn binary64(r: &mut Registers, op: Binary, signed: bool, [d, a, b]: [Slot; 3], l
         Binary::And => r.set_longs(d, lanes, |i| a[i] & b[i]),
         Binary::Or => r.set_longs(d, lanes, |i| a[i] | b[i]),
         Binary::Xor => r.set_longs(d, lanes, |i| a[i] ^ b[i]),
-        // Handled above.
-        Binary::Shl | Binary::Shr => {}
+        // Handled above, and of floats.
+        Binary::Shl | Binary::Shr | Binary::MinNan | Binary::MaxNan => {}
     }
 }
 

@@ -1,7 +1,7 @@
 //! The machine: warps of 32 lanes that execute a kernel's instructions.
 //!
 //! - `registers`: what a warp's instructions read and write.
-//! - `integer`, `carry`, `float`, `directed`, `approximate`, `convert`: instructions on registers alone.
+//! - `integer`, `carry`, `float`, `half`, `directed`, `approximate`, `convert`: instructions on registers alone.
 //! - `lanes`: shuffles, votes and what else works across the lanes of a warp.
 //! - `access`, `global_access`, `shared_access`: loads, stores, atomics, with all their checks.
 //! - `mbarrier`: barriers that are objects in shared memory.
@@ -20,6 +20,7 @@ mod directed;
 pub(super) mod fault;
 mod float;
 mod global_access;
+mod half;
 mod integer;
 mod lanes;
 mod mbarrier;

@@ -11,7 +11,7 @@ use super::mbarrier;
 use super::registers::{Registers, Words};
 use super::warp::{Lanes, Place, Scratch, Vain};
 use super::{carry, float, integer};
-use crate::program::{Op, Round, Scope, Slot, Space, Type, Vote};
+use crate::program::{Op, Scope, Slot, Space, Type, Vote};
 use crate::report::ReportKind;
 use crate::trace::{Event, What};
 
@@ -45,11 +45,11 @@ impl Run<'_> {
     ) -> Result<Next> {
         let active = at.active;
         match *op {
-            Op::Fma { ty, round, sat, d, a, b, c } => {
-                float::fma(r, ty, round, sat, [d, a, b, c], active);
+            Op::Fma { ty, round, clamp, d, a, b, c } => {
+                float::fma(r, ty, round, clamp, [d, a, b, c], active);
             }
-            Op::Arithmetic { op, ty, round, sat, d, a, b } => {
-                float::arithmetic(r, op, ty, round, sat, [d, a, b], active);
+            Op::Arithmetic { op, ty, round, clamp, d, a, b } => {
+                float::arithmetic(r, op, ty, round, clamp, [d, a, b], active);
             }
             Op::Binary { op, ty, d, a, b } if ty.is_float() => {
                 float::binary(r, op, ty, [d, a, b], active);
@@ -74,16 +74,17 @@ impl Run<'_> {
                 select(r, ty, [d, a, b], predicate, active);
             }
             Op::SetPredicate { compare, or_unordered, ty, d, complement, combine, a, b } => {
-                let holds = if ty.is_float() {
+                let [holds, opposite] = if ty.is_float() {
                     float::compare(r, compare, or_unordered, ty, a, b)
                 } else {
-                    integer::compare(r, compare, ty, a, b)
+                    let holds = integer::compare(r, compare, ty, a, b);
+                    [holds, !holds]
                 };
                 let with = |r: &Registers, mask| match combine {
                     Some((op, guard)) => integer::logic(op, mask, r.guard(guard)),
                     None => mask,
                 };
-                let (yes, no) = (with(r, holds), with(r, !holds));
+                let (yes, no) = (with(r, holds), with(r, opposite));
                 r.set_predicate(d, active, yes);
                 if let Some(complement) = complement {
                     r.set_predicate(complement, active, no);
@@ -94,15 +95,15 @@ impl Run<'_> {
                 r.set_predicate(d, active, mask);
             }
             Op::NotPredicate { d, a } => r.set_predicate(d, active, !r.predicate(a)),
-            Op::Convert { to, from, round, integral, sat, d, a } => {
-                let conversion = Conversion { to, from, round, integral, sat };
+            Op::Convert { to, from, round, integral, clamp, d, a } => {
+                let conversion = Conversion { to, from, round, integral, clamp };
                 convert::convert(r, conversion, d, a, active);
             }
-            Op::ConvertPair { to, d, a, b } => {
+            Op::ConvertPair { to, round, clamp, d, a, b } => {
                 let (high, low) = (*r.words(a), *r.words(b));
                 let half = |bits: u32| {
-                    let value = f32::from_bits(bits).into();
-                    convert::float_bits(to, value, Round::Nearest) as u32
+                    let value = convert::clamped(f32::from_bits(bits).into(), clamp);
+                    convert::float_bits(to, value, round) as u32
                 };
                 r.set_words(d, active, |i| half(high[i]) << 16 | half(low[i]));
             }

@@ -122,13 +122,19 @@ fn signs(add: &mut impl FnMut(Form), ty: Float) {
     if ftz.is_empty() {
         add(form(&format!("copysign.{name}"), kind, [kind; 2], move |[a, b]| a & top | b & !top));
     }
-    for (op, smaller) in [("min", true), ("max", false)] {
-        add(form(&format!("{op}{ftz}.{name}"), kind, [kind; 2], move |[a, b]| {
+    let nans = [("", false), (".NaN", true)];
+    let rows = [("min", true), ("max", false)].map(|row| nans.map(|nan| (row, nan)));
+    for ((op, smaller), (suffix, passes_on)) in rows.into_iter().flatten() {
+        if passes_on && kind == L {
+            continue;
+        }
+        add(form(&format!("{op}{ftz}{suffix}.{name}"), kind, [kind; 2], move |[a, b]| {
             let [a, b] = [a, b].map(|bits| ty.operand(bits));
             let (x, y) = (ty.number(a), ty.number(b));
             // As if -0 lay below +0, and the other one if one is NaN.
             let a_first = match x.order(&y) {
                 Some(order) => order.then((b & top).cmp(&(a & top))).is_le() == smaller,
+                None if passes_on => return Number::Nan.encode(format, Mode::Nearest),
                 None => y.is_nan(),
             };
             if a_first { a } else { b }

@@ -9,9 +9,9 @@ use crate::integer::{INTS, Int};
 use crate::values::{f32s, f64s};
 
 /// A comparison: whether it holds for an order, `None` if an operand is NaN.
-type Holds = fn(Option<Ordering>) -> bool;
+pub type Holds = fn(Option<Ordering>) -> bool;
 
-const COMPARISONS: [(&str, Holds); 6] = [
+pub const COMPARISONS: [(&str, Holds); 6] = [
     ("eq", |order| order == Some(Equal)),
     ("ne", |order| matches!(order, Some(Less | Greater))),
     ("lt", |order| order == Some(Less)),
@@ -27,7 +27,7 @@ const OF_UNSIGNED: [(&str, Holds); 4] = [
     ("hs", |order| matches!(order, Some(Greater | Equal))),
 ];
 
-const UNORDERED: [(&str, Holds); 6] = [
+pub const UNORDERED: [(&str, Holds); 6] = [
     ("equ", |order| matches!(order, None | Some(Equal))),
     ("neu", |order| order != Some(Equal)),
     ("ltu", |order| matches!(order, None | Some(Less))),
@@ -36,7 +36,7 @@ const UNORDERED: [(&str, Holds); 6] = [
     ("geu", |order| order != Some(Less)),
 ];
 
-const NAN: [(&str, Holds); 2] =
+pub const NAN: [(&str, Holds); 2] =
     [("num", |order| order.is_some()), ("nan", |order| order.is_none())];
 
 pub fn forms() -> Vec<Form> {
@@ -109,9 +109,9 @@ fn set(
     }
 }
 
-type Logic = fn(u64, u64) -> u64;
+pub type Logic = fn(u64, u64) -> u64;
 
-const LOGIC: [(&str, Logic); 3] =
+pub const LOGIC: [(&str, Logic); 3] =
     [("and", |a, b| a & b), ("or", |a, b| a | b), ("xor", |a, b| a ^ b)];
 
 #[test]

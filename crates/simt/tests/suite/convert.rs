@@ -83,10 +83,10 @@ pub fn forms() -> Vec<Form> {
         for from in ints() {
             between_integers(&mut all, to, from);
         }
-        for from in [HALF, SINGLE, FLUSHED, DOUBLE] {
+        for from in [HALF, BRAIN, SINGLE, FLUSHED, DOUBLE] {
             to_integer(&mut all, to, from);
         }
-        for float in [HALF, SINGLE, FLUSHED, DOUBLE] {
+        for float in [HALF, BRAIN, SINGLE, FLUSHED, DOUBLE] {
             to_float(&mut all, float, to);
         }
     }
@@ -96,26 +96,55 @@ pub fn forms() -> Vec<Form> {
             between_floats(&mut all, to, from, &format!(".{rounding}"), mode, false);
         }
     }
-    for (rounding, mode) in &MODES[..2] {
-        for from in [SINGLE, FLUSHED] {
-            between_floats(&mut all, BRAIN, from, &format!(".{rounding}"), *mode, false);
+    for (rounding, mode) in MODES {
+        for (to, from) in
+            [(BRAIN, SINGLE), (BRAIN, FLUSHED), (BRAIN, DOUBLE), (BRAIN, HALF), (HALF, BRAIN)]
+        {
+            between_floats(&mut all, to, from, &format!(".{rounding}"), mode, false);
         }
     }
-    let exactly = [(SINGLE, HALF), (DOUBLE, HALF), (DOUBLE, SINGLE), (SINGLE, BRAIN)];
+    for (rounding, mode) in &MODES[..2] {
+        for to in [HALF, BRAIN] {
+            rectified(&mut all, to, rounding, *mode);
+        }
+    }
+    let exactly =
+        [(SINGLE, HALF), (DOUBLE, HALF), (DOUBLE, SINGLE), (SINGLE, BRAIN), (DOUBLE, BRAIN)];
     let flushing = [(FLUSHED, HALF), (DOUBLE, FLUSHED), (FLUSHED, FLUSHED), (FLUSHED, BRAIN)];
-    let same = [HALF, SINGLE, DOUBLE].map(|ty| (ty, ty));
+    let same = [HALF, BRAIN, SINGLE, DOUBLE].map(|ty| (ty, ty));
     for (to, from) in exactly.into_iter().chain(flushing).chain(same) {
         between_floats(&mut all, to, from, "", Mode::Nearest, false);
     }
-    for ty in [HALF, SINGLE, FLUSHED, DOUBLE] {
+    for ty in [HALF, BRAIN, SINGLE, FLUSHED, DOUBLE] {
         for (rounding, mode) in MODES {
             between_floats(&mut all, ty, ty, &format!(".{rounding}i"), mode, true);
         }
     }
     for (name, ty) in [("f16x2", HALF), ("bf16x2", BRAIN)] {
-        pairs(&mut all, name, ty);
+        for (rounding, mode) in &MODES[..2] {
+            for relu in ["", ".relu"] {
+                pairs(
+                    &mut all,
+                    &format!("cvt.{rounding}{relu}.{name}.f32"),
+                    ty,
+                    *mode,
+                    !relu.is_empty(),
+                );
+            }
+        }
     }
     all
+}
+
+/// What `.relu` makes of a result: +0 if it is negative.
+fn not_negative(bits: u64, ty: Float) -> u64 {
+    if bits >> 15 & 1 == 1 && !Number::decode(bits, ty.format).is_nan() { 0 } else { bits }
+}
+
+fn rectified(all: &mut Vec<Form>, to: Float, rounding: &str, mode: Mode) {
+    let opcode = format!("cvt.{rounding}.relu.{}.f32", to.name);
+    let wanted = move |[a]: [u64; 1]| not_negative(to.encode(&SINGLE.number(a), mode), to);
+    all.push(form(&opcode, H, [W], wanted).over(&[&SINGLE.pool()]).same(to.same()));
 }
 
 fn between_integers(all: &mut Vec<Form>, to: Int, from: Int) {
@@ -139,7 +168,10 @@ fn between_integers(all: &mut Vec<Form>, to: Int, from: Int) {
 /// Rounded, then clamped to the type. NaN becomes zero; the highest bit alone if either side has 64 bits.
 fn to_integer(all: &mut Vec<Form>, to: Int, from: Float) {
     for (rounding, mode) in MODES {
-        for (suffix, _) in SATURATIONS {
+        for (suffix, sat) in SATURATIONS {
+            if sat && from.format == BF16 {
+                continue;
+            }
             let ftz = if from.flushes { ".ftz" } else { "" };
             let opcode = format!("cvt.{rounding}i{ftz}{suffix}.{}.{}", to.name, from.name);
             for &destination in destinations(to) {
@@ -160,6 +192,9 @@ fn to_integer(all: &mut Vec<Form>, to: Int, from: Float) {
 fn to_float(all: &mut Vec<Form>, to: Float, from: Int) {
     for (rounding, mode) in MODES {
         for (suffix, sat) in SATURATIONS {
+            if sat && to.format == BF16 {
+                continue;
+            }
             let ftz = if to.flushes { ".ftz" } else { "" };
             let opcode = format!("cvt.{rounding}{ftz}{suffix}.{}.{}", to.name, from.name);
             for &source in sources(from) {
@@ -243,14 +278,16 @@ fn between_floats(
     }
 }
 
-fn pairs(all: &mut Vec<Form>, name: &str, ty: Float) {
-    let round = move |bits: u64| Number::decode(bits, F32).encode(ty.format, Mode::Nearest);
-    let opcode = format!("cvt.rn.{name}.f32");
+fn pairs(all: &mut Vec<Form>, opcode: &str, ty: Float, mode: Mode, relu: bool) {
+    let round = move |bits: u64| {
+        let bits = ty.encode(&SINGLE.number(bits), mode);
+        if relu { not_negative(bits, ty) } else { bits }
+    };
     // The first operand is the upper half. Compared half by half, as one may be NaN.
     let text = format!("{opcode} %r20, {{1}}, {{2}}; {}", "mov.b32 {{d}, {e}}, %r20;");
-    let halves = several(&opcode, &text, [H, H], [W, W], move |[a, b]| [round(b), round(a)]);
+    let halves = several(opcode, &text, [H, H], [W, W], move |[a, b]| [round(b), round(a)]);
     all.push(halves.all_over(&SINGLE.pool()).same(ty.same()));
-    let whole = form(&opcode, W, [W, W], move |[a, b]| round(a) << 16 | round(b));
+    let whole = form(opcode, W, [W, W], move |[a, b]| round(a) << 16 | round(b));
     let numbers: Vec<u64> =
         SINGLE.pool().into_iter().filter(|&bits| !Number::decode(bits, F32).is_nan()).collect();
     // Few enough that no random bits, which may be NaN, are added.

@@ -36,6 +36,7 @@ mod divergence;
 mod exact;
 mod execution;
 mod form;
+mod halves;
 mod integer;
 mod kept;
 mod kernel;

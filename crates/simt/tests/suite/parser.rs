@@ -123,9 +123,19 @@ fn unrounded_arithmetic_is_reported() {
 const REFUSED: &[(&str, &str)] = &[
     // Forms that are near to ones that are known.
     (
-        "fma.rn.f16 %rs1, %rs1, %rs1, %rs1;",
-        "`fma.rn.f16` is not an instruction that the emulator knows: arithmetic on 16-bit floats is done in f32",
+        "ex2.approx.f16 %rs1, %rs1;",
+        "`ex2.approx.f16` is not an instruction that the emulator knows: the approximate functions are those of f32",
     ),
+    ("fma.rz.f16 %rs1, %rs1, %rs1, %rs1;", "`fma.rz.f16` is not"),
+    ("fma.rn.sat.bf16 %rs1, %rs1, %rs1, %rs1;", "`fma.rn.sat.bf16` is not"),
+    ("add.rn.ftz.bf16 %rs1, %rs1, %rs1;", "`add.rn.ftz.bf16` is not"),
+    ("mad.rn.f16 %rs1, %rs1, %rs1, %rs1;", "`mad.rn.f16` is not"),
+    ("add.f16x2 %r1, %r1, 1.0;", "does not go with the type `.f16x2`"),
+    ("add.f16 %rs1, %rs1, %f1;", "`%f1` is a `.f32` register, and `.f16` is asked for"),
+    ("setp.lt.f16x2 %p1, %r1, %r2;", "of two halves there are two destinations"),
+    ("setp.lt.f16 %p1|%p2, %rs1, %rs2;", "of one half there is one destination"),
+    ("cvt.rp.relu.f16.f32 %rs1, %f1;", "`cvt.rp.relu.f16.f32` is not"),
+    ("cvt.bf16.f16 %rs1, %rs2;", "`cvt.bf16.f16` is not"),
     ("add.ftz.rn.f32 %f1, %f2, %f3;", "`add.ftz.rn.f32` is not"),
     ("add.rn.ftz.f64 %fd1, %fd2, %fd3;", "`add.rn.ftz.f64` is not"),
     ("div.rn.ftz.sat.f32 %f1, %f2, %f3;", "`div.rn.ftz.sat.f32` is not"),
@@ -143,7 +153,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("mul.s32 %r1, %r2, %r3;", "`mul.s32` is not"),
     ("mul.wide.s64 %rd1, %rd2, %rd3;", "`mul.wide.s64` is not"),
     ("and.u32 %r1, %r2, %r3;", "`and.u32` is not"),
-    ("min.NaN.f32 %f1, %f2, %f3;", "`min.NaN.f32` is not"),
+    ("min.NaN.f64 %fd1, %fd2, %fd3;", "`min.NaN.f64` is not"),
     ("sqrt.f32 %f1, %f2;", "`sqrt.f32` is not"),
     ("tanh.approx.ftz.f32 %f1, %f2;", "`tanh.approx.ftz.f32` is not"),
     ("setp.lt.b32 %p1, %r1, %r2;", "`setp.lt.b32` is not"),
@@ -277,11 +287,11 @@ fn refusals_name_the_statement() {
         let is_late = ["end:", "{", "}"].contains(statements);
         assert!(error.line == line || is_late && error.line > line, "{statements}: {error}");
     }
-    let error = refusal(&kernel("\n\n  fma.rn.f16\t%rs1,  %rs1, %rs2, %rs3;"));
+    let error = refusal(&kernel("\n\n  fma.rz.f16\t%rs1,  %rs1, %rs2, %rs3;"));
     assert_eq!(
         error.to_string(),
-        "PTX line 18: `fma.rn.f16 %rs1, %rs1, %rs2, %rs3;`: `fma.rn.f16` is not an instruction that the \
-         emulator knows: arithmetic on 16-bit floats is done in f32"
+        "PTX line 18: `fma.rz.f16 %rs1, %rs1, %rs2, %rs3;`: `fma.rz.f16` is not an instruction that the \
+         emulator knows"
     );
 }
 

@@ -1,9 +1,9 @@
-//! Arithmetic on f32 and f64. What comes without a rounding is rounded to nearest and noted.
+//! Arithmetic on floats. What comes without a rounding is rounded to nearest and noted.
 
 use super::super::body::Body;
-use super::super::program::{Arithmetic, Binary, Op, Round, Type, Unary};
+use super::super::program::{Arithmetic, Binary, Clamp, Op, Round, Type, Unary};
 use super::super::statement::Operand;
-use super::super::types::float;
+use super::super::types::{float, half};
 use super::modifiers::{Rest, round};
 use super::refusal::{Refusal, exactly};
 
@@ -18,8 +18,8 @@ pub(super) fn decode<'s>(
     operands: &[Operand<'s>],
 ) -> Result<Op, Refusal> {
     let [name, modifiers @ .., ty] = parts else { return Err(Refusal::Unknown) };
-    let typed = float(ty).ok_or(Refusal::Unknown)?;
-    let Modifiers { ty, round, sat } =
+    let typed = float(ty).or_else(|| half(ty)).ok_or(Refusal::Unknown)?;
+    let Modifiers { ty, round, clamp, nan } =
         Modifiers::read(name, modifiers, typed.ty).ok_or(Refusal::Unknown)?;
     match *name {
         "add" | "sub" | "mul" | "div" => {
@@ -31,14 +31,14 @@ pub(super) fn decode<'s>(
             let d = body.destination(d, typed)?;
             let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
             let round = round.unwrap_or(Round::Nearest);
-            Ok(Op::Arithmetic { op, ty, round, sat, d, a, b })
+            Ok(Op::Arithmetic { op, ty, round, clamp, d, a, b })
         }
         "fma" | "mad" => {
             let [d, a, b, c] = exactly(operands)?;
             let d = body.destination(d, typed)?;
             let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
             let c = body.source(c, typed)?;
-            Ok(Op::Fma { ty, round: round.ok_or(Refusal::Unknown)?, sat, d, a, b, c })
+            Ok(Op::Fma { ty, round: round.ok_or(Refusal::Unknown)?, clamp, d, a, b, c })
         }
         "abs" | "neg" => {
             let [d, a] = exactly(operands)?;
@@ -48,7 +48,12 @@ pub(super) fn decode<'s>(
         }
         "min" | "max" => {
             let [d, a, b] = exactly(operands)?;
-            let op = if *name == "min" { Binary::Min } else { Binary::Max };
+            let op = match (*name, nan) {
+                ("min", false) => Binary::Min,
+                ("min", true) => Binary::MinNan,
+                (_, false) => Binary::Max,
+                (_, true) => Binary::MaxNan,
+            };
             let d = body.destination(d, typed)?;
             let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
             Ok(Op::Binary { op, ty, d, a, b })
@@ -62,23 +67,39 @@ struct Modifiers {
     /// The type, with what `.ftz` makes of it.
     ty: Type,
     round: Option<Round>,
-    sat: bool,
+    clamp: Clamp,
+    nan: bool,
 }
 
 impl Modifiers {
     fn read(name: &str, parts: &[&str], ty: Type) -> Option<Modifiers> {
+        let is_half = ty.is_half() || ty.is_pair();
         let mut rest = Rest(parts);
-        let rounds = !matches!(name, "abs" | "neg" | "min" | "max");
+        let (rounds, must_round) = match name {
+            "add" | "sub" | "mul" => (true, false),
+            "fma" => (true, true),
+            "mad" | "div" if !is_half => (true, true),
+            "abs" | "neg" | "min" | "max" => (false, false),
+            _ => return None,
+        };
         // Two ulp at most from the quotient, and no formula: the exact one stands for them.
         let approximate = name == "div" && ty == Type::F32 && rest.accept(&["approx", "full"]);
         let round = if rounds && !approximate { rest.take(round) } else { None };
-        if matches!(name, "div" | "fma" | "mad") && round.is_none() && !approximate {
+        if must_round && round.is_none() && !approximate
+            || is_half && round.is_some_and(|round| round != Round::Nearest)
+        {
             return None;
         }
         let flushed = rest.flushed(ty);
-        let saturates = rounds && name != "div" && ty == Type::F32;
-        let sat = saturates && rest.accept(&["sat"]);
-        rest.0.is_empty().then_some(Modifiers { ty: flushed, round, sat })
+        let nan = matches!(name, "min" | "max") && ty != Type::F64 && rest.accept(&["NaN"]);
+        let saturates =
+            rounds && name != "div" && matches!(ty, Type::F32 | Type::F16 | Type::F16x2);
+        let clamp = match () {
+            () if saturates && rest.accept(&["sat"]) => Clamp::Saturate,
+            () if name == "fma" && is_half && rest.accept(&["relu"]) => Clamp::Relu,
+            () => Clamp::Not,
+        };
+        rest.0.is_empty().then_some(Modifiers { ty: flushed, round, clamp, nan })
     }
 }
 

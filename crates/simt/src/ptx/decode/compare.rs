@@ -3,7 +3,7 @@
 use super::super::body::Body;
 use super::super::program::{Compare, Guard, Logic, Op, Slot, Type};
 use super::super::statement::{Atom, Operand};
-use super::super::types::{Kind, Typed, word};
+use super::super::types::{Kind, Typed, half, word};
 use super::bits::logic;
 use super::modifiers::{Rest, compare};
 use super::refusal::{Refusal, exactly};
@@ -23,10 +23,17 @@ pub(super) fn decode<'s>(
             Ok(Op::Select { ty: typed.ty, d, a, b, predicate })
         }
         ["setp", ref modifiers @ .., ty]
-            if let Some(typed) = word(ty)
+            if let Some(typed) = word(ty).or_else(|| half(ty))
                 && let Some(test) = Test::read(modifiers, typed) =>
         {
             let (d, sources) = test.operands(operands)?;
+            let is_pair = matches!(d, Operand::Pair(..));
+            if is_pair && typed.ty.is_half() {
+                return Err("of one half there is one destination".to_string().into());
+            }
+            if !is_pair && typed.ty.is_pair() {
+                return Err("of two halves there are two destinations".to_string().into());
+            }
             let (d, complement) = destinations(body, d)?;
             test.set(body, typed, d, complement, sources)
         }

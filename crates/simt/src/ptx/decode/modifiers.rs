@@ -78,6 +78,8 @@ impl<'p> Rest<'p> {
     pub(super) fn flushed(&mut self, ty: Type) -> Type {
         match ty {
             Type::F32 if self.accept(&["ftz"]) => Type::F32Ftz,
+            Type::F16 if self.accept(&["ftz"]) => Type::F16Ftz,
+            Type::F16x2 if self.accept(&["ftz"]) => Type::F16x2Ftz,
             _ => ty,
         }
     }
