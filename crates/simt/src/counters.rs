@@ -244,6 +244,7 @@ fn class(op: &Op) -> Class {
         Op::Unary { ty, .. } | Op::Binary { ty, .. } if ty.is_float() => Class::Float,
         Op::Convert { to, from, .. } if to.is_float() || from.is_float() => Class::Float,
         Op::SetPredicate { ty, .. } if ty.is_float() => Class::Float,
+        Op::Test { .. } => Class::Float,
         Op::Branch { .. } | Op::Exit | Op::Trap => Class::Control,
         Op::Barrier { .. }
         | Op::WarpBarrier { .. }

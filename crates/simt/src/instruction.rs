@@ -132,7 +132,7 @@ pub(crate) enum Op {
         b: Slot,
         c: Slot,
     },
-    /// `mad.lo` and `mad.hi` of U16 to S64, or a bit operation on U32.
+    /// `mad.lo`, `mad.hi` and `sad` of U16 to S64, or an operation on words. Where it has but two operands, `c` is `b`.
     Ternary {
         op: Ternary,
         ty: Type,
@@ -213,6 +213,13 @@ pub(crate) enum Op {
         combine: Option<(Logic, Guard)>,
         a: Slot,
         b: Slot,
+    },
+    /// `testp` of F32 and F64.
+    Test {
+        test: TestFloat,
+        ty: Type,
+        d: Slot,
+        a: Slot,
     },
     /// `and.pred`, `or.pred`, `xor.pred`; `mov.pred` is `or` of twice the same, `not.pred` is below.
     Predicate {
@@ -513,10 +520,65 @@ pub(crate) enum Ternary {
     FunnelRight {
         wrap: bool,
     },
-    /// `prmt.b32` in its default mode.
-    Permute,
-    /// `sad` of U32 and S32: `c + |a - b|`.
+    /// `prmt.b32`: which bytes of `a` and `b`, of which `c` says more.
+    Permute(Permute),
+    /// `sad`: `c + |a - b|`.
     AbsoluteDifference,
+    /// `mad24` of U32 and S32: the low 24 bits of `a` and `b`, the lower or upper 32 of their product; `sat`: of S32.
+    Mad24 {
+        high: bool,
+        sat: bool,
+    },
+    /// `dp4a` and `dp2a`: `c` and the products of bytes of `b` with bytes of `a`, or with its halves.
+    DotProduct {
+        with: Factors,
+        a_signed: bool,
+        b_signed: bool,
+    },
+    /// `szext` of U32 and S32: the low `b` bits of `a`, extended; `wrap` or clamp `b`.
+    Extend {
+        wrap: bool,
+    },
+    /// `bmsk`: `b` ones from position `a`; `wrap` or clamp both.
+    Mask {
+        wrap: bool,
+    },
+    /// `fns`: where the bit of `a` is that comes so many ones (`c`) after position `b`, or before it.
+    FindNth,
+}
+
+/// How `prmt` picks its four bytes: by four selectors, or by one number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Permute {
+    Selectors,
+    /// `.f4e` and `.b4e`: four from there on, forward or backward.
+    Forward,
+    Backward,
+    /// `.rc8` and `.rc16`: one byte or one half again and again.
+    Byte,
+    Half,
+    /// `.ecl` and `.ecr`: those of `a`, with none below or above that one.
+    ClampLeft,
+    ClampRight,
+}
+
+/// What the bytes of `b` are multiplied with: all four with bytes, the lower or the upper two with halves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Factors {
+    Bytes,
+    LowHalves,
+    HighHalves,
+}
+
+/// What `testp` asks of a number. Zeros count as normal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum TestFloat {
+    Finite,
+    Infinite,
+    Number,
+    NotANumber,
+    Normal,
+    Subnormal,
 }
 
 /// What carries: a sum, a difference (of which the flag is the borrow), a sum with half of a product.

@@ -9,7 +9,7 @@ use super::directed;
 use super::half;
 use super::integer::{holds, mask};
 use super::registers::{Registers, Words};
-use crate::program::{Arithmetic, Binary, Clamp, Compare, Round, Slot, Type, Unary};
+use crate::program::{Arithmetic, Binary, Clamp, Compare, Round, Slot, TestFloat, Type, Unary};
 
 /// What the GPU's single-precision arithmetic gives for NaN.
 const NAN32: u32 = 0x7fff_ffff;
@@ -343,4 +343,23 @@ pub(super) fn ordered<F: PartialOrd>(
 ) -> [u32; 2] {
     let unordered = mask(|i| a(i).partial_cmp(&b(i)).is_none());
     [holds(compare, a, b), unordered]
+}
+
+/// The lanes of which the numbers are what is asked.
+pub(super) fn test(r: &Registers, test: TestFloat, ty: Type, a: Slot) -> u32 {
+    use std::num::FpCategory::{Infinite, Nan, Normal, Subnormal, Zero};
+    mask(|i| {
+        let category = match ty {
+            Type::F64 => f64::from_bits(r.longs(a)[i]).classify(),
+            _ => f32::from_bits(r.words(a)[i]).classify(),
+        };
+        match test {
+            TestFloat::Finite => !matches!(category, Infinite | Nan),
+            TestFloat::Infinite => category == Infinite,
+            TestFloat::Number => category != Nan,
+            TestFloat::NotANumber => category == Nan,
+            TestFloat::Normal => matches!(category, Normal | Zero),
+            TestFloat::Subnormal => category == Subnormal,
+        }
+    })
 }

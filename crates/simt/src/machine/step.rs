@@ -10,7 +10,7 @@ use super::lanes::{self, Gathered};
 use super::mbarrier;
 use super::registers::{Registers, Words};
 use super::warp::{Lanes, Place, Scratch, Vain};
-use super::{carry, float, integer};
+use super::{carry, float, integer, ternary};
 use crate::program::{Op, Scope, Slot, Space, Type, Vote};
 use crate::report::ReportKind;
 use crate::trace::{Event, What};
@@ -58,7 +58,7 @@ impl Run<'_> {
             Op::Unary { op, ty, d, a } if ty.is_float() => float::unary(r, op, ty, d, a, active),
             Op::Unary { op, ty, d, a } => integer::unary(r, op, ty, d, a, active),
             Op::Ternary { op, ty, d, a, b, c } => {
-                integer::ternary(r, op, ty, [d, a, b, c], active);
+                ternary::ternary(r, op, ty, [d, a, b, c], active);
             }
             Op::Carry { op, ty, takes, gives, d, a, b, c } => {
                 carry::carry(r, op, ty, [takes, gives], [d, a, b, c], active);
@@ -89,6 +89,9 @@ impl Run<'_> {
                 if let Some(complement) = complement {
                     r.set_predicate(complement, active, no);
                 }
+            }
+            Op::Test { test, ty, d, a } => {
+                r.set_predicate(d, active, float::test(r, test, ty, a));
             }
             Op::Predicate { op, d, a, b } => {
                 let mask = integer::logic(op, r.predicate(a), r.predicate(b));

@@ -35,6 +35,7 @@ pub(super) struct Body<'c, 's> {
     pub(super) followed_by: Vec<Op>,
     sinks: [Option<Slot>; 2],
     carry: Option<Slot>,
+    scratch_predicates: Option<[Slot; 2]>,
     code: Vec<Instruction>,
     places: Vec<Place>,
     opcodes: Vec<Arc<str>>,
@@ -58,6 +59,7 @@ impl<'c, 's> Body<'c, 's> {
             followed_by: Vec::new(),
             sinks: [None; 2],
             carry: None,
+            scratch_predicates: None,
             code: Vec::new(),
             places: Vec::new(),
             opcodes: Vec::new(),
@@ -238,6 +240,16 @@ impl<'c, 's> Body<'c, 's> {
         let slot = self.slots.allocate(if wide { Bank::Long } else { Bank::Word })?;
         self.sinks[usize::from(wide)] = Some(slot);
         Ok(slot)
+    }
+
+    /// Predicates between the operations of one instruction.
+    pub(super) fn scratch_predicates(&mut self) -> Result<[Slot; 2], String> {
+        if let Some(slots) = self.scratch_predicates {
+            return Ok(slots);
+        }
+        let mut allocate = || self.slots.allocate(Bank::Predicate);
+        let slots = [allocate()?, allocate()?];
+        Ok(*self.scratch_predicates.insert(slots))
     }
 
     /// The predicate that is the carry flag.

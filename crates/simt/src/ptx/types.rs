@@ -26,6 +26,7 @@ pub(super) const B16: Typed = typed("b16", Kind::Bits, Type::U16);
 pub(super) const B32: Typed = typed("b32", Kind::Bits, Type::U32);
 pub(super) const B64: Typed = typed("b64", Kind::Bits, Type::U64);
 pub(super) const U32: Typed = typed("u32", Kind::Integer, Type::U32);
+pub(super) const S32: Typed = typed("s32", Kind::Integer, Type::S32);
 pub(super) const U64: Typed = typed("u64", Kind::Integer, Type::U64);
 pub(super) const F32: Typed = typed("f32", Kind::Float, Type::F32);
 /// Two halves in one 32-bit register.
@@ -40,7 +41,7 @@ const TYPES: [Typed; 17] = [
     U64,
     F32,
     B16,
-    typed("s32", Kind::Integer, Type::S32),
+    S32,
     typed("s64", Kind::Integer, Type::S64),
     typed("f64", Kind::Float, Type::F64),
     typed("u16", Kind::Integer, Type::U16),

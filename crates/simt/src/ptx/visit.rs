@@ -97,6 +97,10 @@ pub(super) fn each_slot(
             visit(Writes, Predicate, d);
             complement.iter_mut().for_each(|slot| visit(Writes, Predicate, slot));
         }
+        Op::Test { ty, d, a, .. } => {
+            visit(Reads, of(*ty), a);
+            visit(Writes, Predicate, d);
+        }
         Op::Predicate { d, a, b, .. } => {
             [a, b].into_iter().for_each(|slot| visit(Reads, Predicate, slot));
             visit(Writes, Predicate, d);

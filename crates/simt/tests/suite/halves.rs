@@ -63,6 +63,17 @@ impl Half {
         (0..600).map(|_| some() << 16 | some()).collect()
     }
 
+    /// The types that `set` gives, and what it gives where it holds: in a half, if there are two.
+    fn results(self, one: u64) -> Vec<(&'static str, u64)> {
+        let ones = |bits: u32| (1_u64 << bits) - 1;
+        if self.pair {
+            return vec![(self.name, one), ("u32", ones(16)), ("s32", ones(16))];
+        }
+        let numbers = [("f16", 0x3c00), ("bf16", 0x3f80)];
+        let integers = [("u16", ones(16)), ("s16", ones(16)), ("u32", ones(32)), ("s32", ones(32))];
+        numbers.into_iter().chain(integers).collect()
+    }
+
     /// A row of an instruction on so many operands, which does the same with each half.
     fn row<const N: usize>(self, opcode: &str, wanted: impl Fn([u64; N]) -> u64 + 'static) -> Form {
         let opcode = format!("{opcode}.{}", self.name);
@@ -172,6 +183,24 @@ fn comparisons(all: &mut Vec<Form>, ty: Half) {
                 several(&opcode, &text, [P], [kind, kind, P], move |values| [wanted(values)[0]])
             };
             all.push(row.over(&[&pool, &pool, &[0, 1]]).at_most(1200));
+            let one = if ty.format == F16 { 0x3c00 } else { 0x3f80 };
+            for (to, truth) in ty.results(one) {
+                let opcode = format!("set.{comparison}{dot}{name}{}.{to}.{}", ty.ftz, ty.name);
+                let text = format!("{opcode} {{d}}, {{1}}, {{2}}{c};");
+                let both = move |values| wanted(values);
+                let row = if ty.pair {
+                    several(&opcode, &text, [W], [kind, kind, P], move |values| {
+                        let [low, high] = both(values).map(|holds| holds * truth);
+                        [high << 16 | low]
+                    })
+                } else {
+                    let result = if to.ends_with("32") { W } else { H };
+                    several(&opcode, &text, [result], [kind, kind, P], move |values| {
+                        [both(values)[0] * truth]
+                    })
+                };
+                all.push(row.over(&[&pool, &pool, &[0, 1]]).at_most(200));
+            }
         }
     }
 }

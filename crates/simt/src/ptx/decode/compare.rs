@@ -1,10 +1,11 @@
-//! `setp` and `selp`.
+//! `setp`, `selp` and their like: `set`, `slct`, `testp`.
 
 use super::super::body::Body;
-use super::super::program::{Compare, Guard, Logic, Op, Slot, Type};
+use super::super::program::{Binary, Compare, Guard, Logic, Op, Slot, TestFloat, Type};
+use super::super::slots::Constant;
 use super::super::statement::{Atom, Operand};
-use super::super::types::{Kind, Typed, half, word};
-use super::bits::logic;
+use super::super::types::{B32, F32, Kind, S32, Typed, any, half, word};
+use super::bits::{logic, predicate_destination};
 use super::modifiers::{Rest, compare};
 use super::refusal::{Refusal, exactly};
 
@@ -37,7 +38,113 @@ pub(super) fn decode<'s>(
             let (d, complement) = destinations(body, d)?;
             test.set(body, typed, d, complement, sources)
         }
+        ["set", ref modifiers @ .., to, from]
+            if let Some(typed) = word(from).or_else(|| half(from))
+                && let Some(truth) = Truth::read(to, typed)
+                && let Some(test) = Test::read(modifiers, typed) =>
+        {
+            let (d, sources) = test.operands(operands)?;
+            let d = body.destination(d, truth.typed)?;
+            let predicates = body.scratch_predicates()?;
+            let upper = typed.ty.is_pair().then_some(predicates[1]);
+            let op = test.set(body, typed, predicates[0], upper, sources)?;
+            truth.select(body, d, predicates[0], upper)?;
+            Ok(op)
+        }
+        ["slct", ref modifiers @ .., ty, by @ ("s32" | "f32")] if let Some(typed) = word(ty) => {
+            let by = if by == "s32" { S32 } else { F32 };
+            let mut rest = Rest(modifiers);
+            let by_ty = rest.flushed(by.ty);
+            if !rest.0.is_empty() {
+                return Err(Refusal::Unknown);
+            }
+            let [d, a, b, c] = exactly(operands)?;
+            let d = body.destination(d, typed)?;
+            let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
+            let c = body.source(c, by)?;
+            let zero = body.slots.constant(Constant::Word(0))?;
+            let [predicate, _] = body.scratch_predicates()?;
+            body.followed_by.push(Op::Select { ty: typed.ty, d, a, b, predicate });
+            Ok(Op::SetPredicate {
+                compare: Compare::Ge,
+                or_unordered: false,
+                ty: by_ty,
+                d: predicate,
+                complement: None,
+                combine: None,
+                a: c,
+                b: zero,
+            })
+        }
+        ["testp", test, ty @ ("f32" | "f64")]
+            if let (Some(test), Some(typed)) = (test_float(test), word(ty)) =>
+        {
+            let [d, a] = exactly(operands)?;
+            let d = predicate_destination(body, d)?;
+            Ok(Op::Test { test, ty: typed.ty, d, a: body.source(a, typed)? })
+        }
         _ => Err(Refusal::Unknown),
+    }
+}
+
+fn test_float(name: &str) -> Option<TestFloat> {
+    Some(match name {
+        "finite" => TestFloat::Finite,
+        "infinite" => TestFloat::Infinite,
+        "number" => TestFloat::Number,
+        "notanumber" => TestFloat::NotANumber,
+        "normal" => TestFloat::Normal,
+        "subnormal" => TestFloat::Subnormal,
+        _ => return None,
+    })
+}
+
+/// What `set` gives where a comparison holds: ones everywhere, or the number 1. Else it gives 0.
+struct Truth {
+    typed: Typed,
+    /// Of a pair what one half gets.
+    value: u32,
+}
+
+impl Truth {
+    fn read(to: &str, from: Typed) -> Option<Truth> {
+        let typed = any(to).or_else(|| half(to))?;
+        let value = match (from.ty, typed.ty) {
+            (Type::F16x2, Type::F16x2) => 0x3c00,
+            (Type::Bf16x2, Type::Bf16x2) => 0x3f80,
+            (Type::F16x2 | Type::Bf16x2, Type::U32 | Type::S32) => 0xffff,
+            (Type::F16x2 | Type::Bf16x2, _) => return None,
+            (_, Type::F16) => 0x3c00,
+            (_, Type::Bf16) => 0x3f80,
+            (Type::F16 | Type::Bf16, Type::U16 | Type::S16) => 0xffff,
+            (_, Type::U32 | Type::S32) => u32::MAX,
+            (Type::F16 | Type::Bf16, _) => return None,
+            (_, Type::F32) => 0x3f80_0000,
+            _ => return None,
+        };
+        let is_value = typed.kind != Kind::Bits;
+        is_value.then_some(Truth { typed, value })
+    }
+
+    /// Turns predicates into what is wanted: one, or one for each half.
+    fn select(
+        &self,
+        body: &mut Body<'_, '_>,
+        d: Slot,
+        lower: Slot,
+        upper: Option<Slot>,
+    ) -> Result<(), String> {
+        let ty = B32.ty;
+        let b = body.slots.constant(Constant::Word(0))?;
+        let a = body.slots.constant(Constant::Word(self.value))?;
+        body.followed_by.push(Op::Select { ty, d, a, b, predicate: lower });
+        if let Some(predicate) = upper {
+            let a = body.slots.constant(Constant::Word(self.value << 16))?;
+            let high = body.scratch()?;
+            body.followed_by.push(Op::Select { ty, d: high, a, b, predicate });
+            body.followed_by.push(Op::Binary { op: Binary::Or, ty, d, a: d, b: high });
+        }
+        Ok(())
     }
 }
 

@@ -52,7 +52,7 @@ fn family(parts: &[&str]) -> Option<Family> {
         "addc" | "subc" | "madc" => carry::decode,
         "add" | "sub" | "mad" if parts.contains(&"cc") => carry::decode,
         "add" | "sub" | "mul" | "mad" | "fma" | "div" | "rem" | "abs" | "neg" | "min" | "max"
-        | "sad" => {
+        | "sad" | "mul24" | "mad24" | "dp4a" | "dp2a" => {
             if arithmetic::is_float(parts) {
                 arithmetic::decode
             } else {
@@ -63,8 +63,10 @@ fn family(parts: &[&str]) -> Option<Family> {
             functions::decode
         }
         "and" | "or" | "xor" | "not" | "cnot" | "shl" | "shr" | "shf" | "lop3" | "prmt"
-        | "popc" | "clz" | "bfind" | "brev" | "bfe" | "bfi" => bits::decode,
-        "setp" | "selp" => compare::decode,
+        | "popc" | "clz" | "bfind" | "brev" | "bfe" | "bfi" | "szext" | "bmsk" | "fns" => {
+            bits::decode
+        }
+        "setp" | "selp" | "set" | "slct" | "testp" => compare::decode,
         "cvt" => convert::decode,
         "mov" | "cvta" => moves::decode,
         "ld" | "st" | "prefetch" | "prefetchu" => memory::decode,
