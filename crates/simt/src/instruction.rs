@@ -380,6 +380,11 @@ pub(crate) enum Op {
     ActiveMask {
         d: Slot,
     },
+    /// `mov` of `%clock`, `%clock64` and their like: how many instructions the warp has executed.
+    Clock {
+        part: Clock,
+        d: Slot,
+    },
     /// `bar.sync id` and `barrier.sync id` by all threads of the block, whose number may be spelled out.
     Barrier {
         id: u8,
@@ -672,6 +677,14 @@ pub(crate) enum Shuffle {
     Down,
     Butterfly,
     Index,
+}
+
+/// The lower or upper half of 64 bits, or all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Clock {
+    Low,
+    High,
+    Whole,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -133,6 +133,11 @@ pub(crate) enum Special {
     /// `%dynamic_smem_size`, `%total_smem_size`.
     DynamicShared,
     TotalShared,
+    /// `%smid` and `%nsmid`: there is one multiprocessor, number 0.
+    Multiprocessor,
+    MultiprocessorCount,
+    /// `%envreg0` to `%envreg31`, which the driver sets for other languages than CUDA: 0.
+    Environment,
 }
 
 impl Kernel {

@@ -172,6 +172,8 @@ impl Identity {
             }
             Special::DynamicShared => self.dynamic_shared,
             Special::TotalShared => self.total_shared,
+            Special::MultiprocessorCount => 1,
+            Special::Multiprocessor | Special::Environment => 0,
         }
     }
 }

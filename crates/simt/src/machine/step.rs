@@ -11,7 +11,7 @@ use super::mbarrier;
 use super::registers::{Registers, Words};
 use super::warp::{Lanes, Place, Scratch, Vain};
 use super::{carry, float, integer, ternary};
-use crate::program::{Op, Scope, Slot, Space, Type, Vote};
+use crate::program::{Clock, Op, Scope, Slot, Space, Type, Vote};
 use crate::report::ReportKind;
 use crate::trace::{Event, What};
 
@@ -29,6 +29,8 @@ pub(super) enum Next {
     Gather,
     /// A barrier of the warp has been passed, or something handed over that what follows is behind.
     WarpBarrier,
+    /// To the next one, with what the warp's clock says in a register.
+    Clock { part: Clock, d: Slot },
     /// To the next one, when others have had their turn: it is waited for an mbarrier.
     Yield(Vain),
 }
@@ -239,6 +241,7 @@ impl Run<'_> {
                 scratch.shared.warp_barrier(place.warp, place.warp_epoch, lanes, r.words(mask));
                 return Ok(Next::WarpBarrier);
             }
+            Op::Clock { part, d } => return Ok(Next::Clock { part, d }),
             Op::ActiveMask { d } => r.set_words(d, active, |_| active),
             Op::Barrier { id, threads } => {
                 let all = self.launch.threads();

@@ -1,6 +1,6 @@
 //! Which registers an operation reads and writes.
 
-use super::program::{Address, Base, Binary, Instruction, Op, Slot, Type, Unary};
+use super::program::{Address, Base, Binary, Clock, Instruction, Op, Slot, Type, Unary};
 use super::slots::Bank;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,6 +189,9 @@ pub(super) fn each_slot(
             visit(Writes, Word, d);
         }
         Op::ActiveMask { d } => visit(Writes, Word, d),
+        Op::Clock { part, d } => {
+            visit(Writes, if *part == Clock::Whole { Long } else { Word }, d);
+        }
         Op::WarpBarrier { mask } => visit(Reads, Word, mask),
         Op::Barrier { threads: Some(threads), .. } => visit(Reads, Word, threads),
         Op::MbarrierInit { address, count } => {

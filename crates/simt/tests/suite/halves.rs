@@ -86,7 +86,7 @@ impl Half {
         } else {
             form(&opcode, H, [H; N], wanted)
         };
-        form.all_over(&self.pool()).at_most(12_000)
+        form.all_over(&self.pool()).at_most(6000)
     }
 }
 
@@ -182,7 +182,7 @@ fn comparisons(all: &mut Vec<Form>, ty: Half) {
             } else {
                 several(&opcode, &text, [P], [kind, kind, P], move |values| [wanted(values)[0]])
             };
-            all.push(row.over(&[&pool, &pool, &[0, 1]]).at_most(1200));
+            all.push(row.over(&[&pool, &pool, &[0, 1]]).at_most(400));
             let one = if ty.format == F16 { 0x3c00 } else { 0x3f80 };
             for (to, truth) in ty.results(one) {
                 let opcode = format!("set.{comparison}{dot}{name}{}.{to}.{}", ty.ftz, ty.name);
