@@ -247,14 +247,17 @@ fn class(op: &Op) -> Class {
         Op::Test { .. } => Class::Float,
         Op::Branch { .. } | Op::Exit | Op::Trap => Class::Control,
         Op::Barrier { .. }
+        | Op::BarrierReduce { .. }
         | Op::WarpBarrier { .. }
         | Op::MbarrierInit { .. }
         | Op::MbarrierInvalidate { .. }
         | Op::MbarrierArrive { .. }
         | Op::MbarrierTest { .. } => Class::Barrier,
-        Op::Shuffle { .. } | Op::Vote { .. } | Op::Ballot { .. } | Op::Reduce { .. } => {
-            Class::Shuffle
-        }
+        Op::Shuffle { .. }
+        | Op::Vote { .. }
+        | Op::Ballot { .. }
+        | Op::Reduce { .. }
+        | Op::Match { .. } => Class::Shuffle,
         Op::LoadParam { .. } => Class::Parameter,
         Op::Load { space, .. } | Op::Store { space, .. } => match space {
             Space::Global | Space::Generic => Class::Global,

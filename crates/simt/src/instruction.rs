@@ -377,6 +377,16 @@ pub(crate) enum Op {
         a: Slot,
         mask: Slot,
     },
+    /// `match.any.sync` of U32 and U64: the lanes that have the same value. `match.all.sync` (`all`): the mask if all have, else
+    /// 0, and `valid` gets whether they have.
+    Match {
+        all: bool,
+        ty: Type,
+        d: Slot,
+        valid: Option<Slot>,
+        a: Slot,
+        mask: Slot,
+    },
     ActiveMask {
         d: Slot,
     },
@@ -389,6 +399,14 @@ pub(crate) enum Op {
     Barrier {
         id: u8,
         threads: Option<Slot>,
+    },
+    /// `bar.red` and `barrier.red`: the same, and what all threads get of each one's predicate.
+    BarrierReduce {
+        op: Reduction,
+        id: u8,
+        threads: Option<Slot>,
+        d: Slot,
+        a: Guard,
     },
     /// `bar.warp.sync mask`.
     WarpBarrier {
@@ -685,6 +703,14 @@ pub(crate) enum Clock {
     Low,
     High,
     Whole,
+}
+
+/// Of the predicates of a block: how many hold (a 32-bit slot), whether all do, or one does (a predicate).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Reduction {
+    Count,
+    All,
+    Any,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

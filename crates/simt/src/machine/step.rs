@@ -8,7 +8,7 @@ use super::copy::Copy;
 use super::fault::{Result, fault};
 use super::lanes::{self, Gathered};
 use super::mbarrier;
-use super::registers::{Registers, Words};
+use super::registers::{Longs, Registers, Words};
 use super::warp::{Lanes, Place, Scratch, Vain};
 use super::{carry, float, integer, ternary};
 use crate::program::{Clock, Op, Scope, Slot, Space, Type, Vote};
@@ -230,6 +230,22 @@ impl Run<'_> {
                 let (values, masks) = (*r.words(a), *r.words(mask));
                 r.set_words(d, active, |i| integer::reduce(op, ty, &values, masks[i]));
             }
+            Op::Match { all, ty, d, valid, a, mask } => {
+                if !gathered(r.words(mask), at)? {
+                    return Ok(Next::Gather);
+                }
+                let values: Longs = std::array::from_fn(|i| r.lane(a, ty.is_wide(), i));
+                let masks = *r.words(mask);
+                let same = |i: usize| masks[i] & integer::mask(|other| values[other] == values[i]);
+                let alike = integer::mask(|i| same(i) == masks[i]);
+                r.set_words(d, active, |i| match all {
+                    true if alike >> i & 1 == 0 => 0,
+                    _ => same(i),
+                });
+                if let Some(valid) = valid {
+                    r.set_predicate(valid, active, alike);
+                }
+            }
             Op::WarpBarrier { mask } => {
                 if !gathered(r.words(mask), at)? {
                     return Ok(Next::Gather);
@@ -243,7 +259,8 @@ impl Run<'_> {
             }
             Op::Clock { part, d } => return Ok(Next::Clock { part, d }),
             Op::ActiveMask { d } => r.set_words(d, active, |_| active),
-            Op::Barrier { id, threads } => {
+            // What is reduced is known when all have come: see `Block::release`.
+            Op::Barrier { id, threads } | Op::BarrierReduce { id, threads, .. } => {
                 let all = self.launch.threads();
                 let others = threads.and_then(|slot| {
                     crate::counters::lanes(active)

@@ -1,6 +1,6 @@
 //! Which registers an operation reads and writes.
 
-use super::program::{Address, Base, Binary, Clock, Instruction, Op, Slot, Type, Unary};
+use super::program::{Address, Base, Binary, Clock, Instruction, Op, Reduction, Slot, Type, Unary};
 use super::slots::Bank;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,12 +188,23 @@ pub(super) fn each_slot(
             [a, mask].into_iter().for_each(|slot| visit(Reads, Word, slot));
             visit(Writes, Word, d);
         }
+        Op::Match { ty, d, valid, a, mask, .. } => {
+            visit(Reads, of(*ty), a);
+            visit(Reads, Word, mask);
+            visit(Writes, Word, d);
+            valid.iter_mut().for_each(|slot| visit(Writes, Predicate, slot));
+        }
         Op::ActiveMask { d } => visit(Writes, Word, d),
         Op::Clock { part, d } => {
             visit(Writes, if *part == Clock::Whole { Long } else { Word }, d);
         }
         Op::WarpBarrier { mask } => visit(Reads, Word, mask),
         Op::Barrier { threads: Some(threads), .. } => visit(Reads, Word, threads),
+        Op::BarrierReduce { op, threads, d, a, .. } => {
+            threads.iter_mut().for_each(|slot| visit(Reads, Word, slot));
+            visit(Reads, Predicate, &mut a.predicate);
+            visit(Writes, if *op == Reduction::Count { Word } else { Predicate }, d);
+        }
         Op::MbarrierInit { address, count } => {
             base(address, visit);
             visit(Reads, Word, count);

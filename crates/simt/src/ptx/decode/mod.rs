@@ -72,7 +72,7 @@ fn family(parts: &[&str]) -> Option<Family> {
         "ld" | "st" | "prefetch" | "prefetchu" => memory::decode,
         "atom" | "red" | "membar" | "fence" => atomic::decode,
         "cp" => copy_async::decode,
-        "shfl" | "vote" | "redux" | "activemask" => warp::decode,
+        "shfl" | "vote" | "redux" | "match" | "activemask" => warp::decode,
         "mbarrier" => mbarrier::decode,
         "bar" | "barrier" | "bra" | "ret" | "exit" | "trap" | "nanosleep" => control::decode,
         _ => return None,

@@ -54,7 +54,10 @@ fn reason(parts: &[&str]) -> Option<&'static str> {
         "clusterlaunchcontrol" | "griddepcontrol" | "getctarank" | "mapa" => {
             "it needs what an A100 does not have, or more than one kernel"
         }
-        "vote" | "shfl" if !has("sync") => "only the form with `.sync` is supported",
+        "bar" | "barrier" if has("arrive") => {
+            "a barrier for a part of the block is not supported: use `cuda::barrier`, which is an mbarrier"
+        }
+        "vote" | "shfl" | "match" if !has("sync") => "only the form with `.sync` is supported",
         "ld" | "ldu" if has("const") => "constant memory is not supported, so pass a buffer",
         "cp" if has("bulk") || has("mbarrier") => "only `cp.async` with groups is supported",
         "ld" | "st" | "atom" | "red" | "fence" | "barrier" if has("cluster") => {
