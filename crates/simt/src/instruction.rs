@@ -566,8 +566,42 @@ pub(crate) enum Ternary {
     Mask {
         wrap: bool,
     },
+    /// `vadd2`, `vadd4` and their like, on the halves or bytes of words.
+    Simd(Simd),
     /// `fns`: where the bit of `a` is that comes so many ones (`c`) after position `b`, or before it.
     FindNth,
+}
+
+/// An operation on two halves or four bytes of `a` and `b`, which are extended by zeros or signs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Simd {
+    pub(crate) op: SimdOp,
+    /// 16 or 8.
+    pub(crate) bits: u8,
+    /// Of `a`, of `b` and of the results.
+    pub(crate) signed: [bool; 3],
+    pub(crate) finish: SimdFinish,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum SimdOp {
+    Add,
+    Sub,
+    /// `vavrg`: half the sum, and half of 1 away from zero.
+    Average,
+    AbsoluteDifference,
+    Min,
+    Max,
+    /// `vset`: 1 where it holds, else 0.
+    Compare(Compare),
+}
+
+/// What becomes of the results: side by side, cut off or clamped to their bits (`.sat`), or summed up with `c` (`.add`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum SimdFinish {
+    Cut,
+    Clamp,
+    Sum,
 }
 
 /// How `prmt` picks its four bytes: by four selectors, or by one number.

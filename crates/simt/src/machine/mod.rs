@@ -1,7 +1,7 @@
 //! The machine: warps of 32 lanes that execute a kernel's instructions.
 //!
 //! - `registers`: what a warp's instructions read and write.
-//! - `integer`, `ternary`, `carry`, `float`, `half`, `directed`, `approximate`, `convert`: instructions on registers alone.
+//! - `integer`, `ternary`, `simd`, `carry`, `float`, `half`, `directed`, `approximate`, `convert`: instructions on registers alone.
 //! - `lanes`: shuffles, votes and what else works across the lanes of a warp.
 //! - `access`, `global_access`, `shared_access`: loads, stores, atomics, with all their checks.
 //! - `mbarrier`: barriers that are objects in shared memory.
@@ -26,6 +26,7 @@ mod lanes;
 mod mbarrier;
 pub(super) mod registers;
 mod shared_access;
+mod simd;
 pub(super) mod spare;
 pub(super) mod step;
 mod ternary;

@@ -2,6 +2,7 @@
 
 use super::integer::binary;
 use super::registers::{Registers, Words};
+use super::simd;
 use crate::program::{Binary, Factors, Permute, Slot, Ternary, Type};
 
 pub(super) fn ternary(
@@ -73,6 +74,7 @@ pub(super) fn ternary(
             let below = |bits: u32| (1_u64 << bits.min(32)) - 1;
             (below(position + count) & !below(position)) as u32
         }),
+        Ternary::Simd(simd) => words(r, [d, a, b, c], lanes, |a, b, c| simd::word(simd, a, b, c)),
         Ternary::FindNth => words(r, [d, a, b, c], lanes, |a, b, c| nth(a, b, c as i32)),
     }
 }

@@ -48,6 +48,7 @@ mod parameters;
 mod parser;
 mod races;
 mod reports;
+mod simd;
 mod special;
 mod special_functions;
 mod stepping;

@@ -177,6 +177,12 @@ const REFUSED: &[(&str, &str)] = &[
     ("bar.red.and.pred %r1, 0, %p1;", "`%r1` is a `.b32` register, and `.pred` is asked for"),
     ("match.any.b32 %r1, %r2, -1;", "only the form with `.sync` is supported"),
     ("match.any.sync.b32 %r1|%p1, %r2, -1;", "the destination must be a `.b32` register"),
+    (
+        "vadd.u32.u32.u32 %r1, %r2, %r3;",
+        "of the video instructions there are only those of several bytes",
+    ),
+    ("vadd4.u32.u32 %r1, %r2, %r3, %r4;", "`vadd4.u32.u32` is not"),
+    ("vset4.u32.u32.eq.sat %r1, %r2, %r3, %r4;", "`vset4.u32.u32.eq.sat` is not"),
     ("testp.nan.f32 %p1, %f1;", "`testp.nan.f32` is not"),
     ("mad24.lo.sat.s32 %r1, %r2, %r3, %r4;", "`mad24.lo.sat.s32` is not"),
     ("ld.global.b128 %rd1, [%rd2];", "`ld.global.b128` is not"),

@@ -19,6 +19,7 @@ mod memory;
 mod modifiers;
 mod moves;
 mod refusal;
+mod simd;
 mod warp;
 
 use super::body::Body;
@@ -74,6 +75,7 @@ fn family(parts: &[&str]) -> Option<Family> {
         "cp" => copy_async::decode,
         "shfl" | "vote" | "redux" | "match" | "activemask" => warp::decode,
         "mbarrier" => mbarrier::decode,
+        name if simd::is_simd(name) => simd::decode,
         "bar" | "barrier" | "bra" | "ret" | "exit" | "trap" | "nanosleep" => control::decode,
         _ => return None,
     })

@@ -54,6 +54,9 @@ fn reason(parts: &[&str]) -> Option<&'static str> {
         "clusterlaunchcontrol" | "griddepcontrol" | "getctarank" | "mapa" => {
             "it needs what an A100 does not have, or more than one kernel"
         }
+        "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vmad" | "vset" => {
+            "of the video instructions there are only those of several bytes or halves, `__vadd4` and their like"
+        }
         "bar" | "barrier" if has("arrive") => {
             "a barrier for a part of the block is not supported: use `cuda::barrier`, which is an mbarrier"
         }
