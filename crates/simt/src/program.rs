@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::ptx::Bank;
 
 pub(crate) use super::instruction::*;
+pub(crate) use super::operation::*;
 
 /// A register: an index into the bank that its type belongs to.
 pub(crate) type Slot = u16;
