@@ -28,16 +28,16 @@ pub(crate) enum Type {
     U64,
     S64,
     F16,
-    Bf16,
-    F32,
-    F64,
-    /// F16 and F32 of an instruction with `.ftz`: subnormal operands and results are zeros of their sign.
+    /// F16 of an instruction with `.ftz`: subnormal operands and results are zeros of their sign.
     F16Ftz,
-    F32Ftz,
+    Bf16,
     /// Two halves in 32 bits.
     F16x2,
     F16x2Ftz,
     Bf16x2,
+    F32,
+    F32Ftz,
+    F64,
 }
 
 impl Type {

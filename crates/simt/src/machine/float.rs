@@ -72,8 +72,8 @@ pub(super) fn arithmetic(
     match ty {
         Type::F64 => arithmetic64(r, op, round, [d, a, b], lanes),
         Type::F32 | Type::F32Ftz => {
-            let operands = [a, b].map(|slot| single(r, ty, slot));
-            arithmetic32(r, op, round, clamp == Clamp::Saturate, d, operands, lanes);
+            let (a, b) = (single(r, ty, a), single(r, ty, b));
+            arithmetic32(r, op, round, clamp == Clamp::Saturate, d, (&a, &b), lanes);
             flush_result(r, ty, d, lanes);
         }
         _ => half::arithmetic(r, op, ty, clamp, [d, a, b], lanes),
@@ -108,7 +108,7 @@ fn arithmetic32(
     round: Round,
     sat: bool,
     d: Slot,
-    [a, b]: [Words; 2],
+    (a, b): (&Words, &Words),
     lanes: u32,
 ) {
     let (a, b) = (|i: usize| f32::from_bits(a[i]), |i: usize| f32::from_bits(b[i]));
@@ -144,9 +144,6 @@ pub(super) fn fma(
     [d, a, b, c]: [Slot; 4],
     lanes: u32,
 ) {
-    if ty.is_half() || ty.is_pair() {
-        return half::fma(r, ty, clamp, [d, a, b, c], lanes);
-    }
     if ty == Type::F64 {
         let (a, b, c) = (*r.longs(a), *r.longs(b), *r.longs(c));
         let operands = |i: usize| [a[i], b[i], c[i]].map(f64::from_bits);
@@ -161,7 +158,10 @@ pub(super) fn fma(
             bits64(a.mul_add(b, c))
         });
     }
-    let [a, b, c] = [a, b, c].map(|slot| single(r, ty, slot));
+    if !matches!(ty, Type::F32 | Type::F32Ftz) {
+        return half::fma(r, ty, clamp, [d, a, b, c], lanes);
+    }
+    let (a, b, c) = (single(r, ty, a), single(r, ty, b), single(r, ty, c));
     let sat = clamp == Clamp::Saturate;
     // The product of two f32 fits into an f64.
     let product = |i: usize| f64::from(f32::from_bits(a[i])) * f64::from(f32::from_bits(b[i]));

@@ -1,7 +1,7 @@
 //! Integers and bits, operations of three operands, 32 lanes at a time.
 
 use super::integer::binary;
-use super::registers::{Registers, Words};
+use super::registers::Registers;
 use super::simd;
 use crate::program::{Binary, Factors, Permute, Slot, Ternary, Type};
 
@@ -103,7 +103,7 @@ fn words(
     lanes: u32,
     value: impl Fn(u32, u32, u32) -> u32,
 ) {
-    let [a, b, c]: [Words; 3] = [a, b, c].map(|slot| *r.words(slot));
+    let (a, b, c) = (*r.words(a), *r.words(b), *r.words(c));
     r.set_words(d, lanes, |i| value(a[i], b[i], c[i]));
 }
 

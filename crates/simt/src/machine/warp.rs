@@ -209,15 +209,6 @@ impl Warp {
         let next = run.execute(&mut self.registers, &mut scratch, place, at, &instruction.op);
         match next {
             Ok(Next::Step) => self.paths[current].pc += 1,
-            Ok(Next::Clock { part, d }) => {
-                let clock = self.clock;
-                match part {
-                    Clock::Low => self.registers.set_words(d, active, |_| clock as u32),
-                    Clock::High => self.registers.set_words(d, active, |_| (clock >> 32) as u32),
-                    Clock::Whole => self.registers.set_longs(d, active, |_| clock),
-                }
-                self.paths[current].pc += 1;
-            }
             Ok(Next::Yield(vain)) => {
                 self.paths[current].pc += 1;
                 self.vain = Some(vain);
@@ -254,11 +245,15 @@ impl Warp {
     }
 
     /// The path to run: the lowest that is ready, unless it is to stand back. Joins paths that have met.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next_path(&mut self) -> Option<usize> {
-        if let [path] = &self.paths[..] {
-            return path.waiting.is_none().then_some(0);
+        match &self.paths[..] {
+            [path] => path.waiting.is_none().then_some(0),
+            _ => self.next_of_several(),
         }
+    }
+
+    fn next_of_several(&mut self) -> Option<usize> {
         self.join();
         let ready = |&i: &usize| self.paths[i].waiting.is_none();
         if self.skip == 0 {
@@ -296,6 +291,14 @@ impl Warp {
     fn go(&mut self, run: &mut Run<'_>, current: usize, active: u32, next: Next) {
         let Path { pc, lanes, .. } = self.paths[current];
         let others = lanes & !active;
+        if let Next::Clock { part, d } = next {
+            let clock = self.clock;
+            match part {
+                Clock::Low => self.registers.set_words(d, active, |_| clock as u32),
+                Clock::High => self.registers.set_words(d, active, |_| (clock >> 32) as u32),
+                Clock::Whole => self.registers.set_longs(d, active, |_| clock),
+            }
+        }
         let own = match next {
             Next::Step | Next::Clock { .. } | Next::Yield(_) => {
                 Some(Path { pc: pc + 1, lanes: active, waiting: None })
