@@ -15,7 +15,7 @@ pub fn parse(bytes: &[u8]) -> bool {
             let sum = |count: fn(&simt::Kernel) -> usize| -> usize {
                 module.kernels().map(|kernel| count(kernel)).sum()
             };
-            // An instruction takes four bytes at least, and becomes three operations at most; all
+            // An instruction takes four bytes at least, and becomes four operations at most; all
             // kernels may exit at their end without saying so.
             assert!(sum(|kernel| kernel.instructions()) <= source.len() / 4 + kernels);
             assert!(sum(|kernel| kernel.registers()) <= source.len());

@@ -243,17 +243,21 @@ fn class(op: &Op) -> Class {
         Op::Arithmetic { .. } | Op::Fma { .. } | Op::ConvertPair { .. } => Class::Float,
         Op::Unary { ty, .. } | Op::Binary { ty, .. } if ty.is_float() => Class::Float,
         Op::Convert { to, from, .. } if to.is_float() || from.is_float() => Class::Float,
-        Op::SetPredicate { ty, .. } | Op::SetNan { ty, .. } if ty.is_float() => Class::Float,
+        Op::SetPredicate { ty, .. } if ty.is_float() => Class::Float,
+        Op::Test { .. } => Class::Float,
         Op::Branch { .. } | Op::Exit | Op::Trap => Class::Control,
         Op::Barrier { .. }
+        | Op::BarrierReduce { .. }
         | Op::WarpBarrier { .. }
         | Op::MbarrierInit { .. }
         | Op::MbarrierInvalidate { .. }
         | Op::MbarrierArrive { .. }
         | Op::MbarrierTest { .. } => Class::Barrier,
-        Op::Shuffle { .. } | Op::Vote { .. } | Op::Ballot { .. } | Op::Reduce { .. } => {
-            Class::Shuffle
-        }
+        Op::Shuffle { .. }
+        | Op::Vote { .. }
+        | Op::Ballot { .. }
+        | Op::Reduce { .. }
+        | Op::Match { .. } => Class::Shuffle,
         Op::LoadParam { .. } => Class::Parameter,
         Op::Load { space, .. } | Op::Store { space, .. } => match space {
             Space::Global | Space::Generic => Class::Global,

@@ -1,5 +1,6 @@
 //! What the instructions of a kernel say: operations, their types and operands.
 
+use super::operation::{Arithmetic, Binary, Carry, Compare, Logic, Ternary, TestFloat, Unary};
 use super::program::Slot;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,8 +28,15 @@ pub(crate) enum Type {
     U64,
     S64,
     F16,
+    /// F16 of an instruction with `.ftz`: subnormal operands and results are zeros of their sign.
+    F16Ftz,
     Bf16,
+    /// Two halves in 32 bits.
+    F16x2,
+    F16x2Ftz,
+    Bf16x2,
     F32,
+    F32Ftz,
     F64,
 }
 
@@ -36,8 +44,9 @@ impl Type {
     pub(crate) fn bytes(self) -> u32 {
         match self {
             Type::U8 | Type::S8 => 1,
-            Type::U16 | Type::S16 | Type::F16 | Type::Bf16 => 2,
-            Type::U32 | Type::S32 | Type::F32 => 4,
+            Type::U16 | Type::S16 | Type::F16 | Type::F16Ftz | Type::Bf16 => 2,
+            Type::U32 | Type::S32 | Type::F32 | Type::F32Ftz => 4,
+            Type::F16x2 | Type::F16x2Ftz | Type::Bf16x2 => 4,
             Type::U64 | Type::S64 | Type::F64 => 8,
         }
     }
@@ -48,7 +57,17 @@ impl Type {
     }
 
     pub(crate) fn is_float(self) -> bool {
-        matches!(self, Type::F16 | Type::Bf16 | Type::F32 | Type::F64)
+        matches!(self, Type::F32 | Type::F32Ftz | Type::F64) || self.is_half() || self.is_pair()
+    }
+
+    /// Whether it is a float of 16 bits.
+    pub(crate) fn is_half(self) -> bool {
+        matches!(self, Type::F16 | Type::F16Ftz | Type::Bf16)
+    }
+
+    /// Whether it is two floats of 16 bits.
+    pub(crate) fn is_pair(self) -> bool {
+        matches!(self, Type::F16x2 | Type::F16x2Ftz | Type::Bf16x2)
     }
 
     pub(crate) fn is_signed(self) -> bool {
@@ -65,7 +84,18 @@ pub(crate) enum Round {
     Up,
 }
 
-/// The instructions. `d` is the destination. Types: only those listed at an instruction are ever given to it.
+/// What a float result is clamped to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Clamp {
+    Not,
+    /// `.sat`: to [0, 1], and +0 if it is NaN.
+    Saturate,
+    /// `.relu`: to +0 if it is negative.
+    Relu,
+}
+
+/// The instructions. `d` is the destination. Types: only those listed at an instruction are ever given to it, and
+/// of F16, F16x2 and F32 also those with Ftz.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Op {
     /// One operand of the destination's type.
@@ -83,30 +113,42 @@ pub(crate) enum Op {
         a: Slot,
         b: Slot,
     },
-    /// `add`, `sub`, `mul`, `div` of F32 and F64, rounded (`sat`: clamped to [0, 1], F32 only).
+    /// `add`, `sub`, `mul` of floats, `div` of F32 and F64, rounded: halves to nearest. F64 is not clamped.
     Arithmetic {
         op: Arithmetic,
         ty: Type,
         round: Round,
-        sat: bool,
+        clamp: Clamp,
         d: Slot,
         a: Slot,
         b: Slot,
     },
-    /// `a * b + c` of F32 and F64 with one rounding.
+    /// `a * b + c` of floats with one rounding; likewise.
     Fma {
         ty: Type,
         round: Round,
-        sat: bool,
+        clamp: Clamp,
         d: Slot,
         a: Slot,
         b: Slot,
         c: Slot,
     },
-    /// `mad.lo` and `mad.hi` of U16 to S64, or a bit operation on U32.
+    /// `mad.lo`, `mad.hi` and `sad` of U16 to S64, or an operation on words. Where it has but two operands, `c` is `b`.
     Ternary {
         op: Ternary,
         ty: Type,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+    },
+    /// `add`, `sub` and `mad` of U32 to S64 that read the carry flag (`takes`) or write it (`gives`). PTX has one flag
+    /// for each thread, CC.CF; here it is a predicate slot. `c` is the summand of `mad`, else the same as `b`.
+    Carry {
+        op: Carry,
+        ty: Type,
+        takes: Option<Slot>,
+        gives: Option<Slot>,
         d: Slot,
         a: Slot,
         b: Slot,
@@ -160,10 +202,11 @@ pub(crate) enum Op {
         b: Slot,
         predicate: Slot,
     },
-    /// `setp`: compares U16 to S64, F32, F64; `complement` gets the opposite before `combine`.
+    /// `setp`: compares U16 to S64 and floats; `complement` gets the opposite before `combine`, and of pairs what the
+    /// upper halves give.
     SetPredicate {
         compare: Compare,
-        /// For floats: the comparison also holds if an operand is NaN (`ltu`, `neu` and so on).
+        /// For floats: the comparison also holds if an operand is NaN (`ltu`, `neu`, `nan` and so on).
         or_unordered: bool,
         ty: Type,
         d: Slot,
@@ -172,13 +215,12 @@ pub(crate) enum Op {
         a: Slot,
         b: Slot,
     },
-    /// `setp.num` and `setp.nan`: whether neither operand is NaN, or one is (`nan`). F32, F64.
-    SetNan {
-        nan: bool,
+    /// `testp` of F32 and F64.
+    Test {
+        test: TestFloat,
         ty: Type,
         d: Slot,
         a: Slot,
-        b: Slot,
     },
     /// `and.pred`, `or.pred`, `xor.pred`; `mov.pred` is `or` of twice the same, `not.pred` is below.
     Predicate {
@@ -192,20 +234,22 @@ pub(crate) enum Op {
         a: Slot,
     },
     /// `cvt`. Float to integer rounds to an integer by `round` and clamps to the type; float to a float that holds
-    /// less rounds by `round`; `integral`: float to float of the same type, rounded to an integer; `sat` clamps
-    /// to [0, 1] for a float, to the type for an integer. `ftz` appears in none: it is refused.
+    /// less rounds by `round`; `integral`: float to float of the same type, rounded to an integer; integers are
+    /// clamped to the type, or not at all. No pairs.
     Convert {
         to: Type,
         from: Type,
         round: Round,
         integral: bool,
-        sat: bool,
+        clamp: Clamp,
         d: Slot,
         a: Slot,
     },
-    /// `cvt.rn.f16x2.f32 d, a, b`, the same for bf16: `a` in the upper half, `b` in the lower.
+    /// `cvt.rn.f16x2.f32 d, a, b`, the same for bf16 (`to`: F16 or Bf16): `a` in the upper half, `b` in the lower.
     ConvertPair {
         to: Type,
+        round: Round,
+        clamp: Clamp,
         d: Slot,
         a: Slot,
         b: Slot,
@@ -334,13 +378,36 @@ pub(crate) enum Op {
         a: Slot,
         mask: Slot,
     },
+    /// `match.any.sync` of U32 and U64: the lanes that have the same value. `match.all.sync` (`all`): the mask if all have, else
+    /// 0, and `valid` gets whether they have.
+    Match {
+        all: bool,
+        ty: Type,
+        d: Slot,
+        valid: Option<Slot>,
+        a: Slot,
+        mask: Slot,
+    },
     ActiveMask {
+        d: Slot,
+    },
+    /// `mov` of `%clock`, `%clock64` and their like: how many instructions the warp has executed.
+    Clock {
+        part: Clock,
         d: Slot,
     },
     /// `bar.sync id` and `barrier.sync id` by all threads of the block, whose number may be spelled out.
     Barrier {
         id: u8,
         threads: Option<Slot>,
+    },
+    /// `bar.red` and `barrier.red`: the same, and what all threads get of each one's predicate.
+    BarrierReduce {
+        op: Reduction,
+        id: u8,
+        threads: Option<Slot>,
+        d: Slot,
+        a: Guard,
     },
     /// `bar.warp.sync mask`.
     WarpBarrier {
@@ -382,119 +449,6 @@ pub(crate) enum Op {
     Trap,
     /// `nanosleep`, `prefetch`, …: counted, without effect.
     Nothing,
-}
-
-/// Unary operations and the types they come in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Unary {
-    /// A copy of the bits: U16 to U64, F32, F64.
-    Move,
-    /// S16, S32, S64, F32, F64.
-    Negate,
-    Absolute,
-    /// `not.b16`, `.b32`, `.b64`.
-    Not,
-    /// `cnot`: 1 where the operand is 0, else 0.
-    LogicalNot,
-    /// U32 and U64 (`popc`, `clz`, `bfind`: the destination is a 32-bit slot in both cases).
-    PopCount,
-    LeadingZeros,
-    BitReverse,
-    /// `bfind` of U32, S32, U64, S64: the position of the most significant bit, 2^32-1 if there is none; with `shift` the
-    /// shift that brings it to the top.
-    FindBit {
-        shift: bool,
-    },
-    /// `sqrt.rn` of F32 and F64.
-    Sqrt,
-    /// `rcp.rn` of F32 and F64.
-    Reciprocal,
-    /// `ex2.approx`, `lg2.approx`, `rcp.approx`, `rsqrt.approx`, `sqrt.approx`, `sin.approx`, `cos.approx`,
-    /// `tanh.approx` of F32 (`ftz`: subnormal operands and results are zeros); of F64 `rcp.approx.ftz` and
-    /// `rsqrt.approx.ftz`, whose bits are not those of a GPU: see `approximate.rs`.
-    Approximate {
-        function: Approximate,
-        ftz: bool,
-    },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Approximate {
-    Ex2,
-    Lg2,
-    Rcp,
-    Rsqrt,
-    Sqrt,
-    Sin,
-    Cos,
-    Tanh,
-}
-
-/// Operations of two operands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Binary {
-    /// Integers U16 to S64, wrapping. (Of floats: [`Arithmetic`].)
-    Add,
-    Sub,
-    /// `mul.lo`, `mul.hi`.
-    MulLow,
-    MulHigh,
-    /// Divided by zero, both give all ones (as an H100 does; PTX leaves it open).
-    Div,
-    Rem,
-    /// Integers U16 to S64; F32 and F64: the other operand if one is NaN, and −0 below +0.
-    Min,
-    Max,
-    /// `.b16`, `.b32`, `.b64`.
-    And,
-    Or,
-    Xor,
-    /// Shifts by the type's width or more give 0, or the sign.
-    Shl,
-    Shr,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Arithmetic {
-    Add,
-    Sub,
-    Mul,
-    /// `div.rn`; the approximate ones (`div.approx`, `div.full`) are decoded to it as well.
-    Div,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Ternary {
-    MadLow,
-    MadHigh,
-    /// `shf.l` and `shf.r` of U32: `a` is the lower word, `b` the upper; `wrap` or clamp the shift `c`.
-    FunnelLeft {
-        wrap: bool,
-    },
-    FunnelRight {
-        wrap: bool,
-    },
-    /// `prmt.b32` in its default mode.
-    Permute,
-    /// `sad` of U32 and S32: `c + |a - b|`.
-    AbsoluteDifference,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Compare {
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Logic {
-    And,
-    Or,
-    Xor,
 }
 
 /// Where memory lies.
@@ -559,6 +513,22 @@ pub(crate) enum Shuffle {
     Down,
     Butterfly,
     Index,
+}
+
+/// The lower or upper half of 64 bits, or all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Clock {
+    Low,
+    High,
+    Whole,
+}
+
+/// Of the predicates of a block: how many hold (a 32-bit slot), whether all do, or one does (a predicate).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Reduction {
+    Count,
+    All,
+    Any,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

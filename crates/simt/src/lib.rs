@@ -49,6 +49,9 @@
 //!
 //! [`Declarations`] are the kernels and parameters of any PTX, also of what is not emulated.
 //!
+//! Nothing in a launch depends on the time: `%clock`, `%globaltimer` and their like count the instructions that a warp has
+//! executed. They can be waited for and compared within a warp, and measure nothing.
+//!
 //! It is plain safe Rust without dependencies, threads, clocks or files: what it needs of the world is
 //! handed to it.
 
@@ -58,6 +61,7 @@ mod global_memory;
 mod instruction;
 mod launch;
 mod machine;
+mod operation;
 mod order;
 mod program;
 mod ptx;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::ptx::Bank;
 
 pub(crate) use super::instruction::*;
+pub(crate) use super::operation::*;
 
 /// A register: an index into the bank that its type belongs to.
 pub(crate) type Slot = u16;
@@ -133,6 +134,11 @@ pub(crate) enum Special {
     /// `%dynamic_smem_size`, `%total_smem_size`.
     DynamicShared,
     TotalShared,
+    /// `%smid` and `%nsmid`: there is one multiprocessor, number 0.
+    Multiprocessor,
+    MultiprocessorCount,
+    /// `%envreg0` to `%envreg31`, which the driver sets for other languages than CUDA: 0.
+    Environment,
 }
 
 impl Kernel {

@@ -4,11 +4,11 @@ use std::mem;
 
 use super::Run;
 use super::fault::{self, Fault};
-use super::registers::Identity;
+use super::registers::{ALL, Identity};
 use super::warp::{Path, Place, Waiting, Warp};
 use crate::bounds::{bytes_of, reserve};
 use crate::global_memory::Tags;
-use crate::instruction::Op;
+use crate::instruction::{Op, Reduction};
 use crate::launch::{IDLE_ROUNDS, Launch};
 use crate::program::Kernel;
 use crate::report::{Count, Lanes, Report, ReportKind};
@@ -186,6 +186,7 @@ impl Block {
             );
             return Err(self.at_barrier(kernel, warp, first, message));
         }
+        self.reduce(kernel);
         for path in self.warps.iter_mut().flat_map(|warp| &mut warp.paths) {
             path.pc += 1;
             path.waiting = None;
@@ -201,6 +202,35 @@ impl Block {
             barrier.map_err(|fault| Fault { lanes, ..*fault }.at(kernel, self.index, warp, pc))?;
         }
         Ok(())
+    }
+
+    /// All wait at the barrier: those for whom it reduces predicates get the result.
+    fn reduce(&mut self, kernel: &Kernel) {
+        let code = |path: &Path| kernel.code[path.pc as usize].op;
+        let (mut threads, mut hold) = (0, 0);
+        for warp in &self.warps {
+            for path in &warp.paths {
+                if let Op::BarrierReduce { a, .. } = code(path) {
+                    threads += path.lanes.count_ones();
+                    hold += (path.lanes & warp.registers.guard(a)).count_ones();
+                }
+            }
+        }
+        if threads == 0 {
+            return;
+        }
+        for Warp { paths, registers, .. } in &mut self.warps {
+            for path in paths {
+                let Op::BarrierReduce { op, d, .. } = code(path) else { continue };
+                let mut set =
+                    |holds| registers.set_predicate(d, path.lanes, if holds { ALL } else { 0 });
+                match op {
+                    Reduction::All => set(hold == threads),
+                    Reduction::Any => set(hold > 0),
+                    Reduction::Count => registers.set_words(d, path.lanes, |_| hold),
+                }
+            }
+        }
     }
 
     /// All warps that could go on wait for mbarriers, and none arrives.

@@ -1,8 +1,8 @@
 //! `cvt`: from any type to any other, one lane at a time except for the most frequent ones.
 
-use super::float::narrow;
+use super::float::{flush, narrow, to_odd};
 use super::registers::Registers;
-use crate::program::{Round, Slot, Type};
+use crate::program::{Clamp, Round, Slot, Type};
 
 /// A `cvt` instruction's types and modifiers.
 #[derive(Clone, Copy)]
@@ -11,11 +11,12 @@ pub(super) struct Conversion {
     pub(super) from: Type,
     pub(super) round: Round,
     pub(super) integral: bool,
-    pub(super) sat: bool,
+    pub(super) clamp: Clamp,
 }
 
 pub(super) fn convert(r: &mut Registers, conversion: Conversion, d: Slot, a: Slot, lanes: u32) {
-    let Conversion { to, from, sat, .. } = conversion;
+    let Conversion { to, from, clamp, .. } = conversion;
+    let sat = clamp == Clamp::Saturate;
     match (to, from) {
         // Where nothing is clamped, these are what addresses are made of.
         (Type::U64 | Type::S64, Type::U32) if !sat => {
@@ -43,12 +44,12 @@ pub(super) fn convert(r: &mut Registers, conversion: Conversion, d: Slot, a: Slo
 
 /// One value, from bits to bits.
 fn one(conversion: Conversion, bits: u64) -> u64 {
-    let Conversion { to, from, round, integral, sat } = conversion;
+    let Conversion { to, from, round, integral, clamp } = conversion;
     if !from.is_float() {
         let value = integer(from, bits);
         return if to.is_float() {
-            float_bits(to, saturated(from_integer(to, value, round), sat), round)
-        } else if sat {
+            float_bits(to, clamped(from_integer(to, value, round), clamp), round)
+        } else if clamp == Clamp::Saturate {
             let (low, high) = range(to);
             cut(to, value.clamp(low, high) as u64)
         } else {
@@ -68,15 +69,17 @@ fn one(conversion: Conversion, bits: u64) -> u64 {
         return cut(to, (integral_part(value, round) as i128).clamp(low, high) as u64);
     }
     let value = if integral { integral_part(value, round) } else { value };
-    float_bits(to, saturated(value, sat), round)
+    float_bits(to, clamped(value, clamp), round)
 }
 
-/// With `sat`, between +0 and 1; what is not a number becomes +0.
-fn saturated(value: f64, sat: bool) -> f64 {
-    match sat {
-        true if value > 0.0 => value.min(1.0),
-        true => 0.0,
-        false => value,
+/// A number between the bounds; to round it later gives no other than to have rounded it before.
+pub(super) fn clamped(value: f64, clamp: Clamp) -> f64 {
+    match clamp {
+        Clamp::Saturate if value > 0.0 => value.min(1.0),
+        Clamp::Saturate => 0.0,
+        // Not what is NaN; -0 becomes +0.
+        Clamp::Relu if value <= 0.0 => 0.0,
+        Clamp::Relu | Clamp::Not => value,
     }
 }
 
@@ -128,6 +131,7 @@ pub(super) fn float(ty: Type, bits: u64) -> f64 {
         Type::F16 => half(bits as u16),
         Type::Bf16 => f32::from_bits((bits as u32) << 16).into(),
         Type::F32 => f32::from_bits(bits as u32).into(),
+        Type::F32Ftz => f32::from_bits(flush(bits as u32)).into(),
         _ => f64::from_bits(bits),
     }
 }
@@ -148,8 +152,13 @@ fn power(exponent: i32) -> f64 {
     f64::from_bits(((exponent + 1023) as u64) << 52)
 }
 
-/// An integer as the `f64` that a conversion to `to` rounds; for F64 and F32 already rounded as asked.
+/// An integer as the `f64` that a conversion to `to` rounds; for F64 and F32 already rounded as asked, and exact for
+/// F16 as far as that goes.
 fn from_integer(to: Type, value: i128, round: Round) -> f64 {
+    if to == Type::Bf16 {
+        let nearest = value as f64;
+        return to_odd(nearest, (value - nearest as i128) as f64);
+    }
     let nearest = match to {
         Type::F64 => value as f64,
         _ => f64::from(value as f32),
@@ -186,8 +195,9 @@ pub(super) fn float_bits(to: Type, value: f64, round: Round) -> u64 {
     match to {
         Type::F64 if value.is_nan() => 0x7ff8_0000_0000_0000,
         Type::F64 => value.to_bits(),
-        Type::F32 if value.is_nan() => 0x7fff_ffff,
+        Type::F32 | Type::F32Ftz if value.is_nan() => 0x7fff_ffff,
         Type::F32 => narrow(value, round).to_bits().into(),
+        Type::F32Ftz => flush(narrow(value, round).to_bits()).into(),
         Type::F16 => narrow_bits(value, round, 10, 5).into(),
         _ => narrow_bits(value, round, 7, 8).into(),
     }

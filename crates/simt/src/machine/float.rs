@@ -1,4 +1,4 @@
-//! `f32` and `f64`, 32 lanes at a time, rounded as PTX says.
+//! `f32` and `f64`, 32 lanes at a time, rounded as PTX says; those of 16 bits are in `half`.
 //!
 //! A result that is not a number is always the same one, as on the GPU and unlike on CPUs, so that
 //! every host computes the same bits.
@@ -6,9 +6,10 @@
 use std::ops::{BitAnd, BitOr};
 
 use super::directed;
+use super::half;
 use super::integer::{holds, mask};
-use super::registers::Registers;
-use crate::program::{Arithmetic, Binary, Compare, Round, Slot, Type, Unary};
+use super::registers::{Registers, Words};
+use crate::program::{Arithmetic, Binary, Clamp, Compare, Round, Slot, TestFloat, Type, Unary};
 
 /// What the GPU's single-precision arithmetic gives for NaN.
 const NAN32: u32 = 0x7fff_ffff;
@@ -25,7 +26,7 @@ pub(super) fn bits64(value: f64) -> u64 {
 }
 
 #[inline(always)]
-fn clamp(value: f32, sat: bool) -> f32 {
+fn saturate(value: f32, sat: bool) -> f32 {
     // -0 and what is not a number become +0.
     match sat {
         true if value > 0.0 => value.min(1.0),
@@ -34,47 +35,93 @@ fn clamp(value: f32, sat: bool) -> f32 {
     }
 }
 
+/// The bits of an f32, or a zero of its sign if it is subnormal.
+///
+/// Of a result PTX does not say whether it is subnormal before or after it is rounded. Here it is what the rounded
+/// one is: what rounds up to the smallest normal number stays.
+#[inline(always)]
+pub(super) fn flush(bits: u32) -> u32 {
+    if bits & 0x7f80_0000 == 0 { bits & 1 << 31 } else { bits }
+}
+
+/// The bits of an operand of F32, or of F32Ftz.
+#[inline(always)]
+fn single(r: &Registers, ty: Type, slot: Slot) -> Words {
+    let bits = *r.words(slot);
+    if ty == Type::F32Ftz { bits.map(flush) } else { bits }
+}
+
+/// What is left of a result of F32 when it should have been one of F32Ftz.
+#[inline(always)]
+fn flush_result(r: &mut Registers, ty: Type, d: Slot, lanes: u32) {
+    if ty == Type::F32Ftz {
+        let result = *r.words(d);
+        r.set_words(d, lanes, |i| flush(result[i]));
+    }
+}
+
 pub(super) fn arithmetic(
     r: &mut Registers,
     op: Arithmetic,
     ty: Type,
     round: Round,
-    sat: bool,
+    clamp: Clamp,
     [d, a, b]: [Slot; 3],
     lanes: u32,
 ) {
-    if ty == Type::F64 {
-        let (a, b) = (*r.longs(a), *r.longs(b));
-        let (a, b) = (|i: usize| f64::from_bits(a[i]), |i: usize| f64::from_bits(b[i]));
-        if round != Round::Nearest {
-            return r.set_longs(d, lanes, |i| {
-                bits64(match op {
-                    Arithmetic::Add => directed::fma(a(i), 1.0, b(i), round),
-                    Arithmetic::Sub => directed::fma(a(i), 1.0, -b(i), round),
-                    Arithmetic::Mul => directed::product(a(i), b(i), round),
-                    Arithmetic::Div => directed::quotient(a(i), b(i), round),
-                })
-            });
+    match ty {
+        Type::F64 => arithmetic64(r, op, round, [d, a, b], lanes),
+        Type::F32 | Type::F32Ftz => {
+            let (a, b) = (single(r, ty, a), single(r, ty, b));
+            arithmetic32(r, op, round, clamp == Clamp::Saturate, d, (&a, &b), lanes);
+            flush_result(r, ty, d, lanes);
         }
-        return match op {
-            Arithmetic::Add => r.set_longs(d, lanes, |i| bits64(a(i) + b(i))),
-            Arithmetic::Sub => r.set_longs(d, lanes, |i| bits64(a(i) - b(i))),
-            Arithmetic::Mul => r.set_longs(d, lanes, |i| bits64(a(i) * b(i))),
-            Arithmetic::Div => r.set_longs(d, lanes, |i| bits64(a(i) / b(i))),
-        };
+        _ => half::arithmetic(r, op, ty, clamp, [d, a, b], lanes),
     }
-    let (a, b) = (*r.words(a), *r.words(b));
+}
+
+fn arithmetic64(r: &mut Registers, op: Arithmetic, round: Round, [d, a, b]: [Slot; 3], lanes: u32) {
+    let (a, b) = (*r.longs(a), *r.longs(b));
+    let (a, b) = (|i: usize| f64::from_bits(a[i]), |i: usize| f64::from_bits(b[i]));
+    if round != Round::Nearest {
+        return r.set_longs(d, lanes, |i| {
+            bits64(match op {
+                Arithmetic::Add => directed::fma(a(i), 1.0, b(i), round),
+                Arithmetic::Sub => directed::fma(a(i), 1.0, -b(i), round),
+                Arithmetic::Mul => directed::product(a(i), b(i), round),
+                Arithmetic::Div => directed::quotient(a(i), b(i), round),
+            })
+        });
+    }
+    match op {
+        Arithmetic::Add => r.set_longs(d, lanes, |i| bits64(a(i) + b(i))),
+        Arithmetic::Sub => r.set_longs(d, lanes, |i| bits64(a(i) - b(i))),
+        Arithmetic::Mul => r.set_longs(d, lanes, |i| bits64(a(i) * b(i))),
+        Arithmetic::Div => r.set_longs(d, lanes, |i| bits64(a(i) / b(i))),
+    }
+}
+
+#[inline(always)]
+fn arithmetic32(
+    r: &mut Registers,
+    op: Arithmetic,
+    round: Round,
+    sat: bool,
+    d: Slot,
+    (a, b): (&Words, &Words),
+    lanes: u32,
+) {
     let (a, b) = (|i: usize| f32::from_bits(a[i]), |i: usize| f32::from_bits(b[i]));
     if round == Round::Nearest {
         return match op {
-            Arithmetic::Add => r.set_words(d, lanes, |i| bits32(clamp(a(i) + b(i), sat))),
-            Arithmetic::Sub => r.set_words(d, lanes, |i| bits32(clamp(a(i) - b(i), sat))),
-            Arithmetic::Mul => r.set_words(d, lanes, |i| bits32(clamp(a(i) * b(i), sat))),
-            Arithmetic::Div => r.set_words(d, lanes, |i| bits32(clamp(a(i) / b(i), sat))),
+            Arithmetic::Add => r.set_words(d, lanes, |i| bits32(saturate(a(i) + b(i), sat))),
+            Arithmetic::Sub => r.set_words(d, lanes, |i| bits32(saturate(a(i) - b(i), sat))),
+            Arithmetic::Mul => r.set_words(d, lanes, |i| bits32(saturate(a(i) * b(i), sat))),
+            Arithmetic::Div => r.set_words(d, lanes, |i| bits32(saturate(a(i) / b(i), sat))),
         };
     }
     let (a, b) = (|i| f64::from(a(i)), |i| f64::from(b(i)));
-    let result = |wide: f64| bits32(clamp(narrow(wide, round), sat));
+    let result = |wide: f64| bits32(saturate(narrow(wide, round), sat));
     match op {
         Arithmetic::Add => r.set_words(d, lanes, |i| result(sum_toward(a(i), b(i), round))),
         Arithmetic::Sub => r.set_words(d, lanes, |i| result(sum_toward(a(i), -b(i), round))),
@@ -93,7 +140,7 @@ pub(super) fn fma(
     r: &mut Registers,
     ty: Type,
     round: Round,
-    sat: bool,
+    clamp: Clamp,
     [d, a, b, c]: [Slot; 4],
     lanes: u32,
 ) {
@@ -111,19 +158,24 @@ pub(super) fn fma(
             bits64(a.mul_add(b, c))
         });
     }
-    let (a, b, c) = (*r.words(a), *r.words(b), *r.words(c));
+    if !matches!(ty, Type::F32 | Type::F32Ftz) {
+        return half::fma(r, ty, clamp, [d, a, b, c], lanes);
+    }
+    let (a, b, c) = (single(r, ty, a), single(r, ty, b), single(r, ty, c));
+    let sat = clamp == Clamp::Saturate;
     // The product of two f32 fits into an f64.
     let product = |i: usize| f64::from(f32::from_bits(a[i])) * f64::from(f32::from_bits(b[i]));
     let summand = |i: usize| f64::from(f32::from_bits(c[i]));
     match round {
-        Round::Nearest => {
-            r.set_words(d, lanes, |i| bits32(clamp(sum_to_odd(product(i), summand(i)) as f32, sat)))
-        }
+        Round::Nearest => r.set_words(d, lanes, |i| {
+            bits32(saturate(sum_to_odd(product(i), summand(i)) as f32, sat))
+        }),
         _ => r.set_words(d, lanes, |i| {
             let exact = sum_toward(product(i), summand(i), round);
-            bits32(clamp(narrow(exact, round), sat))
+            bits32(saturate(narrow(exact, round), sat))
         }),
     }
+    flush_result(r, ty, d, lanes);
 }
 
 /// `a + b`, rounded to odd: if the sum is not exact, the neighbour whose last bit is 1.
@@ -133,7 +185,7 @@ pub(super) fn fma(
 /// library's `f32::mul_add`, which is a call where the processor's own is not compiled in, this
 /// is some twelve operations that the compiler can do for several lanes at once.
 #[inline(always)]
-fn sum_to_odd(a: f64, b: f64) -> f64 {
+pub(super) fn sum_to_odd(a: f64, b: f64) -> f64 {
     let sum = a + b;
     // Knuth's two-sum: a + b = sum + error, exactly.
     let b_part = sum - a;
@@ -153,7 +205,7 @@ fn sum_toward(a: f64, b: f64, round: Round) -> f64 {
 
 /// `value`, moved by one place toward `value + error` if `error` is not 0 and the last bit of `value` is 0.
 #[inline(always)]
-fn to_odd(value: f64, error: f64) -> f64 {
+pub(super) fn to_odd(value: f64, error: f64) -> f64 {
     let bits = value.to_bits();
     let inexact = error != 0.0 && value.is_finite();
     let away = (error > 0.0) == (value > 0.0);
@@ -178,6 +230,9 @@ pub(super) fn narrow(wide: f64, round: Round) -> f32 {
 }
 
 pub(super) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, lanes: u32) {
+    if ty.is_half() || ty.is_pair() {
+        return half::unary(r, op, ty, d, a, lanes);
+    }
     if ty == Type::F64 {
         let bits = *r.longs(a);
         let a = |i: usize| f64::from_bits(bits[i]);
@@ -193,7 +248,7 @@ pub(super) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, la
             _ => r.set_longs(d, lanes, |i| bits[i]),
         };
     }
-    let bits = *r.words(a);
+    let bits = single(r, ty, a);
     let a = |i: usize| f32::from_bits(bits[i]);
     match op {
         Unary::Negate => r.set_words(d, lanes, |i| bits[i] ^ 1 << 31),
@@ -206,32 +261,39 @@ pub(super) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, la
         }
         _ => r.set_words(d, lanes, |i| bits[i]),
     }
+    flush_result(r, ty, d, lanes);
 }
 
 /// `min` and `max`.
 pub(super) fn binary(r: &mut Registers, op: Binary, ty: Type, [d, a, b]: [Slot; 3], lanes: u32) {
-    let min = op == Binary::Min;
+    if ty.is_half() || ty.is_pair() {
+        return half::binary(r, op, ty, [d, a, b], lanes);
+    }
     if ty == Type::F64 {
         let (x, y) = (*r.longs(a), *r.longs(b));
         let number = |bits: u64| (f64::from_bits(bits), bits);
-        return r.set_longs(d, lanes, |i| extreme(min, number(x[i]), number(y[i]), NAN64));
+        return r.set_longs(d, lanes, |i| extreme(op, number(x[i]), number(y[i]), NAN64));
     }
-    let (x, y) = (*r.words(a), *r.words(b));
+    let (x, y) = (single(r, ty, a), single(r, ty, b));
     let number = |bits: u32| (f32::from_bits(bits), bits);
-    r.set_words(d, lanes, |i| extreme(min, number(x[i]), number(y[i]), NAN32));
+    r.set_words(d, lanes, |i| extreme(op, number(x[i]), number(y[i]), NAN32));
 }
 
-/// The bits of the smaller or the larger of two numbers, given with theirs; the one that is a number, if one is not.
+/// The bits of the smaller or the larger of two numbers, given with theirs; the one that is a number, if one is not
+/// and `op` does not say otherwise.
 #[inline(always)]
-fn extreme<F: PartialOrd, B: BitOr<Output = B> + BitAnd<Output = B>>(
-    min: bool,
+pub(super) fn extreme<F: PartialOrd, B: BitOr<Output = B> + BitAnd<Output = B>>(
+    op: Binary,
     (a, x): (F, B),
     (b, y): (F, B),
     nan: B,
 ) -> B {
+    let min = matches!(op, Binary::Min | Binary::MinNan);
+    let passes_on = matches!(op, Binary::MinNan | Binary::MaxNan);
     let is_nan = |number: &F| number.partial_cmp(number).is_none();
     match (is_nan(&a), is_nan(&b)) {
         (true, true) => nan,
+        (true, _) | (_, true) if passes_on => nan,
         (true, false) => y,
         (false, true) => x,
         // Equal numbers differ at most in the sign of a zero.
@@ -242,8 +304,8 @@ fn extreme<F: PartialOrd, B: BitOr<Output = B> + BitAnd<Output = B>>(
     }
 }
 
-/// The lanes in which numbers compare; with `or_unordered` also those where one is NaN. (`ne` does not
-/// hold for NaN in PTX, unlike in Rust.)
+/// The lanes in which numbers compare, with `or_unordered` also those where one is NaN, and the others; of pairs
+/// those of the lower and of the upper halves. (`ne` does not hold for NaN in PTX, unlike in Rust.)
 pub(super) fn compare(
     r: &Registers,
     compare: Compare,
@@ -251,21 +313,53 @@ pub(super) fn compare(
     ty: Type,
     a: Slot,
     b: Slot,
-) -> u32 {
-    let unordered = unordered(r, ty, a, b);
-    let holds = if ty == Type::F64 {
-        holds(compare, |i| f64::from_bits(r.longs(a)[i]), |i| f64::from_bits(r.longs(b)[i]))
-    } else {
-        holds(compare, |i| f32::from_bits(r.words(a)[i]), |i| f32::from_bits(r.words(b)[i]))
+) -> [u32; 2] {
+    let test = |[holds, unordered]: [u32; 2]| {
+        if or_unordered { holds | unordered } else { holds & !unordered }
     };
-    if or_unordered { holds | unordered } else { holds & !unordered }
+    if ty.is_pair() {
+        return half::compare(r, compare, ty, a, b).map(test);
+    }
+    let lanes = test(match ty {
+        Type::F64 => {
+            let (a, b) = (r.longs(a), r.longs(b));
+            ordered(compare, |i| f64::from_bits(a[i]), |i| f64::from_bits(b[i]))
+        }
+        Type::F32 | Type::F32Ftz => {
+            let (a, b) = (single(r, ty, a), single(r, ty, b));
+            ordered(compare, |i| f32::from_bits(a[i]), |i| f32::from_bits(b[i]))
+        }
+        _ => half::compare(r, compare, ty, a, b)[0],
+    });
+    [lanes, !lanes]
 }
 
-/// The lanes in which one of the operands is NaN.
-pub(super) fn unordered(r: &Registers, ty: Type, a: Slot, b: Slot) -> u32 {
-    if ty == Type::F64 {
-        mask(|i| f64::from_bits(r.longs(a)[i]).is_nan() || f64::from_bits(r.longs(b)[i]).is_nan())
-    } else {
-        mask(|i| f32::from_bits(r.words(a)[i]).is_nan() || f32::from_bits(r.words(b)[i]).is_nan())
-    }
+/// The lanes in which numbers compare, and those in which one of them is NaN.
+#[inline(always)]
+pub(super) fn ordered<F: PartialOrd>(
+    compare: Compare,
+    a: impl Fn(usize) -> F,
+    b: impl Fn(usize) -> F,
+) -> [u32; 2] {
+    let unordered = mask(|i| a(i).partial_cmp(&b(i)).is_none());
+    [holds(compare, a, b), unordered]
+}
+
+/// The lanes of which the numbers are what is asked.
+pub(super) fn test(r: &Registers, test: TestFloat, ty: Type, a: Slot) -> u32 {
+    use std::num::FpCategory::{Infinite, Nan, Normal, Subnormal, Zero};
+    mask(|i| {
+        let category = match ty {
+            Type::F64 => f64::from_bits(r.longs(a)[i]).classify(),
+            _ => f32::from_bits(r.words(a)[i]).classify(),
+        };
+        match test {
+            TestFloat::Finite => !matches!(category, Infinite | Nan),
+            TestFloat::Infinite => category == Infinite,
+            TestFloat::Number => category != Nan,
+            TestFloat::NotANumber => category == Nan,
+            TestFloat::Normal => matches!(category, Normal | Zero),
+            TestFloat::Subnormal => category == Subnormal,
+        }
+    })
 }

@@ -2,7 +2,7 @@
 //! bits and cut off; the upper half of their slots means nothing.
 
 use super::registers::{ALL, Registers};
-use crate::program::{Binary, Compare, Logic, Slot, Ternary, Type, Unary};
+use crate::program::{Binary, Compare, Logic, Slot, Type, Unary};
 
 pub(super) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, lanes: u32) {
     if ty.is_wide() {
@@ -138,6 +138,8 @@ fn words(
             r.set_words(d, lanes, |i| (a(i) as i32 >> b(i).min(31)) as u32);
         }
         Binary::Shr => r.set_words(d, lanes, |i| a(i).checked_shr(b(i)).unwrap_or(0)),
+        // Of floats.
+        Binary::MinNan | Binary::MaxNan => {}
     }
 }
 
@@ -184,73 +186,8 @@ fn binary64(r: &mut Registers, op: Binary, signed: bool, [d, a, b]: [Slot; 3], l
         Binary::And => r.set_longs(d, lanes, |i| a[i] & b[i]),
         Binary::Or => r.set_longs(d, lanes, |i| a[i] | b[i]),
         Binary::Xor => r.set_longs(d, lanes, |i| a[i] ^ b[i]),
-        // Handled above.
-        Binary::Shl | Binary::Shr => {}
-    }
-}
-
-pub(super) fn ternary(
-    r: &mut Registers,
-    op: Ternary,
-    ty: Type,
-    [d, a, b, c]: [Slot; 4],
-    lanes: u32,
-) {
-    match op {
-        Ternary::MadLow | Ternary::MadHigh => {
-            let product = if op == Ternary::MadLow { Binary::MulLow } else { Binary::MulHigh };
-            // The destination may be the summand: keep it.
-            if ty.is_wide() {
-                let c = *r.longs(c);
-                binary(r, product, ty, [d, a, b], lanes);
-                let product = *r.longs(d);
-                r.set_longs(d, lanes, |i| product[i].wrapping_add(c[i]));
-            } else {
-                let c = *r.words(c);
-                binary(r, product, ty, [d, a, b], lanes);
-                let product = *r.words(d);
-                let mask = if ty.bytes() == 2 { 0xffff } else { u32::MAX };
-                r.set_words(d, lanes, |i| product[i].wrapping_add(c[i]) & mask);
-            }
-        }
-        Ternary::FunnelLeft { wrap } => {
-            let (low, high, shift) = (*r.words(a), *r.words(b), *r.words(c));
-            r.set_words(d, lanes, |i| {
-                let both = u64::from(high[i]) << 32 | u64::from(low[i]);
-                let shift = if wrap { shift[i] & 31 } else { shift[i].min(32) };
-                ((both << shift) >> 32) as u32
-            });
-        }
-        Ternary::FunnelRight { wrap } => {
-            let (low, high, shift) = (*r.words(a), *r.words(b), *r.words(c));
-            r.set_words(d, lanes, |i| {
-                let both = u64::from(high[i]) << 32 | u64::from(low[i]);
-                let shift = if wrap { shift[i] & 31 } else { shift[i].min(32) };
-                (both >> shift) as u32
-            });
-        }
-        Ternary::Permute => {
-            let (low, high, pick) = (*r.words(a), *r.words(b), *r.words(c));
-            r.set_words(d, lanes, |i| {
-                let both = u64::from(high[i]) << 32 | u64::from(low[i]);
-                (0..4).fold(0, |result, byte| {
-                    let selector = pick[i] >> (4 * byte) & 0xf;
-                    let value = (both >> (8 * (selector & 7))) as u8;
-                    // With the selector's high bit, the byte's sign fills the byte.
-                    let value = if selector & 8 != 0 { (value as i8 >> 7) as u8 } else { value };
-                    result | u32::from(value) << (8 * byte)
-                })
-            });
-        }
-        Ternary::AbsoluteDifference => {
-            let (a, b, c) = (*r.words(a), *r.words(b), *r.words(c));
-            let signed = ty.is_signed();
-            r.set_words(d, lanes, |i| {
-                let difference =
-                    if signed { (a[i] as i32).abs_diff(b[i] as i32) } else { a[i].abs_diff(b[i]) };
-                c[i].wrapping_add(difference)
-            });
-        }
+        // Handled above, and of floats.
+        Binary::Shl | Binary::Shr | Binary::MinNan | Binary::MaxNan => {}
     }
 }
 
@@ -375,6 +312,8 @@ pub(super) fn holds<T: PartialOrd>(
         Compare::Le => mask(|i| a(i) <= b(i)),
         Compare::Gt => mask(|i| a(i) > b(i)),
         Compare::Ge => mask(|i| a(i) >= b(i)),
+        Compare::Always => ALL,
+        Compare::Never => 0,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The machine: warps of 32 lanes that execute a kernel's instructions.
 //!
 //! - `registers`: what a warp's instructions read and write.
-//! - `integer`, `float`, `directed`, `approximate`, `convert`: instructions on registers alone.
+//! - `integer`, `ternary`, `simd`, `carry`, `float`, `half`, `directed`, `approximate`, `convert`: instructions on registers alone.
 //! - `lanes`: shuffles, votes and what else works across the lanes of a warp.
 //! - `access`, `global_access`, `shared_access`: loads, stores, atomics, with all their checks.
 //! - `mbarrier`: barriers that are objects in shared memory.
@@ -13,19 +13,23 @@ mod access;
 mod approximate;
 mod atomic;
 pub(super) mod block;
+mod carry;
 mod convert;
 mod copy;
 mod directed;
 pub(super) mod fault;
 mod float;
 mod global_access;
+mod half;
 mod integer;
 mod lanes;
 mod mbarrier;
 pub(super) mod registers;
 mod shared_access;
+mod simd;
 pub(super) mod spare;
 pub(super) mod step;
+mod ternary;
 pub(super) mod warp;
 
 use std::sync::Mutex;

@@ -166,10 +166,14 @@ impl Identity {
                     Le => mask(u32::le),
                     Gt => mask(u32::gt),
                     Ge => mask(u32::ge),
+                    Always => ALL,
+                    Never => 0,
                 }
             }
             Special::DynamicShared => self.dynamic_shared,
             Special::TotalShared => self.total_shared,
+            Special::MultiprocessorCount => 1,
+            Special::Multiprocessor | Special::Environment => 0,
         }
     }
 }

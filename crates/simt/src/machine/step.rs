@@ -8,10 +8,10 @@ use super::copy::Copy;
 use super::fault::{Result, fault};
 use super::lanes::{self, Gathered};
 use super::mbarrier;
-use super::registers::{Registers, Words};
+use super::registers::{Longs, Registers, Words};
 use super::warp::{Lanes, Place, Scratch, Vain};
-use super::{float, integer};
-use crate::program::{Op, Round, Scope, Slot, Space, Type, Vote};
+use super::{carry, float, integer, ternary};
+use crate::program::{Clock, Op, Scope, Slot, Space, Type, Vote};
 use crate::report::ReportKind;
 use crate::trace::{Event, What};
 
@@ -29,6 +29,8 @@ pub(super) enum Next {
     Gather,
     /// A barrier of the warp has been passed, or something handed over that what follows is behind.
     WarpBarrier,
+    /// To the next one, with what the warp's clock says in a register.
+    Clock { part: Clock, d: Slot },
     /// To the next one, when others have had their turn: it is waited for an mbarrier.
     Yield(Vain),
 }
@@ -45,11 +47,11 @@ impl Run<'_> {
     ) -> Result<Next> {
         let active = at.active;
         match *op {
-            Op::Fma { ty, round, sat, d, a, b, c } => {
-                float::fma(r, ty, round, sat, [d, a, b, c], active);
+            Op::Fma { ty, round, clamp, d, a, b, c } => {
+                float::fma(r, ty, round, clamp, [d, a, b, c], active);
             }
-            Op::Arithmetic { op, ty, round, sat, d, a, b } => {
-                float::arithmetic(r, op, ty, round, sat, [d, a, b], active);
+            Op::Arithmetic { op, ty, round, clamp, d, a, b } => {
+                float::arithmetic(r, op, ty, round, clamp, [d, a, b], active);
             }
             Op::Binary { op, ty, d, a, b } if ty.is_float() => {
                 float::binary(r, op, ty, [d, a, b], active);
@@ -58,7 +60,10 @@ impl Run<'_> {
             Op::Unary { op, ty, d, a } if ty.is_float() => float::unary(r, op, ty, d, a, active),
             Op::Unary { op, ty, d, a } => integer::unary(r, op, ty, d, a, active),
             Op::Ternary { op, ty, d, a, b, c } => {
-                integer::ternary(r, op, ty, [d, a, b, c], active);
+                ternary::ternary(r, op, ty, [d, a, b, c], active);
+            }
+            Op::Carry { op, ty, takes, gives, d, a, b, c } => {
+                carry::carry(r, op, ty, [takes, gives], [d, a, b, c], active);
             }
             Op::MulWide { ty, d, a, b } => integer::wide(r, ty, [d, a, b], None, active),
             Op::MadWide { ty, d, a, b, c } => integer::wide(r, ty, [d, a, b], Some(c), active),
@@ -71,39 +76,39 @@ impl Run<'_> {
                 select(r, ty, [d, a, b], predicate, active);
             }
             Op::SetPredicate { compare, or_unordered, ty, d, complement, combine, a, b } => {
-                let holds = if ty.is_float() {
+                let [holds, opposite] = if ty.is_float() {
                     float::compare(r, compare, or_unordered, ty, a, b)
                 } else {
-                    integer::compare(r, compare, ty, a, b)
+                    let holds = integer::compare(r, compare, ty, a, b);
+                    [holds, !holds]
                 };
                 let with = |r: &Registers, mask| match combine {
                     Some((op, guard)) => integer::logic(op, mask, r.guard(guard)),
                     None => mask,
                 };
-                let (yes, no) = (with(r, holds), with(r, !holds));
+                let (yes, no) = (with(r, holds), with(r, opposite));
                 r.set_predicate(d, active, yes);
                 if let Some(complement) = complement {
                     r.set_predicate(complement, active, no);
                 }
             }
-            Op::SetNan { nan, ty, d, a, b } => {
-                let unordered = float::unordered(r, ty, a, b);
-                r.set_predicate(d, active, if nan { unordered } else { !unordered });
+            Op::Test { test, ty, d, a } => {
+                r.set_predicate(d, active, float::test(r, test, ty, a));
             }
             Op::Predicate { op, d, a, b } => {
                 let mask = integer::logic(op, r.predicate(a), r.predicate(b));
                 r.set_predicate(d, active, mask);
             }
             Op::NotPredicate { d, a } => r.set_predicate(d, active, !r.predicate(a)),
-            Op::Convert { to, from, round, integral, sat, d, a } => {
-                let conversion = Conversion { to, from, round, integral, sat };
+            Op::Convert { to, from, round, integral, clamp, d, a } => {
+                let conversion = Conversion { to, from, round, integral, clamp };
                 convert::convert(r, conversion, d, a, active);
             }
-            Op::ConvertPair { to, d, a, b } => {
+            Op::ConvertPair { to, round, clamp, d, a, b } => {
                 let (high, low) = (*r.words(a), *r.words(b));
                 let half = |bits: u32| {
-                    let value = f32::from_bits(bits).into();
-                    convert::float_bits(to, value, Round::Nearest) as u32
+                    let value = convert::clamped(f32::from_bits(bits).into(), clamp);
+                    convert::float_bits(to, value, round) as u32
                 };
                 r.set_words(d, active, |i| half(high[i]) << 16 | half(low[i]));
             }
@@ -225,6 +230,22 @@ impl Run<'_> {
                 let (values, masks) = (*r.words(a), *r.words(mask));
                 r.set_words(d, active, |i| integer::reduce(op, ty, &values, masks[i]));
             }
+            Op::Match { all, ty, d, valid, a, mask } => {
+                if !gathered(r.words(mask), at)? {
+                    return Ok(Next::Gather);
+                }
+                let values: Longs = std::array::from_fn(|i| r.lane(a, ty.is_wide(), i));
+                let masks = *r.words(mask);
+                let same = |i: usize| masks[i] & integer::mask(|other| values[other] == values[i]);
+                let alike = integer::mask(|i| same(i) == masks[i]);
+                r.set_words(d, active, |i| match all {
+                    true if alike >> i & 1 == 0 => 0,
+                    _ => same(i),
+                });
+                if let Some(valid) = valid {
+                    r.set_predicate(valid, active, alike);
+                }
+            }
             Op::WarpBarrier { mask } => {
                 if !gathered(r.words(mask), at)? {
                     return Ok(Next::Gather);
@@ -236,8 +257,10 @@ impl Run<'_> {
                 scratch.shared.warp_barrier(place.warp, place.warp_epoch, lanes, r.words(mask));
                 return Ok(Next::WarpBarrier);
             }
+            Op::Clock { part, d } => return Ok(Next::Clock { part, d }),
             Op::ActiveMask { d } => r.set_words(d, active, |_| active),
-            Op::Barrier { id, threads } => {
+            // What is reduced is known when all have come: see `Block::release`.
+            Op::Barrier { id, threads } | Op::BarrierReduce { id, threads, .. } => {
                 let all = self.launch.threads();
                 let others = threads.and_then(|slot| {
                     crate::counters::lanes(active)

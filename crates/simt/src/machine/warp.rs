@@ -11,7 +11,7 @@ use super::registers::{Identity, Registers};
 use super::step::Next;
 use crate::bounds::{bytes_of, refill};
 use crate::global_memory::Tags;
-use crate::program::Kernel;
+use crate::program::{Clock, Kernel};
 use crate::report::{Lanes as Named, Report, ReportKind};
 use crate::shared_memory::Shared;
 use crate::stepper::Step;
@@ -91,6 +91,8 @@ pub(crate) struct Warp {
     local: Vec<u32>,
     copies: Copies,
     epoch: u32,
+    /// Instructions that it has executed.
+    clock: u64,
     /// How many of the lowest paths stand back: lanes that wait for other lanes of their own warp
     /// would otherwise wait forever.
     skip: usize,
@@ -124,6 +126,7 @@ impl Warp {
         refill(&mut self.local, words, 0, "local memory")?;
         self.copies.reset();
         self.epoch = 0;
+        self.clock = 0;
         self.skip = 0;
         Ok(())
     }
@@ -191,6 +194,7 @@ impl Warp {
             fault.lanes = lanes;
             return Err(fault.at(kernel, index, self.index, pc));
         }
+        self.clock += 1;
         run.tally.executed[pc as usize] += 1;
         run.tally.threads[pc as usize] += u64::from(active.count_ones());
         if active == 0 {
@@ -241,11 +245,15 @@ impl Warp {
     }
 
     /// The path to run: the lowest that is ready, unless it is to stand back. Joins paths that have met.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next_path(&mut self) -> Option<usize> {
-        if let [path] = &self.paths[..] {
-            return path.waiting.is_none().then_some(0);
+        match &self.paths[..] {
+            [path] => path.waiting.is_none().then_some(0),
+            _ => self.next_of_several(),
         }
+    }
+
+    fn next_of_several(&mut self) -> Option<usize> {
         self.join();
         let ready = |&i: &usize| self.paths[i].waiting.is_none();
         if self.skip == 0 {
@@ -283,8 +291,18 @@ impl Warp {
     fn go(&mut self, run: &mut Run<'_>, current: usize, active: u32, next: Next) {
         let Path { pc, lanes, .. } = self.paths[current];
         let others = lanes & !active;
+        if let Next::Clock { part, d } = next {
+            let clock = self.clock;
+            match part {
+                Clock::Low => self.registers.set_words(d, active, |_| clock as u32),
+                Clock::High => self.registers.set_words(d, active, |_| (clock >> 32) as u32),
+                Clock::Whole => self.registers.set_longs(d, active, |_| clock),
+            }
+        }
         let own = match next {
-            Next::Step | Next::Yield(_) => Some(Path { pc: pc + 1, lanes: active, waiting: None }),
+            Next::Step | Next::Clock { .. } | Next::Yield(_) => {
+                Some(Path { pc: pc + 1, lanes: active, waiting: None })
+            }
             Next::WarpBarrier => {
                 self.epoch += 1;
                 Some(Path { pc: pc + 1, lanes: active, waiting: None })
@@ -300,6 +318,7 @@ impl Warp {
             }
             Next::Gather => {
                 // It has not been executed yet.
+                self.clock -= 1;
                 run.tally.executed[pc as usize] -= 1;
                 run.tally.threads[pc as usize] -= u64::from(active.count_ones());
                 let waiting = Some(Waiting::Lanes { alive: self.alive });

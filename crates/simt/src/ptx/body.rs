@@ -34,6 +34,8 @@ pub(super) struct Body<'c, 's> {
     /// What an instruction needs to be followed by, where one operation does not express it.
     pub(super) followed_by: Vec<Op>,
     sinks: [Option<Slot>; 2],
+    carry: Option<Slot>,
+    scratch_predicates: Option<[Slot; 2]>,
     code: Vec<Instruction>,
     places: Vec<Place>,
     opcodes: Vec<Arc<str>>,
@@ -56,6 +58,8 @@ impl<'c, 's> Body<'c, 's> {
             placed: HashMap::new(),
             followed_by: Vec::new(),
             sinks: [None; 2],
+            carry: None,
+            scratch_predicates: None,
             code: Vec::new(),
             places: Vec::new(),
             opcodes: Vec::new(),
@@ -236,6 +240,24 @@ impl<'c, 's> Body<'c, 's> {
         let slot = self.slots.allocate(if wide { Bank::Long } else { Bank::Word })?;
         self.sinks[usize::from(wide)] = Some(slot);
         Ok(slot)
+    }
+
+    /// Predicates between the operations of one instruction.
+    pub(super) fn scratch_predicates(&mut self) -> Result<[Slot; 2], String> {
+        if let Some(slots) = self.scratch_predicates {
+            return Ok(slots);
+        }
+        let mut allocate = || self.slots.allocate(Bank::Predicate);
+        let slots = [allocate()?, allocate()?];
+        Ok(*self.scratch_predicates.insert(slots))
+    }
+
+    /// The predicate that is the carry flag.
+    pub(super) fn carry(&mut self) -> Result<Slot, String> {
+        match self.carry {
+            Some(slot) => Ok(slot),
+            None => Ok(*self.carry.insert(self.slots.allocate(Bank::Predicate)?)),
+        }
     }
 
     /// A branch to a label: its target is filled in when the block ends.

@@ -1,5 +1,6 @@
 //! Literals: `12`, `-1`, `0x1F`, `0f3F800000`, `0d3FF0000000000000`, `1.5`.
 
+use super::program::Type;
 use super::types::{Kind, Typed};
 
 /// A literal operand, before it is known of which type.
@@ -39,6 +40,8 @@ impl Number {
             (Number::Integer(value), Kind::Bits | Kind::Integer) => {
                 Some(if bytes == 8 { value } else { value & ((1 << (8 * bytes)) - 1) })
             }
+            // Halves have no literals.
+            (_, Kind::Float) if !matches!(typed.ty, Type::F32 | Type::F64) => None,
             (Number::Single(bits), Kind::Bits | Kind::Float) if bytes == 4 => Some(bits.into()),
             (Number::Double(bits), Kind::Bits | Kind::Float) if bytes == 8 => Some(bits),
             (Number::Decimal(value), Kind::Float) if bytes == 4 => {

@@ -10,7 +10,7 @@ use super::program::{Address, Base, Guard, Slot, Space};
 use super::slots::{Bank, Constant};
 use super::special::{self, special};
 use super::statement::{Atom, Operand};
-use super::types::{Kind, Typed, U32};
+use super::types::{Kind, Typed, U32, U64};
 
 impl<'s> Body<'_, 's> {
     /// The register that a result of the type goes to.
@@ -55,6 +55,10 @@ impl<'s> Body<'_, 's> {
             Operand::Sum(name, offset) => (name, offset),
             _ => return self.source(operand, typed),
         };
+        if name == "%gridid" && offset == 0 && typed.agrees_with(U64) {
+            // There is one grid.
+            return self.slots.constant(Constant::Long(0));
+        }
         match special(name) {
             Some(which) if offset == 0 && typed.agrees_with(U32) => {
                 self.slots.constant(Constant::Special(which))

@@ -1,6 +1,7 @@
-//! Special registers: where a thread stands in its warp, block and grid.
+//! Special registers: where a thread stands in its warp, block and grid; and what counts instead of a clock.
 
-use super::program::{Compare, Special};
+use super::program::{Clock, Compare, Special};
+use super::types::{Typed, U32, U64};
 
 /// The special register of that name.
 pub(super) fn special(name: &str) -> Option<Special> {
@@ -28,6 +29,28 @@ pub(super) fn special(name: &str) -> Option<Special> {
         "%lanemask_gt" => Special::LaneMask(Compare::Gt),
         "%dynamic_smem_size" => Special::DynamicShared,
         "%total_smem_size" => Special::TotalShared,
+        "%smid" => Special::Multiprocessor,
+        "%nsmid" => Special::MultiprocessorCount,
+        _ if is_environment(name) => Special::Environment,
+        _ => return None,
+    })
+}
+
+/// `%envreg0` to `%envreg31`.
+fn is_environment(name: &str) -> bool {
+    let number = name.strip_prefix("%envreg").filter(|number| !number.starts_with(['+', '0']));
+    name == "%envreg0" || number.and_then(|number| number.parse().ok()).is_some_and(|n: u32| n < 32)
+}
+
+/// What of its clock a register is that would tell the time on a GPU, and the type that it is moved as.
+///
+/// There is no clock, and a result that depended on one would not be reproducible: all of these count the instructions
+/// that the warp has executed. So they grow, by the same in every run, and those of two warps are not comparable.
+pub(super) fn clock(name: &str) -> Option<(Clock, Typed)> {
+    Some(match name {
+        "%clock" | "%globaltimer_lo" => (Clock::Low, U32),
+        "%clock_hi" | "%globaltimer_hi" => (Clock::High, U32),
+        "%clock64" | "%globaltimer" => (Clock::Whole, U64),
         _ => return None,
     })
 }
@@ -36,11 +59,9 @@ pub(super) fn special(name: &str) -> Option<Special> {
 pub(super) fn unsupported(name: &str) -> Option<&'static str> {
     Some(match name.split('.').next()? {
         "%clock" | "%clock_hi" | "%clock64" | "%globaltimer" | "%globaltimer_lo"
-        | "%globaltimer_hi" => {
-            "the emulator has no clock, and a result that depends on time is not reproducible"
-        }
-        "%smid" | "%nsmid" | "%gridid" => {
-            "where a block runs depends on the machine, and a result that depends on it is not reproducible"
+        | "%globaltimer_hi" | "%gridid" => "it can only be moved, as a whole and to its own size",
+        "%pm0" | "%pm1" | "%pm2" | "%pm3" | "%pm4" | "%pm5" | "%pm6" | "%pm7" => {
+            "there are no performance counters: the launch returns its own"
         }
         "%tid" | "%ntid" | "%ctaid" | "%nctaid" => "it has the components .x, .y and .z",
         "%clusterid"

@@ -3,8 +3,8 @@
 
 use super::Module;
 use super::program::{
-    Address, Atomic, Base, Binary, Compare, Guard, Kernel, Logic, Op, Order, Place, Preset, Round,
-    Space, Special, Type, Unary,
+    Address, Atomic, Base, Binary, Clamp, Compare, Guard, Kernel, Logic, Op, Order, Place, Preset,
+    Round, Space, Special, Type, Unary,
 };
 
 /// A kernel of these statements, which begin on line 11. `%r1`, `%rd1` and so on are given slots
@@ -30,7 +30,7 @@ fn ops(statements: &str) -> Vec<Op> {
 }
 
 fn convert(to: Type, from: Type, d: u16, a: u16) -> Op {
-    Op::Convert { to, from, round: Round::Nearest, integral: false, sat: false, d, a }
+    Op::Convert { to, from, round: Round::Nearest, integral: false, clamp: Clamp::Not, d, a }
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn conversions_in_wider_registers() {
     assert_eq!(ops("cvt.u8.u32 %r1, %r2;"), [convert(Type::U8, Type::U32, 1, 0)]);
     let (to, from) = (Type::F32, Type::F32);
     let floor =
-        Op::Convert { to, from, round: Round::Down, integral: true, sat: false, d: 1, a: 0 };
+        Op::Convert { to, from, round: Round::Down, integral: true, clamp: Clamp::Not, d: 1, a: 0 };
     assert_eq!(ops("cvt.rmi.f32.f32 %f1, %f2;"), [floor]);
 }
 
@@ -157,4 +157,10 @@ fn branches_and_places() {
     assert_eq!(&*kernel.files[0], "kernel.cu");
     let opcodes: Vec<&str> = kernel.opcodes.iter().map(|opcode| &**opcode).collect();
     assert_eq!(opcodes, ["bra", "bra", "mov.u32", "ret"]);
+}
+
+/// Every instruction of a kernel takes this much, and the machine reads them one after the other.
+#[test]
+fn operations_are_small() {
+    assert_eq!(size_of::<Op>(), 40);
 }

@@ -26,10 +26,13 @@ pub(super) const B16: Typed = typed("b16", Kind::Bits, Type::U16);
 pub(super) const B32: Typed = typed("b32", Kind::Bits, Type::U32);
 pub(super) const B64: Typed = typed("b64", Kind::Bits, Type::U64);
 pub(super) const U32: Typed = typed("u32", Kind::Integer, Type::U32);
+pub(super) const S32: Typed = typed("s32", Kind::Integer, Type::S32);
 pub(super) const U64: Typed = typed("u64", Kind::Integer, Type::U64);
 pub(super) const F32: Typed = typed("f32", Kind::Float, Type::F32);
-/// Two halves in one 32-bit register: only moved about, so the type within does not matter.
-pub(super) const F16X2: Typed = typed("f16x2", Kind::Float, Type::U32);
+/// Two halves in one 32-bit register.
+pub(super) const F16X2: Typed = typed("f16x2", Kind::Float, Type::F16x2);
+/// The same of bf16; its registers are declared `.b32`.
+pub(super) const BF16X2: Typed = typed("bf16x2", Kind::Float, Type::Bf16x2);
 
 const TYPES: [Typed; 17] = [
     B32,
@@ -38,7 +41,7 @@ const TYPES: [Typed; 17] = [
     U64,
     F32,
     B16,
-    typed("s32", Kind::Integer, Type::S32),
+    S32,
     typed("s64", Kind::Integer, Type::S64),
     typed("f64", Kind::Float, Type::F64),
     typed("u16", Kind::Integer, Type::U16),
@@ -79,7 +82,7 @@ impl Typed {
     }
 }
 
-/// Any type but `f16x2`, which no instruction has that the emulator knows.
+/// Any type but pairs of halves.
 pub(super) fn any(name: &str) -> Option<Typed> {
     TYPES.into_iter().find(|typed| typed.name == name && name != "f16x2")
 }
@@ -117,6 +120,12 @@ pub(super) fn bits32(name: &str) -> Option<Typed> {
 /// `f32`, `f64`.
 pub(super) fn float(name: &str) -> Option<Typed> {
     any(name).filter(|typed| matches!(typed.ty, Type::F32 | Type::F64))
+}
+
+/// `f16`, `bf16`, and pairs of them.
+pub(super) fn half(name: &str) -> Option<Typed> {
+    let pair = [F16X2, BF16X2].into_iter().find(|typed| typed.name == name);
+    pair.or_else(|| any(name).filter(|typed| typed.ty.is_half()))
 }
 
 /// What a whole register can be moved as: `b16` to `b64`, integers of those sizes, `f32`, `f64`.

@@ -1,6 +1,6 @@
 //! Which registers an operation reads and writes.
 
-use super::program::{Address, Base, Binary, Instruction, Op, Slot, Type, Unary};
+use super::program::{Address, Base, Binary, Clock, Instruction, Op, Reduction, Slot, Type, Unary};
 use super::slots::Bank;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +54,12 @@ pub(super) fn each_slot(
             [a, b, c].into_iter().for_each(|slot| visit(Reads, of(*ty), slot));
             visit(Writes, of(*ty), d);
         }
+        Op::Carry { ty, takes, gives, d, a, b, c, .. } => {
+            [a, b, c].into_iter().for_each(|slot| visit(Reads, of(*ty), slot));
+            takes.iter_mut().for_each(|slot| visit(Reads, Predicate, slot));
+            visit(Writes, of(*ty), d);
+            gives.iter_mut().for_each(|slot| visit(Writes, Predicate, slot));
+        }
         Op::MulWide { ty, d, a, b } => {
             [a, b].into_iter().for_each(|slot| visit(Reads, Word, slot));
             visit(Writes, if ty.bytes() == 2 { Word } else { Long }, d);
@@ -91,8 +97,8 @@ pub(super) fn each_slot(
             visit(Writes, Predicate, d);
             complement.iter_mut().for_each(|slot| visit(Writes, Predicate, slot));
         }
-        Op::SetNan { ty, d, a, b, .. } => {
-            [a, b].into_iter().for_each(|slot| visit(Reads, of(*ty), slot));
+        Op::Test { ty, d, a, .. } => {
+            visit(Reads, of(*ty), a);
             visit(Writes, Predicate, d);
         }
         Op::Predicate { d, a, b, .. } => {
@@ -182,9 +188,23 @@ pub(super) fn each_slot(
             [a, mask].into_iter().for_each(|slot| visit(Reads, Word, slot));
             visit(Writes, Word, d);
         }
+        Op::Match { ty, d, valid, a, mask, .. } => {
+            visit(Reads, of(*ty), a);
+            visit(Reads, Word, mask);
+            visit(Writes, Word, d);
+            valid.iter_mut().for_each(|slot| visit(Writes, Predicate, slot));
+        }
         Op::ActiveMask { d } => visit(Writes, Word, d),
+        Op::Clock { part, d } => {
+            visit(Writes, if *part == Clock::Whole { Long } else { Word }, d);
+        }
         Op::WarpBarrier { mask } => visit(Reads, Word, mask),
         Op::Barrier { threads: Some(threads), .. } => visit(Reads, Word, threads),
+        Op::BarrierReduce { op, threads, d, a, .. } => {
+            threads.iter_mut().for_each(|slot| visit(Reads, Word, slot));
+            visit(Reads, Predicate, &mut a.predicate);
+            visit(Writes, if *op == Reduction::Count { Word } else { Predicate }, d);
+        }
         Op::MbarrierInit { address, count } => {
             base(address, visit);
             visit(Reads, Word, count);

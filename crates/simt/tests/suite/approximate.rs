@@ -1,6 +1,6 @@
 //! The approximate functions: those of f32 bit by bit, others within what the PTX ISA allows a GPU.
 
-use crate::exact::{F32, Mode, Number, quotient, same_f64};
+use crate::exact::{F32, Mode, Number, flushed, quotient, same_f64};
 use crate::form::Kind::{L, W};
 use crate::form::{Form, check, form};
 use crate::values::{f32s, f64s};
@@ -51,9 +51,13 @@ pub fn forms() -> Vec<Form> {
             all.push(form(&text, W, [W], bits).over(&[&narrow]));
         }
     }
-    for name in ["approx", "full"] {
-        let divide = |[a, b]: [u64; 2]| {
-            quotient(&Number::decode(a, F32), &Number::decode(b, F32)).encode(F32, Mode::Nearest)
+    for (name, ftz) in
+        [("approx", false), ("full", false), ("approx.ftz", true), ("full.ftz", true)]
+    {
+        let divide = move |[a, b]: [u64; 2]| {
+            let flush = |bits| if ftz { flushed(bits, F32) } else { bits };
+            let [a, b] = [a, b].map(|bits| Number::decode(flush(bits), F32));
+            flush(quotient(&a, &b).encode(F32, Mode::Nearest))
         };
         all.push(
             form(&format!("div.{name}.f32"), W, [W; 2], divide).all_over(&narrow).same(close32),

@@ -1,9 +1,7 @@
 //! `f32` and `f64` with one rounding, in all four directions; minimum, maximum, signs, roots.
 
-use crate::exact::{
-    F32, F64, Format, MODES, Mode, Number, product, quotient, root, same_f32, same_f64,
-};
-use crate::exact::{saturated, sum};
+use crate::exact::{F32, F64, Format, MODES, Mode, Number, product, quotient, root, sum};
+use crate::exact::{flushed, same_f32, same_f64, saturated};
 use crate::form::Kind::{self, L, W};
 use crate::form::{Form, check, form};
 use crate::values::{Random, f32s, f64s};
@@ -12,31 +10,52 @@ use crate::values::{Random, f32s, f64s};
 #[derive(Clone, Copy)]
 struct Float {
     name: &'static str,
+    /// `.ftz`: subnormal operands and results are zeros.
+    ftz: &'static str,
     format: Format,
     kind: Kind,
     same: fn(u64, u64) -> bool,
 }
 
 impl Float {
+    fn operand(self, bits: u64) -> u64 {
+        if self.ftz.is_empty() { bits } else { flushed(bits, self.format) }
+    }
+
     fn number(self, bits: u64) -> Number {
-        Number::decode(bits, self.format)
+        Number::decode(self.operand(bits), self.format)
+    }
+
+    fn encode(self, number: &Number, mode: Mode) -> u64 {
+        self.operand(number.encode(self.format, mode))
+    }
+
+    fn pool(self) -> Vec<u64> {
+        let mut pool = if self.kind == W { f32s() } else { f64s() };
+        if !self.ftz.is_empty() {
+            // Numbers around 2^-63, whose products are around the smallest normal one.
+            pool.extend((0x1fff_fffc..0x2000_0004).flat_map(|bits| [bits, bits | 1 << 31]));
+        }
+        pool
     }
 }
 
-const FLOATS: [Float; 2] = [
-    Float { name: "f32", format: F32, kind: W, same: same_f32 },
-    Float { name: "f64", format: F64, kind: L, same: same_f64 },
+const FLOATS: [Float; 3] = [
+    Float { name: "f32", ftz: "", format: F32, kind: W, same: same_f32 },
+    Float { name: "f32", ftz: ".ftz", format: F32, kind: W, same: same_f32 },
+    Float { name: "f64", ftz: "", format: F64, kind: L, same: same_f64 },
 ];
 
 pub fn forms() -> Vec<Form> {
     let mut all = Vec::new();
     for ty in FLOATS {
-        let pool = if ty.kind == W { f32s() } else { f64s() };
+        let pool = ty.pool();
         let mut add = |form: Form| all.push(form.all_over(&pool).at_most(12_000).same(ty.same));
         for (rounding, mode) in MODES {
-            rounded(&mut add, ty, &format!(".{rounding}"), mode, false);
+            let rounding = format!(".{rounding}");
+            rounded(&mut add, ty, &rounding, mode, false);
             if ty.kind == W {
-                rounded(&mut add, ty, &format!(".{rounding}.sat"), mode, true);
+                rounded(&mut add, ty, &rounding, mode, true);
             }
         }
         // Without a rounding: to nearest.
@@ -50,15 +69,15 @@ pub fn forms() -> Vec<Form> {
         };
         rounded(&mut unrounded, ty, "", Mode::Nearest, false);
         if ty.kind == W {
-            rounded(&mut unrounded, ty, ".sat", Mode::Nearest, true);
+            rounded(&mut unrounded, ty, "", Mode::Nearest, true);
         }
         signs(&mut add, ty);
-        let (format, kind, name) = (ty.format, ty.kind, ty.name);
-        add(form(&format!("sqrt.rn.{name}"), kind, [kind], move |[a]| {
-            root(&ty.number(a)).encode(format, Mode::Nearest)
+        let (kind, name, ftz) = (ty.kind, ty.name, ty.ftz);
+        add(form(&format!("sqrt.rn{ftz}.{name}"), kind, [kind], move |[a]| {
+            ty.encode(&root(&ty.number(a)), Mode::Nearest)
         }));
-        add(form(&format!("rcp.rn.{name}"), kind, [kind], move |[a]| {
-            quotient(&Number::integer(1), &ty.number(a)).encode(format, Mode::Nearest)
+        add(form(&format!("rcp.rn{ftz}.{name}"), kind, [kind], move |[a]| {
+            ty.encode(&quotient(&Number::integer(1), &ty.number(a)), Mode::Nearest)
         }));
     }
     all
@@ -66,12 +85,13 @@ pub fn forms() -> Vec<Form> {
 
 /// Addition and its like in one rounding.
 fn rounded(add: &mut impl FnMut(Form), ty: Float, rounding: &str, mode: Mode, sat: bool) {
-    let Float { name, format, kind, .. } = ty;
+    let Float { name, ftz, format, kind, .. } = ty;
     let finish = move |number: Number| {
-        let bits = number.encode(format, mode);
+        let bits = ty.encode(&number, mode);
         if sat { saturated(bits, format) } else { bits }
     };
-    let opcode = |op: &str| format!("{op}{rounding}.{name}");
+    let suffix = if sat { ".sat" } else { "" };
+    let opcode = |op: &str| format!("{op}{rounding}{ftz}{suffix}.{name}");
     add(form(&opcode("add"), kind, [kind; 2], move |[a, b]| {
         finish(sum(&ty.number(a), &ty.number(b), mode))
     }));
@@ -95,17 +115,26 @@ fn rounded(add: &mut impl FnMut(Form), ty: Float, rounding: &str, mode: Mode, sa
 
 /// What looks at signs: they count for zeros and are kept for NaN only by `neg`, `abs` and `copysign`.
 fn signs(add: &mut impl FnMut(Form), ty: Float) {
-    let Float { name, format, kind, .. } = ty;
+    let Float { name, ftz, format, kind, .. } = ty;
     let top = 1_u64 << (format.fraction + format.exponent);
-    add(form(&format!("neg.{name}"), kind, [kind], move |[a]| a ^ top));
-    add(form(&format!("abs.{name}"), kind, [kind], move |[a]| a & !top));
-    add(form(&format!("copysign.{name}"), kind, [kind; 2], move |[a, b]| a & top | b & !top));
-    for (op, smaller) in [("min", true), ("max", false)] {
-        add(form(&format!("{op}.{name}"), kind, [kind; 2], move |[a, b]| {
+    add(form(&format!("neg{ftz}.{name}"), kind, [kind], move |[a]| ty.operand(a) ^ top));
+    add(form(&format!("abs{ftz}.{name}"), kind, [kind], move |[a]| ty.operand(a) & !top));
+    if ftz.is_empty() {
+        add(form(&format!("copysign.{name}"), kind, [kind; 2], move |[a, b]| a & top | b & !top));
+    }
+    let nans = [("", false), (".NaN", true)];
+    let rows = [("min", true), ("max", false)].map(|row| nans.map(|nan| (row, nan)));
+    for ((op, smaller), (suffix, passes_on)) in rows.into_iter().flatten() {
+        if passes_on && kind == L {
+            continue;
+        }
+        add(form(&format!("{op}{ftz}{suffix}.{name}"), kind, [kind; 2], move |[a, b]| {
+            let [a, b] = [a, b].map(|bits| ty.operand(bits));
             let (x, y) = (ty.number(a), ty.number(b));
             // As if -0 lay below +0, and the other one if one is NaN.
             let a_first = match x.order(&y) {
                 Some(order) => order.then((b & top).cmp(&(a & top))).is_le() == smaller,
+                None if passes_on => return Number::Nan.encode(format, Mode::Nearest),
                 None => y.is_nan(),
             };
             if a_first { a } else { b }

@@ -249,3 +249,31 @@ fn a_shuffle_must_not_read_a_lane_that_takes_no_part() {
     // Out of its segment it reads itself.
     right("@%p1 shfl.sync.down.b32 %r5|%p5, %r2, 8, 4127, 0xffff;", 32);
 }
+
+/// What `__syncthreads_count`, `_and` and `_or` give: of all threads of the block, some of whose warps have come by another way.
+#[test]
+fn barriers_reduce_the_predicates_of_a_block() {
+    let body = "
+        setp.lt.u32 %p2, %r2, LIMIT;
+        bar.red.popc.u32 %r5, 0, %p2;
+        bar.red.and.pred %p3, 0, %p2;
+        bar.red.or.pred %p4, 0, !%p2;
+        selp.u32 %r6, 100, 0, %p3;
+        selp.u32 %r7, 1000, 0, %p4;
+        add.u32 %r5, %r5, %r6;
+        add.u32 %r5, %r5, %r7;
+        st.global.u32 [%rd4], %r5;";
+    for (limit, wanted) in [(0, 1000), (1, 1001), (33, 1033), (69, 1069), (70, 170), (99, 170)] {
+        let found = right(&body.replace("LIMIT", &limit.to_string()), 70);
+        assert_eq!(found.words::<70>(), [wanted; 70], "{limit}");
+    }
+    // Lanes of a warp reach the barrier one after the other, and get the same.
+    let body = "
+        mov.u32 %r5, 7;
+        @!%p1 bra SECOND;
+        add.u32 %r6, %r2, 1;
+        SECOND:
+        barrier.red.popc.u32 %r5, 1, 70, %p1;
+        st.global.u32 [%rd4], %r5;";
+    assert_eq!(right(body, 70).words::<70>(), [38; 70]);
+}

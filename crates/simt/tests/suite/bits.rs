@@ -140,6 +140,9 @@ fn words(all: &mut Vec<Form>) {
     });
     all.push(permute.over(&[&values, &values, &selectors]));
 
+    permutations(all, &values);
+    ranges(all, &values, &shifts);
+
     for table in 0..256_u64 {
         let text = format!("lop3.b32 {{d}}, {{1}}, {{2}}, {{3}}, {table};");
         let lop3 = form("lop3.b32", W, [W; 3], move |[a, b, c]| {
@@ -151,6 +154,67 @@ fn words(all: &mut Vec<Form>) {
         });
         all.push(lop3.written(&text).over(&[&values, &values, &values]).at_most(128));
     }
+}
+
+/// The other modes of `prmt`: which bytes they give for each value of the selector's low two bits, the highest first, as
+/// the PTX ISA lists them.
+fn permutations(all: &mut Vec<Form>, values: &[u64]) {
+    const MODES: [(&str, [[u32; 4]; 4]); 6] = [
+        ("f4e", [[3, 2, 1, 0], [4, 3, 2, 1], [5, 4, 3, 2], [6, 5, 4, 3]]),
+        ("b4e", [[5, 6, 7, 0], [6, 7, 0, 1], [7, 0, 1, 2], [0, 1, 2, 3]]),
+        ("rc8", [[0, 0, 0, 0], [1, 1, 1, 1], [2, 2, 2, 2], [3, 3, 3, 3]]),
+        ("ecl", [[3, 2, 1, 0], [3, 2, 1, 1], [3, 2, 2, 2], [3, 3, 3, 3]]),
+        ("ecr", [[0, 0, 0, 0], [1, 1, 1, 0], [2, 2, 1, 0], [3, 2, 1, 0]]),
+        ("rc16", [[1, 0, 1, 0], [3, 2, 3, 2], [1, 0, 1, 0], [3, 2, 3, 2]]),
+    ];
+    let selectors: Vec<u64> = (0..16).chain([0xffff_fff2, 0x3210, 0x7654]).collect();
+    for (mode, table) in MODES {
+        let permute = form(&format!("prmt.b32.{mode}"), W, [W; 3], move |[a, b, c]| {
+            let bytes = table[(c & 3) as usize];
+            bytes.iter().fold(0, |all, byte| all << 8 | (b << 32 | a) >> (8 * byte) & 0xff)
+        });
+        all.push(permute.over(&[values, values, &selectors]));
+    }
+}
+
+/// `szext`, `bmsk`, `fns`.
+fn ranges(all: &mut Vec<Form>, values: &[u64], shifts: &[u64]) {
+    for (mode, wraps) in [("wrap", true), ("clamp", false)] {
+        let of = move |v: u64| if wraps { v & 31 } else { v.min(32) } as u32;
+        for (name, signed) in [("u32", false), ("s32", true)] {
+            let extend = form(&format!("szext.{mode}.{name}"), W, [W; 2], move |[a, b]| {
+                let length = of(b);
+                let sign = signed && length > 0 && bit(a, length - 1);
+                from_bits(32, |i| if i < length { bit(a, i) } else { sign })
+            });
+            all.push(extend.over(&[values, shifts]));
+        }
+        let mask = form(&format!("bmsk.{mode}.b32"), W, [W; 2], move |[a, b]| {
+            from_bits(32, |i| i >= of(a) && i < of(a) + of(b))
+        });
+        all.push(mask.over(&[shifts, shifts]));
+    }
+    // The algorithm of the PTX ISA.
+    let find = form("fns.b32", W, [W; 3], |[mask, base, offset]| {
+        let (mut position, offset) = (i64::from(base as u32), i64::from(offset as i32));
+        if offset == 0 {
+            return if position < 32 && bit(mask, position as u32) { base } else { u64::MAX };
+        }
+        let mut count = offset.abs() - 1;
+        while (0..32).contains(&position) {
+            if bit(mask, position as u32) {
+                if count == 0 {
+                    return position as u64;
+                }
+                count -= 1;
+            }
+            position += offset.signum();
+        }
+        u64::MAX
+    });
+    let bases: Vec<u64> = (0..32).chain([32, 33, 1 << 31]).collect();
+    let offsets: Vec<u64> = (-34..=34).map(|i: i32| u64::from(i as u32)).collect();
+    all.push(find.over(&[values, &bases, &offsets]).at_most(20_000));
 }
 
 fn predicates(all: &mut Vec<Form>) {

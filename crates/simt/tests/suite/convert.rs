@@ -1,6 +1,7 @@
 //! `cvt`: all pairs of types, roundings, saturation.
 
-use crate::exact::{self, BF16, F16, F32, F64, Format, MODES, Mode, Number, saturated};
+use crate::exact::{self, BF16, F16, F32, F64, Format, MODES, Mode, Number};
+use crate::exact::{flushed, saturated};
 use crate::form::Kind::{self, H, L, W};
 use crate::form::{Form, check, form, several};
 use crate::integer::{INTS, Int};
@@ -15,16 +16,31 @@ struct Float {
     name: &'static str,
     format: Format,
     kind: Kind,
+    /// Its subnormal numbers are zeros: f32 beside `.ftz`.
+    flushes: bool,
 }
 
-const HALF: Float = Float { name: "f16", format: F16, kind: H };
-const BRAIN: Float = Float { name: "bf16", format: BF16, kind: H };
-const SINGLE: Float = Float { name: "f32", format: F32, kind: W };
-const DOUBLE: Float = Float { name: "f64", format: F64, kind: L };
+const HALF: Float = Float { name: "f16", format: F16, kind: H, flushes: false };
+const BRAIN: Float = Float { name: "bf16", format: BF16, kind: H, flushes: false };
+const SINGLE: Float = Float { name: "f32", format: F32, kind: W, flushes: false };
+const FLUSHED: Float = Float { flushes: true, ..SINGLE };
+const DOUBLE: Float = Float { name: "f64", format: F64, kind: L, flushes: false };
 
 impl Float {
     fn pool(self) -> Vec<u64> {
         floats(self.format.fraction, self.format.exponent)
+    }
+
+    fn number(self, bits: u64) -> Number {
+        Number::decode(self.flush(bits), self.format)
+    }
+
+    fn encode(self, number: &Number, mode: Mode) -> u64 {
+        self.flush(number.encode(self.format, mode))
+    }
+
+    fn flush(self, bits: u64) -> u64 {
+        if self.flushes { flushed(bits, self.format) } else { bits }
     }
 
     fn same(self) -> fn(u64, u64) -> bool {
@@ -67,34 +83,68 @@ pub fn forms() -> Vec<Form> {
         for from in ints() {
             between_integers(&mut all, to, from);
         }
-        for from in [HALF, SINGLE, DOUBLE] {
+        for from in [HALF, BRAIN, SINGLE, FLUSHED, DOUBLE] {
             to_integer(&mut all, to, from);
         }
-        for float in [HALF, SINGLE, DOUBLE] {
+        for float in [HALF, BRAIN, SINGLE, FLUSHED, DOUBLE] {
             to_float(&mut all, float, to);
         }
     }
-    for (to, from) in [(HALF, SINGLE), (HALF, DOUBLE), (SINGLE, DOUBLE)] {
+    let narrower = [(HALF, SINGLE), (HALF, FLUSHED), (HALF, DOUBLE)];
+    for (to, from) in narrower.into_iter().chain([(SINGLE, DOUBLE), (FLUSHED, DOUBLE)]) {
         for (rounding, mode) in MODES {
             between_floats(&mut all, to, from, &format!(".{rounding}"), mode, false);
         }
     }
-    for (rounding, mode) in &MODES[..2] {
-        between_floats(&mut all, BRAIN, SINGLE, &format!(".{rounding}"), *mode, false);
+    for (rounding, mode) in MODES {
+        for (to, from) in
+            [(BRAIN, SINGLE), (BRAIN, FLUSHED), (BRAIN, DOUBLE), (BRAIN, HALF), (HALF, BRAIN)]
+        {
+            between_floats(&mut all, to, from, &format!(".{rounding}"), mode, false);
+        }
     }
-    let exactly = [(SINGLE, HALF), (DOUBLE, HALF), (DOUBLE, SINGLE), (SINGLE, BRAIN)];
-    for (to, from) in exactly.into_iter().chain([HALF, SINGLE, DOUBLE].map(|ty| (ty, ty))) {
+    for (rounding, mode) in &MODES[..2] {
+        for to in [HALF, BRAIN] {
+            rectified(&mut all, to, rounding, *mode);
+        }
+    }
+    let exactly =
+        [(SINGLE, HALF), (DOUBLE, HALF), (DOUBLE, SINGLE), (SINGLE, BRAIN), (DOUBLE, BRAIN)];
+    let flushing = [(FLUSHED, HALF), (DOUBLE, FLUSHED), (FLUSHED, FLUSHED), (FLUSHED, BRAIN)];
+    let same = [HALF, BRAIN, SINGLE, DOUBLE].map(|ty| (ty, ty));
+    for (to, from) in exactly.into_iter().chain(flushing).chain(same) {
         between_floats(&mut all, to, from, "", Mode::Nearest, false);
     }
-    for ty in [HALF, SINGLE, DOUBLE] {
+    for ty in [HALF, BRAIN, SINGLE, FLUSHED, DOUBLE] {
         for (rounding, mode) in MODES {
             between_floats(&mut all, ty, ty, &format!(".{rounding}i"), mode, true);
         }
     }
     for (name, ty) in [("f16x2", HALF), ("bf16x2", BRAIN)] {
-        pairs(&mut all, name, ty);
+        for (rounding, mode) in &MODES[..2] {
+            for relu in ["", ".relu"] {
+                pairs(
+                    &mut all,
+                    &format!("cvt.{rounding}{relu}.{name}.f32"),
+                    ty,
+                    *mode,
+                    !relu.is_empty(),
+                );
+            }
+        }
     }
     all
+}
+
+/// What `.relu` makes of a result: +0 if it is negative.
+fn not_negative(bits: u64, ty: Float) -> u64 {
+    if bits >> 15 & 1 == 1 && !Number::decode(bits, ty.format).is_nan() { 0 } else { bits }
+}
+
+fn rectified(all: &mut Vec<Form>, to: Float, rounding: &str, mode: Mode) {
+    let opcode = format!("cvt.{rounding}.relu.{}.f32", to.name);
+    let wanted = move |[a]: [u64; 1]| not_negative(to.encode(&SINGLE.number(a), mode), to);
+    all.push(form(&opcode, H, [W], wanted).over(&[&SINGLE.pool()]).same(to.same()));
 }
 
 fn between_integers(all: &mut Vec<Form>, to: Int, from: Int) {
@@ -118,11 +168,15 @@ fn between_integers(all: &mut Vec<Form>, to: Int, from: Int) {
 /// Rounded, then clamped to the type. NaN becomes zero; the highest bit alone if either side has 64 bits.
 fn to_integer(all: &mut Vec<Form>, to: Int, from: Float) {
     for (rounding, mode) in MODES {
-        for (suffix, _) in SATURATIONS {
-            let opcode = format!("cvt.{rounding}i{suffix}.{}.{}", to.name, from.name);
+        for (suffix, sat) in SATURATIONS {
+            if sat && from.format == BF16 {
+                continue;
+            }
+            let ftz = if from.flushes { ".ftz" } else { "" };
+            let opcode = format!("cvt.{rounding}i{ftz}{suffix}.{}.{}", to.name, from.name);
             for &destination in destinations(to) {
                 let wanted = move |[a]: [u64; 1]| {
-                    let bits = match Number::decode(a, from.format).to_integer(mode) {
+                    let bits = match from.number(a).to_integer(mode) {
                         Some(value) => value.clamp(to.least(), to.greatest()) as u64,
                         None if to.bits == 64 || from.kind == L => 1 << (to.bits - 1),
                         None => 0,
@@ -138,7 +192,11 @@ fn to_integer(all: &mut Vec<Form>, to: Int, from: Float) {
 fn to_float(all: &mut Vec<Form>, to: Float, from: Int) {
     for (rounding, mode) in MODES {
         for (suffix, sat) in SATURATIONS {
-            let opcode = format!("cvt.{rounding}{suffix}.{}.{}", to.name, from.name);
+            if sat && to.format == BF16 {
+                continue;
+            }
+            let ftz = if to.flushes { ".ftz" } else { "" };
+            let opcode = format!("cvt.{rounding}{ftz}{suffix}.{}.{}", to.name, from.name);
             for &source in sources(from) {
                 let wanted = move |[a]: [u64; 1]| {
                     let bits = Number::integer(from.value(a)).encode(to.format, mode);
@@ -178,11 +236,12 @@ fn between_floats(
         if sat && (to.format == BF16 || from.format == BF16) {
             continue;
         }
-        let opcode = format!("cvt{rounding}{suffix}.{}.{}", to.name, from.name);
+        let ftz = if to.flushes || from.flushes { ".ftz" } else { "" };
+        let opcode = format!("cvt{rounding}{ftz}{suffix}.{}.{}", to.name, from.name);
         let wanted = move |[a]: [u64; 1]| {
-            let number = Number::decode(a, from.format);
+            let number = from.number(a);
             let number = if integral { number.integral(mode) } else { number };
-            let bits = number.encode(to.format, mode);
+            let bits = to.encode(&number, mode);
             if sat { saturated(bits, to.format) } else { bits }
         };
         let mut pool = from.pool();
@@ -219,14 +278,16 @@ fn between_floats(
     }
 }
 
-fn pairs(all: &mut Vec<Form>, name: &str, ty: Float) {
-    let round = move |bits: u64| Number::decode(bits, F32).encode(ty.format, Mode::Nearest);
-    let opcode = format!("cvt.rn.{name}.f32");
+fn pairs(all: &mut Vec<Form>, opcode: &str, ty: Float, mode: Mode, relu: bool) {
+    let round = move |bits: u64| {
+        let bits = ty.encode(&SINGLE.number(bits), mode);
+        if relu { not_negative(bits, ty) } else { bits }
+    };
     // The first operand is the upper half. Compared half by half, as one may be NaN.
     let text = format!("{opcode} %r20, {{1}}, {{2}}; {}", "mov.b32 {{d}, {e}}, %r20;");
-    let halves = several(&opcode, &text, [H, H], [W, W], move |[a, b]| [round(b), round(a)]);
+    let halves = several(opcode, &text, [H, H], [W, W], move |[a, b]| [round(b), round(a)]);
     all.push(halves.all_over(&SINGLE.pool()).same(ty.same()));
-    let whole = form(&opcode, W, [W, W], move |[a, b]| round(a) << 16 | round(b));
+    let whole = form(opcode, W, [W, W], move |[a, b]| round(a) << 16 | round(b));
     let numbers: Vec<u64> =
         SINGLE.pool().into_iter().filter(|&bits| !Number::decode(bits, F32).is_nan()).collect();
     // Few enough that no random bits, which may be NaN, are added.

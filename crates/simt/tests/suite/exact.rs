@@ -418,6 +418,13 @@ pub fn same_f64(a: u64, b: u64) -> bool {
     same(a, b, F64)
 }
 
+/// What `.ftz` makes of an operand or a result: a zero of its sign, if it is subnormal.
+pub fn flushed(bits: u64, format: Format) -> u64 {
+    let Format { fraction, exponent } = format;
+    let field = bits >> fraction & ((1 << exponent) - 1);
+    if field == 0 { bits >> (fraction + exponent) << (fraction + exponent) } else { bits }
+}
+
 /// What `.sat` makes of a result: between +0 and 1, and +0 of what is no number.
 pub fn saturated(bits: u64, format: Format) -> u64 {
     let one = ((1 << (format.exponent - 1)) - 1) << format.fraction;

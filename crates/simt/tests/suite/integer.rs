@@ -41,7 +41,7 @@ impl Int {
     }
 
     /// All bits of a product, of twice the width.
-    fn product(self, a: u64, b: u64) -> u128 {
+    pub fn product(self, a: u64, b: u64) -> u128 {
         if self.signed {
             (self.value(a) * self.value(b)) as u128
         } else {
@@ -90,13 +90,52 @@ pub fn forms() -> Vec<Form> {
                 (ty.product(a, b) as u64).wrapping_add(c)
             }));
         }
+        all.push(form(&format!("sad.{}", ty.name), kind, [kind; 3], move |[a, b, c]| {
+            c.wrapping_add((ty.value(a) - ty.value(b)).unsigned_abs() as u64)
+        }));
         if ty.bits == 32 {
-            all.push(form(&format!("sad.{}", ty.name), W, [W; 3], move |[a, b, c]| {
-                c.wrapping_add((ty.value(a) - ty.value(b)).unsigned_abs() as u64)
+            of_24_bits(&mut all, ty);
+        }
+    }
+    dot_products(&mut all);
+    all
+}
+
+/// The low 24 bits of both factors, and 32 of the 48 bits of the product.
+fn of_24_bits(all: &mut Vec<Form>, ty: Int) {
+    let short = Int { bits: 24, ..ty };
+    for (half, shift) in [("lo", 0), ("hi", 16)] {
+        let product = move |a, b| (short.value(a) * short.value(b)) >> shift;
+        let opcode = format!("mul24.{half}.{}", ty.name);
+        all.push(form(&opcode, W, [W; 2], move |[a, b]| product(a, b) as u64));
+        let opcode = format!("mad24.{half}.{}", ty.name);
+        all.push(form(&opcode, W, [W; 3], move |[a, b, c]| (product(a, b) as u64).wrapping_add(c)));
+        if half == "hi" && ty.signed {
+            all.push(form("mad24.hi.sat.s32", W, [W; 3], move |[a, b, c]| {
+                let sum = ty.value(product(a, b) as u64) + ty.value(c);
+                sum.clamp(ty.least(), ty.greatest()) as u64
             }));
         }
     }
-    all
+}
+
+/// `dp4a`, and `dp2a` with the lower or the upper bytes of the second operand.
+fn dot_products(all: &mut Vec<Form>) {
+    for (a_name, a_signed) in [("u32", false), ("s32", true)] {
+        for (b_name, b_signed) in [("u32", false), ("s32", true)] {
+            let rows = [("dp4a", 8, 4, 0), ("dp2a.lo", 16, 2, 0), ("dp2a.hi", 16, 2, 2)];
+            for (name, bits, count, first) in rows {
+                let part = Int { name: "", bits, signed: a_signed };
+                let byte = Int { name: "", bits: 8, signed: b_signed };
+                let opcode = format!("{name}.{a_name}.{b_name}");
+                all.push(form(&opcode, W, [W; 3], move |[a, b, c]| {
+                    let term =
+                        |i: u32| part.value(a >> (bits * i)) * byte.value(b >> (8 * (first + i)));
+                    (i128::from(c) + (0..count).map(term).sum::<i128>()) as u64
+                }));
+            }
+        }
+    }
 }
 
 fn two(all: &mut Vec<Form>, ty: Int, name: &str, wanted: impl Fn(u64, u64) -> u64 + 'static) {

@@ -123,38 +123,68 @@ fn unrounded_arithmetic_is_reported() {
 const REFUSED: &[(&str, &str)] = &[
     // Forms that are near to ones that are known.
     (
-        "fma.rn.f16 %rs1, %rs1, %rs1, %rs1;",
-        "`fma.rn.f16` is not an instruction that the emulator knows: arithmetic on 16-bit floats is done in f32",
+        "ex2.approx.f16 %rs1, %rs1;",
+        "`ex2.approx.f16` is not an instruction that the emulator knows: the approximate functions are those of f32",
     ),
-    (
-        "add.rn.ftz.f32 %f1, %f2, %f3;",
-        "`add.rn.ftz.f32` is not an instruction that the emulator knows: numbers near zero are not flushed to zero",
-    ),
+    ("fma.rz.f16 %rs1, %rs1, %rs1, %rs1;", "`fma.rz.f16` is not"),
+    ("fma.rn.sat.bf16 %rs1, %rs1, %rs1, %rs1;", "`fma.rn.sat.bf16` is not"),
+    ("add.rn.ftz.bf16 %rs1, %rs1, %rs1;", "`add.rn.ftz.bf16` is not"),
+    ("mad.rn.f16 %rs1, %rs1, %rs1, %rs1;", "`mad.rn.f16` is not"),
+    ("add.f16x2 %r1, %r1, 1.0;", "does not go with the type `.f16x2`"),
+    ("add.f16 %rs1, %rs1, %f1;", "`%f1` is a `.f32` register, and `.f16` is asked for"),
+    ("setp.lt.f16x2 %p1, %r1, %r2;", "of two halves there are two destinations"),
+    ("setp.lt.f16 %p1|%p2, %rs1, %rs2;", "of one half there is one destination"),
+    ("cvt.rp.relu.f16.f32 %rs1, %f1;", "`cvt.rp.relu.f16.f32` is not"),
+    ("cvt.bf16.f16 %rs1, %rs2;", "`cvt.bf16.f16` is not"),
+    ("add.ftz.rn.f32 %f1, %f2, %f3;", "`add.ftz.rn.f32` is not"),
+    ("add.rn.ftz.f64 %fd1, %fd2, %fd3;", "`add.rn.ftz.f64` is not"),
+    ("div.rn.ftz.sat.f32 %f1, %f2, %f3;", "`div.rn.ftz.sat.f32` is not"),
+    ("cvt.rn.ftz.f16.f64 %rs1, %fd1;", "`cvt.rn.ftz.f16.f64` is not"),
     ("add.rn.rn.f32 %f1, %f2, %f3;", "`add.rn.rn.f32` is not"),
     ("add.sat.rn.f32 %f1, %f2, %f3;", "`add.sat.rn.f32` is not"),
     ("add.rn.sat.f64 %fd1, %fd2, %fd3;", "`add.rn.sat.f64` is not"),
     ("add.sat.s32 %r1, %r2, %r3;", "`add.sat.s32` is not"),
-    ("add.cc.u32 %r1, %r2, %r3;", "there is no carry flag"),
+    ("add.cc.u16 %rs1, %rs2, %rs3;", "the carry flag is that of 32- and 64-bit integers"),
+    ("addc.lo.u32 %r1, %r2, %r3;", "`addc.lo.u32` is not"),
+    ("madc.cc.u32 %r1, %r2, %r3, %r1;", "`madc.cc.u32` is not"),
     ("add.b32 %r1, %r2, %r3;", "`add.b32` is not"),
     ("add %r1, %r2, %r3;", "`add` is not"),
     ("fma.f32 %f1, %f2, %f3, %f1;", "`fma.f32` is not"),
     ("mul.s32 %r1, %r2, %r3;", "`mul.s32` is not"),
     ("mul.wide.s64 %rd1, %rd2, %rd3;", "`mul.wide.s64` is not"),
     ("and.u32 %r1, %r2, %r3;", "`and.u32` is not"),
-    ("min.NaN.f32 %f1, %f2, %f3;", "`min.NaN.f32` is not"),
+    ("min.NaN.f64 %fd1, %fd2, %fd3;", "`min.NaN.f64` is not"),
     ("sqrt.f32 %f1, %f2;", "`sqrt.f32` is not"),
     ("tanh.approx.ftz.f32 %f1, %f2;", "`tanh.approx.ftz.f32` is not"),
     ("setp.lt.b32 %p1, %r1, %r2;", "`setp.lt.b32` is not"),
     ("setp.ltu.s32 %p1, %r1, %r2;", "`setp.ltu.s32` is not"),
     ("setp.lo.s32 %p1, %r1, %r2;", "`setp.lo.s32` is not"),
-    ("setp.lt.ftz.f32 %p1, %f1, %f2;", "flushed to zero"),
+    ("setp.lt.ftz.f64 %p1, %fd1, %fd2;", "`setp.lt.ftz.f64` is not"),
+    ("setp.ftz.lt.f32 %p1, %f1, %f2;", "`setp.ftz.lt.f32` is not"),
     ("cvt.s32.f32 %r1, %f1;", "`cvt.s32.f32` is not"),
     ("cvt.rn.s32.f32 %r1, %f1;", "`cvt.rn.s32.f32` is not"),
     ("cvt.f32.f64 %f1, %fd1;", "`cvt.f32.f64` is not"),
     ("cvt.rn.f64.f32 %fd1, %f1;", "`cvt.rn.f64.f32` is not"),
     ("cvt.rna.tf32.f32 %r1, %f1;", "`cvt.rna.tf32.f32` is not"),
     ("shf.l.b32 %r1, %r2, %r3, 4;", "`shf.l.b32` is not"),
-    ("prmt.b32.f4e %r1, %r2, %r3, 4;", "`prmt.b32.f4e` is not"),
+    ("prmt.f4e.b32 %r1, %r2, %r3, 4;", "`prmt.f4e.b32` is not"),
+    ("set.lt.u64.u32 %rd1, %r2, %r3;", "`set.lt.u64.u32` is not"),
+    ("set.lt.u16.f32 %rs1, %f2, %f3;", "`set.lt.u16.f32` is not"),
+    ("set.lt.b32.u32 %r1, %r2, %r3;", "`set.lt.b32.u32` is not"),
+    ("slct.ftz.u32.s32 %r1, %r2, %r3, %r4;", "`slct.ftz.u32.s32` is not"),
+    ("bar.arrive 1, 64;", "a barrier for a part of the block is not supported"),
+    ("bar.red.popc.aligned.u32 %r1, 0, %p1;", "`bar.red.popc.aligned.u32` is not"),
+    ("bar.red.and.pred %r1, 0, %p1;", "`%r1` is a `.b32` register, and `.pred` is asked for"),
+    ("match.any.b32 %r1, %r2, -1;", "only the form with `.sync` is supported"),
+    ("match.any.sync.b32 %r1|%p1, %r2, -1;", "the destination must be a `.b32` register"),
+    (
+        "vadd.u32.u32.u32 %r1, %r2, %r3;",
+        "of the video instructions there are only those of several bytes",
+    ),
+    ("vadd4.u32.u32 %r1, %r2, %r3, %r4;", "`vadd4.u32.u32` is not"),
+    ("vset4.u32.u32.eq.sat %r1, %r2, %r3, %r4;", "`vset4.u32.u32.eq.sat` is not"),
+    ("testp.nan.f32 %p1, %f1;", "`testp.nan.f32` is not"),
+    ("mad24.lo.sat.s32 %r1, %r2, %r3, %r4;", "`mad24.lo.sat.s32` is not"),
     ("ld.global.b128 %rd1, [%rd2];", "`ld.global.b128` is not"),
     ("ld.global.v8.u32 {%r1, %r2, %r3, %r4}, [%rd1];", "no access is wider than 16 bytes"),
     ("ld.global.v4.u64 {%rd1, %rd2, %rd3, %rd1}, [%rd1];", "`ld.global.v4.u64` is not"),
@@ -206,8 +236,14 @@ const REFUSED: &[(&str, &str)] = &[
     ("ld.param.u64 %rd1, [task+4];", "8 bytes of parameters are read at byte 20"),
     ("ld.param.u64 %rd1, [%rd2];", "`%rd2` is no parameter"),
     ("mov.u64 %rd1, pointer;", "the address of parameter `pointer` is not supported"),
-    ("mov.u32 %r1, %clock;", "`%clock` is not supported: the emulator has no clock"),
-    ("mov.u32 %r1, %smid;", "not reproducible"),
+    ("add.u32 %r1, %r1, %clock;", "`%clock` is not supported: it can only be moved"),
+    (
+        "mov.u32 %r1, %clock64;",
+        "`%clock64` is not supported: it can only be moved, as a whole and to its own size",
+    ),
+    ("mov.u32 %r1, %envreg32;", "`%envreg32` is not declared"),
+    ("mov.u32 %r1, %envreg01;", "`%envreg01` is not declared"),
+    ("mov.u32 %r1, %pm0;", "there are no performance counters"),
     ("mov.u32 %r1, %tid;", "it has the components .x, .y and .z"),
     ("mov.u32 %tid.x, %r1;", "the special register `%tid.x` can only be read"),
     ("add.s32 %r1, %r2, %tid.x;", "`%tid.x` can only be moved and converted"),
@@ -274,11 +310,11 @@ fn refusals_name_the_statement() {
         let is_late = ["end:", "{", "}"].contains(statements);
         assert!(error.line == line || is_late && error.line > line, "{statements}: {error}");
     }
-    let error = refusal(&kernel("\n\n  fma.rn.f16\t%rs1,  %rs1, %rs2, %rs3;"));
+    let error = refusal(&kernel("\n\n  fma.rz.f16\t%rs1,  %rs1, %rs2, %rs3;"));
     assert_eq!(
         error.to_string(),
-        "PTX line 18: `fma.rn.f16 %rs1, %rs1, %rs2, %rs3;`: `fma.rn.f16` is not an instruction that the \
-         emulator knows: arithmetic on 16-bit floats is done in f32"
+        "PTX line 18: `fma.rz.f16 %rs1, %rs1, %rs2, %rs3;`: `fma.rz.f16` is not an instruction that the \
+         emulator knows"
     );
 }
 

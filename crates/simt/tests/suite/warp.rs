@@ -1,8 +1,8 @@
 //! What the lanes of a warp do together: shuffles, votes, reductions.
 
-use crate::form::Kind::{P, W};
+use crate::form::Kind::{L, P, W};
 use crate::form::{Form, across, check, several};
-use crate::values::{Random, integers};
+use crate::values::{Random, integers, low};
 
 /// The lane that a shuffle reads, and whether it is in range: PTX ISA, `shfl.sync`.
 fn source(mode: &str, lane: i64, b: u64, c: u64) -> (i64, bool) {
@@ -60,8 +60,83 @@ pub fn forms() -> Vec<Form> {
     }
     votes(&mut all);
     reductions(&mut all);
+    matches(&mut all);
+    block_reductions(&mut all);
     quiet(&mut all);
     all
+}
+
+/// `match`: of all lanes, and of those whose predicate holds, which name each other.
+fn matches(all: &mut Vec<Form>) {
+    // Warps of one value, of a few, and one in which a single lane differs.
+    let pool: Vec<u64> = (0..64_u64)
+        .map(|_| 5)
+        .chain((0..96).map(|i| i % 3 + ((i % 2) << 40)))
+        .chain((0..96).map(|i| u64::from(i % 32 == 9) << 63 | 7))
+        .collect();
+    for kind in [W, L] {
+        let bits = kind.bits();
+        for (mode, is_all) in [("any", false), ("all", true)] {
+            let opcode = format!("match.{mode}.sync.b{bits}");
+            let wanted = move |warp: &[Vec<u64>], lane: usize, members: u64| {
+                let value = |i: usize| low(warp[i][0], bits);
+                let same = (0..32).filter(|&i| members >> i & 1 == 1 && value(i) == value(lane));
+                let same = same.fold(0_u64, |mask, i| mask | 1 << i);
+                if is_all {
+                    [if same == members { same } else { 0 }, u64::from(same == members)]
+                } else {
+                    [same, 1]
+                }
+            };
+            let d = if is_all { "{d}|{e}" } else { "{d}" };
+            let set = "setp.eq.u32 {e}, 0, 0;";
+            let text = format!("{set} {opcode} {d}, {{1}}, -1;");
+            let row = across(&opcode, &text, [W, P], [kind, P], move |warp, lane| {
+                wanted(warp, lane, u32::MAX.into()).to_vec()
+            });
+            all.push(row.over(&[&pool, &[0]]));
+            let text = format!(
+                "{set} mov.b32 {{d}}, 77; vote.sync.ballot.b32 %r25, {{2}}, -1; @{{2}} {opcode} {d}, {{1}}, %r25;"
+            );
+            let row = across(&opcode, &text, [W, P], [kind, P], move |warp, lane| {
+                let members =
+                    warp.iter().enumerate().fold(0, |mask, (i, values)| mask | values[1] << i);
+                if warp[lane][1] == 1 { wanted(warp, lane, members).to_vec() } else { vec![77, 1] }
+            });
+            all.push(row.over(&[&pool, &[0, 1]]));
+        }
+    }
+}
+
+/// `bar.red`, by blocks of four warps that all do the same: the other tests of barriers have warps that differ.
+fn block_reductions(all: &mut Vec<Form>) {
+    let endings = ["bar.red", "bar.cta.red", "barrier.red", "barrier.cta.red"];
+    for base in endings {
+        for aligned in [false, true] {
+            if aligned && base.starts_with("bar.") {
+                continue;
+            }
+            let opcode = |op: &str, ty: &str| {
+                format!("{base}.{op}{}.{ty}", if aligned { ".aligned" } else { "" })
+            };
+            for (holds, count) in [("0", 0), ("1", 128)] {
+                let rows = [
+                    ("popc", "u32", W, count),
+                    ("and", "pred", P, count / 128),
+                    ("or", "pred", P, count / 128),
+                ];
+                for (op, ty, kind, wanted) in rows {
+                    let opcode = opcode(op, ty);
+                    for operands in [format!("0, {holds}"), format!("3, 128, {holds}")] {
+                        let text = format!("{opcode} {{d}}, {operands};");
+                        all.push(
+                            several(&opcode, &text, [kind], [], move |[]| [wanted]).at_most(128),
+                        );
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// The lanes whose first operand is true, as a mask.

@@ -1,10 +1,10 @@
-//! Arithmetic on f32 and f64. What comes without a rounding is rounded to nearest and noted.
+//! Arithmetic on floats. What comes without a rounding is rounded to nearest and noted.
 
 use super::super::body::Body;
-use super::super::program::{Arithmetic, Binary, Op, Round, Unary};
+use super::super::program::{Arithmetic, Binary, Clamp, Op, Round, Type, Unary};
 use super::super::statement::Operand;
-use super::super::types::{F32, Typed, float};
-use super::modifiers::round;
+use super::super::types::{float, half};
+use super::modifiers::{Rest, round};
 use super::refusal::{Refusal, exactly};
 
 /// Whether the instruction is on floats of any size: integers have a family of their own.
@@ -17,88 +17,98 @@ pub(super) fn decode<'s>(
     parts: &[&str],
     operands: &[Operand<'s>],
 ) -> Result<Op, Refusal> {
-    match *parts {
-        [op @ ("add" | "sub" | "mul"), ty] if let Some(typed) = float(ty) => {
-            body.note_unrounded(&parts.join("."));
-            binary(body, operation(op), Round::Nearest, false, typed, operands)
-        }
-        [op @ ("add" | "sub" | "mul"), "sat", "f32"] => {
-            body.note_unrounded(&parts.join("."));
-            binary(body, operation(op), Round::Nearest, true, F32, operands)
-        }
-        [op @ ("add" | "sub" | "mul"), rounding, ty]
-            if let (Some(round), Some(typed)) = (round(rounding), float(ty)) =>
-        {
-            binary(body, operation(op), round, false, typed, operands)
-        }
-        [op @ ("add" | "sub" | "mul"), rounding, "sat", "f32"]
-            if let Some(round) = round(rounding) =>
-        {
-            binary(body, operation(op), round, true, F32, operands)
-        }
-        ["div", rounding, ty] if let (Some(round), Some(typed)) = (round(rounding), float(ty)) => {
-            binary(body, Arithmetic::Div, round, false, typed, operands)
-        }
-        // Two ulp at most from the quotient, and no formula: the exact one stands for them.
-        ["div", "approx" | "full", "f32"] => {
-            binary(body, Arithmetic::Div, Round::Nearest, false, F32, operands)
-        }
-        ["fma" | "mad", rounding, ty]
-            if let (Some(round), Some(typed)) = (round(rounding), float(ty)) =>
-        {
-            fma(body, round, false, typed, operands)
-        }
-        ["fma" | "mad", rounding, "sat", "f32"] if let Some(round) = round(rounding) => {
-            fma(body, round, true, F32, operands)
-        }
-        [op @ ("abs" | "neg"), ty] if let Some(typed) = float(ty) => {
-            let [d, a] = exactly(operands)?;
-            let op = if op == "abs" { Unary::Absolute } else { Unary::Negate };
-            let (d, a) = (body.destination(d, typed)?, body.source(a, typed)?);
-            Ok(Op::Unary { op, ty: typed.ty, d, a })
-        }
-        [op @ ("min" | "max"), ty] if let Some(typed) = float(ty) => {
+    let [name, modifiers @ .., ty] = parts else { return Err(Refusal::Unknown) };
+    let typed = float(ty).or_else(|| half(ty)).ok_or(Refusal::Unknown)?;
+    let Modifiers { ty, round, clamp, nan } =
+        Modifiers::read(name, modifiers, typed.ty).ok_or(Refusal::Unknown)?;
+    match *name {
+        "add" | "sub" | "mul" | "div" => {
             let [d, a, b] = exactly(operands)?;
-            let op = if op == "min" { Binary::Min } else { Binary::Max };
+            if round.is_none() && *name != "div" {
+                body.note_unrounded(&parts.join("."));
+            }
+            let op = operation(name).ok_or(Refusal::Unknown)?;
             let d = body.destination(d, typed)?;
             let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
-            Ok(Op::Binary { op, ty: typed.ty, d, a, b })
+            let round = round.unwrap_or(Round::Nearest);
+            Ok(Op::Arithmetic { op, ty, round, clamp, d, a, b })
+        }
+        "fma" | "mad" => {
+            let [d, a, b, c] = exactly(operands)?;
+            let d = body.destination(d, typed)?;
+            let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
+            let c = body.source(c, typed)?;
+            Ok(Op::Fma { ty, round: round.ok_or(Refusal::Unknown)?, clamp, d, a, b, c })
+        }
+        "abs" | "neg" => {
+            let [d, a] = exactly(operands)?;
+            let op = if *name == "abs" { Unary::Absolute } else { Unary::Negate };
+            let (d, a) = (body.destination(d, typed)?, body.source(a, typed)?);
+            Ok(Op::Unary { op, ty, d, a })
+        }
+        "min" | "max" => {
+            let [d, a, b] = exactly(operands)?;
+            let op = match (*name, nan) {
+                ("min", false) => Binary::Min,
+                ("min", true) => Binary::MinNan,
+                (_, false) => Binary::Max,
+                (_, true) => Binary::MaxNan,
+            };
+            let d = body.destination(d, typed)?;
+            let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
+            Ok(Op::Binary { op, ty, d, a, b })
         }
         _ => Err(Refusal::Unknown),
     }
 }
 
-fn operation(name: &str) -> Arithmetic {
-    match name {
-        "add" => Arithmetic::Add,
-        "sub" => Arithmetic::Sub,
-        _ => Arithmetic::Mul,
+/// What stands between an operation and its type: `.round.ftz.sat`, as far as the operation has them.
+struct Modifiers {
+    /// The type, with what `.ftz` makes of it.
+    ty: Type,
+    round: Option<Round>,
+    clamp: Clamp,
+    nan: bool,
+}
+
+impl Modifiers {
+    fn read(name: &str, parts: &[&str], ty: Type) -> Option<Modifiers> {
+        let is_half = ty.is_half() || ty.is_pair();
+        let mut rest = Rest(parts);
+        let (rounds, must_round) = match name {
+            "add" | "sub" | "mul" => (true, false),
+            "fma" => (true, true),
+            "mad" | "div" if !is_half => (true, true),
+            "abs" | "neg" | "min" | "max" => (false, false),
+            _ => return None,
+        };
+        // Two ulp at most from the quotient, and no formula: the exact one stands for them.
+        let approximate = name == "div" && ty == Type::F32 && rest.accept(&["approx", "full"]);
+        let round = if rounds && !approximate { rest.take(round) } else { None };
+        if must_round && round.is_none() && !approximate
+            || is_half && round.is_some_and(|round| round != Round::Nearest)
+        {
+            return None;
+        }
+        let flushed = rest.flushed(ty);
+        let nan = matches!(name, "min" | "max") && ty != Type::F64 && rest.accept(&["NaN"]);
+        let saturates =
+            rounds && name != "div" && matches!(ty, Type::F32 | Type::F16 | Type::F16x2);
+        let clamp = match () {
+            () if saturates && rest.accept(&["sat"]) => Clamp::Saturate,
+            () if name == "fma" && is_half && rest.accept(&["relu"]) => Clamp::Relu,
+            () => Clamp::Not,
+        };
+        rest.0.is_empty().then_some(Modifiers { ty: flushed, round, clamp, nan })
     }
 }
 
-fn binary<'s>(
-    body: &mut Body<'_, 's>,
-    op: Arithmetic,
-    round: Round,
-    sat: bool,
-    typed: Typed,
-    operands: &[Operand<'s>],
-) -> Result<Op, Refusal> {
-    let [d, a, b] = exactly(operands)?;
-    let d = body.destination(d, typed)?;
-    let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
-    Ok(Op::Arithmetic { op, ty: typed.ty, round, sat, d, a, b })
-}
-
-fn fma<'s>(
-    body: &mut Body<'_, 's>,
-    round: Round,
-    sat: bool,
-    typed: Typed,
-    operands: &[Operand<'s>],
-) -> Result<Op, Refusal> {
-    let [d, a, b, c] = exactly(operands)?;
-    let d = body.destination(d, typed)?;
-    let (a, b, c) = (body.source(a, typed)?, body.source(b, typed)?, body.source(c, typed)?);
-    Ok(Op::Fma { ty: typed.ty, round, sat, d, a, b, c })
+fn operation(name: &str) -> Option<Arithmetic> {
+    Some(match name {
+        "add" => Arithmetic::Add,
+        "sub" => Arithmetic::Sub,
+        "mul" => Arithmetic::Mul,
+        "div" => Arithmetic::Div,
+        _ => return None,
+    })
 }

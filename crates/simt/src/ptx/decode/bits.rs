@@ -2,7 +2,7 @@
 
 use super::super::body::Body;
 use super::super::number::Number;
-use super::super::program::{Binary, Logic, Op, Ternary, Unary};
+use super::super::program::{Binary, Logic, Op, Permute, Ternary, Unary};
 use super::super::statement::{Atom, Operand};
 use super::super::types::{B32, Typed, U32, bits, bits32, integer, integer32};
 use super::refusal::{Refusal, exactly};
@@ -80,7 +80,33 @@ pub(super) fn decode<'s>(
             let (a, b, c) = (body.source(a, B32)?, body.source(b, B32)?, body.source(c, B32)?);
             Ok(Op::Lop3 { table: table as u8, d, a, b, c })
         }
-        ["prmt", "b32"] => ternary(body, Ternary::Permute, operands),
+        ["prmt", "b32"] => ternary(body, Ternary::Permute(Permute::Selectors), operands),
+        ["prmt", "b32", mode] if let Some(mode) = permute(mode) => {
+            ternary(body, Ternary::Permute(mode), operands)
+        }
+        ["szext", mode @ ("wrap" | "clamp"), ty @ ("u32" | "s32")]
+            if let Some(typed) = integer(ty) =>
+        {
+            let [d, a, b] = exactly(operands)?;
+            let (d, a) = (body.destination(d, typed)?, body.source(a, typed)?);
+            let b = body.source(b, U32)?;
+            let op = Ternary::Extend { wrap: mode == "wrap" };
+            Ok(Op::Ternary { op, ty: typed.ty, d, a, b, c: b })
+        }
+        ["bmsk", mode @ ("wrap" | "clamp"), "b32"] => {
+            let [d, a, b] = exactly(operands)?;
+            let d = body.destination(d, B32)?;
+            let (a, b) = (body.source(a, B32)?, body.source(b, B32)?);
+            Ok(Op::Ternary {
+                op: Ternary::Mask { wrap: mode == "wrap" },
+                ty: B32.ty,
+                d,
+                a,
+                b,
+                c: b,
+            })
+        }
+        ["fns", "b32"] => ternary(body, Ternary::FindNth, operands),
         ["shf", "l", mode @ ("wrap" | "clamp"), "b32"] => {
             ternary(body, Ternary::FunnelLeft { wrap: mode == "wrap" }, operands)
         }
@@ -89,6 +115,18 @@ pub(super) fn decode<'s>(
         }
         _ => Err(Refusal::Unknown),
     }
+}
+
+fn permute(mode: &str) -> Option<Permute> {
+    Some(match mode {
+        "f4e" => Permute::Forward,
+        "b4e" => Permute::Backward,
+        "rc8" => Permute::Byte,
+        "rc16" => Permute::Half,
+        "ecl" => Permute::ClampLeft,
+        "ecr" => Permute::ClampRight,
+        _ => return None,
+    })
 }
 
 /// How two predicates are combined.

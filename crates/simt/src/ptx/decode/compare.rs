@@ -1,11 +1,12 @@
-//! `setp` and `selp`.
+//! `setp`, `selp` and their like: `set`, `slct`, `testp`.
 
 use super::super::body::Body;
-use super::super::program::{Compare, Guard, Op, Slot};
+use super::super::program::{Binary, Compare, Guard, Logic, Op, Slot, TestFloat, Type};
+use super::super::slots::Constant;
 use super::super::statement::{Atom, Operand};
-use super::super::types::{Kind, Typed, word};
-use super::bits::logic;
-use super::modifiers::compare;
+use super::super::types::{B32, F32, Kind, S32, Typed, any, half, word};
+use super::bits::{logic, predicate_destination};
+use super::modifiers::{Rest, compare};
 use super::refusal::{Refusal, exactly};
 
 pub(super) fn decode<'s>(
@@ -22,54 +23,177 @@ pub(super) fn decode<'s>(
             let (a, b) = if negated { (b, a) } else { (a, b) };
             Ok(Op::Select { ty: typed.ty, d, a, b, predicate })
         }
-        ["setp", test @ ("num" | "nan"), ty @ ("f32" | "f64")] if let Some(typed) = word(ty) => {
-            let [d, a, b] = exactly(operands)?;
-            let (d, complement) = destinations(body, d)?;
-            if complement.is_some() {
-                return Err("a second destination is not supported here".to_string().into());
+        ["setp", ref modifiers @ .., ty]
+            if let Some(typed) = word(ty).or_else(|| half(ty))
+                && let Some(test) = Test::read(modifiers, typed) =>
+        {
+            let (d, sources) = test.operands(operands)?;
+            let is_pair = matches!(d, Operand::Pair(..));
+            if is_pair && typed.ty.is_half() {
+                return Err("of one half there is one destination".to_string().into());
             }
-            let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
-            Ok(Op::SetNan { nan: test == "nan", ty: typed.ty, d, a, b })
-        }
-        ["setp", test, ty]
-            if let Some(typed) = word(ty)
-                && let Some((compare, or_unordered)) = comparison(test, typed) =>
-        {
-            let [d, a, b] = exactly(operands)?;
+            if !is_pair && typed.ty.is_pair() {
+                return Err("of two halves there are two destinations".to_string().into());
+            }
             let (d, complement) = destinations(body, d)?;
-            let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
-            let combine = None;
-            Ok(Op::SetPredicate {
-                compare,
-                or_unordered,
-                ty: typed.ty,
-                d,
-                complement,
-                combine,
-                a,
-                b,
-            })
+            test.set(body, typed, d, complement, sources)
         }
-        ["setp", test, combination, ty]
-            if let (Some(logic), Some(typed)) = (logic(combination), word(ty))
-                && let Some((compare, or_unordered)) = comparison(test, typed) =>
+        ["set", ref modifiers @ .., to, from]
+            if let Some(typed) = word(from).or_else(|| half(from))
+                && let Some(truth) = Truth::read(to, typed)
+                && let Some(test) = Test::read(modifiers, typed) =>
         {
+            let (d, sources) = test.operands(operands)?;
+            let d = body.destination(d, truth.typed)?;
+            let predicates = body.scratch_predicates()?;
+            let upper = typed.ty.is_pair().then_some(predicates[1]);
+            let op = test.set(body, typed, predicates[0], upper, sources)?;
+            truth.select(body, d, predicates[0], upper)?;
+            Ok(op)
+        }
+        ["slct", ref modifiers @ .., ty, by @ ("s32" | "f32")] if let Some(typed) = word(ty) => {
+            let by = if by == "s32" { S32 } else { F32 };
+            let mut rest = Rest(modifiers);
+            let by_ty = rest.flushed(by.ty);
+            if !rest.0.is_empty() {
+                return Err(Refusal::Unknown);
+            }
             let [d, a, b, c] = exactly(operands)?;
-            let (d, complement) = destinations(body, d)?;
+            let d = body.destination(d, typed)?;
             let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
-            let combine = Some((logic, body.guard(c)?));
+            let c = body.source(c, by)?;
+            let zero = body.slots.constant(Constant::Word(0))?;
+            let [predicate, _] = body.scratch_predicates()?;
+            body.followed_by.push(Op::Select { ty: typed.ty, d, a, b, predicate });
             Ok(Op::SetPredicate {
-                compare,
-                or_unordered,
-                ty: typed.ty,
-                d,
-                complement,
-                combine,
-                a,
-                b,
+                compare: Compare::Ge,
+                or_unordered: false,
+                ty: by_ty,
+                d: predicate,
+                complement: None,
+                combine: None,
+                a: c,
+                b: zero,
             })
+        }
+        ["testp", test, ty @ ("f32" | "f64")]
+            if let (Some(test), Some(typed)) = (test_float(test), word(ty)) =>
+        {
+            let [d, a] = exactly(operands)?;
+            let d = predicate_destination(body, d)?;
+            Ok(Op::Test { test, ty: typed.ty, d, a: body.source(a, typed)? })
         }
         _ => Err(Refusal::Unknown),
+    }
+}
+
+fn test_float(name: &str) -> Option<TestFloat> {
+    Some(match name {
+        "finite" => TestFloat::Finite,
+        "infinite" => TestFloat::Infinite,
+        "number" => TestFloat::Number,
+        "notanumber" => TestFloat::NotANumber,
+        "normal" => TestFloat::Normal,
+        "subnormal" => TestFloat::Subnormal,
+        _ => return None,
+    })
+}
+
+/// What `set` gives where a comparison holds: ones everywhere, or the number 1. Else it gives 0.
+struct Truth {
+    typed: Typed,
+    /// Of a pair what one half gets.
+    value: u32,
+}
+
+impl Truth {
+    fn read(to: &str, from: Typed) -> Option<Truth> {
+        let typed = any(to).or_else(|| half(to))?;
+        let value = match (from.ty, typed.ty) {
+            (Type::F16x2, Type::F16x2) => 0x3c00,
+            (Type::Bf16x2, Type::Bf16x2) => 0x3f80,
+            (Type::F16x2 | Type::Bf16x2, Type::U32 | Type::S32) => 0xffff,
+            (Type::F16x2 | Type::Bf16x2, _) => return None,
+            (_, Type::F16) => 0x3c00,
+            (_, Type::Bf16) => 0x3f80,
+            (Type::F16 | Type::Bf16, Type::U16 | Type::S16) => 0xffff,
+            (_, Type::U32 | Type::S32) => u32::MAX,
+            (Type::F16 | Type::Bf16, _) => return None,
+            (_, Type::F32) => 0x3f80_0000,
+            _ => return None,
+        };
+        let is_value = typed.kind != Kind::Bits;
+        is_value.then_some(Truth { typed, value })
+    }
+
+    /// Turns predicates into what is wanted: one, or one for each half.
+    fn select(
+        &self,
+        body: &mut Body<'_, '_>,
+        d: Slot,
+        lower: Slot,
+        upper: Option<Slot>,
+    ) -> Result<(), String> {
+        let ty = B32.ty;
+        let b = body.slots.constant(Constant::Word(0))?;
+        let a = body.slots.constant(Constant::Word(self.value))?;
+        body.followed_by.push(Op::Select { ty, d, a, b, predicate: lower });
+        if let Some(predicate) = upper {
+            let a = body.slots.constant(Constant::Word(self.value << 16))?;
+            let high = body.scratch()?;
+            body.followed_by.push(Op::Select { ty, d: high, a, b, predicate });
+            body.followed_by.push(Op::Binary { op: Binary::Or, ty, d, a: d, b: high });
+        }
+        Ok(())
+    }
+}
+
+type Sources<'o, 's> = ([&'o Operand<'s>; 2], Option<&'o Operand<'s>>);
+
+/// What is asked of two operands: `.lt.and.ftz`.
+struct Test {
+    compare: Compare,
+    or_unordered: bool,
+    logic: Option<Logic>,
+    /// The type, with what `.ftz` makes of it.
+    ty: Type,
+}
+
+impl Test {
+    fn read(modifiers: &[&str], typed: Typed) -> Option<Test> {
+        let mut rest = Rest(modifiers);
+        let (compare, or_unordered) = rest.take(|name| comparison(name, typed))?;
+        let logic = rest.take(logic);
+        let ty = rest.flushed(typed.ty);
+        rest.0.is_empty().then_some(Test { compare, or_unordered, logic, ty })
+    }
+
+    /// The destination, and what is compared: two operands, and a predicate that the result is combined with.
+    fn operands<'o, 's>(
+        &self,
+        operands: &'o [Operand<'s>],
+    ) -> Result<(&'o Operand<'s>, Sources<'o, 's>), String> {
+        match self.logic {
+            None => exactly(operands).map(|[d, a, b]| (d, ([a, b], None))),
+            Some(_) => exactly(operands).map(|[d, a, b, c]| (d, ([a, b], Some(c)))),
+        }
+    }
+
+    fn set<'s>(
+        &self,
+        body: &mut Body<'_, 's>,
+        typed: Typed,
+        d: Slot,
+        complement: Option<Slot>,
+        ([a, b], c): Sources<'_, 's>,
+    ) -> Result<Op, Refusal> {
+        let Test { compare, or_unordered, logic, ty } = *self;
+        let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
+        let combine = match (logic, c) {
+            (Some(logic), Some(c)) => Some((logic, body.guard(c)?)),
+            _ => None,
+        };
+        Ok(Op::SetPredicate { compare, or_unordered, ty, d, complement, combine, a, b })
     }
 }
 
@@ -89,6 +213,8 @@ fn comparison(name: &str, typed: Typed) -> Option<(Compare, bool)> {
             "hs" => Some((Compare::Ge, false)),
             _ => None,
         },
+        (Kind::Float, "num") => Some((Compare::Always, false)),
+        (Kind::Float, "nan") => Some((Compare::Never, true)),
         (Kind::Float, _) => Some((compare(name.strip_suffix('u')?)?, true)),
         _ => None,
     }

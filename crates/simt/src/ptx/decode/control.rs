@@ -2,9 +2,10 @@
 
 use super::super::body::Body;
 use super::super::number::Number;
-use super::super::program::Op;
+use super::super::program::{Op, Reduction, Slot};
 use super::super::statement::{Atom, Operand};
 use super::super::types::U32;
+use super::bits::predicate_destination;
 use super::refusal::{Refusal, exactly};
 
 pub(super) fn decode<'s>(
@@ -37,18 +38,66 @@ pub(super) fn decode<'s>(
         | ["barrier", "sync"]
         | ["barrier", "sync", "aligned"]
         | ["barrier", "cta", "sync"]
-        | ["barrier", "cta", "sync", "aligned"] => match operands {
-            [Operand::Atom(Atom::Number(Number::Integer(id @ 0..16)))] => {
-                Ok(Op::Barrier { id: *id as u8, threads: None })
-            }
-            [Operand::Atom(Atom::Number(Number::Integer(id @ 0..16))), threads] => {
-                Ok(Op::Barrier { id: *id as u8, threads: Some(body.source(threads, U32)?) })
-            }
-            [_] | [_, _] => Err("the barrier is a literal from 0 to 15".to_string().into()),
-            _ => Err("it takes the barrier's number, and that of threads".to_string().into()),
-        },
+        | ["barrier", "cta", "sync", "aligned"] => {
+            let (id, threads) = match operands {
+                [id] => (id, None),
+                [id, threads] => (id, Some(threads)),
+                _ => {
+                    return Err("it takes the barrier's number, and that of threads"
+                        .to_string()
+                        .into());
+                }
+            };
+            let (id, threads) = barrier(body, id, threads)?;
+            Ok(Op::Barrier { id, threads })
+        }
+        ["bar", "red", ref rest @ ..]
+        | ["bar", "cta", "red", ref rest @ ..]
+        | ["barrier", "red", ref rest @ ..]
+        | ["barrier", "cta", "red", ref rest @ ..] => {
+            let is_long = parts[0] == "barrier";
+            let op = match *rest {
+                [op, "aligned", ty] if is_long => reduction(op, ty),
+                [op, ty] => reduction(op, ty),
+                _ => None,
+            };
+            let op = op.ok_or(Refusal::Unknown)?;
+            let (d, id, threads, a) = match operands {
+                [d, id, a] => (d, id, None, a),
+                [d, id, threads, a] => (d, id, Some(threads), a),
+                _ => return Err("it takes 3 or 4 operands".to_string().into()),
+            };
+            let d = match op {
+                Reduction::Count => body.destination(d, U32)?,
+                _ => predicate_destination(body, d)?,
+            };
+            let (id, threads) = barrier(body, id, threads)?;
+            Ok(Op::BarrierReduce { op, id, threads, d, a: body.guard(a)? })
+        }
         _ => Err(Refusal::Unknown),
     }
+}
+
+/// The number of a barrier, and that of the threads, if it is given.
+fn barrier<'s>(
+    body: &mut Body<'_, 's>,
+    id: &Operand<'s>,
+    threads: Option<&Operand<'s>>,
+) -> Result<(u8, Option<Slot>), String> {
+    let Operand::Atom(Atom::Number(Number::Integer(id @ 0..16))) = *id else {
+        return Err("the barrier is a literal from 0 to 15".to_string());
+    };
+    let threads = threads.map(|threads| body.source(threads, U32)).transpose()?;
+    Ok((id as u8, threads))
+}
+
+fn reduction(op: &str, ty: &str) -> Option<Reduction> {
+    Some(match (op, ty) {
+        ("popc", "u32") => Reduction::Count,
+        ("and", "pred") => Reduction::All,
+        ("or", "pred") => Reduction::Any,
+        _ => return None,
+    })
 }
 
 fn branch<'s>(

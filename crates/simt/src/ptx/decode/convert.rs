@@ -5,10 +5,10 @@
 //! [`Op::Convert`] knows nothing of that, so such a conversion becomes two or three of them.
 
 use super::super::body::Body;
-use super::super::program::{Op, Round, Type};
+use super::super::program::{Clamp, Op, Round, Type};
 use super::super::special::special;
 use super::super::statement::{Atom, Operand};
-use super::super::types::{F16X2, F32, Kind, Typed, any};
+use super::super::types::{BF16X2, F16X2, F32, Kind, Typed, any};
 use super::modifiers::{Rest, round, round_to_integer};
 use super::refusal::{Refusal, exactly};
 
@@ -17,22 +17,39 @@ pub(super) fn decode<'s>(
     parts: &[&str],
     operands: &[Operand<'s>],
 ) -> Result<Op, Refusal> {
-    if let ["cvt", "rn", pair @ ("f16x2" | "bf16x2"), "f32"] = *parts {
+    if let ["cvt", ref modifiers @ .., pair @ ("f16x2" | "bf16x2"), "f32"] = *parts {
+        let mut rest = Rest(modifiers);
+        let round = rest.take(nearest_or_zero).ok_or(Refusal::Unknown)?;
+        let clamp = if rest.accept(&["relu"]) { Clamp::Relu } else { Clamp::Not };
+        if !rest.0.is_empty() {
+            return Err(Refusal::Unknown);
+        }
         let [d, a, b] = exactly(operands)?;
-        let to = if pair == "f16x2" { Type::F16 } else { Type::Bf16 };
-        let d = body.destination(d, F16X2)?;
-        return Ok(Op::ConvertPair { to, d, a: body.source(a, F32)?, b: body.source(b, F32)? });
+        let (to, typed) = if pair == "f16x2" { (Type::F16, F16X2) } else { (Type::Bf16, BF16X2) };
+        let d = body.destination(d, typed)?;
+        let (a, b) = (body.source(a, F32)?, body.source(b, F32)?);
+        return Ok(Op::ConvertPair { to, round, clamp, d, a, b });
     }
     let mut rest = Rest(&parts[1..]);
     let integral = rest.take(round_to_integer);
     let round = rest.take(round);
+    let ftz = rest.accept(&["ftz"]);
     let sat = rest.accept(&["sat"]);
+    let relu = !ftz && !sat && rest.accept(&["relu"]);
     let &[to, from] = rest.0 else { return Err(Refusal::Unknown) };
     let (Some(to), Some(from)) = (any(to), any(from)) else { return Err(Refusal::Unknown) };
     let round = rounding(to, from, round, integral).ok_or(Refusal::Unknown)?;
     if sat && (to.ty == Type::Bf16 || from.ty == Type::Bf16 || holds_all(to, from)) {
         return Err(Refusal::Unknown);
     }
+    let has_relu = from.ty == Type::F32 && to.ty.is_half();
+    if relu && !(has_relu && matches!(round, Round::Nearest | Round::Zero)) {
+        return Err(Refusal::Unknown);
+    }
+    if ftz && to.ty != Type::F32 && from.ty != Type::F32 {
+        return Err(Refusal::Unknown);
+    }
+    let flushed = |ty| if ftz && ty == Type::F32 { Type::F32Ftz } else { ty };
     let integral = integral.is_some() && to.kind == Kind::Float;
     let [d, a] = exactly(operands)?;
     let (a, a_bytes) = match *a {
@@ -48,13 +65,19 @@ pub(super) fn decode<'s>(
 
     let narrows = a_bytes == 8 && from.bytes() < 8;
     let a_low = if narrows { body.scratch()? } else { a };
-    let convert = Op::Convert { to: to.ty, from: from.ty, round, integral, sat, d, a: a_low };
+    let (to_ty, from_ty) = (flushed(to.ty), flushed(from.ty));
+    let clamp = match (sat, relu) {
+        (true, _) => Clamp::Saturate,
+        (_, true) => Clamp::Relu,
+        _ => Clamp::Not,
+    };
+    let convert = Op::Convert { to: to_ty, from: from_ty, round, integral, clamp, d, a: a_low };
     if narrows {
         body.followed_by.push(convert);
     }
     if to.ty.is_signed() && to.bytes() < 4 && d_bytes == 4 {
-        let (from, round, integral, sat) = (to.ty, Round::Nearest, false, false);
-        let extend = Op::Convert { to: Type::S32, from, round, integral, sat, d, a: d };
+        let (from, round, integral, clamp) = (to.ty, Round::Nearest, false, Clamp::Not);
+        let extend = Op::Convert { to: Type::S32, from, round, integral, clamp, d, a: d };
         body.followed_by.push(extend);
     }
     Ok(if narrows { Op::Unpack32 { d: [Some(a_low), None], a } } else { convert })
@@ -81,19 +104,20 @@ fn rounding(
     use Type::{Bf16, F16, F32, F64};
     match (from.kind, to.kind, round, integral) {
         (Kind::Integer, Kind::Integer, None, None) => Some(Round::Nearest),
-        (Kind::Float, Kind::Integer, None, Some(round)) if from.ty != Bf16 => Some(round),
-        (Kind::Integer, Kind::Float, Some(round), None) if to.ty != Bf16 => Some(round),
-        (Kind::Float, Kind::Float, _, _) => match (from.ty, to.ty, round, integral) {
-            (F16, F16, None, _) | (F32, F32, None, _) | (F64, F64, None, _) => {
-                Some(integral.unwrap_or(Round::Nearest))
-            }
-            (F16, F32 | F64, None, None) | (F32, F64, None, None) | (Bf16, F32, None, None) => {
-                Some(Round::Nearest)
-            }
-            (F64, F32 | F16, Some(round), None) | (F32, F16, Some(round), None) => Some(round),
-            (F32, Bf16, Some(round @ (Round::Nearest | Round::Zero)), None) => Some(round),
-            _ => None,
+        (Kind::Float, Kind::Integer, None, Some(round)) => Some(round),
+        (Kind::Integer, Kind::Float, Some(round), None) => Some(round),
+        (Kind::Float, Kind::Float, None, _) if from.ty == to.ty => {
+            Some(integral.unwrap_or(Round::Nearest))
+        }
+        (Kind::Float, Kind::Float, _, None) if from.ty != to.ty => match (from.ty, to.ty) {
+            // Every value is there.
+            (F16 | Bf16, F32 | F64) | (F32, F64) => round.is_none().then_some(Round::Nearest),
+            _ => round,
         },
         _ => None,
     }
+}
+
+fn nearest_or_zero(name: &str) -> Option<Round> {
+    round(name).filter(|round| matches!(round, Round::Nearest | Round::Zero))
 }

@@ -5,6 +5,7 @@ use super::super::program::{Approximate, Binary, Op, Unary};
 use super::super::slots::Constant;
 use super::super::statement::Operand;
 use super::super::types::{B64, float};
+use super::modifiers::Rest;
 use super::refusal::{Refusal, exactly};
 
 pub(super) fn decode<'s>(
@@ -16,7 +17,18 @@ pub(super) fn decode<'s>(
         return copy_sign(body, ty, operands);
     }
     let (op, ty) = match *parts {
-        ["sqrt", "rn", ty] => (Unary::Sqrt, ty),
+        [name @ ("sqrt" | "rcp"), "rn", ref rest @ .., ty] => {
+            let typed = float(ty).ok_or(Refusal::Unknown)?;
+            let mut rest = Rest(rest);
+            let ty = rest.flushed(typed.ty);
+            if !rest.0.is_empty() {
+                return Err(Refusal::Unknown);
+            }
+            let op = if name == "sqrt" { Unary::Sqrt } else { Unary::Reciprocal };
+            let [d, a] = exactly(operands)?;
+            let (d, a) = (body.destination(d, typed)?, body.source(a, typed)?);
+            return Ok(Op::Unary { op, ty, d, a });
+        }
         // Of doubles it is nearly exact, so it is what two exact instructions make of it.
         ["rsqrt", "approx", "f64"] => {
             let typed = float("f64").ok_or(Refusal::Unknown)?;
@@ -26,7 +38,6 @@ pub(super) fn decode<'s>(
             body.followed_by.push(Op::Unary { op: Unary::Reciprocal, ty, d, a: d });
             return Ok(Op::Unary { op: Unary::Sqrt, ty, d, a });
         }
-        ["rcp", "rn", ty] => (Unary::Reciprocal, ty),
         [name, "approx", "f32"] => (approximate(name, false)?, "f32"),
         [name, "approx", "ftz", "f32"] if name != "tanh" => (approximate(name, true)?, "f32"),
         [name @ ("rcp" | "rsqrt"), "approx", "ftz", "f64"] => (approximate(name, true)?, "f64"),

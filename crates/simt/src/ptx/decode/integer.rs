@@ -1,9 +1,10 @@
 //! Integer arithmetic.
 
 use super::super::body::Body;
-use super::super::program::{Binary, Op, Ternary, Type, Unary};
+use super::super::program::{Binary, Factors, Op, Ternary, Type, Unary};
+use super::super::slots::Constant;
 use super::super::statement::Operand;
-use super::super::types::{Typed, any, integer, signed};
+use super::super::types::{Typed, U32, any, integer, signed};
 use super::refusal::{Refusal, exactly};
 
 pub(super) fn decode<'s>(
@@ -28,8 +29,30 @@ pub(super) fn decode<'s>(
             let op = if half == "lo" { Ternary::MadLow } else { Ternary::MadHigh };
             ternary(body, op, typed, operands)
         }
-        ["sad", ty @ ("u32" | "s32")] if let Some(typed) = integer(ty) => {
+        ["sad", ty] if let Some(typed) = integer(ty) => {
             ternary(body, Ternary::AbsoluteDifference, typed, operands)
+        }
+        ["mul24", half @ ("lo" | "hi"), ty @ ("u32" | "s32")] if let Some(typed) = integer(ty) => {
+            let [d, a, b] = exactly(operands)?;
+            let op = Ternary::Mad24 { high: half == "hi", sat: false };
+            let d = body.destination(d, typed)?;
+            let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
+            let c = body.slots.constant(Constant::Word(0))?;
+            Ok(Op::Ternary { op, ty: typed.ty, d, a, b, c })
+        }
+        ["mad24", half @ ("lo" | "hi"), ty @ ("u32" | "s32")] if let Some(typed) = integer(ty) => {
+            let op = Ternary::Mad24 { high: half == "hi", sat: false };
+            ternary(body, op, typed, operands)
+        }
+        ["mad24", "hi", "sat", ty @ "s32"] if let Some(typed) = integer(ty) => {
+            ternary(body, Ternary::Mad24 { high: true, sat: true }, typed, operands)
+        }
+        ["dp4a", a @ ("u32" | "s32"), b @ ("u32" | "s32")] => {
+            dot_product(body, Factors::Bytes, a, b, operands)
+        }
+        ["dp2a", half @ ("lo" | "hi"), a @ ("u32" | "s32"), b @ ("u32" | "s32")] => {
+            let with = if half == "lo" { Factors::LowHalves } else { Factors::HighHalves };
+            dot_product(body, with, a, b, operands)
         }
         [op @ ("abs" | "neg"), ty] if let Some(typed) = signed(ty) => {
             let [d, a] = exactly(operands)?;
@@ -72,6 +95,17 @@ fn ternary<'s>(
     let d = body.destination(d, typed)?;
     let (a, b, c) = (body.source(a, typed)?, body.source(b, typed)?, body.source(c, typed)?);
     Ok(Op::Ternary { op, ty: typed.ty, d, a, b, c })
+}
+
+fn dot_product<'s>(
+    body: &mut Body<'_, 's>,
+    with: Factors,
+    a: &str,
+    b: &str,
+    operands: &[Operand<'s>],
+) -> Result<Op, Refusal> {
+    let op = Ternary::DotProduct { with, a_signed: a == "s32", b_signed: b == "s32" };
+    ternary(body, op, U32, operands)
 }
 
 /// A type that can be multiplied to twice its width, and the type of the product.

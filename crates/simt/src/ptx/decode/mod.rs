@@ -7,6 +7,7 @@ mod access;
 mod arithmetic;
 mod atomic;
 mod bits;
+mod carry;
 mod compare;
 mod control;
 mod convert;
@@ -18,6 +19,7 @@ mod memory;
 mod modifiers;
 mod moves;
 mod refusal;
+mod simd;
 mod warp;
 
 use super::body::Body;
@@ -48,8 +50,10 @@ pub(super) fn decode<'s>(
 
 fn family(parts: &[&str]) -> Option<Family> {
     Some(match parts[0] {
+        "addc" | "subc" | "madc" => carry::decode,
+        "add" | "sub" | "mad" if parts.contains(&"cc") => carry::decode,
         "add" | "sub" | "mul" | "mad" | "fma" | "div" | "rem" | "abs" | "neg" | "min" | "max"
-        | "sad" => {
+        | "sad" | "mul24" | "mad24" | "dp4a" | "dp2a" => {
             if arithmetic::is_float(parts) {
                 arithmetic::decode
             } else {
@@ -60,15 +64,18 @@ fn family(parts: &[&str]) -> Option<Family> {
             functions::decode
         }
         "and" | "or" | "xor" | "not" | "cnot" | "shl" | "shr" | "shf" | "lop3" | "prmt"
-        | "popc" | "clz" | "bfind" | "brev" | "bfe" | "bfi" => bits::decode,
-        "setp" | "selp" => compare::decode,
+        | "popc" | "clz" | "bfind" | "brev" | "bfe" | "bfi" | "szext" | "bmsk" | "fns" => {
+            bits::decode
+        }
+        "setp" | "selp" | "set" | "slct" | "testp" => compare::decode,
         "cvt" => convert::decode,
         "mov" | "cvta" => moves::decode,
         "ld" | "st" | "prefetch" | "prefetchu" => memory::decode,
         "atom" | "red" | "membar" | "fence" => atomic::decode,
         "cp" => copy_async::decode,
-        "shfl" | "vote" | "redux" | "activemask" => warp::decode,
+        "shfl" | "vote" | "redux" | "match" | "activemask" => warp::decode,
         "mbarrier" => mbarrier::decode,
+        name if simd::is_simd(name) => simd::decode,
         "bar" | "barrier" | "bra" | "ret" | "exit" | "trap" | "nanosleep" => control::decode,
         _ => return None,
     })

@@ -1,6 +1,6 @@
 //! Modifiers that several families have in common.
 
-use super::super::program::{Compare, Order, Round, Space};
+use super::super::program::{Compare, Order, Round, Space, Type};
 
 /// `.rn`, `.rz`, `.rm`, `.rp`: how a float result is rounded.
 pub(super) fn round(name: &str) -> Option<Round> {
@@ -72,5 +72,15 @@ impl<'p> Rest<'p> {
     /// Takes the next modifier if it is one of these.
     pub(super) fn accept(&mut self, names: &[&str]) -> bool {
         self.take(|name| names.contains(&name).then_some(())).is_some()
+    }
+
+    /// Takes `.ftz`, if it is next and the type has it, and gives the type of the operation.
+    pub(super) fn flushed(&mut self, ty: Type) -> Type {
+        match ty {
+            Type::F32 if self.accept(&["ftz"]) => Type::F32Ftz,
+            Type::F16 if self.accept(&["ftz"]) => Type::F16Ftz,
+            Type::F16x2 if self.accept(&["ftz"]) => Type::F16x2Ftz,
+            _ => ty,
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::super::body::Body;
 use super::super::program::{Logic, Op, Slot, Space, Unary};
+use super::super::special::clock;
 use super::super::statement::{Atom, Elements, Operand};
 use super::super::types::{B16, B32, B64, Kind, Typed, U64, unsigned, word};
 use super::bits::predicate_destination;
@@ -22,6 +23,12 @@ pub(super) fn decode<'s>(
         ["mov", ty] if let Some(typed) = word(ty) => match exactly(operands)? {
             [d, Operand::Vector(parts)] => pack(body, typed, d, parts),
             [Operand::Vector(parts), a] => unpack(body, typed, parts, a),
+            [d, Operand::Atom(Atom::Name(name))]
+                if let Some((part, whole)) = clock(name)
+                    && whole.agrees_with(typed) =>
+            {
+                Ok(Op::Clock { part, d: body.destination(d, typed)? })
+            }
             [d, a] => {
                 let (d, a) = (body.destination(d, typed)?, body.source_or_place(a, typed)?);
                 let ty = if typed.kind == Kind::Float { typed.ty } else { unsigned(typed.ty) };

@@ -54,17 +54,26 @@ fn reason(parts: &[&str]) -> Option<&'static str> {
         "clusterlaunchcontrol" | "griddepcontrol" | "getctarank" | "mapa" => {
             "it needs what an A100 does not have, or more than one kernel"
         }
-        "vote" | "shfl" if !has("sync") => "only the form with `.sync` is supported",
+        "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vmad" | "vset" => {
+            "of the video instructions there are only those of several bytes or halves, `__vadd4` and their like"
+        }
+        "bar" | "barrier" if has("arrive") => {
+            "a barrier for a part of the block is not supported: use `cuda::barrier`, which is an mbarrier"
+        }
+        "vote" | "shfl" | "match" if !has("sync") => "only the form with `.sync` is supported",
         "ld" | "ldu" if has("const") => "constant memory is not supported, so pass a buffer",
         "cp" if has("bulk") || has("mbarrier") => "only `cp.async` with groups is supported",
         "ld" | "st" | "atom" | "red" | "fence" | "barrier" if has("cluster") => {
             "there are no clusters of blocks"
         }
         "ld" | "st" if has("v8") => "no access is wider than 16 bytes",
-        _ if has("ftz") => "numbers near zero are not flushed to zero",
-        _ if has("cc") || matches!(parts[0], "addc" | "subc" | "madc") => "there is no carry flag",
-        _ if has("f16") || has("f16x2") || has("bf16") || has("bf16x2") => {
-            "arithmetic on 16-bit floats is done in f32"
+        "add" | "sub" | "mad" | "addc" | "subc" | "madc"
+            if has("cc") || parts[0].ends_with('c') =>
+        {
+            "the carry flag is that of 32- and 64-bit integers"
+        }
+        "ex2" | "tanh" if has("f16") || has("f16x2") || has("bf16") || has("bf16x2") => {
+            "the approximate functions are those of f32"
         }
         _ => return None,
     })

@@ -1,9 +1,9 @@
 //! What the lanes of a warp do together.
 
 use super::super::body::Body;
-use super::super::program::{Binary, Op, Shuffle, Vote};
+use super::super::program::{Binary, Op, Shuffle, Slot, Vote};
 use super::super::statement::{Atom, Operand};
-use super::super::types::{B32, U32, any};
+use super::super::types::{B32, U32, any, bits32};
 use super::bits::predicate_destination;
 use super::refusal::{Refusal, exactly};
 
@@ -15,13 +15,7 @@ pub(super) fn decode<'s>(
     match *parts {
         ["shfl", "sync", mode, "b32"] if let Some(op) = shuffle(mode) => {
             let [d, a, b, c, mask] = exactly(operands)?;
-            let (d, valid) = match *d {
-                Operand::Pair(d, "_") => (d, None),
-                Operand::Pair(d, valid) => (d, Some(body.destination_predicate(valid)?)),
-                Operand::Atom(Atom::Name(d)) => (d, None),
-                _ => return Err("the destination is a register".to_string().into()),
-            };
-            let d = body.destination(&Operand::Atom(Atom::Name(d)), B32)?;
+            let (d, valid) = pair(body, d)?;
             let (a, b, c) = (body.source(a, B32)?, body.source(b, U32)?, body.source(c, U32)?);
             Ok(Op::Shuffle { op, d, valid, a, b, c, mask: body.source(mask, U32)? })
         }
@@ -40,12 +34,38 @@ pub(super) fn decode<'s>(
             let (d, a) = (body.destination(d, typed)?, body.source(a, typed)?);
             Ok(Op::Reduce { op, ty: typed.ty, d, a, mask: body.source(mask, U32)? })
         }
+        ["match", "any", "sync", ty] if let Some(typed) = bits32(ty) => {
+            let [d, a, mask] = exactly(operands)?;
+            let (d, a) = (body.destination(d, B32)?, body.source(a, typed)?);
+            let (ty, valid) = (typed.ty, None);
+            Ok(Op::Match { all: false, ty, d, valid, a, mask: body.source(mask, U32)? })
+        }
+        ["match", "all", "sync", ty] if let Some(typed) = bits32(ty) => {
+            let [d, a, mask] = exactly(operands)?;
+            let (d, valid) = pair(body, d)?;
+            let (ty, a) = (typed.ty, body.source(a, typed)?);
+            Ok(Op::Match { all: true, ty, d, valid, a, mask: body.source(mask, U32)? })
+        }
         ["activemask", "b32"] => {
             let [d] = exactly(operands)?;
             Ok(Op::ActiveMask { d: body.destination(d, B32)? })
         }
         _ => Err(Refusal::Unknown),
     }
+}
+
+/// `%r1` or `%r1|%p1`, of which the second may be `_`.
+fn pair<'s>(
+    body: &mut Body<'_, 's>,
+    operand: &Operand<'s>,
+) -> Result<(Slot, Option<Slot>), String> {
+    let (d, valid) = match *operand {
+        Operand::Pair(d, "_") => (d, None),
+        Operand::Pair(d, valid) => (d, Some(body.destination_predicate(valid)?)),
+        Operand::Atom(Atom::Name(d)) => (d, None),
+        _ => return Err("the destination is a register".to_string()),
+    };
+    Ok((body.destination(&Operand::Atom(Atom::Name(d)), B32)?, valid))
 }
 
 fn shuffle(mode: &str) -> Option<Shuffle> {
