@@ -1,6 +1,6 @@
 // Written by `cargo xtask ptx` from kernels/shipped.toml; do not edit.
 
-const SOURCES: &[(&str, &str)] = &[
+static SOURCES: &[(&str, &str)] = &[
     ("access_patterns.cu", include_str!("../access_patterns.cu")),
     ("activation.cuh", include_str!("../activation.cuh")),
     ("block_scan.cu", include_str!("../block_scan.cu")),
@@ -99,7 +99,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("wide.cuh", include_str!("../wide.cuh")),
 ];
 
-const MODULES: &[(&str, &str)] = &[
+static MODULES: &[(&str, &str)] = &[
     ("access_patterns", include_str!("access_patterns.ptx")),
     ("block_scan", include_str!("block_scan.ptx")),
     ("broken/barrier_for_one_lane", include_str!("broken/barrier_for_one_lane.ptx")),

@@ -2,7 +2,8 @@
 
 use super::{Program, Ptx};
 
-// SOURCES and MODULES: pairs of a name and a text. Written by `cargo xtask ptx`.
+// SOURCES and MODULES: pairs of a name and a text. Written by `cargo xtask ptx`. Statics, as whoever names a constant has it
+// again: a program of many parts held all texts several times.
 include!("../../kernels/ptx/table.rs");
 
 /// Every source and header: its path under `kernels/`, and its text.

@@ -16,6 +16,7 @@ use num_complex::Complex;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
+use rayon::prelude::*;
 
 /// Cases drawn from the contract's table, and cases of shapes that are not in it.
 const FROM_TABLE: usize = 300;
@@ -179,16 +180,16 @@ impl fmt::Display for Row {
     }
 }
 
-/// Every kernel that is shipped for the type.
+/// Every kernel that is shipped for the type, several at a time: of those whose blocks wait for each other, each keeps one core
+/// busy.
 fn compare_all<S: Storage>(gpu: &Device, cases: &[Case]) -> Result<Vec<Row>, Error>
 where
     S::Accum: Words,
 {
-    let mut rows = Vec::new();
-    for choice in KernelChoice::shipped(S::ELEMENT) {
-        rows.extend(compare::<S>(gpu, choice, cases)?);
-    }
-    Ok(rows)
+    let choices: Vec<_> = KernelChoice::shipped(S::ELEMENT).collect();
+    let rows: Result<Vec<_>, Error> =
+        choices.into_par_iter().map(|choice| compare::<S>(gpu, choice, cases)).collect();
+    Ok(rows?.into_iter().flatten().collect())
 }
 
 /// Both passes in both directions.

@@ -42,7 +42,7 @@ struct Files {
     modules: &'static [(&'static str, &'static str)],
 }
 
-const FILES: &[Files] = include!(concat!(env!("OUT_DIR"), "/puzzles.rs"));
+static FILES: &[Files] = include!(concat!(env!("OUT_DIR"), "/puzzles.rs"));
 
 /// All puzzles, in their order.
 ///
