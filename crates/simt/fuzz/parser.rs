@@ -5,7 +5,7 @@ use std::path::Path;
 
 use simt::{Declarations, Module, ParseError};
 
-/// Parses, and asserts what holds of every source. Returns whether it was accepted.
+/// Parses, and asserts what holds of every source. Returns whether it was accepted, with all of its kernels.
 pub fn parse(bytes: &[u8]) -> bool {
     let Ok(source) = std::str::from_utf8(bytes) else { return false };
     let declarations = declarations(source);
@@ -20,15 +20,23 @@ pub fn parse(bytes: &[u8]) -> bool {
             assert!(sum(|kernel| kernel.instructions()) <= source.len() / 4 + kernels);
             assert!(sum(|kernel| kernel.registers()) <= source.len());
             assert!(module.unrounded().len() <= source.len() / 8);
-            let declarations = declarations.expect("what is emulated can be passed over");
+            let refused = module.refusals().count();
+            module.refusals().for_each(|(_, error)| is_a_sentence(source, error));
+            // What a kernel takes may be why it is refused.
+            let Ok(declarations) = declarations else {
+                assert!(refused > 0, "what is emulated can be passed over: {declarations:?}");
+                return false;
+            };
             let declared = declarations.entries().iter();
             let declared =
                 declared.map(|entry| (entry.name(), entry.params(), entry.param_bytes()));
             let found = module
                 .kernels()
                 .map(|kernel| (kernel.name(), kernel.params(), kernel.param_bytes()));
-            assert!(declared.eq(found), "{declarations:?}");
-            true
+            assert_eq!(declared.clone().count(), kernels + refused);
+            let runs = |(name, ..): &(&str, _, _)| module.refusal(name).is_none();
+            assert!(declared.filter(runs).eq(found), "{declarations:?}");
+            refused == 0
         }
         Err(error) => {
             is_a_sentence(source, &error);

@@ -1,6 +1,7 @@
 //! A PTX emulator: CUDA kernels run without a GPU, with the same bits as on one.
 //!
-//! [`Module::parse`] decodes PTX and refuses what it does not know. A [`Launch`] on a [`Memory`] runs a
+//! [`Module::parse`] decodes PTX and refuses what it does not know: the kernel that holds it, if it is in one, and
+//! the others run. A [`Launch`] on a [`Memory`] runs a
 //! kernel's blocks, 32 lanes an instruction, and either returns [`Counters`] or a [`Report`] that says
 //! what the kernel does wrong, which threads do it, and in which line.
 //!

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use super::body::Body;
 use super::context::Context;
+use super::cursor::Cursor;
+use super::declarations::has_body;
 use super::declare::VariableSpace;
 use super::entry::Entry;
 use super::lexer::Kind;
@@ -20,6 +22,8 @@ const MOST_KERNELS: usize = 1 << 16;
 #[derive(Debug, Clone)]
 pub struct Module {
     kernels: Vec<Arc<Kernel>>,
+    /// Those that cannot run, and why.
+    refused: Vec<(Arc<str>, ParseError)>,
     unrounded: Vec<(u32, Arc<str>)>,
 }
 
@@ -47,8 +51,9 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// If the source is no PTX, or if any kernel in it holds something that the emulator does not
-    /// execute exactly as it stands.
+    /// If the source is no PTX, or holds something outside of its kernels that the emulator does not know. A kernel
+    /// that holds something which the emulator does not execute exactly as it stands is none: it is in no way of the
+    /// others, and [`Module::refusal`] says what it is.
     pub fn parse(source: &str) -> Result<Module, ParseError> {
         let mut module = Module::decode(source, false)?;
         for kernel in &mut module.kernels {
@@ -77,28 +82,52 @@ impl Module {
             let message = format!("the source has more than {MOST_BYTES} bytes");
             return Err(ParseError { line: 1, message });
         }
-        let mut reader = Reader { context: Context::new(source, named), kernels: Vec::new() };
+        let context = Context::new(source, named);
+        let mut reader = Reader { context, kernels: Vec::new(), refused: Vec::new() };
         reader.read().map_err(|message| {
             let (line, message) = reader.context.cursor.error(message);
             ParseError { line, message }
         })?;
         Ok(Module {
             kernels: reader.kernels.into_iter().map(Arc::new).collect(),
+            refused: reader.refused,
             unrounded: reader.context.unrounded,
         })
     }
 
-    /// The kernel of that name.
+    /// The module, if each of its kernels can run.
+    ///
+    /// # Errors
+    ///
+    /// The first of [`Module::refusals`].
+    pub fn complete(self) -> Result<Module, ParseError> {
+        match self.refused.first() {
+            None => Ok(self),
+            Some((_, error)) => Err(error.clone()),
+        }
+    }
+
+    /// The kernel of that name, if it is there and can run.
     pub fn kernel(&self, name: &str) -> Option<&Arc<Kernel>> {
         self.kernels.iter().find(|kernel| kernel.name() == name)
     }
 
-    /// All kernels, in the order of the source.
+    /// All kernels that can run, in the order of the source.
     pub fn kernels(&self) -> impl Iterator<Item = &Arc<Kernel>> {
         self.kernels.iter()
     }
 
-    /// The additions, subtractions and multiplications of floats that say nothing about rounding,
+    /// Why the kernel of that name, which is there, cannot run.
+    pub fn refusal(&self, name: &str) -> Option<&ParseError> {
+        self.refusals().find(|(refused, _)| *refused == name).map(|(_, error)| error)
+    }
+
+    /// The kernels that cannot run, each with what in it the emulator does not execute, in the order of the source.
+    pub fn refusals(&self) -> impl Iterator<Item = (&str, &ParseError)> {
+        self.refused.iter().map(|(name, error)| (&**name, error))
+    }
+
+    /// The additions, subtractions and multiplications of floats, in kernels that can run, that say nothing about rounding,
     /// each with its line: here they round to nearest, but a driver may fuse two of them into one
     /// `fma`, and then a GPU's bits differ.
     pub fn unrounded(&self) -> &[(u32, Arc<str>)] {
@@ -110,6 +139,7 @@ impl Module {
 struct Reader<'s> {
     context: Context<'s>,
     kernels: Vec<Kernel>,
+    refused: Vec<(Arc<str>, ParseError)>,
 }
 
 impl Reader<'_> {
@@ -180,17 +210,30 @@ impl Reader<'_> {
     }
 
     fn kernel(&mut self) -> Result<(), String> {
-        if self.kernels.len() == MOST_KERNELS {
+        if self.kernels.len() + self.refused.len() == MOST_KERNELS {
             return Err(format!("more than {MOST_KERNELS} kernels"));
         }
         let name = self.context.cursor.name()?;
         self.context.names.declare(name, Named::Kernel)?;
-        let module_variables = self.context.variables.len();
-        self.context.names.open()?;
-        let entry = Entry::read(name, &mut self.context)?;
-        let kernel = Body::read(entry, &mut self.context)?;
-        self.context.variables.truncate(module_variables);
-        self.kernels.push(kernel);
+        let (variables, unrounded) = (self.context.variables.len(), self.context.unrounded.len());
+        let begin = self.context.cursor.clone();
+        let read = self.context.names.open().and_then(|()| {
+            let entry = Entry::read(name, &mut self.context)?;
+            Body::read(entry, &mut self.context)
+        });
+        self.context.variables.truncate(variables);
+        match read {
+            Ok(kernel) => self.kernels.push(kernel),
+            Err(message) => {
+                // Only if it is known where the kernel ends are the others not concerned.
+                let end = end_of_kernel(begin).ok_or_else(|| message.clone())?;
+                let (line, message) = self.context.cursor.error(message);
+                self.refused.push((Arc::from(name), ParseError { line, message }));
+                self.context.cursor = end;
+                self.context.names.close_all_but_first();
+                self.context.unrounded.truncate(unrounded);
+            }
+        }
         Ok(())
     }
 
@@ -226,6 +269,21 @@ impl Reader<'_> {
         cursor.expect(b'{')?;
         cursor.skip_past(b'}')
     }
+}
+
+/// The place behind a kernel's body, from that behind its name.
+fn end_of_kernel(mut cursor: Cursor) -> Option<Cursor> {
+    let mut end = || -> Result<bool, String> {
+        if cursor.accept(b'(')? {
+            cursor.skip_past(b')')?;
+        }
+        let has_body = has_body(&mut cursor)?;
+        if has_body {
+            cursor.skip_braces()?;
+        }
+        Ok(has_body)
+    };
+    end().is_ok_and(|has_body| has_body).then_some(cursor)
 }
 
 impl Kernel {

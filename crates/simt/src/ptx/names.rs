@@ -123,6 +123,12 @@ impl<'s> Names<'s> {
         }
     }
 
+    /// Forgets all scopes but the module's: those of a kernel that is refused.
+    pub(super) fn close_all_but_first(&mut self) {
+        let closed = self.scopes.drain(self.scopes.len().min(1)..);
+        self.count -= closed.map(|scope| scope.count).sum::<usize>();
+    }
+
     /// Notes a branch, to be resolved when the scope is closed.
     pub(super) fn branch(&mut self, pending: Pending<'s>) {
         if let Some(scope) = self.scopes.last_mut() {

@@ -234,7 +234,7 @@ fn each(base: &str, slots: &[&[&str]], visit: &mut impl FnMut(&str)) {
 fn is_known(opcode: &str) -> bool {
     let source =
         format!(".version 8.0\n.target sm_80\n.address_size 64\n.entry k() {{ {opcode}; }}");
-    match Module::parse(&source) {
+    match Module::parse(&source).and_then(Module::complete) {
         Ok(_) => true,
         Err(error) => !error.message.contains("is not an instruction that the emulator knows"),
     }

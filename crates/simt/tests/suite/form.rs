@@ -345,7 +345,8 @@ fn run(
     threads: usize,
     results: usize,
 ) -> Result<Vec<Vec<u64>>, String> {
-    let module = Module::parse(source).map_err(|error| error.to_string())?;
+    let module =
+        Module::parse(source).and_then(Module::complete).map_err(|error| error.to_string())?;
     let kernel = module.kernel("form").ok_or("there is no kernel")?;
     let memory = Memory::new(1 << 30);
     let allocate = |name: &str, bytes: usize| {

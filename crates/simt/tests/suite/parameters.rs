@@ -70,7 +70,9 @@ fn parameters_are_read_at_every_offset() {
                     {stores}
                 }}"
             );
-            let module = Module::parse(&source).unwrap_or_else(|error| panic!("{error}"));
+            let module = Module::parse(&source)
+                .and_then(Module::complete)
+                .unwrap_or_else(|error| panic!("{error}"));
             let kernel = module.kernel("k").unwrap();
             let places: Vec<(u32, u32)> =
                 kernel.params().iter().map(|p| (p.offset, p.bytes)).collect();

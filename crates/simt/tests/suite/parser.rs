@@ -30,7 +30,10 @@ fn kernel(statements: &str) -> String {
 }
 
 fn refusal(source: &str) -> ParseError {
-    Module::parse(source).err().unwrap_or_else(|| panic!("accepted:\n{source}"))
+    Module::parse(source)
+        .and_then(Module::complete)
+        .err()
+        .unwrap_or_else(|| panic!("accepted:\n{source}"))
 }
 
 fn ptx_files() -> Vec<PathBuf> {
@@ -47,7 +50,9 @@ fn real_files_are_accepted() {
     assert!(files.len() >= 9);
     for path in files {
         let source = std::fs::read_to_string(&path).unwrap();
-        let module = Module::parse(&source).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        let module = Module::parse(&source)
+            .and_then(Module::complete)
+            .unwrap_or_else(|error| panic!("{path:?}: {error}"));
         assert_eq!(module.kernels().count(), source.matches(".entry").count(), "{path:?}");
         let is_by_hand = path.ends_with("every_form.ptx");
         assert_eq!(module.unrounded().is_empty(), !is_by_hand, "{path:?}");
@@ -94,6 +99,46 @@ fn head_of_a_kernel() {
 }
 
 #[test]
+fn a_kernel_that_is_refused_leaves_the_others() {
+    let source = ".version 8.0 .target sm_80 .address_size 64
+        .shared .b32 flag;
+        .entry first(.param .u64 a) { .reg .b32 %r<2>; mov.u32 %r1, 1; }
+        .entry second(.param .u64 a, .param .v4 .f32 b) .maxntid 32 { ret; }
+        .entry third(.param .u64 a) .pragma \"{\";
+        {
+            .shared .b8 tile[64];
+            .reg .f32 %f<3>;
+            add.f32 %f1, %f1, %f2;
+            { { bra.uni onwards; wgmma.mma_async {%f1}, '#' ; } }
+        onwards: ret; }
+        .entry fourth(.param .u64 a) {
+            .reg .b32 %r<2>; .shared .b32 tile; st.shared.u32 [flag], 1; ld.shared.u32 %r1, [tile];
+        }";
+    let module = Module::parse(source).unwrap();
+    let names: Vec<_> = module.kernels().map(|kernel| kernel.name()).collect();
+    assert_eq!(names, ["first", "fourth"]);
+    assert_eq!(module.kernel("fourth").unwrap().shared_bytes(), 8);
+    assert!(module.unrounded().is_empty(), "of a kernel that does not run");
+    let refusals: Vec<_> = module.refusals().map(|(name, error)| (name, error.line)).collect();
+    assert_eq!(refusals, [("second", 4), ("third", 10)]);
+    let third = module.refusal("third").unwrap().to_string();
+    assert!(third.starts_with("PTX line 10: ") && third.ends_with("there are no tensor cores"));
+    assert!(module.kernel("third").is_none());
+    assert!(module.refusal("first").is_none() && module.refusal("fifth").is_none());
+    assert_eq!(module.complete().unwrap_err().line, 4);
+
+    // Its name is taken all the same, and where it ends must be known.
+    for (more, sentence) in [
+        (".entry second() { ret; }", "`second` is declared twice"),
+        (".entry fifth() { foo; ", "`foo` is not an instruction"),
+        (".entry fifth() { foo; }}", "a directive was expected, not `}`"),
+    ] {
+        let error = Module::parse(&format!("{source}{more}")).unwrap_err();
+        assert!(error.message.contains(sentence), "{error}");
+    }
+}
+
+#[test]
 fn names_live_in_blocks() {
     let accepted = [
         "{ .reg .f32 %r1; mov.f32 %r1, 0f3F800000; } mov.u32 %r1, 1;",
@@ -104,7 +149,7 @@ fn names_live_in_blocks() {
         "bra.uni forward; forward: @%p1 bra forward;",
     ];
     for statements in accepted {
-        if let Err(error) = Module::parse(&kernel(statements)) {
+        if let Err(error) = Module::parse(&kernel(statements)).and_then(Module::complete) {
             panic!("{statements}: {error}");
         }
     }
