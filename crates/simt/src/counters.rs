@@ -42,7 +42,7 @@ pub enum Class {
     Barrier,
     /// Shuffles, votes and reductions across a warp.
     Shuffle,
-    /// Loads of parameters.
+    /// Loads of parameters, which lie in constant memory, and of variables there.
     Parameter,
     /// Loads and stores of global memory, `cp.async` included.
     Global,
@@ -259,6 +259,7 @@ fn class(op: &Op) -> Class {
             Space::Global | Space::Generic => Class::Global,
             Space::Shared => Class::Shared,
             Space::Local => Class::Local,
+            Space::Constant => Class::Parameter,
         },
         Op::CopyAsync { .. } => Class::Global,
         Op::Atomic { .. } | Op::Fence { .. } => Class::Atomic,
@@ -278,6 +279,7 @@ fn access(op: &Op) -> Option<Access> {
         Op::Atomic { space: Space::Global, .. } => Access::GlobalAtomic,
         Op::Atomic { space: Space::Shared, .. } => Access::SharedAtomic,
         Op::CopyAsync { .. } => Access::CopyAsync,
+        Op::Load { space: Space::Constant, .. } => return None,
         Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } => Access::Generic,
         _ => return None,
     })

@@ -503,6 +503,8 @@ pub(crate) enum Space {
     Global,
     Shared,
     Local,
+    /// `ld.const` only: its addresses are those of global memory.
+    Constant,
     Generic,
 }
 

@@ -67,6 +67,7 @@ mod shared_memory;
 pub mod special;
 mod stepper;
 mod trace;
+mod variables;
 
 pub use counters::{Access, Class, Counters, Site, sectors, wavefronts};
 pub use global_memory::{Memory, MemoryError};
@@ -76,3 +77,4 @@ pub use ptx::{Declaration, Declarations, Module, ParseError};
 pub use report::{Report, ReportKind};
 pub use stepper::{Cell, Path, Register, Step, Stepper, Values, Waits, Warp};
 pub use trace::{Accessed, Copied, Event, Trace, What};
+pub use variables::Variable;

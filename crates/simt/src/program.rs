@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::ptx::Bank;
+use super::variables::Declared;
 
 pub(crate) use super::instruction::*;
 
@@ -43,6 +44,8 @@ pub struct Kernel {
     pub(crate) opcodes: Vec<Arc<str>>,
     /// Names of `.file` directives, by the index that a [`Place`] has.
     pub(crate) files: Arc<[Arc<str>]>,
+    /// The variables of its module in device memory.
+    pub(crate) globals: Arc<[Declared]>,
 }
 
 /// A register that the PTX names.
@@ -108,6 +111,12 @@ pub(crate) enum Preset {
         slot: Slot,
         value: bool,
     },
+    /// The address of a variable of the module in device memory, by its number, and so many bytes more.
+    Global {
+        slot: Slot,
+        variable: u32,
+        offset: i64,
+    },
     /// A special register, in a 32-bit slot.
     Special {
         slot: Slot,
@@ -136,6 +145,11 @@ pub(crate) enum Special {
 }
 
 impl Kernel {
+    /// Whether it uses variables of its module in device memory.
+    pub(crate) fn uses_globals(&self) -> bool {
+        self.presets.iter().any(|preset| matches!(preset, Preset::Global { .. }))
+    }
+
     /// The kernel's name.
     pub fn name(&self) -> &str {
         &self.name

@@ -34,6 +34,8 @@ pub enum ReportKind {
     OutOfBounds,
     /// An address that is no multiple of the access's size.
     Misaligned,
+    /// A write to constant memory.
+    ReadOnly,
     /// A read of memory that nothing has written.
     Uninitialized,
     /// Two accesses of one place, at least one a write, that nothing orders.

@@ -96,7 +96,10 @@ impl Run<'_> {
         in_spaces(shape.space, &all, lanes, |space, addresses, lanes| {
             self.request(place, shape.bytes(), space, (addresses, lanes), "reads")?;
             match space {
-                Space::Global | Space::Generic => {
+                Space::Global | Space::Generic | Space::Constant => {
+                    if space == Space::Constant {
+                        self.in_constant_memory(addresses, lanes, shape.bytes())?;
+                    }
                     self.load_global(r, place, shape, addresses, lanes)?;
                 }
                 Space::Shared => {
@@ -121,7 +124,7 @@ impl Run<'_> {
         in_spaces(shape.space, &all, lanes, |space, addresses, lanes| {
             self.request(place, shape.bytes(), space, (addresses, lanes), "writes")?;
             match space {
-                Space::Global | Space::Generic => {
+                Space::Global | Space::Generic | Space::Constant => {
                     self.store_global(r, place, shape, addresses, lanes)?;
                 }
                 Space::Shared => {
@@ -167,7 +170,7 @@ impl Run<'_> {
                 traffic.wavefronts += wavefronts;
                 traffic.conflicts += conflicts;
             }
-            Space::Local => {}
+            Space::Local | Space::Constant => {}
             _ => traffic.sectors += counters::sectors(addresses, lanes),
         }
     }
@@ -183,7 +186,7 @@ impl Run<'_> {
         lanes: u32,
         what: fn(Accessed) -> What,
     ) -> Result<()> {
-        if space == Space::Local {
+        if matches!(space, Space::Local | Space::Constant) {
             return Ok(());
         }
         let kernel = self.launch.kernel;

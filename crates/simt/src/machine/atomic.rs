@@ -6,6 +6,7 @@ use super::Run;
 use super::access::{addresses, aligned, in_spaces};
 use super::fault::{Result, fault};
 use super::float;
+use super::global_access::writable;
 use super::registers::Registers;
 use super::shared_access::actor;
 use super::warp::{Place, Scratch};
@@ -57,7 +58,7 @@ impl Run<'_> {
                     value
                 };
                 let old = match space {
-                    Space::Global | Space::Generic => {
+                    Space::Global | Space::Generic | Space::Constant => {
                         self.atomic_global(place, operation, addresses[lane], lane, new)?
                     }
                     Space::Shared => {
@@ -106,6 +107,7 @@ impl Run<'_> {
     ) -> Result<u64> {
         let bytes = operation.ty.bytes();
         let (buffer, offset) = self.locate(address, bytes, lane, "updates")?;
+        writable((buffer, offset), bytes, lane, "updates")?;
         let words = &self.page(buffer, offset, lane)?[global_memory::word_in_page(offset)..];
         let words = &words[..(bytes / 4) as usize];
         if words.iter().any(|word| word.get(0xf).is_err()) {

@@ -72,6 +72,7 @@ impl Block {
                 warps,
                 dynamic_shared: launch.dynamic_shared,
                 total_shared: self.shared_bytes,
+                globals: run.globals,
             };
             warp.reset(kernel, &identity, launch.threads())?;
         }

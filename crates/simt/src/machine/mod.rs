@@ -43,6 +43,8 @@ pub(super) struct Run<'a> {
     pub(super) memory: &'a Memory,
     /// The memory's buffers, as they were when the launch began.
     pub(super) slots: &'a [Slot],
+    /// Where the module's variables lie, if the kernel uses any.
+    pub(super) globals: &'a [u64],
     /// The buffer that was accessed last, and its address.
     pub(super) recent: Option<(u64, &'a Buffer)>,
     /// The tag of the grid's first block: see `global_memory::Word`.

@@ -149,7 +149,7 @@ impl Run<'_> {
                 let window = match space {
                     Space::Shared => SHARED_WINDOW,
                     Space::Local => LOCAL_WINDOW,
-                    Space::Global | Space::Generic => 0,
+                    Space::Global | Space::Constant | Space::Generic => 0,
                 };
                 let a = *r.longs(a);
                 r.set_longs(d, active, |i| {

@@ -108,7 +108,7 @@ impl Warp {
     pub(super) fn reset(
         &mut self,
         kernel: &Kernel,
-        identity: &Identity,
+        identity: &Identity<'_>,
         threads: u32,
     ) -> fault::Result<()> {
         self.index = identity.warp;

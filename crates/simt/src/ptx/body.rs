@@ -85,6 +85,7 @@ impl<'c, 's> Body<'c, 's> {
             places: body.places,
             opcodes: body.opcodes,
             files: Arc::from([]),
+            globals: Arc::from([]),
         })
     }
 
@@ -128,8 +129,8 @@ impl<'c, 's> Body<'c, 's> {
                 }
                 self.context.variables(VariableSpace::Shared, true)
             }
-            "global" => self.context.variables(VariableSpace::Global, false),
-            "const" => self.context.variables(VariableSpace::Const, false),
+            "global" => self.context.device_variables(VariableSpace::Global, false),
+            "const" => self.context.device_variables(VariableSpace::Const, false),
             "param" => Err("`.param` in a body prepares a call, and calls are not supported: \
                             make the function `__forceinline__`"
                 .to_string()),

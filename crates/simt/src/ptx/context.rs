@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::cursor::Cursor;
 use super::declare::Variable;
 use super::names::Names;
+use super::variables::Declared;
 
 /// What is known of a source while it is read.
 #[derive(Debug)]
@@ -13,6 +14,12 @@ pub(super) struct Context<'s> {
     pub(super) cursor: Cursor<'s>,
     pub(super) names: Names<'s>,
     pub(super) variables: Vec<Variable>,
+    /// Those in device memory, also of kernels that have been read.
+    pub(super) globals: Vec<Declared>,
+    /// Bytes of constant memory.
+    pub(super) constant_bytes: u32,
+    /// What is said of variables that are not supported.
+    pub(super) refused: Vec<String>,
     pub(super) unrounded: Vec<(u32, Arc<str>)>,
     /// Whether kernels keep the names of their registers and variables.
     pub(super) named: bool,
@@ -28,6 +35,9 @@ impl<'s> Context<'s> {
             cursor: Cursor::new(source),
             names: Names::default(),
             variables: Vec::new(),
+            globals: Vec::new(),
+            constant_bytes: 0,
+            refused: Vec::new(),
             unrounded: Vec::new(),
             named,
             opcodes: HashMap::new(),

@@ -9,7 +9,7 @@
 //! - [`head`] reads a kernel's parameters, for [`module`] and for [`declarations`], which is the one reader
 //!   that is not strict: it passes over all that is no kernel's head;
 //! - [`module`] reads what stands outside of kernels, [`entry`] the rest of a kernel's head, [`body`] its
-//!   body, [`declare`] the variables of both, all in one [`context`];
+//!   body, [`declare`] the variables of both, [`globals`] those in device memory, all in one [`context`];
 //! - [`names`] knows what a name stands for in which block, [`slots`] hands out registers;
 //! - [`statement`] reads an instruction as syntax, [`operand`] finds out what its operands are
 //!   ([`special`] registers, say), and [`decode`] turns it into an [`Op`](program::Op);
@@ -22,6 +22,7 @@ mod declarations;
 mod declare;
 mod decode;
 mod entry;
+mod globals;
 mod head;
 mod lexer;
 mod module;
@@ -38,6 +39,7 @@ mod types;
 mod visit;
 
 use super::program;
+use super::variables;
 
 pub(crate) use slots::Bank;
 pub(crate) use visit::written;

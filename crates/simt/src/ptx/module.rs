@@ -13,6 +13,7 @@ use super::lexer::Kind;
 use super::names::Named;
 use super::program::Kernel;
 use super::reuse::{note_live, reuse};
+use super::variables::Declared;
 
 /// Sources of more bytes are refused.
 const MOST_BYTES: usize = 16 << 20;
@@ -24,6 +25,7 @@ pub struct Module {
     kernels: Vec<Arc<Kernel>>,
     /// Those that cannot run, and why.
     refused: Vec<(Arc<str>, ParseError)>,
+    globals: Arc<[Declared]>,
     unrounded: Vec<(u32, Arc<str>)>,
 }
 
@@ -83,7 +85,8 @@ impl Module {
             return Err(ParseError { line: 1, message });
         }
         let context = Context::new(source, named);
-        let mut reader = Reader { context, kernels: Vec::new(), refused: Vec::new() };
+        let (kernels, refused, globals) = (Vec::new(), Vec::new(), Arc::from([]));
+        let mut reader = Reader { context, kernels, refused, globals };
         reader.read().map_err(|message| {
             let (line, message) = reader.context.cursor.error(message);
             ParseError { line, message }
@@ -91,6 +94,7 @@ impl Module {
         Ok(Module {
             kernels: reader.kernels.into_iter().map(Arc::new).collect(),
             refused: reader.refused,
+            globals: reader.globals,
             unrounded: reader.context.unrounded,
         })
     }
@@ -127,6 +131,11 @@ impl Module {
         self.refused.iter().map(|(name, error)| (&**name, error))
     }
 
+    /// The variables in device memory.
+    pub(crate) fn variables(&self) -> &Arc<[Declared]> {
+        &self.globals
+    }
+
     /// The additions, subtractions and multiplications of floats, in kernels that can run, that say nothing about rounding,
     /// each with its line: here they round to nearest, but a driver may fuse two of them into one
     /// `fma`, and then a GPU's bits differ.
@@ -140,6 +149,7 @@ struct Reader<'s> {
     context: Context<'s>,
     kernels: Vec<Kernel>,
     refused: Vec<(Arc<str>, ParseError)>,
+    globals: Arc<[Declared]>,
 }
 
 impl Reader<'_> {
@@ -150,8 +160,10 @@ impl Reader<'_> {
             self.item()?;
         }
         let files = self.context.files()?;
+        self.globals = std::mem::take(&mut self.context.globals).into();
         for kernel in &mut self.kernels {
             kernel.files = files.clone();
+            kernel.globals = self.globals.clone();
         }
         Ok(())
     }
@@ -199,8 +211,14 @@ impl Reader<'_> {
                     let space = VariableSpace::Shared;
                     return self.context.variables(space, linkage == Some("extern"));
                 }
-                "global" => return self.context.variables(VariableSpace::Global, false),
-                "const" => return self.context.variables(VariableSpace::Const, false),
+                "global" => {
+                    let space = VariableSpace::Global;
+                    return self.context.device_variables(space, linkage == Some("extern"));
+                }
+                "const" => {
+                    let space = VariableSpace::Const;
+                    return self.context.device_variables(space, linkage == Some("extern"));
+                }
                 "file" if linkage.is_none() => return self.context.file_directive(),
                 "pragma" if linkage.is_none() => return self.context.pragma(),
                 "section" if linkage.is_none() => return self.section(),

@@ -2,7 +2,7 @@
 //! of variables; and whether its type agrees with the instruction's.
 
 use super::body::Body;
-use super::declare::VariableSpace;
+use super::declare::{Place, VariableSpace};
 use super::lexer::shortened;
 use super::names::{Class, Named, Register};
 use super::number::Number;
@@ -168,14 +168,20 @@ impl<'s> Body<'_, 's> {
                 let place = self.place(name, index)?;
                 match (place.space, space) {
                     (VariableSpace::Shared, Space::Shared)
-                    | (VariableSpace::Local, Space::Local) => {}
+                    | (VariableSpace::Local, Space::Local)
+                    | (VariableSpace::Global, Space::Global | Space::Generic)
+                    | (VariableSpace::Const, Space::Constant | Space::Generic) => {}
                     _ => return Err(format!("`{}` lies in another state space", show(name))),
                 }
-                match place.offset {
-                    Some(start) => {
+                match place.place {
+                    Place::At(start) => {
                         Ok(Address { base: Base::Zero, offset: offset.wrapping_add(start.into()) })
                     }
-                    None => {
+                    Place::Global(variable) => {
+                        let start = Constant::Global { variable, offset: 0 };
+                        Ok(Address { base: Base::Long(self.slots.constant(start)?), offset })
+                    }
+                    Place::Dynamic => {
                         let start = Constant::Dynamic { offset: 0, wide: false };
                         Ok(Address { base: Base::Word(self.slots.constant(start)?), offset })
                     }
@@ -194,6 +200,9 @@ impl<'s> Body<'_, 's> {
 
     pub(super) fn find(&mut self, name: &str) -> Result<Named, String> {
         let found = self.context.names.find(name, &mut self.slots)?;
+        if let Some(Named::Refused(index)) = found {
+            return Err(self.context.refused[index].clone());
+        }
         found.ok_or_else(|| match special(name) {
             Some(_) => format!("the special register `{name}` can only be read"),
             None => match special::unsupported(name) {
@@ -228,10 +237,16 @@ impl<'s> Body<'_, 's> {
         }
         let place = self.place(name, index)?;
         let wide = typed.ty.is_wide();
-        let constant = match place.offset.map(|start| offset.wrapping_add(start.into())) {
-            None => Constant::Dynamic { offset, wide },
-            Some(address) if wide => Constant::Long(address as u64),
-            Some(address) => Constant::Word(address as u32),
+        let constant = match place.place {
+            Place::Dynamic => Constant::Dynamic { offset, wide },
+            Place::Global(variable) if wide => Constant::Global { variable, offset },
+            Place::Global(_) => {
+                return Err(format!("the address of `{}` has 64 bits", show(name)));
+            }
+            Place::At(start) => match offset.wrapping_add(start.into()) {
+                address if wide => Constant::Long(address as u64),
+                address => Constant::Word(address as u32),
+            },
         };
         self.slots.constant(constant)
     }
@@ -256,6 +271,7 @@ fn kind_error(name: &str, named: Named, asked: &str) -> String {
         Named::Label(_) => "a label",
         Named::Kernel => "a kernel",
         Named::Function => "a function",
+        Named::Refused(_) => "not supported",
     };
     format!("`{}` is {what}, and {asked} is asked for", show(name))
 }

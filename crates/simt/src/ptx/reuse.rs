@@ -99,7 +99,7 @@ pub(super) fn note_live(kernel: &mut Kernel) {
 fn place(preset: &mut Preset) -> (Bank, &mut Slot) {
     match preset {
         Preset::Word { slot, .. } | Preset::Special { slot, .. } => (Bank::Word, slot),
-        Preset::Long { slot, .. } => (Bank::Long, slot),
+        Preset::Long { slot, .. } | Preset::Global { slot, .. } => (Bank::Long, slot),
         Preset::Predicate { slot, .. } => (Bank::Predicate, slot),
     }
 }

@@ -21,6 +21,11 @@ pub(super) enum Constant {
     Long(u64),
     Predicate(bool),
     Special(Special),
+    /// The address of a variable in device memory, and so many bytes more.
+    Global {
+        variable: u32,
+        offset: i64,
+    },
     /// So far behind the beginning of dynamic shared memory, which is known when all static
     /// variables have been placed.
     Dynamic {
@@ -71,7 +76,9 @@ impl Slots {
             Constant::Word(_) | Constant::Special(_) | Constant::Dynamic { wide: false, .. } => {
                 Bank::Word
             }
-            Constant::Long(_) | Constant::Dynamic { wide: true, .. } => Bank::Long,
+            Constant::Long(_) | Constant::Global { .. } | Constant::Dynamic { wide: true, .. } => {
+                Bank::Long
+            }
             Constant::Predicate(_) => Bank::Predicate,
         };
         let slot = self.allocate(bank)?;
@@ -81,6 +88,7 @@ impl Slots {
             Constant::Long(value) => Preset::Long { slot, value },
             Constant::Predicate(value) => Preset::Predicate { slot, value },
             Constant::Special(which) => Preset::Special { slot, which },
+            Constant::Global { variable, offset } => Preset::Global { slot, variable, offset },
             Constant::Dynamic { offset, wide: false } => {
                 Preset::Word { slot, value: offset as u32 }
             }
@@ -104,7 +112,7 @@ impl Slots {
             match &mut presets[index] {
                 Preset::Word { value, .. } => *value = value.wrapping_add(dynamic_shared),
                 Preset::Long { value, .. } => *value = value.wrapping_add(dynamic_shared.into()),
-                Preset::Predicate { .. } | Preset::Special { .. } => {}
+                Preset::Predicate { .. } | Preset::Special { .. } | Preset::Global { .. } => {}
             }
         }
         presets

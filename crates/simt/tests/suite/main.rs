@@ -7,6 +7,7 @@
 //! - `parser` and `declarations` read sources, right and wrong ones.
 //! - `reports`, `races`, `warp_races`, `blocks`, `barriers`, `mbarriers`, `launches`: each mistake with its sentence, and its
 //!   correct twin.
+//! - `variables`: those of a module in device memory.
 //! - `beside`: launches that reach each other's memory.
 //! - `kept`: what blocks leave behind does not show.
 //! - `bounds`: what a launch may use; whatever passes it is a report.
@@ -51,5 +52,6 @@ mod special_functions;
 mod stepping;
 mod transfer;
 mod values;
+mod variables;
 mod warp;
 mod warp_races;

@@ -55,7 +55,7 @@ fn reason(parts: &[&str]) -> Option<&'static str> {
             "it needs what an A100 does not have, or more than one kernel"
         }
         "vote" | "shfl" if !has("sync") => "only the form with `.sync` is supported",
-        "ld" | "ldu" if has("const") => "constant memory is not supported, so pass a buffer",
+        "st" | "atom" | "red" if has("const") => "kernels only read constant memory",
         "cp" if has("bulk") || has("mbarrier") => "only `cp.async` with groups is supported",
         "ld" | "st" | "atom" | "red" | "fence" | "barrier" if has("cluster") => {
             "there are no clusters of blocks"
