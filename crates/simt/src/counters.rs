@@ -259,7 +259,7 @@ fn class(op: &Op) -> Class {
             Space::Global | Space::Generic => Class::Global,
             Space::Shared => Class::Shared,
             Space::Local => Class::Local,
-            Space::Constant => Class::Parameter,
+            Space::Constant | Space::Parameter => Class::Parameter,
         },
         Op::CopyAsync { .. } => Class::Global,
         Op::Atomic { .. } | Op::Fence { .. } => Class::Atomic,
@@ -279,7 +279,7 @@ fn access(op: &Op) -> Option<Access> {
         Op::Atomic { space: Space::Global, .. } => Access::GlobalAtomic,
         Op::Atomic { space: Space::Shared, .. } => Access::SharedAtomic,
         Op::CopyAsync { .. } => Access::CopyAsync,
-        Op::Load { space: Space::Constant, .. } => return None,
+        Op::Load { space: Space::Constant | Space::Parameter, .. } => return None,
         Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } => Access::Generic,
         _ => return None,
     })

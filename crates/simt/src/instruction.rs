@@ -505,6 +505,8 @@ pub(crate) enum Space {
     Local,
     /// `ld.const` only: its addresses are those of global memory.
     Constant,
+    /// The kernel's parameters, at an address in a register: only read.
+    Parameter,
     Generic,
 }
 

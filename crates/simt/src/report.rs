@@ -34,7 +34,7 @@ pub enum ReportKind {
     OutOfBounds,
     /// An address that is no multiple of the access's size.
     Misaligned,
-    /// A write to constant memory.
+    /// A write to constant memory, or to a parameter.
     ReadOnly,
     /// A read of memory that nothing has written.
     Uninitialized,

@@ -9,10 +9,12 @@ use crate::program::{Address, Base, Order, Slot, Space, Type};
 use crate::report::{Count, ReportKind};
 use crate::trace::{Accessed, Event, What};
 
-/// Generic addresses: shared and local memory each have a window below the first buffer of global memory.
+/// Generic addresses: shared and local memory and the parameters each have a window below the first buffer of global
+/// memory.
 pub(super) const SHARED_WINDOW: u64 = 1 << 32;
 pub(super) const LOCAL_WINDOW: u64 = 2 << 32;
-const WINDOW_END: u64 = 3 << 32;
+pub(super) const PARAMETER_WINDOW: u64 = 3 << 32;
+const WINDOW_END: u64 = 4 << 32;
 
 /// A load or a store of every lane: `count` values of type `ty`.
 #[derive(Clone, Copy)]
@@ -50,15 +52,17 @@ pub(super) fn addresses(r: &Registers, address: Address) -> [u64; 32] {
 }
 
 /// The lanes of a generic access whose addresses lie in each space, and their addresses there.
-fn by_space(mut addresses: [u64; 32], lanes: u32) -> ([u64; 32], [(Space, u32); 3]) {
-    let mut parts = [(Space::Global, 0), (Space::Shared, 0), (Space::Local, 0)];
+fn by_space(mut addresses: [u64; 32], lanes: u32) -> ([u64; 32], [(Space, u32); 4]) {
+    let mut parts =
+        [Space::Global, Space::Shared, Space::Local, Space::Parameter].map(|space| (space, 0));
     for lane in each(lanes) {
         let window = match addresses[lane] {
             SHARED_WINDOW..LOCAL_WINDOW => 1,
-            LOCAL_WINDOW..WINDOW_END => 2,
+            LOCAL_WINDOW..PARAMETER_WINDOW => 2,
+            PARAMETER_WINDOW..WINDOW_END => 3,
             _ => 0,
         };
-        addresses[lane] -= [0, SHARED_WINDOW, LOCAL_WINDOW][window];
+        addresses[lane] -= [0, SHARED_WINDOW, LOCAL_WINDOW, PARAMETER_WINDOW][window];
         parts[window].1 |= 1 << lane;
     }
     (addresses, parts)
@@ -106,6 +110,7 @@ impl Run<'_> {
                     self.load_shared(r, scratch, place, shape, addresses, lanes)?;
                 }
                 Space::Local => load_local(r, scratch, shape, addresses, lanes)?,
+                Space::Parameter => self.load_parameters(r, shape, addresses, lanes)?,
             }
             self.trace_access(r, place, shape, space, addresses, lanes, What::Load)
         })
@@ -131,6 +136,7 @@ impl Run<'_> {
                     self.store_shared(r, scratch, place, shape, addresses, lanes)?;
                 }
                 Space::Local => store_local(r, scratch, shape, addresses, lanes)?,
+                Space::Parameter => return no_parameter("writes", addresses, lanes),
             }
             self.progress |= space != Space::Local;
             self.trace_access(r, place, shape, space, addresses, lanes, What::Store)
@@ -170,7 +176,7 @@ impl Run<'_> {
                 traffic.wavefronts += wavefronts;
                 traffic.conflicts += conflicts;
             }
-            Space::Local | Space::Constant => {}
+            Space::Local | Space::Constant | Space::Parameter => {}
             _ => traffic.sectors += counters::sectors(addresses, lanes),
         }
     }
@@ -186,7 +192,7 @@ impl Run<'_> {
         lanes: u32,
         what: fn(Accessed) -> What,
     ) -> Result<()> {
-        if matches!(space, Space::Local | Space::Constant) {
+        if matches!(space, Space::Local | Space::Constant | Space::Parameter) {
             return Ok(());
         }
         let kernel = self.launch.kernel;
@@ -211,6 +217,34 @@ impl Run<'_> {
         })
     }
 
+    /// Reads parameters, each lane at an address of its own.
+    fn load_parameters(
+        &self,
+        r: &mut Registers,
+        shape: Shape,
+        addresses: &[u64; 32],
+        lanes: u32,
+    ) -> Result<()> {
+        let (bytes, arguments) = (shape.bytes() as usize, self.launch.arguments);
+        let mut moved: Moved<4> = [[0; 4]; 32];
+        for lane in each(lanes) {
+            let start = usize::try_from(addresses[lane]).unwrap_or(usize::MAX);
+            let end = start.saturating_add(bytes);
+            let Some(found) = arguments.get(start..end) else {
+                let message = format!(
+                    "reads {} at offset {} of the parameters, which have {}",
+                    Count(shape.bytes(), "byte"),
+                    addresses[lane],
+                    Count(arguments.len() as u64, "byte")
+                );
+                return fault(ReportKind::OutOfBounds, 1 << lane, message);
+            };
+            moved[lane] = words_of(found);
+        }
+        spread(r, &shape, lanes, &moved);
+        Ok(())
+    }
+
     /// What the first lane's address is, as a phrase.
     pub(super) fn what(
         &self,
@@ -225,6 +259,7 @@ impl Run<'_> {
         match space {
             Space::Shared => format!("offset {} of shared memory", addresses[lane]),
             Space::Local => format!("offset {} of local memory", addresses[lane]),
+            Space::Parameter => format!("offset {} of the parameters", addresses[lane]),
             _ => crate::global_memory::describe(self.slots, addresses[lane]),
         }
     }
@@ -340,6 +375,23 @@ pub(super) fn gathered<const W: usize>(r: &Registers, shape: &Shape) -> Moved<W>
         }
     }
     moved
+}
+
+/// At most 16 bytes, as words.
+pub(super) fn words_of(bytes: &[u8]) -> [u32; 4] {
+    let mut all = [0; 16];
+    all[..bytes.len()].copy_from_slice(bytes);
+    let (words, _) = all.as_chunks();
+    std::array::from_fn(|i| u32::from_le_bytes(words[i]))
+}
+
+/// Parameters of a kernel are only read.
+#[cold]
+pub(super) fn no_parameter<T>(verb: &str, addresses: &[u64; 32], lanes: u32) -> Result<T> {
+    let lane = lanes.trailing_zeros() as usize % 32;
+    let message =
+        format!("{verb} offset {} of the parameters, which kernels only read", addresses[lane]);
+    fault(ReportKind::ReadOnly, lanes, message)
 }
 
 /// Local memory is the thread's own: `words` words of each lane, one lane's word beside the next lane's.

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::Run;
-use super::access::{addresses, aligned, in_spaces};
+use super::access::{addresses, aligned, in_spaces, no_parameter};
 use super::fault::{Result, fault};
 use super::float;
 use super::global_access::writable;
@@ -82,6 +82,7 @@ impl Run<'_> {
                             }
                         }
                     }
+                    Space::Parameter => return no_parameter("updates", addresses, lanes),
                     Space::Local => {
                         let message = "updates local memory atomically".to_string();
                         return fault(ReportKind::OutOfBounds, 1 << lane, message);

@@ -1,7 +1,7 @@
 //! One instruction of a warp.
 
 use super::Run;
-use super::access::{LOCAL_WINDOW, SHARED_WINDOW, Shape, spread};
+use super::access::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, Shape, spread, words_of};
 use super::atomic::Operation;
 use super::convert::{self, Conversion};
 use super::copy::Copy;
@@ -149,6 +149,7 @@ impl Run<'_> {
                 let window = match space {
                     Space::Shared => SHARED_WINDOW,
                     Space::Local => LOCAL_WINDOW,
+                    Space::Parameter => PARAMETER_WINDOW,
                     Space::Global | Space::Constant | Space::Generic => 0,
                 };
                 let a = *r.longs(a);
@@ -292,11 +293,7 @@ impl Run<'_> {
     fn load_parameter(&self, r: &mut Registers, shape: Shape, offset: u32, lanes: u32) {
         let bytes = shape.bytes() as usize;
         let arguments = self.launch.arguments.get(offset as usize..).unwrap_or(&[]);
-        let mut value = [0; 16];
-        let count = bytes.min(arguments.len()).min(16);
-        value[..count].copy_from_slice(&arguments[..count]);
-        let words: [u32; 4] =
-            std::array::from_fn(|i| u32::from_le_bytes(std::array::from_fn(|k| value[4 * i + k])));
+        let words = words_of(&arguments[..bytes.min(arguments.len())]);
         spread(r, &shape, lanes, &[words; 32]);
     }
 

@@ -62,10 +62,13 @@ impl<'s> Body<'_, 's> {
             Some(_) => Err(format!("`{name}` is a `.u32`, and `.{}` is asked for", typed.name)),
             None => match self.find(name)? {
                 Named::Variable(index) => self.address_of(name, index, offset, typed),
-                Named::Param(_) => Err(format!(
-                    "the address of parameter `{}` is not supported: read it with `ld.param`",
-                    show(name)
-                )),
+                Named::Param(number) if typed.kind != Kind::Float && typed.bytes() == 8 => {
+                    let start = self.params[number].offset.into();
+                    self.slots.constant(Constant::Long(offset.wrapping_add(start) as u64))
+                }
+                Named::Param(_) => {
+                    Err(format!("the address of `{}` is no `.{}`", show(name), typed.name))
+                }
                 _ => self.source(operand, typed),
             },
         }
@@ -186,6 +189,10 @@ impl<'s> Body<'_, 's> {
                         Ok(Address { base: Base::Word(self.slots.constant(start)?), offset })
                     }
                 }
+            }
+            Named::Param(number) if space == Space::Parameter => {
+                let start = self.params[number].offset.into();
+                Ok(Address { base: Base::Zero, offset: offset.wrapping_add(start) })
             }
             named => Err(kind_error(name, named, "a register or variable")),
         }

@@ -14,10 +14,10 @@ use crate::{
 use crate::{transfer, variables, warp};
 
 /// How many opcodes the parser accepts, hints of caches not counted. Whoever adds one adds a row and counts here.
-const OPCODES: usize = 9054;
+const OPCODES: usize = 9056;
 
 /// How many rows the tables of all families have: so that none is lost unnoticed.
-const FORMS: usize = 13_646;
+const FORMS: usize = 13_650;
 
 /// Opcodes that `barriers`, `divergence` and `reports` are about.
 const CONTROL: [&str; 6] = ["bra", "bra.uni", "ret", "ret.uni", "exit", "trap"];

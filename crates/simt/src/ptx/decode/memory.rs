@@ -68,28 +68,29 @@ fn load<'s>(
             let address = body.address(address, space)?;
             Ok(Op::Load { space, order, ty, count, wide, d, address })
         }
-        None => {
-            let offset = param_offset(body, address, typed.bytes() * u32::from(count))?;
-            Ok(Op::LoadParam { ty, count, wide, d, offset })
-        }
+        None => match param_offset(body, address, typed.bytes() * u32::from(count))? {
+            Some(offset) => Ok(Op::LoadParam { ty, count, wide, d, offset }),
+            None => {
+                let (space, address) = (Space::Parameter, body.address(address, Space::Parameter)?);
+                Ok(Op::Load { space, order, ty, count, wide, d, address })
+            }
+        },
     }
 }
 
-/// Where `[name+8]` lies among the parameters.
+/// Where `[name+8]` lies among the parameters; `None` if the address is in a register.
 fn param_offset<'s>(
     body: &mut Body<'_, 's>,
     address: &Operand<'s>,
     bytes: u32,
-) -> Result<u32, String> {
+) -> Result<Option<u32>, String> {
     let Operand::Address(Atom::Name(name), offset) = *address else {
         return Err("a parameter in brackets was expected".to_string());
     };
-    let Named::Param(index) = body.find(name)? else {
-        return Err(format!(
-            "`{}` is no parameter of the kernel: an address of parameters in a register is not \
-             supported",
-            show(name)
-        ));
+    let index = match body.find(name)? {
+        Named::Param(index) => index,
+        Named::Register(_) => return Ok(None),
+        _ => return Err(format!("`{}` is no parameter of the kernel", show(name))),
     };
     let param = &body.params[index];
     let start = u32::try_from(offset)
@@ -100,7 +101,7 @@ fn param_offset<'s>(
         Some(start) if start % bytes != 0 => {
             Err(format!("{bytes} bytes of parameters are read at byte {start}"))
         }
-        Some(start) => Ok(start),
+        Some(start) => Ok(Some(start)),
     }
 }
 

@@ -43,7 +43,11 @@ pub(super) fn decode<'s>(
 }
 
 fn space_of_address(name: &str) -> Option<Space> {
-    if name == "const" { Some(Space::Constant) } else { space(name) }
+    match name {
+        "const" => Some(Space::Constant),
+        "param" | "param::entry" => Some(Space::Parameter),
+        _ => space(name),
+    }
 }
 
 /// An address in a space: a register, or a variable, which must lie there.
