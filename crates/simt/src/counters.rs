@@ -36,7 +36,7 @@ pub enum Class {
     Integer,
     /// Approximate functions: `ex2`, `lg2`, `rcp` and their like.
     Special,
-    /// Branches and exits.
+    /// Branches, calls, returns and exits.
     Control,
     /// `bar.sync`, `bar.warp.sync` and `mbarrier`.
     Barrier,
@@ -244,7 +244,9 @@ fn class(op: &Op) -> Class {
         Op::Unary { ty, .. } | Op::Binary { ty, .. } if ty.is_float() => Class::Float,
         Op::Convert { to, from, .. } if to.is_float() || from.is_float() => Class::Float,
         Op::SetPredicate { ty, .. } | Op::SetNan { ty, .. } if ty.is_float() => Class::Float,
-        Op::Branch { .. } | Op::Exit | Op::Trap => Class::Control,
+        Op::Branch { .. } | Op::Call { .. } | Op::Return { .. } | Op::Exit | Op::Trap => {
+            Class::Control
+        }
         Op::Barrier { .. }
         | Op::WarpBarrier { .. }
         | Op::MbarrierInit { .. }

@@ -376,12 +376,28 @@ pub(crate) enum Op {
         target: u32,
         uniform: bool,
     },
-    /// `ret` and `exit`.
+    /// `call` number so of the kernel, of a function or (`target`, a 64-bit slot) through a pointer.
+    Call {
+        site: u32,
+        target: Option<Slot>,
+    },
+    /// `ret` from function number so of the kernel.
+    Return {
+        function: u32,
+    },
+    /// `exit`, and `ret` from a kernel.
     Exit,
     /// `trap`.
     Trap,
     /// `nanosleep`, `prefetch`, …: counted, without effect.
     Nothing,
+}
+
+impl Op {
+    /// Whether no lane that executes it goes on behind it.
+    pub(crate) fn ends_path(&self) -> bool {
+        matches!(self, Op::Branch { .. } | Op::Exit | Op::Return { .. } | Op::Trap)
+    }
 }
 
 /// Unary operations and the types they come in.

@@ -55,6 +55,9 @@ pub enum ReportKind {
     Cancelled,
     /// More memory was touched than the emulated device may take from its host, or than the host has.
     OutOfMemory,
+    /// A call through a pointer to no function, or of a function that takes something else; or calls that are nested too
+    /// deep.
+    Call,
     /// The kernel executed `trap`.
     Trap,
     /// The launch itself is wrong: arguments, block size, shared memory.

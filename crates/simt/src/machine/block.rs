@@ -86,7 +86,7 @@ impl Block {
     }
 
     /// Bytes of the host that it has, itself included.
-    pub(super) fn held(&self) -> u64 {
+    pub(crate) fn held(&self) -> u64 {
         let unused = (self.warps.capacity() - self.warps.len()) as u64;
         let warps: u64 = self.warps.iter().map(Warp::held).sum();
         bytes_of::<Block>(1) + self.shared.held() + warps + bytes_of::<Warp>(unused)

@@ -5,6 +5,7 @@
 //! - `lanes`: shuffles, votes and what else works across the lanes of a warp.
 //! - `access`, `global_access`, `shared_access`: loads, stores, atomics, with all their checks.
 //! - `mbarrier`: barriers that are objects in shared memory.
+//! - `call`: functions.
 //! - `warp`: which lanes are where, and one instruction after the other.
 //! - `block`: the warps of a block, and its barriers.
 //! - `spare`: blocks that have run, for later launches.
@@ -13,6 +14,7 @@ mod access;
 mod approximate;
 mod atomic;
 pub(super) mod block;
+mod call;
 mod convert;
 mod copy;
 mod directed;

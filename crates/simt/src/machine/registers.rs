@@ -59,6 +59,7 @@ impl Registers {
                 Preset::Predicate { slot, value } => {
                     self.predicates[slot as usize] = if value { ALL } else { 0 };
                 }
+                Preset::Frame { .. } => {}
                 Preset::Global { slot, variable, offset } => {
                     let start = identity.globals.get(variable as usize).copied();
                     let address = start.unwrap_or_default().wrapping_add_signed(offset);

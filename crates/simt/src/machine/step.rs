@@ -21,6 +21,8 @@ pub(super) enum Next {
     Step,
     /// To `target`.
     Branch { target: u32 },
+    /// To instructions of their own.
+    Scatter(Box<[u32; 32]>),
     /// Out of the kernel.
     Exit,
     /// They wait for the other threads of the block.
@@ -281,6 +283,8 @@ impl Run<'_> {
             Op::Branch { target, .. } => {
                 return Ok(Next::Branch { target });
             }
+            Op::Call { site, target } => return self.call(r, scratch, at, site, target),
+            Op::Return { function } => return Ok(self.come_back(r, scratch, function, active)),
             Op::Exit => return Ok(Next::Exit),
             Op::Trap => {
                 return fault(ReportKind::Trap, active, "executes trap".to_string());

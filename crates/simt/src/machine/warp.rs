@@ -5,6 +5,7 @@
 //! the code joins.
 
 use super::Run;
+use super::call::Stack;
 use super::copy::Copies;
 use super::fault::{self, Fault};
 use super::registers::{Identity, Registers};
@@ -50,7 +51,8 @@ pub(super) struct Scratch<'a> {
     pub(super) shared: &'a mut Shared,
     pub(super) shared_bytes: u32,
     /// Local memory, word by word, of all lanes.
-    pub(super) local: &'a mut [u32],
+    pub(super) local: &'a mut Vec<u32>,
+    pub(super) stack: &'a mut Stack,
     pub(super) copies: &'a mut Copies,
 }
 
@@ -89,6 +91,7 @@ pub(crate) struct Warp {
     pub(crate) vain: Option<Vain>,
     pub(crate) registers: Registers,
     local: Vec<u32>,
+    stack: Stack,
     copies: Copies,
     epoch: u32,
     /// How many of the lowest paths stand back: lanes that wait for other lanes of their own warp
@@ -116,12 +119,13 @@ impl Warp {
         self.exists = if here == 32 { u32::MAX } else { (1 << here) - 1 };
         self.alive = self.exists;
         self.paths.clear();
-        self.paths.push(Path { pc: 0, lanes: self.exists, waiting: None });
+        self.paths.push(Path { pc: kernel.entry, lanes: self.exists, waiting: None });
         self.left = None;
         self.vain = None;
         self.registers.reset(kernel, identity)?;
         let words = kernel.local_bytes.div_ceil(4) as usize * 32;
         refill(&mut self.local, words, 0, "local memory")?;
+        self.stack.reset();
         self.copies.reset();
         self.epoch = 0;
         self.skip = 0;
@@ -130,6 +134,10 @@ impl Warp {
 
     /// Its block has run, and is going to be kept.
     pub(super) fn retire(&mut self) {
+        if !self.stack.is_empty() {
+            // Its local memory may have grown.
+            (self.local, self.stack) = (Vec::new(), Stack::default());
+        }
         self.copies = Copies::default();
     }
 
@@ -138,6 +146,7 @@ impl Warp {
         bytes_of::<Warp>(1)
             + bytes_of::<Path>(self.paths.capacity() as u64)
             + bytes_of::<u32>(self.local.capacity() as u64)
+            + self.stack.held()
             + self.registers.held()
     }
 
@@ -200,8 +209,13 @@ impl Warp {
         place.pc = pc;
         place.warp_epoch = self.epoch;
         let at = Lanes { active, path: lanes, alive: self.alive, exists: self.exists };
-        let mut scratch =
-            Scratch { shared, shared_bytes, local: &mut self.local, copies: &mut self.copies };
+        let mut scratch = Scratch {
+            shared,
+            shared_bytes,
+            local: &mut self.local,
+            stack: &mut self.stack,
+            copies: &mut self.copies,
+        };
         let next = run.execute(&mut self.registers, &mut scratch, place, at, &instruction.op);
         match next {
             Ok(Next::Step) => self.paths[current].pc += 1,
@@ -212,6 +226,7 @@ impl Warp {
                 self.skip = if self.paths.len() > 1 { self.skip + 1 } else { 0 };
                 return Ok(true);
             }
+            Ok(Next::Scatter(targets)) => self.scatter(run, current, active, &targets),
             Ok(next) => self.go(run, current, active, next),
             Err(mut fault) => {
                 if fault.lanes == 0 {
@@ -284,7 +299,9 @@ impl Warp {
         let Path { pc, lanes, .. } = self.paths[current];
         let others = lanes & !active;
         let own = match next {
-            Next::Step | Next::Yield(_) => Some(Path { pc: pc + 1, lanes: active, waiting: None }),
+            Next::Step | Next::Yield(_) | Next::Scatter(_) => {
+                Some(Path { pc: pc + 1, lanes: active, waiting: None })
+            }
             Next::WarpBarrier => {
                 self.epoch += 1;
                 Some(Path { pc: pc + 1, lanes: active, waiting: None })
@@ -336,6 +353,25 @@ impl Warp {
         {
             *waiting = None;
         }
+    }
+
+    /// Moves each active lane of a path to an instruction of its own; the others of the path to the next one.
+    #[cold]
+    fn scatter(&mut self, run: &mut Run<'_>, current: usize, active: u32, targets: &[u32; 32]) {
+        let Path { pc, lanes, .. } = self.paths.swap_remove(current);
+        let first = self.paths.len();
+        for lane in crate::counters::lanes(active) {
+            let pc = targets[lane];
+            match self.paths[first..].iter_mut().find(|path| path.pc == pc) {
+                Some(path) => path.lanes |= 1 << lane,
+                None => self.paths.push(Path { pc, lanes: 1 << lane, waiting: None }),
+            }
+        }
+        let others = lanes & !active;
+        if others != 0 {
+            self.paths.push(Path { pc: pc + 1, lanes: others, waiting: None });
+        }
+        run.tally.divergent_branches += u64::from(self.paths.len() > first + 1);
     }
 
     /// The mistake, if lanes wait for others of their warp that will not come.

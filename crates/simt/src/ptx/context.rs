@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use super::cursor::Cursor;
 use super::declare::Variable;
+use super::function::Function;
 use super::names::Names;
+use super::program;
 use super::variables::Declared;
 
 /// What is known of a source while it is read.
@@ -18,6 +20,11 @@ pub(super) struct Context<'s> {
     pub(super) globals: Vec<Declared>,
     /// Bytes of constant memory.
     pub(super) constant_bytes: u32,
+    pub(super) functions: Vec<Function>,
+    /// The functions whose addresses are taken, by number.
+    pub(super) pointed: Vec<u32>,
+    /// How many variables have been declared.
+    ids: usize,
     /// What is said of variables that are not supported.
     pub(super) refused: Vec<String>,
     pub(super) unrounded: Vec<(u32, Arc<str>)>,
@@ -37,6 +44,9 @@ impl<'s> Context<'s> {
             variables: Vec::new(),
             globals: Vec::new(),
             constant_bytes: 0,
+            functions: Vec::new(),
+            pointed: Vec::new(),
+            ids: 0,
             refused: Vec::new(),
             unrounded: Vec::new(),
             named,
@@ -44,6 +54,21 @@ impl<'s> Context<'s> {
             used_files: HashMap::new(),
             file_names: HashMap::new(),
         }
+    }
+
+    /// A number for a variable that no other has.
+    pub(super) fn next_id(&mut self) -> usize {
+        self.ids += 1;
+        self.ids
+    }
+
+    /// The address of a function, which may be called through it.
+    pub(super) fn address_of_function(&mut self, number: usize) -> u64 {
+        let number = number as u32;
+        if self.pointed.last() != Some(&number) {
+            self.pointed.push(number);
+        }
+        program::Function::address(number)
     }
 
     /// The text of an opcode, shared by all instructions that have it.

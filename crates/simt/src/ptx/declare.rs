@@ -4,6 +4,7 @@ use super::body::Body;
 use super::context::Context;
 use super::cursor::Cursor;
 use super::lexer::Kind;
+use super::link::Shared;
 use super::names::{Class, Named, Register};
 use super::operand::show;
 use super::program::SharedVariable;
@@ -23,6 +24,8 @@ pub(super) enum VariableSpace {
     Local,
     Global,
     Const,
+    /// What is handed to a function, or comes from it: in local memory.
+    Param,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +34,8 @@ pub(super) struct Variable {
     pub(super) align: u32,
     /// `None`: it takes what the launch adds. Of one in device memory the number among those.
     pub(super) bytes: Option<u32>,
+    /// Which no other variable of the module has.
+    pub(super) id: usize,
 }
 
 impl<'s> Context<'s> {
@@ -48,7 +53,8 @@ impl<'s> Context<'s> {
                 return Err("an `.extern` variable, and no other, has no size".to_string());
             }
             self.names.declare(name, Named::Variable(self.variables.len()))?;
-            self.variables.push(Variable { space, align, bytes });
+            let id = self.next_id();
+            self.variables.push(Variable { space, align, bytes, id });
             if self.cursor.accept(b';')? {
                 return Ok(());
             }
@@ -126,10 +132,10 @@ impl<'s> Body<'_, 's> {
 
     /// Where a variable lies, which is decided when it is first used.
     pub(super) fn place(&mut self, name: &str, index: usize) -> Result<PlacedAt, String> {
-        let Variable { space, align, bytes } = self.context.variables[index];
+        let Variable { space, align, bytes, id } = self.context.variables[index];
         let (used, limit) = match space {
             VariableSpace::Shared => (&mut self.static_shared, MOST_SHARED),
-            VariableSpace::Local => (&mut self.local_bytes, MOST_LOCAL),
+            VariableSpace::Local | VariableSpace::Param => (&mut self.local_bytes, MOST_LOCAL),
             VariableSpace::Global | VariableSpace::Const => {
                 let place = Place::Global(bytes.unwrap_or_default());
                 return Ok(PlacedAt { space, place });
@@ -139,7 +145,16 @@ impl<'s> Body<'_, 's> {
             self.dynamic_align = self.dynamic_align.max(align);
             return Ok(PlacedAt { space, place: Place::Dynamic });
         };
-        if let Some(&offset) = self.placed.get(&index) {
+        if space == VariableSpace::Shared && self.frame.is_some() {
+            let variable = Shared { id, align, bytes, name: name.into() };
+            return Ok(PlacedAt { space, place: Place::Linked(variable) });
+        }
+        if let Some(&offset) = self.placed.get(&id) {
+            return Ok(PlacedAt { space, place: Place::At(offset) });
+        }
+        if space == VariableSpace::Param {
+            let offset = self.room(bytes, align)?;
+            self.placed.insert(id, offset);
             return Ok(PlacedAt { space, place: Place::At(offset) });
         }
         let offset = used.next_multiple_of(align);
@@ -150,7 +165,7 @@ impl<'s> Body<'_, 's> {
             )
         })?;
         *used = end;
-        self.placed.insert(index, offset);
+        self.placed.insert(id, offset);
         if space == VariableSpace::Shared && self.context.named {
             self.variables.push(SharedVariable { name: name.into(), offset, bytes });
         }
@@ -158,18 +173,20 @@ impl<'s> Body<'_, 's> {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct PlacedAt {
     pub(super) space: VariableSpace,
     pub(super) place: Place,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) enum Place {
     /// At an offset in its space.
     At(u32),
     /// At the beginning of dynamic shared memory.
     Dynamic,
+    /// In shared memory, where the kernels that call the function have it.
+    Linked(Shared),
     /// Where the variable of that number lies in device memory.
     Global(u32),
 }

@@ -44,10 +44,10 @@ impl<'s> Context<'s> {
             self.cursor.skip_past(b')')?;
             align = align.or(self.cursor.alignment()?);
         }
-        let (mut elements, mut written) = (1, self.cursor.directive()?);
+        let (mut elements, mut written) = (1, self.type_of_variable()?);
         if let "v2" | "v4" = written {
             elements = if written == "v2" { 2 } else { 4 };
-            written = self.cursor.directive()?;
+            written = self.type_of_variable()?;
         }
         loop {
             let name = self.cursor.name()?;
@@ -62,7 +62,8 @@ impl<'s> Context<'s> {
                     self.names.declare(name, Named::Variable(self.variables.len()))?;
                     let index = self.globals.len() as u32;
                     let align = align.unwrap_or(1);
-                    self.variables.push(Variable { space, align, bytes: Some(index) });
+                    let id = self.next_id();
+                    self.variables.push(Variable { space, align, bytes: Some(index), id });
                     self.globals.push(declared);
                 }
                 Err(reason) => {
@@ -79,6 +80,15 @@ impl<'s> Context<'s> {
             }
             self.cursor.expect(b',')?;
         }
+    }
+
+    /// A type, whether it is supported or not.
+    fn type_of_variable(&mut self) -> Result<&'s str, String> {
+        let token = self.cursor.peek()?;
+        if token.ends_directive() {
+            return Err(format!("a type was expected, not {}", token.quoted()));
+        }
+        self.cursor.directive()
     }
 
     fn device_variable(
@@ -214,6 +224,10 @@ impl Reader<'_, '_> {
                 } => global,
                 _ => return Err(format!("`{}` does not lie in device memory", show(name))),
             },
+            Named::Function(number) => {
+                let address = self.context.address_of_function(number).wrapping_add_signed(more);
+                return self.put(offset, &address.to_le_bytes());
+            }
             Named::Refused(index) => return Err(self.context.refused[index].clone()),
             _ => return Err(format!("`{}` is no variable", show(name))),
         };

@@ -13,18 +13,22 @@
 //! - [`names`] knows what a name stands for in which block, [`slots`] hands out registers;
 //! - [`statement`] reads an instruction as syntax, [`operand`] finds out what its operands are
 //!   ([`special`] registers, say), and [`decode`] turns it into an [`Op`](program::Op);
+//! - [`function`] reads functions, [`call`] their calls, and [`link`] puts a kernel together with what it calls;
 //! - [`reuse`] lets registers that are not needed at the same time share a slot; [`visit`] knows which an operation names.
 
 mod body;
+mod call;
 mod context;
 mod cursor;
 mod declarations;
 mod declare;
 mod decode;
 mod entry;
+mod function;
 mod globals;
 mod head;
 mod lexer;
+mod link;
 mod module;
 mod names;
 mod number;

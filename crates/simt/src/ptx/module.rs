@@ -10,6 +10,7 @@ use super::declarations::has_body;
 use super::declare::VariableSpace;
 use super::entry::Entry;
 use super::lexer::Kind;
+use super::link::{Linker, Unit};
 use super::names::Named;
 use super::program::Kernel;
 use super::reuse::{note_live, reuse};
@@ -57,11 +58,7 @@ impl Module {
     /// that holds something which the emulator does not execute exactly as it stands is none: it is in no way of the
     /// others, and [`Module::refusal`] says what it is.
     pub fn parse(source: &str) -> Result<Module, ParseError> {
-        let mut module = Module::decode(source, false)?;
-        for kernel in &mut module.kernels {
-            reuse(Arc::make_mut(kernel));
-        }
-        Ok(module)
+        Module::decode(source, false, |unit| reuse(&mut unit.kernel))
     }
 
     /// Reads a module as [`Module::parse`] does, with the names of registers and of variables in shared memory, for
@@ -71,32 +68,40 @@ impl Module {
     ///
     /// As [`Module::parse`].
     pub fn parse_named(source: &str) -> Result<Module, ParseError> {
-        let mut module = Module::decode(source, true)?;
-        for kernel in &mut module.kernels {
-            note_live(Arc::make_mut(kernel));
-        }
-        Ok(module)
+        Module::decode(source, true, |unit| note_live(&mut unit.kernel))
     }
 
-    /// Reads a module as [`Module::parse`] does, but gives each register a slot of its own.
-    pub(super) fn decode(source: &str, named: bool) -> Result<Module, ParseError> {
+    /// Reads a module. `finish` is called with each kernel and function before it is linked; until then each register
+    /// has a slot of its own.
+    pub(super) fn decode(
+        source: &str,
+        named: bool,
+        finish: fn(&mut Unit),
+    ) -> Result<Module, ParseError> {
         if source.len() > MOST_BYTES {
             let message = format!("the source has more than {MOST_BYTES} bytes");
             return Err(ParseError { line: 1, message });
         }
-        let context = Context::new(source, named);
-        let (kernels, refused, globals) = (Vec::new(), Vec::new(), Arc::from([]));
-        let mut reader = Reader { context, kernels, refused, globals };
-        reader.read().map_err(|message| {
+        let mut reader = Reader { context: Context::new(source, named), units: Vec::new(), finish };
+        let read = reader.read().and_then(|()| reader.context.files());
+        let files = read.map_err(|message| {
             let (line, message) = reader.context.cursor.error(message);
             ParseError { line, message }
         })?;
-        Ok(Module {
-            kernels: reader.kernels.into_iter().map(Arc::new).collect(),
-            refused: reader.refused,
-            globals: reader.globals,
-            unrounded: reader.context.unrounded,
-        })
+        let Reader { context, units, .. } = reader;
+        let globals: Arc<[Declared]> = context.globals.into();
+        let (mut kernels, mut refused) = (Vec::new(), Vec::new());
+        let mut linker = Linker::new(&context.functions, context.pointed, named);
+        for (name, unit) in units {
+            match unit.and_then(|unit| linker.link(unit)) {
+                Ok(kernel) => {
+                    let (files, globals) = (files.clone(), globals.clone());
+                    kernels.push(Arc::new(Kernel { files, globals, ..kernel }));
+                }
+                Err(error) => refused.push((name, error)),
+            }
+        }
+        Ok(Module { kernels, refused, globals, unrounded: context.unrounded })
     }
 
     /// The module, if each of its kernels can run.
@@ -144,12 +149,11 @@ impl Module {
     }
 }
 
-#[derive(Debug)]
 struct Reader<'s> {
     context: Context<'s>,
-    kernels: Vec<Kernel>,
-    refused: Vec<(Arc<str>, ParseError)>,
-    globals: Arc<[Declared]>,
+    /// The kernels, in the order of the source; or why one is refused.
+    units: Vec<(Arc<str>, Result<Unit, ParseError>)>,
+    finish: fn(&mut Unit),
 }
 
 impl Reader<'_> {
@@ -158,12 +162,6 @@ impl Reader<'_> {
         self.head()?;
         while self.context.cursor.begin()?.kind != Kind::End {
             self.item()?;
-        }
-        let files = self.context.files()?;
-        self.globals = std::mem::take(&mut self.context.globals).into();
-        for kernel in &mut self.kernels {
-            kernel.files = files.clone();
-            kernel.globals = self.globals.clone();
         }
         Ok(())
     }
@@ -206,7 +204,7 @@ impl Reader<'_> {
                 "entry" if linkage != Some("extern") && linkage != Some("common") => {
                     return self.kernel();
                 }
-                "func" => return self.function(),
+                "func" => return self.context.function(self.finish),
                 "shared" => {
                     let space = VariableSpace::Shared;
                     return self.context.variables(space, linkage == Some("extern"));
@@ -228,7 +226,7 @@ impl Reader<'_> {
     }
 
     fn kernel(&mut self) -> Result<(), String> {
-        if self.kernels.len() + self.refused.len() == MOST_KERNELS {
+        if self.units.len() == MOST_KERNELS {
             return Err(format!("more than {MOST_KERNELS} kernels"));
         }
         let name = self.context.cursor.name()?;
@@ -237,44 +235,25 @@ impl Reader<'_> {
         let begin = self.context.cursor.clone();
         let read = self.context.names.open().and_then(|()| {
             let entry = Entry::read(name, &mut self.context)?;
-            Body::read(entry, &mut self.context)
+            Body::kernel(entry, &mut self.context)
         });
         self.context.variables.truncate(variables);
         match read {
-            Ok(kernel) => self.kernels.push(kernel),
+            Ok(mut unit) => {
+                (self.finish)(&mut unit);
+                self.units.push((Arc::from(name), Ok(unit)));
+            }
             Err(message) => {
                 // Only if it is known where the kernel ends are the others not concerned.
                 let end = end_of_kernel(begin).ok_or_else(|| message.clone())?;
                 let (line, message) = self.context.cursor.error(message);
-                self.refused.push((Arc::from(name), ParseError { line, message }));
+                self.units.push((Arc::from(name), Err(ParseError { line, message })));
                 self.context.cursor = end;
                 self.context.names.close_all_but_first();
                 self.context.unrounded.truncate(unrounded);
             }
         }
         Ok(())
-    }
-
-    /// The declaration of a function that is elsewhere, as NVRTC leaves it of `printf`.
-    fn function(&mut self) -> Result<(), String> {
-        let cursor = &mut self.context.cursor;
-        if cursor.accept(b'(')? {
-            cursor.skip_past(b')')?;
-        }
-        let name = cursor.name()?;
-        while !cursor.accept(b';')? {
-            let token = cursor.next()?;
-            if token.is(b'{') {
-                return Err(format!(
-                    "the function `{name}` is not inlined, and calls are not supported: \
-                     make it `__forceinline__`"
-                ));
-            }
-            if token.ends_directive() {
-                return Err("a semicolon is missing".to_string());
-            }
-        }
-        self.context.names.declare(name, Named::Function)
     }
 
     /// `.section .debug_str { … }`: for debuggers.

@@ -27,8 +27,8 @@ pub(super) enum Named {
     /// The index of the instruction that follows.
     Label(u32),
     Kernel,
-    /// A `.func` that is declared and not defined here.
-    Function,
+    /// The number of a function.
+    Function(usize),
     /// The index of what is said of a variable that is not supported.
     Refused(usize),
 }

@@ -286,6 +286,7 @@ impl Form {
                 .reg .b64 %rd<40>;
                 .shared .align 16 .b8 s[{shared}];
                 .local .align 16 .b8 l[32];
+                .param .align 16 .b8 p[32];
                 ld.param.u64 %rd20, [inputs];
                 ld.param.u64 %rd21, [outputs];
                 ld.param.u64 %rd33, [scratch];

@@ -7,6 +7,7 @@
 //! - `parser` and `declarations` read sources, right and wrong ones.
 //! - `reports`, `races`, `warp_races`, `blocks`, `barriers`, `mbarriers`, `launches`: each mistake with its sentence, and its
 //!   correct twin.
+//! - `calls`: functions, and how lanes go to them and come back.
 //! - `variables`: those of a module in device memory.
 //! - `beside`: launches that reach each other's memory.
 //! - `kept`: what blocks leave behind does not show.
@@ -26,6 +27,7 @@ mod beside;
 mod bits;
 mod blocks;
 mod bounds;
+mod calls;
 mod compare;
 mod convert;
 mod copies;

@@ -38,7 +38,6 @@ pub(super) fn unknown(parts: &[&str]) -> String {
 fn reason(parts: &[&str]) -> Option<&'static str> {
     let has = |modifier: &str| parts[1..].contains(&modifier);
     Some(match parts[0] {
-        "call" => "calls are not supported, so make the function `__forceinline__`",
         "brx" => "branches to a computed target are not supported",
         "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" => "there are no textures",
         "mma" | "wmma" | "wgmma" | "ldmatrix" | "stmatrix" | "tcgen05" => {
