@@ -24,6 +24,21 @@ pub struct Counters {
     pub barriers: u64,
     /// Blocks that ran.
     pub blocks: u64,
+    /// What `printf` printed, in the order of the blocks, and of each in the order in which it was printed.
+    pub printed: Vec<Printed>,
+}
+
+/// What a thread printed at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Printed {
+    /// The block's number in the grid.
+    pub block: u64,
+    /// The warp's number in the block.
+    pub warp: u32,
+    /// The lane.
+    pub lane: u32,
+    /// The text.
+    pub text: String,
 }
 
 /// What an instruction does.
@@ -136,6 +151,10 @@ impl AddAssign<&Counters> for Counters {
         self.divergent_branches += other.divergent_branches;
         self.barriers += other.barriers;
         self.blocks += other.blocks;
+        if !other.printed.is_empty() {
+            self.printed.extend_from_slice(&other.printed);
+            self.printed.sort_by_key(|printed| printed.block);
+        }
         for (&class, count) in &other.classes {
             *self.classes.entry(class).or_default() += count;
         }
@@ -173,6 +192,7 @@ pub(crate) struct Tally {
     pub(crate) divergent_branches: u64,
     pub(crate) barriers: u64,
     pub(crate) blocks: u64,
+    pub(crate) printed: Vec<Printed>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -200,7 +220,15 @@ impl Tally {
             divergent_branches: 0,
             barriers: 0,
             blocks: 0,
+            printed: Vec::new(),
         }
+    }
+
+    /// What was printed, in the order of the blocks, which may have run together.
+    fn printed(&self) -> Vec<Printed> {
+        let mut printed = self.printed.clone();
+        printed.sort_by_key(|printed| printed.block);
+        printed
     }
 
     /// The public form.
@@ -211,6 +239,7 @@ impl Tally {
             divergent_branches: self.divergent_branches,
             barriers: self.barriers,
             blocks: self.blocks,
+            printed: self.printed(),
             ..Counters::default()
         };
         for (pc, instruction) in kernel.code.iter().enumerate() {

@@ -69,7 +69,7 @@ mod stepper;
 mod trace;
 mod variables;
 
-pub use counters::{Access, Class, Counters, Site, sectors, wavefronts};
+pub use counters::{Access, Class, Counters, Printed, Site, sectors, wavefronts};
 pub use global_memory::{Memory, MemoryError};
 pub use launch::{Launch, Prepared};
 pub use program::{Kernel, Param, SharedVariable};

@@ -77,6 +77,35 @@ pub(crate) enum Callee {
     Function(u32),
     /// Whose address is in a register.
     Pointer,
+    System(System),
+}
+
+/// A function that is there without being defined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum System {
+    /// `vprintf`.
+    Print,
+    /// `__assertfail`.
+    Assert,
+}
+
+impl System {
+    /// The function of that name.
+    pub(crate) fn of(name: &str) -> Option<System> {
+        match name {
+            "vprintf" => Some(System::Print),
+            "__assertfail" => Some(System::Assert),
+            _ => None,
+        }
+    }
+
+    /// The bytes of what it takes, and of what it returns.
+    pub(crate) fn signature(self) -> (&'static [u32], &'static [u32]) {
+        match self {
+            System::Print => (&[8, 8], &[4]),
+            System::Assert => (&[8, 8, 4, 8, 8], &[]),
+        }
+    }
 }
 
 /// A value in a frame.

@@ -58,6 +58,8 @@ pub enum ReportKind {
     /// A call through a pointer to no function, or of a function that takes something else; or calls that are nested too
     /// deep.
     Call,
+    /// An `assert` of the kernel did not hold.
+    Assert,
     /// The kernel executed `trap`.
     Trap,
     /// The launch itself is wrong: arguments, block size, shared memory.

@@ -14,7 +14,7 @@ use crate::trace::{Accessed, Event, What};
 pub(super) const SHARED_WINDOW: u64 = 1 << 32;
 pub(super) const LOCAL_WINDOW: u64 = 2 << 32;
 pub(super) const PARAMETER_WINDOW: u64 = 3 << 32;
-const WINDOW_END: u64 = 4 << 32;
+pub(super) const WINDOW_END: u64 = 4 << 32;
 
 /// A load or a store of every lane: `count` values of type `ty`.
 #[derive(Clone, Copy)]
@@ -395,7 +395,7 @@ pub(super) fn no_parameter<T>(verb: &str, addresses: &[u64; 32], lanes: u32) -> 
 }
 
 /// Local memory is the thread's own: `words` words of each lane, one lane's word beside the next lane's.
-fn local_word(
+pub(super) fn local_word(
     scratch: &Scratch<'_>,
     offset: u64,
     lane: usize,

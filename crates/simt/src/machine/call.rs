@@ -8,7 +8,7 @@ use super::Run;
 use super::fault::{Result, fault};
 use super::registers::Registers;
 use super::step::Next;
-use super::warp::{Lanes, Scratch};
+use super::warp::{Lanes, Place, Scratch};
 use crate::bounds::bytes_of;
 use crate::counters::lanes as each;
 use crate::program::{Call, Callee, Function, Kept, Passed, Slot};
@@ -48,9 +48,9 @@ impl Run<'_> {
         &mut self,
         r: &mut Registers,
         scratch: &mut Scratch<'_>,
+        place: &Place,
         at: Lanes,
-        site: u32,
-        target: Option<Slot>,
+        (site, target): (u32, Option<Slot>),
     ) -> Result<Next> {
         let kernel = self.launch.kernel;
         let call = &kernel.calls[site as usize];
@@ -59,6 +59,11 @@ impl Run<'_> {
                 let function = &kernel.functions[number as usize];
                 self.enter(r, scratch, site, function, at.active)?;
                 return Ok(Next::Branch { target: function.entry });
+            }
+            (Callee::System(system), _) => {
+                let frames = call.frame.map_or([0; 32], |slot| *r.longs(slot));
+                self.call_system(scratch, place, at, call, frames, system)?;
+                return Ok(Next::Step);
             }
             (Callee::Pointer, target) => target.map_or([0; 32], |slot| *r.longs(slot)),
         };

@@ -5,7 +5,7 @@
 //! - `lanes`: shuffles, votes and what else works across the lanes of a warp.
 //! - `access`, `global_access`, `shared_access`: loads, stores, atomics, with all their checks.
 //! - `mbarrier`: barriers that are objects in shared memory.
-//! - `call`: functions.
+//! - `call`: functions; `system`, `print`: those behind `printf` and `assert`.
 //! - `warp`: which lanes are where, and one instruction after the other.
 //! - `block`: the warps of a block, and its barriers.
 //! - `spare`: blocks that have run, for later launches.
@@ -24,10 +24,12 @@ mod global_access;
 mod integer;
 mod lanes;
 mod mbarrier;
+mod print;
 pub(super) mod registers;
 mod shared_access;
 pub(super) mod spare;
 pub(super) mod step;
+mod system;
 pub(super) mod warp;
 
 use std::sync::Mutex;

@@ -283,7 +283,7 @@ impl Run<'_> {
             Op::Branch { target, .. } => {
                 return Ok(Next::Branch { target });
             }
-            Op::Call { site, target } => return self.call(r, scratch, at, site, target),
+            Op::Call { site, target } => return self.call(r, scratch, place, at, (site, target)),
             Op::Return { function } => return Ok(self.come_back(r, scratch, function, active)),
             Op::Exit => return Ok(Next::Exit),
             Op::Trap => {

@@ -12,7 +12,7 @@ use super::function::Function;
 use super::module::ParseError;
 use super::operand::show;
 use super::program::{
-    self, Call, Callee, Instruction, Kept, Kernel, Op, Passed, Preset, SharedVariable, Slot,
+    self, Call, Callee, Instruction, Kept, Kernel, Op, Passed, Preset, SharedVariable, Slot, System,
 };
 use super::reuse::place;
 use super::slots::Bank;
@@ -162,6 +162,7 @@ impl<'f> Linker<'f> {
                 let may_come_back = match call.callee {
                     Callee::Function(callee) => comes_back(&callee),
                     Callee::Pointer => pointer_comes_back,
+                    Callee::System(_) => false,
                 };
                 call.kept = may_come_back.then_some(kept);
                 (call.frame, call.frame_bytes) = (Some(frame), frame_bytes);
@@ -189,8 +190,12 @@ impl<'f> Linker<'f> {
             }
         }
         for call in &mut kernel.calls {
-            if let Callee::Function(number) = &mut call.callee {
-                *number = index_of(*number);
+            if let Callee::Function(number) = call.callee {
+                let function = &self.functions[number as usize];
+                call.callee = match System::of(&function.name).filter(|_| function.unit.is_none()) {
+                    Some(system) => Callee::System(system),
+                    None => Callee::Function(index_of(number)),
+                };
             }
         }
         Ok((kernel, late))
@@ -203,9 +208,11 @@ impl<'f> Linker<'f> {
             match call.callee {
                 Callee::Function(number) => {
                     self.check(caller, site, number)?;
-                    callees.push(number);
+                    // Those of the system have no code.
+                    callees.extend(self.functions[number as usize].unit.as_ref().map(|_| number));
                 }
                 Callee::Pointer => pointers = true,
+                Callee::System(_) => {}
             }
         }
         if pointers {
@@ -227,16 +234,21 @@ impl<'f> Linker<'f> {
     fn check(&self, caller: &Kernel, site: usize, number: u32) -> Result<(), ParseError> {
         let function = &self.functions[number as usize];
         let name = show(&function.name);
-        let unit = match &function.unit {
-            Some(Ok(unit)) => unit,
+        let mismatch = match &function.unit {
+            Some(Ok(unit)) => caller.calls[site].mismatch(&unit.params, &unit.returns),
             Some(Err(ParseError { line, message })) => {
                 let message = format!("in the function `{name}`, which is called: {message}");
                 return Err(ParseError { line: *line, message });
             }
+            None if let Some(system) = System::of(&function.name) => {
+                let passed = |sizes: &[u32]| -> Vec<Passed> {
+                    sizes.iter().map(|&bytes| Passed { offset: 0, bytes }).collect()
+                };
+                let (params, returns) = system.signature();
+                caller.calls[site].mismatch(&passed(params), &passed(returns))
+            }
             None => {
                 let message = match &*function.name {
-                    "vprintf" => "`printf` in a kernel is not supported".to_string(),
-                    "__assertfail" => "`assert` in a kernel is not supported".to_string(),
                     "malloc" | "free" => format!(
                         "`{name}` in a kernel is not supported: there is no heap, so allocate a buffer before the launch"
                     ),
@@ -247,7 +259,7 @@ impl<'f> Linker<'f> {
                 return Err(ParseError { line: line_of(caller, site), message });
             }
         };
-        match caller.calls[site].mismatch(&unit.params, &unit.returns) {
+        match mismatch {
             None => Ok(()),
             Some(what) => {
                 let message = format!("the call of `{name}` {what}");

@@ -8,6 +8,7 @@
 //! - `reports`, `races`, `warp_races`, `blocks`, `barriers`, `mbarriers`, `launches`: each mistake with its sentence, and its
 //!   correct twin.
 //! - `calls`: functions, and how lanes go to them and come back.
+//! - `system`: what `printf` prints, and assertions.
 //! - `variables`: those of a module in device memory.
 //! - `beside`: launches that reach each other's memory.
 //! - `kept`: what blocks leave behind does not show.
@@ -52,6 +53,7 @@ mod reports;
 mod special;
 mod special_functions;
 mod stepping;
+mod system;
 mod transfer;
 mod values;
 mod variables;
