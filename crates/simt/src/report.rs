@@ -40,9 +40,10 @@ pub enum ReportKind {
     Uninitialized,
     /// Two accesses of one place, at least one a write, that nothing orders.
     Race,
-    /// A barrier that not all threads reach, or a wrong use of an mbarrier.
+    /// A barrier that not all threads reach which have not left the kernel, or a wrong use of an mbarrier.
     Barrier,
-    /// A shuffle, vote or warp barrier whose mask does not name the lanes that execute it.
+    /// A shuffle, vote or warp barrier whose mask does not name the lanes that execute it, or names some that do something
+    /// else. (It may name lanes that have left the kernel.)
     Shuffle,
     /// All blocks wait for something that none of them will do.
     NoProgress,

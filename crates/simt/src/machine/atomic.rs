@@ -3,10 +3,11 @@
 use std::cell::Cell;
 
 use super::Run;
-use super::access::{addresses, aligned, in_spaces, no_parameter};
+use super::access::{addresses, aligned, in_spaces};
 use super::fault::{Result, fault};
 use super::float;
 use super::global_access::writable;
+use super::parameter::no_parameter;
 use super::registers::Registers;
 use super::shared_access::actor;
 use super::warp::{Place, Scratch};

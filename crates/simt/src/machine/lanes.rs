@@ -14,14 +14,9 @@ pub(super) enum Gathered {
 }
 
 /// Checks the masks of a warp-wide instruction. `active` lanes execute it, `path` are those at this place
-/// (the rest of them skips it), `alive` have not left the kernel, `exists` ever were in it.
-pub(super) fn gather(
-    masks: &Words,
-    active: u32,
-    path: u32,
-    alive: u32,
-    exists: u32,
-) -> Result<Gathered> {
+/// (the rest of them skips it), `alive` have not left the kernel. Lanes that have left, or that the block never had, count
+/// as being there, as they do on a GPU since Volta: a mask may name them.
+pub(super) fn gather(masks: &Words, active: u32, path: u32, alive: u32) -> Result<Gathered> {
     // Nearly always: one mask, and all of its lanes are here.
     if active == ALL && masks.iter().all(|mask| *mask == ALL) {
         return Ok(Gathered::Yes);
@@ -34,33 +29,28 @@ pub(super) fn gather(
                 format!("executes with mask {mask:#010x}, which does not name lane {lane}");
             return fault(ReportKind::Shuffle, 1 << lane, message);
         }
-        if mask & !exists != 0 {
-            let who = Lanes(mask & !exists);
-            let message =
-                format!("names {who} in its mask {mask:#010x}, which the block does not have");
-            return fault(ReportKind::Shuffle, active, message);
-        }
-        if mask & !alive != 0 {
-            let who = Lanes(mask & !alive);
-            let message =
-                format!("names {who} in its mask {mask:#010x}, which left the kernel before");
-            return fault(ReportKind::Shuffle, active, message);
-        }
         if mask & path & !active != 0 {
             let who = Lanes(mask & path & !active);
             let message = format!("names {who} in its mask {mask:#010x}, which skips it");
             return fault(ReportKind::Shuffle, active, message);
         }
-        if let Some(other) = each(mask & active).find(|&other| masks[other] != mask) {
+        if let Some(other) = each(mask & active).find(|&other| (masks[other] ^ mask) & alive != 0) {
             let theirs = masks[other];
             let message = format!(
                 "executes with mask {mask:#010x}, and lane {other} at the same time with {theirs:#010x}"
             );
             return fault(ReportKind::Shuffle, 1 << lane, message);
         }
-        together &= mask & !active == 0;
+        together &= mask & alive & !active == 0;
     }
     Ok(if together { Gathered::Yes } else { Gathered::NotYet })
+}
+
+/// What is to be said of a shuffle that names lanes which have left, if what follows shows that they are missing.
+pub(super) fn suspicion(masks: &Words, active: u32, left: u32) -> Option<String> {
+    let mask = each(active).map(|lane| masks[lane]).find(|mask| mask & left != 0)?;
+    let who = Lanes(mask & left);
+    Some(format!("names {who} in its mask {mask:#010x}, which left the kernel before"))
 }
 
 /// The slots of a shuffle: `b` chooses the source, `c` holds the segment.

@@ -3,7 +3,7 @@
 //! - `registers`: what a warp's instructions read and write.
 //! - `integer`, `float`, `directed`, `approximate`, `convert`: instructions on registers alone.
 //! - `lanes`: shuffles, votes and what else works across the lanes of a warp.
-//! - `access`, `global_access`, `shared_access`: loads, stores, atomics, with all their checks.
+//! - `access`, `global_access`, `shared_access`, `local`, `parameter`: loads, stores, atomics, with all their checks.
 //! - `mbarrier`: barriers that are objects in shared memory.
 //! - `call`: functions; `system`, `print`: those behind `printf` and `assert`.
 //! - `warp`: which lanes are where, and one instruction after the other.
@@ -23,7 +23,9 @@ mod float;
 mod global_access;
 mod integer;
 mod lanes;
+mod local;
 mod mbarrier;
+mod parameter;
 mod print;
 pub(super) mod registers;
 mod shared_access;

@@ -1,7 +1,7 @@
 //! One instruction of a warp.
 
 use super::Run;
-use super::access::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, Shape, spread, words_of};
+use super::access::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, Shape};
 use super::atomic::Operation;
 use super::convert::{self, Conversion};
 use super::copy::Copy;
@@ -9,7 +9,7 @@ use super::fault::{Result, fault};
 use super::lanes::{self, Gathered};
 use super::mbarrier;
 use super::registers::{Registers, Words};
-use super::warp::{Lanes, Place, Scratch, Vain};
+use super::warp::{Lanes, Place, Scratch, Suspect, Vain};
 use super::{float, integer};
 use crate::program::{Op, Round, Scope, Slot, Space, Type, Vote};
 use crate::report::ReportKind;
@@ -201,6 +201,14 @@ impl Run<'_> {
                 if !gathered(r.words(mask), at)? {
                     return Ok(Next::Gather);
                 }
+                let left = at.exists & !at.alive;
+                if left != 0
+                    && scratch.suspect.is_none()
+                    && let Some(message) = lanes::suspicion(r.words(mask), active, left)
+                {
+                    *scratch.suspect =
+                        Some(Box::new(Suspect { pc: place.pc, lanes: active, message }));
+                }
                 let operands = lanes::Operands { d, valid, a, b, c };
                 let lanes::Shuffled { before, after, sources } =
                     lanes::shuffle(r, op, &operands, active)?;
@@ -212,21 +220,21 @@ impl Run<'_> {
                     return Ok(Next::Gather);
                 }
                 let holds = r.guard(a);
-                r.set_predicate(d, active, vote(op, holds, r.words(mask)));
+                r.set_predicate(d, active, vote(op, holds, r.words(mask), active));
             }
             Op::Ballot { d, a, mask } => {
                 if !gathered(r.words(mask), at)? {
                     return Ok(Next::Gather);
                 }
                 let (holds, masks) = (r.guard(a), *r.words(mask));
-                r.set_words(d, active, |i| holds & masks[i]);
+                r.set_words(d, active, |i| holds & masks[i] & active);
             }
             Op::Reduce { op, ty, d, a, mask } => {
                 if !gathered(r.words(mask), at)? {
                     return Ok(Next::Gather);
                 }
                 let (values, masks) = (*r.words(a), *r.words(mask));
-                r.set_words(d, active, |i| integer::reduce(op, ty, &values, masks[i]));
+                r.set_words(d, active, |i| integer::reduce(op, ty, &values, masks[i] & active));
             }
             Op::WarpBarrier { mask } => {
                 if !gathered(r.words(mask), at)? {
@@ -236,7 +244,8 @@ impl Run<'_> {
                     return uncounted("barriers of a warp", active);
                 }
                 let lanes = (active, at.alive);
-                scratch.shared.warp_barrier(place.warp, place.warp_epoch, lanes, r.words(mask));
+                let masks = r.words(mask).map(|mask| mask & at.alive);
+                scratch.shared.warp_barrier(place.warp, place.warp_epoch, lanes, &masks);
                 return Ok(Next::WarpBarrier);
             }
             Op::ActiveMask { d } => r.set_words(d, active, |_| active),
@@ -294,13 +303,6 @@ impl Run<'_> {
         Ok(Next::Step)
     }
 
-    fn load_parameter(&self, r: &mut Registers, shape: Shape, offset: u32, lanes: u32) {
-        let bytes = shape.bytes() as usize;
-        let arguments = self.launch.arguments.get(offset as usize..).unwrap_or(&[]);
-        let words = words_of(&arguments[..bytes.min(arguments.len())]);
-        spread(r, &shape, lanes, &[words; 32]);
-    }
-
     /// Records an event that has room for so many values of all lanes beside it.
     pub(super) fn trace_lanes(
         &mut self,
@@ -331,13 +333,14 @@ pub(crate) fn uncounted<T>(what: &str, lanes: u32) -> Result<T> {
 
 /// Whether all lanes that the masks name execute it now.
 fn gathered(masks: &Words, at: Lanes) -> Result<bool> {
-    let gathered = lanes::gather(masks, at.active, at.path, at.alive, at.exists)?;
+    let gathered = lanes::gather(masks, at.active, at.path, at.alive)?;
     Ok(matches!(gathered, Gathered::Yes))
 }
 
-fn vote(op: Vote, holds: u32, masks: &Words) -> u32 {
+/// What lanes vote of those that their masks name and that are there.
+fn vote(op: Vote, holds: u32, masks: &Words, there: u32) -> u32 {
     integer::mask(|i| {
-        let members = masks[i];
+        let members = masks[i] & there;
         match op {
             Vote::All => holds & members == members,
             Vote::Any => holds & members != 0,

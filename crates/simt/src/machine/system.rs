@@ -1,8 +1,9 @@
 //! The functions that every CUDA program can call without having them: those behind `printf` and `assert`.
 
 use super::Run;
-use super::access::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_END, local_word};
+use super::access::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_END};
 use super::fault::{Result, fault};
+use super::local::local_word;
 use super::print::{Spec, piece};
 use super::warp::{Lanes, Place, Scratch};
 use crate::bounds::bytes_of;

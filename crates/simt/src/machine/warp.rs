@@ -54,6 +54,15 @@ pub(super) struct Scratch<'a> {
     pub(super) local: &'a mut Vec<u32>,
     pub(super) stack: &'a mut Stack,
     pub(super) copies: &'a mut Copies,
+    pub(super) suspect: &'a mut Option<Box<Suspect>>,
+}
+
+/// What is right on a GPU by itself, and a mistake if something else comes to it.
+#[derive(Debug, Clone)]
+pub(crate) struct Suspect {
+    pub(super) pc: u32,
+    pub(super) lanes: u32,
+    pub(super) message: String,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -87,6 +96,8 @@ pub(crate) struct Warp {
     pub(crate) paths: Vec<Path>,
     /// The lanes that were the first to leave, and where.
     pub(super) left: Option<(u32, u32)>,
+    /// The first shuffle that named lanes which had left.
+    pub(super) suspect: Option<Box<Suspect>>,
     /// Its last turn ended so.
     pub(crate) vain: Option<Vain>,
     pub(crate) registers: Registers,
@@ -121,6 +132,7 @@ impl Warp {
         self.paths.clear();
         self.paths.push(Path { pc: kernel.entry, lanes: self.exists, waiting: None });
         self.left = None;
+        self.suspect = None;
         self.vain = None;
         self.registers.reset(kernel, identity)?;
         let words = kernel.local_bytes.div_ceil(4) as usize * 32;
@@ -214,6 +226,7 @@ impl Warp {
             shared_bytes,
             local: &mut self.local,
             stack: &mut self.stack,
+            suspect: &mut self.suspect,
             copies: &mut self.copies,
         };
         let next = run.execute(&mut self.registers, &mut scratch, place, at, &instruction.op);

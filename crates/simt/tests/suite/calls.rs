@@ -4,7 +4,8 @@ use simt::{Launch, Memory, Module, ReportKind, Stepper};
 
 use crate::kernel::{BYTES, Bench};
 
-const REGISTERS: &str = ".reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<20>; .reg .f32 %f<9>; .reg .b64 %rd<20>;";
+const REGISTERS: &str =
+    ".reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<20>; .reg .f32 %f<9>; .reg .b64 %rd<20>;";
 
 /// Functions, and a kernel `k` with `a` in `%rd1` and `b` in `%rd2`, the lane in `%r1`, and in `%rd4` the address of its
 /// word of `b`.
@@ -211,8 +212,10 @@ fn lanes_meet_where_functions_return() {
     };
     assert_eq!(results(functions, body), numbers(|lane| value(lane ^ 1)));
     // A thread that exits in a function is gone.
-    let leaves = ".func f() { REGISTERS mov.u32 %r1, %laneid; setp.gt.u32 %p1, %r1, 3; @%p1 exit; ret; }";
-    let bench = Bench::of(&source(leaves, "st.global.u32 [%rd4], 1; call f; st.global.u32 [%rd4], 2;"));
+    let leaves =
+        ".func f() { REGISTERS mov.u32 %r1, %laneid; setp.gt.u32 %p1, %r1, 3; @%p1 exit; ret; }";
+    let bench =
+        Bench::of(&source(leaves, "st.global.u32 [%rd4], 1; call f; st.global.u32 [%rd4], 2;"));
     bench.run().unwrap();
     assert_eq!(bench.words(), numbers(|lane| if lane > 3 { 1 } else { 2 }));
 }
@@ -294,17 +297,32 @@ fn a_stepper_goes_through_calls() {
 
 /// Functions, a call, and what is said of the kernel that has it.
 const REFUSED: [(&str, &str, u32, &str); 9] = [
-    (".extern .func f();", "call f;", 10, "the function `f` is declared, and not defined in the module"),
+    (
+        ".extern .func f();",
+        "call f;",
+        10,
+        "the function `f` is declared, and not defined in the module",
+    ),
     (
         ".extern .func (.param .b64 r) malloc(.param .b64 n);",
         "call (%rd5), malloc, (%rd5);",
         10,
         "`malloc` in a kernel is not supported: there is no heap",
     ),
-    (".func f() { foo; }", "call f;", 4, "in the function `f`, which is called: `foo;`: `foo` is not"),
+    (
+        ".func f() { foo; }",
+        "call f;",
+        4,
+        "in the function `f`, which is called: `foo;`: `foo` is not",
+    ),
     (".func g() { foo; } .func f() { call g; }", "call f;", 4, "in the function `g`"),
     (".func f(.param .v4 .b32 x) { ret; }", "call f;", 4, "in the function `f`, which is called"),
-    (".func f() { ret; }", "call f, (%r1);", 10, "the call of `f` hands over 1 arguments, and it takes 0"),
+    (
+        ".func f() { ret; }",
+        "call f, (%r1);",
+        10,
+        "the call of `f` hands over 1 arguments, and it takes 0",
+    ),
     (".func f() { ret; }", "call (%r1), f;", 10, "the call of `f` wants 1 results, and it gives 0"),
     (
         ".func f(.param .b64 x) { ret; }",
@@ -329,7 +347,11 @@ fn a_function_that_is_refused_refuses_who_calls_it() {
         let refusal = module.refusal("k").unwrap_or_else(|| panic!("accepted: {functions}"));
         assert!(refusal.message.contains(sentence), "{refusal}, not: {sentence}");
         let lines: Vec<&str> = text.lines().collect();
-        let wanted = if line == 10 { lines.iter().position(|l| *l == call).unwrap() as u32 + 1 } else { line };
+        let wanted = if line == 10 {
+            lines.iter().position(|l| *l == call).unwrap() as u32 + 1
+        } else {
+            line
+        };
         assert_eq!(refusal.line, wanted, "{refusal}");
     }
 }

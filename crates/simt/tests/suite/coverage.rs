@@ -20,8 +20,7 @@ const OPCODES: usize = 9286;
 const FORMS: usize = 14_134;
 
 /// Opcodes that `barriers`, `calls`, `divergence` and `reports` are about.
-const CONTROL: [&str; 8] =
-    ["bra", "bra.uni", "call", "call.uni", "ret", "ret.uni", "exit", "trap"];
+const CONTROL: [&str; 8] = ["bra", "bra.uni", "call", "call.uni", "ret", "ret.uni", "exit", "trap"];
 
 const TYPES: [&str; 23] = [
     "b8", "u8", "s8", "b16", "u16", "s16", "b32", "u32", "s32", "b64", "u64", "s64", "b128", "f16",

@@ -118,7 +118,8 @@ fn indexed(body: &str) -> Bench {
 }
 
 /// Each lane stores `%r9`. The second parameter is the address of `b`, and the first that of `a`.
-const STORES: &str = "mul.wide.u32 %rd8, %r1, 4; add.u64 %rd9, %rd9, %rd8; st.global.u32 [%rd9], %r9;";
+const STORES: &str =
+    "mul.wide.u32 %rd8, %r1, 4; add.u64 %rd9, %rd9, %rd8; st.global.u32 [%rd9], %r9;";
 
 #[test]
 fn parameters_are_read_at_addresses_in_registers() {
@@ -149,7 +150,8 @@ fn parameters_are_read_at_addresses_in_registers() {
 
 #[test]
 fn mistakes_with_addresses_of_parameters_are_reported() {
-    let prepare = "cvta.param.u64 %rd1, values; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2;";
+    let prepare =
+        "cvta.param.u64 %rd1, values; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2;";
     for (body, kind, lanes, message) in [
         (
             "ld.u32 %r9, [%rd2];",

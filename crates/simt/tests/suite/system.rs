@@ -75,13 +75,13 @@ fn what_is_printed_comes_with_the_counters() {
 #[test]
 fn mistakes_with_what_is_printed_are_reported() {
     for (format, body, kind, message) in [
-        ("%s", "st.local.u64 [args], 0;", ReportKind::OutOfBounds, "reads 1 byte at a null pointer"),
         (
-            "%2000d",
-            "",
-            ReportKind::Call,
-            "prints with a width or precision of more than 1000",
+            "%s",
+            "st.local.u64 [args], 0;",
+            ReportKind::OutOfBounds,
+            "reads 1 byte at a null pointer",
         ),
+        ("%2000d", "", ReportKind::Call, "prints with a width or precision of more than 1000"),
         (
             "%s",
             ".shared .b8 s[4]; mov.u64 %rd5, s; cvta.shared.u64 %rd5, %rd5; st.local.u64 [args], %rd5;",
@@ -112,7 +112,10 @@ fn what_is_printed_keeps_to_the_bounds() {
     bench.host_bytes = 1 << 20;
     let report = bench.run().unwrap_err();
     assert_eq!(report.kind, ReportKind::HostBytes);
-    assert!(report.message.contains("more bytes of the host for what the kernel prints"), "{report}");
+    assert!(
+        report.message.contains("more bytes of the host for what the kernel prints"),
+        "{report}"
+    );
 }
 
 #[test]
@@ -123,7 +126,8 @@ fn an_assertion_that_fails_is_reported() {
           call.uni __assertfail, (m, f, l, n, s); }
         END:";
     let bench = Bench::of(&source("i < 37", body)).threads(64);
-    let message = "fails the assertion `i < 37` of na\u{ef}ve:12 in `na\u{ef}ve`, thread (37, 0, 0)";
+    let message =
+        "fails the assertion `i < 37` of na\u{ef}ve:12 in `na\u{ef}ve`, thread (37, 0, 0)";
     let report = bench.reports(bench.run(), ReportKind::Assert, "__assertfail", message);
     assert_eq!((report.warp, report.lanes), (1, !0x1f));
 }
