@@ -195,8 +195,9 @@ impl Block {
         Ok(())
     }
 
-    /// The mistake, if a barrier is to open that threads which have left do not reach. Whole warps may have left, of which
-    /// a barrier counts only those that are there, unless it says for how many threads it waits. Lanes of a warp that goes
+    /// The mistake, if a barrier is to open that threads which have left do not reach. Whole warps may have left, since a
+    /// barrier counts only those that are there, unless it says for how many threads it waits; but not gone around it, and on
+    /// with what is behind it. Lanes of a warp that goes
     /// on may have, too, for a GPU since Volta, but not by PTX for `bar.sync`, which is `barrier.sync.aligned`.
     fn without_those_that_left(
         &self,
@@ -208,6 +209,8 @@ impl Block {
         let any = left.peek().copied()?;
         let part = left.find(|(warp, _)| warp.alive != 0);
         let pc = first.pc as usize;
+        let mut gone = self.warps.iter().filter_map(|warp| Some((warp, warp.left?)));
+        let around = gone.find(|(warp, _)| warp.alive == 0 && warp.before_exit > first.pc);
         if let Some(suspect) = part.and_then(|(warp, _)| warp.suspect.as_deref()) {
             let message = format!(
                 "{}, and they miss the barrier at {} as well: a GPU lets the others pass, without what these should do",
@@ -220,8 +223,8 @@ impl Block {
         let opcode = &*kernel.opcodes[pc];
         let is_aligned = !opcode.starts_with("barrier.") || opcode.ends_with(".aligned");
         let is_counted = matches!(kernel.code[pc].op, Op::Barrier { threads: Some(_), .. });
-        let (other, (lanes, exit)) = match part.filter(|_| is_aligned) {
-            Some(part) => part,
+        let (other, (lanes, exit)) = match part.filter(|_| is_aligned).or(around) {
+            Some(found) => found,
             None if is_counted => any,
             None => return None,
         };
@@ -235,7 +238,14 @@ impl Block {
             kernel.place_of(exit as usize),
         );
         if !is_counted {
-            message += " (a GPU waits for the others only, but by PTX the lanes of a warp must come together)";
+            message += match other.alive {
+                0 => {
+                    " (a GPU waits for the others only, but what is behind a barrier is for those that were there)"
+                }
+                _ => {
+                    " (a GPU waits for the others only, but by PTX the lanes of a warp must come together)"
+                }
+            };
         }
         Some(self.at_barrier(kernel, warp, first, message))
     }

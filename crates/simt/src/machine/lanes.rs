@@ -2,6 +2,7 @@
 
 use super::fault::{Result, fault};
 use super::registers::{ALL, Registers, Words};
+use super::warp::Lanes as At;
 use crate::counters::lanes as each;
 use crate::program::{Shuffle, Slot};
 use crate::report::{Lanes, ReportKind};
@@ -60,6 +61,7 @@ pub(super) struct Operands {
     pub(super) a: Slot,
     pub(super) b: Slot,
     pub(super) c: Slot,
+    pub(super) mask: Slot,
 }
 
 /// What the lanes held, and from which lane they got what they hold now.
@@ -74,9 +76,10 @@ pub(super) fn shuffle(
     r: &mut Registers,
     op: Shuffle,
     operands: &Operands,
-    active: u32,
+    at: At,
 ) -> Result<Shuffled> {
-    let Operands { d, valid, a, b, c } = *operands;
+    let active = at.active;
+    let Operands { d, valid, a, b, c, mask } = *operands;
     let (values, b, c) = (*r.words(a), *r.words(b), *r.words(c));
     let (mut result, mut sources, mut in_range) = (values, [0; 32], 0);
     for lane in 0..32_u32 {
@@ -97,7 +100,17 @@ pub(super) fn shuffle(
         let source = if holds { source } else { lane };
         if active >> lane & 1 == 1 {
             if active >> source & 1 == 0 {
-                let message = format!("reads a value of lane {source}, which does not take part");
+                let mask = r.words(mask)[lane as usize];
+                let message = if mask >> source & 1 == 0 {
+                    format!("reads a value of lane {source}, which does not take part")
+                } else {
+                    let is_left = at.exists >> source & 1 == 1;
+                    let why =
+                        if is_left { "left the kernel before" } else { "the block does not have" };
+                    format!(
+                        "names lane {source} in its mask {mask:#010x}, which {why}, and reads its value"
+                    )
+                };
                 return fault(ReportKind::Shuffle, 1 << lane, message);
             }
             result[lane as usize] = values[source as usize];

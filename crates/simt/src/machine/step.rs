@@ -209,9 +209,9 @@ impl Run<'_> {
                     *scratch.suspect =
                         Some(Box::new(Suspect { pc: place.pc, lanes: active, message }));
                 }
-                let operands = lanes::Operands { d, valid, a, b, c };
+                let operands = lanes::Operands { d, valid, a, b, c, mask };
                 let lanes::Shuffled { before, after, sources } =
-                    lanes::shuffle(r, op, &operands, active)?;
+                    lanes::shuffle(r, op, &operands, at)?;
                 let what = || What::Shuffle { mode: lanes::name(op), before, after, sources };
                 self.trace_lanes(place, active, 0, what)?;
             }

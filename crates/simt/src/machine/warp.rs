@@ -96,6 +96,10 @@ pub(crate) struct Warp {
     pub(crate) paths: Vec<Path>,
     /// The lanes that were the first to leave, and where.
     pub(super) left: Option<(u32, u32)>,
+    /// The instruction before that at which the last ones left.
+    pub(super) before_exit: u32,
+    /// The last branch, and where it went.
+    jumped: (u32, u32),
     /// The first shuffle that named lanes which had left.
     pub(super) suspect: Option<Box<Suspect>>,
     /// Its last turn ended so.
@@ -132,6 +136,7 @@ impl Warp {
         self.paths.clear();
         self.paths.push(Path { pc: kernel.entry, lanes: self.exists, waiting: None });
         self.left = None;
+        (self.before_exit, self.jumped) = (0, (0, 0));
         self.suspect = None;
         self.vain = None;
         self.registers.reset(kernel, identity)?;
@@ -320,6 +325,7 @@ impl Warp {
                 Some(Path { pc: pc + 1, lanes: active, waiting: None })
             }
             Next::Branch { target } => {
+                self.jumped = (pc, target);
                 if others != 0 {
                     run.tally.divergent_branches += 1;
                 }
@@ -338,6 +344,8 @@ impl Warp {
             Next::Exit => {
                 self.alive &= !active;
                 self.left.get_or_insert((active, pc));
+                let (from, to) = self.jumped;
+                self.before_exit = if to == pc { from } else { pc.saturating_sub(1) };
                 run.progress = true;
                 None
             }

@@ -105,6 +105,17 @@ fn warps_that_have_left_are_not_waited_for() {
     // Nor are threads that the block does not have.
     assert_eq!(right("bar.sync 0; bar.sync 0;", 40).run().unwrap().barriers, 2);
     right(leaves, 40);
+    let end = "setp.lt.u32 %p2, %r2, 32;\n@%p2 bra END;\nbar.sync 0;\nmov.u32 %r5, 1;\nEND:";
+    right(end, 64);
+    // Who goes around it, and on.
+    wrong(
+        &format!("{end} mov.u32 %r6, 1;"),
+        64,
+        ReportKind::Barrier,
+        "bar.sync",
+        "waits at a barrier that 32 threads of the block cannot reach: lanes 0-31 of warp 0 left the kernel at LINE(ret;) \
+         (a GPU waits for the others only, but what is behind a barrier is for those that were there)",
+    );
     // But where their number is spelled out.
     let report = wrong(
         "setp.lt.u32 %p2, %r2, 32;\n@%p2 ret;\nbar.sync 0, 64;",
@@ -248,9 +259,11 @@ fn lanes_that_are_not_there_give_nothing() {
         }
     }
     let read = "shfl.sync.down.b32 %r5, %r2, 1, 31, -1;";
-    let message = "reads a value of lane 16, which does not take part";
+    let message =
+        "names lane 16 in its mask 0xffffffff, which left the kernel before, and reads its value";
     wrong(&format!("@!%p1 ret; {read}"), 32, ReportKind::Shuffle, "shfl.sync", message);
-    let message = "reads a value of lane 20, which does not take part";
+    let message =
+        "names lane 20 in its mask 0xffffffff, which the block does not have, and reads its value";
     wrong(read, 20, ReportKind::Shuffle, "shfl.sync", message);
 }
 
