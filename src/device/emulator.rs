@@ -173,8 +173,13 @@ pub(crate) fn function_attributes(kernel: &Kernel) -> FunctionAttributes {
     }
 }
 
+/// A module of which at least one kernel can run, if it has any.
 pub(crate) fn load(ptx: &str) -> Result<Module, Error> {
-    Module::parse(ptx).map_err(|error| failed(format!("loading PTX: {error}")))
+    let module = Module::parse(ptx).and_then(|module| {
+        let none_runs = module.kernels().next().is_none();
+        if none_runs { module.complete() } else { Ok(module) }
+    });
+    module.map_err(|error| failed(format!("loading PTX: {error}")))
 }
 
 pub(crate) fn memory_error(error: MemoryError) -> Error {

@@ -99,11 +99,18 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] with the names that there are.
+    /// [`Error::Device`] with the names that there are; on the emulator also if the kernel does what is not emulated,
+    /// with the line of the PTX.
     pub fn function(&self, name: &str) -> Result<Function, Error> {
         let entry = self.entries.iter().find(|(entry, _)| entry == name);
         let symbol = entry.map_or(name, |(_, symbol)| symbol);
         self.functions().find(|function| function.name() == symbol).ok_or_else(|| {
+            if let Loaded::Simt(module) = &self.loaded
+                && let Some(refusal) = module.refusal(symbol)
+            {
+                let message = format!("the kernel `{name}` is not emulated: {refusal}");
+                return Error::device(self.device.label(), message);
+            }
             let shown = |function: Function| {
                 let entry = self.entries.iter().find(|(_, symbol)| symbol == function.name());
                 format!("`{}`", entry.map_or(function.name(), |(entry, _)| entry))
@@ -115,7 +122,7 @@ impl Module {
         })
     }
 
-    /// All kernels.
+    /// All kernels; on the emulator those that it can run.
     pub fn functions(&self) -> impl Iterator<Item = Function> {
         let codes: Vec<Code> = match &self.loaded {
             Loaded::Cuda(gpu, module) => module

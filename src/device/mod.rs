@@ -316,8 +316,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] with the line that the emulator does not know, or with what the driver's
-    /// compiler says.
+    /// [`Error::Device`] with the line that the emulator does not know, if none of the kernels can run on it (of one among
+    /// others [`Module::function`] says it), or with what the driver's compiler says.
     pub fn module(&self, ptx: &str) -> Result<Module, Error> {
         Module::load(self, ptx)
     }

@@ -76,7 +76,10 @@ impl Scene {
         let number = |text: &str| evaluate(text, &|name| sizes.get(name).copied());
         let module = Module::parse_named(&self.ptx).map_err(|error| error.to_string())?;
         let kernel = module.kernel(&self.symbol);
-        let kernel = kernel.ok_or_else(|| format!("the PTX has no kernel `{}`", self.symbol))?;
+        let kernel = kernel.ok_or_else(|| match module.refusal(&self.symbol) {
+            Some(refusal) => refusal.to_string(),
+            None => format!("the PTX has no kernel `{}`", self.symbol),
+        })?;
 
         let memory = Memory::new(MOST_BYTES);
         let mut arrays = Vec::new();
@@ -128,11 +131,13 @@ pub fn kernels(ptx: &str) -> Result<Value, String> {
             .map(|param| json!({ "name": &*param.name, "type": param.ty, "bytes": param.bytes }));
         json!({ "name": kernel.name(), "params": params.collect::<Vec<_>>() })
     });
-    let kernels: Vec<Value> = kernels.collect();
+    let (kernels, unrounded): (Vec<Value>, _) = (kernels.collect(), module.unrounded().len());
     if kernels.is_empty() {
+        // What the first does that is not emulated, if there is one.
+        module.complete().map_err(|refusal| refusal.to_string())?;
         return Err("the PTX has no kernel (`.entry`)".to_owned());
     }
-    Ok(json!({ "kernels": kernels, "unrounded": module.unrounded().len() }))
+    Ok(json!({ "kernels": kernels, "unrounded": unrounded }))
 }
 
 /// An argument of the kernel.

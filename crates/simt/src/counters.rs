@@ -24,6 +24,21 @@ pub struct Counters {
     pub barriers: u64,
     /// Blocks that ran.
     pub blocks: u64,
+    /// What `printf` printed, in the order of the blocks, and of each in the order in which it was printed.
+    pub printed: Vec<Printed>,
+}
+
+/// What a thread printed at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Printed {
+    /// The block's number in the grid.
+    pub block: u64,
+    /// The warp's number in the block.
+    pub warp: u32,
+    /// The lane.
+    pub lane: u32,
+    /// The text.
+    pub text: String,
 }
 
 /// What an instruction does.
@@ -36,13 +51,13 @@ pub enum Class {
     Integer,
     /// Approximate functions: `ex2`, `lg2`, `rcp` and their like.
     Special,
-    /// Branches and exits.
+    /// Branches, calls, returns and exits.
     Control,
     /// `bar.sync`, `bar.warp.sync` and `mbarrier`.
     Barrier,
     /// Shuffles, votes and reductions across a warp.
     Shuffle,
-    /// Loads of parameters.
+    /// Loads of parameters, which lie in constant memory, and of variables there.
     Parameter,
     /// Loads and stores of global memory, `cp.async` included.
     Global,
@@ -136,6 +151,10 @@ impl AddAssign<&Counters> for Counters {
         self.divergent_branches += other.divergent_branches;
         self.barriers += other.barriers;
         self.blocks += other.blocks;
+        if !other.printed.is_empty() {
+            self.printed.extend_from_slice(&other.printed);
+            self.printed.sort_by_key(|printed| printed.block);
+        }
         for (&class, count) in &other.classes {
             *self.classes.entry(class).or_default() += count;
         }
@@ -173,6 +192,7 @@ pub(crate) struct Tally {
     pub(crate) divergent_branches: u64,
     pub(crate) barriers: u64,
     pub(crate) blocks: u64,
+    pub(crate) printed: Vec<Printed>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -200,7 +220,15 @@ impl Tally {
             divergent_branches: 0,
             barriers: 0,
             blocks: 0,
+            printed: Vec::new(),
         }
+    }
+
+    /// What was printed, in the order of the blocks, which may have run together.
+    fn printed(&self) -> Vec<Printed> {
+        let mut printed = self.printed.clone();
+        printed.sort_by_key(|printed| printed.block);
+        printed
     }
 
     /// The public form.
@@ -211,6 +239,7 @@ impl Tally {
             divergent_branches: self.divergent_branches,
             barriers: self.barriers,
             blocks: self.blocks,
+            printed: self.printed(),
             ..Counters::default()
         };
         for (pc, instruction) in kernel.code.iter().enumerate() {
@@ -245,7 +274,9 @@ fn class(op: &Op) -> Class {
         Op::Convert { to, from, .. } if to.is_float() || from.is_float() => Class::Float,
         Op::SetPredicate { ty, .. } if ty.is_float() => Class::Float,
         Op::Test { .. } => Class::Float,
-        Op::Branch { .. } | Op::Exit | Op::Trap => Class::Control,
+        Op::Branch { .. } | Op::Call { .. } | Op::Return { .. } | Op::Exit | Op::Trap => {
+            Class::Control
+        }
         Op::Barrier { .. }
         | Op::BarrierReduce { .. }
         | Op::WarpBarrier { .. }
@@ -263,6 +294,7 @@ fn class(op: &Op) -> Class {
             Space::Global | Space::Generic => Class::Global,
             Space::Shared => Class::Shared,
             Space::Local => Class::Local,
+            Space::Constant | Space::Parameter => Class::Parameter,
         },
         Op::CopyAsync { .. } => Class::Global,
         Op::Atomic { .. } | Op::Fence { .. } => Class::Atomic,
@@ -282,6 +314,7 @@ fn access(op: &Op) -> Option<Access> {
         Op::Atomic { space: Space::Global, .. } => Access::GlobalAtomic,
         Op::Atomic { space: Space::Shared, .. } => Access::SharedAtomic,
         Op::CopyAsync { .. } => Access::CopyAsync,
+        Op::Load { space: Space::Constant | Space::Parameter, .. } => return None,
         Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } => Access::Generic,
         _ => return None,
     })

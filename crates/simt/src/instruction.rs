@@ -443,12 +443,28 @@ pub(crate) enum Op {
         target: u32,
         uniform: bool,
     },
-    /// `ret` and `exit`.
+    /// `call` number so of the kernel, of a function or (`target`, a 64-bit slot) through a pointer.
+    Call {
+        site: u32,
+        target: Option<Slot>,
+    },
+    /// `ret` from function number so of the kernel.
+    Return {
+        function: u32,
+    },
+    /// `exit`, and `ret` from a kernel.
     Exit,
     /// `trap`.
     Trap,
     /// `nanosleep`, `prefetch`, …: counted, without effect.
     Nothing,
+}
+
+impl Op {
+    /// Whether no lane that executes it goes on behind it.
+    pub(crate) fn ends_path(&self) -> bool {
+        matches!(self, Op::Branch { .. } | Op::Exit | Op::Return { .. } | Op::Trap)
+    }
 }
 
 /// Where memory lies.
@@ -457,6 +473,10 @@ pub(crate) enum Space {
     Global,
     Shared,
     Local,
+    /// `ld.const` only: its addresses are those of global memory.
+    Constant,
+    /// The kernel's parameters, at an address in a register: only read.
+    Parameter,
     Generic,
 }
 

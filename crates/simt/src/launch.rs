@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 use std::ptr;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use super::bounds::{Account, Bounds, bytes_of, reserve};
 use super::counters::{Counters, Tally};
@@ -15,6 +15,7 @@ use super::order::Order as Ordering;
 use super::program::{Kernel, Op, Order, Scope, Space};
 use super::report::{Report, ReportKind};
 use super::trace::Trace;
+use super::variables;
 
 /// Instructions that a warp executes before the next one's turn.
 pub(super) const QUANTUM: u32 = 1 << 14;
@@ -62,6 +63,7 @@ pub struct Prepared<'a> {
     memory: &'a Memory,
     bounds: Bounds<'a>,
     slots: Vec<Slot>,
+    globals: Arc<[u64]>,
     pub(super) first_tag: u32,
     wide: Mutex<()>,
     pub(super) grain: u32,
@@ -123,7 +125,8 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// Checks the launch, and begins it: from here on no buffer may be allocated or freed until its
+    /// Checks the launch, and begins it: the variables that its module has are placed in the memory, unless a launch
+    /// before has done so, and from here on no buffer may be allocated or freed until its
     /// blocks have run.
     ///
     /// # Errors
@@ -168,6 +171,15 @@ impl<'a> Launch<'a> {
             return refuse(format!("takes {needed} bytes of arguments, not {given}"));
         }
         let bounds = Bounds::new(self.instructions, self.host_bytes, self.cancel);
+        if kernel.uses_globals() && memory.placed(&kernel.globals).is_none() {
+            // They stay when the launch is over, and count for as long as that lasts.
+            let bytes = variables::host_bytes(&kernel.globals);
+            let taken = bounds.take(bytes, "the variables of the module");
+            taken.map_err(|fault| fault.before(kernel, [0; 3]))?;
+            if let Err(error) = memory.place(&kernel.globals) {
+                return refuse(format!("has no room for the variables of its module: {error}"));
+            }
+        }
         let listed = bounds.take(bytes_of::<Slot>(memory.slots() as u64), "the list of buffers");
         listed.map_err(|fault| fault.before(kernel, [0; 3]))?;
         let first_tag = memory.reserve_tags(self.blocks());
@@ -182,8 +194,9 @@ impl<'a> Launch<'a> {
         first_tag: u32,
     ) -> Prepared<'a> {
         let (slots, grain) = (memory.snapshot(), grain(self.kernel));
+        let globals = memory.placed(&self.kernel.globals).unwrap_or_default();
         let (wide, mbarriers) = (Mutex::new(()), self.kernel.has_mbarriers());
-        Prepared { launch: self, memory, bounds, slots, first_tag, wide, grain, mbarriers }
+        Prepared { launch: self, memory, bounds, slots, globals, first_tag, wide, grain, mbarriers }
     }
 }
 
@@ -443,6 +456,7 @@ impl Prepared<'_> {
             launch: &self.launch,
             memory: self.memory,
             slots: &self.slots,
+            globals: &self.globals,
             recent: None,
             first_tag: self.first_tag,
             wide: &self.wide,

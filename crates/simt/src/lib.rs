@@ -1,6 +1,7 @@
 //! A PTX emulator: CUDA kernels run without a GPU, with the same bits as on one.
 //!
-//! [`Module::parse`] decodes PTX and refuses what it does not know. A [`Launch`] on a [`Memory`] runs a
+//! [`Module::parse`] decodes PTX and refuses what it does not know: the kernel that holds it, if it is in one, and
+//! the others run. A [`Launch`] on a [`Memory`] runs a
 //! kernel's blocks, 32 lanes an instruction, and either returns [`Counters`] or a [`Report`] that says
 //! what the kernel does wrong, which threads do it, and in which line.
 //!
@@ -70,8 +71,9 @@ mod shared_memory;
 pub mod special;
 mod stepper;
 mod trace;
+mod variables;
 
-pub use counters::{Access, Class, Counters, Site, sectors, wavefronts};
+pub use counters::{Access, Class, Counters, Printed, Site, sectors, wavefronts};
 pub use global_memory::{Memory, MemoryError};
 pub use launch::{Launch, Prepared};
 pub use program::{Kernel, Param, SharedVariable};
@@ -79,3 +81,4 @@ pub use ptx::{Declaration, Declarations, Module, ParseError};
 pub use report::{Report, ReportKind};
 pub use stepper::{Cell, Path, Register, Step, Stepper, Values, Waits, Warp};
 pub use trace::{Accessed, Copied, Event, Trace, What};
+pub use variables::Variable;

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::ptx::Bank;
+use super::variables::Declared;
 
 pub(crate) use super::instruction::*;
 pub(crate) use super::operation::*;
@@ -44,7 +45,114 @@ pub struct Kernel {
     pub(crate) opcodes: Vec<Arc<str>>,
     /// Names of `.file` directives, by the index that a [`Place`] has.
     pub(crate) files: Arc<[Arc<str>]>,
+    /// The instruction that it begins with: before it there are the functions that it calls.
+    pub(crate) entry: u32,
+    pub(crate) calls: Vec<Call>,
+    /// By their numbers in the module.
+    pub(crate) functions: Vec<Function>,
+    /// The variables of its module in device memory.
+    pub(crate) globals: Arc<[Declared]>,
 }
+
+/// A call.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) callee: Callee,
+    /// Where in the caller's frame it finds what it hands over, and where it puts what comes back.
+    pub(crate) arguments: Vec<Passed>,
+    pub(crate) returns: Vec<Option<Passed>>,
+    /// The slot that holds where the caller's frame begins; of a kernel `None`, at 0.
+    pub(crate) frame: Option<Slot>,
+    /// The bytes of the caller's frame. Behind it that of the callee begins.
+    pub(crate) frame_bytes: u32,
+    /// The caller's registers, if it may be called again before the call comes back.
+    pub(crate) kept: Option<Kept>,
+    /// The instruction behind it.
+    pub(crate) back: u32,
+}
+
+/// Whom a call calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Callee {
+    /// By its number, in the module and, once linked, in the kernel.
+    Function(u32),
+    /// Whose address is in a register.
+    Pointer,
+    System(System),
+}
+
+/// A function that is there without being defined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum System {
+    /// `vprintf`.
+    Print,
+    /// `__assertfail`.
+    Assert,
+}
+
+impl System {
+    /// The function of that name.
+    pub(crate) fn of(name: &str) -> Option<System> {
+        match name {
+            "vprintf" => Some(System::Print),
+            "__assertfail" => Some(System::Assert),
+            _ => None,
+        }
+    }
+
+    /// The bytes of what it takes, and of what it returns.
+    pub(crate) fn signature(self) -> (&'static [u32], &'static [u32]) {
+        match self {
+            System::Print => (&[8, 8], &[4]),
+            System::Assert => (&[8, 8, 4, 8, 8], &[]),
+        }
+    }
+}
+
+/// A value in a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Passed {
+    pub(crate) offset: u32,
+    pub(crate) bytes: u32,
+}
+
+/// The slots of the three banks from which on, and up to which, a function has its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kept {
+    pub(crate) begins: [Slot; 3],
+    pub(crate) ends: [Slot; 3],
+}
+
+/// A function that a kernel calls.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Function {
+    pub(crate) name: Arc<str>,
+    /// Its number in the module.
+    pub(crate) number: u32,
+    /// Its first instruction.
+    pub(crate) entry: u32,
+    /// The slot that holds where its frame begins, and the bytes of that.
+    pub(crate) frame: Slot,
+    pub(crate) frame_bytes: u32,
+    pub(crate) params: Vec<Passed>,
+    pub(crate) returns: Vec<Passed>,
+}
+
+impl Function {
+    /// The address of the function with that number in its module: nothing is there but it.
+    pub(crate) fn address(number: u32) -> u64 {
+        FUNCTIONS + 16 * u64::from(number)
+    }
+
+    /// The number of the function at an address.
+    pub(crate) fn at(address: u64) -> Option<u32> {
+        let offset = address.checked_sub(FUNCTIONS).filter(|offset| offset.is_multiple_of(16))?;
+        u32::try_from(offset / 16).ok()
+    }
+}
+
+/// Where addresses of functions begin: above the windows of generic addresses, and below global memory.
+const FUNCTIONS: u64 = 1 << 36;
 
 /// A register that the PTX names.
 #[derive(Debug, Clone)]
@@ -109,6 +217,16 @@ pub(crate) enum Preset {
         slot: Slot,
         value: bool,
     },
+    /// The address of a variable of the module in device memory, by its number, and so many bytes more.
+    Global {
+        slot: Slot,
+        variable: u32,
+        offset: i64,
+    },
+    /// Where a function's frame begins, as its calls say.
+    Frame {
+        slot: Slot,
+    },
     /// A special register, in a 32-bit slot.
     Special {
         slot: Slot,
@@ -142,6 +260,11 @@ pub(crate) enum Special {
 }
 
 impl Kernel {
+    /// Whether it uses variables of its module in device memory.
+    pub(crate) fn uses_globals(&self) -> bool {
+        self.presets.iter().any(|preset| matches!(preset, Preset::Global { .. }))
+    }
+
     /// The kernel's name.
     pub fn name(&self) -> &str {
         &self.name

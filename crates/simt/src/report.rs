@@ -34,13 +34,16 @@ pub enum ReportKind {
     OutOfBounds,
     /// An address that is no multiple of the access's size.
     Misaligned,
+    /// A write to constant memory, or to a parameter.
+    ReadOnly,
     /// A read of memory that nothing has written.
     Uninitialized,
     /// Two accesses of one place, at least one a write, that nothing orders.
     Race,
-    /// A barrier that not all threads reach, or a wrong use of an mbarrier.
+    /// A barrier that not all threads reach which have not left the kernel, or a wrong use of an mbarrier.
     Barrier,
-    /// A shuffle, vote or warp barrier whose mask does not name the lanes that execute it.
+    /// A shuffle, vote or warp barrier whose mask does not name the lanes that execute it, or names some that do something
+    /// else. (It may name lanes that have left the kernel.)
     Shuffle,
     /// All blocks wait for something that none of them will do.
     NoProgress,
@@ -53,6 +56,11 @@ pub enum ReportKind {
     Cancelled,
     /// More memory was touched than the emulated device may take from its host, or than the host has.
     OutOfMemory,
+    /// A call through a pointer to no function, or of a function that takes something else; or calls that are nested too
+    /// deep.
+    Call,
+    /// An `assert` of the kernel did not hold.
+    Assert,
     /// The kernel executed `trap`.
     Trap,
     /// The launch itself is wrong: arguments, block size, shared memory.

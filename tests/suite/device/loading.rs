@@ -65,6 +65,17 @@ fn a_module_has_kernels_with_parameters() {
 }
 
 #[test]
+fn a_kernel_that_is_not_emulated_leaves_the_others() {
+    let device = Device::simt();
+    let other = ".visible .entry other() { ret; }";
+    let both = format!("{}\n{other}\n", SCALE.replace("mul.rn.f32", "mul.made_up.f32"));
+    let module = device.module(&both).unwrap();
+    assert!(module.function("other").is_ok());
+    assert_eq!(module.functions().count(), 1);
+    says(module.function("scale"), &["the kernel `scale` is not emulated: PTX line", "made_up"]);
+}
+
+#[test]
 fn what_is_no_ptx_is_refused() {
     on_every_device(|device| {
         says(device.module("no PTX at all"), &[device.label(), "loading PTX"]);

@@ -21,7 +21,7 @@ struct Limit {
 /// What is wrong with the PTX at `path`.
 pub(super) fn failures(path: &Path, ptx: &Ptx) -> Vec<Failure> {
     let failure = |line, what| Failure::new(path, line, what);
-    let module = match Module::parse(ptx.text()) {
+    let module = match Module::parse(ptx.text()).and_then(Module::complete) {
         Ok(module) => module,
         Err(error) => {
             let what = format!("the emulator does not take it: {}", error.message);

@@ -24,7 +24,18 @@ pub(crate) enum Slot {
 pub(crate) struct Buffer {
     pub(crate) name: Arc<str>,
     pub(crate) bytes: u64,
+    pub(crate) contents: Contents,
     pub(super) pages: Box<[OnceLock<Page>]>,
+}
+
+/// What is in a buffer before anything is written to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Contents {
+    Nothing,
+    /// As in the variables of a module.
+    Zeros,
+    /// Zeros as well, and kernels may not write.
+    Constant,
 }
 
 /// The words of a page. Its length is part of its type, so that an index into it needs no check.
@@ -43,10 +54,11 @@ impl fmt::Debug for Buffer {
 }
 
 /// A page that nothing has been written to, if the host has memory for one.
-pub(super) fn new_page() -> Option<Page> {
+pub(super) fn new_page(contents: Contents) -> Option<Page> {
     let mut words = Vec::new();
     words.try_reserve_exact(PAGE_WORDS).ok()?;
-    words.resize_with(PAGE_WORDS, Word::default);
+    let word = if contents == Contents::Nothing { Word::default } else { Word::zero };
+    words.resize_with(PAGE_WORDS, word);
     words.into_boxed_slice().try_into().ok()
 }
 

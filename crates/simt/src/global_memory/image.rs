@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::Memory;
-use super::buffer::{PAGE_WORDS, Slot};
-use super::word::Word;
+use super::buffer::{Buffer, Contents, PAGE_WORDS, Slot};
+use super::word::{KNOWN, Word};
 
 /// The pages that had been touched.
 #[derive(Debug)]
@@ -22,20 +22,21 @@ impl Memory {
     /// What is there now.
     pub(crate) fn image(&self, slots: &[Slot]) -> Image {
         let mut pages = Vec::new();
-        each_page(slots, |slot, number, words| {
+        each_page(slots, |slot, _, number, words| {
             let words = words.iter().map(|word| [&word.data, &word.state].map(load)).collect();
             pages.push(Page { slot, number, words });
         });
         Image(pages)
     }
 
-    /// Makes it what it was. Pages that have been touched since count as never written.
+    /// Makes it what it was. Pages that have been touched since hold what the buffer held at first.
     pub(crate) fn restore(&self, slots: &[Slot], image: &Image) {
         let mut rest = image.0.iter().peekable();
-        each_page(slots, |slot, number, words| {
+        each_page(slots, |slot, buffer, number, words| {
+            let first = [0, if buffer.contents == Contents::Nothing { 0 } else { KNOWN }];
             let page = rest.next_if(|page| (page.slot, page.number) == (slot, number));
             for (i, word) in words.iter().enumerate() {
-                let [data, state] = page.map_or([0, 0], |page| page.words[i]);
+                let [data, state] = page.map_or(first, |page| page.words[i]);
                 word.data.store(data, Relaxed);
                 word.state.store(state, Relaxed);
             }
@@ -48,12 +49,12 @@ fn load(word: &AtomicU32) -> u32 {
 }
 
 /// Calls `visit` with every page that has been touched, in order.
-fn each_page(slots: &[Slot], mut visit: impl FnMut(usize, usize, &[Word; PAGE_WORDS])) {
+fn each_page(slots: &[Slot], mut visit: impl FnMut(usize, &Buffer, usize, &[Word; PAGE_WORDS])) {
     for (slot, buffer) in slots.iter().enumerate() {
         let Slot::Live(buffer) = buffer else { continue };
         for (number, page) in buffer.pages.iter().enumerate() {
             if let Some(words) = page.get() {
-                visit(slot, number, words);
+                visit(slot, buffer, number, words);
             }
         }
     }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, RwLock};
 
 use crate::machine::spare::Spare;
+use crate::variables::Placed;
 
 mod buffer;
 mod error;
@@ -18,7 +19,7 @@ use buffer::{MAX_BYTES, OFFSET_BITS, OFFSET_MASK, PAGE_BYTES, new_page};
 use word::{KNOWN, TAGS};
 
 pub(crate) use buffer::{
-    Buffer, Named, PAGE_WORDS, Slot, describe, find, offset_of, page_of, word_in_page,
+    Buffer, Contents, Named, PAGE_WORDS, Slot, describe, find, offset_of, page_of, word_in_page,
 };
 pub use error::MemoryError;
 pub(crate) use image::Image;
@@ -46,6 +47,8 @@ pub struct Memory {
     next_tag: AtomicU32,
     /// What launches on this memory leave for later ones.
     pub(crate) spare: Spare,
+    /// The modules whose variables lie here.
+    pub(crate) modules: Placed,
 }
 
 #[derive(Debug, Default)]
@@ -72,6 +75,7 @@ impl Memory {
             table: RwLock::default(),
             next_tag: AtomicU32::new(1),
             spare: Spare::default(),
+            modules: Placed::default(),
         }
     }
 
@@ -92,6 +96,16 @@ impl Memory {
     ///
     /// [`MemoryError::OutOfMemory`].
     pub fn allocate(&self, name: &str, bytes: u64) -> Result<u64, MemoryError> {
+        self.allocate_with(name, bytes, Contents::Nothing)
+    }
+
+    /// Allocates, with what is there at first.
+    pub(crate) fn allocate_with(
+        &self,
+        name: &str,
+        bytes: u64,
+        contents: Contents,
+    ) -> Result<u64, MemoryError> {
         let mut table = self.table_mut();
         let free = self.capacity.saturating_sub(self.used());
         let refused = MemoryError::OutOfMemory { asked: bytes, free };
@@ -102,7 +116,7 @@ impl Memory {
         let count = bytes.div_ceil(PAGE_BYTES) as usize;
         pages.try_reserve_exact(count).map_err(|_| refused.clone())?;
         pages.resize_with(count, OnceLock::new);
-        let buffer = Arc::new(Buffer { name: name.into(), bytes, pages: pages.into() });
+        let buffer = Arc::new(Buffer { name: name.into(), bytes, contents, pages: pages.into() });
 
         let number = if table.freed.len() > REMEMBERED || table.slots.len() == MAX_BUFFERS {
             table.freed.pop_front().ok_or(refused)?
@@ -264,7 +278,7 @@ impl Memory {
             self.resident.fetch_sub(PAGE_BYTES, Relaxed);
             return None;
         }
-        let made = new_page().is_some_and(|words| cell.set(words).is_ok());
+        let made = new_page(buffer.contents).is_some_and(|words| cell.set(words).is_ok());
         if !made {
             // The host has no more, or another core was faster and its page counts.
             self.resident.fetch_sub(PAGE_BYTES, Relaxed);

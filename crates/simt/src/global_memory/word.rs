@@ -69,6 +69,11 @@ pub(crate) enum Wrong {
 }
 
 impl Word {
+    /// A zero that counts as written, by no block.
+    pub(super) fn zero() -> Word {
+        Word { data: AtomicU32::new(0), state: AtomicU32::new(KNOWN) }
+    }
+
     /// What a block reads.
     #[inline(always)]
     pub(crate) fn read(&self, tags: &Tags) -> Result<u32, Wrong> {

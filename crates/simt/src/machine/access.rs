@@ -2,17 +2,21 @@
 
 use super::Run;
 use super::fault::{Result, fault};
+use super::local::{load_local, store_local};
+use super::parameter::no_parameter;
 use super::registers::{ALL, Registers};
 use super::warp::{Place, Scratch};
 use crate::counters::{self, lanes as each};
 use crate::program::{Address, Base, Order, Slot, Space, Type};
-use crate::report::{Count, ReportKind};
+use crate::report::ReportKind;
 use crate::trace::{Accessed, Event, What};
 
-/// Generic addresses: shared and local memory each have a window below the first buffer of global memory.
+/// Generic addresses: shared and local memory and the parameters each have a window below the first buffer of global
+/// memory.
 pub(super) const SHARED_WINDOW: u64 = 1 << 32;
 pub(super) const LOCAL_WINDOW: u64 = 2 << 32;
-const WINDOW_END: u64 = 3 << 32;
+pub(super) const PARAMETER_WINDOW: u64 = 3 << 32;
+pub(super) const WINDOW_END: u64 = 4 << 32;
 
 /// A load or a store of every lane: `count` values of type `ty`.
 #[derive(Clone, Copy)]
@@ -50,15 +54,17 @@ pub(super) fn addresses(r: &Registers, address: Address) -> [u64; 32] {
 }
 
 /// The lanes of a generic access whose addresses lie in each space, and their addresses there.
-fn by_space(mut addresses: [u64; 32], lanes: u32) -> ([u64; 32], [(Space, u32); 3]) {
-    let mut parts = [(Space::Global, 0), (Space::Shared, 0), (Space::Local, 0)];
+fn by_space(mut addresses: [u64; 32], lanes: u32) -> ([u64; 32], [(Space, u32); 4]) {
+    let mut parts =
+        [Space::Global, Space::Shared, Space::Local, Space::Parameter].map(|space| (space, 0));
     for lane in each(lanes) {
         let window = match addresses[lane] {
             SHARED_WINDOW..LOCAL_WINDOW => 1,
-            LOCAL_WINDOW..WINDOW_END => 2,
+            LOCAL_WINDOW..PARAMETER_WINDOW => 2,
+            PARAMETER_WINDOW..WINDOW_END => 3,
             _ => 0,
         };
-        addresses[lane] -= [0, SHARED_WINDOW, LOCAL_WINDOW][window];
+        addresses[lane] -= [0, SHARED_WINDOW, LOCAL_WINDOW, PARAMETER_WINDOW][window];
         parts[window].1 |= 1 << lane;
     }
     (addresses, parts)
@@ -96,13 +102,17 @@ impl Run<'_> {
         in_spaces(shape.space, &all, lanes, |space, addresses, lanes| {
             self.request(place, shape.bytes(), space, (addresses, lanes), "reads")?;
             match space {
-                Space::Global | Space::Generic => {
+                Space::Global | Space::Generic | Space::Constant => {
+                    if space == Space::Constant {
+                        self.in_constant_memory(addresses, lanes, shape.bytes())?;
+                    }
                     self.load_global(r, place, shape, addresses, lanes)?;
                 }
                 Space::Shared => {
                     self.load_shared(r, scratch, place, shape, addresses, lanes)?;
                 }
                 Space::Local => load_local(r, scratch, shape, addresses, lanes)?,
+                Space::Parameter => self.load_parameters(r, shape, addresses, lanes)?,
             }
             self.trace_access(r, place, shape, space, addresses, lanes, What::Load)
         })
@@ -121,13 +131,14 @@ impl Run<'_> {
         in_spaces(shape.space, &all, lanes, |space, addresses, lanes| {
             self.request(place, shape.bytes(), space, (addresses, lanes), "writes")?;
             match space {
-                Space::Global | Space::Generic => {
+                Space::Global | Space::Generic | Space::Constant => {
                     self.store_global(r, place, shape, addresses, lanes)?;
                 }
                 Space::Shared => {
                     self.store_shared(r, scratch, place, shape, addresses, lanes)?;
                 }
                 Space::Local => store_local(r, scratch, shape, addresses, lanes)?,
+                Space::Parameter => return no_parameter("writes", addresses, lanes),
             }
             self.progress |= space != Space::Local;
             self.trace_access(r, place, shape, space, addresses, lanes, What::Store)
@@ -167,7 +178,7 @@ impl Run<'_> {
                 traffic.wavefronts += wavefronts;
                 traffic.conflicts += conflicts;
             }
-            Space::Local => {}
+            Space::Local | Space::Constant | Space::Parameter => {}
             _ => traffic.sectors += counters::sectors(addresses, lanes),
         }
     }
@@ -183,7 +194,7 @@ impl Run<'_> {
         lanes: u32,
         what: fn(Accessed) -> What,
     ) -> Result<()> {
-        if space == Space::Local {
+        if matches!(space, Space::Local | Space::Constant | Space::Parameter) {
             return Ok(());
         }
         let kernel = self.launch.kernel;
@@ -222,6 +233,7 @@ impl Run<'_> {
         match space {
             Space::Shared => format!("offset {} of shared memory", addresses[lane]),
             Space::Local => format!("offset {} of local memory", addresses[lane]),
+            Space::Parameter => format!("offset {} of the parameters", addresses[lane]),
             _ => crate::global_memory::describe(self.slots, addresses[lane]),
         }
     }
@@ -337,71 +349,4 @@ pub(super) fn gathered<const W: usize>(r: &Registers, shape: &Shape) -> Moved<W>
         }
     }
     moved
-}
-
-/// Local memory is the thread's own: `words` words of each lane, one lane's word beside the next lane's.
-fn local_word(
-    scratch: &Scratch<'_>,
-    offset: u64,
-    lane: usize,
-    bytes: u32,
-    verb: &str,
-) -> Result<usize> {
-    let end = offset.checked_add(u64::from(bytes));
-    let size = scratch.local.len() as u64 / 32 * 4;
-    if end.is_none_or(|end| end > size) {
-        let message = format!(
-            "{verb} {} at offset {offset} of its local memory, which has {}",
-            Count(bytes, "byte"),
-            Count(size, "byte")
-        );
-        return fault(ReportKind::OutOfBounds, 1 << lane, message);
-    }
-    Ok((offset / 4) as usize * 32 + lane)
-}
-
-fn load_local(
-    r: &mut Registers,
-    scratch: &Scratch<'_>,
-    shape: Shape,
-    addresses: &[u64; 32],
-    lanes: u32,
-) -> Result<()> {
-    let bytes = shape.bytes();
-    let mut moved: Moved<4> = [[0; 4]; 32];
-    for lane in each(lanes) {
-        let first = local_word(scratch, addresses[lane], lane, bytes, "reads")?;
-        for (i, word) in moved[lane].iter_mut().enumerate().take(bytes.div_ceil(4) as usize) {
-            *word = scratch.local[first + 32 * i];
-        }
-        moved[lane][0] >>= 8 * (addresses[lane] % 4);
-    }
-    spread(r, &shape, lanes, &moved);
-    Ok(())
-}
-
-fn store_local(
-    r: &Registers,
-    scratch: &mut Scratch<'_>,
-    shape: Shape,
-    addresses: &[u64; 32],
-    lanes: u32,
-) -> Result<()> {
-    let bytes = shape.bytes();
-    let moved: Moved<4> = gathered(r, &shape);
-    for lane in each(lanes) {
-        let first = local_word(scratch, addresses[lane], lane, bytes, "writes")?;
-        let value = moved[lane];
-        if bytes < 4 {
-            let shift = 8 * (addresses[lane] % 4) as u32;
-            let mask = if bytes == 1 { 0xff } else { 0xffff } << shift;
-            let word = &mut scratch.local[first];
-            *word = *word & !mask | value[0] << shift & mask;
-        } else {
-            for (i, word) in value.into_iter().enumerate().take((bytes / 4) as usize) {
-                scratch.local[first + 32 * i] = word;
-            }
-        }
-    }
-    Ok(())
 }

@@ -6,6 +6,8 @@ use super::Run;
 use super::access::{addresses, aligned, in_spaces};
 use super::fault::{Result, fault};
 use super::float;
+use super::global_access::writable;
+use super::parameter::no_parameter;
 use super::registers::Registers;
 use super::shared_access::actor;
 use super::warp::{Place, Scratch};
@@ -57,7 +59,7 @@ impl Run<'_> {
                     value
                 };
                 let old = match space {
-                    Space::Global | Space::Generic => {
+                    Space::Global | Space::Generic | Space::Constant => {
                         self.atomic_global(place, operation, addresses[lane], lane, new)?
                     }
                     Space::Shared => {
@@ -81,6 +83,7 @@ impl Run<'_> {
                             }
                         }
                     }
+                    Space::Parameter => return no_parameter("updates", addresses, lanes),
                     Space::Local => {
                         let message = "updates local memory atomically".to_string();
                         return fault(ReportKind::OutOfBounds, 1 << lane, message);
@@ -106,6 +109,7 @@ impl Run<'_> {
     ) -> Result<u64> {
         let bytes = operation.ty.bytes();
         let (buffer, offset) = self.locate(address, bytes, lane, "updates")?;
+        writable((buffer, offset), bytes, lane, "updates")?;
         let words = &self.page(buffer, offset, lane)?[global_memory::word_in_page(offset)..];
         let words = &words[..(bytes / 4) as usize];
         if words.iter().any(|word| word.get(0xf).is_err()) {

@@ -72,6 +72,7 @@ impl Block {
                 warps,
                 dynamic_shared: launch.dynamic_shared,
                 total_shared: self.shared_bytes,
+                globals: run.globals,
             };
             warp.reset(kernel, &identity, launch.threads())?;
         }
@@ -85,7 +86,7 @@ impl Block {
     }
 
     /// Bytes of the host that it has, itself included.
-    pub(super) fn held(&self) -> u64 {
+    pub(crate) fn held(&self) -> u64 {
         let unused = (self.warps.capacity() - self.warps.len()) as u64;
         let warps: u64 = self.warps.iter().map(Warp::held).sum();
         bytes_of::<Block>(1) + self.shared.held() + warps + bytes_of::<Warp>(unused)
@@ -151,7 +152,7 @@ impl Block {
         Ok(false)
     }
 
-    /// Everybody waits or has left: opens the barrier, if all wait at the same one and nobody has left. Barrier 0 is that
+    /// Everybody waits or has left: opens the barrier, if all wait at the same one. Barrier 0 is that
     /// of `__syncthreads`, one place in the source for all. To the others, which only PTX can name, each warp may come
     /// from a place of its own.
     fn release(&mut self, run: &mut Run<'_>) -> Result<(), Box<Report>> {
@@ -174,17 +175,8 @@ impl Block {
             );
             return Err(self.at_barrier(kernel, warp, first, message));
         }
-        let left = self.warps.iter().find_map(|warp| Some((warp.index, warp.left?)));
-        if let Some((other_warp, (lanes, pc))) = left {
-            let missing: u32 =
-                self.warps.iter().map(|warp| (warp.exists & !warp.alive).count_ones()).sum();
-            let message = format!(
-                "waits at a barrier that {} of the block cannot reach: {} of warp {other_warp} left the kernel at {}",
-                Count(missing, "thread"),
-                Lanes(lanes),
-                kernel.place_of(pc as usize),
-            );
-            return Err(self.at_barrier(kernel, warp, first, message));
+        if let Some(report) = self.without_those_that_left(kernel, warp, first) {
+            return Err(report);
         }
         self.reduce(kernel);
         for path in self.warps.iter_mut().flat_map(|warp| &mut warp.paths) {
@@ -231,6 +223,64 @@ impl Block {
                 }
             }
         }
+    }
+
+    /// The mistake, if a barrier is to open that threads which have left do not reach. Whole warps may have left, since a
+    /// barrier counts only those that are there, unless it says for how many threads it waits; but not gone around it, and on
+    /// with what is behind it. Lanes of a warp that goes
+    /// on may have, too, for a GPU since Volta, but not by PTX for `bar.sync`, which is `barrier.sync.aligned`.
+    fn without_those_that_left(
+        &self,
+        kernel: &Kernel,
+        warp: u32,
+        first: Path,
+    ) -> Option<Box<Report>> {
+        let mut left = self.warps.iter().filter_map(|warp| Some((warp, warp.left?))).peekable();
+        let any = left.peek().copied()?;
+        let part = left.find(|(warp, _)| warp.alive != 0);
+        let pc = first.pc as usize;
+        let mut gone = self.warps.iter().filter_map(|warp| Some((warp, warp.left?)));
+        let around = gone.find(|(warp, _)| warp.alive == 0 && warp.before_exit > first.pc);
+        if let Some(suspect) = part.and_then(|(warp, _)| warp.suspect.as_deref()) {
+            let message = format!(
+                "{}, and they miss the barrier at {} as well: a GPU lets the others pass, without what these should do",
+                suspect.message,
+                kernel.place_of(pc),
+            );
+            let fault = Fault { kind: ReportKind::Shuffle, lanes: suspect.lanes, message };
+            return Some(fault.at(kernel, self.index, part?.0.index, suspect.pc));
+        }
+        let opcode = &*kernel.opcodes[pc];
+        let is_aligned = !opcode.starts_with("barrier.") || opcode.ends_with(".aligned");
+        let is_counted = matches!(
+            kernel.code[pc].op,
+            Op::Barrier { threads: Some(_), .. } | Op::BarrierReduce { threads: Some(_), .. }
+        );
+        let (other, (lanes, exit)) = match part.filter(|_| is_aligned).or(around) {
+            Some(found) => found,
+            None if is_counted => any,
+            None => return None,
+        };
+        let missing: u32 =
+            self.warps.iter().map(|warp| (warp.exists & !warp.alive).count_ones()).sum();
+        let mut message = format!(
+            "waits at a barrier that {} of the block cannot reach: {} of warp {} left the kernel at {}",
+            Count(missing, "thread"),
+            Lanes(lanes),
+            other.index,
+            kernel.place_of(exit as usize),
+        );
+        if !is_counted {
+            message += match other.alive {
+                0 => {
+                    " (a GPU waits for the others only, but what is behind a barrier is for those that were there)"
+                }
+                _ => {
+                    " (a GPU waits for the others only, but by PTX the lanes of a warp must come together)"
+                }
+            };
+        }
+        Some(self.at_barrier(kernel, warp, first, message))
     }
 
     /// All warps that could go on wait for mbarriers, and none arrives.

@@ -7,7 +7,7 @@ use super::registers::Registers;
 use super::warp::Place;
 use crate::bounds::bytes_of;
 use crate::counters::lanes as each;
-use crate::global_memory::{self, Buffer, Named, Word, Wrong};
+use crate::global_memory::{self, Buffer, Contents, Named, Word, Wrong};
 use crate::order::{Access, Conflict, Refused};
 use crate::program::Order;
 use crate::report::{Count, ReportKind};
@@ -84,7 +84,7 @@ impl Run<'_> {
         moved: &Moved<W>,
     ) -> Result<()> {
         let bytes = shape.bytes();
-        let near = self.near::<W>(shape, addresses, lanes);
+        let near = self.near::<W>(shape, addresses, lanes).writable();
         for lane in each(lanes) {
             if let Some(words) = near.words::<W>(addresses[lane]) {
                 let write = |(word, value): (&Word, &u32)| word.write(*value, &place.tags).is_ok();
@@ -110,8 +110,12 @@ impl Run<'_> {
         lane: usize,
     ) -> Result<[u32; 4]> {
         let (buffer, offset) = self.locate(address, bytes, lane, "reads")?;
-        let Some(words) = buffer.page(global_memory::page_of(offset)) else {
-            return self.wrong(Wrong::Unwritten, false, (buffer, offset), bytes, lane);
+        let words = match buffer.page(global_memory::page_of(offset)) {
+            Some(words) => words,
+            None if buffer.contents == Contents::Nothing => {
+                return self.wrong(Wrong::Unwritten, false, (buffer, offset), bytes, lane);
+            }
+            None => self.page(buffer, offset, lane)?,
         };
         let words = &words[global_memory::word_in_page(offset)..];
         let mut value = [0; 4];
@@ -146,6 +150,7 @@ impl Run<'_> {
         lane: usize,
     ) -> Result<()> {
         let (buffer, offset) = self.locate(address, bytes, lane, "writes")?;
+        writable((buffer, offset), bytes, lane, "writes")?;
         let words = &self.page(buffer, offset, lane)?[global_memory::word_in_page(offset)..];
         if self.order.is_some() || order != Order::Weak || bytes < 4 {
             self.ordered(place, order, true, address, bytes, buffer, lane)?;
@@ -196,6 +201,27 @@ impl Run<'_> {
 }
 
 impl<'a> Run<'a> {
+    /// Refuses a load from constant memory of what lies elsewhere.
+    pub(super) fn in_constant_memory(
+        &mut self,
+        addresses: &[u64; 32],
+        lanes: u32,
+        bytes: u32,
+    ) -> Result<()> {
+        for lane in each(lanes) {
+            let (buffer, offset) = self.locate(addresses[lane], bytes, lane, "reads")?;
+            if buffer.contents != Contents::Constant {
+                let message = format!(
+                    "reads {} from constant memory, at an address that is offset {offset} of {}",
+                    Count(bytes, "byte"),
+                    Named(buffer)
+                );
+                return fault(ReportKind::OutOfBounds, 1 << lane, message);
+            }
+        }
+        Ok(())
+    }
+
     /// The buffer that the first lane means, if there is a short way into it: for whole words, accessed by
     /// blocks that run independently.
     #[inline(always)]
@@ -364,6 +390,25 @@ impl<'a> Run<'a> {
     }
 }
 
+/// Refuses to write to constant memory.
+#[inline(always)]
+pub(super) fn writable(
+    (buffer, offset): (&Buffer, u64),
+    bytes: u32,
+    lane: usize,
+    verb: &str,
+) -> Result<()> {
+    if buffer.contents != Contents::Constant {
+        return Ok(());
+    }
+    let message = format!(
+        "{verb} {} at offset {offset} of {}, which lies in constant memory",
+        Count(bytes, "byte"),
+        Named(buffer)
+    );
+    fault(ReportKind::ReadOnly, 1 << lane, message)
+}
+
 /// A buffer that the lanes of an access probably mean.
 struct Near<'a> {
     start: u64,
@@ -373,6 +418,13 @@ struct Near<'a> {
 }
 
 impl<'a> Near<'a> {
+    /// None, if it may not be written to.
+    #[inline(always)]
+    fn writable(self) -> Near<'a> {
+        let buffer = self.buffer.filter(|buffer| buffer.contents != Contents::Constant);
+        Near { buffer, ..self }
+    }
+
     /// The `W` words at an aligned address, if they are there.
     #[inline(always)]
     fn words<const W: usize>(&self, address: u64) -> Option<&'a [Word]> {

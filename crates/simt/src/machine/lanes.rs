@@ -2,6 +2,7 @@
 
 use super::fault::{Result, fault};
 use super::registers::{ALL, Registers, Words};
+use super::warp::Lanes as At;
 use crate::counters::lanes as each;
 use crate::program::{Shuffle, Slot};
 use crate::report::{Lanes, ReportKind};
@@ -14,14 +15,9 @@ pub(super) enum Gathered {
 }
 
 /// Checks the masks of a warp-wide instruction. `active` lanes execute it, `path` are those at this place
-/// (the rest of them skips it), `alive` have not left the kernel, `exists` ever were in it.
-pub(super) fn gather(
-    masks: &Words,
-    active: u32,
-    path: u32,
-    alive: u32,
-    exists: u32,
-) -> Result<Gathered> {
+/// (the rest of them skips it), `alive` have not left the kernel. Lanes that have left, or that the block never had, count
+/// as being there, as they do on a GPU since Volta: a mask may name them.
+pub(super) fn gather(masks: &Words, active: u32, path: u32, alive: u32) -> Result<Gathered> {
     // Nearly always: one mask, and all of its lanes are here.
     if active == ALL && masks.iter().all(|mask| *mask == ALL) {
         return Ok(Gathered::Yes);
@@ -34,33 +30,28 @@ pub(super) fn gather(
                 format!("executes with mask {mask:#010x}, which does not name lane {lane}");
             return fault(ReportKind::Shuffle, 1 << lane, message);
         }
-        if mask & !exists != 0 {
-            let who = Lanes(mask & !exists);
-            let message =
-                format!("names {who} in its mask {mask:#010x}, which the block does not have");
-            return fault(ReportKind::Shuffle, active, message);
-        }
-        if mask & !alive != 0 {
-            let who = Lanes(mask & !alive);
-            let message =
-                format!("names {who} in its mask {mask:#010x}, which left the kernel before");
-            return fault(ReportKind::Shuffle, active, message);
-        }
         if mask & path & !active != 0 {
             let who = Lanes(mask & path & !active);
             let message = format!("names {who} in its mask {mask:#010x}, which skips it");
             return fault(ReportKind::Shuffle, active, message);
         }
-        if let Some(other) = each(mask & active).find(|&other| masks[other] != mask) {
+        if let Some(other) = each(mask & active).find(|&other| (masks[other] ^ mask) & alive != 0) {
             let theirs = masks[other];
             let message = format!(
                 "executes with mask {mask:#010x}, and lane {other} at the same time with {theirs:#010x}"
             );
             return fault(ReportKind::Shuffle, 1 << lane, message);
         }
-        together &= mask & !active == 0;
+        together &= mask & alive & !active == 0;
     }
     Ok(if together { Gathered::Yes } else { Gathered::NotYet })
+}
+
+/// What is to be said of a shuffle that names lanes which have left, if what follows shows that they are missing.
+pub(super) fn suspicion(masks: &Words, active: u32, left: u32) -> Option<String> {
+    let mask = each(active).map(|lane| masks[lane]).find(|mask| mask & left != 0)?;
+    let who = Lanes(mask & left);
+    Some(format!("names {who} in its mask {mask:#010x}, which left the kernel before"))
 }
 
 /// The slots of a shuffle: `b` chooses the source, `c` holds the segment.
@@ -70,6 +61,7 @@ pub(super) struct Operands {
     pub(super) a: Slot,
     pub(super) b: Slot,
     pub(super) c: Slot,
+    pub(super) mask: Slot,
 }
 
 /// What the lanes held, and from which lane they got what they hold now.
@@ -84,9 +76,10 @@ pub(super) fn shuffle(
     r: &mut Registers,
     op: Shuffle,
     operands: &Operands,
-    active: u32,
+    at: At,
 ) -> Result<Shuffled> {
-    let Operands { d, valid, a, b, c } = *operands;
+    let active = at.active;
+    let Operands { d, valid, a, b, c, mask } = *operands;
     let (values, b, c) = (*r.words(a), *r.words(b), *r.words(c));
     let (mut result, mut sources, mut in_range) = (values, [0; 32], 0);
     for lane in 0..32_u32 {
@@ -107,7 +100,17 @@ pub(super) fn shuffle(
         let source = if holds { source } else { lane };
         if active >> lane & 1 == 1 {
             if active >> source & 1 == 0 {
-                let message = format!("reads a value of lane {source}, which does not take part");
+                let mask = r.words(mask)[lane as usize];
+                let message = if mask >> source & 1 == 0 {
+                    format!("reads a value of lane {source}, which does not take part")
+                } else {
+                    let is_left = at.exists >> source & 1 == 1;
+                    let why =
+                        if is_left { "left the kernel before" } else { "the block does not have" };
+                    format!(
+                        "names lane {source} in its mask {mask:#010x}, which {why}, and reads its value"
+                    )
+                };
                 return fault(ReportKind::Shuffle, 1 << lane, message);
             }
             result[lane as usize] = values[source as usize];

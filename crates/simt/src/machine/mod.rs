@@ -3,8 +3,9 @@
 //! - `registers`: what a warp's instructions read and write.
 //! - `integer`, `ternary`, `simd`, `carry`, `float`, `half`, `directed`, `approximate`, `convert`: instructions on registers alone.
 //! - `lanes`: shuffles, votes and what else works across the lanes of a warp.
-//! - `access`, `global_access`, `shared_access`: loads, stores, atomics, with all their checks.
+//! - `access`, `global_access`, `shared_access`, `local`, `parameter`: loads, stores, atomics, with all their checks.
 //! - `mbarrier`: barriers that are objects in shared memory.
+//! - `call`: functions; `system`, `print`: those behind `printf` and `assert`.
 //! - `warp`: which lanes are where, and one instruction after the other.
 //! - `block`: the warps of a block, and its barriers.
 //! - `spare`: blocks that have run, for later launches.
@@ -13,6 +14,7 @@ mod access;
 mod approximate;
 mod atomic;
 pub(super) mod block;
+mod call;
 mod carry;
 mod convert;
 mod copy;
@@ -23,12 +25,16 @@ mod global_access;
 mod half;
 mod integer;
 mod lanes;
+mod local;
 mod mbarrier;
+mod parameter;
+mod print;
 pub(super) mod registers;
 mod shared_access;
 mod simd;
 pub(super) mod spare;
 pub(super) mod step;
+mod system;
 mod ternary;
 pub(super) mod warp;
 
@@ -47,6 +53,8 @@ pub(super) struct Run<'a> {
     pub(super) memory: &'a Memory,
     /// The memory's buffers, as they were when the launch began.
     pub(super) slots: &'a [Slot],
+    /// Where the module's variables lie, if the kernel uses any.
+    pub(super) globals: &'a [u64],
     /// The buffer that was accessed last, and its address.
     pub(super) recent: Option<(u64, &'a Buffer)>,
     /// The tag of the grid's first block: see `global_memory::Word`.

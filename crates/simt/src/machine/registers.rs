@@ -20,7 +20,7 @@ pub(crate) struct Registers {
 }
 
 /// What the special registers of a warp are.
-pub(crate) struct Identity {
+pub(crate) struct Identity<'a> {
     pub(crate) block: [u32; 3],
     pub(crate) grid: [u32; 3],
     pub(crate) threads: [u32; 3],
@@ -28,6 +28,8 @@ pub(crate) struct Identity {
     pub(crate) warps: u32,
     pub(crate) dynamic_shared: u32,
     pub(crate) total_shared: u32,
+    /// Where the module's variables lie, if the kernel uses any.
+    pub(crate) globals: &'a [u64],
 }
 
 impl Registers {
@@ -46,7 +48,7 @@ impl Registers {
     }
 
     /// Zeros, the kernel's constants, and the special registers.
-    pub(crate) fn reset(&mut self, kernel: &Kernel, identity: &Identity) -> Result<()> {
+    pub(crate) fn reset(&mut self, kernel: &Kernel, identity: &Identity<'_>) -> Result<()> {
         refill(&mut self.words, kernel.slots32 as usize, [0; 32], "registers")?;
         refill(&mut self.longs, kernel.slots64 as usize, [0; 32], "registers")?;
         refill(&mut self.predicates, kernel.predicates as usize, 0, "registers")?;
@@ -56,6 +58,12 @@ impl Registers {
                 Preset::Long { slot, value } => self.longs[slot as usize] = [value; 32],
                 Preset::Predicate { slot, value } => {
                     self.predicates[slot as usize] = if value { ALL } else { 0 };
+                }
+                Preset::Frame { .. } => {}
+                Preset::Global { slot, variable, offset } => {
+                    let start = identity.globals.get(variable as usize).copied();
+                    let address = start.unwrap_or_default().wrapping_add_signed(offset);
+                    self.longs[slot as usize] = [address; 32];
                 }
                 Preset::Special { slot, which } => {
                     self.words[slot as usize] =
@@ -139,7 +147,7 @@ fn set<T: Copy>(register: &mut [T; 32], lanes: u32, value: impl Fn(usize) -> T) 
     }
 }
 
-impl Identity {
+impl Identity<'_> {
     fn special(&self, which: Special, lane: u32) -> u32 {
         let [x, y, _] = self.threads;
         let thread = self.warp * 32 + lane;

@@ -1,7 +1,7 @@
 //! One instruction of a warp.
 
 use super::Run;
-use super::access::{LOCAL_WINDOW, SHARED_WINDOW, Shape, spread};
+use super::access::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, Shape};
 use super::atomic::Operation;
 use super::convert::{self, Conversion};
 use super::copy::Copy;
@@ -9,7 +9,7 @@ use super::fault::{Result, fault};
 use super::lanes::{self, Gathered};
 use super::mbarrier;
 use super::registers::{Longs, Registers, Words};
-use super::warp::{Lanes, Place, Scratch, Vain};
+use super::warp::{Lanes, Place, Scratch, Suspect, Vain};
 use super::{carry, float, integer, ternary};
 use crate::program::{Clock, Op, Scope, Slot, Space, Type, Vote};
 use crate::report::ReportKind;
@@ -21,6 +21,8 @@ pub(super) enum Next {
     Step,
     /// To `target`.
     Branch { target: u32 },
+    /// To instructions of their own.
+    Scatter(Box<[u32; 32]>),
     /// Out of the kernel.
     Exit,
     /// They wait for the other threads of the block.
@@ -154,7 +156,8 @@ impl Run<'_> {
                 let window = match space {
                     Space::Shared => SHARED_WINDOW,
                     Space::Local => LOCAL_WINDOW,
-                    Space::Global | Space::Generic => 0,
+                    Space::Parameter => PARAMETER_WINDOW,
+                    Space::Global | Space::Constant | Space::Generic => 0,
                 };
                 let a = *r.longs(a);
                 r.set_longs(d, active, |i| {
@@ -203,9 +206,17 @@ impl Run<'_> {
                 if !gathered(r.words(mask), at)? {
                     return Ok(Next::Gather);
                 }
-                let operands = lanes::Operands { d, valid, a, b, c };
+                let left = at.exists & !at.alive;
+                if left != 0
+                    && scratch.suspect.is_none()
+                    && let Some(message) = lanes::suspicion(r.words(mask), active, left)
+                {
+                    *scratch.suspect =
+                        Some(Box::new(Suspect { pc: place.pc, lanes: active, message }));
+                }
+                let operands = lanes::Operands { d, valid, a, b, c, mask };
                 let lanes::Shuffled { before, after, sources } =
-                    lanes::shuffle(r, op, &operands, active)?;
+                    lanes::shuffle(r, op, &operands, at)?;
                 let what = || What::Shuffle { mode: lanes::name(op), before, after, sources };
                 self.trace_lanes(place, active, 0, what)?;
             }
@@ -214,28 +225,28 @@ impl Run<'_> {
                     return Ok(Next::Gather);
                 }
                 let holds = r.guard(a);
-                r.set_predicate(d, active, vote(op, holds, r.words(mask)));
+                r.set_predicate(d, active, vote(op, holds, r.words(mask), active));
             }
             Op::Ballot { d, a, mask } => {
                 if !gathered(r.words(mask), at)? {
                     return Ok(Next::Gather);
                 }
                 let (holds, masks) = (r.guard(a), *r.words(mask));
-                r.set_words(d, active, |i| holds & masks[i]);
+                r.set_words(d, active, |i| holds & masks[i] & active);
             }
             Op::Reduce { op, ty, d, a, mask } => {
                 if !gathered(r.words(mask), at)? {
                     return Ok(Next::Gather);
                 }
                 let (values, masks) = (*r.words(a), *r.words(mask));
-                r.set_words(d, active, |i| integer::reduce(op, ty, &values, masks[i]));
+                r.set_words(d, active, |i| integer::reduce(op, ty, &values, masks[i] & active));
             }
             Op::Match { all, ty, d, valid, a, mask } => {
                 if !gathered(r.words(mask), at)? {
                     return Ok(Next::Gather);
                 }
                 let values: Longs = std::array::from_fn(|i| r.lane(a, ty.is_wide(), i));
-                let masks = *r.words(mask);
+                let masks = r.words(mask).map(|mask| mask & active);
                 let same = |i: usize| masks[i] & integer::mask(|other| values[other] == values[i]);
                 let alike = integer::mask(|i| same(i) == masks[i]);
                 r.set_words(d, active, |i| match all {
@@ -254,7 +265,8 @@ impl Run<'_> {
                     return uncounted("barriers of a warp", active);
                 }
                 let lanes = (active, at.alive);
-                scratch.shared.warp_barrier(place.warp, place.warp_epoch, lanes, r.words(mask));
+                let masks = r.words(mask).map(|mask| mask & at.alive);
+                scratch.shared.warp_barrier(place.warp, place.warp_epoch, lanes, &masks);
                 return Ok(Next::WarpBarrier);
             }
             Op::Clock { part, d } => return Ok(Next::Clock { part, d }),
@@ -303,6 +315,8 @@ impl Run<'_> {
             Op::Branch { target, .. } => {
                 return Ok(Next::Branch { target });
             }
+            Op::Call { site, target } => return self.call(r, scratch, place, at, (site, target)),
+            Op::Return { function } => return Ok(self.come_back(r, scratch, function, active)),
             Op::Exit => return Ok(Next::Exit),
             Op::Trap => {
                 return fault(ReportKind::Trap, active, "executes trap".to_string());
@@ -310,17 +324,6 @@ impl Run<'_> {
             Op::Nothing => {}
         }
         Ok(Next::Step)
-    }
-
-    fn load_parameter(&self, r: &mut Registers, shape: Shape, offset: u32, lanes: u32) {
-        let bytes = shape.bytes() as usize;
-        let arguments = self.launch.arguments.get(offset as usize..).unwrap_or(&[]);
-        let mut value = [0; 16];
-        let count = bytes.min(arguments.len()).min(16);
-        value[..count].copy_from_slice(&arguments[..count]);
-        let words: [u32; 4] =
-            std::array::from_fn(|i| u32::from_le_bytes(std::array::from_fn(|k| value[4 * i + k])));
-        spread(r, &shape, lanes, &[words; 32]);
     }
 
     /// Records an event that has room for so many values of all lanes beside it.
@@ -353,13 +356,14 @@ pub(crate) fn uncounted<T>(what: &str, lanes: u32) -> Result<T> {
 
 /// Whether all lanes that the masks name execute it now.
 fn gathered(masks: &Words, at: Lanes) -> Result<bool> {
-    let gathered = lanes::gather(masks, at.active, at.path, at.alive, at.exists)?;
+    let gathered = lanes::gather(masks, at.active, at.path, at.alive)?;
     Ok(matches!(gathered, Gathered::Yes))
 }
 
-fn vote(op: Vote, holds: u32, masks: &Words) -> u32 {
+/// What lanes vote of those that their masks name and that are there.
+fn vote(op: Vote, holds: u32, masks: &Words, there: u32) -> u32 {
     integer::mask(|i| {
-        let members = masks[i];
+        let members = masks[i] & there;
         match op {
             Vote::All => holds & members == members,
             Vote::Any => holds & members != 0,

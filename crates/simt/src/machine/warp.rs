@@ -5,6 +5,7 @@
 //! the code joins.
 
 use super::Run;
+use super::call::Stack;
 use super::copy::Copies;
 use super::fault::{self, Fault};
 use super::registers::{Identity, Registers};
@@ -50,8 +51,18 @@ pub(super) struct Scratch<'a> {
     pub(super) shared: &'a mut Shared,
     pub(super) shared_bytes: u32,
     /// Local memory, word by word, of all lanes.
-    pub(super) local: &'a mut [u32],
+    pub(super) local: &'a mut Vec<u32>,
+    pub(super) stack: &'a mut Stack,
     pub(super) copies: &'a mut Copies,
+    pub(super) suspect: &'a mut Option<Box<Suspect>>,
+}
+
+/// What is right on a GPU by itself, and a mistake if something else comes to it.
+#[derive(Debug, Clone)]
+pub(crate) struct Suspect {
+    pub(super) pc: u32,
+    pub(super) lanes: u32,
+    pub(super) message: String,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -85,10 +96,17 @@ pub(crate) struct Warp {
     pub(crate) paths: Vec<Path>,
     /// The lanes that were the first to leave, and where.
     pub(super) left: Option<(u32, u32)>,
+    /// The instruction before that at which the last ones left.
+    pub(super) before_exit: u32,
+    /// The last branch, and where it went.
+    jumped: (u32, u32),
+    /// The first shuffle that named lanes which had left.
+    pub(super) suspect: Option<Box<Suspect>>,
     /// Its last turn ended so.
     pub(crate) vain: Option<Vain>,
     pub(crate) registers: Registers,
     local: Vec<u32>,
+    stack: Stack,
     copies: Copies,
     epoch: u32,
     /// Instructions that it has executed.
@@ -110,7 +128,7 @@ impl Warp {
     pub(super) fn reset(
         &mut self,
         kernel: &Kernel,
-        identity: &Identity,
+        identity: &Identity<'_>,
         threads: u32,
     ) -> fault::Result<()> {
         self.index = identity.warp;
@@ -118,12 +136,15 @@ impl Warp {
         self.exists = if here == 32 { u32::MAX } else { (1 << here) - 1 };
         self.alive = self.exists;
         self.paths.clear();
-        self.paths.push(Path { pc: 0, lanes: self.exists, waiting: None });
+        self.paths.push(Path { pc: kernel.entry, lanes: self.exists, waiting: None });
         self.left = None;
+        (self.before_exit, self.jumped) = (0, (0, 0));
+        self.suspect = None;
         self.vain = None;
         self.registers.reset(kernel, identity)?;
         let words = kernel.local_bytes.div_ceil(4) as usize * 32;
         refill(&mut self.local, words, 0, "local memory")?;
+        self.stack.reset();
         self.copies.reset();
         self.epoch = 0;
         self.clock = 0;
@@ -133,6 +154,10 @@ impl Warp {
 
     /// Its block has run, and is going to be kept.
     pub(super) fn retire(&mut self) {
+        if !self.stack.is_empty() {
+            // Its local memory may have grown.
+            (self.local, self.stack) = (Vec::new(), Stack::default());
+        }
         self.copies = Copies::default();
     }
 
@@ -141,6 +166,7 @@ impl Warp {
         bytes_of::<Warp>(1)
             + bytes_of::<Path>(self.paths.capacity() as u64)
             + bytes_of::<u32>(self.local.capacity() as u64)
+            + self.stack.held()
             + self.registers.held()
     }
 
@@ -204,8 +230,14 @@ impl Warp {
         place.pc = pc;
         place.warp_epoch = self.epoch;
         let at = Lanes { active, path: lanes, alive: self.alive, exists: self.exists };
-        let mut scratch =
-            Scratch { shared, shared_bytes, local: &mut self.local, copies: &mut self.copies };
+        let mut scratch = Scratch {
+            shared,
+            shared_bytes,
+            local: &mut self.local,
+            stack: &mut self.stack,
+            suspect: &mut self.suspect,
+            copies: &mut self.copies,
+        };
         let next = run.execute(&mut self.registers, &mut scratch, place, at, &instruction.op);
         match next {
             Ok(Next::Step) => self.paths[current].pc += 1,
@@ -216,6 +248,7 @@ impl Warp {
                 self.skip = if self.paths.len() > 1 { self.skip + 1 } else { 0 };
                 return Ok(true);
             }
+            Ok(Next::Scatter(targets)) => self.scatter(run, current, active, &targets),
             Ok(next) => self.go(run, current, active, next),
             Err(mut fault) => {
                 if fault.lanes == 0 {
@@ -300,7 +333,7 @@ impl Warp {
             }
         }
         let own = match next {
-            Next::Step | Next::Clock { .. } | Next::Yield(_) => {
+            Next::Step | Next::Clock { .. } | Next::Yield(_) | Next::Scatter(_) => {
                 Some(Path { pc: pc + 1, lanes: active, waiting: None })
             }
             Next::WarpBarrier => {
@@ -308,6 +341,7 @@ impl Warp {
                 Some(Path { pc: pc + 1, lanes: active, waiting: None })
             }
             Next::Branch { target } => {
+                self.jumped = (pc, target);
                 if others != 0 {
                     run.tally.divergent_branches += 1;
                 }
@@ -327,6 +361,8 @@ impl Warp {
             Next::Exit => {
                 self.alive &= !active;
                 self.left.get_or_insert((active, pc));
+                let (from, to) = self.jumped;
+                self.before_exit = if to == pc { from } else { pc.saturating_sub(1) };
                 run.progress = true;
                 None
             }
@@ -355,6 +391,25 @@ impl Warp {
         {
             *waiting = None;
         }
+    }
+
+    /// Moves each active lane of a path to an instruction of its own; the others of the path to the next one.
+    #[cold]
+    fn scatter(&mut self, run: &mut Run<'_>, current: usize, active: u32, targets: &[u32; 32]) {
+        let Path { pc, lanes, .. } = self.paths.swap_remove(current);
+        let first = self.paths.len();
+        for lane in crate::counters::lanes(active) {
+            let pc = targets[lane];
+            match self.paths[first..].iter_mut().find(|path| path.pc == pc) {
+                Some(path) => path.lanes |= 1 << lane,
+                None => self.paths.push(Path { pc, lanes: 1 << lane, waiting: None }),
+            }
+        }
+        let others = lanes & !active;
+        if others != 0 {
+            self.paths.push(Path { pc: pc + 1, lanes: others, waiting: None });
+        }
+        run.tally.divergent_branches += u64::from(self.paths.len() > first + 1);
     }
 
     /// The mistake, if lanes wait for others of their warp that will not come.

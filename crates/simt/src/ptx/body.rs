@@ -4,21 +4,25 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::context::Context;
-use super::declare::VariableSpace;
+use super::declare::{MOST_LOCAL, VariableSpace};
 use super::decode::{check_opcode, decode};
 use super::entry::Entry;
+use super::function::{Formal, Signature};
 use super::lexer::{Kind, Token};
-use super::names::{Named, Pending};
+use super::link::Unit;
+use super::names::{Class, Named, Pending, Register};
 use super::operand::show;
-use super::program::{Guard, Instruction, Kernel, Op, Param, Place, SharedVariable, Slot};
-use super::slots::{Bank, Slots};
+use super::program::{
+    Address, Base, Call, Guard, Instruction, Kernel, Op, Param, Passed, Place, SharedVariable, Slot,
+};
+use super::slots::{Bank, Constant, Slots};
 use super::statement::Statement;
 
 const MOST_INSTRUCTIONS: usize = 1 << 20;
 /// What dynamic shared memory is aligned to at least: the widest access.
 const DYNAMIC_ALIGN: u32 = 16;
 
-/// A kernel in the making.
+/// A kernel or a function in the making.
 #[derive(Debug)]
 pub(super) struct Body<'c, 's> {
     pub(super) context: &'c mut Context<'s>,
@@ -29,8 +33,15 @@ pub(super) struct Body<'c, 's> {
     pub(super) static_shared: u32,
     pub(super) local_bytes: u32,
     pub(super) dynamic_align: u32,
-    /// Where the variables lie that have been used, by index.
+    /// Where the variables lie that have been used, by their ids.
     pub(super) placed: HashMap<usize, u32>,
+    /// Of a function, where its frame begins: local memory is reached through it.
+    pub(super) frame: Option<Slot>,
+    /// Of a function, the registers that are its results, and where they go in the frame.
+    results: Vec<(Register, u32)>,
+    pub(super) calls: Vec<Call>,
+    /// What an instruction needs before it, where its operands are no registers.
+    pub(super) preceded_by: Vec<Op>,
     /// What an instruction needs to be followed by, where one operation does not express it.
     pub(super) followed_by: Vec<Op>,
     sinks: [Option<Slot>; 2],
@@ -44,18 +55,65 @@ pub(super) struct Body<'c, 's> {
 }
 
 impl<'c, 's> Body<'c, 's> {
-    /// Reads the body, of which the opening brace is next, to its closing brace.
-    pub(super) fn read(entry: Entry, context: &'c mut Context<'s>) -> Result<Kernel, String> {
+    /// Reads the body of a kernel, of which the opening brace is next, to its closing brace.
+    pub(super) fn kernel(entry: Entry, context: &'c mut Context<'s>) -> Result<Unit, String> {
+        let mut body = Body::new(context);
+        body.params.clone_from(&entry.params);
+        body.context.cursor.expect(b'{')?;
+        body.statements()?;
+        Ok(body.unit(entry, Vec::new(), Vec::new()))
+    }
+
+    /// Reads the body of a function, of which the opening brace is next, to its closing brace.
+    pub(super) fn function(
+        signature: Signature<'s>,
+        context: &'c mut Context<'s>,
+    ) -> Result<Unit, String> {
+        let mut body = Body::new(context);
+        body.frame = Some(body.slots.constant(Constant::Frame)?);
+        let (mut returns, mut params) = (Vec::new(), Vec::new());
+        for formal in &signature.returns {
+            returns.push(Passed { offset: body.formal(formal)?, bytes: formal.bytes });
+        }
+        let mut first = Vec::new();
+        for formal in &signature.params {
+            let offset = body.formal(formal)?;
+            params.push(Passed { offset, bytes: formal.bytes });
+            if let Some(typed) = formal.register {
+                let slot = body.register(formal.name)?.slot;
+                first.push(body.load_from_frame(typed, slot, offset));
+            }
+        }
+        for (Formal { name, register, .. }, place) in signature.returns.iter().zip(&returns) {
+            if register.is_some() {
+                let register = body.register(name)?;
+                body.results.push((register, place.offset));
+            }
+        }
+        let brace = body.context.cursor.next()?;
+        let opcode = body.context.opcode("ld.param");
+        for op in first {
+            body.push(None, op, brace.line, &opcode)?;
+        }
+        body.statements()?;
+        Ok(body.unit(Entry::of_function(signature.name), params, returns))
+    }
+
+    fn new(context: &'c mut Context<'s>) -> Self {
         let named = context.named;
-        let mut body = Body {
+        Body {
             context,
             slots: Slots::new(named),
             variables: Vec::new(),
-            params: entry.params,
+            params: Vec::new(),
             static_shared: 0,
             local_bytes: 0,
             dynamic_align: DYNAMIC_ALIGN,
             placed: HashMap::new(),
+            frame: None,
+            results: Vec::new(),
+            calls: Vec::new(),
+            preceded_by: Vec::new(),
             followed_by: Vec::new(),
             sinks: [None; 2],
             carry: None,
@@ -65,31 +123,40 @@ impl<'c, 's> Body<'c, 's> {
             opcodes: Vec::new(),
             source: None,
             labelled_end: false,
-        };
-        body.context.cursor.expect(b'{')?;
-        body.statements()?;
-        let dynamic_shared = body.static_shared.next_multiple_of(body.dynamic_align);
-        let registers = body.slots.registers.take().unwrap_or_default();
-        Ok(Kernel {
+        }
+    }
+
+    fn unit(mut self, entry: Entry, params: Vec<Passed>, returns: Vec<Passed>) -> Unit {
+        let registers = self.slots.registers.take().unwrap_or_default();
+        let [slots32, slots64, predicates] =
+            [Bank::Word, Bank::Long, Bank::Predicate].map(|bank| self.slots.count(bank));
+        let (presets, late) = self.slots.presets();
+        let kernel = Kernel {
             name: entry.name,
-            params: body.params,
+            params: self.params,
             param_bytes: entry.param_bytes,
-            static_shared: body.static_shared,
-            dynamic_shared,
-            local_bytes: body.local_bytes,
+            static_shared: self.static_shared,
+            dynamic_shared: 0,
+            local_bytes: self.local_bytes,
             max_threads: entry.max_threads,
             required_threads: entry.required_threads,
-            slots32: body.slots.count(Bank::Word),
-            slots64: body.slots.count(Bank::Long),
-            predicates: body.slots.count(Bank::Predicate),
-            presets: body.slots.presets(dynamic_shared),
+            slots32,
+            slots64,
+            predicates,
+            presets,
             registers,
-            variables: body.variables,
-            code: body.code,
-            places: body.places,
-            opcodes: body.opcodes,
+            variables: self.variables,
+            code: self.code,
+            places: self.places,
+            opcodes: self.opcodes,
             files: Arc::from([]),
-        })
+            entry: 0,
+            calls: self.calls,
+            functions: Vec::new(),
+            globals: Arc::from([]),
+        };
+        let (placed, dynamic_align) = (self.placed, self.dynamic_align);
+        Unit { kernel, late, placed, dynamic_align, params, returns }
     }
 
     fn statements(&mut self) -> Result<(), String> {
@@ -132,11 +199,11 @@ impl<'c, 's> Body<'c, 's> {
                 }
                 self.context.variables(VariableSpace::Shared, true)
             }
-            "global" => self.context.variables(VariableSpace::Global, false),
-            "const" => self.context.variables(VariableSpace::Const, false),
-            "param" => Err("`.param` in a body prepares a call, and calls are not supported: \
-                            make the function `__forceinline__`"
-                .to_string()),
+            "global" => self.context.device_variables(VariableSpace::Global, false),
+            "const" => self.context.device_variables(VariableSpace::Const, false),
+            "param" => self.context.variables(VariableSpace::Param, false),
+            // What a call hands over is checked when it is executed.
+            "callprototype" | "calltargets" => self.context.cursor.skip_past(b';'),
             other => Err(format!("`.{other}` is not supported in a kernel's body")),
         }
     }
@@ -193,16 +260,25 @@ impl<'c, 's> Body<'c, 's> {
             return self.context.names.declare(opcode.text, Named::Label(self.code.len() as u32));
         }
         statement.split(opcode.text)?;
-        check_opcode(&statement.parts)?;
-        statement.read_operands(&mut self.context.cursor)?;
         let guard = match statement.guard {
             None => None,
             Some((name, negated)) => {
                 Some(Guard { predicate: self.destination_predicate(name)?, negated })
             }
         };
-        let op = decode(self, &statement.parts, &statement.operands)?;
+        let op = match *statement.parts {
+            // With brackets of its own.
+            ["call"] | ["call", "uni"] => self.call()?,
+            _ => {
+                check_opcode(&statement.parts)?;
+                statement.read_operands(&mut self.context.cursor)?;
+                decode(self, &statement.parts, &statement.operands)?
+            }
+        };
         let opcode = self.context.opcode(statement.opcode);
+        for op in std::mem::take(&mut self.preceded_by) {
+            self.push(guard, op, token.line, &opcode)?;
+        }
         self.push(guard, op, token.line, &opcode)?;
         for op in std::mem::take(&mut self.followed_by) {
             self.push(guard, op, token.line, &opcode)?;
@@ -260,6 +336,38 @@ impl<'c, 's> Body<'c, 's> {
         }
     }
 
+    /// `ret`: out of the kernel, or back to where the function was called.
+    pub(super) fn leave(&mut self) -> Op {
+        if self.frame.is_none() {
+            return Op::Exit;
+        }
+        for (register, offset) in std::mem::take(&mut self.results) {
+            if let Class::Data(typed) = register.class {
+                self.preceded_by.push(self.store_to_frame(typed, register.slot, offset));
+            }
+            self.results.push((register, offset));
+        }
+        // Which one it is is known when the kernel is linked.
+        Op::Return { function: 0 }
+    }
+
+    /// So many bytes of local memory: of the kernel's, or in the function's frame.
+    pub(super) fn room(&mut self, bytes: u32, align: u32) -> Result<u32, String> {
+        // Whole words, so that calls can copy them.
+        let offset = self.local_bytes.next_multiple_of(align.max(4));
+        let end = offset.checked_add(bytes).filter(|&end| end <= MOST_LOCAL);
+        let end = end.and_then(|end| end.checked_next_multiple_of(4));
+        self.local_bytes = end.ok_or_else(|| {
+            format!("the variables of local memory take more than {MOST_LOCAL} bytes")
+        })?;
+        Ok(offset)
+    }
+
+    /// An address in the frame.
+    pub(super) fn in_frame(&self, offset: i64) -> Address {
+        Address { base: self.frame.map_or(Base::Zero, Base::Long), offset }
+    }
+
     /// A branch to a label: its target is filled in when the block ends.
     pub(super) fn branch(&mut self, label: &'s str, uniform: bool) -> Op {
         self.context.names.branch(Pending { label, instruction: self.code.len() });
@@ -272,17 +380,20 @@ impl<'c, 's> Body<'c, 's> {
         self.context.unrounded.push((line, Arc::from(opcode)));
     }
 
-    /// A kernel that can fall off its end exits there.
+    /// A kernel that can fall off its end exits there, and a function returns.
     fn end(&mut self, line: u32) -> Result<(), String> {
         let leaves = matches!(
             self.code.last(),
-            Some(Instruction { guard: None, op: Op::Exit | Op::Branch { .. } })
+            Some(Instruction { guard: None, op: Op::Exit | Op::Return { .. } | Op::Branch { .. } })
         );
         if leaves && !self.labelled_end {
             return Ok(());
         }
-        let opcode = self.context.opcode("ret");
-        self.push(None, Op::Exit, line, &opcode)
+        let (opcode, op) = (self.context.opcode("ret"), self.leave());
+        for op in std::mem::take(&mut self.preceded_by) {
+            self.push(None, op, line, &opcode)?;
+        }
+        self.push(None, op, line, &opcode)
     }
 
     /// Closes the innermost block.

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use super::cursor::Cursor;
 use super::declare::Variable;
+use super::function::Function;
 use super::names::Names;
+use super::program;
+use super::variables::Declared;
 
 /// What is known of a source while it is read.
 #[derive(Debug)]
@@ -13,6 +16,17 @@ pub(super) struct Context<'s> {
     pub(super) cursor: Cursor<'s>,
     pub(super) names: Names<'s>,
     pub(super) variables: Vec<Variable>,
+    /// Those in device memory, also of kernels that have been read.
+    pub(super) globals: Vec<Declared>,
+    /// Bytes of constant memory.
+    pub(super) constant_bytes: u32,
+    pub(super) functions: Vec<Function>,
+    /// The functions whose addresses are taken, by number.
+    pub(super) pointed: Vec<u32>,
+    /// How many variables have been declared.
+    ids: usize,
+    /// What is said of variables that are not supported.
+    pub(super) refused: Vec<String>,
     pub(super) unrounded: Vec<(u32, Arc<str>)>,
     /// Whether kernels keep the names of their registers and variables.
     pub(super) named: bool,
@@ -28,12 +42,33 @@ impl<'s> Context<'s> {
             cursor: Cursor::new(source),
             names: Names::default(),
             variables: Vec::new(),
+            globals: Vec::new(),
+            constant_bytes: 0,
+            functions: Vec::new(),
+            pointed: Vec::new(),
+            ids: 0,
+            refused: Vec::new(),
             unrounded: Vec::new(),
             named,
             opcodes: HashMap::new(),
             used_files: HashMap::new(),
             file_names: HashMap::new(),
         }
+    }
+
+    /// A number for a variable that no other has.
+    pub(super) fn next_id(&mut self) -> usize {
+        self.ids += 1;
+        self.ids
+    }
+
+    /// The address of a function, which may be called through it.
+    pub(super) fn address_of_function(&mut self, number: usize) -> u64 {
+        let number = number as u32;
+        if self.pointed.last() != Some(&number) {
+            self.pointed.push(number);
+        }
+        program::Function::address(number)
     }
 
     /// The text of an opcode, shared by all instructions that have it.

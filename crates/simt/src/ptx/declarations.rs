@@ -135,7 +135,7 @@ fn read(cursor: &mut Cursor) -> Result<Vec<Declaration>, String> {
 
 /// Takes what stands between a kernel's parameters and its body (`.maxntid 128, 1, 1`), up to the brace that opens
 /// the body; or with the semicolon that stands in place of one.
-fn has_body(cursor: &mut Cursor) -> Result<bool, String> {
+pub(super) fn has_body(cursor: &mut Cursor) -> Result<bool, String> {
     let mut in_pragma = false;
     loop {
         let token = cursor.peek()?;

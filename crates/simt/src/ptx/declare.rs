@@ -4,6 +4,7 @@ use super::body::Body;
 use super::context::Context;
 use super::cursor::Cursor;
 use super::lexer::Kind;
+use super::link::Shared;
 use super::names::{Class, Named, Register};
 use super::operand::show;
 use super::program::SharedVariable;
@@ -23,48 +24,38 @@ pub(super) enum VariableSpace {
     Local,
     Global,
     Const,
+    /// What is handed to a function, or comes from it: in local memory.
+    Param,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Variable {
     pub(super) space: VariableSpace,
     pub(super) align: u32,
-    /// `None`: it takes what the launch adds.
+    /// `None`: it takes what the launch adds. Of one in device memory the number among those.
     pub(super) bytes: Option<u32>,
+    /// Which no other variable of the module has.
+    pub(super) id: usize,
 }
 
 impl<'s> Context<'s> {
     /// The rest of `.shared .align 4 .b8 name[128];` after the state space.
     pub(super) fn variables(&mut self, space: VariableSpace, external: bool) -> Result<(), String> {
-        let in_device_memory = matches!(space, VariableSpace::Global | VariableSpace::Const);
-        let mut align = self.cursor.alignment()?;
-        if in_device_memory && self.cursor.accept_directive("attribute")? {
-            self.cursor.skip_past(b')')?;
-            align = align.or(self.cursor.alignment()?);
-        }
-        let mut written = self.cursor.directive()?;
-        if in_device_memory && matches!(written, "v2" | "v4") {
-            written = self.cursor.directive()?;
-        }
+        let align = self.cursor.alignment()?;
+        let written = self.cursor.directive()?;
         let typed = types::declared(written)
             .ok_or_else(|| format!("a variable of type `.{written}` is not supported"))?;
         let align = align.unwrap_or(typed.bytes());
         loop {
             let name = self.cursor.name()?;
-            let bytes = if in_device_memory {
-                // A reference to it is refused, so neither size nor contents matter.
-                self.cursor.skip_past(b';')?;
-                None
-            } else {
-                let bytes = self.cursor.size(typed.bytes())?;
-                if bytes.is_some() == external {
-                    return Err("an `.extern` variable, and no other, has no size".to_string());
-                }
-                bytes
-            };
+            let bytes = self.cursor.size(typed.bytes())?;
+            if bytes.is_some() == external {
+                return Err("an `.extern` variable, and no other, has no size".to_string());
+            }
             self.names.declare(name, Named::Variable(self.variables.len()))?;
-            self.variables.push(Variable { space, align, bytes });
-            if in_device_memory || self.cursor.accept(b';')? {
+            let id = self.next_id();
+            self.variables.push(Variable { space, align, bytes, id });
+            if self.cursor.accept(b';')? {
                 return Ok(());
             }
             self.cursor.expect(b',')?;
@@ -141,24 +132,30 @@ impl<'s> Body<'_, 's> {
 
     /// Where a variable lies, which is decided when it is first used.
     pub(super) fn place(&mut self, name: &str, index: usize) -> Result<PlacedAt, String> {
-        let Variable { space, align, bytes } = self.context.variables[index];
+        let Variable { space, align, bytes, id } = self.context.variables[index];
         let (used, limit) = match space {
             VariableSpace::Shared => (&mut self.static_shared, MOST_SHARED),
-            VariableSpace::Local => (&mut self.local_bytes, MOST_LOCAL),
+            VariableSpace::Local | VariableSpace::Param => (&mut self.local_bytes, MOST_LOCAL),
             VariableSpace::Global | VariableSpace::Const => {
-                return Err(format!(
-                    "`{}` is a variable of the module in device memory, which is not supported: \
-                     pass a buffer",
-                    show(name)
-                ));
+                let place = Place::Global(bytes.unwrap_or_default());
+                return Ok(PlacedAt { space, place });
             }
         };
         let Some(bytes) = bytes else {
             self.dynamic_align = self.dynamic_align.max(align);
-            return Ok(PlacedAt { space, offset: None });
+            return Ok(PlacedAt { space, place: Place::Dynamic });
         };
-        if let Some(&offset) = self.placed.get(&index) {
-            return Ok(PlacedAt { space, offset: Some(offset) });
+        if space == VariableSpace::Shared && self.frame.is_some() {
+            let variable = Shared { id, align, bytes, name: name.into() };
+            return Ok(PlacedAt { space, place: Place::Linked(variable) });
+        }
+        if let Some(&offset) = self.placed.get(&id) {
+            return Ok(PlacedAt { space, place: Place::At(offset) });
+        }
+        if space == VariableSpace::Param {
+            let offset = self.room(bytes, align)?;
+            self.placed.insert(id, offset);
+            return Ok(PlacedAt { space, place: Place::At(offset) });
         }
         let offset = used.next_multiple_of(align);
         let end = offset.checked_add(bytes).filter(|&end| end <= limit).ok_or_else(|| {
@@ -168,17 +165,28 @@ impl<'s> Body<'_, 's> {
             )
         })?;
         *used = end;
-        self.placed.insert(index, offset);
+        self.placed.insert(id, offset);
         if space == VariableSpace::Shared && self.context.named {
             self.variables.push(SharedVariable { name: name.into(), offset, bytes });
         }
-        Ok(PlacedAt { space, offset: Some(offset) })
+        Ok(PlacedAt { space, place: Place::At(offset) })
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct PlacedAt {
     pub(super) space: VariableSpace,
-    /// `None`: at the beginning of dynamic shared memory.
-    pub(super) offset: Option<u32>,
+    pub(super) place: Place,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Place {
+    /// At an offset in its space.
+    At(u32),
+    /// At the beginning of dynamic shared memory.
+    Dynamic,
+    /// In shared memory, where the kernels that call the function have it.
+    Linked(Shared),
+    /// Where the variable of that number lies in device memory.
+    Global(u32),
 }

@@ -18,6 +18,18 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// As far as a function has one.
+    pub(super) fn of_function(name: &str) -> Entry {
+        let (max_threads, required_threads) = (None, None);
+        Entry {
+            name: name.into(),
+            params: Vec::new(),
+            param_bytes: 0,
+            max_threads,
+            required_threads,
+        }
+    }
+
     /// Reads from behind the name up to the brace that opens the body, which is left.
     pub(super) fn read(name: &str, context: &mut Context) -> Result<Entry, String> {
         let Context { cursor, names, .. } = context;

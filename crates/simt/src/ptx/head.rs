@@ -67,7 +67,7 @@ impl Head {
     }
 
     /// `.param .u64 .ptr .global .align 16 name` or `.param .align 8 .b8 name[24]`
-    fn param<'s>(&mut self, cursor: &mut Cursor<'s>) -> Result<&'s str, String> {
+    pub(super) fn param<'s>(&mut self, cursor: &mut Cursor<'s>) -> Result<&'s str, String> {
         if !cursor.accept_directive("param")? {
             return Err("a parameter begins with `.param`".to_string());
         }

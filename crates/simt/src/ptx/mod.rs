@@ -9,21 +9,26 @@
 //! - [`head`] reads a kernel's parameters, for [`module`] and for [`declarations`], which is the one reader
 //!   that is not strict: it passes over all that is no kernel's head;
 //! - [`module`] reads what stands outside of kernels, [`entry`] the rest of a kernel's head, [`body`] its
-//!   body, [`declare`] the variables of both, all in one [`context`];
+//!   body, [`declare`] the variables of both, [`globals`] those in device memory, all in one [`context`];
 //! - [`names`] knows what a name stands for in which block, [`slots`] hands out registers;
 //! - [`statement`] reads an instruction as syntax, [`operand`] finds out what its operands are
 //!   ([`special`] registers, say), and [`decode`] turns it into an [`Op`](program::Op);
+//! - [`function`] reads functions, [`call`] their calls, and [`link`] puts a kernel together with what it calls;
 //! - [`reuse`] lets registers that are not needed at the same time share a slot; [`visit`] knows which an operation names.
 
 mod body;
+mod call;
 mod context;
 mod cursor;
 mod declarations;
 mod declare;
 mod decode;
 mod entry;
+mod function;
+mod globals;
 mod head;
 mod lexer;
+mod link;
 mod module;
 mod names;
 mod number;
@@ -38,6 +43,7 @@ mod types;
 mod visit;
 
 use super::program;
+use super::variables;
 
 pub(crate) use slots::Bank;
 pub(crate) use visit::written;

@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use super::body::Body;
 use super::context::Context;
+use super::cursor::Cursor;
+use super::declarations::has_body;
 use super::declare::VariableSpace;
 use super::entry::Entry;
 use super::lexer::Kind;
+use super::link::{Linker, Unit};
 use super::names::Named;
 use super::program::Kernel;
 use super::reuse::{note_live, reuse};
+use super::variables::Declared;
 
 /// Sources of more bytes are refused.
 const MOST_BYTES: usize = 16 << 20;
@@ -20,6 +24,9 @@ const MOST_KERNELS: usize = 1 << 16;
 #[derive(Debug, Clone)]
 pub struct Module {
     kernels: Vec<Arc<Kernel>>,
+    /// Those that cannot run, and why.
+    refused: Vec<(Arc<str>, ParseError)>,
+    globals: Arc<[Declared]>,
     unrounded: Vec<(u32, Arc<str>)>,
 }
 
@@ -47,14 +54,11 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// If the source is no PTX, or if any kernel in it holds something that the emulator does not
-    /// execute exactly as it stands.
+    /// If the source is no PTX, or holds something outside of its kernels that the emulator does not know. A kernel
+    /// that holds something which the emulator does not execute exactly as it stands is none: it is in no way of the
+    /// others, and [`Module::refusal`] says what it is.
     pub fn parse(source: &str) -> Result<Module, ParseError> {
-        let mut module = Module::decode(source, false)?;
-        for kernel in &mut module.kernels {
-            reuse(Arc::make_mut(kernel));
-        }
-        Ok(module)
+        Module::decode(source, false, |unit| reuse(&mut unit.kernel))
     }
 
     /// Reads a module as [`Module::parse`] does, with the names of registers and of variables in shared memory, for
@@ -64,41 +68,80 @@ impl Module {
     ///
     /// As [`Module::parse`].
     pub fn parse_named(source: &str) -> Result<Module, ParseError> {
-        let mut module = Module::decode(source, true)?;
-        for kernel in &mut module.kernels {
-            note_live(Arc::make_mut(kernel));
-        }
-        Ok(module)
+        Module::decode(source, true, |unit| note_live(&mut unit.kernel))
     }
 
-    /// Reads a module as [`Module::parse`] does, but gives each register a slot of its own.
-    pub(super) fn decode(source: &str, named: bool) -> Result<Module, ParseError> {
+    /// Reads a module. `finish` is called with each kernel and function before it is linked; until then each register
+    /// has a slot of its own.
+    pub(super) fn decode(
+        source: &str,
+        named: bool,
+        finish: fn(&mut Unit),
+    ) -> Result<Module, ParseError> {
         if source.len() > MOST_BYTES {
             let message = format!("the source has more than {MOST_BYTES} bytes");
             return Err(ParseError { line: 1, message });
         }
-        let mut reader = Reader { context: Context::new(source, named), kernels: Vec::new() };
-        reader.read().map_err(|message| {
+        let mut reader = Reader { context: Context::new(source, named), units: Vec::new(), finish };
+        let read = reader.read().and_then(|()| reader.context.files());
+        let files = read.map_err(|message| {
             let (line, message) = reader.context.cursor.error(message);
             ParseError { line, message }
         })?;
-        Ok(Module {
-            kernels: reader.kernels.into_iter().map(Arc::new).collect(),
-            unrounded: reader.context.unrounded,
-        })
+        let Reader { context, units, .. } = reader;
+        let globals: Arc<[Declared]> = context.globals.into();
+        let (mut kernels, mut refused) = (Vec::new(), Vec::new());
+        let mut linker = Linker::new(&context.functions, context.pointed, named);
+        for (name, unit) in units {
+            match unit.and_then(|unit| linker.link(unit)) {
+                Ok(kernel) => {
+                    let (files, globals) = (files.clone(), globals.clone());
+                    kernels.push(Arc::new(Kernel { files, globals, ..kernel }));
+                }
+                Err(error) => refused.push((name, error)),
+            }
+        }
+        Ok(Module { kernels, refused, globals, unrounded: context.unrounded })
     }
 
-    /// The kernel of that name.
+    /// The module, if each of its kernels can run.
+    ///
+    /// # Errors
+    ///
+    /// The first of [`Module::refusals`].
+    pub fn complete(self) -> Result<Module, ParseError> {
+        match self.refused.first() {
+            None => Ok(self),
+            Some((_, error)) => Err(error.clone()),
+        }
+    }
+
+    /// The kernel of that name, if it is there and can run.
     pub fn kernel(&self, name: &str) -> Option<&Arc<Kernel>> {
         self.kernels.iter().find(|kernel| kernel.name() == name)
     }
 
-    /// All kernels, in the order of the source.
+    /// All kernels that can run, in the order of the source.
     pub fn kernels(&self) -> impl Iterator<Item = &Arc<Kernel>> {
         self.kernels.iter()
     }
 
-    /// The additions, subtractions and multiplications of floats that say nothing about rounding,
+    /// Why the kernel of that name, which is there, cannot run.
+    pub fn refusal(&self, name: &str) -> Option<&ParseError> {
+        self.refusals().find(|(refused, _)| *refused == name).map(|(_, error)| error)
+    }
+
+    /// The kernels that cannot run, each with what in it the emulator does not execute, in the order of the source.
+    pub fn refusals(&self) -> impl Iterator<Item = (&str, &ParseError)> {
+        self.refused.iter().map(|(name, error)| (&**name, error))
+    }
+
+    /// The variables in device memory.
+    pub(crate) fn variables(&self) -> &Arc<[Declared]> {
+        &self.globals
+    }
+
+    /// The additions, subtractions and multiplications of floats, in kernels that can run, that say nothing about rounding,
     /// each with its line: here they round to nearest, but a driver may fuse two of them into one
     /// `fma`, and then a GPU's bits differ.
     pub fn unrounded(&self) -> &[(u32, Arc<str>)] {
@@ -106,10 +149,11 @@ impl Module {
     }
 }
 
-#[derive(Debug)]
 struct Reader<'s> {
     context: Context<'s>,
-    kernels: Vec<Kernel>,
+    /// The kernels, in the order of the source; or why one is refused.
+    units: Vec<(Arc<str>, Result<Unit, ParseError>)>,
+    finish: fn(&mut Unit),
 }
 
 impl Reader<'_> {
@@ -118,10 +162,6 @@ impl Reader<'_> {
         self.head()?;
         while self.context.cursor.begin()?.kind != Kind::End {
             self.item()?;
-        }
-        let files = self.context.files()?;
-        for kernel in &mut self.kernels {
-            kernel.files = files.clone();
         }
         Ok(())
     }
@@ -164,13 +204,19 @@ impl Reader<'_> {
                 "entry" if linkage != Some("extern") && linkage != Some("common") => {
                     return self.kernel();
                 }
-                "func" => return self.function(),
+                "func" => return self.context.function(self.finish),
                 "shared" => {
                     let space = VariableSpace::Shared;
                     return self.context.variables(space, linkage == Some("extern"));
                 }
-                "global" => return self.context.variables(VariableSpace::Global, false),
-                "const" => return self.context.variables(VariableSpace::Const, false),
+                "global" => {
+                    let space = VariableSpace::Global;
+                    return self.context.device_variables(space, linkage == Some("extern"));
+                }
+                "const" => {
+                    let space = VariableSpace::Const;
+                    return self.context.device_variables(space, linkage == Some("extern"));
+                }
                 "file" if linkage.is_none() => return self.context.file_directive(),
                 "pragma" if linkage.is_none() => return self.context.pragma(),
                 "section" if linkage.is_none() => return self.section(),
@@ -180,40 +226,34 @@ impl Reader<'_> {
     }
 
     fn kernel(&mut self) -> Result<(), String> {
-        if self.kernels.len() == MOST_KERNELS {
+        if self.units.len() == MOST_KERNELS {
             return Err(format!("more than {MOST_KERNELS} kernels"));
         }
         let name = self.context.cursor.name()?;
         self.context.names.declare(name, Named::Kernel)?;
-        let module_variables = self.context.variables.len();
-        self.context.names.open()?;
-        let entry = Entry::read(name, &mut self.context)?;
-        let kernel = Body::read(entry, &mut self.context)?;
-        self.context.variables.truncate(module_variables);
-        self.kernels.push(kernel);
+        let (variables, unrounded) = (self.context.variables.len(), self.context.unrounded.len());
+        let begin = self.context.cursor.clone();
+        let read = self.context.names.open().and_then(|()| {
+            let entry = Entry::read(name, &mut self.context)?;
+            Body::kernel(entry, &mut self.context)
+        });
+        self.context.variables.truncate(variables);
+        match read {
+            Ok(mut unit) => {
+                (self.finish)(&mut unit);
+                self.units.push((Arc::from(name), Ok(unit)));
+            }
+            Err(message) => {
+                // Only if it is known where the kernel ends are the others not concerned.
+                let end = end_of_kernel(begin).ok_or_else(|| message.clone())?;
+                let (line, message) = self.context.cursor.error(message);
+                self.units.push((Arc::from(name), Err(ParseError { line, message })));
+                self.context.cursor = end;
+                self.context.names.close_all_but_first();
+                self.context.unrounded.truncate(unrounded);
+            }
+        }
         Ok(())
-    }
-
-    /// The declaration of a function that is elsewhere, as NVRTC leaves it of `printf`.
-    fn function(&mut self) -> Result<(), String> {
-        let cursor = &mut self.context.cursor;
-        if cursor.accept(b'(')? {
-            cursor.skip_past(b')')?;
-        }
-        let name = cursor.name()?;
-        while !cursor.accept(b';')? {
-            let token = cursor.next()?;
-            if token.is(b'{') {
-                return Err(format!(
-                    "the function `{name}` is not inlined, and calls are not supported: \
-                     make it `__forceinline__`"
-                ));
-            }
-            if token.ends_directive() {
-                return Err("a semicolon is missing".to_string());
-            }
-        }
-        self.context.names.declare(name, Named::Function)
     }
 
     /// `.section .debug_str { … }`: for debuggers.
@@ -226,6 +266,21 @@ impl Reader<'_> {
         cursor.expect(b'{')?;
         cursor.skip_past(b'}')
     }
+}
+
+/// The place behind a kernel's body, from that behind its name.
+fn end_of_kernel(mut cursor: Cursor) -> Option<Cursor> {
+    let mut end = || -> Result<bool, String> {
+        if cursor.accept(b'(')? {
+            cursor.skip_past(b')')?;
+        }
+        let has_body = has_body(&mut cursor)?;
+        if has_body {
+            cursor.skip_braces()?;
+        }
+        Ok(has_body)
+    };
+    end().is_ok_and(|has_body| has_body).then_some(cursor)
 }
 
 impl Kernel {

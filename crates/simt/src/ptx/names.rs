@@ -27,8 +27,10 @@ pub(super) enum Named {
     /// The index of the instruction that follows.
     Label(u32),
     Kernel,
-    /// A `.func` that is declared and not defined here.
-    Function,
+    /// The number of a function.
+    Function(usize),
+    /// The index of what is said of a variable that is not supported.
+    Refused(usize),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -123,6 +125,12 @@ impl<'s> Names<'s> {
         }
     }
 
+    /// Forgets all scopes but the module's: those of a kernel that is refused.
+    pub(super) fn close_all_but_first(&mut self) {
+        let closed = self.scopes.drain(self.scopes.len().min(1)..);
+        self.count -= closed.map(|scope| scope.count).sum::<usize>();
+    }
+
     /// Notes a branch, to be resolved when the scope is closed.
     pub(super) fn branch(&mut self, pending: Pending<'s>) {
         if let Some(scope) = self.scopes.last_mut() {
@@ -169,6 +177,12 @@ impl<'s> Names<'s> {
         Ok(())
     }
 
+    /// What a name stands for that has been declared by itself.
+    pub(super) fn declared(&self, name: &str) -> Option<Named> {
+        let (prefix, number) = split(name);
+        self.scopes.iter().rev().find_map(|scope| scope.families.get(prefix)?.get(number))
+    }
+
     /// What a name stands for where it is used.
     pub(super) fn find(&mut self, name: &str, slots: &mut Slots) -> Result<Option<Named>, String> {
         let (prefix, number) = split(name);
@@ -206,14 +220,18 @@ impl<'s> Names<'s> {
 impl Scope<'_> {
     fn label(&self, name: &str) -> Option<u32> {
         let (prefix, number) = split(name);
-        let family = self.families.get(prefix)?;
-        let named = match number {
-            None => family.bare,
-            Some(number) => family.numbered.get(&number).copied(),
-        };
-        match named {
+        match self.families.get(prefix)?.get(number) {
             Some(Named::Label(target)) => Some(target),
             _ => None,
+        }
+    }
+}
+
+impl Family {
+    fn get(&self, number: Option<u32>) -> Option<Named> {
+        match number {
+            None => self.bare,
+            Some(number) => self.numbered.get(&number).copied(),
         }
     }
 }

@@ -2,11 +2,11 @@
 //! of variables; and whether its type agrees with the instruction's.
 
 use super::body::Body;
-use super::declare::VariableSpace;
+use super::declare::{Place, VariableSpace};
 use super::lexer::shortened;
 use super::names::{Class, Named, Register};
 use super::number::Number;
-use super::program::{Address, Base, Guard, Slot, Space};
+use super::program::{Address, Base, Binary, Guard, Op, Slot, Space, Type};
 use super::slots::{Bank, Constant};
 use super::special::{self, special};
 use super::statement::{Atom, Operand};
@@ -66,10 +66,17 @@ impl<'s> Body<'_, 's> {
             Some(_) => Err(format!("`{name}` is a `.u32`, and `.{}` is asked for", typed.name)),
             None => match self.find(name)? {
                 Named::Variable(index) => self.address_of(name, index, offset, typed),
-                Named::Param(_) => Err(format!(
-                    "the address of parameter `{}` is not supported: read it with `ld.param`",
-                    show(name)
-                )),
+                Named::Function(number) if typed.agrees_with(U64) && offset == 0 => {
+                    let address = self.context.address_of_function(number);
+                    self.slots.constant(Constant::Long(address))
+                }
+                Named::Param(number) if typed.kind != Kind::Float && typed.bytes() == 8 => {
+                    let start = self.params[number].offset.into();
+                    self.slots.constant(Constant::Long(offset.wrapping_add(start) as u64))
+                }
+                Named::Param(_) => {
+                    Err(format!("the address of `{}` is no `.{}`", show(name), typed.name))
+                }
                 _ => self.source(operand, typed),
             },
         }
@@ -172,18 +179,35 @@ impl<'s> Body<'_, 's> {
                 let place = self.place(name, index)?;
                 match (place.space, space) {
                     (VariableSpace::Shared, Space::Shared)
-                    | (VariableSpace::Local, Space::Local) => {}
+                    | (VariableSpace::Local | VariableSpace::Param, Space::Local)
+                    | (VariableSpace::Global, Space::Global | Space::Generic)
+                    | (VariableSpace::Const, Space::Constant | Space::Generic) => {}
                     _ => return Err(format!("`{}` lies in another state space", show(name))),
                 }
-                match place.offset {
-                    Some(start) => {
+                match place.place {
+                    Place::At(start) if space == Space::Local => {
+                        Ok(self.in_frame(offset.wrapping_add(start.into())))
+                    }
+                    Place::At(start) => {
                         Ok(Address { base: Base::Zero, offset: offset.wrapping_add(start.into()) })
                     }
-                    None => {
+                    Place::Linked(variable) => {
+                        let start = Constant::Shared { offset: 0, variable };
+                        Ok(Address { base: Base::Long(self.slots.constant(start)?), offset })
+                    }
+                    Place::Global(variable) => {
+                        let start = Constant::Global { variable, offset: 0 };
+                        Ok(Address { base: Base::Long(self.slots.constant(start)?), offset })
+                    }
+                    Place::Dynamic => {
                         let start = Constant::Dynamic { offset: 0, wide: false };
                         Ok(Address { base: Base::Word(self.slots.constant(start)?), offset })
                     }
                 }
+            }
+            Named::Param(number) if space == Space::Parameter => {
+                let start = self.params[number].offset.into();
+                Ok(Address { base: Base::Zero, offset: offset.wrapping_add(start) })
             }
             named => Err(kind_error(name, named, "a register or variable")),
         }
@@ -198,6 +222,9 @@ impl<'s> Body<'_, 's> {
 
     pub(super) fn find(&mut self, name: &str) -> Result<Named, String> {
         let found = self.context.names.find(name, &mut self.slots)?;
+        if let Some(Named::Refused(index)) = found {
+            return Err(self.context.refused[index].clone());
+        }
         found.ok_or_else(|| match special(name) {
             Some(_) => format!("the special register `{name}` can only be read"),
             None => match special::unsupported(name) {
@@ -232,15 +259,40 @@ impl<'s> Body<'_, 's> {
         }
         let place = self.place(name, index)?;
         let wide = typed.ty.is_wide();
-        let constant = match place.offset.map(|start| offset.wrapping_add(start.into())) {
-            None => Constant::Dynamic { offset, wide },
-            Some(address) if wide => Constant::Long(address as u64),
-            Some(address) => Constant::Word(address as u32),
+        let constant = match place.place {
+            Place::Dynamic => Constant::Dynamic { offset, wide },
+            Place::Global(variable) if wide => Constant::Global { variable, offset },
+            Place::Linked(variable) if wide => Constant::Shared { offset, variable },
+            Place::At(start) if place.space != VariableSpace::Shared && self.frame.is_some() => {
+                return self.address_in_frame(name, offset.wrapping_add(start.into()), wide);
+            }
+            Place::Linked(_) | Place::Global(_) => {
+                return Err(format!("the address of `{}` has 64 bits", show(name)));
+            }
+            Place::At(start) => match offset.wrapping_add(start.into()) {
+                address if wide => Constant::Long(address as u64),
+                address => Constant::Word(address as u32),
+            },
         };
         self.slots.constant(constant)
     }
 
-    fn agree(&self, name: &str, register: Register, typed: Typed) -> Result<Slot, String> {
+    /// The address of something in a function's frame: in a slot until the next instruction.
+    fn address_in_frame(&mut self, name: &str, offset: i64, wide: bool) -> Result<Slot, String> {
+        let Some(a) = self.frame.filter(|_| wide) else {
+            return Err(format!("the address of `{}` has 64 bits", show(name)));
+        };
+        let (b, d) = (self.slots.constant(Constant::Long(offset as u64))?, self.sink(true)?);
+        self.preceded_by.push(Op::Binary { op: Binary::Add, ty: Type::U64, d, a, b });
+        Ok(d)
+    }
+
+    pub(super) fn agree(
+        &self,
+        name: &str,
+        register: Register,
+        typed: Typed,
+    ) -> Result<Slot, String> {
         match register.class {
             Class::Data(declared) if typed.agrees_with(declared) => Ok(register.slot),
             class => Err(mismatch(name, class, typed.name)),
@@ -259,7 +311,8 @@ fn kind_error(name: &str, named: Named, asked: &str) -> String {
         Named::Param(_) => "a parameter",
         Named::Label(_) => "a label",
         Named::Kernel => "a kernel",
-        Named::Function => "a function",
+        Named::Function(_) => "a function",
+        Named::Refused(_) => "not supported",
     };
     format!("`{}` is {what}, and {asked} is asked for", show(name))
 }

@@ -96,10 +96,13 @@ pub(super) fn note_live(kernel: &mut Kernel) {
     }
 }
 
-fn place(preset: &mut Preset) -> (Bank, &mut Slot) {
+/// The slot that a preset is for.
+pub(super) fn place(preset: &mut Preset) -> (Bank, &mut Slot) {
     match preset {
         Preset::Word { slot, .. } | Preset::Special { slot, .. } => (Bank::Word, slot),
-        Preset::Long { slot, .. } => (Bank::Long, slot),
+        Preset::Long { slot, .. } | Preset::Global { slot, .. } | Preset::Frame { slot } => {
+            (Bank::Long, slot)
+        }
         Preset::Predicate { slot, .. } => (Bank::Predicate, slot),
     }
 }
@@ -218,7 +221,7 @@ fn blocks(code: &[Instruction]) -> Vec<Block> {
     for (at, instruction) in code.iter().enumerate() {
         let leads = match instruction.op {
             Op::Branch { target, .. } => Some(target as usize),
-            Op::Exit | Op::Trap => None,
+            Op::Exit | Op::Return { .. } | Op::Trap => None,
             _ => continue,
         };
         for begin in leads.into_iter().chain([at + 1]) {
@@ -232,8 +235,7 @@ fn blocks(code: &[Instruction]) -> Vec<Block> {
     let ends = starts.iter().skip(1).copied().chain([code.len()]);
     let block = |(&begin, end): (&usize, usize)| {
         let last = code[end - 1];
-        let falls =
-            last.guard.is_some() || !matches!(last.op, Op::Branch { .. } | Op::Exit | Op::Trap);
+        let falls = last.guard.is_some() || !last.op.ends_path();
         let leads = match last.op {
             Op::Branch { target, .. } => block_at(target as usize),
             _ => None,

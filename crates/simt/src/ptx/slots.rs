@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use super::link::{Late, Shared};
 use super::names::Class;
 use super::program::{Preset, Register, Slot, Special};
 
@@ -15,18 +16,30 @@ pub(crate) enum Bank {
 }
 
 /// What a slot holds from the start of a warp to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Constant {
     Word(u32),
     Long(u64),
     Predicate(bool),
     Special(Special),
+    /// The address of a variable in device memory, and so many bytes more.
+    Global {
+        variable: u32,
+        offset: i64,
+    },
     /// So far behind the beginning of dynamic shared memory, which is known when all static
     /// variables have been placed.
     Dynamic {
         offset: i64,
         wide: bool,
     },
+    /// So far behind the beginning of a shared variable that is placed with the kernel; 64 bits.
+    Shared {
+        offset: i64,
+        variable: Shared,
+    },
+    /// Where the frame of a function begins.
+    Frame,
 }
 
 #[derive(Debug, Default)]
@@ -36,8 +49,8 @@ pub(super) struct Slots {
     presets: Vec<Preset>,
     /// The registers, if their names are asked for.
     pub(super) registers: Option<Vec<Register>>,
-    /// Presets that the place of dynamic shared memory is to be added to.
-    dynamic: Vec<usize>,
+    /// Presets that something is to be added to when the kernel is linked.
+    late: Vec<(usize, Late)>,
 }
 
 impl Slots {
@@ -71,24 +84,35 @@ impl Slots {
             Constant::Word(_) | Constant::Special(_) | Constant::Dynamic { wide: false, .. } => {
                 Bank::Word
             }
-            Constant::Long(_) | Constant::Dynamic { wide: true, .. } => Bank::Long,
+            Constant::Long(_)
+            | Constant::Global { .. }
+            | Constant::Dynamic { wide: true, .. }
+            | Constant::Shared { .. }
+            | Constant::Frame => Bank::Long,
             Constant::Predicate(_) => Bank::Predicate,
         };
         let slot = self.allocate(bank)?;
-        self.constants.insert(constant, slot);
+        self.constants.insert(constant.clone(), slot);
         self.presets.push(match constant {
             Constant::Word(value) => Preset::Word { slot, value },
             Constant::Long(value) => Preset::Long { slot, value },
             Constant::Predicate(value) => Preset::Predicate { slot, value },
             Constant::Special(which) => Preset::Special { slot, which },
+            Constant::Global { variable, offset } => Preset::Global { slot, variable, offset },
             Constant::Dynamic { offset, wide: false } => {
                 Preset::Word { slot, value: offset as u32 }
             }
-            Constant::Dynamic { offset, wide: true } => Preset::Long { slot, value: offset as u64 },
+            Constant::Dynamic { offset, wide: true } | Constant::Shared { offset, .. } => {
+                Preset::Long { slot, value: offset as u64 }
+            }
+            Constant::Frame => Preset::Frame { slot },
         });
-        if matches!(constant, Constant::Dynamic { .. }) {
-            self.dynamic.push(self.presets.len() - 1);
-        }
+        let late = match constant {
+            Constant::Dynamic { .. } => Late::Dynamic,
+            Constant::Shared { variable, .. } => Late::Shared(variable),
+            _ => return Ok(slot),
+        };
+        self.late.push((self.presets.len() - 1, late));
         Ok(slot)
     }
 
@@ -97,16 +121,8 @@ impl Slots {
         self.counts[bank as usize]
     }
 
-    /// What the slots hold at first, now that it is known where dynamic shared memory begins.
-    pub(super) fn presets(self, dynamic_shared: u32) -> Vec<Preset> {
-        let Slots { mut presets, dynamic, .. } = self;
-        for index in dynamic {
-            match &mut presets[index] {
-                Preset::Word { value, .. } => *value = value.wrapping_add(dynamic_shared),
-                Preset::Long { value, .. } => *value = value.wrapping_add(dynamic_shared.into()),
-                Preset::Predicate { .. } | Preset::Special { .. } => {}
-            }
-        }
-        presets
+    /// What the slots hold at first, and what is to be added to it.
+    pub(super) fn presets(self) -> (Vec<Preset>, Vec<(usize, Late)>) {
+        (self.presets, self.late)
     }
 }

@@ -146,7 +146,7 @@ fn vector<'s>(cursor: &mut Cursor<'s>) -> Result<Elements<'s>, String> {
 }
 
 /// A name (of a special register with its dot) or a number.
-fn atom<'s>(cursor: &mut Cursor<'s>) -> Result<Atom<'s>, String> {
+pub(super) fn atom<'s>(cursor: &mut Cursor<'s>) -> Result<Atom<'s>, String> {
     let token = cursor.peek()?;
     match token.kind {
         Kind::Word => {

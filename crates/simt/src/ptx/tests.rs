@@ -17,7 +17,8 @@ fn kernel(statements: &str) -> Kernel {
          .reg .pred %p<9>; .reg .b16 %rs<9>; .reg .b32 %r<9>; .reg .b64 %rd<9>;\n\
          .reg .f32 %f<9>; .reg .f64 %fd<9>;\n\n{statements}\n}}\n.file 3 \"kernel.cu\"\n"
     );
-    let module = Module::decode(&source, false).unwrap_or_else(|error| panic!("{error}"));
+    let module = Module::decode(&source, false, |_| {}).and_then(Module::complete);
+    let module = module.unwrap_or_else(|error| panic!("{error}"));
     Kernel::clone(module.kernel("kernel").unwrap())
 }
 

@@ -220,11 +220,13 @@ pub(super) fn each_slot(
             visit(Reads, if *parity { Word } else { Long }, phase);
             visit(Writes, Predicate, d);
         }
+        Op::Call { target, .. } => target.iter_mut().for_each(|slot| visit(Reads, Long, slot)),
         Op::Fence { .. }
         | Op::CommitGroup
         | Op::WaitGroup { .. }
         | Op::Barrier { .. }
         | Op::Branch { .. }
+        | Op::Return { .. }
         | Op::Exit
         | Op::Trap
         | Op::Nothing => {}

@@ -79,7 +79,9 @@ impl State {
     /// What its blocks take of the host.
     pub(super) fn bytes(&self, prepared: &Prepared<'_>) -> u64 {
         let blocks = if self.together { prepared.launch().blocks() } else { 1 };
-        Block::bytes(prepared.launch(), prepared.grain).saturating_mul(blocks)
+        let at_first = Block::bytes(prepared.launch(), prepared.grain).saturating_mul(blocks);
+        // The stacks of calls grow.
+        at_first.max(self.blocks.iter().map(Block::held).sum())
     }
 
     /// Gives what it has counted to a run that goes on from here.

@@ -99,14 +99,47 @@ fn warps_meet_at_a_numbered_barrier_from_different_places() {
 }
 
 #[test]
-fn threads_that_never_reach_the_barrier() {
+fn warps_that_have_left_are_not_waited_for() {
+    let leaves = "setp.lt.u32 %p2, %r2, 32; @%p2 ret; bar.sync 0;";
+    assert_eq!(right(leaves, 64).run().unwrap().barriers, 1);
+    // Nor are threads that the block does not have.
+    assert_eq!(right("bar.sync 0; bar.sync 0;", 40).run().unwrap().barriers, 2);
+    right(leaves, 40);
+    let end = "setp.lt.u32 %p2, %r2, 32;\n@%p2 bra END;\nbar.sync 0;\nmov.u32 %r5, 1;\nEND:";
+    right(end, 64);
+    // Who goes around it, and on.
+    wrong(
+        &format!("{end} mov.u32 %r6, 1;"),
+        64,
+        ReportKind::Barrier,
+        "bar.sync",
+        "waits at a barrier that 32 threads of the block cannot reach: lanes 0-31 of warp 0 left the kernel at LINE(ret;) \
+         (a GPU waits for the others only, but what is behind a barrier is for those that were there)",
+    );
+    // But where their number is spelled out.
+    let report = wrong(
+        "setp.lt.u32 %p2, %r2, 32;\n@%p2 ret;\nbar.sync 0, 64;",
+        64,
+        ReportKind::Barrier,
+        "bar.sync",
+        "waits at a barrier that 32 threads of the block cannot reach: lanes 0-31 of warp 0 left the kernel at LINE(@%p2 ret)",
+    );
+    assert_eq!((report.warp, report.lanes), (1, u32::MAX));
+}
+
+#[test]
+fn threads_of_a_warp_that_never_reach_the_barrier() {
+    const BUT: &str =
+        " (a GPU waits for the others only, but by PTX the lanes of a warp must come together)";
     let report = wrong(
         "@!%p1 ret; bar.sync 0;",
         64,
         ReportKind::Barrier,
         "bar.sync",
-        "waits at a barrier that 32 threads of the block cannot reach: lanes 16-31 of warp 0 left the kernel at \
-         LINE(@!%p1 ret)",
+        &format!(
+            "waits at a barrier that 32 threads of the block cannot reach: lanes 16-31 of warp 0 left the kernel at \
+             LINE(@!%p1 ret){BUT}"
+        ),
     );
     assert_eq!((report.warp, report.lanes), (0, 0xffff));
     // A barrier under a guard is one in a branch.
@@ -115,11 +148,32 @@ fn threads_that_never_reach_the_barrier() {
         64,
         ReportKind::Barrier,
         "bar.sync",
-        "waits at a barrier that 1 thread of the block cannot reach: lane 31 of warp 1 left the kernel at LINE(ret;)",
+        &format!(
+            "waits at a barrier that 1 thread of the block cannot reach: lane 31 of warp 1 left the kernel at LINE(ret;){BUT}"
+        ),
     );
     right("bar.sync 0; @!%p1 ret;", 64);
-    // Threads that the block does not have are not waited for.
-    assert_eq!(right("bar.sync 0; bar.sync 0;", 40).run().unwrap().barriers, 2);
+    // The form that need not be reached by a warp as a whole.
+    assert_eq!(right("@!%p1 ret; barrier.sync 0;", 64).run().unwrap().barriers, 1);
+}
+
+#[test]
+fn threads_that_are_missed_in_a_shuffle_and_at_a_barrier() {
+    let body = "@!%p1 ret;
+        shfl.sync.up.b32 %r5, %r2, 1, 0, -1;
+        bar.sync 0;";
+    let report = wrong(
+        body,
+        64,
+        ReportKind::Shuffle,
+        "shfl.sync",
+        "names lanes 16-31 in its mask 0xffffffff, which left the kernel before, and they miss the barrier at \
+         LINE(bar.sync 0) as well: a GPU lets the others pass, without what these should do",
+    );
+    assert_eq!((report.warp, report.lanes), (0, 0xffff));
+    let named = body.replace("-1;", "0xffff;").replace("bar.sync 0;", "barrier.sync 0;");
+    right(&named, 64);
+    right(&body.replace("bar.sync 0;", ""), 64);
 }
 
 /// Every warp-wide instruction, with a mask in `MASK`.
@@ -163,28 +217,70 @@ fn a_mask_must_name_the_lane_itself() {
 }
 
 #[test]
-fn a_mask_must_not_name_lanes_that_the_block_does_not_have() {
-    let message = "names lanes 20-31 in its mask 0xffffffff, which the block does not have";
-    refused("OP", "-1", 20, 0xf_ffff, message);
+fn a_mask_may_name_lanes_that_are_not_there() {
+    // That the block does not have, or that have left, all or some of them.
+    allowed("OP", "-1", 20);
     allowed("OP", "0xfffff", 20);
-}
-
-#[test]
-fn a_mask_must_not_name_lanes_that_have_left() {
-    let message = "names lanes 16-31 in its mask 0xffffffff, which left the kernel before";
-    refused("@!%p1 ret; OP", "-1", 32, 0xffff, message);
+    allowed("@!%p1 ret; OP", "-1", 32);
     allowed("@!%p1 ret; OP", "0xffff", 32);
-    // Those that wait learn of it when others leave, even if the rest waits elsewhere.
+    allowed("@!%p1 ret; selp.b32 %r7, -1, 0xffff, %p1; OP", "%r7", 32);
+    // Those that wait learn of it when others leave.
     let body = "
         @!%p1 bra OTHERS;
         OP
         ret;
         OTHERS:
         setp.lt.u32 %p2, %r2, 24;
-        @%p2 ret;
-        bar.sync 0;";
-    let message = "names lanes 16-23 in its mask 0xffffffff, which left the kernel before";
-    refused(body, "-1", 32, 0xffff, message);
+        @%p2 ret;";
+    allowed(body, "-1", 32);
+    // But not when the rest waits elsewhere.
+    let message = "waits for lanes that its mask names, while lanes 24-31 wait at LINE(bar.sync 0)";
+    refused(&format!("{body}\nbar.sync 0;"), "-1", 32, 0xffff, message);
+}
+
+/// They have no vote, and nothing is added for them; a shuffle may not read them.
+#[test]
+fn lanes_that_are_not_there_give_nothing() {
+    for leaves in ["@!%p1 ret;", ""] {
+        let body = format!(
+            "mov.u32 %r7, 1; setp.eq.u32 %p2, %r7, 1; setp.ne.u32 %p3, %r7, 1; {leaves}
+            vote.sync.ballot.b32 %r5, %p2, -1;
+            redux.sync.add.u32 %r6, %r7, -1;
+            vote.sync.all.pred %p5, %p2, -1; selp.u32 %r8, 1, 0, %p5;
+            vote.sync.any.pred %p5, %p3, -1; selp.u32 %r9, 1, 0, %p5;
+            vote.sync.uni.pred %p5, %p2, -1; selp.u32 %r10, 1, 0, %p5;
+            st.global.u32 [%rd4], %r5; st.global.u32 [%rd4+64], %r6; st.global.u32 [%rd4+128], %r8;
+            st.global.u32 [%rd4+192], %r9; st.global.u32 [%rd4+256], %r10;"
+        );
+        let bench = right(&body, 16);
+        let words = bench.words::<80>();
+        for (part, wanted) in words.chunks(16).zip([0xffff, 16, 1, 0, 1]) {
+            assert_eq!(part, [wanted; 16], "{body}");
+        }
+    }
+    let read = "shfl.sync.down.b32 %r5, %r2, 1, 31, -1;";
+    let message =
+        "names lane 16 in its mask 0xffffffff, which left the kernel before, and reads its value";
+    wrong(&format!("@!%p1 ret; {read}"), 32, ReportKind::Shuffle, "shfl.sync", message);
+    let message =
+        "names lane 20 in its mask 0xffffffff, which the block does not have, and reads its value";
+    wrong(read, 20, ReportKind::Shuffle, "shfl.sync", message);
+}
+
+/// What a warp has written is there for its other lanes after a barrier that names those which have left.
+#[test]
+fn barriers_of_a_warp_order_those_that_are_there() {
+    let body = "@%p1 ret;
+        mad.lo.u32 %r5, %r2, 4, %r3; st.shared.u32 [%r5], %r2;
+        bar.warp.sync -1;
+        xor.b32 %r6, %r2, 1; mad.lo.u32 %r6, %r6, 4, %r3; ld.shared.u32 %r7, [%r6];
+        bar.warp.sync 0xffff0001;
+        st.shared.u32 [%r5], %r7;";
+    right(body, 64);
+    for barrier in ["bar.warp.sync -1;", "bar.warp.sync 0xffff0001;"] {
+        let without = body.replace(barrier, "");
+        assert_eq!(bench(&without, 64).run().unwrap_err().kind, ReportKind::Race, "{barrier}");
+    }
 }
 
 #[test]

@@ -27,7 +27,8 @@ fn message(raise: &str, wait: &str) -> String {
 
 /// Both launches, in this order, over a mailbox that holds zeros; and what the second one copied.
 fn exchange(source: &str, order: [usize; 2]) -> Result<(Vec<Counters>, u32), Report> {
-    let module = Module::parse(source).unwrap_or_else(|error| panic!("{error}"));
+    let module =
+        Module::parse(source).and_then(Module::complete).unwrap_or_else(|error| panic!("{error}"));
     let memory = Memory::new(1 << 20);
     let mailbox = memory.allocate("mailbox", 256).unwrap();
     memory.fill(mailbox, 256, 0).unwrap();

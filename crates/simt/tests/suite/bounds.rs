@@ -236,7 +236,7 @@ fn declared_sizes_near_the_ends_of_numbers() {
             (String::new(), ".reg .b32 %x<1000000000>; mov.u32 %x1, 1;".to_string()),
         ] {
             let source = kernel(&parameters, &body);
-            assert!(Module::parse(&source).is_err(), "{source}");
+            assert!(Module::parse(&source).and_then(Module::complete).is_err(), "{source}");
         }
     }
     // Any number of them is declared quickly; each costs what is used of it.

@@ -286,6 +286,7 @@ impl Form {
                 .reg .b64 %rd<40>;
                 .shared .align 16 .b8 s[{shared}];
                 .local .align 16 .b8 l[32];
+                .param .align 16 .b8 p[32];
                 ld.param.u64 %rd20, [inputs];
                 ld.param.u64 %rd21, [outputs];
                 ld.param.u64 %rd33, [scratch];
@@ -345,7 +346,8 @@ fn run(
     threads: usize,
     results: usize,
 ) -> Result<Vec<Vec<u64>>, String> {
-    let module = Module::parse(source).map_err(|error| error.to_string())?;
+    let module =
+        Module::parse(source).and_then(Module::complete).map_err(|error| error.to_string())?;
     let kernel = module.kernel("form").ok_or("there is no kernel")?;
     let memory = Memory::new(1 << 30);
     let allocate = |name: &str, bytes: usize| {

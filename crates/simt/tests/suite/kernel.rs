@@ -77,7 +77,9 @@ impl Bench {
     /// One block of a warp, for the kernel `k` of a whole module. `a` holds 0, 1, 2, … as 32-bit words; `b` is
     /// never written.
     pub fn of(source: &str) -> Bench {
-        let module = Module::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
+        let module = Module::parse(source)
+            .and_then(Module::complete)
+            .unwrap_or_else(|error| panic!("{error}\n{source}"));
         let (memory, a, b) = buffers();
         let (grid, block, source) = ([1; 3], [32, 1, 1], source.to_string());
         let (instructions, host_bytes) = (1 << 22, Launch::HOST_BYTES);

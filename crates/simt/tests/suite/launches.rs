@@ -20,7 +20,7 @@ fn module(directive: &str, declarations: &str) -> Module {
             ret;
         }}"
     );
-    Module::parse(&source).unwrap_or_else(|error| panic!("{error}"))
+    Module::parse(&source).and_then(Module::complete).unwrap_or_else(|error| panic!("{error}"))
 }
 
 const EXTERN: &str = ".extern .shared .align 16 .b8 d[];";

@@ -7,6 +7,9 @@
 //! - `parser` and `declarations` read sources, right and wrong ones.
 //! - `reports`, `races`, `warp_races`, `blocks`, `barriers`, `mbarriers`, `launches`: each mistake with its sentence, and its
 //!   correct twin.
+//! - `calls`: functions, and how lanes go to them and come back.
+//! - `system`: what `printf` prints, and assertions.
+//! - `variables`: those of a module in device memory.
 //! - `beside`: launches that reach each other's memory.
 //! - `kept`: what blocks leave behind does not show.
 //! - `bounds`: what a launch may use; whatever passes it is a report.
@@ -25,6 +28,7 @@ mod beside;
 mod bits;
 mod blocks;
 mod bounds;
+mod calls;
 mod carry;
 mod compare;
 mod convert;
@@ -52,7 +56,9 @@ mod simd;
 mod special;
 mod special_functions;
 mod stepping;
+mod system;
 mod transfer;
 mod values;
+mod variables;
 mod warp;
 mod warp_races;

@@ -114,7 +114,7 @@ fn what_is_not_there_says_why() {
         ),
     ] {
         let source = crate::kernel::source(&format!("{opcode};"));
-        let error = simt::Module::parse(&source).unwrap_err();
+        let error = simt::Module::parse(&source).and_then(simt::Module::complete).unwrap_err();
         assert!(error.message.ends_with(reason), "{error}");
     }
 }

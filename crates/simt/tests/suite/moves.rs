@@ -47,7 +47,7 @@ pub fn forms() -> Vec<Form> {
 
 /// A generic address is its space's again when it is converted back, and differs between spaces.
 fn addresses(all: &mut Vec<Form>) {
-    for space in ["global", "shared", "shared::cta", "local"] {
+    for space in ["global", "shared", "shared::cta", "local", "const", "param", "param::entry"] {
         let text = format!(
             "and.b64 %rd25, {{1}}, 31;
             cvta.{space}.u64 %rd26, %rd25;

@@ -30,7 +30,10 @@ fn kernel(statements: &str) -> String {
 }
 
 fn refusal(source: &str) -> ParseError {
-    Module::parse(source).err().unwrap_or_else(|| panic!("accepted:\n{source}"))
+    Module::parse(source)
+        .and_then(Module::complete)
+        .err()
+        .unwrap_or_else(|| panic!("accepted:\n{source}"))
 }
 
 fn ptx_files() -> Vec<PathBuf> {
@@ -47,7 +50,9 @@ fn real_files_are_accepted() {
     assert!(files.len() >= 9);
     for path in files {
         let source = std::fs::read_to_string(&path).unwrap();
-        let module = Module::parse(&source).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        let module = Module::parse(&source)
+            .and_then(Module::complete)
+            .unwrap_or_else(|error| panic!("{path:?}: {error}"));
         assert_eq!(module.kernels().count(), source.matches(".entry").count(), "{path:?}");
         let is_by_hand = path.ends_with("every_form.ptx");
         assert_eq!(module.unrounded().is_empty(), !is_by_hand, "{path:?}");
@@ -94,6 +99,46 @@ fn head_of_a_kernel() {
 }
 
 #[test]
+fn a_kernel_that_is_refused_leaves_the_others() {
+    let source = ".version 8.0 .target sm_80 .address_size 64
+        .shared .b32 flag;
+        .entry first(.param .u64 a) { .reg .b32 %r<2>; mov.u32 %r1, 1; }
+        .entry second(.param .u64 a, .param .v4 .f32 b) .maxntid 32 { ret; }
+        .entry third(.param .u64 a) .pragma \"{\";
+        {
+            .shared .b8 tile[64];
+            .reg .f32 %f<3>;
+            add.f32 %f1, %f1, %f2;
+            { { bra.uni onwards; wgmma.mma_async {%f1}, '#' ; } }
+        onwards: ret; }
+        .entry fourth(.param .u64 a) {
+            .reg .b32 %r<2>; .shared .b32 tile; st.shared.u32 [flag], 1; ld.shared.u32 %r1, [tile];
+        }";
+    let module = Module::parse(source).unwrap();
+    let names: Vec<_> = module.kernels().map(|kernel| kernel.name()).collect();
+    assert_eq!(names, ["first", "fourth"]);
+    assert_eq!(module.kernel("fourth").unwrap().shared_bytes(), 8);
+    assert!(module.unrounded().is_empty(), "of a kernel that does not run");
+    let refusals: Vec<_> = module.refusals().map(|(name, error)| (name, error.line)).collect();
+    assert_eq!(refusals, [("second", 4), ("third", 10)]);
+    let third = module.refusal("third").unwrap().to_string();
+    assert!(third.starts_with("PTX line 10: ") && third.ends_with("there are no tensor cores"));
+    assert!(module.kernel("third").is_none());
+    assert!(module.refusal("first").is_none() && module.refusal("fifth").is_none());
+    assert_eq!(module.complete().unwrap_err().line, 4);
+
+    // Its name is taken all the same, and where it ends must be known.
+    for (more, sentence) in [
+        (".entry second() { ret; }", "`second` is declared twice"),
+        (".entry fifth() { foo; ", "`foo` is not an instruction"),
+        (".entry fifth() { foo; }}", "a directive was expected, not `}`"),
+    ] {
+        let error = Module::parse(&format!("{source}{more}")).unwrap_err();
+        assert!(error.message.contains(sentence), "{error}");
+    }
+}
+
+#[test]
 fn names_live_in_blocks() {
     let accepted = [
         "{ .reg .f32 %r1; mov.f32 %r1, 0f3F800000; } mov.u32 %r1, 1;",
@@ -104,7 +149,7 @@ fn names_live_in_blocks() {
         "bra.uni forward; forward: @%p1 bra forward;",
     ];
     for statements in accepted {
-        if let Err(error) = Module::parse(&kernel(statements)) {
+        if let Err(error) = Module::parse(&kernel(statements)).and_then(Module::complete) {
             panic!("{statements}: {error}");
         }
     }
@@ -194,9 +239,13 @@ const REFUSED: &[(&str, &str)] = &[
     ("ld.global.wt.u32 %r1, [%rd1];", "`ld.global.wt.u32` is not"),
     ("ld.shared.nc.u32 %r1, [%rd1];", "`ld.shared.nc.u32` is not"),
     ("ld.global.nc.cs.u32 %r1, [%rd1];", "`ld.global.nc.cs.u32` is not"),
-    ("ld.const.u32 %r1, [%rd1];", "constant memory is not supported"),
+    ("ld.const.nc.u32 %r1, [%rd1];", "`ld.const.nc.u32` is not"),
+    ("st.const.u32 [%rd1], %r1;", "kernels only read constant memory"),
+    ("ld.const.u32 %r1, [table];", "`table` lies in another state space"),
+    ("mov.u32 %r1, table;", "the address of `table` has 64 bits"),
     ("st.acquire.gpu.u32 [%rd1], %r1;", "`st.acquire.gpu.u32` is not"),
-    ("st.param.u32 [count], %r1;", "`st.param.u32` is not"),
+    ("st.param.u32 [count], %r1;", "a kernel only reads its parameters"),
+    ("st.param.u32 [%rd1], %r1;", "a kernel only reads its parameters"),
     ("atom.global.add.s64 %rd1, [%rd2], %rd3;", "`atom.global.add.s64` is not"),
     ("atom.local.add.u32 %r1, [%rd2], %r3;", "`atom.local.add.u32` is not"),
     ("red.acquire.gpu.global.add.u32 [%rd2], %r3;", "`red.acquire.gpu.global.add.u32` is not"),
@@ -208,11 +257,13 @@ const REFUSED: &[(&str, &str)] = &[
     ("bar.arrive 0, 64;", "`bar.arrive` is not"),
     ("bar.sync 0, 64, 1;", "it takes the barrier's number, and that of threads"),
     ("bar.sync 16;", "the barrier is a literal from 0 to 15"),
-    (
-        "call.uni (%r1), function, (%r2);",
-        "calls are not supported, so make the function `__forceinline__`",
-    ),
-    (".param .b32 argument;", "calls are not supported"),
+    ("call.uni (%r1), function, (%r2);", "`function` is not declared"),
+    ("call (%r1), tile, (%r2);", "`tile` is no function"),
+    ("call.foo %rd1;", "`call.foo` is not an instruction"),
+    ("call (5), %rd1;", "a number is no result"),
+    ("call %rd1, (tile);", "`tile` is not handed to functions"),
+    ("call %rd1, (%p1);", "`%p1` is not handed to functions"),
+    ("call %r1;", "`%r1` is a `.b32` register, and `.u64` is asked for"),
     ("mma.sync.aligned.m16n8k8 %r1, %r2;", "there are no tensor cores"),
     ("foo;", "`foo` is not an instruction that the emulator knows"),
     // Operands.
@@ -225,17 +276,15 @@ const REFUSED: &[(&str, &str)] = &[
     ("ld.global.u32 %rs1, [%rd1];", "`%rs1` is a `.b16` register, and `.u32` is asked for"),
     ("ld.global.u32 %r1, [%r2];", "`%r2` is a `.b32` register, and `.b64` is asked for"),
     ("ld.global.u32 %r1, [tile];", "`tile` lies in another state space"),
-    (
-        "ld.global.u32 %r1, [table];",
-        "`table` is a variable of the module in device memory, which is not supported: pass a buffer",
-    ),
     ("ld.global.u32 %r1, %rd1;", "an address in brackets was expected"),
     ("ld.global.v2.u32 {%r1, %r2, %r3}, [%rd1];", "the access has 2 values"),
     ("ld.global.v2.u16 {%rs1, %r2}, [%rd1];", "the registers of a vector differ in size"),
     ("ld.param.u64 %rd1, [count];", "parameter `count` has 4 bytes"),
     ("ld.param.u64 %rd1, [task+4];", "8 bytes of parameters are read at byte 20"),
-    ("ld.param.u64 %rd1, [%rd2];", "`%rd2` is no parameter"),
-    ("mov.u64 %rd1, pointer;", "the address of parameter `pointer` is not supported"),
+    ("ld.param.u64 %rd1, [%r2];", "`%r2` is a `.b32` register, and `.b64` is asked for"),
+    ("ld.param.u64 %rd1, [tile];", "`tile` is no parameter"),
+    ("mov.u32 %r1, pointer;", "the address of `pointer` is no `.u32`"),
+    ("ld.global.u32 %r1, [pointer];", "`pointer` is a parameter, and a register or variable"),
     ("add.u32 %r1, %r1, %clock;", "`%clock` is not supported: it can only be moved"),
     (
         "mov.u32 %r1, %clock64;",
@@ -338,12 +387,10 @@ fn refusals_of_modules() {
         (&format!("{head}.entry a();"), 2, "a directive was expected, not `;`"),
         (&format!("{head}.entry a() .reqnctapercluster 2 {{}}"), 2, "`.reqnctapercluster` is not"),
         (&format!("{head}.entry a() .maxntid 0 {{}}"), 2, "a block cannot have 0 threads"),
-        (&format!("{head}.func a() {{ ret; }}"), 2, "the function `a` is not inlined"),
         (&format!("{head}.entry a() {{\n.loc 7 1 1\n}}\n.file 1 \"a\""), 3, "`.loc` names file 7"),
         (&format!("{head}.file 1 \"a\"\n.file 1 \"b\""), 3, "file 1 has two names"),
         (&format!("{head}.section .debug_str {{"), 2, "`}` is missing"),
         (&format!("{head}.section .text {{}}"), 2, "the section `.text` is not supported"),
-        (&format!("{head}.global .texref t;"), 2, "a variable of type `.texref` is not supported"),
         (&format!("{head}.shared .b8 x[];"), 2, "an `.extern` variable, and no other, has no size"),
         (&format!("{head}.alias a, b;"), 2, "`.alias` is not supported here"),
         (&format!("{head}ret;"), 2, "a directive was expected, not `ret`"),

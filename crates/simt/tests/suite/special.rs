@@ -97,7 +97,8 @@ fn special_registers_in_three_dimensions() {
         v = GRID[1],
         bytes = 4 * ROWS.len()
     );
-    let module = Module::parse(&source).unwrap_or_else(|error| panic!("{error}"));
+    let module =
+        Module::parse(&source).and_then(Module::complete).unwrap_or_else(|error| panic!("{error}"));
     let memory = Memory::new(1 << 24);
     let count = (threads * blocks) as usize * ROWS.len();
     let a = memory.allocate("values", 4 * count as u64).unwrap();

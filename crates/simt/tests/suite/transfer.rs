@@ -23,7 +23,7 @@ const TYPES: [(&str, u32, bool); 14] = [
 ];
 
 /// A space and the address of 16 bytes in it that are the thread's own.
-const SPACES: [(&str, &str); 8] = [
+const SPACES: [(&str, &str); 10] = [
     (".global", "%rd33"),
     (".shared", "%r31"),
     (".shared::cta", "%r31"),
@@ -32,6 +32,8 @@ const SPACES: [(&str, &str); 8] = [
     ("", "%rd31"),
     ("", "%rd32"),
     (".local", "%rd25"),
+    (".param", "p"),
+    (".param::func", "p"),
 ];
 
 const LOAD_ORDERS: [&str; 9] = [
@@ -78,7 +80,7 @@ fn vector(names: &[&str], count: u32) -> String {
 fn each(orders: &[&str], mut visit: impl FnMut(&str, &str, &str, u32, (&str, u32, bool), Kind)) {
     for (space, address) in SPACES {
         for order in orders {
-            let is_local = space == ".local";
+            let is_local = space == ".local" || space.starts_with(".param");
             if is_local && !["", ".weak"].contains(order) {
                 continue;
             }

@@ -20,8 +20,11 @@ impl Access {
         let mut rest = Rest(&parts[1..]);
         let is_volatile = rest.accept(&["volatile"]);
         let mut order = if is_volatile { Order::Relaxed } else { ordering(&mut rest, is_load)? };
-        let is_param = is_load && rest.accept(&["param", "param::entry"]);
-        let space = rest.take(space).unwrap_or(Space::Generic);
+        let is_param =
+            is_load && rest.accept(&["param::entry"]) || rest.accept(&["param", "param::func"]);
+        let is_const = is_load && order == Order::Weak && rest.accept(&["const"]);
+        let space = if is_const { Some(Space::Constant) } else { rest.take(space) };
+        let space = space.unwrap_or(Space::Generic);
         if is_param && (space != Space::Generic || order != Order::Weak) {
             return None;
         }

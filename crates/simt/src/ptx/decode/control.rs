@@ -16,7 +16,11 @@ pub(super) fn decode<'s>(
     match *parts {
         ["bra"] => branch(body, false, operands),
         ["bra", "uni"] => branch(body, true, operands),
-        ["ret"] | ["ret", "uni"] | ["exit"] => {
+        ["ret"] | ["ret", "uni"] => {
+            let [] = exactly(operands)?;
+            Ok(body.leave())
+        }
+        ["exit"] => {
             let [] = exactly(operands)?;
             Ok(Op::Exit)
         }

@@ -1,6 +1,7 @@
 //! `ld`, `st` and `prefetch`. The modifiers are read by [`Access`].
 
 use super::super::body::Body;
+use super::super::declare::VariableSpace;
 use super::super::names::Named;
 use super::super::operand::show;
 use super::super::program::{Op, Space, Type};
@@ -68,28 +69,41 @@ fn load<'s>(
             let address = body.address(address, space)?;
             Ok(Op::Load { space, order, ty, count, wide, d, address })
         }
-        None => {
-            let offset = param_offset(body, address, typed.bytes() * u32::from(count))?;
-            Ok(Op::LoadParam { ty, count, wide, d, offset })
-        }
+        None => match param_place(body, address, typed.bytes() * u32::from(count))? {
+            Place::Kernel(offset) => Ok(Op::LoadParam { ty, count, wide, d, offset }),
+            Place::At(space) => {
+                let address = body.address(address, space)?;
+                Ok(Op::Load { space, order, ty, count, wide, d, address })
+            }
+        },
     }
 }
 
-/// Where `[name+8]` lies among the parameters.
-fn param_offset<'s>(
+/// Where parameters lie.
+enum Place {
+    /// So far behind the beginning of the kernel's.
+    Kernel(u32),
+    /// At an address in a space: the kernel's, if that is in a register, or in local memory those that functions take.
+    At(Space),
+}
+
+/// Where `[name+8]` lies.
+fn param_place<'s>(
     body: &mut Body<'_, 's>,
     address: &Operand<'s>,
     bytes: u32,
-) -> Result<u32, String> {
+) -> Result<Place, String> {
     let Operand::Address(Atom::Name(name), offset) = *address else {
         return Err("a parameter in brackets was expected".to_string());
     };
-    let Named::Param(index) = body.find(name)? else {
-        return Err(format!(
-            "`{}` is no parameter of the kernel: an address of parameters in a register is not \
-             supported",
-            show(name)
-        ));
+    let index = match body.find(name)? {
+        Named::Param(index) => index,
+        Named::Variable(index) if body.context.variables[index].space == VariableSpace::Param => {
+            return Ok(Place::At(Space::Local));
+        }
+        Named::Register(_) if body.frame.is_some() => return Ok(Place::At(Space::Local)),
+        Named::Register(_) => return Ok(Place::At(Space::Parameter)),
+        _ => return Err(format!("`{}` is no parameter", show(name))),
     };
     let param = &body.params[index];
     let start = u32::try_from(offset)
@@ -100,7 +114,7 @@ fn param_offset<'s>(
         Some(start) if start % bytes != 0 => {
             Err(format!("{bytes} bytes of parameters are read at byte {start}"))
         }
-        Some(start) => Ok(start),
+        Some(start) => Ok(Place::Kernel(start)),
     }
 }
 
@@ -111,7 +125,13 @@ fn store<'s>(
     a: &Operand<'s>,
 ) -> Result<Op, Refusal> {
     let Access { space, order, typed, count } = access;
-    let space = space.ok_or(Refusal::Unknown)?;
+    let space = match space {
+        Some(space) => space,
+        None => match param_place(body, address, typed.bytes() * u32::from(count))? {
+            Place::At(Space::Local) => Space::Local,
+            _ => return Err("a kernel only reads its parameters".to_string().into()),
+        },
+    };
     let address = body.address(address, space)?;
     let atoms = elements(a, count)?;
     let atoms = &atoms[..usize::from(count)];

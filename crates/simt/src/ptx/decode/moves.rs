@@ -35,17 +35,25 @@ pub(super) fn decode<'s>(
                 Ok(Op::Unary { op: Unary::Move, ty, d, a })
             }
         },
-        ["cvta", name, "u64"] if let Some(space) = space(name) => {
+        ["cvta", name, "u64"] if let Some(space) = space_of_address(name) => {
             let [d, a] = exactly(operands)?;
             let a = place_in(body, space, a)?;
             Ok(Op::ConvertAddress { space, to: false, d: body.destination(d, U64)?, a })
         }
-        ["cvta", "to", name, "u64"] if let Some(space) = space(name) => {
+        ["cvta", "to", name, "u64"] if let Some(space) = space_of_address(name) => {
             let [d, a] = exactly(operands)?;
             let (d, a) = (body.destination(d, U64)?, body.source(a, U64)?);
             Ok(Op::ConvertAddress { space, to: true, d, a })
         }
         _ => Err(Refusal::Unknown),
+    }
+}
+
+fn space_of_address(name: &str) -> Option<Space> {
+    match name {
+        "const" => Some(Space::Constant),
+        "param" | "param::entry" => Some(Space::Parameter),
+        _ => space(name),
     }
 }
 

@@ -38,7 +38,6 @@ pub(super) fn unknown(parts: &[&str]) -> String {
 fn reason(parts: &[&str]) -> Option<&'static str> {
     let has = |modifier: &str| parts[1..].contains(&modifier);
     Some(match parts[0] {
-        "call" => "calls are not supported, so make the function `__forceinline__`",
         "brx" => "branches to a computed target are not supported",
         "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" => "there are no textures",
         "mma" | "wmma" | "wgmma" | "ldmatrix" | "stmatrix" | "tcgen05" => {
@@ -61,7 +60,7 @@ fn reason(parts: &[&str]) -> Option<&'static str> {
             "a barrier for a part of the block is not supported: use `cuda::barrier`, which is an mbarrier"
         }
         "vote" | "shfl" | "match" if !has("sync") => "only the form with `.sync` is supported",
-        "ld" | "ldu" if has("const") => "constant memory is not supported, so pass a buffer",
+        "st" | "atom" | "red" if has("const") => "kernels only read constant memory",
         "cp" if has("bulk") || has("mbarrier") => "only `cp.async` with groups is supported",
         "ld" | "st" | "atom" | "red" | "fence" | "barrier" if has("cluster") => {
             "there are no clusters of blocks"

@@ -1,0 +1,180 @@
+//! The functions that every CUDA program can call without having them: those behind `printf` and `assert`.
+
+use super::Run;
+use super::access::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_END};
+use super::fault::{Result, fault};
+use super::local::local_word;
+use super::print::{Spec, piece};
+use super::warp::{Lanes, Place, Scratch};
+use crate::bounds::bytes_of;
+use crate::counters::{Printed, lanes as each};
+use crate::program::{Call, Order, Passed, System};
+use crate::report::ReportKind;
+
+/// No more is printed at once, and no string is longer.
+const MOST_TEXT: usize = 1 << 14;
+/// So much of what an assertion says is quoted.
+const MOST_QUOTED: usize = 200;
+
+impl Run<'_> {
+    /// The lanes call the function one after the other, the lowest first; on a GPU the order is open.
+    pub(super) fn call_system(
+        &mut self,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        at: Lanes,
+        call: &Call,
+        frames: [u64; 32],
+        system: System,
+    ) -> Result<()> {
+        for lane in each(at.active) {
+            let argument = |scratch: &Scratch<'_>, number: usize| {
+                let passed = call.arguments.get(number);
+                passed.map_or(0, |passed| in_frame(scratch, lane, frames[lane], *passed))
+            };
+            let arguments: [u64; 4] = std::array::from_fn(|number| argument(scratch, number));
+            match system {
+                System::Print => {
+                    let count = self.print(scratch, place, lane, arguments[0], arguments[1])?;
+                    if let Some(Some(result)) = call.returns.first() {
+                        let word =
+                            ((frames[lane] + u64::from(result.offset)) / 4) as usize * 32 + lane;
+                        if let Some(word) = scratch.local.get_mut(word) {
+                            *word = count;
+                        }
+                    }
+                }
+                System::Assert => {
+                    let [message, file, line, function] = arguments;
+                    let [message, file, function] = [message, file, function].map(|text| {
+                        let text = self.text(scratch, place, lane, text, MOST_QUOTED);
+                        text.map(|text| String::from_utf8_lossy(&text).into_owned())
+                    });
+                    let thread = place.warp * 32 + lane as u32;
+                    let [x, y, _] = self.launch.block;
+                    let (message, file, function) = (message?, file?, function?);
+                    let message = format!(
+                        "fails the assertion `{message}` of {file}:{line} in `{function}`, thread ({}, {}, {})",
+                        thread % x,
+                        thread / x % y,
+                        thread / x / y,
+                    );
+                    return fault(ReportKind::Assert, at.active, message);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `vprintf`: prints, and returns how many arguments there were.
+    fn print(
+        &mut self,
+        scratch: &Scratch<'_>,
+        place: &Place,
+        lane: usize,
+        format: u64,
+        arguments: u64,
+    ) -> Result<u32> {
+        let format = self.text(scratch, place, lane, format, usize::MAX)?;
+        let (mut text, mut rest, mut next, mut count) = (Vec::new(), &format[..], arguments, 0);
+        while let Some(&first) = rest.first() {
+            let Some((spec, length)) = (first == b'%').then(|| Spec::read(rest)).flatten() else {
+                text.push(first);
+                rest = &rest[1..];
+                continue;
+            };
+            rest = &rest[length..];
+            if spec.kind == b'%' {
+                text.push(b'%');
+                continue;
+            }
+            if spec.is_too_wide() {
+                let message = "prints with a width or precision of more than 1000".to_string();
+                return fault(ReportKind::Call, 1 << lane, message);
+            }
+            let bytes = spec.bytes();
+            next = next.next_multiple_of(bytes.into());
+            let value = self.value(scratch, place, lane, next, bytes)?;
+            next = next.wrapping_add(bytes.into());
+            let string = match spec.kind {
+                b's' => self.text(scratch, place, lane, value, spec.most())?,
+                _ => Vec::new(),
+            };
+            text.extend(piece(&spec, value, &string));
+            count += 1;
+            if text.len() > MOST_TEXT {
+                return too_long(lane);
+            }
+        }
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let bytes = bytes_of::<Printed>(1).saturating_add(text.len() as u64);
+        // It stays when the range is over, and counts for as long as the launch lasts.
+        self.account.bounds.take(bytes, "what the kernel prints")?;
+        let (block, warp) = (place.block, place.warp);
+        self.tally.printed.push(Printed { block, warp, lane: lane as u32, text });
+        Ok(count)
+    }
+
+    /// The bytes from a generic address up to a zero, or so many.
+    fn text(
+        &mut self,
+        scratch: &Scratch<'_>,
+        place: &Place,
+        lane: usize,
+        address: u64,
+        most: usize,
+    ) -> Result<Vec<u8>> {
+        let mut text = Vec::new();
+        while text.len() < most {
+            let address = address.wrapping_add(text.len() as u64);
+            match self.value(scratch, place, lane, address, 1)? as u8 {
+                0 => return Ok(text),
+                _ if text.len() == MOST_TEXT => return too_long(lane),
+                byte => text.push(byte),
+            }
+        }
+        Ok(text)
+    }
+
+    /// An aligned value of up to eight bytes at a generic address.
+    fn value(
+        &mut self,
+        scratch: &Scratch<'_>,
+        place: &Place,
+        lane: usize,
+        address: u64,
+        bytes: u32,
+    ) -> Result<u64> {
+        let words = match address {
+            LOCAL_WINDOW..PARAMETER_WINDOW => {
+                let offset = address - LOCAL_WINDOW;
+                let first = local_word(scratch, offset, lane, bytes, "prints")?;
+                let low = scratch.local[first] >> (8 * (offset % 4));
+                [low, if bytes == 8 { scratch.local[first + 32] } else { 0 }]
+            }
+            SHARED_WINDOW..LOCAL_WINDOW | PARAMETER_WINDOW..WINDOW_END => {
+                let message = "prints what lies in shared memory or among the parameters, which is not supported";
+                return fault(ReportKind::Call, 1 << lane, message.to_string());
+            }
+            _ => {
+                let [low, high, ..] = self.read(place, Order::Weak, address, bytes, lane)?;
+                [low, high]
+            }
+        };
+        let value = u64::from(words[0]) | u64::from(words[1]) << 32;
+        Ok(if bytes == 8 { value } else { value & ((1 << (8 * bytes)) - 1) })
+    }
+}
+
+#[cold]
+fn too_long<T>(lane: usize) -> Result<T> {
+    let message = format!("prints more than {MOST_TEXT} bytes at once");
+    fault(ReportKind::Call, 1 << lane, message)
+}
+
+/// What is handed over, of up to eight bytes.
+fn in_frame(scratch: &Scratch<'_>, lane: usize, frame: u64, passed: Passed) -> u64 {
+    let first = ((frame + u64::from(passed.offset)) / 4) as usize * 32 + lane;
+    let word = |i: usize| u64::from(scratch.local.get(first + 32 * i).copied().unwrap_or_default());
+    word(0) | if passed.bytes == 8 { word(1) << 32 } else { 0 }
+}
