@@ -188,7 +188,7 @@ pub(crate) enum TestFloat {
     Subnormal,
 }
 
-/// What carries: a sum, a difference (of which the flag is the borrow), a sum with half of a product.
+/// What carries: a sum, a difference (of which the flag is that it does not borrow), a sum with half of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Carry {
     Add,

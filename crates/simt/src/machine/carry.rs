@@ -15,13 +15,16 @@ pub(super) fn carry(
     let bits = 8 * ty.bytes();
     let read = |slot| -> Longs { std::array::from_fn(|i| r.lane(slot, ty.is_wide(), i)) };
     let (a, b, c) = (read(a), read(b), read(c));
-    let flag = takes.map_or(0, |flag| r.predicate(flag));
+    // As an H200 has it, a difference leaves the flag where it does not borrow. PTX does not say what `subc` makes of a sum's flag.
+    let is_difference = op == Carry::Sub;
+    let none = if is_difference { u32::MAX } else { 0 };
+    let flag = takes.map_or(none, |flag| r.predicate(flag));
     // What lies above the type's bits is the carry or the borrow.
     let total: [u128; 32] = std::array::from_fn(|i| {
         let flag = u128::from(flag >> i & 1);
         match op {
             Carry::Add => u128::from(a[i]) + u128::from(b[i]) + flag,
-            Carry::Sub => u128::from(a[i]).wrapping_sub(u128::from(b[i]) + flag),
+            Carry::Sub => u128::from(a[i]).wrapping_sub(u128::from(b[i]) + 1 - flag),
             Carry::MadLow | Carry::MadHigh => {
                 let shift = if op == Carry::MadHigh { bits } else { 0 };
                 let half = product(ty, a[i], b[i]) >> shift;
@@ -35,7 +38,7 @@ pub(super) fn carry(
         r.set_words(d, lanes, |i| total[i] as u32);
     }
     if let Some(gives) = gives {
-        r.set_predicate(gives, lanes, mask(|i| total[i] >> bits & 1 == 1));
+        r.set_predicate(gives, lanes, mask(|i| (total[i] >> bits & 1 == 1) != is_difference));
     }
 }
 

@@ -1,6 +1,6 @@
 //! `cvt`: from any type to any other, one lane at a time except for the most frequent ones.
 
-use super::float::{flush, narrow, to_odd};
+use super::float::{flush, flush_rounded, narrow, to_odd};
 use super::registers::Registers;
 use crate::program::{Clamp, Round, Slot, Type};
 
@@ -197,7 +197,7 @@ pub(super) fn float_bits(to: Type, value: f64, round: Round) -> u64 {
         Type::F64 => value.to_bits(),
         Type::F32 | Type::F32Ftz if value.is_nan() => 0x7fff_ffff,
         Type::F32 => narrow(value, round).to_bits().into(),
-        Type::F32Ftz => flush(narrow(value, round).to_bits()).into(),
+        Type::F32Ftz => flush_rounded(narrow(value, round).to_bits(), value, round).into(),
         Type::F16 => narrow_bits(value, round, 10, 5).into(),
         _ => narrow_bits(value, round, 7, 8).into(),
     }

@@ -36,9 +36,6 @@ fn saturate(value: f32, sat: bool) -> f32 {
 }
 
 /// The bits of an f32, or a zero of its sign if it is subnormal.
-///
-/// Of a result PTX does not say whether it is subnormal before or after it is rounded. Here it is what the rounded
-/// one is: what rounds up to the smallest normal number stays.
 #[inline(always)]
 pub(super) fn flush(bits: u32) -> u32 {
     if bits & 0x7f80_0000 == 0 { bits & 1 << 31 } else { bits }
@@ -51,12 +48,42 @@ fn single(r: &Registers, ty: Type, slot: Slot) -> Words {
     if ty == Type::F32Ftz { bits.map(flush) } else { bits }
 }
 
+/// The bits of a result, or a zero of its sign if it is subnormal when rounded to 24 bits, whatever the exponent: so an H200 does it,
+/// where PTX does not say. `exact` is exact or rounded to odd. What that rounds up to the smallest normal number stays; what only
+/// the wider steps of subnormal numbers do is a zero.
+#[inline(always)]
+pub(super) fn flush_rounded(bits: u32, exact: f64, round: Round) -> u32 {
+    const NORMAL: f64 = f32::MIN_POSITIVE as f64;
+    const STEP: f64 = NORMAL * f32::EPSILON as f64 / 2.0; // from the number of 24 bits before
+    let is_away = match round {
+        Round::Up => exact > 0.0,
+        Round::Down => exact < 0.0,
+        Round::Nearest | Round::Zero => false,
+    };
+    let is_tiny = match round {
+        Round::Nearest => exact.abs() < NORMAL - STEP / 2.0,
+        _ if is_away => exact.abs() <= NORMAL - STEP,
+        _ => exact.abs() < NORMAL,
+    };
+    if is_tiny { bits & 1 << 31 } else { flush(bits) }
+}
+
 /// What is left of a result of F32 when it should have been one of F32Ftz.
 #[inline(always)]
-fn flush_result(r: &mut Registers, ty: Type, d: Slot, lanes: u32) {
+fn flush_result(
+    r: &mut Registers,
+    ty: Type,
+    (d, round): (Slot, Round),
+    lanes: u32,
+    exact: impl Fn(usize) -> f64,
+) {
     if ty == Type::F32Ftz {
         let result = *r.words(d);
-        r.set_words(d, lanes, |i| flush(result[i]));
+        let flushed = |i: usize| match f32::from_bits(result[i]).is_nan() {
+            true => result[i],
+            false => flush_rounded(result[i], exact(i), round),
+        };
+        r.set_words(d, lanes, flushed);
     }
 }
 
@@ -74,7 +101,16 @@ pub(super) fn arithmetic(
         Type::F32 | Type::F32Ftz => {
             let (a, b) = (single(r, ty, a), single(r, ty, b));
             arithmetic32(r, op, round, clamp == Clamp::Saturate, d, (&a, &b), lanes);
-            flush_result(r, ty, d, lanes);
+            flush_result(r, ty, (d, round), lanes, |i| {
+                let [a, b] = [a[i], b[i]].map(|bits| f64::from(f32::from_bits(bits)));
+                match op {
+                    // Of normal numbers, what is that small is exact.
+                    Arithmetic::Add => a + b,
+                    Arithmetic::Sub => a - b,
+                    Arithmetic::Mul => a * b,
+                    Arithmetic::Div => quotient_to_odd(a, b),
+                }
+            });
         }
         _ => half::arithmetic(r, op, ty, clamp, [d, a, b], lanes),
     }
@@ -126,14 +162,17 @@ fn arithmetic32(
         Arithmetic::Add => r.set_words(d, lanes, |i| result(sum_toward(a(i), b(i), round))),
         Arithmetic::Sub => r.set_words(d, lanes, |i| result(sum_toward(a(i), -b(i), round))),
         Arithmetic::Mul => r.set_words(d, lanes, |i| result(a(i) * b(i))),
-        Arithmetic::Div => r.set_words(d, lanes, |i| {
-            let quotient = a(i) / b(i);
-            let rest = (-quotient).mul_add(b(i), a(i));
-            // Divided by infinity, the quotient is 0 exactly.
-            let rest = if b(i).is_infinite() { 0.0 } else { rest };
-            result(to_odd(quotient, rest * b(i).signum()))
-        }),
+        Arithmetic::Div => r.set_words(d, lanes, |i| result(quotient_to_odd(a(i), b(i)))),
     }
+}
+
+/// `a / b` of two f32, rounded to odd.
+fn quotient_to_odd(a: f64, b: f64) -> f64 {
+    let quotient = a / b;
+    let rest = (-quotient).mul_add(b, a);
+    // Divided by infinity, the quotient is 0 exactly.
+    let rest = if b.is_infinite() { 0.0 } else { rest };
+    to_odd(quotient, rest * b.signum())
 }
 
 pub(super) fn fma(
@@ -175,7 +214,7 @@ pub(super) fn fma(
             bits32(saturate(narrow(exact, round), sat))
         }),
     }
-    flush_result(r, ty, d, lanes);
+    flush_result(r, ty, (d, round), lanes, |i| sum_to_odd(product(i), summand(i)));
 }
 
 /// `a + b`, rounded to odd: if the sum is not exact, the neighbour whose last bit is 1.
@@ -237,6 +276,17 @@ pub(super) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, la
         let bits = *r.longs(a);
         let a = |i: usize| f64::from_bits(bits[i]);
         return match op {
+            // What is not a number only becomes quiet.
+            Unary::Negate | Unary::Absolute
+                if bits.iter().any(|&bits| f64::from_bits(bits).is_nan()) =>
+            {
+                let sign = |bits: u64| {
+                    if op == Unary::Negate { bits ^ 1 << 63 } else { bits & !(1 << 63) }
+                };
+                r.set_longs(d, lanes, |i| {
+                    if a(i).is_nan() { bits[i] | 1 << 51 } else { sign(bits[i]) }
+                });
+            }
             Unary::Negate => r.set_longs(d, lanes, |i| bits[i] ^ 1 << 63),
             Unary::Absolute => r.set_longs(d, lanes, |i| bits[i] & !(1 << 63)),
             Unary::Sqrt => r.set_longs(d, lanes, |i| bits64(a(i).sqrt())),
@@ -251,8 +301,8 @@ pub(super) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, la
     let bits = single(r, ty, a);
     let a = |i: usize| f32::from_bits(bits[i]);
     match op {
-        Unary::Negate => r.set_words(d, lanes, |i| bits[i] ^ 1 << 31),
-        Unary::Absolute => r.set_words(d, lanes, |i| bits[i] & !(1 << 31)),
+        Unary::Negate => r.set_words(d, lanes, |i| bits32(-a(i))),
+        Unary::Absolute => r.set_words(d, lanes, |i| bits32(a(i).abs())),
         Unary::Sqrt => r.set_words(d, lanes, |i| bits32(a(i).sqrt())),
         Unary::Reciprocal => r.set_words(d, lanes, |i| bits32(a(i).recip())),
         Unary::Approximate { function, ftz } => {
@@ -261,7 +311,11 @@ pub(super) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, la
         }
         _ => r.set_words(d, lanes, |i| bits[i]),
     }
-    flush_result(r, ty, d, lanes);
+    // None of these rounds anything to the smallest normal number.
+    if ty == Type::F32Ftz {
+        let result = *r.words(d);
+        r.set_words(d, lanes, |i| flush(result[i]));
+    }
 }
 
 /// `min` and `max`.

@@ -51,7 +51,12 @@ impl Half {
 
     /// What is exact or rounded to odd, rounded to nearest.
     fn round(self, value: f64, clamp: Clamp) -> u16 {
-        float_bits(self.ty, clamped(value, clamp), Round::Nearest) as u16
+        let value = clamped(value, clamp);
+        let bits = float_bits(self.ty, value, Round::Nearest) as u16;
+        // As for f32: it is a zero if it is subnormal when rounded to 11 bits, whatever the exponent.
+        const NORMAL: f64 = 1.0 / 16384.0;
+        let is_tiny = self.ftz && value.abs() < NORMAL - NORMAL / 4096.0;
+        if is_tiny { bits & SIGN } else { bits }
     }
 
     /// Sets a register, half by half.
@@ -105,9 +110,11 @@ pub(super) fn fma(r: &mut Registers, ty: Type, clamp: Clamp, [d, a, b, c]: [Slot
     });
 }
 
-/// `neg` and `abs`: of NaN, too, nothing but the sign.
+/// `neg` and `abs`. What is not a number is always the same one, as an H200 has it.
 pub(super) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, lanes: u32) {
-    Half::of(ty).set(r, d, [a], lanes, |[bits]| match op {
+    let half = Half::of(ty);
+    half.set(r, d, [a], lanes, |[bits]| match op {
+        Unary::Negate | Unary::Absolute if half.number(bits).is_nan() => NAN,
         Unary::Negate => bits ^ SIGN,
         Unary::Absolute => bits & !SIGN,
         _ => bits,

@@ -1,7 +1,7 @@
 //! `f32` and `f64` with one rounding, in all four directions; minimum, maximum, signs, roots.
 
 use crate::exact::{F32, F64, Format, MODES, Mode, Number, product, quotient, root, sum};
-use crate::exact::{flushed, same_f32, same_f64, saturated};
+use crate::exact::{encode_flushed, flushed, same_f32, same_f64, saturated};
 use crate::form::Kind::{self, L, W};
 use crate::form::{Form, check, form};
 use crate::values::{Random, f32s, f64s};
@@ -27,7 +27,10 @@ impl Float {
     }
 
     fn encode(self, number: &Number, mode: Mode) -> u64 {
-        self.operand(number.encode(self.format, mode))
+        match self.ftz {
+            "" => number.encode(self.format, mode),
+            _ => encode_flushed(number, self.format, mode),
+        }
     }
 
     fn pool(self) -> Vec<u64> {
@@ -35,6 +38,8 @@ impl Float {
         if !self.ftz.is_empty() {
             // Numbers around 2^-63, whose products are around the smallest normal one.
             pool.extend((0x1fff_fffc..0x2000_0004).flat_map(|bits| [bits, bits | 1 << 31]));
+            // Two whose product only rounds to it.
+            pool.extend([0x1fff_f800, 0x2000_0400]);
         }
         pool
     }

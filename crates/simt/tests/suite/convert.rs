@@ -1,7 +1,7 @@
 //! `cvt`: all pairs of types, roundings, saturation.
 
 use crate::exact::{self, BF16, F16, F32, F64, Format, MODES, Mode, Number};
-use crate::exact::{flushed, saturated};
+use crate::exact::{encode_flushed, flushed, saturated};
 use crate::form::Kind::{self, H, L, W};
 use crate::form::{Form, check, form, several};
 use crate::integer::{INTS, Int};
@@ -36,7 +36,10 @@ impl Float {
     }
 
     fn encode(self, number: &Number, mode: Mode) -> u64 {
-        self.flush(number.encode(self.format, mode))
+        match self.flushes {
+            true => encode_flushed(number, self.format, mode),
+            false => number.encode(self.format, mode),
+        }
     }
 
     fn flush(self, bits: u64) -> u64 {

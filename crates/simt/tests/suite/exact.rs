@@ -425,6 +425,20 @@ pub fn flushed(bits: u64, format: Format) -> u64 {
     if field == 0 { bits >> (fraction + exponent) << (fraction + exponent) } else { bits }
 }
 
+/// A result of `.ftz`: a zero of its sign, if it is subnormal when rounded to as many bits with any exponent. (PTX does not say
+/// whether before or after rounding; an H200 does it so.)
+pub fn encode_flushed(number: &Number, format: Format, mode: Mode) -> u64 {
+    let bits = number.encode(format, mode);
+    let wide = Format { exponent: format.exponent + 3, ..format };
+    let rounded = Number::decode(number.encode(wide, mode), wide);
+    let size = if rounded.is_negative() { rounded.negated() } else { rounded };
+    let least = Number::decode(1 << format.fraction, format);
+    match size.order(&least) {
+        Some(Ordering::Less) => bits & 1 << (format.fraction + format.exponent),
+        _ => bits,
+    }
+}
+
 /// What `.sat` makes of a result: between +0 and 1, and +0 of what is no number.
 pub fn saturated(bits: u64, format: Format) -> u64 {
     let one = ((1 << (format.exponent - 1)) - 1) << format.fraction;

@@ -1,7 +1,9 @@
 //! `f16` and `bf16`, alone and in pairs: arithmetic with one rounding, minimum and maximum, signs, comparisons.
 
 use crate::compare::{COMPARISONS, Holds, LOGIC, NAN, UNORDERED};
-use crate::exact::{BF16, F16, F32, Format, Mode, Number, flushed, product, saturated, sum};
+use crate::exact::{
+    BF16, F16, F32, Format, Mode, Number, encode_flushed, flushed, product, saturated, sum,
+};
 use crate::form::Kind::{H, P, W};
 use crate::form::{Form, check, form, several};
 use crate::values::{Random, floats};
@@ -39,7 +41,10 @@ impl Half {
     }
 
     fn encode(self, number: &Number, clamp: &str) -> u64 {
-        let bits = self.operand(number.encode(self.format, Mode::Nearest));
+        let bits = match self.ftz {
+            "" => number.encode(self.format, Mode::Nearest),
+            _ => encode_flushed(number, self.format, Mode::Nearest),
+        };
         match clamp {
             ".sat" => saturated(bits, self.format),
             _ if number.is_nan() => CANONICAL,
@@ -132,8 +137,9 @@ fn multiply_add(ty: Half, clamp: &'static str) -> Form {
 fn signs(all: &mut Vec<Form>, ty: Half) {
     let every = ty.paired((0..=0xffff).collect());
     let ftz = ty.ftz;
-    let neg = ty.row(&format!("neg{ftz}"), move |[a]| ty.operand(a) ^ SIGN);
-    let abs = ty.row(&format!("abs{ftz}"), move |[a]| ty.operand(a) & !SIGN);
+    let or_nan = move |a: u64, bits: u64| if ty.number(a).is_nan() { CANONICAL } else { bits };
+    let neg = ty.row(&format!("neg{ftz}"), move |[a]| or_nan(a, ty.operand(a) ^ SIGN));
+    let abs = ty.row(&format!("abs{ftz}"), move |[a]| or_nan(a, ty.operand(a) & !SIGN));
     all.extend([neg, abs].map(|form| form.over(&[&every]).at_most(1 << 16)));
     for (op, smaller) in [("min", true), ("max", false)] {
         for (suffix, passes_on) in [("", false), (".NaN", true)] {
