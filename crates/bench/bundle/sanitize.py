@@ -20,6 +20,11 @@ FINDING = 86
 # Seconds for many kernels together, and for one with gigabytes; for any other the option says it.
 MANY, LARGE = 120, 60
 
+# These hand tiles over by mbarriers, at which one lane arrives for its warp behind a __syncwarp. That orders what the other lanes
+# did, by the memory model (causality is transitive) and on the emulator, but not for racecheck: a kernel of two warps and one
+# place that is handed over gives 124 hazards if one lane arrives, and none if each lane does (2025.3, on an H200).
+BEYOND_RACECHECK = re.compile(r"selective-scan-(fwd|bwd)-plain-")
+
 SUMMARY = re.compile(r"^=+ (?:ERROR|RACECHECK) SUMMARY: (\d+) (?:error|hazard)", re.MULTILINE)
 NO_FINDING = re.compile(r"COMPUTE-SANITIZER|SUMMARY|Target application|Internal Sanitizer|"
                         r"Saved host|LEAK|Program hit|Process (?:didn't|did not)|No attachable")
@@ -124,7 +129,7 @@ def main():
                     sanitizer.one, tool, name, False)
 
     result = lambda value: value if isinstance(value, tuple) else value.result()
-    rows, says, failures = [], [], []
+    rows, says, failures, beyond = [], [], [], 0
     for name in [*correct, *sorted(broken)]:
         columns = {tool: result(single[name, tool]) for tool in TOOLS}
         # A tool that was not given the GPU beside the others may get it alone.
@@ -139,6 +144,9 @@ def main():
                  for column, (outcome, sentence) in columns.items() if sentence]
         bad = {column: outcome for column, (outcome, _) in columns.items()
                if outcome not in ("clean", "right")}
+        if BEYOND_RACECHECK.match(name) and bad.get("racecheck") == "found":
+            beyond += 1
+            del bad["racecheck"]
         if name in correct:
             failures += [f"{name}: {column}: {outcome}: {columns[column][1]}"
                          for column, outcome in bad.items()]
@@ -162,7 +170,8 @@ def main():
     for line in failures:
         print(line)
     print(f"sanitize: {len(correct)} correct kernels; of {len(broken)} planted mistakes found by "
-          f"{', '.join(counts)}, seen in wrong results {only}; {len(failures)} failures")
+          f"{', '.join(counts)}, seen in wrong results {only}; racecheck does not follow {beyond} kernels; "
+          f"{len(failures)} failures")
     sys.exit(1 if failures else 0)
 
 
