@@ -28,9 +28,6 @@ pub fn explain(puzzle: &Puzzle, source: &str, ptx: &Ptx, verdict: &Verdict) -> V
         return parts;
     }
     let told = verdict.to_string();
-    if source.contains("printf") && told.contains("is a variable of the module") {
-        parts.push(words("printf is not supported by the emulator."));
-    }
     if let Verdict::Wrong { report: Some(report), .. } = verdict
         && let Some((_, line)) = &report.source
         && let Some(caller) = caller(ptx.text(), report)

@@ -186,6 +186,7 @@ impl Launched<'_> {
         let held = self.held(case, arrays, blocks);
         let mut held = held?;
         let counters = self.launch(&mut held, blocks, trace)?;
+        let printed = counters.as_ref().map(printed).unwrap_or_default();
         let mut worst = 0.0_f64;
         for wanted in &arrays.wanted {
             for (name, held) in self.names().zip(&held) {
@@ -193,7 +194,7 @@ impl Launched<'_> {
                     && name == wanted.name
                 {
                     let got = buffer.download()?;
-                    worst = worst.max(wanted.judge(&got)?);
+                    worst = worst.max(wanted.judge(&got).map_err(|what| what + &printed)?);
                 }
             }
         }
@@ -274,6 +275,19 @@ impl Launched<'_> {
         }
         Ok(launch.run(&self.device.stream())?.counters().cloned())
     }
+}
+
+/// What the first threads have printed, to be read behind what is wrong.
+fn printed(counters: &Counters) -> String {
+    /// More would hide what is wrong.
+    const MOST: usize = 8;
+    let lines = counters.printed.iter().take(MOST);
+    let mut lines: String =
+        lines.map(|printed| format!("\n  printed: {}", printed.text.trim_end())).collect();
+    if counters.printed.len() > MOST {
+        lines += &format!("\n  and {} more times", counters.printed.len() - MOST);
+    }
+    lines
 }
 
 /// An argument.

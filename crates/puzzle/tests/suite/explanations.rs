@@ -115,8 +115,10 @@ fn remarks_are_for_findings_and_holes() {
     assert!(said("    __syncthreads();\n", "makes no progress").contains("not a meeting"));
     assert!(said("    // __syncthreads();\n", "makes no progress").contains("goes round the loop"));
     assert_eq!(said("    // hm\n", "hm"), "");
-    let source = puzzle.skeleton().replace("all_flags[tile] = 1", "printf(\"%d\", tile)");
-    let verdict = verdict("line 12: `$str` is a variable of the module");
-    let said = text(&explain(puzzle, &source, &none, &verdict));
-    assert_eq!(said, "printf is not supported by the emulator.");
+    let atomic = "    states[tile] = after;\n    atomicExch(&flags[tile], 1u);\n";
+    assert!(
+        said(atomic, "nothing orders").contains("An atomic operation by itself orders nothing")
+    );
+    let plain = "    states[tile] = after;\n    __threadfence();\n    flags[tile] = 1;\n";
+    assert!(said(plain, "nothing orders").contains("which is volatile"));
 }
