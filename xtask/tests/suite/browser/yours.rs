@@ -78,7 +78,7 @@ fn a_kernel_of_a_readers_own_runs_or_is_explained() {
             "is over the launch's bound of 1048576 instructions, all of which are used up",
         ),
         ("fma.rn.f32", "fma.of.f32", &[], "PTX line 32: `fma.of.f32"),
-        (".visible .entry axpy", ".func axpy", &[], "PTX line 6"),
+        (".visible .entry axpy", ".func axpy", &[], "the PTX has no kernel (`.entry`)"),
         ("", "", &[("x: values", "one")], "x: `one` is no number"),
         ("", "", &[("x: values", "")], "reads"),
         ("", "", &[("x: values", "1"), ("Threads of a block, x", "2000")], "2000"),
