@@ -11,14 +11,14 @@ use super::trained::origin;
 
 /// By `python/benches/overhead.py`: all runs.
 const CALLS: &str = include_str!("../results/h200/overhead.csv");
-/// The same before plain calls went past the dispatcher: medians.
+/// What a call cost before plain calls went past the dispatcher: medians.
 const BEFORE: &str = include_str!("../results/h200/before.csv");
 /// By `python/benches/figure.py`: all runs.
 const FIGURE: &str = include_str!("../results/h200/figure.csv");
 const TWO_SUMS: &str = include_str!("../results/h200/heinsen.csv");
 /// By `python/benches/selective.py`: all runs.
 const SELECTIVE: &str = include_str!("../results/h200/selective.csv");
-/// The same kernel, launched from Rust: chapter 14's record.
+/// Chapter 14's record: the fused scan, launched from Rust.
 const FROM_RUST: &str = include_str!("../../14-fused-scan/results/h200/scan.csv");
 /// By `python/peers/run.py`: the counts of each suite.
 const PEERS: &str = include_str!("../results/h200/peers.csv");

@@ -52,7 +52,7 @@ pub(crate) enum Computes {
     Recurrence,
     /// Its gradients with respect to inputs and coefficients.
     Gradients,
-    /// The same for complex numbers.
+    /// The gradients of complex numbers, by the convention of conjugated factors.
     ComplexGradients,
     /// The sum of the states of eight recurrences with constant coefficients.
     States,

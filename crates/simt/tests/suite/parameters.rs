@@ -22,8 +22,11 @@ const TYPES: [(&str, usize, bool); 14] = [
     ("f64", 8, false),
 ];
 
-fn each(mut visit: impl FnMut(&str, usize, (&str, usize, bool))) {
-    for space in ["param", "param::entry", "weak.param", "weak.param::entry"] {
+const SPACES: [&str; 4] = ["param", "param::entry", "weak.param", "weak.param::entry"];
+
+/// Each load from these spaces of what only can be loaded: its opcode, how many values it has, and their type.
+pub fn each_load(spaces: &[&str], mut visit: impl FnMut(&str, usize, (&str, usize, bool))) {
+    for space in spaces {
         for (vector, count) in [("", 1), (".v2", 2), (".v4", 4)] {
             for ty in TYPES {
                 if count * ty.1 <= 16 {
@@ -34,10 +37,15 @@ fn each(mut visit: impl FnMut(&str, usize, (&str, usize, bool))) {
     }
 }
 
-pub fn opcodes() -> Vec<String> {
+/// The opcodes of these loads.
+pub fn loads(spaces: &[&str]) -> Vec<String> {
     let mut all = Vec::new();
-    each(|opcode, _, _| all.push(opcode.to_string()));
+    each_load(spaces, |opcode, _, _| all.push(opcode.to_string()));
     all
+}
+
+pub fn opcodes() -> Vec<String> {
+    loads(&SPACES)
 }
 
 #[test]
@@ -45,7 +53,7 @@ fn parameters_are_read_at_every_offset() {
     const SIZE: usize = 32;
     let bytes: [u8; SIZE] = std::array::from_fn(|i| (i * 37 + 100) as u8);
     let mut forms = 0;
-    each(|opcode, count, (name, width, signed)| {
+    each_load(&SPACES, |opcode, count, (name, width, signed)| {
         // Into a register wider than the value where there is one: 64 bits but for floats.
         let kind = if name == "f32" { "r" } else { "rd" };
         let names: Vec<String> = (1..=count).map(|i| format!("%{kind}{i}")).collect();

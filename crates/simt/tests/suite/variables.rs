@@ -2,23 +2,7 @@
 
 use simt::{Launch, Memory, Module, Report, ReportKind, Stepper, Variable};
 
-/// The types, their bytes, and whether they are signed.
-const TYPES: [(&str, usize, bool); 14] = [
-    ("b8", 1, false),
-    ("u8", 1, false),
-    ("s8", 1, true),
-    ("b16", 2, false),
-    ("u16", 2, false),
-    ("s16", 2, true),
-    ("b32", 4, false),
-    ("u32", 4, false),
-    ("s32", 4, true),
-    ("f32", 4, false),
-    ("b64", 8, false),
-    ("u64", 8, false),
-    ("s64", 8, true),
-    ("f64", 8, false),
-];
+use crate::parameters::{each_load, loads};
 
 fn module(declarations: &str, body: &str) -> Module {
     let source = format!(
@@ -50,22 +34,10 @@ fn variable(memory: &Memory, module: &Module, name: &str) -> Variable {
     memory.variable(module, name).unwrap().unwrap_or_else(|| panic!("no variable `{name}`"))
 }
 
-fn each(mut visit: impl FnMut(&str, usize, (&str, usize, bool))) {
-    for space in ["const", "weak.const"] {
-        for (vector, count) in [("", 1), (".v2", 2), (".v4", 4)] {
-            for ty in TYPES {
-                if count * ty.1 <= 16 {
-                    visit(&format!("ld.{space}{vector}.{}", ty.0), count, ty);
-                }
-            }
-        }
-    }
-}
+const SPACES: [&str; 2] = ["const", "weak.const"];
 
 pub fn opcodes() -> Vec<String> {
-    let mut all = Vec::new();
-    each(|opcode, _, _| all.push(opcode.to_string()));
-    all
+    loads(&SPACES)
 }
 
 #[test]
@@ -73,7 +45,7 @@ fn constants_are_read_at_every_offset() {
     const SIZE: usize = 32;
     let bytes: [u8; SIZE] = std::array::from_fn(|i| (i * 37 + 100) as u8);
     let list = bytes.map(|byte| byte.to_string()).join(", ");
-    each(|opcode, count, (name, width, signed)| {
+    each_load(&SPACES, |opcode, count, (name, width, signed)| {
         let (kind, bits) = if name == "f32" { ("r", 32) } else { ("rd", 64) };
         let names: Vec<String> = (1..=count).map(|i| format!("%{kind}{i}")).collect();
         let names = if count == 1 { names.concat() } else { format!("{{{}}}", names.join(", ")) };
