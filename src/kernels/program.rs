@@ -99,10 +99,26 @@ impl Program {
         Hash::of(texts.iter().map(String::as_str))
     }
 
-    /// Its PTX, if it is shipped and was made from exactly this program.
+    /// A shipped PTX that holds its entries, if there is one that was made from this program: with exactly
+    /// these entries, or with others beside them, as kernels that are needed one at a time may be shipped together.
     pub fn shipped(&self) -> Option<Ptx> {
         let hash = self.hash().to_string();
-        shipped().map(|(_, ptx)| ptx).find(|ptx| ptx.hash() == Some(&hash))
+        let exactly = shipped().map(|(_, ptx)| ptx).find(|ptx| ptx.hash() == Some(&hash));
+        exactly.or_else(|| {
+            // Without entries all kernels of the source are meant, and a part of them will not do.
+            shipped()
+                .map(|(_, ptx)| ptx)
+                .find(|ptx| !self.entries.is_empty() && self.is_part_of(ptx))
+        })
+    }
+
+    /// Whether `ptx` was made from this program with other entries beside its own.
+    fn is_part_of(&self, ptx: &Ptx) -> bool {
+        let has = |entry: &String| ptx.symbol(entry).is_some();
+        self.entries.iter().all(has) && {
+            let entries = ptx.entries().map(|(entry, _)| entry);
+            ptx.hash() == Some(&*self.clone().with_entries(entries).hash().to_string())
+        }
     }
 }
 

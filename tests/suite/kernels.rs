@@ -30,6 +30,19 @@ fn no_shipped_ptx_is_stale() {
     }
 }
 
+/// Kernels that are shipped together are often needed one at a time, where no NVRTC could compile them.
+#[test]
+fn every_shipped_kernel_is_found_alone() {
+    for (name, ptx) in kernels::shipped() {
+        let program = program_of(name, &ptx);
+        for (entry, _) in ptx.entries() {
+            let alone = program.clone().with_entries([entry]).shipped();
+            let alone = alone.unwrap_or_else(|| panic!("{name}: {entry} is not found alone"));
+            assert!(alone.symbol(entry).is_some(), "{name}: {entry}");
+        }
+    }
+}
+
 #[test]
 fn every_shipped_ptx_runs_in_the_emulator_with_rounding_spelled_out() {
     // Of the selective scan, and of all others.
@@ -91,12 +104,16 @@ fn the_reference_kernel_is_shipped_for_all_element_types_of_the_contract() {
             assert!(ptx.symbol(entry).is_some(), "{entry}");
         }
     }
-    // Another text, option or entry is another program.
+    // Another text or option is another program, and so are entries that no module has all of.
     let program = KernelChoice::default().program(F32);
+    let of_f64 = KernelChoice::default().program(F64);
+    let and_of_f64 = program.entries.iter().chain(&of_f64.entries);
     let changed = [
         Program { source: format!("{}\n", program.source).into(), ..program.clone() },
         Program { options: vec!["--fmad=true".into()], ..program.clone() },
-        program.clone().with_entries(&program.entries[..1]),
+        program.clone().with_entries(and_of_f64),
+        program.clone().with_entries(["linrec_ref_fwd<float>"]),
+        program.with_entries(Vec::<String>::new()),
     ];
     for program in changed {
         assert!(program.shipped().is_none());

@@ -1,12 +1,16 @@
-//! What was measured on several H200s: by programs that were written to find out whether this is worth building, and not
-//! with this library.
+//! What was measured on several H200s: by programs that were written to find out whether this is worth building, and by
+//! this library.
+
+use std::collections::BTreeMap;
 
 use bench::csv::Table;
+use bench::{Row, median};
 
 /// The measurements, with their source.
 const TRIALS: &str = include_str!("../results/h200/trials.csv");
-/// Those of this library, by `tour bench --group` or the bundle: none so far.
-const RECORD: &str = include_str!("../results/h200/group.csv");
+/// Those of this library, by `tour bench --group` or the bundle: in one process, and in one for each GPU.
+const RECORDS: [&str; 2] =
+    [include_str!("../results/h200/group.csv"), include_str!("../results/h200/processes.csv")];
 
 /// One of the measurements.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,13 +46,69 @@ pub fn trials() -> Result<Vec<Trial>, Box<dyn std::error::Error + Send + Sync>> 
     rows.collect()
 }
 
-/// How many measurements there are of this library.
+/// What this library reached, in one case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reached {
+    /// The day, and the GPUs.
+    pub measured: (String, String),
+    /// `forward` or `backward`.
+    pub pass: String,
+    /// Sequences, and their length.
+    pub shape: (usize, usize),
+    /// The least and the largest coefficient: `0.98 to 1`.
+    pub coeffs: String,
+    /// How many GPUs.
+    pub gpus: usize,
+    /// Whether each had a process of its own.
+    pub is_spread: bool,
+    /// `rows`, or how [`Way`](linrec::device::Way) is written.
+    pub way: String,
+    /// Milliseconds, the median of all runs.
+    pub ms: f64,
+    /// The time on one GPU, over that on all of them and over their number.
+    pub efficiency: f64,
+}
+
+/// All of it, in the order of the files; what one GPU takes alone is left out.
 ///
 /// # Errors
 ///
-/// If the file cannot be read.
-pub fn recorded() -> Result<usize, Box<dyn std::error::Error + Send + Sync>> {
-    Ok(Table::read(RECORD)?.rows().count())
+/// If a file cannot be read.
+pub fn reached() -> Result<Vec<Reached>, Box<dyn std::error::Error + Send + Sync>> {
+    let mut all = Vec::new();
+    for record in RECORDS {
+        // In the order in which they were measured first.
+        let mut order = Vec::new();
+        let mut runs: BTreeMap<_, Vec<Row>> = BTreeMap::new();
+        for row in Row::read(record)? {
+            let case = (row.direction.to_string(), row.num_seqs, row.seq_len, row.engine.clone());
+            if !runs.contains_key(&case) {
+                order.push(case.clone());
+            }
+            runs.entry(case).or_default().push(row);
+        }
+        for case in &order {
+            let (pass, num_seqs, seq_len, engine) = case;
+            // `2 processes x mailboxes; coefficients 0.98 to 1`
+            let Some((gpus, named)) = engine.split_once(" x ") else { continue };
+            let (way, coeffs) = named.split_once("; coefficients ").unwrap_or((named, ""));
+            let (count, is_spread) = gpus.split_once(' ').map_or((gpus, false), |(n, _)| (n, true));
+            let gpus: usize = count.parse()?;
+            let runs = &runs[case];
+            all.push(Reached {
+                measured: (runs[0].date.clone(), runs[0].machine.clone()),
+                pass: pass.clone(),
+                shape: (*num_seqs, *seq_len),
+                coeffs: coeffs.to_owned(),
+                gpus,
+                is_spread,
+                way: way.to_owned(),
+                ms: median(runs.iter().map(|row| row.ms.value)),
+                efficiency: median(runs.iter().map(|row| row.ratio.value)) / gpus as f64,
+            });
+        }
+    }
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -81,6 +141,22 @@ mod tests {
                     .all(|column| !row.get(column).unwrap().is_empty())
             );
         }
-        assert_eq!(recorded().unwrap(), 0);
+    }
+
+    #[test]
+    fn every_way_was_measured_in_one_process_and_in_several() {
+        let reached = reached().unwrap();
+        for is_spread in [false, true] {
+            for pass in ["forward", "backward"] {
+                for way in ["rows", "passes", "tail first", "pipeline", "mailboxes"] {
+                    let is_it = |one: &&Reached| {
+                        one.is_spread == is_spread && one.pass == pass && one.way.starts_with(way)
+                    };
+                    let of_way: Vec<_> = reached.iter().filter(is_it).collect();
+                    assert!(of_way.len() >= 5, "{pass} by {way}: {}", of_way.len());
+                    assert!(of_way.iter().all(|one| one.efficiency > 0.0 && one.efficiency < 1.1));
+                }
+            }
+        }
     }
 }

@@ -1,9 +1,9 @@
-//! What was measured on several H200s, and what was not.
+//! What was measured on several H200s: by trial programs, and by this library.
 
 use lesson::{Kind, Lesson, Table};
 use linrec::device::Links;
 
-use crate::quoted::{self, Trial};
+use crate::quoted::{self, Reached, Trial};
 
 /// A number with its unit.
 fn amount(trial: &Trial) -> String {
@@ -19,7 +19,7 @@ pub(super) fn links(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("links", "What a link moves, and what a message costs")?;
     lesson.say(
         "Four H200s of one host, November 2026. These are figures of trial programs, written to find out what is worth \
-         building; this library has not been run on several GPUs:",
+         building:",
     );
     let mut table = Table::new(["what", "GPUs", "measured"]);
     for trial in quoted::trials()?.iter().filter(|trial| trial.what == "link") {
@@ -30,25 +30,83 @@ pub(super) fn links(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// What the trials reached, and that there is no record of the library.
+/// What this library reached, and the trials.
 pub(super) fn record(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("measured", "What was reached, and by what")?;
-    lesson.say(
-        "Efficiency on four H200s of one host, in f32, forward: the time on one GPU, over four times that on four. Of trial programs, \
-         November 2026:",
-    );
+    let reached = quoted::reached()?;
+    let first = reached.first().ok_or("the record of this chapter is empty")?;
+    let (date, machine) = &first.measured;
+    lesson.say(format!(
+        "Efficiency: the time on one GPU, over their number times that on all of them. This library, {machine}, {date}, in f32, \
+         medians; rows dealt out, and by each way of cutting them:"
+    ));
+    for (is_spread, started) in [(false, "one process"), (true, "a process for each GPU")] {
+        for pass in ["forward", "backward"] {
+            let of_table: Vec<_> = reached
+                .iter()
+                .filter(|one| one.is_spread == is_spread && one.pass == pass)
+                .collect();
+            lesson.say(format!("The {pass} pass, {started}:"));
+            let file = format!("{pass}-{}.csv", if is_spread { "processes" } else { "threads" });
+            lesson.table(&file, Kind::Computed, &table(&of_table))?;
+        }
+    }
+    lesson.say("Trial programs, forward, on four H200s of one host, November 2026:");
     let mut table = Table::new(["case", "efficiency"]);
     for trial in quoted::trials()?.iter().filter(|trial| trial.what == "efficiency") {
         table.row([trial.case.clone(), amount(trial)]);
     }
     lesson.table("trials.csv", Kind::Computed, &table)?;
-    let recorded = quoted::recorded()?;
-    if recorded == 0 {
-        lesson.say(
-            "The record of this library on several GPUs is empty: results/h200/group.csv has no rows. The bundle's step \
-             for hosts with several GPUs fills it, where there is such a host.",
-        );
+    let of = |name: &str, rows: usize, coeffs: &str, way: &str| -> lesson::Result<f64> {
+        let is_it = |one: &&Reached| {
+            one.shape.0 == rows
+                && one.coeffs == coeffs
+                && one.way.starts_with(way)
+                && one.pass == "forward"
+                && !one.is_spread
+        };
+        let found = reached.iter().find(is_it).ok_or_else(|| format!("{name} was not measured"))?;
+        Ok(found.efficiency)
+    };
+    for (name, rows, coeffs, way) in [
+        ("reached_rows", 13_200, "0.98 to 1", "rows"),
+        ("reached_passes", 13_200, "0.98 to 1", "passes"),
+        ("reached_pipeline", 13_200, "0.98 to 1", "pipeline"),
+        ("reached_mailboxes", 13_200, "0.98 to 1", "mailboxes"),
+        ("reached_tail", 13_200, "0 to 1", "tail first"),
+        ("reached_row_tail", 1, "0 to 1", "tail first"),
+        ("reached_row", 1, "1 to 1", "passes"),
+        ("reached_few", 264, "0.98 to 1", "passes"),
+    ] {
+        lesson.value(name, format!("{:.2}", of(name, rows, coeffs, way)?), Kind::Computed);
     }
-    lesson.value("recorded", recorded, Kind::Computed);
     Ok(())
+}
+
+/// A row for each case, a column for each way.
+fn table(reached: &[&Reached]) -> Table {
+    const WAYS: [&str; 5] = ["rows", "passes", "tail first", "pipeline", "mailboxes"];
+    let mut table = Table::new(["sequences", "coefficients", "GPUs"].into_iter().chain(WAYS));
+    let mut cases = Vec::new();
+    for one in reached {
+        let case = (one.shape, one.coeffs.as_str(), one.gpus);
+        if !cases.contains(&case) {
+            cases.push(case);
+        }
+    }
+    for case in cases {
+        let (shape, coeffs, gpus) = case;
+        let by = |way: &str| {
+            let is_it = |one: &&&Reached| {
+                (one.shape, one.coeffs.as_str(), one.gpus) == case && one.way.starts_with(way)
+            };
+            reached
+                .iter()
+                .find(is_it)
+                .map_or_else(String::new, |one| format!("{:.2}", one.efficiency))
+        };
+        let named = [format!("{} x {}", shape.0, shape.1), coeffs.to_owned(), gpus.to_string()];
+        table.row(named.into_iter().chain(WAYS.map(by)));
+    }
+    table
 }

@@ -102,7 +102,7 @@ pub fn run(settings: &Settings, peers: &[Peer]) -> lesson::Result<bool> {
     let csv = csv.transpose()?;
     let (passed, rows) = match gpu(settings)? {
         _ if settings.group => {
-            (true, group::run(&Device::gpus(), &group::CASES, settings.runs as usize)?)
+            (true, group::run(&group::groups()?, &group::CASES, settings.runs as usize)?)
         }
         Some(device) => {
             let settings = race::Settings {
@@ -122,7 +122,8 @@ pub fn run(settings: &Settings, peers: &[Peer]) -> lesson::Result<bool> {
             out: settings.out.clone(),
         })?,
     };
-    if let Some(csv) = csv {
+    // Of several processes one has all rows.
+    if let Some(csv) = csv.filter(|_| !rows.is_empty()) {
         csv.write(&rows)?;
         println!("Every run is in {}.", csv.path().display());
     }

@@ -1,9 +1,12 @@
-//! `tour bench --group`: the recurrence over all GPUs of this machine, beside one of them.
+//! `tour bench --group`: the recurrence over several GPUs of a host, beside one of them.
 
-use std::time::Instant;
+use std::env;
+use std::hint;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use lesson::Table;
 use lesson::output::println;
+use linrec::Error;
 use linrec::device::{Buffer, Device, Group, GroupRecurrence, Links, Rank, Split, Way};
 use linrec::kernels::{ElementType, Pass};
 
@@ -21,109 +24,206 @@ pub struct Case {
     pub coeffs: (f32, f32),
 }
 
-/// Those that are measured: many rows, few, and one, with coefficients that fade and that do not. Each takes 11 to 14 GB, on one
+/// Those that are measured: many rows, few, and one, with coefficients that fade and that do not. Each takes 17 to 22 GB, on one
 /// GPU.
-pub const CASES: [Case; 5] = [
+pub const CASES: [Case; 7] = [
     Case { num_seqs: 13_200, seq_len: 65_536, coeffs: (0.0, 1.0) },
     Case { num_seqs: 13_200, seq_len: 65_536, coeffs: (0.98, 1.0) },
     Case { num_seqs: 264, seq_len: 1 << 22, coeffs: (0.98, 1.0) },
+    Case { num_seqs: 64, seq_len: 1 << 24, coeffs: (0.98, 1.0) },
+    Case { num_seqs: 16, seq_len: 1 << 26, coeffs: (0.98, 1.0) },
     Case { num_seqs: 1, seq_len: 1 << 30, coeffs: (0.0, 1.0) },
     Case { num_seqs: 1, seq_len: 1 << 30, coeffs: (1.0, 1.0) },
 ];
 
-/// Measures every case on one of the devices, and over 2, 4, 8 … of them; prints efficiencies, and gives every run. The ratio
-/// of a row is the median time on one device over its own, so that it is the number of devices where nothing is lost.
-///
-/// A run is from a moment when all ranks are there to one when all are done. Ranks find both out through the host, which
-/// takes some tens of microseconds.
+/// What torchrun, SLURM and Open MPI say of a process's rank.
+const STARTED: [&str; 3] = ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"];
+
+/// What is to be measured: of a process that was started as one of several, its device and the group of all of them;
+/// else one GPU of this machine, and the first 2, 4, 8 … of them.
 ///
 /// # Errors
 ///
-/// If there are fewer than two devices, or no NCCL, or a device fails or has not enough memory.
-pub fn run(devices: &[Device], cases: &[Case], runs: usize) -> lesson::Result<Vec<Row>> {
-    let [first, _, ..] = devices else {
-        let count = devices.len();
+/// If there are fewer than two devices, or no NCCL, or the other processes do not come.
+pub fn groups() -> lesson::Result<Vec<Group>> {
+    if STARTED.iter().any(|name| env::var_os(name).is_some()) {
+        let all = Group::from_environment()?;
+        if all.size() > 1 {
+            return Ok(vec![Group::through_host(all.devices())?, all]);
+        }
+    }
+    of_devices(&Device::gpus())
+}
+
+/// One of these devices, and the first 2, 4, 8 … of them.
+fn of_devices(devices: &[Device]) -> lesson::Result<Vec<Group>> {
+    let count = devices.len();
+    if count < 2 {
         return Err(format!("a group needs two GPUs or more, and here is {count}").into());
-    };
-    let sizes = (1..).map(|power| 1_usize << power).take_while(|&size| size <= devices.len());
-    let groups: Vec<Group> = std::iter::once(1)
-        .chain(sizes)
-        .map(|size| Group::from_devices(&devices[..size]))
-        .collect::<Result<_, _>>()?;
-    println!("{} x {}, medians of {runs} runs", devices.len(), first.name());
+    }
+    let sizes = (0..).map(|power| 1_usize << power).take_while(|&size| size <= count);
+    Ok(sizes.map(|size| Group::from_devices(&devices[..size])).collect::<Result<_, _>>()?)
+}
+
+/// Measures every case on each of the groups, the first of which is one device alone; prints efficiencies, and gives every run.
+/// The ratio of a row is the median time on one device over its own, so that it is the number of devices where nothing
+/// is lost. Of several processes that of rank 0 prints, and has rows.
+///
+/// A run is timed on each device from a moment at which all of them begin until its work is done, and the slowest counts. What
+/// ranks tell each other through the host is in it.
+///
+/// # Errors
+///
+/// If a device fails or has not enough memory.
+pub fn run(groups: &[Group], cases: &[Case], runs: usize) -> lesson::Result<Vec<Row>> {
+    let Some(largest) = groups.last() else { return Ok(Vec::new()) };
+    let (size, name) = (largest.size(), largest.devices()[0].name().to_owned());
+    let is_spread = largest.devices().len() < size;
+    let (machine, many) = (format!("{size} x {name}"), if is_spread { " processes" } else { "" });
     let mut rows = Vec::new();
-    for &case in cases {
+    for (case, pass) in cases.iter().flat_map(|&case| Pass::ALL.map(|pass| (case, pass))) {
         let Case { num_seqs, seq_len, coeffs: (low, high) } = case;
-        let shape = (num_seqs, seq_len);
-        let machine = format!("{} x {}", devices.len(), first.name());
-        let measured =
-            Measured { machine: &machine, element: ElementType::F32, pass: Pass::Forward, shape };
         let (mut engines, mut times) = (Vec::new(), Vec::new());
-        for group in &groups {
-            for (split, way) in ways(shape, group.size()) {
+        let mut table = Table::new(["GPUs and way", "ms", "efficiency"]);
+        for group in groups {
+            let ways = ways((num_seqs, seq_len), group.size());
+            // Of a group of processes this one has one rank.
+            let timed =
+                group.run(|rank| Ok((rank.number(), timed(rank, case, pass, &ways, runs)?)))?;
+            let Some((_, timed)) = timed.into_iter().find(|(number, _)| *number == 0) else {
+                continue;
+            };
+            for ((split, way), runs) in ways.into_iter().zip(timed) {
                 let how = if split == Split::Rows { String::from("rows") } else { way.to_string() };
-                engines.push(format!("{} x {how}; coefficients {low} to {high}", group.size()));
-                times.push(timed(group, case, (split, way), runs)?);
+                let engine = match group.size() {
+                    1 => String::from("1"),
+                    size => format!("{size}{many} x {how}"),
+                };
+                let Some(runs) = runs else {
+                    table.row([engine, String::from("not possible here"), String::new()]);
+                    continue;
+                };
+                let ms = median(runs.iter().copied());
+                let alone = times.first().unwrap_or(&runs);
+                let efficiency = median(alone.iter().copied()) / ms / group.size() as f64;
+                table.row([engine.clone(), format!("{ms:.3}"), format!("{efficiency:.3}")]);
+                engines.push(format!("{engine}; coefficients {low} to {high}"));
+                times.push(runs);
             }
         }
-        let mut table = Table::new(["GPUs and way", "ms", "efficiency"]);
-        let alone = median(times.first().into_iter().flatten().copied());
-        for (engine, times) in engines.iter().zip(&times) {
-            let ms = median(times.iter().copied());
-            let size: f64 =
-                engine.split(' ').next().and_then(|size| size.parse().ok()).unwrap_or(1.0);
-            table.row([engine.clone(), format!("{ms:.3}"), format!("{:.3}", alone / ms / size)]);
+        // The process of another rank has measured its device alone, and no more.
+        if engines.len() > 1 {
+            println!(
+                "\n{num_seqs} x {seq_len}, coefficients {low} to {high}, {pass}:\n\n{}",
+                table.to_text()
+            );
+            let (machine, shape) = (machine.as_str(), (num_seqs, seq_len));
+            let measured = Measured { machine, element: ElementType::F32, pass, shape };
+            rows.extend(measured.rows(&engines, &times, Beside::Median));
         }
-        println!("\n{num_seqs} x {seq_len}:\n\n{}", table.to_text());
-        rows.extend(measured.rows(&engines, &times, Beside::Median));
     }
     Ok(rows)
 }
 
 /// What is measured over so many devices: on one, it itself.
-fn ways(shape: (usize, usize), size: usize) -> Vec<(Split, Way)> {
+fn ways((num_seqs, seq_len): (usize, usize), size: usize) -> Vec<(Split, Way)> {
     let mut ways = Vec::new();
-    if size == 1 || shape.0 >= size {
+    if size == 1 || num_seqs >= size {
         ways.push((Split::Rows, Way::Passes));
     }
     if size > 1 {
-        let pipeline = Way::pipeline(shape, size_of::<f32>(), size, Links::H200);
+        let pipeline = Way::pipeline((num_seqs, seq_len), size_of::<f32>(), size, Links::H200);
         ways.extend([Way::Passes, Way::TailFirst, pipeline].map(|way| (Split::Steps, way)));
+        // A block for each row: of a single one it is not worth waiting for.
+        ways.extend((num_seqs > 1).then_some((Split::Steps, Way::Mailboxes)));
     }
     ways
 }
 
-/// Milliseconds of each run, on the slowest rank.
+/// Milliseconds of each run by each way, on the slowest rank; `None` where these ranks cannot go that way.
 fn timed(
-    group: &Group,
+    rank: &Rank,
     case: Case,
-    (split, way): (Split, Way),
+    pass: Pass,
+    ways: &[(Split, Way)],
     runs: usize,
-) -> lesson::Result<Vec<f64>> {
+) -> Result<Vec<Option<Vec<f64>>>, Error> {
     let shape = (case.num_seqs, case.seq_len);
-    let all = group.run(|rank: &Rank| {
-        let recurrence = GroupRecurrence::<f32>::new(rank, split).with_way(way);
-        let len = recurrence.part(shape)?.len();
-        let (low, high) = case.coeffs;
-        let (inputs, coeffs) = (filled(rank, len, -1.0, 1.0)?, filled(rank, len, low, high)?);
-        let mut outputs = rank.device().allocate(len)?;
-        let mut times = Vec::with_capacity(runs);
-        // The first one loads the kernels.
-        for number in 0..=runs {
+    let recurrences =
+        ways.iter().map(|&(split, way)| GroupRecurrence::<f32>::new(rank, split).with_way(way));
+    let recurrences: Vec<_> = recurrences.collect();
+    let lens = recurrences.iter().map(|recurrence| Ok(recurrence.part(shape)?.len()));
+    let lens = lens.collect::<Result<Vec<_>, Error>>()?;
+    let most = lens.iter().copied().max().unwrap_or(0);
+    let (low, high) = case.coeffs;
+    let (inputs, coeffs) = (filled(rank, most, -1.0, 1.0)?, filled(rank, most, low, high)?);
+    let room = |needed: bool| rank.device().zeros::<f32>(if needed { most } else { 0 });
+    let is_backward = pass == Pass::Backward;
+    let (outputs, d_inputs, d_coeffs) = (room(true)?, room(is_backward)?, room(is_backward)?);
+    let (stream, start, end) =
+        (rank.device().stream(), rank.device().event()?, rank.device().event()?);
+    let mut all = Vec::with_capacity(ways.len());
+    for (recurrence, &len) in recurrences.iter().zip(&lens) {
+        let (inputs, coeffs) = (inputs.slice(..len)?, coeffs.slice(..len)?);
+        let once = || -> Result<f64, Error> {
+            let mut outputs = outputs.slice(..len)?;
             rank.device().synchronize()?;
             rank.barrier()?;
-            let start = Instant::now();
-            recurrence.forward_into(&inputs, &coeffs, &mut outputs, shape, Default::default())?;
-            rank.device().synchronize()?;
-            rank.barrier()?;
-            if number > 0 {
-                times.push(start.elapsed().as_secs_f64() * 1e3);
+            await_tick();
+            start.record(&stream)?;
+            if is_backward {
+                let (mut d_inputs, mut d_coeffs) = (d_inputs.slice(..len)?, d_coeffs.slice(..len)?);
+                recurrence.backward_into(
+                    &inputs,
+                    &coeffs,
+                    &outputs,
+                    &mut d_inputs,
+                    &mut d_coeffs,
+                    shape,
+                    Default::default(),
+                )?;
+            } else {
+                recurrence.forward_into(
+                    &inputs,
+                    &coeffs,
+                    &mut outputs,
+                    shape,
+                    Default::default(),
+                )?;
             }
+            end.record(&stream)?;
+            start.elapsed_ms(&end)
+        };
+        // The first one loads the kernels.
+        match once() {
+            Ok(_) => {}
+            Err(Error::Unsupported { .. }) => {
+                all.push(None);
+                continue;
+            }
+            Err(error) => return Err(error),
         }
-        Ok(times)
-    })?;
-    let slowest = |run: usize| all.iter().map(|times| times[run]).fold(0.0, f64::max);
-    Ok((0..runs).map(slowest).collect())
+        let mine = (0..runs).map(|_| once()).collect::<Result<Vec<_>, _>>()?;
+        let mut everyone = rank.device().zeros(runs * rank.size())?;
+        rank.all_gather(&rank.device().upload(&mine)?, &mut everyone)?;
+        let everyone = everyone.download()?;
+        let slowest =
+            |run: usize| everyone.iter().skip(run).step_by(runs).copied().fold(0.0, f64::max);
+        all.push(Some((0..runs).map(slowest).collect()));
+    }
+    Ok(all)
+}
+
+/// Waits until the clock of this host is at a whole multiple of some milliseconds, as all ranks do that have just met: so
+/// they begin together, though a meeting ends for one later than for another. Where it ends so close to that moment that some
+/// miss it, the run is a slow one.
+fn await_tick() {
+    const TICK: u128 = 8_000_000;
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+    let next = now() / TICK + 1;
+    while now() / TICK < next {
+        hint::spin_loop();
+    }
 }
 
 /// An array of numbers between two others, which repeat from some place on.
@@ -152,13 +252,14 @@ mod tests {
     fn every_case_is_measured_over_every_number_of_devices() {
         let case = Case { num_seqs: 5, seq_len: 640, coeffs: (0.98, 1.0) };
         let one = Case { num_seqs: 1, ..case };
-        let rows = run(&Device::emulated(5), &[case, one], 2).unwrap();
-        // On one device one; on two and on four rows, passes, tail first and a pipeline; and of one row no rows.
-        assert_eq!(rows.len(), 2 * (1 + 4 + 4) + 2 * (1 + 3 + 3));
-        assert!(rows[0].engine.starts_with("1 x rows"));
+        let rows = run(&of_devices(&Device::emulated(5)).unwrap(), &[case, one], 2).unwrap();
+        // Two passes, two runs. On one device one way; on two and on four rows dealt out, passes, tail first, a pipeline and
+        // mailboxes, which emulated devices of their own memory have not; and of one row neither rows nor mailboxes.
+        assert_eq!(rows.len(), 2 * (2 * (1 + 4 + 4) + 2 * (1 + 3 + 3)));
+        assert_eq!(rows[0].engine, "1; coefficients 0.98 to 1");
         assert!(rows.iter().any(|row| row.engine == "4 x tail first; coefficients 0.98 to 1"));
         assert!(rows.iter().all(|row| row.machine.starts_with("5 x ")));
-        let error = run(&Device::emulated(1), &[case], 2).unwrap_err().to_string();
+        let error = of_devices(&Device::emulated(1)).unwrap_err().to_string();
         assert_eq!(error, "a group needs two GPUs or more, and here is 1");
     }
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::exchange::Post;
 use super::rank::label;
@@ -12,6 +13,10 @@ use crate::Error;
 use crate::device::launch::Recorded;
 use crate::device::lock::lock;
 use crate::device::{Buffer, Launch, Launched};
+
+/// How long a rank looks again and again before it sleeps. Ranks mostly come within microseconds of each other, and to wake one
+/// that sleeps takes longer than a pass over a short stretch.
+const AWAKE: Duration = Duration::from_micros(50);
 
 /// Where the ranks of one computation meet.
 #[derive(Debug)]
@@ -128,6 +133,7 @@ impl Seat {
         until: Instant,
         mut ready: impl FnMut(&mut State) -> Result<R, Vec<usize>>,
     ) -> Result<R, Error> {
+        let begun = Instant::now();
         let mut state = lock(&self.meeting.state);
         loop {
             // What is all there counts, even if a rank has failed since: so all ranks see the same of it.
@@ -147,6 +153,12 @@ impl Seat {
                 Some(gone) => format!("rank {gone} has ended, and takes no part"),
                 None if left.is_zero() => {
                     format!("{} did not come in time", named(&missing))
+                }
+                None if begun.elapsed() < AWAKE => {
+                    drop(state);
+                    thread::yield_now();
+                    state = lock(&self.meeting.state);
+                    continue;
                 }
                 None => {
                     let woken = self.meeting.changed.wait_timeout(state, left);

@@ -70,6 +70,8 @@ pub struct Links {
     pub store: f64,
     /// How many sequences a device works on at a time, with a block for each.
     pub at_a_time: usize,
+    /// Whether ranks are on GPUs of one host that reach each other's memory, so that [`Way::Mailboxes`] is one of the ways.
+    pub peers: bool,
 }
 
 impl Links {
@@ -84,6 +86,7 @@ impl Links {
         memory: 4335e9,
         store: 0.79e-6,
         at_a_time: 132,
+        peers: true,
     };
 }
 
@@ -140,23 +143,34 @@ impl Way {
         Way::Pipeline { groups: (best as usize).clamp(1, shape.num_seqs.max(1)) }
     }
 
-    /// The way that is expected to be the fastest whatever the coefficients are: two passes, or a pipeline. Whoever knows that
-    /// coefficients fade takes [`Way::TailFirst`], and whoever has ranks that reach each other's memory and many sequences
-    /// [`Way::Mailboxes`].
+    /// The way that is expected to be the fastest whatever the coefficients are. Whoever knows that coefficients fade takes
+    /// [`Way::TailFirst`].
+    ///
+    /// Mailboxes and pipelines are for many sequences: there must be twenty times as many as a device works on at a
+    /// time for the former, and in each group of the latter as many as that. With 264 sequences on two H200s, mailboxes took
+    /// twice as long as two passes, and the gradient in a pipeline eight times as long, since a block works on each sequence.
     ///
     /// ```
     /// use linrec::device::{Links, Way};
     ///
-    /// // Long rows over two GPUs are read once, and over 64 twice: the pipeline would begin late.
+    /// // Many long rows are read once: by mailboxes, and in a pipeline where there can be none; over 64 GPUs that would begin late.
     /// let shape = (13_200, 65_536);
-    /// assert!(matches!(Way::fastest(shape, 4, 2, Links::H200), Way::Pipeline { .. }));
-    /// assert_eq!(Way::fastest(shape, 4, 64, Links::H200), Way::Passes);
+    /// assert_eq!(Way::fastest(shape, 4, 2, Links::H200), Way::Mailboxes);
+    /// let between_hosts = Links { peers: false, ..Links::H200 };
+    /// assert!(matches!(Way::fastest(shape, 4, 2, between_hosts), Way::Pipeline { .. }));
+    /// assert_eq!(Way::fastest(shape, 4, 64, between_hosts), Way::Passes);
+    /// assert_eq!(Way::fastest((264, 1 << 22), 4, 2, Links::H200), Way::Passes);
     /// assert_eq!(Way::fastest((1, 1 << 30), 4, 4, Links::H200), Way::Passes);
     /// ```
     pub fn fastest(shape: impl Into<Shape>, bytes: usize, ranks: usize, links: Links) -> Way {
         let shape = shape.into();
+        let busy = links.at_a_time.max(1);
+        let mut ways = vec![Way::Passes];
         let pipeline = Way::pipeline(shape, bytes, ranks, links);
-        let time = |way: Way| way.expected(shape, bytes, ranks, links);
-        if time(pipeline) < time(Way::Passes) { pipeline } else { Way::Passes }
+        let groups = if let Way::Pipeline { groups } = pipeline { groups } else { 1 };
+        ways.extend((shape.num_seqs / groups >= busy).then_some(pipeline));
+        ways.extend((links.peers && shape.num_seqs / busy >= 20).then_some(Way::Mailboxes));
+        let time = |way: &Way| way.expected(shape, bytes, ranks, links);
+        ways.into_iter().min_by(|a, b| time(a).total_cmp(&time(b))).unwrap_or_default()
     }
 }
