@@ -3,11 +3,11 @@
 use super::Run;
 use super::access::{Moved, Shape, gathered, spread};
 use super::fault::{Fault, Result, fault};
-use super::registers::Registers;
+use super::registers::{ALL, Registers};
 use super::warp::Place;
 use crate::bounds::bytes_of;
 use crate::counters::lanes as each;
-use crate::global_memory::{self, Buffer, Contents, Named, Word, Wrong};
+use crate::global_memory::{self, Buffer, Contents, Named, PAGE_WORDS, Word, Wrong, page_of};
 use crate::order::{Access, Conflict, Refused};
 use crate::program::Order;
 use crate::report::{Count, ReportKind};
@@ -54,6 +54,22 @@ impl Run<'_> {
     ) -> Result<Moved<W>> {
         let (bytes, mut moved) = (shape.bytes(), [[0; W]; 32]);
         let near = self.near::<W>(shape, addresses, lanes);
+        if let Some(page) = near.page_of_all::<W>(addresses, lanes) {
+            let mut done = 0;
+            'lanes: while done < 32 {
+                let first = global_memory::word_in_page(addresses[done]);
+                for k in 0..W {
+                    match page[(first + k) % PAGE_WORDS].read_plainly(&place.tags) {
+                        Some(found) => moved[done][k] = found,
+                        None => break 'lanes,
+                    }
+                }
+                done += 1;
+            }
+            if done == 32 {
+                return Ok(moved);
+            }
+        }
         for lane in each(lanes) {
             if let Some(words) = near.words::<W>(addresses[lane]) {
                 let mut good = true;
@@ -85,6 +101,17 @@ impl Run<'_> {
     ) -> Result<()> {
         let bytes = shape.bytes();
         let near = self.near::<W>(shape, addresses, lanes).writable();
+        if let Some(page) = near.page_of_all::<W>(addresses, lanes) {
+            let write = |(address, moved): (&u64, &[u32; W])| {
+                let first = global_memory::word_in_page(*address);
+                moved.iter().enumerate().all(|(k, value)| {
+                    page[(first + k) % PAGE_WORDS].write(*value, &place.tags).is_ok()
+                })
+            };
+            if addresses.iter().zip(moved).all(write) {
+                return Ok(());
+            }
+        }
         for lane in each(lanes) {
             if let Some(words) = near.words::<W>(addresses[lane]) {
                 let write = |(word, value): (&Word, &u32)| word.write(*value, &place.tags).is_ok();
@@ -423,6 +450,26 @@ impl<'a> Near<'a> {
     fn writable(self) -> Near<'a> {
         let buffer = self.buffer.filter(|buffer| buffer.contents != Contents::Constant);
         Near { buffer, ..self }
+    }
+
+    /// The page that all lanes of a full warp mean, if that is one. Their addresses are aligned.
+    #[inline(always)]
+    fn page_of_all<const W: usize>(
+        &self,
+        addresses: &[u64; 32],
+        lanes: u32,
+    ) -> Option<&'a [Word; PAGE_WORDS]> {
+        let (mut ones, mut common) = (0, u64::MAX);
+        for address in addresses {
+            ones |= address;
+            common &= address;
+        }
+        // The last one's offset is at most that of all their bits.
+        let (first, last) = (common.wrapping_sub(self.start), ones.wrapping_sub(self.start));
+        if lanes != ALL || last >= self.end || page_of(first) != page_of(last) {
+            return None;
+        }
+        self.buffer?.page(page_of(first))
     }
 
     /// The `W` words at an aligned address, if they are there.

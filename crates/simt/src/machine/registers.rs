@@ -12,6 +12,17 @@ pub(crate) type Longs = [u64; 32];
 /// The lanes of a full warp.
 pub(crate) const ALL: u32 = u32::MAX;
 
+/// The bit of each lane. A mask is compared with these rather than shifted by the lane: that the vectors of every processor
+/// can do for several lanes at once.
+pub(crate) const BITS: Words = {
+    let (mut bits, mut lane) = ([0; 32], 0);
+    while lane < 32 {
+        bits[lane] = 1 << lane;
+        lane += 1;
+    }
+    bits
+};
+
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Registers {
     words: Vec<Words>,
@@ -110,6 +121,31 @@ impl Registers {
         set(&mut self.longs[slot as usize], lanes, value);
     }
 
+    /// Sets a 32-bit register in the given lanes to what `value` makes of the lane's number and of what others hold there. It
+    /// is asked for all lanes, and must not panic for any.
+    #[inline(always)]
+    pub(crate) fn words_of<const N: usize>(
+        &mut self,
+        d: Slot,
+        lanes: u32,
+        operands: [Slot; N],
+        value: impl Fn(usize, [u32; N]) -> u32,
+    ) {
+        set_of(&mut self.words, d, lanes, operands, value);
+    }
+
+    /// The same of 64-bit registers.
+    #[inline(always)]
+    pub(crate) fn longs_of<const N: usize>(
+        &mut self,
+        d: Slot,
+        lanes: u32,
+        operands: [Slot; N],
+        value: impl Fn(usize, [u64; N]) -> u64,
+    ) {
+        set_of(&mut self.longs, d, lanes, operands, value);
+    }
+
     /// Sets a predicate in the given lanes, from a mask of all.
     #[inline(always)]
     pub(crate) fn set_predicate(&mut self, slot: Slot, lanes: u32, mask: u32) {
@@ -142,8 +178,40 @@ fn set<T: Copy>(register: &mut [T; 32], lanes: u32, value: impl Fn(usize) -> T) 
     } else {
         for (lane, register) in register.iter_mut().enumerate() {
             let value = value(lane);
-            *register = if lanes >> lane & 1 == 1 { value } else { *register };
+            *register = if lanes & BITS[lane] != 0 { value } else { *register };
         }
+    }
+}
+
+/// A few lanes at a time: all operands of those are read before any is written, so that nothing need be copied where the
+/// register is one of them, and the compiler keeps them in the processor's vectors.
+#[inline(always)]
+fn set_of<T: Copy + Default, const N: usize>(
+    bank: &mut [[T; 32]],
+    d: Slot,
+    lanes: u32,
+    operands: [Slot; N],
+    value: impl Fn(usize, [T; N]) -> T,
+) {
+    const AT_ONCE: usize = 8;
+    for first in (0..32).step_by(AT_ONCE) {
+        let mut parts = [[T::default(); AT_ONCE]; N];
+        for (part, slot) in parts.iter_mut().zip(operands) {
+            part.copy_from_slice(&bank[slot as usize][first..first + AT_ONCE]);
+        }
+        let register = &mut bank[d as usize][first..first + AT_ONCE];
+        let mut result = [T::default(); AT_ONCE];
+        for i in 0..AT_ONCE {
+            result[i] = value(first + i, std::array::from_fn(|k| parts[k][i]));
+        }
+        if lanes != ALL {
+            for i in 0..AT_ONCE {
+                if lanes & BITS[first + i] == 0 {
+                    result[i] = register[i];
+                }
+            }
+        }
+        register.copy_from_slice(&result);
     }
 }
 

@@ -8,7 +8,7 @@ use super::copy::Copy;
 use super::fault::{Result, fault};
 use super::lanes::{self, Gathered};
 use super::mbarrier;
-use super::registers::{Longs, Registers, Words};
+use super::registers::{ALL, BITS, Longs, Registers, Words};
 use super::warp::{Lanes, Place, Scratch, Suspect, Vain};
 use super::{carry, float, integer, ternary};
 use crate::program::{Clock, Op, Scope, Slot, Space, Type, Vote};
@@ -215,10 +215,18 @@ impl Run<'_> {
                         Some(Box::new(Suspect { pc: place.pc, lanes: active, message }));
                 }
                 let operands = lanes::Operands { d, valid, a, b, c, mask };
-                let lanes::Shuffled { before, after, sources } =
-                    lanes::shuffle(r, op, &operands, at)?;
-                let what = || What::Shuffle { mode: lanes::name(op), before, after, sources };
-                self.trace_lanes(place, active, 0, what)?;
+                if active == ALL
+                    && self.trace.is_none()
+                    && lanes::shuffle_together(r, op, &operands)
+                {
+                    return Ok(Next::Step);
+                }
+                let before = *r.words(a);
+                let sources = lanes::shuffle(r, op, &operands, at)?;
+                self.trace_lanes(place, active, 0, || {
+                    let after = lanes::taken(&before, &sources, active);
+                    What::Shuffle { mode: lanes::name(op), before, after, sources }
+                })?;
             }
             Op::Vote { op, d, a, mask } => {
                 if !gathered(r.words(mask), at)? {
@@ -374,11 +382,10 @@ fn vote(op: Vote, holds: u32, masks: &Words, there: u32) -> u32 {
 
 fn select(r: &mut Registers, ty: Type, [d, a, b]: [Slot; 3], predicate: Slot, lanes: u32) {
     let predicate = r.predicate(predicate);
+    let holds = |i: usize| predicate & BITS[i] != 0;
     if ty.is_wide() {
-        let (a, b) = (*r.longs(a), *r.longs(b));
-        r.set_longs(d, lanes, |i| if predicate >> i & 1 == 1 { a[i] } else { b[i] });
+        r.longs_of(d, lanes, [a, b], |i, [a, b]| if holds(i) { a } else { b });
     } else {
-        let (a, b) = (*r.words(a), *r.words(b));
-        r.set_words(d, lanes, |i| if predicate >> i & 1 == 1 { a[i] } else { b[i] });
+        r.words_of(d, lanes, [a, b], |i, [a, b]| if holds(i) { a } else { b });
     }
 }

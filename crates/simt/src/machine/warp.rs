@@ -221,8 +221,7 @@ impl Warp {
             return Err(fault.at(kernel, index, self.index, pc));
         }
         self.clock += 1;
-        run.tally.executed[pc as usize] += 1;
-        run.tally.threads[pc as usize] += u64::from(active.count_ones());
+        run.tally.executed[pc as usize].by(active);
         if active == 0 {
             self.paths[current].pc += 1;
             return Ok(false);
@@ -353,8 +352,9 @@ impl Warp {
             Next::Gather => {
                 // It has not been executed yet.
                 self.clock -= 1;
-                run.tally.executed[pc as usize] -= 1;
-                run.tally.threads[pc as usize] -= u64::from(active.count_ones());
+                let executed = &mut run.tally.executed[pc as usize];
+                executed.times -= 1;
+                executed.lanes -= u64::from(active.count_ones());
                 let waiting = Some(Waiting::Lanes { alive: self.alive });
                 Some(Path { pc, lanes: active, waiting })
             }
