@@ -8,7 +8,7 @@ use super::copy::Copy;
 use super::fault::{Result, fault};
 use super::lanes::{self, Gathered};
 use super::mbarrier;
-use super::registers::{ALL, BITS, Longs, Registers, Words};
+use super::registers::{ALL, Longs, Registers, Words, put};
 use super::warp::{Lanes, Place, Scratch, Suspect, Vain};
 use super::{carry, float, integer, ternary};
 use crate::program::{Clock, Op, Scope, Slot, Space, Type, Vote};
@@ -382,10 +382,13 @@ fn vote(op: Vote, holds: u32, masks: &Words, there: u32) -> u32 {
 
 fn select(r: &mut Registers, ty: Type, [d, a, b]: [Slot; 3], predicate: Slot, lanes: u32) {
     let predicate = r.predicate(predicate);
-    let holds = |i: usize| predicate & BITS[i] != 0;
     if ty.is_wide() {
-        r.longs_of(d, lanes, [a, b], |i, [a, b]| if holds(i) { a } else { b });
+        let mut chosen = *r.longs(b);
+        put(&mut chosen, predicate, r.longs(a));
+        r.set_longs(d, lanes, |i| chosen[i]);
     } else {
-        r.words_of(d, lanes, [a, b], |i, [a, b]| if holds(i) { a } else { b });
+        let mut chosen = *r.words(b);
+        put(&mut chosen, predicate, r.words(a));
+        r.set_words(d, lanes, |i| chosen[i]);
     }
 }
