@@ -249,7 +249,9 @@ static MASKS: [[u32; 4]; 16] = {
 /// Sets a register in some lanes. By itself, so that it is compiled once.
 #[inline(never)]
 pub(crate) fn put<T: Lane>(register: &mut [T; 32], lanes: u32, values: &[T; 32]) {
-    for (k, (register, values)) in register.chunks_exact_mut(4).zip(values.chunks_exact(4)).enumerate() {
+    for (k, (register, values)) in
+        register.chunks_exact_mut(4).zip(values.chunks_exact(4)).enumerate()
+    {
         let masks = &MASKS[(lanes >> (4 * k)) as usize % 16];
         for i in 0..4 {
             register[i] = register[i].or(values[i], masks[i]);

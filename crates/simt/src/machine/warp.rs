@@ -6,13 +6,14 @@
 
 use super::Run;
 use super::call::Stack;
+use super::compute::compute;
 use super::copy::Copies;
 use super::fault::{self, Fault};
 use super::registers::{Identity, Registers};
 use super::step::Next;
 use crate::bounds::{bytes_of, refill};
 use crate::global_memory::Tags;
-use crate::program::{Clock, Kernel};
+use crate::program::{Clock, Kernel, Op};
 use crate::report::{Lanes as Named, Report, ReportKind};
 use crate::shared_memory::Shared;
 use crate::stepper::Step;
@@ -187,7 +188,13 @@ impl Warp {
         quantum: u32,
     ) -> Result<(), Box<Report>> {
         self.vain = None;
-        for _ in 0..quantum {
+        let mut left = quantum;
+        loop {
+            left -= self.compute(run, index, left)?;
+            if left == 0 {
+                break;
+            }
+            left -= 1;
             let Some(current) = self.next_path() else {
                 return self.stuck(run.launch.kernel, index).map_or(Ok(()), Err);
             };
@@ -197,6 +204,50 @@ impl Warp {
         }
         self.end_turn(run);
         Ok(())
+    }
+
+    /// Executes up to `most` instructions, as [`Warp::step`] would, for as long as all lanes are together and only registers
+    /// change: most instructions of most kernels are such, and need not know where they are. Returns how many.
+    #[inline(always)]
+    fn compute(
+        &mut self,
+        run: &mut Run<'_>,
+        index: [u32; 3],
+        most: u32,
+    ) -> Result<u32, Box<Report>> {
+        let kernel = run.launch.kernel;
+        let [path] = &mut self.paths[..] else { return Ok(0) };
+        if path.waiting.is_some() {
+            return Ok(0);
+        }
+        let (mut pc, lanes) = (path.pc, path.lanes);
+        let mut executed = 0;
+        while executed < most {
+            let instruction = &kernel.code[pc as usize];
+            let active = match instruction.guard {
+                None => lanes,
+                Some(guard) => lanes & self.registers.guard(guard),
+            };
+            let next = match instruction.op {
+                _ if active == 0 => pc + 1,
+                Op::Branch { target, .. } if active == lanes => {
+                    self.jumped = (pc, target);
+                    target
+                }
+                ref op if compute(&mut self.registers, op, active) => pc + 1,
+                _ => break,
+            };
+            if let Err(mut fault) = run.account.instruction() {
+                fault.lanes = lanes;
+                return Err(fault.at(kernel, index, self.index, pc));
+            }
+            run.tally.executed[pc as usize].by(active);
+            executed += 1;
+            pc = next;
+        }
+        path.pc = pc;
+        self.clock += u64::from(executed);
+        Ok(executed)
     }
 
     /// The lanes of a path execute one instruction. Returns whether that ends the warp's turn.
