@@ -336,6 +336,28 @@ fn access(op: &Op) -> Option<Access> {
     })
 }
 
+/// By how many bytes each lane's address lies behind that of the lane before, if all lanes of a full warp are equally far
+/// apart, and in order. Of such a request a few things are known without looking at every lane again.
+pub(crate) fn stride(addresses: &[u64; 32], mask: u32) -> Option<u64> {
+    let stride = addresses[1].wrapping_sub(addresses[0]);
+    let mut expected =
+        [0, 1, 2, 3].map(|lane: u64| addresses[0].wrapping_add(lane.wrapping_mul(stride)));
+    let mut differ = [0; 4];
+    for four in addresses.chunks_exact(4) {
+        for k in 0..4 {
+            differ[k] |= four[k] ^ expected[k];
+            expected[k] = expected[k].wrapping_add(stride.wrapping_mul(4));
+        }
+    }
+    let holds = differ == [0; 4] && addresses[0] <= addresses[31] && stride < 1 << 40;
+    (mask == u32::MAX && holds).then_some(stride)
+}
+
+/// [`sectors`] of lanes that are known to lie so far apart.
+pub(crate) fn sectors_apart(addresses: &[u64; 32], stride: u64) -> u64 {
+    if stride < 32 { (addresses[31] >> 5) - (addresses[0] >> 5) + 1 } else { 32 }
+}
+
 /// How many 32-byte sectors the lanes of `mask` touch, each with one aligned access of at most 16
 /// bytes; 1 if the mask is empty.
 pub fn sectors(addresses: &[u64; 32], mask: u32) -> u64 {
@@ -373,12 +395,9 @@ pub fn sectors(addresses: &[u64; 32], mask: u32) -> u64 {
 pub fn wavefronts(addresses: &[u64; 32], mask: u32, bytes: u32) -> (u64, u64) {
     let words = (bytes / 4).max(1) as u64;
     // Nearly always: side by side, all the same, or one lane alone. Then there are no conflicts.
-    let apart = u64::from(bytes.max(4));
-    let each_apart = |apart: u64| {
-        let expected = |i: usize| addresses[0].wrapping_add(i as u64 * apart);
-        (0..32).fold(0, |other, i| other | addresses[i] ^ expected(i)) == 0
-    };
-    if mask == u32::MAX && (each_apart(apart) || each_apart(0)) {
+    if let Some(stride) = stride(addresses, mask)
+        && (stride == 0 || stride == u64::from(bytes.max(4)))
+    {
         return (words, 0);
     }
     if mask.is_power_of_two() {

@@ -145,11 +145,11 @@ pub(super) fn shuffle(
         in_range |= if holds { BITS[lane as usize] } else { 0 };
     }
     if active != ALL {
-        for lane in 0..32 {
+        for (lane, source) in sources.iter_mut().enumerate() {
             if active >> lane & 1 == 0 {
-                sources[lane] = 0;
-            } else if active >> sources[lane] & 1 == 0 {
-                return nothing_to_take(sources[lane], r.words(mask)[lane], lane, at);
+                *source = 0;
+            } else if active >> *source & 1 == 0 {
+                return nothing_to_take(*source, r.words(mask)[lane], lane, at);
             }
         }
     }

@@ -238,7 +238,7 @@ impl Lane for u64 {
 static MASKS: [[u32; 4]; 16] = {
     let (mut masks, mut bits) = ([[0; 4]; 16], 0);
     while bits < 64 {
-        if bits / 4 >> (bits % 4) & 1 == 1 {
+        if (bits / 4) >> (bits % 4) & 1 == 1 {
             masks[bits / 4][bits % 4] = u32::MAX;
         }
         bits += 1;

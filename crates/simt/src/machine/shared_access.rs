@@ -90,7 +90,8 @@ impl Run<'_> {
         lanes: u32,
     ) -> Result<Moved<W>> {
         let (bytes, mut moved) = (bytes_in::<W>(shape), [[0; W]; 32]);
-        let same = addresses.iter().fold(0, |other, address| other | address ^ addresses[0]) == 0;
+        let same = addresses[0] == addresses[31]
+            && addresses.iter().all(|address| *address == addresses[0]);
         let end = addresses[0].saturating_add(u64::from(bytes));
         if same && lanes == ALL && bytes >= 4 && end <= u64::from(scratch.shared_bytes) {
             let first = actor(place, 0, shape.order);
