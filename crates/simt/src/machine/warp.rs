@@ -4,6 +4,8 @@
 //! become one again. The path with the lowest instruction runs first, so that those ahead wait where
 //! the code joins.
 
+use std::ops::Range;
+
 use super::Run;
 use super::call::Stack;
 use super::compute::compute;
@@ -190,14 +192,19 @@ impl Warp {
         self.vain = None;
         let mut left = quantum;
         loop {
-            left -= self.compute(run, index, left)?;
-            if left == 0 {
-                break;
-            }
-            left -= 1;
             let Some(current) = self.next_path() else {
                 return self.stuck(run.launch.kernel, index).map_or(Ok(()), Err);
             };
+            let computed = self.compute(run, index, current, left)?;
+            left -= computed;
+            if left == 0 {
+                break;
+            }
+            if computed > 0 && self.paths.len() > 1 {
+                // It may have come to where another one is.
+                continue;
+            }
+            left -= 1;
             if self.step(run, &mut place, index, (&mut *shared, shared_bytes), current)? {
                 return Ok(());
             }
@@ -206,23 +213,22 @@ impl Warp {
         Ok(())
     }
 
-    /// Executes up to `most` instructions, as [`Warp::step`] would, for as long as all lanes are together and only registers
-    /// change: most instructions of most kernels are such, and need not know where they are. Returns how many.
+    /// The path that is next executes up to `most` instructions, as [`Warp::step`] would, for as long as only registers change
+    /// and no other path's turn has come: most instructions of most kernels are such, and need not know where they are.
+    /// Returns how many.
     #[inline(always)]
     fn compute(
         &mut self,
         run: &mut Run<'_>,
         index: [u32; 3],
+        current: usize,
         most: u32,
     ) -> Result<u32, Box<Report>> {
         let kernel = run.launch.kernel;
-        let [path] = &mut self.paths[..] else { return Ok(0) };
-        if path.waiting.is_some() {
-            return Ok(0);
-        }
-        let (mut pc, lanes) = (path.pc, path.lanes);
+        let Path { mut pc, lanes, .. } = self.paths[current];
+        let alone = self.alone(current);
         let mut executed = 0;
-        while executed < most {
+        while executed < most && alone.contains(&pc) {
             let instruction = &kernel.code[pc as usize];
             let active = match instruction.guard {
                 None => lanes,
@@ -245,9 +251,26 @@ impl Warp {
             executed += 1;
             pc = next;
         }
-        path.pc = pc;
+        self.paths[current].pc = pc;
         self.clock += u64::from(executed);
         Ok(executed)
+    }
+
+    /// The instructions at which a path that is next stays next, and meets no other.
+    #[inline(always)]
+    fn alone(&self, current: usize) -> Range<u32> {
+        if self.paths.len() == 1 { 0..u32::MAX } else { self.between_others(current) }
+    }
+
+    fn between_others(&self, current: usize) -> Range<u32> {
+        if self.skip > 0 {
+            return 0..0;
+        }
+        let pc = self.paths[current].pc;
+        let others = || self.paths.iter().map(|path| path.pc);
+        // Those below wait.
+        let first = others().filter(|other| *other < pc).max().map_or(0, |below| below + 1);
+        first..others().filter(|other| *other > pc).min().unwrap_or(u32::MAX)
     }
 
     /// The lanes of a path execute one instruction. Returns whether that ends the warp's turn.
