@@ -186,13 +186,29 @@ impl AddAssign<&Counters> for Counters {
 /// The counters while a range of blocks runs: by instruction.
 #[derive(Debug, Clone)]
 pub(crate) struct Tally {
-    pub(crate) executed: Vec<u64>,
-    pub(crate) threads: Vec<u64>,
+    pub(crate) executed: Vec<Executed>,
     pub(crate) traffic: Vec<Traffic>,
     pub(crate) divergent_branches: u64,
     pub(crate) barriers: u64,
     pub(crate) blocks: u64,
     pub(crate) printed: Vec<Printed>,
+}
+
+/// How often, and by how many lanes in all.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Executed {
+    pub(crate) times: u64,
+    pub(crate) lanes: u64,
+}
+
+impl Executed {
+    /// Once more, by those of a mask.
+    #[inline(always)]
+    pub(crate) fn by(&mut self, mask: u32) {
+        self.times += 1;
+        // Most of the time all: counting bits is a dozen operations where the processor's own is not compiled in.
+        self.lanes += u64::from(if mask == u32::MAX { 32 } else { mask.count_ones() });
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -207,15 +223,14 @@ pub(crate) struct Traffic {
 impl Tally {
     /// What those of a kernel take of the host, the public form included.
     pub(crate) fn bytes(kernel: &Kernel) -> u64 {
-        let each = bytes_of::<(u64, u64, Traffic)>(1) + bytes_of::<Site>(1);
+        let each = bytes_of::<(Executed, Traffic)>(1) + bytes_of::<Site>(1);
         (kernel.code.len() as u64).saturating_mul(each)
     }
 
     pub(crate) fn new(kernel: &Kernel) -> Tally {
         let length = kernel.code.len();
         Tally {
-            executed: vec![0; length],
-            threads: vec![0; length],
+            executed: vec![Executed::default(); length],
             traffic: vec![Traffic::default(); length],
             divergent_branches: 0,
             barriers: 0,
@@ -234,8 +249,8 @@ impl Tally {
     /// The public form.
     pub(crate) fn counters(&self, kernel: &Kernel) -> Counters {
         let mut counters = Counters {
-            instructions: self.executed.iter().sum(),
-            thread_instructions: self.threads.iter().sum(),
+            instructions: self.executed.iter().map(|executed| executed.times).sum(),
+            thread_instructions: self.executed.iter().map(|executed| executed.lanes).sum(),
             divergent_branches: self.divergent_branches,
             barriers: self.barriers,
             blocks: self.blocks,
@@ -243,8 +258,9 @@ impl Tally {
             ..Counters::default()
         };
         for (pc, instruction) in kernel.code.iter().enumerate() {
-            if self.executed[pc] > 0 {
-                *counters.classes.entry(class(&instruction.op)).or_default() += self.executed[pc];
+            let Executed { times, .. } = self.executed[pc];
+            if times > 0 {
+                *counters.classes.entry(class(&instruction.op)).or_default() += times;
             }
             let Some(access) = access(&instruction.op) else { continue };
             let Place { line, .. } = kernel.places[pc];
@@ -320,6 +336,28 @@ fn access(op: &Op) -> Option<Access> {
     })
 }
 
+/// By how many bytes each lane's address lies behind that of the lane before, if all lanes of a full warp are equally far
+/// apart, and in order. Of such a request a few things are known without looking at every lane again.
+pub(crate) fn stride(addresses: &[u64; 32], mask: u32) -> Option<u64> {
+    let stride = addresses[1].wrapping_sub(addresses[0]);
+    let mut expected =
+        [0, 1, 2, 3].map(|lane: u64| addresses[0].wrapping_add(lane.wrapping_mul(stride)));
+    let mut differ = [0; 4];
+    for four in addresses.chunks_exact(4) {
+        for k in 0..4 {
+            differ[k] |= four[k] ^ expected[k];
+            expected[k] = expected[k].wrapping_add(stride.wrapping_mul(4));
+        }
+    }
+    let holds = differ == [0; 4] && addresses[0] <= addresses[31] && stride < 1 << 40;
+    (mask == u32::MAX && holds).then_some(stride)
+}
+
+/// [`sectors`] of lanes that are known to lie so far apart.
+pub(crate) fn sectors_apart(addresses: &[u64; 32], stride: u64) -> u64 {
+    if stride < 32 { (addresses[31] >> 5) - (addresses[0] >> 5) + 1 } else { 32 }
+}
+
 /// How many 32-byte sectors the lanes of `mask` touch, each with one aligned access of at most 16
 /// bytes; 1 if the mask is empty.
 pub fn sectors(addresses: &[u64; 32], mask: u32) -> u64 {
@@ -355,13 +393,16 @@ pub fn sectors(addresses: &[u64; 32], mask: u32) -> u64 {
 /// conflicts. Accesses of 8 bytes go half a warp at a time, those of 16 a quarter. Lanes that read the same
 /// word share it.
 pub fn wavefronts(addresses: &[u64; 32], mask: u32, bytes: u32) -> (u64, u64) {
-    if bytes <= 4
-        && mask == u32::MAX
-        && (1..32).all(|i| addresses[i] == addresses[i - 1].wrapping_add(4))
+    let words = (bytes / 4).max(1) as u64;
+    // Nearly always: side by side, all the same, or one lane alone. Then there are no conflicts.
+    if let Some(stride) = stride(addresses, mask)
+        && (stride == 0 || stride == u64::from(bytes.max(4)))
     {
+        return (words, 0);
+    }
+    if mask.is_power_of_two() {
         return (1, 0);
     }
-    let words = (bytes / 4).max(1) as u64;
     let group = 32 / words as usize;
     let (mut total, mut least) = (0, 0);
     for start in (0..32).step_by(group) {

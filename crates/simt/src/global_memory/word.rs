@@ -39,6 +39,7 @@ pub(crate) struct Tags {
     /// States below are of earlier launches.
     floor: u32,
     read: u32,
+    shared: u32,
     written: u32,
 }
 
@@ -52,6 +53,7 @@ impl Tags {
             mine,
             floor: first << TAG_SHIFT,
             read: KNOWN | READ | mine << TAG_SHIFT,
+            shared: KNOWN | SHARED | first << TAG_SHIFT,
             written: KNOWN | WRITTEN | mine << TAG_SHIFT,
         }
     }
@@ -74,6 +76,21 @@ impl Word {
         Word { data: AtomicU32::new(0), state: AtomicU32::new(KNOWN) }
     }
 
+    /// What a block reads, if that is all right and hardly anything is to be noted.
+    #[inline(always)]
+    pub(crate) fn read_plainly(&self, tags: &Tags) -> Option<u32> {
+        let state = self.state.load(Relaxed);
+        if state < tags.floor {
+            if state & KNOWN != KNOWN {
+                return None;
+            }
+            self.state.store(tags.read, Relaxed);
+        } else if state != tags.read && state != tags.written && state != tags.shared {
+            return None;
+        }
+        Some(self.data.load(Relaxed))
+    }
+
     /// What a block reads.
     #[inline(always)]
     pub(crate) fn read(&self, tags: &Tags) -> Result<u32, Wrong> {
@@ -93,7 +110,7 @@ impl Word {
         match state & DONE {
             _ if state >> TAG_SHIFT >= tags.end => self.state.store(tags.read, Relaxed),
             NOTHING => self.state.store(tags.read, Relaxed),
-            READ => self.state.store(KNOWN | SHARED | tags.floor, Relaxed),
+            READ => self.state.store(tags.shared, Relaxed),
             SHARED => {}
             _ => {
                 return Err(Wrong::OtherBlock {

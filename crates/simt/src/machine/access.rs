@@ -30,6 +30,9 @@ pub(super) struct Shape {
     pub(super) slots: [Slot; 4],
 }
 
+/// What lanes ask for: the addresses, whose, and how far apart, as [`counters::stride`] says.
+pub(super) type Asked<'a> = (&'a [u64; 32], u32, Option<u64>);
+
 impl Shape {
     pub(super) fn bytes(&self) -> u32 {
         self.ty.bytes() * u32::from(self.count)
@@ -100,13 +103,14 @@ impl Run<'_> {
     ) -> Result<()> {
         let all = addresses(r, address);
         in_spaces(shape.space, &all, lanes, |space, addresses, lanes| {
-            self.request(place, shape.bytes(), space, (addresses, lanes), "reads")?;
+            let stride = counters::stride(addresses, lanes);
+            self.request(place, shape.bytes(), space, (addresses, lanes, stride), "reads")?;
             match space {
                 Space::Global | Space::Generic | Space::Constant => {
                     if space == Space::Constant {
                         self.in_constant_memory(addresses, lanes, shape.bytes())?;
                     }
-                    self.load_global(r, place, shape, addresses, lanes)?;
+                    self.load_global(r, place, shape, (addresses, lanes, stride))?;
                 }
                 Space::Shared => {
                     self.load_shared(r, scratch, place, shape, addresses, lanes)?;
@@ -129,10 +133,11 @@ impl Run<'_> {
     ) -> Result<()> {
         let all = addresses(r, address);
         in_spaces(shape.space, &all, lanes, |space, addresses, lanes| {
-            self.request(place, shape.bytes(), space, (addresses, lanes), "writes")?;
+            let stride = counters::stride(addresses, lanes);
+            self.request(place, shape.bytes(), space, (addresses, lanes, stride), "writes")?;
             match space {
                 Space::Global | Space::Generic | Space::Constant => {
-                    self.store_global(r, place, shape, addresses, lanes)?;
+                    self.store_global(r, place, shape, (addresses, lanes, stride))?;
                 }
                 Space::Shared => {
                     self.store_shared(r, scratch, place, shape, addresses, lanes)?;
@@ -152,11 +157,22 @@ impl Run<'_> {
         place: &Place,
         bytes: u32,
         space: Space,
-        (addresses, lanes): (&[u64; 32], u32),
+        (addresses, lanes, stride): Asked<'_>,
         verb: &str,
     ) -> Result<()> {
-        aligned(addresses, lanes, bytes, verb, || self.what(space, addresses, lanes, bytes))?;
-        self.count(place, space, addresses, lanes, bytes);
+        // Equally far apart, all are aligned if the first one and the distance are.
+        if stride.is_none_or(|stride| (addresses[0] | stride) & u64::from(bytes - 1) != 0) {
+            aligned(addresses, lanes, bytes, verb, || self.what(space, addresses, lanes, bytes))?;
+        }
+        match (space, stride) {
+            (Space::Global | Space::Generic, Some(stride)) => {
+                let traffic = &mut self.tally.traffic[place.pc as usize];
+                traffic.requests += 1;
+                traffic.bytes += 32 * u64::from(bytes);
+                traffic.sectors += counters::sectors_apart(addresses, stride);
+            }
+            _ => self.count(place, space, addresses, lanes, bytes),
+        }
         Ok(())
     }
 

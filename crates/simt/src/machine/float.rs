@@ -44,8 +44,17 @@ pub(super) fn flush(bits: u32) -> u32 {
 /// The bits of an operand of F32, or of F32Ftz.
 #[inline(always)]
 fn single(r: &Registers, ty: Type, slot: Slot) -> Words {
-    let bits = *r.words(slot);
-    if ty == Type::F32Ftz { bits.map(flush) } else { bits }
+    let mut bits = *r.words(slot);
+    if ty == Type::F32Ftz {
+        flush_all(&mut bits);
+    }
+    bits
+}
+
+/// By itself, so that those of F32 are not flushed in vain, as in vectors without branches.
+#[inline(never)]
+fn flush_all(bits: &mut Words) {
+    *bits = bits.map(flush);
 }
 
 /// The bits of a result, or a zero of its sign if it is subnormal when rounded to 24 bits, whatever the exponent: so an H200 does it,
@@ -98,6 +107,15 @@ pub(super) fn arithmetic(
 ) {
     match ty {
         Type::F64 => arithmetic64(r, op, round, [d, a, b], lanes),
+        Type::F32 if round == Round::Nearest => {
+            let sat = clamp == Clamp::Saturate;
+            match op {
+                Arithmetic::Add => pairs(r, [d, a, b], lanes, |a, b| saturate(a + b, sat)),
+                Arithmetic::Sub => pairs(r, [d, a, b], lanes, |a, b| saturate(a - b, sat)),
+                Arithmetic::Mul => pairs(r, [d, a, b], lanes, |a, b| saturate(a * b, sat)),
+                Arithmetic::Div => pairs(r, [d, a, b], lanes, |a, b| saturate(a / b, sat)),
+            }
+        }
         Type::F32 | Type::F32Ftz => {
             let (a, b) = (single(r, ty, a), single(r, ty, b));
             arithmetic32(r, op, round, clamp == Clamp::Saturate, d, (&a, &b), lanes);
@@ -137,7 +155,15 @@ fn arithmetic64(r: &mut Registers, op: Arithmetic, round: Round, [d, a, b]: [Slo
     }
 }
 
+/// What F32 without `.ftz` is, rounded to nearest: all that most kernels compute with.
 #[inline(always)]
+fn pairs(r: &mut Registers, [d, a, b]: [Slot; 3], lanes: u32, value: impl Fn(f32, f32) -> f32) {
+    r.words_of(d, lanes, [a, b], |_, operands| {
+        let [a, b] = operands.map(f32::from_bits);
+        bits32(value(a, b))
+    });
+}
+
 fn arithmetic32(
     r: &mut Registers,
     op: Arithmetic,
@@ -200,8 +226,13 @@ pub(super) fn fma(
     if !matches!(ty, Type::F32 | Type::F32Ftz) {
         return half::fma(r, ty, clamp, [d, a, b, c], lanes);
     }
-    let (a, b, c) = (single(r, ty, a), single(r, ty, b), single(r, ty, c));
     let sat = clamp == Clamp::Saturate;
+    // Where rounding twice gives what rounding once does, that is all.
+    if (ty, round) == (Type::F32, Round::Nearest) && fma_rounded_twice(r, sat, [d, a, b, c], lanes)
+    {
+        return;
+    }
+    let (a, b, c) = (single(r, ty, a), single(r, ty, b), single(r, ty, c));
     // The product of two f32 fits into an f64.
     let product = |i: usize| f64::from(f32::from_bits(a[i])) * f64::from(f32::from_bits(b[i]));
     let summand = |i: usize| f64::from(f32::from_bits(c[i]));
@@ -215,6 +246,30 @@ pub(super) fn fma(
         }),
     }
     flush_result(r, ty, (d, round), lanes, |i| sum_to_odd(product(i), summand(i)));
+}
+
+/// `a * b + c` of f32 by a sum in f64, if for no lane its rounding matters: it does if the sum then lies in the middle
+/// between two f32, or below all that have 24 bits. Hardly any does, so that one question for all lanes spares all of
+/// them [`sum_to_odd`].
+fn fma_rounded_twice(r: &mut Registers, sat: bool, [d, a, b, c]: [Slot; 4], lanes: u32) -> bool {
+    const NORMAL: i32 = ((f32::MIN_POSITIVE as f64).to_bits() >> 32) as i32;
+    let (a, b, c) = (r.words(a), r.words(b), r.words(c));
+    let number = |bits: u32| f64::from(f32::from_bits(bits));
+    let (mut result, mut doubt) = ([0; 32], 0);
+    for i in 0..32 {
+        let sum = number(a[i]) * number(b[i]) + number(c[i]);
+        // In halves, because the vectors of many processors compare no longer integers.
+        let (low, high) = (sum.to_bits() as u32, (sum.to_bits() >> 32) as i32 & i32::MAX);
+        // A sum of 0 is exact, and any other has something in its upper half.
+        let is_subnormal = (high > 0) & (high < NORMAL);
+        doubt |= u32::from((low << 3 == 1 << 31) | is_subnormal);
+        result[i] = bits32(saturate(sum as f32, sat));
+    }
+    if doubt != 0 {
+        return false;
+    }
+    r.set_words(d, lanes, |i| result[i]);
+    true
 }
 
 /// `a + b`, rounded to odd: if the sum is not exact, the neighbour whose last bit is 1.

@@ -1,13 +1,13 @@
 //! Global memory as a warp sees it: bounds, what has been written, and who else accessed it.
 
 use super::Run;
-use super::access::{Moved, Shape, gathered, spread};
+use super::access::{Asked, Moved, Shape, gathered, spread};
 use super::fault::{Fault, Result, fault};
 use super::registers::Registers;
 use super::warp::Place;
 use crate::bounds::bytes_of;
 use crate::counters::lanes as each;
-use crate::global_memory::{self, Buffer, Contents, Named, Word, Wrong};
+use crate::global_memory::{self, Buffer, Contents, Named, PAGE_WORDS, Word, Wrong, page_of};
 use crate::order::{Access, Conflict, Refused};
 use crate::program::Order;
 use crate::report::{Count, ReportKind};
@@ -18,13 +18,13 @@ impl Run<'_> {
         r: &mut Registers,
         place: &Place,
         shape: Shape,
-        addresses: &[u64; 32],
-        lanes: u32,
+        asked: Asked<'_>,
     ) -> Result<()> {
+        let (_, lanes, _) = asked;
         match shape.bytes() {
-            16 => spread(r, &shape, lanes, &self.read_all::<4>(place, shape, addresses, lanes)?),
-            8 => spread(r, &shape, lanes, &self.read_all::<2>(place, shape, addresses, lanes)?),
-            _ => spread(r, &shape, lanes, &self.read_all::<1>(place, shape, addresses, lanes)?),
+            16 => spread(r, &shape, lanes, &self.read_all::<4>(place, shape, asked)?),
+            8 => spread(r, &shape, lanes, &self.read_all::<2>(place, shape, asked)?),
+            _ => spread(r, &shape, lanes, &self.read_all::<1>(place, shape, asked)?),
         }
         Ok(())
     }
@@ -34,13 +34,12 @@ impl Run<'_> {
         r: &Registers,
         place: &Place,
         shape: Shape,
-        addresses: &[u64; 32],
-        lanes: u32,
+        asked: Asked<'_>,
     ) -> Result<()> {
         match shape.bytes() {
-            16 => self.write_all::<4>(place, shape, addresses, lanes, &gathered(r, &shape)),
-            8 => self.write_all::<2>(place, shape, addresses, lanes, &gathered(r, &shape)),
-            _ => self.write_all::<1>(place, shape, addresses, lanes, &gathered(r, &shape)),
+            16 => self.write_all::<4>(place, shape, asked, &gathered(r, &shape)),
+            8 => self.write_all::<2>(place, shape, asked, &gathered(r, &shape)),
+            _ => self.write_all::<1>(place, shape, asked, &gathered(r, &shape)),
         }
     }
 
@@ -49,21 +48,33 @@ impl Run<'_> {
         &mut self,
         place: &Place,
         shape: Shape,
-        addresses: &[u64; 32],
-        lanes: u32,
+        (addresses, lanes, stride): Asked<'_>,
     ) -> Result<Moved<W>> {
         let (bytes, mut moved) = (shape.bytes(), [[0; W]; 32]);
         let near = self.near::<W>(shape, addresses, lanes);
-        for lane in each(lanes) {
-            if let Some(words) = near.words::<W>(addresses[lane]) {
-                let mut good = true;
-                for (word, value) in words.iter().zip(&mut moved[lane]) {
-                    match word.read(&place.tags) {
-                        Ok(found) => *value = found,
-                        Err(_) => good = false,
+        if let Some(page) = near.page_of_all(addresses, stride) {
+            let mut done = 0;
+            'lanes: while done < 32 {
+                let first = global_memory::word_in_page(addresses[done]);
+                for k in 0..W {
+                    match page[(first + k) % PAGE_WORDS].read_plainly(&place.tags) {
+                        Some(found) => moved[done][k] = found,
+                        None => break 'lanes,
                     }
                 }
-                if good {
+                done += 1;
+            }
+            if done == 32 {
+                return Ok(moved);
+            }
+        }
+        for lane in each(lanes) {
+            if let Some(words) = near.words::<W>(addresses[lane]) {
+                let read = |(word, value): (&Word, &mut u32)| {
+                    let found = word.read_plainly(&place.tags);
+                    found.map(|found| *value = found).is_some()
+                };
+                if words.iter().zip(&mut moved[lane]).all(read) {
                     continue;
                 }
             }
@@ -79,12 +90,22 @@ impl Run<'_> {
         &mut self,
         place: &Place,
         shape: Shape,
-        addresses: &[u64; 32],
-        lanes: u32,
+        (addresses, lanes, stride): Asked<'_>,
         moved: &Moved<W>,
     ) -> Result<()> {
         let bytes = shape.bytes();
         let near = self.near::<W>(shape, addresses, lanes).writable();
+        if let Some(page) = near.page_of_all(addresses, stride) {
+            let write = |(address, moved): (&u64, &[u32; W])| {
+                let first = global_memory::word_in_page(*address);
+                moved.iter().enumerate().all(|(k, value)| {
+                    page[(first + k) % PAGE_WORDS].write(*value, &place.tags).is_ok()
+                })
+            };
+            if addresses.iter().zip(moved).all(write) {
+                return Ok(());
+            }
+        }
         for lane in each(lanes) {
             if let Some(words) = near.words::<W>(addresses[lane]) {
                 let write = |(word, value): (&Word, &u32)| word.write(*value, &place.tags).is_ok();
@@ -423,6 +444,21 @@ impl<'a> Near<'a> {
     fn writable(self) -> Near<'a> {
         let buffer = self.buffer.filter(|buffer| buffer.contents != Contents::Constant);
         Near { buffer, ..self }
+    }
+
+    /// The page that all lanes of a full warp mean, if that is one. Their addresses are aligned, and so far apart.
+    #[inline(always)]
+    fn page_of_all(
+        &self,
+        addresses: &[u64; 32],
+        stride: Option<u64>,
+    ) -> Option<&'a [Word; PAGE_WORDS]> {
+        stride?;
+        let [first, last] = [addresses[0], addresses[31]].map(|at| at.wrapping_sub(self.start));
+        if last >= self.end || page_of(first) != page_of(last) {
+            return None;
+        }
+        self.buffer?.page(page_of(first))
     }
 
     /// The `W` words at an aligned address, if they are there.

@@ -6,40 +6,39 @@ use crate::program::{Binary, Compare, Logic, Slot, Type, Unary};
 
 pub(super) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, lanes: u32) {
     if ty.is_wide() {
-        let a = *r.longs(a);
+        let from = *r.longs(a);
         match op {
-            Unary::Negate => r.set_longs(d, lanes, |i| a[i].wrapping_neg()),
-            Unary::Absolute => r.set_longs(d, lanes, |i| (a[i] as i64).wrapping_abs() as u64),
-            Unary::Not => r.set_longs(d, lanes, |i| !a[i]),
-            Unary::LogicalNot => r.set_longs(d, lanes, |i| u64::from(a[i] == 0)),
-            Unary::PopCount => r.set_words(d, lanes, |i| a[i].count_ones()),
-            Unary::LeadingZeros => r.set_words(d, lanes, |i| a[i].leading_zeros()),
-            Unary::BitReverse => r.set_longs(d, lanes, |i| a[i].reverse_bits()),
+            Unary::Negate => r.longs_of(d, lanes, [a], |_, [a]| a.wrapping_neg()),
+            Unary::Absolute => r.longs_of(d, lanes, [a], |_, [a]| (a as i64).wrapping_abs() as u64),
+            Unary::Not => r.longs_of(d, lanes, [a], |_, [a]| !a),
+            Unary::LogicalNot => r.longs_of(d, lanes, [a], |_, [a]| u64::from(a == 0)),
+            Unary::PopCount => r.set_words(d, lanes, |i| from[i].count_ones()),
+            Unary::LeadingZeros => r.set_words(d, lanes, |i| from[i].leading_zeros()),
+            Unary::BitReverse => r.longs_of(d, lanes, [a], |_, [a]| a.reverse_bits()),
             Unary::FindBit { shift } => r.set_words(d, lanes, |i| {
-                let negative = ty.is_signed() && a[i] >> 63 == 1;
-                find_bit(if negative { !a[i] } else { a[i] }, 63, shift)
+                let negative = ty.is_signed() && from[i] >> 63 == 1;
+                find_bit(if negative { !from[i] } else { from[i] }, 63, shift)
             }),
-            _ => r.set_longs(d, lanes, |i| a[i]),
+            _ => r.longs_of(d, lanes, [a], |_, [a]| a),
         }
         return;
     }
     let narrow = ty.bytes() == 2;
-    let a = *r.words(a);
-    let signed = |i: usize| if narrow { a[i] as i16 as i32 } else { a[i] as i32 };
+    let signed = |a: u32| if narrow { a as i16 as i32 } else { a as i32 };
     let cut = |value: u32| if narrow { value & 0xffff } else { value };
     match op {
-        Unary::Negate => r.set_words(d, lanes, |i| cut(a[i].wrapping_neg())),
-        Unary::Absolute => r.set_words(d, lanes, |i| cut(signed(i).wrapping_abs() as u32)),
-        Unary::Not => r.set_words(d, lanes, |i| cut(!a[i])),
-        Unary::LogicalNot => r.set_words(d, lanes, |i| u32::from(cut(a[i]) == 0)),
-        Unary::PopCount => r.set_words(d, lanes, |i| a[i].count_ones()),
-        Unary::LeadingZeros => r.set_words(d, lanes, |i| a[i].leading_zeros()),
-        Unary::BitReverse => r.set_words(d, lanes, |i| a[i].reverse_bits()),
-        Unary::FindBit { shift } => r.set_words(d, lanes, |i| {
-            let negative = ty.is_signed() && a[i] >> 31 == 1;
-            find_bit(u64::from(if negative { !a[i] } else { a[i] }), 31, shift)
+        Unary::Negate => r.words_of(d, lanes, [a], |_, [a]| cut(a.wrapping_neg())),
+        Unary::Absolute => r.words_of(d, lanes, [a], |_, [a]| cut(signed(a).wrapping_abs() as u32)),
+        Unary::Not => r.words_of(d, lanes, [a], |_, [a]| cut(!a)),
+        Unary::LogicalNot => r.words_of(d, lanes, [a], |_, [a]| u32::from(cut(a) == 0)),
+        Unary::PopCount => r.words_of(d, lanes, [a], |_, [a]| a.count_ones()),
+        Unary::LeadingZeros => r.words_of(d, lanes, [a], |_, [a]| a.leading_zeros()),
+        Unary::BitReverse => r.words_of(d, lanes, [a], |_, [a]| a.reverse_bits()),
+        Unary::FindBit { shift } => r.words_of(d, lanes, [a], |_, [a]| {
+            let negative = ty.is_signed() && a >> 31 == 1;
+            find_bit(u64::from(if negative { !a } else { a }), 31, shift)
         }),
-        _ => r.set_words(d, lanes, |i| a[i]),
+        _ => r.words_of(d, lanes, [a], |_, [a]| a),
     }
 }
 
@@ -55,23 +54,20 @@ pub(super) fn binary(r: &mut Registers, op: Binary, ty: Type, [d, a, b]: [Slot; 
     match (ty.bytes(), ty.is_signed()) {
         (8, signed) => binary64(r, op, signed, [d, a, b], lanes),
         (4, signed) => {
-            let (a, b) = (*r.words(a), *r.words(b));
-            words(r, op, signed, d, lanes, |i| a[i], |i| b[i]);
+            words(r, op, signed, [d, a, b], lanes, |a| a, |b| b);
         }
         (_, true) => {
             // The shift of a 16-bit value is a 32-bit register.
             let shift = matches!(op, Binary::Shl | Binary::Shr);
-            let (a, b) = (*r.words(a), *r.words(b));
             let extend = |value: u32| value as i16 as u32;
-            let right = |i: usize| if shift { b[i] } else { extend(b[i]) };
-            words(r, in_32_bits(op), true, d, lanes, |i| extend(a[i]), right);
+            let right = |b| if shift { b } else { extend(b) };
+            words(r, in_32_bits(op), true, [d, a, b], lanes, extend, right);
             cut(r, op, d, lanes);
         }
         (_, false) => {
             let shift = matches!(op, Binary::Shl | Binary::Shr);
-            let (a, b) = (*r.words(a), *r.words(b));
-            let right = |i: usize| if shift { b[i] } else { b[i] & 0xffff };
-            words(r, in_32_bits(op), false, d, lanes, |i| a[i] & 0xffff, right);
+            let right = |b| if shift { b } else { b & 0xffff };
+            words(r, in_32_bits(op), false, [d, a, b], lanes, |a| a & 0xffff, right);
             cut(r, op, d, lanes);
         }
     }
@@ -95,97 +91,111 @@ fn words(
     r: &mut Registers,
     op: Binary,
     signed: bool,
-    d: Slot,
+    [d, a, b]: [Slot; 3],
     lanes: u32,
-    a: impl Fn(usize) -> u32,
-    b: impl Fn(usize) -> u32,
+    left: impl Fn(u32) -> u32,
+    right: impl Fn(u32) -> u32,
 ) {
     match op {
-        Binary::Add => r.set_words(d, lanes, |i| a(i).wrapping_add(b(i))),
-        Binary::Sub => r.set_words(d, lanes, |i| a(i).wrapping_sub(b(i))),
-        Binary::MulLow => r.set_words(d, lanes, |i| a(i).wrapping_mul(b(i))),
+        Binary::Add => r.words_of(d, lanes, [a, b], |_, [a, b]| left(a).wrapping_add(right(b))),
+        Binary::Sub => r.words_of(d, lanes, [a, b], |_, [a, b]| left(a).wrapping_sub(right(b))),
+        Binary::MulLow => r.words_of(d, lanes, [a, b], |_, [a, b]| left(a).wrapping_mul(right(b))),
         Binary::MulHigh if signed => {
-            r.set_words(d, lanes, |i| {
-                ((i64::from(a(i) as i32) * i64::from(b(i) as i32)) >> 32) as u32
+            r.words_of(d, lanes, [a, b], |_, [a, b]| {
+                ((i64::from(left(a) as i32) * i64::from(right(b) as i32)) >> 32) as u32
             });
         }
         Binary::MulHigh => {
-            r.set_words(d, lanes, |i| ((u64::from(a(i)) * u64::from(b(i))) >> 32) as u32);
+            r.words_of(d, lanes, [a, b], |_, [a, b]| {
+                ((u64::from(left(a)) * u64::from(right(b))) >> 32) as u32
+            });
         }
-        Binary::Div if signed => r.set_words(d, lanes, |i| match b(i) as i32 {
+        Binary::Div if signed => r.words_of(d, lanes, [a, b], |_, [a, b]| match right(b) as i32 {
             0 => u32::MAX,
-            b => (a(i) as i32).wrapping_div(b) as u32,
+            b => (left(a) as i32).wrapping_div(b) as u32,
         }),
-        Binary::Div => r.set_words(d, lanes, |i| a(i).checked_div(b(i)).unwrap_or(u32::MAX)),
-        Binary::Rem if signed => r.set_words(d, lanes, |i| match b(i) as i32 {
+        Binary::Div => r.words_of(d, lanes, [a, b], |_, [a, b]| {
+            left(a).checked_div(right(b)).unwrap_or(u32::MAX)
+        }),
+        Binary::Rem if signed => r.words_of(d, lanes, [a, b], |_, [a, b]| match right(b) as i32 {
             0 => u32::MAX,
-            b => (a(i) as i32).wrapping_rem(b) as u32,
+            b => (left(a) as i32).wrapping_rem(b) as u32,
         }),
-        Binary::Rem => r.set_words(d, lanes, |i| a(i).checked_rem(b(i)).unwrap_or(u32::MAX)),
+        Binary::Rem => r.words_of(d, lanes, [a, b], |_, [a, b]| {
+            left(a).checked_rem(right(b)).unwrap_or(u32::MAX)
+        }),
         Binary::Min if signed => {
-            r.set_words(d, lanes, |i| (a(i) as i32).min(b(i) as i32) as u32);
+            r.words_of(d, lanes, [a, b], |_, [a, b]| (left(a) as i32).min(right(b) as i32) as u32);
         }
-        Binary::Min => r.set_words(d, lanes, |i| a(i).min(b(i))),
+        Binary::Min => r.words_of(d, lanes, [a, b], |_, [a, b]| left(a).min(right(b))),
         Binary::Max if signed => {
-            r.set_words(d, lanes, |i| (a(i) as i32).max(b(i) as i32) as u32);
+            r.words_of(d, lanes, [a, b], |_, [a, b]| (left(a) as i32).max(right(b) as i32) as u32);
         }
-        Binary::Max => r.set_words(d, lanes, |i| a(i).max(b(i))),
-        Binary::And => r.set_words(d, lanes, |i| a(i) & b(i)),
-        Binary::Or => r.set_words(d, lanes, |i| a(i) | b(i)),
-        Binary::Xor => r.set_words(d, lanes, |i| a(i) ^ b(i)),
-        Binary::Shl => r.set_words(d, lanes, |i| a(i).checked_shl(b(i)).unwrap_or(0)),
+        Binary::Max => r.words_of(d, lanes, [a, b], |_, [a, b]| left(a).max(right(b))),
+        Binary::And => r.words_of(d, lanes, [a, b], |_, [a, b]| left(a) & right(b)),
+        Binary::Or => r.words_of(d, lanes, [a, b], |_, [a, b]| left(a) | right(b)),
+        Binary::Xor => r.words_of(d, lanes, [a, b], |_, [a, b]| left(a) ^ right(b)),
+        Binary::Shl => {
+            r.words_of(d, lanes, [a, b], |_, [a, b]| left(a).checked_shl(right(b)).unwrap_or(0))
+        }
         Binary::Shr if signed => {
-            r.set_words(d, lanes, |i| (a(i) as i32 >> b(i).min(31)) as u32);
+            r.words_of(d, lanes, [a, b], |_, [a, b]| (left(a) as i32 >> right(b).min(31)) as u32);
         }
-        Binary::Shr => r.set_words(d, lanes, |i| a(i).checked_shr(b(i)).unwrap_or(0)),
+        Binary::Shr => {
+            r.words_of(d, lanes, [a, b], |_, [a, b]| left(a).checked_shr(right(b)).unwrap_or(0))
+        }
         // Of floats.
         Binary::MinNan | Binary::MaxNan => {}
     }
 }
 
 fn binary64(r: &mut Registers, op: Binary, signed: bool, [d, a, b]: [Slot; 3], lanes: u32) {
-    let a = *r.longs(a);
     if matches!(op, Binary::Shl | Binary::Shr) {
         let b = *r.words(b);
         match op {
-            Binary::Shl => r.set_longs(d, lanes, |i| a[i].checked_shl(b[i]).unwrap_or(0)),
-            _ if signed => r.set_longs(d, lanes, |i| (a[i] as i64 >> b[i].min(63)) as u64),
-            _ => r.set_longs(d, lanes, |i| a[i].checked_shr(b[i]).unwrap_or(0)),
+            Binary::Shl => r.longs_of(d, lanes, [a], |i, [a]| a.checked_shl(b[i]).unwrap_or(0)),
+            _ if signed => r.longs_of(d, lanes, [a], |i, [a]| (a as i64 >> b[i].min(63)) as u64),
+            _ => r.longs_of(d, lanes, [a], |i, [a]| a.checked_shr(b[i]).unwrap_or(0)),
         }
         return;
     }
-    let b = *r.longs(b);
     match op {
-        Binary::Add => r.set_longs(d, lanes, |i| a[i].wrapping_add(b[i])),
-        Binary::Sub => r.set_longs(d, lanes, |i| a[i].wrapping_sub(b[i])),
-        Binary::MulLow => r.set_longs(d, lanes, |i| a[i].wrapping_mul(b[i])),
-        Binary::MulHigh if signed => r.set_longs(d, lanes, |i| {
-            ((i128::from(a[i] as i64) * i128::from(b[i] as i64)) >> 64) as u64
+        Binary::Add => r.longs_of(d, lanes, [a, b], |_, [a, b]| a.wrapping_add(b)),
+        Binary::Sub => r.longs_of(d, lanes, [a, b], |_, [a, b]| a.wrapping_sub(b)),
+        Binary::MulLow => r.longs_of(d, lanes, [a, b], |_, [a, b]| a.wrapping_mul(b)),
+        Binary::MulHigh if signed => r.longs_of(d, lanes, [a, b], |_, [a, b]| {
+            ((i128::from(a as i64) * i128::from(b as i64)) >> 64) as u64
         }),
         Binary::MulHigh => {
-            r.set_longs(d, lanes, |i| ((u128::from(a[i]) * u128::from(b[i])) >> 64) as u64);
+            r.longs_of(d, lanes, [a, b], |_, [a, b]| {
+                ((u128::from(a) * u128::from(b)) >> 64) as u64
+            });
         }
-        Binary::Div if signed => r.set_longs(d, lanes, |i| match b[i] as i64 {
+        Binary::Div if signed => r.longs_of(d, lanes, [a, b], |_, [a, b]| match b as i64 {
             0 => u64::MAX,
-            b => (a[i] as i64).wrapping_div(b) as u64,
+            b => (a as i64).wrapping_div(b) as u64,
         }),
-        Binary::Div => r.set_longs(d, lanes, |i| a[i].checked_div(b[i]).unwrap_or(u64::MAX)),
-        Binary::Rem if signed => r.set_longs(d, lanes, |i| match b[i] as i64 {
+        Binary::Div => {
+            r.longs_of(d, lanes, [a, b], |_, [a, b]| a.checked_div(b).unwrap_or(u64::MAX))
+        }
+        Binary::Rem if signed => r.longs_of(d, lanes, [a, b], |_, [a, b]| match b as i64 {
             0 => u64::MAX,
-            b => (a[i] as i64).wrapping_rem(b) as u64,
+            b => (a as i64).wrapping_rem(b) as u64,
         }),
-        Binary::Rem => r.set_longs(d, lanes, |i| a[i].checked_rem(b[i]).unwrap_or(u64::MAX)),
+        Binary::Rem => {
+            r.longs_of(d, lanes, [a, b], |_, [a, b]| a.checked_rem(b).unwrap_or(u64::MAX))
+        }
         Binary::Min if signed => {
-            r.set_longs(d, lanes, |i| (a[i] as i64).min(b[i] as i64) as u64);
+            r.longs_of(d, lanes, [a, b], |_, [a, b]| (a as i64).min(b as i64) as u64);
         }
-        Binary::Min => r.set_longs(d, lanes, |i| a[i].min(b[i])),
+        Binary::Min => r.longs_of(d, lanes, [a, b], |_, [a, b]| a.min(b)),
         Binary::Max if signed => {
-            r.set_longs(d, lanes, |i| (a[i] as i64).max(b[i] as i64) as u64);
+            r.longs_of(d, lanes, [a, b], |_, [a, b]| (a as i64).max(b as i64) as u64);
         }
-        Binary::Max => r.set_longs(d, lanes, |i| a[i].max(b[i])),
-        Binary::And => r.set_longs(d, lanes, |i| a[i] & b[i]),
-        Binary::Or => r.set_longs(d, lanes, |i| a[i] | b[i]),
-        Binary::Xor => r.set_longs(d, lanes, |i| a[i] ^ b[i]),
+        Binary::Max => r.longs_of(d, lanes, [a, b], |_, [a, b]| a.max(b)),
+        Binary::And => r.longs_of(d, lanes, [a, b], |_, [a, b]| a & b),
+        Binary::Or => r.longs_of(d, lanes, [a, b], |_, [a, b]| a | b),
+        Binary::Xor => r.longs_of(d, lanes, [a, b], |_, [a, b]| a ^ b),
         // Handled above, and of floats.
         Binary::Shl | Binary::Shr | Binary::MinNan | Binary::MaxNan => {}
     }
@@ -275,12 +285,11 @@ pub(super) fn insert(
 
 /// `lop3`: the table's bit number `abc` for every bit.
 pub(super) fn lop3(r: &mut Registers, table: u8, [d, a, b, c]: [Slot; 4], lanes: u32) {
-    let (a, b, c) = (*r.words(a), *r.words(b), *r.words(c));
-    r.set_words(d, lanes, |i| {
+    r.words_of(d, lanes, [a, b, c], |_, [a, b, c]| {
         (0..8).filter(|row| table >> row & 1 == 1).fold(0, |result, row| {
-            let a = if row & 4 != 0 { a[i] } else { !a[i] };
-            let b = if row & 2 != 0 { b[i] } else { !b[i] };
-            let c = if row & 1 != 0 { c[i] } else { !c[i] };
+            let a = if row & 4 != 0 { a } else { !a };
+            let b = if row & 2 != 0 { b } else { !b };
+            let c = if row & 1 != 0 { c } else { !c };
             result | a & b & c
         })
     });

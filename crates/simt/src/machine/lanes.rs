@@ -1,7 +1,7 @@
 //! What works across the lanes of a warp: shuffles, votes, reductions.
 
 use super::fault::{Result, fault};
-use super::registers::{ALL, Registers, Words};
+use super::registers::{ALL, BITS, Registers, Words};
 use super::warp::Lanes as At;
 use crate::counters::lanes as each;
 use crate::program::{Shuffle, Slot};
@@ -64,65 +64,115 @@ pub(super) struct Operands {
     pub(super) mask: Slot,
 }
 
-/// What the lanes held, and from which lane they got what they hold now.
-pub(super) struct Shuffled {
-    pub(super) before: Words,
-    pub(super) after: Words,
-    pub(super) sources: [u8; 32],
+/// `shfl.sync` of a full warp whose lanes all say the same, and mean the whole warp: what nearly all do. Whether it was that.
+pub(super) fn shuffle_together(r: &mut Registers, op: Shuffle, operands: &Operands) -> bool {
+    let Operands { d, valid, a, b, c, .. } = *operands;
+    let (all_b, all_c) = (r.words(b), r.words(c));
+    let (b, clamp) = (all_b[0] as usize & 31, all_c[0] as usize & 31);
+    let differ = |all: &Words| all.iter().fold(0, |other, value| other | value ^ all[0]) != 0;
+    if differ(all_b) || differ(all_c) || all_c[0] >> 8 & 31 != 0 {
+        return false;
+    }
+    let values = *r.words(a);
+    let mut result = values;
+    let in_range = match op {
+        Shuffle::Up => {
+            let first = (b + clamp).min(32);
+            result[first..].copy_from_slice(&values[first - b.min(first)..][..32 - first]);
+            ALL.checked_shl(first as u32).unwrap_or(0)
+        }
+        Shuffle::Down => {
+            let count = (clamp + 1).saturating_sub(b);
+            result[..count].copy_from_slice(&values[b..][..count]);
+            ALL.checked_shr(32 - count as u32).unwrap_or(0)
+        }
+        Shuffle::Butterfly if clamp == 31 => {
+            for (lane, result) in result.iter_mut().enumerate() {
+                *result = values[(lane ^ b) & 31];
+            }
+            ALL
+        }
+        Shuffle::Butterfly => return false,
+        Shuffle::Index if b <= clamp => {
+            result = [values[b]; 32];
+            ALL
+        }
+        Shuffle::Index => 0,
+    };
+    r.set_words(d, ALL, |i| result[i]);
+    if let Some(valid) = valid {
+        r.set_predicate(valid, ALL, in_range);
+    }
+    true
 }
 
-/// `shfl.sync`, after the PTX ISA's definition (9.7.8.6). Returns what the lanes held before and after.
+/// What the lanes have after a shuffle of what they had `before`, if each that is `active` takes it of its source.
+pub(super) fn taken(before: &Words, sources: &[u8; 32], active: u32) -> Words {
+    let value = |i: usize| before[usize::from(sources[i]) % 32];
+    std::array::from_fn(|i| if active >> i & 1 == 1 { value(i) } else { before[i] })
+}
+
+/// `shfl.sync`, after the PTX ISA's definition (9.7.8.6). Returns from which lane each has what it has now; 0 of those that
+/// are not active.
 pub(super) fn shuffle(
     r: &mut Registers,
     op: Shuffle,
     operands: &Operands,
     at: At,
-) -> Result<Shuffled> {
+) -> Result<[u8; 32]> {
     let active = at.active;
     let Operands { d, valid, a, b, c, mask } = *operands;
-    let (values, b, c) = (*r.words(a), *r.words(b), *r.words(c));
-    let (mut result, mut sources, mut in_range) = (values, [0; 32], 0);
+    let (b, c) = (r.words(b), r.words(c));
+    let (mut sources, mut in_range) = ([0; 32], 0);
     for lane in 0..32_u32 {
         let (b, c) = (b[lane as usize] & 31, c[lane as usize]);
         let (clamp, segment) = (c & 31, c >> 8 & 31);
         let first = lane & segment;
         let last = first | clamp & !segment;
-        let (source, holds) = match op {
-            // For `up` the clamp is the lowest lane.
-            Shuffle::Up => (lane.wrapping_sub(b), lane as i32 - b as i32 >= last as i32),
-            Shuffle::Down => (lane + b, lane + b <= last),
-            Shuffle::Butterfly => (lane ^ b, lane ^ b <= last),
-            Shuffle::Index => {
-                let source = first | b & !segment;
-                (source, source <= last)
-            }
+        let source = match op {
+            // Below the first lane it is a large number.
+            Shuffle::Up => lane.wrapping_sub(b),
+            Shuffle::Down => lane + b,
+            Shuffle::Butterfly => lane ^ b,
+            Shuffle::Index => first | b & !segment,
         };
-        let source = if holds { source } else { lane };
-        if active >> lane & 1 == 1 {
-            if active >> source & 1 == 0 {
-                let mask = r.words(mask)[lane as usize];
-                let message = if mask >> source & 1 == 0 {
-                    format!("reads a value of lane {source}, which does not take part")
-                } else {
-                    let is_left = at.exists >> source & 1 == 1;
-                    let why =
-                        if is_left { "left the kernel before" } else { "the block does not have" };
-                    format!(
-                        "names lane {source} in its mask {mask:#010x}, which {why}, and reads its value"
-                    )
-                };
-                return fault(ReportKind::Shuffle, 1 << lane, message);
+        // For `up` the clamp is the lowest lane.
+        let holds = match op {
+            Shuffle::Up => source as i32 >= last as i32,
+            _ => source <= last,
+        };
+        sources[lane as usize] = if holds { source } else { lane } as u8;
+        in_range |= if holds { BITS[lane as usize] } else { 0 };
+    }
+    if active != ALL {
+        for (lane, source) in sources.iter_mut().enumerate() {
+            if active >> lane & 1 == 0 {
+                *source = 0;
+            } else if active >> *source & 1 == 0 {
+                return nothing_to_take(*source, r.words(mask)[lane], lane, at);
             }
-            result[lane as usize] = values[source as usize];
-            sources[lane as usize] = source as u8;
-            in_range |= u32::from(holds) << lane;
         }
     }
+    let values = *r.words(a);
+    let result = taken(&values, &sources, active);
     r.set_words(d, active, |i| result[i]);
     if let Some(valid) = valid {
         r.set_predicate(valid, active, in_range);
     }
-    Ok(Shuffled { before: values, after: result, sources })
+    Ok(sources)
+}
+
+/// The mistake of a lane that takes the value of one which has none to give.
+#[cold]
+fn nothing_to_take<T>(source: u8, mask: u32, lane: usize, at: At) -> Result<T> {
+    let message = if mask >> source & 1 == 0 {
+        format!("reads a value of lane {source}, which does not take part")
+    } else {
+        let is_left = at.exists >> source & 1 == 1;
+        let why = if is_left { "left the kernel before" } else { "the block does not have" };
+        format!("names lane {source} in its mask {mask:#010x}, which {why}, and reads its value")
+    };
+    fault(ReportKind::Shuffle, 1 << lane, message)
 }
 
 pub(super) fn name(op: Shuffle) -> &'static str {

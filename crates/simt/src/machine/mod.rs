@@ -1,6 +1,7 @@
 //! The machine: warps of 32 lanes that execute a kernel's instructions.
 //!
 //! - `registers`: what a warp's instructions read and write.
+//! - `compute`: which instructions do nothing else, of the files that follow.
 //! - `integer`, `ternary`, `simd`, `carry`, `float`, `half`, `directed`, `approximate`, `convert`: instructions on registers alone.
 //! - `lanes`: shuffles, votes and what else works across the lanes of a warp.
 //! - `access`, `global_access`, `shared_access`, `local`, `parameter`: loads, stores, atomics, with all their checks.
@@ -16,6 +17,7 @@ mod atomic;
 pub(super) mod block;
 mod call;
 mod carry;
+mod compute;
 mod convert;
 mod copy;
 mod directed;

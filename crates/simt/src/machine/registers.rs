@@ -12,6 +12,17 @@ pub(crate) type Longs = [u64; 32];
 /// The lanes of a full warp.
 pub(crate) const ALL: u32 = u32::MAX;
 
+/// The bit of each lane. A mask is compared with these rather than shifted by the lane: that the vectors of every processor
+/// can do for several lanes at once.
+pub(crate) const BITS: Words = {
+    let (mut bits, mut lane) = ([0; 32], 0);
+    while lane < 32 {
+        bits[lane] = 1 << lane;
+        lane += 1;
+    }
+    bits
+};
+
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Registers {
     words: Vec<Words>,
@@ -110,6 +121,31 @@ impl Registers {
         set(&mut self.longs[slot as usize], lanes, value);
     }
 
+    /// Sets a 32-bit register in the given lanes to what `value` makes of the lane's number and of what others hold there. It
+    /// is asked for all lanes, and must not panic for any.
+    #[inline(always)]
+    pub(crate) fn words_of<const N: usize>(
+        &mut self,
+        d: Slot,
+        lanes: u32,
+        operands: [Slot; N],
+        value: impl Fn(usize, [u32; N]) -> u32,
+    ) {
+        set_of(&mut self.words, d, lanes, operands, value);
+    }
+
+    /// The same of 64-bit registers.
+    #[inline(always)]
+    pub(crate) fn longs_of<const N: usize>(
+        &mut self,
+        d: Slot,
+        lanes: u32,
+        operands: [Slot; N],
+        value: impl Fn(usize, [u64; N]) -> u64,
+    ) {
+        set_of(&mut self.longs, d, lanes, operands, value);
+    }
+
     /// Sets a predicate in the given lanes, from a mask of all.
     #[inline(always)]
     pub(crate) fn set_predicate(&mut self, slot: Slot, lanes: u32, mask: u32) {
@@ -134,15 +170,91 @@ impl Registers {
 }
 
 #[inline(always)]
-fn set<T: Copy>(register: &mut [T; 32], lanes: u32, value: impl Fn(usize) -> T) {
+fn set<T: Lane>(register: &mut [T; 32], lanes: u32, value: impl Fn(usize) -> T) {
     if lanes == ALL {
         for (lane, register) in register.iter_mut().enumerate() {
             *register = value(lane);
         }
     } else {
-        for (lane, register) in register.iter_mut().enumerate() {
-            let value = value(lane);
-            *register = if lanes >> lane & 1 == 1 { value } else { *register };
+        let mut values = [T::default(); 32];
+        for (lane, result) in values.iter_mut().enumerate() {
+            *result = value(lane);
+        }
+        put(register, lanes, &values);
+    }
+}
+
+/// All operands are read before the register is written, which may be one of them: so they need not be copied. A few lanes
+/// at a time, in which the compiler recognises the processor's vectors however short the operation is.
+#[inline(always)]
+fn set_of<T: Lane, const N: usize>(
+    bank: &mut [[T; 32]],
+    d: Slot,
+    lanes: u32,
+    operands: [Slot; N],
+    value: impl Fn(usize, [T; N]) -> T,
+) {
+    const AT_ONCE: usize = 4;
+    let mut values = [T::default(); 32];
+    for first in (0..32).step_by(AT_ONCE) {
+        let mut parts = [[T::default(); AT_ONCE]; N];
+        for (part, slot) in parts.iter_mut().zip(operands) {
+            part.copy_from_slice(&bank[slot as usize][first..first + AT_ONCE]);
+        }
+        for i in 0..AT_ONCE {
+            values[first + i] = value(first + i, std::array::from_fn(|k| parts[k][i]));
+        }
+    }
+    let register = &mut bank[d as usize];
+    if lanes == ALL {
+        *register = values;
+    } else {
+        put(register, lanes, &values);
+    }
+}
+
+/// A lane's value.
+pub(crate) trait Lane: Copy + Default {
+    /// `new` where the mask is all ones, `self` where it is 0.
+    fn or(self, new: Self, mask: u32) -> Self;
+}
+
+impl Lane for u32 {
+    #[inline(always)]
+    fn or(self, new: u32, mask: u32) -> u32 {
+        self & !mask | new & mask
+    }
+}
+
+impl Lane for u64 {
+    #[inline(always)]
+    fn or(self, new: u64, mask: u32) -> u64 {
+        let mask = u64::from(mask) << 32 | u64::from(mask);
+        self & !mask | new & mask
+    }
+}
+
+/// The masks of four lanes, by their bits: with them the processor's vectors choose.
+static MASKS: [[u32; 4]; 16] = {
+    let (mut masks, mut bits) = ([[0; 4]; 16], 0);
+    while bits < 64 {
+        if (bits / 4) >> (bits % 4) & 1 == 1 {
+            masks[bits / 4][bits % 4] = u32::MAX;
+        }
+        bits += 1;
+    }
+    masks
+};
+
+/// Sets a register in some lanes. By itself, so that it is compiled once.
+#[inline(never)]
+pub(crate) fn put<T: Lane>(register: &mut [T; 32], lanes: u32, values: &[T; 32]) {
+    for (k, (register, values)) in
+        register.chunks_exact_mut(4).zip(values.chunks_exact(4)).enumerate()
+    {
+        let masks = &MASKS[(lanes >> (4 * k)) as usize % 16];
+        for i in 0..4 {
+            register[i] = register[i].or(values[i], masks[i]);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::Run;
 use super::access::{Moved, Shape, gathered, spread};
 use super::fault::{Result, fault};
-use super::registers::Registers;
+use super::registers::{ALL, Registers};
 use super::warp::{Place, Scratch};
 use crate::counters::lanes as each;
 use crate::program::Order;
@@ -90,6 +90,15 @@ impl Run<'_> {
         lanes: u32,
     ) -> Result<Moved<W>> {
         let (bytes, mut moved) = (bytes_in::<W>(shape), [[0; W]; 32]);
+        let same = addresses[0] == addresses[31]
+            && addresses.iter().all(|address| *address == addresses[0]);
+        let end = addresses[0].saturating_add(u64::from(bytes));
+        if same && lanes == ALL && bytes >= 4 && end <= u64::from(scratch.shared_bytes) {
+            let first = actor(place, 0, shape.order);
+            if let Some(value) = scratch.shared.read_together(addresses[0] as u32, first) {
+                return Ok([value; 32]);
+            }
+        }
         let asked = (addresses, lanes, bytes, "reads");
         self.each_in_shared(scratch, place, shape, asked, |shared, lane, offset, actor| {
             moved[lane] = shared.read(offset, bytes, actor)?;

@@ -4,15 +4,18 @@
 //! become one again. The path with the lowest instruction runs first, so that those ahead wait where
 //! the code joins.
 
+use std::ops::Range;
+
 use super::Run;
 use super::call::Stack;
+use super::compute::compute;
 use super::copy::Copies;
 use super::fault::{self, Fault};
 use super::registers::{Identity, Registers};
 use super::step::Next;
 use crate::bounds::{bytes_of, refill};
 use crate::global_memory::Tags;
-use crate::program::{Clock, Kernel};
+use crate::program::{Clock, Kernel, Op};
 use crate::report::{Lanes as Named, Report, ReportKind};
 use crate::shared_memory::Shared;
 use crate::stepper::Step;
@@ -187,16 +190,87 @@ impl Warp {
         quantum: u32,
     ) -> Result<(), Box<Report>> {
         self.vain = None;
-        for _ in 0..quantum {
+        let mut left = quantum;
+        loop {
             let Some(current) = self.next_path() else {
                 return self.stuck(run.launch.kernel, index).map_or(Ok(()), Err);
             };
+            let computed = self.compute(run, index, current, left)?;
+            left -= computed;
+            if left == 0 {
+                break;
+            }
+            if computed > 0 && self.paths.len() > 1 {
+                // It may have come to where another one is.
+                continue;
+            }
+            left -= 1;
             if self.step(run, &mut place, index, (&mut *shared, shared_bytes), current)? {
                 return Ok(());
             }
         }
         self.end_turn(run);
         Ok(())
+    }
+
+    /// The path that is next executes up to `most` instructions, as [`Warp::step`] would, for as long as only registers change
+    /// and no other path's turn has come: most instructions of most kernels are such, and need not know where they are.
+    /// Returns how many.
+    #[inline(always)]
+    fn compute(
+        &mut self,
+        run: &mut Run<'_>,
+        index: [u32; 3],
+        current: usize,
+        most: u32,
+    ) -> Result<u32, Box<Report>> {
+        let kernel = run.launch.kernel;
+        let Path { mut pc, lanes, .. } = self.paths[current];
+        let alone = self.alone(current);
+        let mut executed = 0;
+        while executed < most && alone.contains(&pc) {
+            let instruction = &kernel.code[pc as usize];
+            let active = match instruction.guard {
+                None => lanes,
+                Some(guard) => lanes & self.registers.guard(guard),
+            };
+            let next = match instruction.op {
+                _ if active == 0 => pc + 1,
+                Op::Branch { target, .. } if active == lanes => {
+                    self.jumped = (pc, target);
+                    target
+                }
+                ref op if compute(&mut self.registers, op, active) => pc + 1,
+                _ => break,
+            };
+            if let Err(mut fault) = run.account.instruction() {
+                fault.lanes = lanes;
+                return Err(fault.at(kernel, index, self.index, pc));
+            }
+            run.tally.executed[pc as usize].by(active);
+            executed += 1;
+            pc = next;
+        }
+        self.paths[current].pc = pc;
+        self.clock += u64::from(executed);
+        Ok(executed)
+    }
+
+    /// The instructions at which a path that is next stays next, and meets no other.
+    #[inline(always)]
+    fn alone(&self, current: usize) -> Range<u32> {
+        if self.paths.len() == 1 { 0..u32::MAX } else { self.between_others(current) }
+    }
+
+    fn between_others(&self, current: usize) -> Range<u32> {
+        if self.skip > 0 {
+            return 0..0;
+        }
+        let pc = self.paths[current].pc;
+        let others = || self.paths.iter().map(|path| path.pc);
+        // Those below wait.
+        let first = others().filter(|other| *other < pc).max().map_or(0, |below| below + 1);
+        first..others().filter(|other| *other > pc).min().unwrap_or(u32::MAX)
     }
 
     /// The lanes of a path execute one instruction. Returns whether that ends the warp's turn.
@@ -221,8 +295,7 @@ impl Warp {
             return Err(fault.at(kernel, index, self.index, pc));
         }
         self.clock += 1;
-        run.tally.executed[pc as usize] += 1;
-        run.tally.threads[pc as usize] += u64::from(active.count_ones());
+        run.tally.executed[pc as usize].by(active);
         if active == 0 {
             self.paths[current].pc += 1;
             return Ok(false);
@@ -353,8 +426,9 @@ impl Warp {
             Next::Gather => {
                 // It has not been executed yet.
                 self.clock -= 1;
-                run.tally.executed[pc as usize] -= 1;
-                run.tally.threads[pc as usize] -= u64::from(active.count_ones());
+                let executed = &mut run.tally.executed[pc as usize];
+                executed.times -= 1;
+                executed.lanes -= u64::from(active.count_ones());
                 let waiting = Some(Waiting::Lanes { alive: self.alive });
                 Some(Path { pc, lanes: active, waiting })
             }

@@ -306,6 +306,43 @@ impl Shared {
         Ok(self.peek(offset, bytes))
     }
 
+    /// What all lanes of a warp read at the same place, if what was written there comes before each of them; `first` is the
+    /// first lane. The cells then are what they would be if the lanes had read one after the other.
+    pub(crate) fn read_together<const W: usize>(
+        &mut self,
+        offset: u32,
+        first: Actor,
+    ) -> Option<[u32; W]> {
+        let warp = usize::from(first.thread / 32);
+        let known = &self.known;
+        if self.grain != 2
+            || self.mbarriers.warps > 0
+            || matches!(known.seen.get(warp), Some(Some(_)))
+        {
+            return None;
+        }
+        let place = (offset / 4) as usize;
+        let cells = self.cells.get_mut(place..place + W)?;
+        let is_before = |cell: &Cell| {
+            let Mark { epoch, kind, .. } = cell.writer;
+            let plain = matches!(kind, Kind::Once | Kind::Lanes | Kind::Warps);
+            cell.generation == self.generation && plain && epoch < first.epoch
+        };
+        if !cells.iter().all(is_before) {
+            return None;
+        }
+        // The second lane makes several of the first, or of others before. To the rest nothing is new but who was last.
+        let second = Actor { thread: first.thread + 1, ..first };
+        for cell in cells {
+            cell.note_read(first, known);
+            cell.note_read(second, known);
+            cell.reader.thread = first.thread + 31;
+        }
+        let mut value = [0; W];
+        value.copy_from_slice(self.words.get(place..place + W)?);
+        Some(value)
+    }
+
     /// Writes as much; of less than a word the low bytes of `value`.
     #[inline(always)]
     pub(crate) fn write<const W: usize>(

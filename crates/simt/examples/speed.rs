@@ -1,5 +1,5 @@
 //! How long the emulator takes for kernels of this repository, and how much memory:
-//! `cargo run --release -p simt --example together -- look-back`. The peak is that of the process (Linux), so that
+//! `cargo run --release -p simt --example speed -- pipe`. The peak is that of the process (Linux), so that
 //! a case is measured by itself; most of what it prints is the same in every run, and the counters tell whether it was
 //! the same work.
 
@@ -11,21 +11,21 @@ use simt::{Counters, Launch, Memory, Module};
 const LEN: usize = 2_096_000;
 /// Bytes that the emulator may take, more than a launch is given at first: what it took before is measured as well.
 const HOST_BYTES: u64 = 1 << 34;
-/// Vectors of a full tile of the kernels that share a row out, and their threads that compute.
-const TILE_VECTORS: usize = 960;
-const TILE_THREADS: u32 = 480;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let case = arguments.next().unwrap_or_default();
     let len = arguments.next().map_or(LEN, |len| len.parse().expect("a number of elements"));
-    match &case[..] {
-        "pipe" => pipe(len),
-        "look-back" => look_back(len),
-        "once" => once(len),
+    let known = ROWS.iter().find(|rows| rows.case == case);
+    match (&case[..], known) {
+        (_, Some(kernel)) => rows(len, kernel),
+        ("look-back", _) => look_back(len),
+        ("once", _) => once(len),
         _ => match case.strip_prefix("waves-").and_then(|blocks| blocks.parse().ok()) {
             Some(blocks) => waves(len, blocks),
-            None => println!("pipe, look-back, once or waves-BLOCKS, and the number of elements"),
+            None => println!(
+                "ref, tile, pipe, rows, wide, look-back, once or waves-BLOCKS, and the number of elements"
+            ),
         },
     }
 }
@@ -111,12 +111,67 @@ impl Bench {
     }
 }
 
-/// Rows of up to 65536 elements, a block for each, run one after the other.
-fn pipe(len: usize) {
-    let (bench, row) = (Bench::new(len), len.min(1 << 16));
-    let rows = len / row;
+/// A kernel whose blocks have rows of their own, and are run one after the other.
+struct Rows {
+    case: &'static str,
+    name: &'static str,
+    entry: &'static str,
+    /// The longest rows that it is given, in elements.
+    row: usize,
+    /// Rows of a block.
+    rows: usize,
+    threads: u32,
+}
+
+const ROWS: [Rows; 5] = [
+    Rows {
+        case: "ref",
+        name: "ref-f32",
+        entry: "linrec_ref_fwd_float_false",
+        row: 1 << 10,
+        rows: 64,
+        threads: 64,
+    },
+    Rows {
+        case: "tile",
+        name: "tile-4x256-0-f32",
+        entry: "linrec_tile_fwd",
+        row: 1 << 10,
+        rows: 1,
+        threads: 256,
+    },
+    Rows {
+        case: "pipe",
+        name: "pipe-8x64-0-f32",
+        entry: "linrec_pipe_fwd",
+        row: 1 << 16,
+        rows: 1,
+        threads: 64,
+    },
+    Rows {
+        case: "rows",
+        name: "rows-16x2x32-f32",
+        entry: "linrec_rows_fwd_float_16_2_32_false",
+        row: 1 << 7,
+        rows: 2,
+        threads: 32,
+    },
+    Rows {
+        case: "wide",
+        name: "wide-2x128-f32",
+        entry: "linrec_wide_fwd",
+        row: 1 << 16,
+        rows: 1,
+        threads: 128,
+    },
+];
+
+fn rows(len: usize, kernel: &Rows) {
+    let row = len.min(kernel.row);
+    let (rows, bench) = (len / row, Bench::new(len / row * row));
     let arguments = [bench.inputs, bench.coeffs, bench.outputs, 0, 0, rows as u64, row as u64, 0];
-    bench.run(("pipe-8x64-0-f32", "linrec_pipe_fwd"), (rows as u32, 64), 0, &arguments);
+    let blocks = rows.div_ceil(kernel.rows) as u32;
+    bench.run((kernel.name, kernel.entry), (blocks, kernel.threads), 0, &arguments);
 }
 
 /// Every block has 256 elements, and waits for the one before.
@@ -131,33 +186,35 @@ fn look_back(len: usize) {
     bench.run(("look_back", "look_back"), (blocks as u32, 32), 0, &arguments);
 }
 
-/// What the kernels that share a row out are given, and how many tiles it has.
-fn shared_out(bench: &Bench) -> ([u64; 9], usize) {
-    let tiles = (bench.len + 3).div_ceil(4 * TILE_VECTORS);
+/// What the kernels that share a row out are given, with tiles of so many vectors, and how many tiles it has.
+fn shared_out(bench: &Bench, vectors: usize) -> ([u64; 9], usize) {
+    let tiles = (bench.len + 3).div_ceil(4 * vectors);
     let workspace = bench.zeros("workspace", 16 + 16 * tiles.next_multiple_of(128));
     let Bench { inputs, coeffs, outputs, len, .. } = *bench;
-    let numbers = [1, len as u64, TILE_VECTORS as u64, workspace];
+    let numbers = [1, len as u64, vectors as u64, workspace];
     let mut arguments = [inputs, coeffs, outputs, 0, 0, 0, 0, 0, 0];
     arguments[5..].copy_from_slice(&numbers);
     (arguments, tiles)
 }
 
+/// Four vectors in each of 288 threads, beside a warp that carries the state, and a ring of six tiles of both arrays.
 fn waves(len: usize, blocks: u32) {
+    const THREADS: u32 = 288;
     let bench = Bench::new(len);
-    let (arguments, tiles) = shared_out(&bench);
+    let (arguments, tiles) = shared_out(&bench, 4 * THREADS as usize);
     let blocks = blocks.min(tiles as u32);
-    let entry = ("waves-f32", "linrec_waves_fwd_float_2_480_5_2_false_false");
-    let shared_bytes = 14 * 16 * TILE_VECTORS as u32;
-    bench.run(entry, (blocks, TILE_THREADS + 32), shared_bytes, &arguments);
+    let entry = ("waves-4x288-f32", "linrec_waves_fwd_float_4_288_5_1_false_false");
+    bench.run(entry, (blocks, THREADS + 32), 12 * 16 * 4 * THREADS, &arguments);
 }
 
-/// A block for each tile.
+/// A block for each tile: four vectors in each of 512 threads.
 fn once(len: usize) {
+    const THREADS: u32 = 512;
     let bench = Bench::new(len);
-    let (arguments, tiles) = shared_out(&bench);
+    let (arguments, tiles) = shared_out(&bench, 4 * THREADS as usize);
     let arguments = [&arguments[..], &[1]].concat();
-    let entry = ("once-f32", "linrec_once_fwd_float_2_480_false_false");
-    bench.run(entry, (tiles as u32, TILE_THREADS), 0, &arguments);
+    let entry = ("once-4x512-f32", "linrec_once_fwd_float_4_512_false_false");
+    bench.run(entry, (tiles as u32, THREADS), 0, &arguments);
 }
 
 /// The most memory that the process has had, in MB.
