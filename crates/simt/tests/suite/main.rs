@@ -14,6 +14,7 @@
 //! - `kept`: what blocks leave behind does not show.
 //! - `bounds`: what a launch may use; whatever passes it is a report.
 //! - `execution`: mutated kernels on any arguments; the mutations are in `fuzz`.
+//! - `programs`: random programs that are right, written and run in several ways.
 //! - `divergence`, `counted`, `memory`: what a warp does when its lanes part, what is counted, ways to run.
 //! - `stepping`: one instruction at a time, forward and backward.
 
@@ -50,6 +51,7 @@ mod memory;
 mod moves;
 mod parameters;
 mod parser;
+mod programs;
 mod races;
 mod reports;
 mod simd;
