@@ -36,6 +36,7 @@ pub(super) mod spare;
 pub(super) mod step;
 mod system;
 mod ternary;
+mod unwritten;
 pub(super) mod warp;
 
 use std::sync::Mutex;

@@ -9,6 +9,7 @@
 //!   correct twin.
 //! - `calls`: functions, and how lanes go to them and come back.
 //! - `system`: what `printf` prints, and assertions.
+//! - `unwritten`: what comes of shared memory that nothing has written.
 //! - `variables`: those of a module in device memory.
 //! - `beside`: launches that reach each other's memory.
 //! - `kept`: what blocks leave behind does not show.
@@ -60,6 +61,7 @@ mod special_functions;
 mod stepping;
 mod system;
 mod transfer;
+mod unwritten;
 mod values;
 mod variables;
 mod warp;
