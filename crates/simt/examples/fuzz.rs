@@ -1,15 +1,17 @@
 //! Fuzzes the PTX parser, or with `--execute` the machine that runs what it accepts:
-//! `cargo run -p simt --example fuzz -- --execute --runs 10000000 --seed 1`.
+//! `cargo run -p simt --example fuzz -- --execute --runs 10000000 --seed 1`. With `--programs` it prints so many of the random
+//! programs that are right, as a module.
 
 #[path = "../fuzz/mod.rs"]
 mod fuzz;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic;
 use std::time::{Duration, Instant};
 
 use fuzz::execution::{self, Outcome};
 use fuzz::parser::{self, Random};
+use fuzz::programs::{Program, Writing};
 
 /// An input that takes longer counts as a finding; the usual one takes 20 microseconds to parse, and some hundred to
 /// execute.
@@ -17,6 +19,15 @@ const SLOW: Duration = Duration::from_secs(5);
 
 fn main() {
     let (runs, seed) = (option("--runs", 1_000_000), option("--seed", 1));
+    let programs = option("--programs", 0);
+    if programs > 0 {
+        let kernel = |seed| {
+            let name = format!("program_{seed}");
+            Program::new(seed).kernel(&name, &BTreeSet::new(), Writing::default())
+        };
+        let kernels: Vec<String> = (seed..seed + programs).map(kernel).collect();
+        return print!("{}", fuzz::programs::module(&kernels));
+    }
     let mut random = Random(seed);
     if std::env::args().any(|argument| argument == "--execute") {
         let corpus = execution::corpus();

@@ -507,6 +507,7 @@ fn grain(kernel: &Kernel) -> u32 {
         | Op::Store { space: Space::Shared | Space::Generic, ty, count, .. } => {
             Some(ty.bytes() * u32::from(count))
         }
+        Op::Atomic { space: Space::Shared | Space::Generic, ty, .. } => Some(ty.bytes()),
         _ => None,
     });
     widths.min().unwrap_or(4).min(4).ilog2()

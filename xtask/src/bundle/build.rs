@@ -12,7 +12,12 @@ use crate::workspace;
 /// What cargo builds: packages, and what of them: programs, examples, and tests, which are programs as well. In two calls,
 /// as every package names its tests alike.
 const CALLS: [&[(&str, &str)]; 2] = [
-    &[("--package", "linrec-suite"), ("--example", "probe"), ("--test", "suite")],
+    &[
+        ("--package", "linrec-suite"),
+        ("--example", "probe"),
+        ("--example", "agreement"),
+        ("--test", "suite"),
+    ],
     &[
         ("--package", "ch00-start-here"),
         ("--bin", "tour"),

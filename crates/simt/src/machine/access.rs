@@ -113,7 +113,11 @@ impl Run<'_> {
                     self.load_global(r, place, shape, (addresses, lanes, stride))?;
                 }
                 Space::Shared => {
-                    self.load_shared(r, scratch, place, shape, addresses, lanes)?;
+                    let done = self.load_shared(r, scratch, place, shape, addresses, lanes);
+                    if let Err(fault) = done {
+                        let accessed = (addresses, lanes);
+                        self.load_unwritten(r, scratch, place, shape, accessed, fault)?;
+                    }
                 }
                 Space::Local => load_local(r, scratch, shape, addresses, lanes)?,
                 Space::Parameter => self.load_parameters(r, shape, addresses, lanes)?,

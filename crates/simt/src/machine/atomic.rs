@@ -7,6 +7,7 @@ use super::access::{addresses, aligned, in_spaces};
 use super::fault::{Result, fault};
 use super::float;
 use super::global_access::writable;
+use super::half;
 use super::parameter::no_parameter;
 use super::registers::Registers;
 use super::shared_access::actor;
@@ -111,8 +112,10 @@ impl Run<'_> {
         let (buffer, offset) = self.locate(address, bytes, lane, "updates")?;
         writable((buffer, offset), bytes, lane, "updates")?;
         let words = &self.page(buffer, offset, lane)?[global_memory::word_in_page(offset)..];
-        let words = &words[..(bytes / 4) as usize];
-        if words.iter().any(|word| word.get(0xf).is_err()) {
+        let words = &words[..bytes.div_ceil(4) as usize];
+        let first = (offset % 4) as usize;
+        let written = global_memory::mask(first, bytes.min(4) as usize);
+        if words.iter().any(|word| word.get(written).is_err()) {
             let message = format!(
                 "updates {bytes} bytes at offset {offset} of {}, which nothing has written",
                 Named(buffer)
@@ -138,7 +141,13 @@ impl Run<'_> {
         }
         let [low, rest @ ..] = words else { return Ok(0) };
         let Some(high) = rest.first() else {
-            return Ok(low.update(|old| new(old.into()) as u32).into());
+            // Of less than a word, the rest stays.
+            let (shift, part) = (8 * first, global_memory::byte_mask(written));
+            let replaced = |old: u32| {
+                let new = new(u64::from(old & part) >> shift) as u32;
+                old & !part | new << shift & part
+            };
+            return Ok(u64::from(low.update(replaced) & part) >> shift);
         };
         let _alone = self.wide.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let word = |word: &Word| u64::from(word.get(0xf).unwrap_or(0));
@@ -163,6 +172,7 @@ fn combine(op: Atomic, ty: Type, space: Space, old: u64, b: u64, c: u64) -> u64 
             float::bits32(flush(old + b)).into()
         }
         (Atomic::Add, Type::F64) => float::bits64(f64::from_bits(old) + f64::from_bits(b)),
+        (Atomic::Add, _) if ty.is_float() => half::sum(ty, old as u32, b as u32).into(),
         (Atomic::Add, _) => old.wrapping_add(b),
         (Atomic::Min, Type::S32) => (old as i32).min(b as i32) as u32 as u64,
         (Atomic::Max, Type::S32) => (old as i32).max(b as i32) as u32 as u64,

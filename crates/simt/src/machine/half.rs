@@ -80,6 +80,16 @@ impl Half {
     }
 }
 
+/// The sum of two registers' halves, or of two pairs, each rounded to nearest.
+pub(super) fn sum(ty: Type, a: u32, b: u32) -> u32 {
+    let half = Half::of(ty);
+    let part = |upper| {
+        let [a, b] = [a, b].map(|word| half.number(half.part(word, upper)));
+        u32::from(half.round(sum_to_odd(a, b), Clamp::Not))
+    };
+    part(false) | if half.pair { part(true) << 16 } else { 0 }
+}
+
 pub(super) fn arithmetic(
     r: &mut Registers,
     op: Arithmetic,

@@ -38,6 +38,7 @@ pub(super) mod spare;
 pub(super) mod step;
 mod system;
 mod ternary;
+mod unwritten;
 pub(super) mod warp;
 
 use std::sync::Mutex;

@@ -207,6 +207,14 @@ impl Run<'_> {
             Fault::Uninitialized => {
                 (ReportKind::Uninitialized, format!("{what}, which nothing has written"))
             }
+            Fault::Unfounded { other } => {
+                let Culprit { warp, lane: other, pc } = other;
+                let message = format!(
+                    "{what}, where lane {other} of warp {warp} wrote at {} what it had read where nothing has written",
+                    at(pc)
+                );
+                (ReportKind::Uninitialized, message)
+            }
             Fault::Race { other, pc, wrote } => {
                 let does = if wrote { "writes" } else { "reads" };
                 let who = match other {

@@ -13,6 +13,7 @@ use super::copy::Copies;
 use super::fault::{self, Fault};
 use super::registers::{Identity, Registers};
 use super::step::Next;
+use super::unwritten::Unwritten;
 use crate::bounds::{bytes_of, refill};
 use crate::global_memory::Tags;
 use crate::program::{Clock, Kernel, Op};
@@ -58,6 +59,7 @@ pub(super) struct Scratch<'a> {
     pub(super) stack: &'a mut Stack,
     pub(super) copies: &'a mut Copies,
     pub(super) suspect: &'a mut Option<Box<Suspect>>,
+    pub(super) unwritten: &'a mut Option<Box<Unwritten>>,
 }
 
 /// What is right on a GPU by itself, and a mistake if something else comes to it.
@@ -105,6 +107,8 @@ pub(crate) struct Warp {
     jumped: (u32, u32),
     /// The first shuffle that named lanes which had left.
     pub(super) suspect: Option<Box<Suspect>>,
+    /// What it has read of shared memory that nothing has written.
+    unwritten: Option<Box<Unwritten>>,
     /// Its last turn ended so.
     pub(crate) vain: Option<Vain>,
     pub(crate) registers: Registers,
@@ -143,6 +147,7 @@ impl Warp {
         self.left = None;
         (self.before_exit, self.jumped) = (0, (0, 0));
         self.suspect = None;
+        self.unwritten = None;
         self.vain = None;
         self.registers.reset(kernel, identity)?;
         let words = kernel.local_bytes.div_ceil(4) as usize * 32;
@@ -162,6 +167,7 @@ impl Warp {
             (self.local, self.stack) = (Vec::new(), Stack::default());
         }
         self.copies = Copies::default();
+        self.unwritten = None;
     }
 
     /// Bytes of the host that it has, itself included.
@@ -303,15 +309,30 @@ impl Warp {
         place.pc = pc;
         place.warp_epoch = self.epoch;
         let at = Lanes { active, path: lanes, alive: self.alive, exists: self.exists };
+        let flow = match &mut self.unwritten {
+            None => None,
+            Some(unwritten) => match unwritten.flow(&self.registers, at, instruction) {
+                Ok(flow) => Some(flow),
+                Err(read) => {
+                    let Suspect { pc, lanes, message } = read;
+                    let fault = Fault { kind: ReportKind::Uninitialized, lanes, message };
+                    return Err(fault.at(kernel, index, self.index, pc));
+                }
+            },
+        };
         let mut scratch = Scratch {
             shared,
             shared_bytes,
             local: &mut self.local,
             stack: &mut self.stack,
             suspect: &mut self.suspect,
+            unwritten: &mut self.unwritten,
             copies: &mut self.copies,
         };
         let next = run.execute(&mut self.registers, &mut scratch, place, at, &instruction.op);
+        if scratch.unwritten.is_some() && !matches!(next, Ok(Next::Gather) | Err(_)) {
+            run.follow(&self.registers, &mut scratch, flow, instruction);
+        }
         match next {
             Ok(Next::Step) => self.paths[current].pc += 1,
             Ok(Next::Yield(vain)) => {

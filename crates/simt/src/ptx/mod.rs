@@ -46,7 +46,7 @@ use super::program;
 use super::variables;
 
 pub(crate) use slots::Bank;
-pub(crate) use visit::written;
+pub(crate) use visit::{slots, written};
 
 pub use declarations::{Declaration, Declarations};
 pub use module::{Module, ParseError};

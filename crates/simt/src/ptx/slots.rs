@@ -8,7 +8,7 @@ use super::names::Class;
 use super::program::{Preset, Register, Slot, Special};
 
 /// The three kinds of slots, by what fits in one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Bank {
     Word,
     Long,

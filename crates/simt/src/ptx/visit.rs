@@ -243,3 +243,14 @@ pub(crate) fn written(instruction: &Instruction) -> Option<(Bank, Slot)> {
     });
     first
 }
+
+/// The registers that an instruction reads, its guard left out, and those that it writes.
+pub(crate) fn slots(instruction: &Instruction) -> [Vec<(Bank, Slot)>; 2] {
+    let mut instruction = Instruction { guard: None, ..*instruction };
+    let (mut reads, mut writes) = (Vec::new(), Vec::new());
+    each_slot(&mut instruction, &mut |role, bank, slot| match role {
+        Role::Reads => reads.push((bank, *slot)),
+        Role::Writes => writes.push((bank, *slot)),
+    });
+    [reads, writes]
+}

@@ -88,6 +88,8 @@ enum Kind {
     Pending,
     /// It made the place a part of an mbarrier.
     Mbarrier,
+    /// One thread wrote what it had read where nothing has been written.
+    Unfounded,
     /// Several lanes of that warp, or several warps.
     Lanes,
     Warps,
@@ -105,6 +107,10 @@ pub(crate) struct Culprit {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fault {
     Uninitialized,
+    /// The other thread wrote what it had read where nothing has been written.
+    Unfounded {
+        other: Culprit,
+    },
     /// The other thread wrote (`wrote`) or read there; `None` if several read there, and this one last.
     Race {
         other: Option<Culprit>,
@@ -394,6 +400,32 @@ impl Shared {
         Ok(old)
     }
 
+    /// A place has been read of which something has not been written. It may be written later, and not at the same time.
+    #[cold]
+    pub(crate) fn note_unwritten(
+        &mut self,
+        offset: u32,
+        bytes: u32,
+        actor: Actor,
+    ) -> Result<(), Fault> {
+        let (cells, known) = self.cells(offset, bytes);
+        for cell in cells {
+            match cell.may_be_read(actor, known) {
+                Ok(()) | Err(Fault::Uninitialized | Fault::Unfounded { .. }) => {
+                    cell.note_read(actor, known);
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(())
+    }
+
+    /// What has just been written here is what nobody has written elsewhere.
+    #[cold]
+    pub(crate) fn leave_unwritten(&mut self, offset: u32, bytes: u32) {
+        self.cells(offset, bytes).0.for_each(|cell| cell.writer.kind = Kind::Unfounded);
+    }
+
     /// A `cp.async` to here has begun.
     pub(crate) fn expect(&mut self, offset: u32, bytes: u32, actor: Actor) -> Result<(), Fault> {
         if self.mbarriers.warps > 0 {
@@ -472,10 +504,11 @@ impl Cell {
         if self.writer.conflicts(now, known) {
             return Err(self.writer.race(now, true));
         }
-        if self.writer.kind == Kind::Never {
-            return Err(Fault::Uninitialized);
+        match self.writer.kind {
+            Kind::Never => Err(Fault::Uninitialized),
+            Kind::Unfounded => Err(Fault::Unfounded { other: self.writer.place() }),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     #[inline(always)]

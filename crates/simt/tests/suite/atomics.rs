@@ -1,7 +1,7 @@
 //! `atom` and `red`, on global and shared memory.
 
-use crate::exact::{self, F32, F64, Mode, Number, sum};
-use crate::form::Kind::{L, W};
+use crate::exact::{self, BF16, F16, F32, F64, Format, Mode, Number, sum};
+use crate::form::Kind::{self, W};
 use crate::form::{Form, across, check, several};
 use crate::integer::{INTS, Int};
 use crate::values::{f32s, f64s, integers};
@@ -61,7 +61,33 @@ fn operations(flush: bool) -> Vec<(&'static str, &'static str, u32, New)> {
             sum(&x, &y, Mode::Nearest).encode(F64, Mode::Nearest)
         }),
     ));
+    // Of pairs, each half by itself.
+    for (ty, bits, format) in [
+        ("noftz.f16", 16, F16),
+        ("noftz.bf16", 16, BF16),
+        ("noftz.f16x2", 32, F16),
+        ("noftz.bf16x2", 32, BF16),
+    ] {
+        let half = move |old: u64, b: u64| {
+            let [x, y] = [old, b].map(|bits| Number::decode(bits & 0xffff, format));
+            sum(&x, &y, Mode::Nearest).encode(format, Mode::Nearest)
+        };
+        all.push((
+            "add",
+            ty,
+            bits,
+            Box::new(move |old, b, _| match bits {
+                16 => half(old, b),
+                _ => half(old >> 16, b >> 16) << 16 | half(old, b),
+            }),
+        ));
+    }
     all
+}
+
+/// Whether two registers hold the same halves: what is not a number may be any.
+fn same_halves(a: u64, b: u64, format: Format) -> bool {
+    [0, 16].iter().all(|shift| exact::same(a >> shift & 0xffff, b >> shift & 0xffff, format))
 }
 
 const ORDERS: [&str; 5] = ["", ".relaxed", ".acquire", ".release", ".acq_rel"];
@@ -95,7 +121,7 @@ pub fn forms() -> Vec<Form> {
     for (space, address, is_global) in PLACES {
         for modifiers in modifiers(space) {
             for (name, ty, bits, new) in operations(is_global) {
-                let kind = if bits == 32 { W } else { L };
+                let kind = Kind::of_bits(bits);
                 let operand = if name == "cas" { "{2}, {3}" } else { "{2}" };
                 let pool = match ty {
                     "f32" => f32s(),
@@ -105,6 +131,8 @@ pub fn forms() -> Vec<Form> {
                 let same: fn(u64, u64) -> bool = match ty {
                     "f32" => exact::same_f32,
                     "f64" => exact::same_f64,
+                    _ if ty.contains("bf16") => |a, b| same_halves(a, b, BF16),
+                    _ if ty.contains("f16") => |a, b| same_halves(a, b, F16),
                     _ => |a, b| a == b,
                 };
                 let before = format!("st{space}.b{bits} [{address}], {{1}};");

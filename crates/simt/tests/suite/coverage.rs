@@ -14,10 +14,10 @@ use crate::{
 use crate::{simd, transfer, variables, warp};
 
 /// How many opcodes the parser accepts, hints of caches not counted. Whoever adds one adds a row and counts here.
-const OPCODES: usize = 14_090;
+const OPCODES: usize = 14_890;
 
 /// How many rows the tables of all families have: so that none is lost unnoticed.
-const FORMS: usize = 20_660;
+const FORMS: usize = 21_588;
 
 /// Opcodes that `barriers`, `calls`, `divergence` and `reports` are about.
 const CONTROL: [&str; 8] = ["bra", "bra.uni", "call", "call.uni", "ret", "ret.uni", "exit", "trap"];
@@ -167,6 +167,8 @@ fn every_opcode_that_the_parser_accepts_is_tested() {
         ["add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec", "noftz", "popc"];
     for base in ["atom", "red"] {
         all(base, &[&ORDERS, &SCOPES, &SPACES[..6], &SCOPES, &atomic, &TYPES[4..21]]);
+        let (add, noftz) = (["add", "min", "max"], ["noftz"]);
+        all(base, &[&ORDERS, &SCOPES, &SPACES[..6], &SCOPES, &add, &noftz, &TYPES[4..21]]);
     }
     let warp = [
         "up", "down", "bfly", "idx", "all", "any", "uni", "ballot", "add", "min", "max", "and",

@@ -29,7 +29,9 @@ fn a_later_block_reads_nothing_of_an_earlier_ones() {
     let others = "mov.u32 %r20, %ctaid.x; setp.ne.u32 %p1, %r20, 0;";
     for at in [0, 16] {
         let read = format!("ld.shared.u32 %r6, [s+{at}];");
-        let bench = Bench::new(&format!("{others} @%p1 bra READ; {LEAVES} ret; READ:\n{read}"));
+        let bench = Bench::new(&format!(
+            "{others} @%p1 bra READ; {LEAVES} ret; READ:\n{read}\nst.global.u32 [%rd4], %r6;"
+        ));
         let bench = bench.threads(1).blocks(3);
         for way in WAYS {
             let message =
@@ -42,10 +44,16 @@ fn a_later_block_reads_nothing_of_an_earlier_ones() {
 #[test]
 fn a_later_launch_reads_nothing_of_an_earlier_ones() {
     for (dynamic_shared, read) in [
-        (0, "ld.shared.u32 %r5, [s];"),
+        (0, "ld.shared.u32 %r5, [s]; st.global.u32 [%rd4], %r5;"),
         // More memory than the earlier one has, and cells of another size.
-        (0, "cvt.u16.u32 %h5, 1; st.shared.u8 [s], %h5; ld.shared.u8 %h6, [s+1];"),
-        (100_000, "st.shared.u32 [s+40000], 1; ld.shared.u32 %r5, [s+16];"),
+        (
+            0,
+            "cvt.u16.u32 %h5, 1; st.shared.u8 [s], %h5; ld.shared.u8 %h6, [s+1]; st.global.u8 [%rd4], %h6;",
+        ),
+        (
+            100_000,
+            "st.shared.u32 [s+40000], 1; ld.shared.u32 %r5, [s+16]; st.global.u32 [%rd4], %r5;",
+        ),
         (0, "atom.shared.add.u32 %r5, [s], 1;"),
     ] {
         for way in WAYS {

@@ -9,11 +9,13 @@
 //!   correct twin.
 //! - `calls`: functions, and how lanes go to them and come back.
 //! - `system`: what `printf` prints, and assertions.
+//! - `unwritten`: what comes of shared memory that nothing has written.
 //! - `variables`: those of a module in device memory.
 //! - `beside`: launches that reach each other's memory.
 //! - `kept`: what blocks leave behind does not show.
 //! - `bounds`: what a launch may use; whatever passes it is a report.
 //! - `execution`: mutated kernels on any arguments; the mutations are in `fuzz`.
+//! - `programs`: random programs that are right, written and run in several ways.
 //! - `divergence`, `counted`, `memory`: what a warp does when its lanes part, what is counted, ways to run.
 //! - `stepping`: one instruction at a time, forward and backward.
 
@@ -50,6 +52,7 @@ mod memory;
 mod moves;
 mod parameters;
 mod parser;
+mod programs;
 mod races;
 mod reports;
 mod simd;
@@ -58,6 +61,7 @@ mod special_functions;
 mod stepping;
 mod system;
 mod transfer;
+mod unwritten;
 mod values;
 mod variables;
 mod warp;

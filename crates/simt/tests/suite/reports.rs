@@ -191,7 +191,7 @@ fn what_nothing_has_written() {
         "reads 2 bytes at offset 0 of buffer `outputs` (4096 bytes), which nothing has written",
     );
     wrong(
-        "ld.shared.u32 %r5, [%r4];",
+        "ld.shared.u32 %r5, [%r4]; st.global.u32 [%rd4], %r5;",
         ReportKind::Uninitialized,
         "ld.shared",
         "reads 4 bytes at offset 0 of shared memory, which nothing has written",

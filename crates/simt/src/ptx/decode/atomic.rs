@@ -3,7 +3,7 @@
 use super::super::body::Body;
 use super::super::program::{Atomic, Op, Order, Scope, Space};
 use super::super::statement::{Atom, Operand};
-use super::super::types::{Typed, any};
+use super::super::types::{Typed, any, half};
 use super::modifiers::{Rest, is_scope, order, space};
 use super::refusal::{Refusal, exactly};
 
@@ -46,7 +46,14 @@ fn modifiers(parts: &[&str]) -> Option<(Order, Space, Atomic, Typed)> {
     if !scoped {
         rest.take(scope);
     }
-    let &[name, ty] = rest.0 else { return None };
+    let (name, ty) = match *rest.0 {
+        // It says that subnormal numbers stay, which they do.
+        ["add", "noftz", ty @ ("f16" | "bf16" | "f16x2" | "bf16x2")] => {
+            return Some((order, space, Atomic::Add, half(ty)?));
+        }
+        [name, ty] => (name, ty),
+        _ => return None,
+    };
     let typed = any(ty)?;
     Some((order, space, operation(name, ty)?, typed))
 }
