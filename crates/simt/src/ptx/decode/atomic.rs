@@ -35,6 +35,13 @@ fn scope(name: &str) -> Scope {
 /// What the modifiers of `atom` and `red` say: `.order.scope.space.operation.type`. NVRTC writes the
 /// scope behind the space.
 fn modifiers(parts: &[&str]) -> Option<(Order, Space, Atomic, Typed)> {
+    // The barrier of a grid in `cooperative_groups` writes the operation first, which ptxas takes.
+    if let [base, name, sem, scope, ty] = *parts
+        && order(sem).is_some()
+        && is_scope(scope)
+    {
+        return modifiers(&[base, sem, scope, name, ty]);
+    }
     let mut rest = Rest(&parts[1..]);
     let order = rest.take(order).unwrap_or(Order::Relaxed);
     let scope = |name: &str| is_scope(name).then_some(());
