@@ -36,7 +36,7 @@ pub(super) fn record(lesson: &mut Lesson) -> lesson::Result {
     let reached = quoted::reached()?;
     let first = reached.first().ok_or("the record of this chapter is empty")?;
     let (date, machine) = &first.measured;
-    lesson.say(format!(
+    lesson.say(&format!(
         "Efficiency: the time on one GPU, over their number times that on all of them. This library, {machine}, {date}, in f32, \
          medians; rows dealt out, and by each way of cutting them:"
     ));
@@ -46,7 +46,7 @@ pub(super) fn record(lesson: &mut Lesson) -> lesson::Result {
                 .iter()
                 .filter(|one| one.is_spread == is_spread && one.pass == pass)
                 .collect();
-            lesson.say(format!("The {pass} pass, {started}:"));
+            lesson.say(&format!("The {pass} pass, {started}:"));
             let file = format!("{pass}-{}.csv", if is_spread { "processes" } else { "threads" });
             lesson.table(&file, Kind::Computed, &table(&of_table))?;
         }
