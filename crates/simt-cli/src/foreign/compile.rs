@@ -25,7 +25,7 @@ impl Unit {
     pub fn read(clone: &Path, path: &str, include: Option<&Path>) -> Result<Unit, String> {
         let mut unit = Unit {
             files: Vec::new(),
-            options: vec!["-lineinfo".to_owned(), "--std=c++17".to_owned()],
+            options: ["-lineinfo", "--std=c++17", "-default-device"].map(str::to_owned).to_vec(),
         };
         if let Some(include) = include {
             unit.options.push(format!("--include-path={}", include.display()));

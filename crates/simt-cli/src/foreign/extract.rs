@@ -275,7 +275,9 @@ fn keeps(head: &str, has_body: bool) -> bool {
     let bare = behind_template(head.trim_start());
     let first = bare.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
     match first {
-        "typedef" | "using" | "static_assert" | "enum" | "constexpr" | "const" => true,
+        "typedef" | "using" | "namespace" | "static_assert" | "enum" | "constexpr" | "const" => {
+            true
+        }
         "struct" | "class" | "union" => !declares_function(bare),
         "static" | "inline" => has("constexpr") || (has("const ") && !has("(")),
         _ => {

@@ -10,41 +10,41 @@ use std::process::Command;
 use tempfile::TempDir;
 
 /// A folder with kernels, and the command in it.
-pub struct Shell {
+pub(crate) struct Shell {
     folder: TempDir,
 }
 
 /// How the command ended, and what it said.
 #[derive(Debug)]
-pub struct Ended {
-    pub code: i32,
-    pub out: String,
-    pub error: String,
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) error: String,
 }
 
 impl Shell {
-    pub fn new() -> Shell {
+    pub(crate) fn new() -> Shell {
         let folder = tempfile::tempdir().expect("a folder for tests");
         fs::write(folder.path().join("kernels.ptx"), include_str!("kernels.ptx"))
             .expect("room for it");
         Shell { folder }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    pub fn write(&self, name: &str, bytes: &[u8]) {
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) {
         fs::write(self.path(name), bytes).expect("room for it");
     }
 
     /// Runs the command with these words as arguments, those with blanks included.
-    pub fn simt(&self, arguments: &[&str]) -> Ended {
+    pub(crate) fn simt(&self, arguments: &[&str]) -> Ended {
         simt(self.folder.path(), arguments)
     }
 
     /// `simt run kernels.ptx …`, cut at the blanks.
-    pub fn run(&self, arguments: &str) -> Ended {
+    pub(crate) fn run(&self, arguments: &str) -> Ended {
         let words: Vec<_> =
             ["run", "kernels.ptx"].into_iter().chain(arguments.split_whitespace()).collect();
         self.simt(&words)
