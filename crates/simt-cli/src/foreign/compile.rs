@@ -11,6 +11,17 @@ use super::extract::Cut;
 
 const PRELUDE: &str = include_str!("../../foreign/prelude.cuh");
 
+const UTILITY: &str = "#pragma once
+namespace std {
+template <typename T> struct simt_value { typedef T type; };
+template <typename T> struct simt_value<T &> { typedef T type; };
+template <typename T> struct simt_value<T &&> { typedef T type; };
+template <typename T> constexpr typename simt_value<T>::type &&move(T &&value) {
+    return static_cast<typename simt_value<T>::type &&>(value);
+}
+}
+";
+
 /// A file with all that it includes, as far as that is device code.
 #[derive(Debug, Clone)]
 pub struct Unit {
@@ -113,6 +124,8 @@ impl Unit {
             text: text.into(),
         };
         program.headers.push(header("simt-foreign-prelude", PRELUDE.to_owned()));
+        // Included by NVIDIA's own headers; NVRTC has none of the standard library's.
+        program.headers.push(header("utility", UTILITY.to_owned()));
         program
             .headers
             .extend(headers.iter().map(|(name, cut)| header(name, cut.text(Some(kernel)))));

@@ -171,6 +171,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_list_is_whole() {
+        let rows = Row::read(include_str!("../../foreign/kernels.csv")).unwrap();
+        assert!(rows.len() >= 300);
+        for row in &rows {
+            assert_eq!((row.commit.len(), row.sha256.len()), (40, 64), "{}", row.path);
+            let judged = !row.judgement.is_empty();
+            assert_eq!(row.outcome == "reported", judged, "{} {}", row.path, row.kernel);
+        }
+    }
+
+    #[test]
     fn lists_come_back_as_they_were() {
         let row = Row {
             path: "a,b.cu".to_owned(),
