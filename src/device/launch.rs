@@ -266,9 +266,10 @@ impl<'a> Launch<'a> {
         signature::check(self.function.params(), &self.slots)
             .map_err(|why| self.refused(operation, why))?;
         for (number, slot) in (1..).zip(&self.slots) {
-            if let Slot::Pointer { memory, .. } = slot
-                && !self.peers.contains(&(number - 1))
-            {
+            if self.peers.contains(&(number - 1)) {
+                continue;
+            }
+            for (memory, _) in slot.memories() {
                 let device = &self.function.device;
                 device.must_be(&memory.device, operation, &format!("argument {number}"))?;
             }
@@ -312,11 +313,13 @@ impl<'a> Launch<'a> {
         self.check_whole(operation)?;
         let mut memories: Vec<(&GpuMemory, bool)> = Vec::new();
         for (index, slot) in self.slots.iter().enumerate() {
-            if let Slot::Pointer { memory, write, .. } = slot
-                && let Place::Cuda(memory) = &memory.place
-                && !self.peers.contains(&index)
-            {
-                memories.push((memory, *write));
+            if self.peers.contains(&index) {
+                continue;
+            }
+            for (memory, write) in slot.memories() {
+                if let Place::Cuda(memory) = &memory.place {
+                    memories.push((memory, write));
+                }
             }
         }
         gpu.launch(stream, &self.for_gpu(kernel), &memories)?;
@@ -423,14 +426,24 @@ impl<'a> Launch<'a> {
 
     /// What the kernel sees of every argument.
     fn values(&self) -> Vec<Value> {
-        let value = |slot: &Slot| match slot {
-            Slot::Number { value, .. } => *value,
-            Slot::Null => [0, 0],
+        let address = |slot: &Slot| match slot {
             Slot::Pointer { memory, start, .. } => match &memory.place {
-                Place::Nowhere => [0, 0],
-                Place::Cuda(memory) => [memory.address(*start), 0],
-                Place::Simt { address, .. } => [address + start, 0],
+                Place::Nowhere => 0,
+                Place::Cuda(memory) => memory.address(*start),
+                Place::Simt { address, .. } => address + start,
             },
+            _ => 0,
+        };
+        let value = |slot: &Slot| match slot {
+            Slot::Number { value, .. } => Value::Words(*value),
+            Slot::Null | Slot::Pointer { .. } => Value::Words([address(slot), 0]),
+            Slot::Bytes { bytes, pointers } => {
+                let mut bytes = bytes.to_vec();
+                for (at, slot) in pointers.iter() {
+                    bytes[*at..*at + 8].copy_from_slice(&address(slot).to_le_bytes());
+                }
+                Value::Bytes(bytes)
+            }
         };
         self.slots.iter().map(value).collect()
     }
@@ -476,9 +489,6 @@ impl Recorded {
 
     /// What it reads and, where it says so, writes.
     pub(super) fn memories(&self) -> impl Iterator<Item = (&Arc<Allocation>, bool)> {
-        self.slots.iter().filter_map(|slot| match slot {
-            Slot::Pointer { memory, write, .. } => Some((memory, *write)),
-            _ => None,
-        })
+        self.slots.iter().flat_map(Slot::memories)
     }
 }

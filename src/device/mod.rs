@@ -124,7 +124,7 @@ use bytemuck::Pod;
 #[cfg(feature = "contract")]
 pub use choose::under_test;
 
-pub use argument::Argument;
+pub use argument::{Argument, Bytes};
 pub use attributes::Attributes;
 pub use bench::Bench;
 pub use buffer::Buffer;

@@ -9,8 +9,23 @@
 use super::argument::Slot;
 use crate::simt::Param;
 
-/// A parameter's value as a kernel sees it: up to 16 bytes, from the lowest on.
-pub(crate) type Value = [u64; 2];
+/// A parameter's value as a kernel sees it.
+#[derive(Debug, Clone)]
+pub(crate) enum Value {
+    /// Up to 16 bytes, from the lowest on.
+    Words([u64; 2]),
+    /// All of them.
+    Bytes(Vec<u8>),
+}
+
+impl Value {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Value::Words(words) => bytemuck::bytes_of(words),
+            Value::Bytes(bytes) => bytes,
+        }
+    }
+}
 
 /// Refuses arguments that are not what the parameters take.
 pub(super) fn check(params: &[Param], slots: &[Slot]) -> Result<(), String> {
@@ -48,7 +63,7 @@ impl Packed {
         let len = params.iter().map(end).max().unwrap_or(0);
         let mut bytes = vec![0; len + room];
         for (param, value) in params.iter().zip(values) {
-            let value: &[u8; 16] = bytemuck::cast_ref(value);
+            let value = value.bytes();
             let length = value.len().min(param.bytes as usize);
             let start = param.offset as usize;
             bytes[start..start + length].copy_from_slice(&value[..length]);
@@ -121,7 +136,7 @@ mod tests {
     #[test]
     fn values_are_copied_to_where_their_parameters_lie() {
         let params = params(".param .u8 a, .param .u32 b, .param .b128 c, .param .b8 d[40]");
-        let packed = Packed::new(&params, &[[!0; 2]; 4], 100);
+        let packed = Packed::new(&params, &[const { Value::Words([!0; 2]) }; 4], 100);
         let mut expected = vec![0; 72 + 100];
         for written in [0..1, 4..8, 16..32, 32..48] {
             expected[written].fill(0xff);

@@ -82,3 +82,8 @@ pub use report::{Report, ReportKind};
 pub use stepper::{Cell, Path, Register, Step, Stepper, Values, Waits, Warp};
 pub use trace::{Accessed, Copied, Event, Trace, What};
 pub use variables::Variable;
+
+/// The code of the README, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

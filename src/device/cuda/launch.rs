@@ -158,7 +158,7 @@ mod tests {
     use crate::device::argument::Slot;
     use crate::device::buffer::Place;
     use crate::device::cuda::GpuModule;
-    use crate::device::signature::Packed;
+    use crate::device::signature::{Packed, Value};
     use crate::device::{Backend, Buffer, under_test};
 
     const SECRET: u64 = 0x5ec2_e75e_c2e7_5ec2;
@@ -199,7 +199,7 @@ mod tests {
         params[1].bytes = 1;
         let Slot::Pointer { memory, .. } = out.slot(true) else { panic!("no pointer") };
         let Place::Cuda(memory) = &memory.place else { panic!("not on a GPU") };
-        let values = [[memory.address(0), 0], [7, 0]];
+        let values = [[memory.address(0), 0], [7, 0]].map(Value::Words);
         let params = Packed::new(&params, &values, room);
         let launch = GpuLaunch {
             kernel: &kernel,

@@ -1,0 +1,46 @@
+//! The command `simt`.
+
+mod argument;
+mod emulate;
+mod fill;
+#[cfg(feature = "cuda")]
+mod foreign;
+mod list;
+mod module;
+mod name;
+mod number;
+mod options;
+mod output;
+mod plan;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use options::{Command, Options};
+
+/// What went well and what did not, as a shell sees it.
+pub enum Outcome {
+    /// All went well.
+    Done,
+    /// The kernel did something wrong, or its results are not what was expected.
+    Wrong,
+}
+
+fn main() -> ExitCode {
+    let outcome = match Options::parse().command {
+        Command::Run(options) => run::run(&options),
+        Command::List(options) => list::list(&options),
+        #[cfg(feature = "cuda")]
+        Command::Foreign(options) => foreign::foreign(&options),
+    };
+    match outcome {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::Wrong) => ExitCode::from(1),
+        Err(message) => {
+            eprintln!("simt: {message}");
+            ExitCode::from(2)
+        }
+    }
+}

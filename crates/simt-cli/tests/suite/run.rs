@@ -1,0 +1,130 @@
+//! What goes well.
+
+use std::fs;
+
+use crate::Shell;
+
+const SAXPY: &str = "--kernel saxpy --grid 4 --block 256 --arg u32=1000 --arg f32=2 --arg x:f32[1000]=1 --arg y:f32[1000]=index";
+
+#[test]
+fn a_launch_prints_what_is_in_its_buffers_and_what_it_cost() {
+    let ended = Shell::new().run(SAXPY);
+    assert_eq!((ended.code, ended.error.as_str()), (0, ""));
+    let lines: Vec<_> = ended.out.lines().collect();
+    assert!(lines[0].starts_with("4 blocks, "), "{}", ended.out);
+    assert_eq!(lines[1], "x: f32[1000] 1.0 1.0 1.0 1.0 1.0 1.0 1.0 1.0 …");
+    assert_eq!(lines[2], "y: f32[1000] 2.0 3.0 4.0 5.0 6.0 7.0 8.0 9.0 …");
+}
+
+#[test]
+fn results_are_written_and_compared() {
+    let shell = Shell::new();
+    let ended = shell.run(&format!("{SAXPY} --write y=y.bin"));
+    assert_eq!(ended.code, 0, "{ended:?}");
+    let written = fs::read(shell.path("y.bin")).unwrap();
+    let expected: Vec<u8> = (0..1000).flat_map(|i| (2.0 + i as f32).to_le_bytes()).collect();
+    assert_eq!(written, expected);
+
+    let ended = shell.run(&format!("{SAXPY} --expect y=@y.bin --expect x=1"));
+    assert_eq!(
+        (ended.code, ended.out.contains("y: 1000 numbers as expected")),
+        (0, true),
+        "{ended:?}"
+    );
+    let ended = shell.run(&format!("{SAXPY} --expect y=index+1"));
+    let said = "1000 of 1000 numbers are not as expected; the first is number 0: 2.0 where 1.0 was expected";
+    assert_eq!((ended.code, ended.out.contains(said)), (1, true), "{ended:?}");
+    let ended = shell.run(&format!("{SAXPY} --expect y=index+1 --tolerance 1"));
+    assert_eq!(ended.code, 0, "{ended:?}");
+}
+
+#[test]
+fn structs_hold_addresses_and_variables_are_read_and_written() {
+    let shell = Shell::new();
+    let words = "--kernel store --arg {to:f32[1];u32=2;f32=3} --block 1 --variable calls:u32 --variable factors:f32[2] --print";
+    let ended = shell.run(&format!("{words} to --print calls --print factors"));
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert!(
+        ended.out.ends_with("to: f32[1] 6.0\ncalls: u32[1] 42\nfactors: f32[2] 1.0 2.0\n"),
+        "{}",
+        ended.out
+    );
+    let ended = shell.run("--kernel store --arg {to:f32[1];u32=2;f32=3} --block 1 --variable calls:u32=5 --variable factors:f32[2]=0,9 --print to --print calls");
+    assert!(ended.out.ends_with("to: f32[1] 27.0\ncalls: u32[1] 7\n"), "{ended:?}");
+    // The same as bytes, but for the address.
+    let ended = shell
+        .run("--kernel store --arg {to:f32[1];bytes=0200000000004040} --block 1 --expect to=6");
+    assert_eq!(ended.code, 0, "{ended:?}");
+}
+
+#[test]
+fn buffers_hold_addresses() {
+    let ended = Shell::new()
+        .run("--kernel follow --block 1 --buffer x:u32[4]=0 --arg *{null;&x+8} --print x");
+    assert!(ended.out.ends_with("x: u32[4] 0 0 7 0\n"), "{ended:?}");
+}
+
+#[test]
+fn a_mistake_is_told_with_its_place() {
+    let ended = Shell::new().run(&SAXPY.replace("x:f32[1000]", "x:f32[999]"));
+    assert_eq!(ended.code, 1);
+    assert!(ended.out.starts_with("saxpy at PTX line "), "{}", ended.out);
+    assert!(
+        ended.out.contains("block 3, warp 7, lane 7")
+            && ended.out.contains("buffer `x` (3996 bytes)"),
+        "{}",
+        ended.out
+    );
+    let ended = Shell::new().run(&SAXPY.replace("x:f32[1000]=1", "x:f32[1000]"));
+    assert!(ended.code == 1 && ended.out.contains("which nothing has written"), "{ended:?}");
+}
+
+#[test]
+fn a_bound_ends_what_has_no_end() {
+    let ended = Shell::new().run("--kernel spin --instructions 10000");
+    assert!(ended.code == 1 && ended.out.contains("10000"), "{ended:?}");
+}
+
+#[test]
+fn counters_and_traces_are_printed() {
+    let ended = Shell::new().run(&format!("{SAXPY} --counters --trace 2"));
+    assert_eq!(ended.code, 0, "{ended:?}");
+    let site = ended.out.lines().find(|line| line.contains("st.global.f32")).unwrap();
+    let numbers: Vec<_> = site.split_whitespace().rev().take(4).collect();
+    assert_eq!(numbers, ["0", "0", "125", "32"], "{site}");
+    let loads: Vec<_> =
+        ended.out.lines().filter(|line| line.contains(": load global 4 bytes 0: [")).collect();
+    assert!(loads.len() == 2 && loads[0].starts_with("block 0 warp 0 PTX line "), "{}", ended.out);
+    assert!(ended.out.contains(" events more"), "{}", ended.out);
+    let some = Shell::new().run(&format!("{SAXPY} --blocks 1..3 --print y:1"));
+    assert!(
+        some.out.starts_with("2 blocks, ") && some.out.ends_with("y: f32[1000] 0.0 …\n"),
+        "{some:?}"
+    );
+}
+
+#[test]
+fn a_file_is_listed() {
+    let ended = Shell::new().simt(&["list", "kernels.ptx"]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    for line in [
+        "saxpy(int, float, float const*, float*)",
+        "    named       _Z5saxpyifPKfPf",
+        "    takes       .u32, .f32, .u64, .u64",
+        "    takes       .b8[16]",
+        "device variable calls (calls): 4 bytes",
+        "constant variable factors (factors): 8 bytes",
+    ] {
+        assert!(ended.out.lines().any(|found| found == line), "{line}\n{}", ended.out);
+    }
+    assert!(ended.out.contains("    not emulated: PTX line "), "{}", ended.out);
+}
+
+#[test]
+fn every_command_has_help() {
+    let shell = Shell::new();
+    for arguments in [&["--help"][..], &["run", "--help"], &["list", "--help"], &["--version"]] {
+        let ended = shell.simt(arguments);
+        assert!(ended.code == 0 && ended.out.contains("simt"), "{ended:?}");
+    }
+}
