@@ -230,6 +230,10 @@ impl Warp {
         current: usize,
         most: u32,
     ) -> Result<u32, Box<Report>> {
+        // What comes of unwritten places is followed instruction by instruction.
+        if self.unwritten.is_some() {
+            return Ok(0);
+        }
         let kernel = run.launch.kernel;
         let Path { mut pc, lanes, .. } = self.paths[current];
         let alone = self.alone(current);
