@@ -8,6 +8,7 @@ pub mod live;
 pub mod notebooks;
 pub mod numbers;
 pub mod ptx;
+pub mod puzzles;
 pub mod python;
 pub mod record;
 pub mod results;

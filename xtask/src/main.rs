@@ -68,9 +68,9 @@ struct LabArgs {
 
 #[derive(Args)]
 struct NotebooksArgs {
-    /// The notebooks' numbers; all of them if there is none
+    /// The notebooks' numbers, or names where they have none; all of them if there is none
     #[arg(value_name = "NN")]
-    notebooks: Vec<u32>,
+    notebooks: Vec<String>,
     /// Change nothing: compare the outputs with the committed ones
     #[arg(long)]
     check: bool,

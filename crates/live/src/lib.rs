@@ -6,12 +6,14 @@
 //! - `scene`: a launch with a reader's sizes and data. `expression` and `values` are what it is written with.
 //! - `widgets`: what the chapters' own code computes, with controls and a drawing.
 //! - `debugger`: a launch gone through step by step, and what there is to see at each.
+//! - `puzzles`: kernels with a hole, and what is said of what a reader puts there.
 
 #[cfg(target_arch = "wasm32")]
 mod border;
 mod debugger;
 mod expression;
 mod number;
+mod puzzles;
 mod scene;
 mod values;
 mod widgets;
@@ -22,12 +24,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use debugger::{Debugger, Go};
+use puzzles::{Answer, Delivered, Puzzles};
 use scene::Scene;
 
 /// All that a page has opened.
 #[derive(Debug, Default)]
 pub struct Live {
     debuggers: BTreeMap<u32, Debugger>,
+    puzzles: Puzzles,
 }
 
 /// What a page asks for. `id` is the page's own number of a debugger.
@@ -63,6 +67,16 @@ enum Request {
     Arrays { id: u32 },
     /// Which kernels a module has, and what they take.
     Kernels { ptx: String },
+    /// Begins a puzzle: what there is to read and to choose.
+    Puzzle { puzzle: Box<Delivered> },
+    /// Tries an answer to the puzzle of a folder.
+    Try {
+        puzzle: String,
+        #[serde(flatten)]
+        answer: Answer,
+    },
+    /// Opens the launch that was told of when an answer was tried, at its end.
+    OpenTried { id: u32, puzzle: String },
 }
 
 impl Live {
@@ -86,6 +100,16 @@ impl Live {
             Request::Look { id, block, warp } => Ok(self.debugger(id)?.look(block, warp)),
             Request::Widget { name, values } => widgets::show(&name, &values),
             Request::Kernels { ptx } => scene::kernels(&ptx),
+            Request::Puzzle { puzzle } => self.puzzles.begin(*puzzle),
+            Request::Try { puzzle, answer } => self.puzzles.answer(&puzzle, answer),
+            Request::OpenTried { id, puzzle } => {
+                let scene = self.puzzles.scene(&puzzle)?;
+                let none = BTreeMap::new();
+                let mut debugger = Debugger::open(scene, &BTreeMap::new(), &none, usize::MAX)?;
+                let answer = debugger.opened();
+                self.debuggers.insert(id, debugger);
+                Ok(answer)
+            }
             Request::Arrays { id } => Ok(self.debugger(id)?.arrays()),
         }
     }

@@ -25,6 +25,9 @@ pub struct Scene {
     /// Bytes of dynamic shared memory.
     #[serde(default)]
     pub dynamic_shared: Option<String>,
+    /// Whether the blocks wait for each other, even if nothing in the kernel looks like it.
+    #[serde(default)]
+    pub cooperative: bool,
     /// What a reader may choose: its value at first, the least and the most.
     #[serde(default)]
     pub sizes: BTreeMap<String, [i64; 3]>,
@@ -116,7 +119,7 @@ impl Scene {
         launch.dynamic_shared = self.dynamic_shared.as_deref().map_or(Ok(0), extent)?;
         launch.instructions = MOST_STEPS;
         launch.host_bytes = HOST_BYTES;
-        let stepper = Stepper::new(launch, memory, kernel.communicates());
+        let stepper = Stepper::new(launch, memory, self.cooperative || kernel.communicates());
         Ok((stepper.map_err(|report| report.to_string())?, arrays))
     }
 }

@@ -95,18 +95,20 @@ impl Count {
             (Count::SectorsPerLoad, true) => "sector per load request",
             (Count::BytesPerLoad, _) => "bytes per load request",
             (Count::BytesPerStore, _) => "bytes per store request",
-            (Count::Loads, false) => "load requests",
-            (Count::Loads, true) => "load request",
+            (Count::Loads, false) => "load requests in the launch",
+            (Count::Loads, true) => "load request in the launch",
             (Count::PassesPerRequest, false) => "passes per request of shared memory",
             (Count::PassesPerRequest, true) => "pass per request of shared memory",
-            (Count::SharedRequests, false) => "requests of shared memory",
-            (Count::SharedRequests, true) => "request of shared memory",
-            (Count::LocalRequests, false) => "requests of local memory",
-            (Count::LocalRequests, true) => "request of local memory",
-            (Count::Barriers, false) => "barriers",
-            (Count::Barriers, true) => "barrier",
-            (Count::LoadsBeforeBarrier, false) => "load requests before the first barrier",
-            (Count::LoadsBeforeBarrier, true) => "load request before the first barrier",
+            (Count::SharedRequests, false) => "requests of shared memory in the launch",
+            (Count::SharedRequests, true) => "request of shared memory in the launch",
+            (Count::LocalRequests, false) => "requests of local memory in the launch",
+            (Count::LocalRequests, true) => "request of local memory in the launch",
+            (Count::Barriers, false) => "barriers in the launch",
+            (Count::Barriers, true) => "barrier in the launch",
+            (Count::LoadsBeforeBarrier, false) => {
+                "load requests of a warp before its first barrier"
+            }
+            (Count::LoadsBeforeBarrier, true) => "load request of a warp before its first barrier",
         }
     }
 }

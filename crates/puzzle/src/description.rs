@@ -90,10 +90,10 @@ impl fmt::Display for Goal {
     }
 }
 
-/// The file `puzzle.toml`.
-#[derive(Deserialize)]
+/// What `puzzle.toml` says, as it is read from there or from another form of the same.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Description {
+pub struct Description {
     title: String,
     chapter: String,
     teaches: String,
@@ -109,14 +109,14 @@ struct Description {
     wrong: Vec<Wrong>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Solution {
     hole: String,
     because: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wrong {
     name: String,
@@ -135,6 +135,9 @@ pub(crate) struct Remark {
     /// One of them, if there are any, is in the hole.
     #[serde(default)]
     pub(crate) hole: Vec<String>,
+    /// Whether a wrong answer that does the same is told of first.
+    #[serde(default)]
+    pub(crate) last: bool,
     pub(crate) says: String,
 }
 
@@ -144,15 +147,24 @@ impl Puzzle {
     /// # Errors
     ///
     /// What is wrong with the name or the files.
+    #[cfg(feature = "folders")]
     pub fn parse(folder: &str, toml: &str, cu: &str) -> Result<Puzzle, String> {
-        let (toml, cu) = (toml.replace("\r\n", "\n"), cu.replace("\r\n", "\n"));
+        let description = toml::from_str(&toml.replace("\r\n", "\n"));
+        Puzzle::new(folder, description.map_err(|error| format!("puzzle.toml: {error}"))?, cu)
+    }
+
+    /// The puzzle of a folder with this name, as it is described, and the kernel with its marks.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the name, the kernel or the names of the answers.
+    pub fn new(folder: &str, read: Description, cu: &str) -> Result<Puzzle, String> {
         let named =
             folder.split_once('-').and_then(|(number, name)| Some((number.parse().ok()?, name)));
         let (number, name) =
             named.ok_or("the folder's name is no number and a name, as in `05-level-3`")?;
-        let cut = Cut::at_marks(&cu).map_err(|error| format!("puzzle.cu: {error}"))?;
-        let read: Description =
-            toml::from_str(&toml).map_err(|error| format!("puzzle.toml: {error}"))?;
+        let cut = Cut::at_marks(&cu.replace("\r\n", "\n"))
+            .map_err(|error| format!("puzzle.cu: {error}"))?;
         let Solution { hole, because } = read.solution;
         let mut candidates = vec![
             Candidate { name: "skeleton".into(), hole: cut.hole.clone(), kind: Kind::Skeleton },
@@ -186,7 +198,8 @@ impl Puzzle {
         })
     }
 
-    pub(crate) fn with_modules(mut self, modules: BTreeMap<String, Cow<'static, str>>) -> Puzzle {
+    /// The puzzle with the PTX of its answers, by their names.
+    pub fn with_modules(mut self, modules: BTreeMap<String, Cow<'static, str>>) -> Puzzle {
         self.modules = modules;
         self
     }
@@ -201,9 +214,27 @@ impl Puzzle {
         &self.cut.question
     }
 
+    /// How many lines of the kernel stand above the hole.
+    pub fn lines_above(&self) -> usize {
+        self.cut.before.lines().count()
+    }
+
     /// All that may be put into the hole, what stands there at first and the solution before the wrong answers.
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates
+    }
+
+    /// All that may be put into the hole, to choose from: what stands there at first, and then the others in an order
+    /// that is always the same and says nothing of them.
+    pub fn choices(&self) -> Vec<&Candidate> {
+        let hash = |candidate: &Candidate| {
+            let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            let name = candidate.name.bytes().chain(self.folder.bytes());
+            name.fold(0xcbf2_9ce4_8422_2325, mix)
+        };
+        let mut choices: Vec<&Candidate> = self.candidates.iter().collect();
+        choices[1..].sort_by_key(|candidate| hash(candidate));
+        choices
     }
 
     /// The answer with this name.
@@ -229,6 +260,21 @@ impl Puzzle {
     /// What stands in the hole of a source, if it has the two marks of one.
     pub fn hole(source: &str) -> Option<String> {
         Cut::at_marks(&source.replace("\r\n", "\n")).ok().map(|cut| cut.hole)
+    }
+
+    /// The lines of a source between which its hole lies, the two marks, counted from 1.
+    pub fn marks(source: &str) -> Option<(usize, usize)> {
+        let cut = Cut::at_marks(&source.replace("\r\n", "\n")).ok()?;
+        let begin = cut.before.lines().count();
+        Some((begin, begin + cut.hole.lines().count() + 1))
+    }
+
+    /// Whether a source with two marks differs from the puzzle's outside of them, by more than blanks.
+    pub fn is_changed_outside(&self, source: &str) -> bool {
+        let cut = Cut::at_marks(&source.replace("\r\n", "\n"));
+        cut.is_ok_and(|cut| {
+            !same(&cut.before, &self.cut.before) || !same(&cut.after, &self.cut.after)
+        })
     }
 
     /// What NVRTC is asked to compile: a source, under the name that messages are to have for it.

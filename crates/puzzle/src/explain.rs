@@ -36,7 +36,7 @@ pub fn explain(puzzle: &Puzzle, source: &str, ptx: &Ptx, verdict: &Verdict) -> V
     }
     if let Some((_, why)) = known(puzzle, source, ptx) {
         parts.push(words(why));
-    } else if let Some(remark) = remark(puzzle, source, &told) {
+    } else if let Some(remark) = remark(puzzle, source, &told, false) {
         parts.push(words(&remark.says));
     } else if !is_skeleton(puzzle, source)
         && let Some((begin, candidate, why)) = guess(puzzle, source, verdict)
@@ -44,6 +44,10 @@ pub fn explain(puzzle: &Puzzle, source: &str, ptx: &Ptx, verdict: &Verdict) -> V
         parts.push(words(&format!("{begin} is what one gets if these lines stand in the hole:")));
         parts.push(Part::Code(candidate.hole.clone()));
         parts.push(words(why));
+    } else if !is_skeleton(puzzle, source)
+        && let Some(remark) = remark(puzzle, source, &told, true)
+    {
+        parts.push(words(&remark.says));
     }
     parts
 }
@@ -86,15 +90,16 @@ fn instructions(ptx: &str) -> Vec<&str> {
         .collect()
 }
 
-/// What the puzzle says of such a finding, and of such words in the hole.
-fn remark<'a>(puzzle: &'a Puzzle, source: &str, told: &str) -> Option<&'a Remark> {
+/// What the puzzle says of such a finding, and of such words in the hole: first, or `last`.
+fn remark<'a>(puzzle: &'a Puzzle, source: &str, told: &str, last: bool) -> Option<&'a Remark> {
     let code = Puzzle::hole(source).map(|hole| {
         let lines = hole.lines().map(|line| line.split("//").next().unwrap_or_default());
         lines.collect::<Vec<_>>().join("\n")
     });
     let has = |word: &String| code.as_ref().is_some_and(|code| code.contains(word));
     puzzle.remarks.iter().find(|remark| {
-        remark.finding.iter().all(|words| told.contains(words))
+        remark.last == last
+            && remark.finding.iter().all(|words| told.contains(words))
             && (remark.hole.is_empty() || remark.hole.iter().any(has))
     })
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytemuck::Pod;
 use linrec::contract::Case;
-use linrec::device::{Buffer, Device, Function};
+use linrec::device::{Buffer, Device, Function, Module};
 use linrec::kernels::Ptx;
 use linrec::simt::{Counters, Report, ReportKind, Trace};
 use linrec::{Element, Error};
@@ -14,6 +14,7 @@ use crate::cases::case;
 use crate::count::Counted;
 use crate::description::Puzzle;
 use crate::problem::{self, Arrays, Computes};
+use crate::staged::Argument;
 
 /// The instructions that a launch may execute: a hundred times what the largest one needs that is right.
 const INSTRUCTIONS: u64 = 4_000_000;
@@ -87,7 +88,7 @@ impl fmt::Display for Verdict {
 ///
 /// A GPU notices few mistakes, and one that it notices costs the process the GPU: try a kernel on the emulator first.
 pub fn judge(puzzle: &Puzzle, ptx: &Ptx, device: &Device) -> Verdict {
-    let function = device.module(ptx.text()).and_then(|module| module.function(&puzzle.entry()));
+    let function = device.module(ptx.text()).and_then(|module| function(puzzle, &module));
     let function = match function {
         Ok(function) => function,
         Err(error) => return Verdict::wrong(None, error.into()),
@@ -124,6 +125,15 @@ pub fn judge(puzzle: &Puzzle, ptx: &Ptx, device: &Device) -> Verdict {
     }
     let worst = (puzzle.problem.computes != Computes::Sum).then_some(worst);
     Verdict::Right { cases, worst, counts }
+}
+
+/// The puzzle's kernel in a module: by its name, or as another compiler writes that, with the parameters behind it.
+pub(crate) fn function(puzzle: &Puzzle, module: &Module) -> Result<Function, Error> {
+    let entry = puzzle.entry();
+    let mangled = format!("_Z{}{entry}", entry.len());
+    module.function(&entry).or_else(|error| {
+        module.functions().find(|function| function.name().starts_with(&mangled)).ok_or(error)
+    })
 }
 
 /// What goes wrong.
@@ -182,10 +192,8 @@ impl Launched<'_> {
         arrays: &Arrays<T>,
         trace: Option<&mut Trace>,
     ) -> Result<(f64, Option<Counters>), Fault> {
-        let blocks = self.blocks(case);
-        let held = self.held(case, arrays, blocks);
-        let mut held = held?;
-        let counters = self.launch(&mut held, blocks, trace)?;
+        let mut held = self.held(case, arrays)?;
+        let counters = self.launch(&mut held, self.puzzle.blocks(case), trace)?;
         let printed = counters.as_ref().map(printed).unwrap_or_default();
         let mut worst = 0.0_f64;
         for wanted in &arrays.wanted {
@@ -205,46 +213,30 @@ impl Launched<'_> {
         self.puzzle.problem.arguments.iter().map(String::as_str)
     }
 
-    fn blocks(&self, case: &Case) -> usize {
-        let launch = self.puzzle.launch;
-        let along = launch.steps_per_block.map_or(1, |steps| case.seq_len.div_ceil(steps as usize));
-        case.num_seqs.div_ceil(launch.seqs_per_block as usize) * along
-    }
-
     /// The arguments; what has to come out is filled with NaN.
     fn held<T: Element + Pod>(
         &self,
         case: &Case,
         arrays: &Arrays<T>,
-        blocks: usize,
     ) -> Result<Vec<Held<T>>, Error> {
-        let filled = |name: &str, values: &[T]| -> Result<Held<T>, Error> {
-            let mut buffer = self.device.allocate_named(name, values.len())?;
-            buffer.upload(values)?;
-            Ok(Held::Numbers(buffer))
-        };
-        let held = self.names().map(|name| match name {
-            "num_seqs" => Ok(Held::Count(case.num_seqs as i64)),
-            "seq_len" => Ok(Held::Count(case.seq_len as i64)),
-            "len" => Ok(Held::Count((case.num_seqs * case.seq_len) as i64)),
-            "flags" => {
-                let mut flags = self.device.allocate_named(name, blocks)?;
+        let held = self.puzzle.arguments(case, arrays).map(|(name, argument)| match argument {
+            Argument::Given(values) => {
+                let mut buffer = self.device.allocate_named(name, values.len())?;
+                buffer.upload(&values)?;
+                Ok(Held::Numbers(buffer))
+            }
+            Argument::Wanted(count) => {
+                let mut buffer = self.device.allocate_named(name, count)?;
+                buffer.poison()?;
+                Ok(Held::Numbers(buffer))
+            }
+            Argument::Room(count) => self.device.allocate_named(name, count).map(Held::Numbers),
+            Argument::Flags(count) => {
+                let mut flags = self.device.allocate_named(name, count)?;
                 flags.zero()?;
                 Ok(Held::Flags(flags))
             }
-            // What blocks tell each other: nothing is there before.
-            "states" => self.device.allocate_named(name, blocks).map(Held::Numbers),
-            _ => match arrays.given.iter().find(|given| given.0 == name) {
-                Some((_, values)) => filled(name, values),
-                None => {
-                    let wanted = arrays.wanted.iter().find(|wanted| wanted.name == name);
-                    let mut buffer = self
-                        .device
-                        .allocate_named(name, wanted.map_or(0, |wanted| wanted.exact.len()))?;
-                    buffer.poison()?;
-                    Ok(Held::Numbers(buffer))
-                }
-            },
+            Argument::Count(count) => Ok(Held::Count(count)),
         });
         held.collect()
     }

@@ -24,17 +24,23 @@ mod count;
 mod description;
 mod explain;
 mod judge;
+#[cfg(feature = "notebook")]
+pub mod notebook;
 mod problem;
+mod staged;
 
 pub use candidate::{Candidate, Kind};
 pub use count::{Count, Counted, Limit};
-pub use description::{Goal, Launch, Puzzle};
+pub use description::{Description, Goal, Launch, Puzzle};
 pub use explain::{Part, explain};
 pub use judge::{Verdict, judge};
+pub use staged::{Argument, Staged};
 
+#[cfg(feature = "folders")]
 use std::sync::LazyLock;
 
 /// What a folder holds.
+#[cfg(feature = "folders")]
 struct Files {
     folder: &'static str,
     toml: &'static str,
@@ -42,6 +48,7 @@ struct Files {
     modules: &'static [(&'static str, &'static str)],
 }
 
+#[cfg(feature = "folders")]
 static FILES: &[Files] = include!(concat!(env!("OUT_DIR"), "/puzzles.rs"));
 
 /// All puzzles, in their order.
@@ -49,6 +56,7 @@ static FILES: &[Files] = include!(concat!(env!("OUT_DIR"), "/puzzles.rs"));
 /// # Panics
 ///
 /// If a description in `puzzles/` has a mistake, with where: the tests read them all.
+#[cfg(feature = "folders")]
 pub fn all() -> &'static [Puzzle] {
     static ALL: LazyLock<Vec<Puzzle>> = LazyLock::new(|| {
         let parsed = FILES.iter().map(|files| {
@@ -63,6 +71,7 @@ pub fn all() -> &'static [Puzzle] {
 }
 
 /// The puzzle with this number (`3`), name (`shuffle`) or folder (`03-shuffle`).
+#[cfg(feature = "folders")]
 pub fn find(name: &str) -> Option<&'static Puzzle> {
     all().iter().find(|puzzle| {
         name.parse() == Ok(puzzle.number) || name == puzzle.name || name == puzzle.folder

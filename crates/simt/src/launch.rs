@@ -474,7 +474,8 @@ impl Prepared<'_> {
 
 /// Nobody does anything that another one could wait for.
 pub(super) fn stuck(kernel: &Kernel, block: &Block, count: usize) -> Box<Report> {
-    let message = format!("makes no progress: {count} blocks wait for what none of them does");
+    let wait = if count == 1 { "block waits" } else { "blocks wait" };
+    let message = format!("makes no progress: {count} {wait} for what none of them does");
     block.somewhere(kernel, ReportKind::NoProgress, message)
 }
 

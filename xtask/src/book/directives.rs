@@ -1,4 +1,5 @@
-//! The directives `{{#value}}`, `{{#table}}`, `{{#figure}}`, `{{#live}}`, `{{#widget}}`, `{{#yours}}` and `{{#checks}}`.
+//! The directives `{{#value}}`, `{{#table}}`, `{{#figure}}`, `{{#live}}`, `{{#widget}}`, `{{#yours}}`, `{{#puzzles}}` and
+//! `{{#checks}}`.
 //!
 //! `{{#include}}` is found here and filled in by [`super::code`].
 
@@ -6,7 +7,7 @@ use std::ops::Range;
 
 use super::markdown::{self, Located};
 use super::page::{Draft, Page};
-use super::{checks, figures, tables};
+use super::{checks, figures, puzzles, tables};
 use crate::results::{FOLDER, Run};
 use crate::workspace;
 
@@ -78,6 +79,7 @@ pub fn expand(draft: &mut Draft, events: &[Located]) {
             "live" => block(page, &directive, figures::live),
             "widget" => block(page, &directive, figures::widget),
             "yours" => block(page, &directive, figures::yours),
+            "puzzles" => block(page, &directive, puzzles::all),
             "checks" => block(page, &directive, checks::table),
             name => Err(format!("there is no directive `{{{{#{name}}}}}`")),
         };

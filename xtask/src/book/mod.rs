@@ -16,6 +16,7 @@ mod links;
 mod markdown;
 mod notebook;
 mod page;
+mod puzzles;
 pub mod serve;
 mod site;
 mod svg;

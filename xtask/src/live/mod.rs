@@ -19,7 +19,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde_json::json;
 
-use crate::workspace;
+use crate::{puzzles, workspace};
 use manifest::Manifest;
 pub use scenes::{Scene, Scenes};
 
@@ -29,7 +29,8 @@ const MODULE: &str = "live.wasm.gz";
 const MANIFEST: &str = "sources.txt";
 
 /// What the script of live pages is made of.
-const SCRIPTS: [&str; 5] = ["loader.js", "debugger.js", "yours.js", "widget.js", "begin.js"];
+const SCRIPTS: [&str; 6] =
+    ["loader.js", "debugger.js", "yours.js", "widget.js", "puzzle.js", "begin.js"];
 /// Where they are, with what the page of a reader's own kernel begins with.
 pub const SCRIPTS_FOLDER: &str = "xtask/theme/live";
 /// The folder of the built book that it is in, with all that it loads.
@@ -56,10 +57,18 @@ pub fn generate(root: &Path) -> Result<String> {
     }
     let status = workspace::cargo()
         .args(["build", "--release", "--quiet", "--package", "live", "--target", TARGET])
+        // Small, since a page waits for it; but for the emulator, for which a reader waits.
+        .args(["--config", "profile.release.package.simt.opt-level=3"])
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
         .envs(
-            [("LTO", "true"), ("CODEGEN_UNITS", "1"), ("PANIC", "abort"), ("STRIP", "true")]
-                .map(|(name, value)| (format!("CARGO_PROFILE_RELEASE_{name}"), value)),
+            [
+                ("LTO", "true"),
+                ("CODEGEN_UNITS", "1"),
+                ("OPT_LEVEL", "s"),
+                ("PANIC", "abort"),
+                ("STRIP", "true"),
+            ]
+            .map(|(name, value)| (format!("CARGO_PROFILE_RELEASE_{name}"), value)),
         )
         .current_dir(root)
         .status()
@@ -111,7 +120,8 @@ pub fn check(root: &Path) -> Result<String> {
     ))
 }
 
-/// Writes into the built book what its live pages load: the script, the module, and a file for each scene. In scripts, since
+/// Writes into the built book what its live pages load: the script, the module, and a file for each scene and each puzzle. In
+/// scripts, since
 /// a page that is opened from disk may load nothing else.
 ///
 /// # Errors
@@ -135,6 +145,10 @@ pub fn write(root: &Path, output: &Path) -> Result<()> {
     for scene in scenes.iter() {
         let text = format!("linrecLive.scene({}, {});\n", json!(scene.name), scene.full(root)?);
         fs::write(folder.join(format!("scene-{}.js", scene.name)), text)?;
+    }
+    for (name, puzzle) in puzzles::delivered(root)? {
+        let text = format!("linrecLive.puzzle({}, {puzzle});\n", json!(name));
+        fs::write(folder.join(format!("puzzle-{name}.js")), text)?;
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ use format::{Cell, Notebook, Output};
 /// At most so many notebooks at once: each kernel takes up to 2 GB.
 const AT_ONCE: usize = 4;
 
-/// Runs the notebooks of these numbers, or all; keeps their outputs, or compares them.
+/// Runs the notebooks of these numbers and names, or all; keeps their outputs, or compares them.
 ///
 /// As many at once as there are cores, up to four: what a notebook waits for is mostly the compiler, which compiles a
 /// cell on one core.
@@ -34,9 +34,9 @@ const AT_ONCE: usize = 4;
 /// # Errors
 ///
 /// When one cannot be run, one of its cells fails, or its outputs differ. The others are run all the same.
-pub fn run(lab: &Lab, numbers: &[u32], check: bool) -> Result<()> {
+pub fn run(lab: &Lab, named: &[String], check: bool) -> Result<()> {
     let start = Instant::now();
-    let waiting = Mutex::new(paths(&lab.root().join("notebooks"), numbers)?.into_iter());
+    let waiting = Mutex::new(paths(&lab.root().join("notebooks"), named)?.into_iter());
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
     let failed = Mutex::new(Vec::new());
     let work = || {
@@ -169,16 +169,17 @@ pub fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The notebooks `NN-name.ipynb` in `folder` in their order: those of `numbers`, or all.
-fn paths(folder: &Path, numbers: &[u32]) -> Result<Vec<PathBuf>> {
-    let mut all: Vec<(u32, PathBuf)> = files(folder)?
-        .into_iter()
-        .filter_map(|path| Some((workspace::name_of(&path).split_once('-')?.0.parse().ok()?, path)))
-        .collect();
-    all.sort();
-    if let Some(number) = numbers.iter().find(|&number| all.iter().all(|one| one.0 != *number)) {
-        bail!("there is no notebook {number}: no file {number:02}-….ipynb in {}", folder.display());
+/// The notebooks in `folder` in their order: `NN-name.ipynb` by its number, others by their name; all if none is named.
+fn paths(folder: &Path, named: &[String]) -> Result<Vec<PathBuf>> {
+    let mut all = files(folder)?;
+    let is = |path: &Path, name: &String| {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let number = stem.split_once('-').and_then(|(number, _)| number.parse::<u32>().ok());
+        *name == stem || number.is_some() && name.parse().ok() == number
+    };
+    if let Some(name) = named.iter().find(|name| !all.iter().any(|path| is(path, name))) {
+        bail!("there is no notebook {name} in {}", folder.display());
     }
-    all.retain(|one| numbers.is_empty() || numbers.contains(&one.0));
-    Ok(all.into_iter().map(|one| one.1).collect())
+    all.retain(|path| named.is_empty() || named.iter().any(|name| is(path, name)));
+    Ok(all)
 }

@@ -120,7 +120,7 @@ fn compile(root: &Path) -> Result<Compiled> {
         files.insert(path, compiled.ptx.text().to_owned());
     }
     failures.extend(inspect::sizes(&list, &files));
-    let puzzles = puzzles::read(root)?;
+    let puzzles = crate::puzzles::read(root)?;
     let (answers, unfit) = puzzles::compile(&puzzles, &nvrtc, list.architecture)?;
     failures.extend(unfit);
     none_of(&failures, "the compiled kernels")?;

@@ -1,41 +1,13 @@
 //! The puzzles' PTX: of every answer that `puzzles/` knows, so that one can be chosen without a compiler.
 
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use linrec::device::nvrtc::Nvrtc;
 use puzzle::Puzzle;
 
 use super::{Files, inspect, replace, texts};
 use crate::failure::Failure;
-use crate::workspace;
-
-/// The descriptions in `puzzles/`, in their order.
-pub(super) fn read(root: &Path) -> Result<Vec<Puzzle>> {
-    let all = root.join("puzzles");
-    let entries =
-        fs::read_dir(&all).with_context(|| format!("{} cannot be read", all.display()))?;
-    let mut folders = Vec::new();
-    for entry in entries {
-        let folder = entry?.path();
-        if folder.is_dir() {
-            folders.push(folder);
-        }
-    }
-    folders.sort();
-    let read = |folder: &Path| {
-        let file = |name: &str| {
-            let path = folder.join(name);
-            fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))
-        };
-        let (toml, cu) = (file("puzzle.toml")?, file("puzzle.cu")?);
-        Puzzle::parse(&workspace::name_of(folder), &toml, &cu)
-            .map_err(anyhow::Error::msg)
-            .with_context(|| format!("{} cannot be used", folder.display()))
-    };
-    folders.iter().map(|folder| read(folder)).collect()
-}
 
 /// What `puzzles/` is to hold of PTX, by its path there (`01-guard/ptx/solution.ptx`), and what is not fit.
 pub(super) fn compile(
@@ -78,6 +50,8 @@ mod tests {
     use linrec::kernels::Ptx;
 
     use super::*;
+    use crate::puzzles::read;
+    use crate::workspace;
 
     /// Without a compiler: what was compiled is of these descriptions, all of it, and nothing else is there.
     #[test]

@@ -4,7 +4,8 @@
 const first = /^[\w-]+$/.test(linked()?.get("live") ?? "") ? new Debugger(linked().get("live")) : null;
 first?.prepare().catch(() => {}); // its place in the page is told
 
-const made = ({ dataset: { scene, widget } }) => {
+const made = ({ dataset: { scene, widget, puzzle } }) => {
+    if (puzzle) return new Puzzle(puzzle);
     if (widget) return new Widget(widget);
     if (!scene) return new Yours();
     return scene === first?.name ? first : new Debugger(scene);
@@ -27,13 +28,21 @@ const near = new IntersectionObserver((entries) => {
     }
 }, { rootMargin: "800px" });
 
-// Once for what has been read of the page by now, and once for the rest of it.
+// At what has been read of the page by now, and has not been looked at.
 const look = () => {
     for (const place of document.querySelectorAll(".live:not([data-seen])")) {
+        // Its own figure may be still to come.
+        if (document.readyState === "loading" && !place.nextSibling) continue;
         place.dataset.seen = "";
         if (first && place.dataset.scene === first.name) begin(place);
         else near.observe(place);
     }
 };
-look();
-document.addEventListener("DOMContentLoaded", look);
+// As soon as a place has been read, which is long before the page's other scripts have run.
+const meanwhile = () => {
+    look();
+    if (document.readyState === "loading") requestAnimationFrame(meanwhile);
+    else showProgress();
+};
+meanwhile();
+document.addEventListener("DOMContentLoaded", meanwhile);

@@ -64,6 +64,8 @@ window.linrecLive = {
     start,
     module: (text) => arrivals.get("module").arrive(text),
     scene: (name, scene) => arrivals.get(`scene ${name}`).arrive(scene),
+    puzzle: (name, puzzle) => arrivals.get(`puzzle ${name}`).arrive(puzzle),
+    loadPuzzle: (name) => load(`puzzle ${name}`, `puzzle-${name}.js`),
     loadScene: (name) => load(`scene ${name}`, `scene-${name}.js`),
 };
 

@@ -35,6 +35,12 @@ pub fn attempt(puzzle: &Puzzle, file: &Path, source: &str) -> lesson::Result<Out
                 if said.contains("__nv_name_map") {
                     println!("The kernel must keep the name `{}`.", puzzle.entry());
                 }
+                if let Some((begin, end)) = Puzzle::marks(source) {
+                    println!(
+                        "Your part stands between the lines {begin} and {end}. What is wrong behind it may come from it: a brace or a semicolon, a name."
+                    );
+                }
+                tell_of_changes(puzzle, source);
                 return Ok(Outcome::NotYet);
             }
         },
@@ -52,11 +58,7 @@ pub fn attempt(puzzle: &Puzzle, file: &Path, source: &str) -> lesson::Result<Out
             Part::Code(lines) => println!("{}", lines.trim_end()),
         }
     }
-    if Puzzle::hole(source).is_none() {
-        println!(
-            "(The two lines that mark your part are no longer in the file. It is tried all the same.)"
-        );
-    }
+    tell_of_changes(puzzle, source);
     if !verdict.reached() {
         return Ok(Outcome::NotYet);
     }
@@ -70,6 +72,19 @@ pub fn attempt(puzzle: &Puzzle, file: &Path, source: &str) -> lesson::Result<Out
         }
     }
     Ok(Outcome::Reached)
+}
+
+/// Says what is no longer as the puzzle has it, outside of the reader's part.
+fn tell_of_changes(puzzle: &Puzzle, source: &str) {
+    if Puzzle::hole(source).is_none() {
+        println!(
+            "(The two lines that mark your part are no longer in the file. It is tried all the same.)"
+        );
+    } else if puzzle.is_changed_outside(source) {
+        println!(
+            "(Outside of your part the kernel is not as it was, either. It is tried all the same; `--reset` begins anew.)"
+        );
+    }
 }
 
 /// The PTX of a source, or what the compiler says.

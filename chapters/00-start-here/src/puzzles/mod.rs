@@ -14,6 +14,7 @@ use clap::Args;
 use lesson::output::println;
 use puzzle::Puzzle;
 
+use crate::catalogue::CHAPTERS;
 use attempt::Outcome;
 use folder::Folder;
 use progress::Progress;
@@ -160,7 +161,9 @@ fn play(folder: &Folder, first: &'static Puzzle) -> lesson::Result<ExitCode> {
 fn present(folder: &Folder, puzzle: &Puzzle, is_new: bool) {
     println!("\nPuzzle {}: {}\n\n{}\n", puzzle.number, puzzle.title, puzzle.task);
     println!("Goal:    {}", puzzle.goal);
-    println!("Chapter: chapters/{}/README.md", puzzle.chapter);
+    let chapter = CHAPTERS.iter().find(|chapter| chapter.slug == puzzle.chapter);
+    let title = chapter.map_or("", |chapter| chapter.title);
+    println!("Chapter: {title} (chapters/{}/README.md)", puzzle.chapter);
     let found = if is_new { "new" } else { "as you left it" };
     println!("File:    {} ({found})", folder.file(puzzle).display());
     println!("Hole:    {}\n", puzzle.question());

@@ -83,14 +83,45 @@ fn mistakes_in_a_description_are_errors() {
     }
 }
 
+/// Each chapter links to its puzzles, and the notebook has them: with the solution's letter, and all others as wrong ones.
+#[test]
+fn chapters_and_the_notebook_have_them() {
+    let read = |path: &str| {
+        let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+    };
+    let notebook = read("notebooks/puzzles.ipynb").replace("\r\n", "\n");
+    for puzzle in all() {
+        let Puzzle { name, chapter, .. } = puzzle;
+        let link = format!("](../puzzles.md#{name})");
+        assert!(
+            read(&format!("chapters/{chapter}/README.md")).contains(&link),
+            "{chapter}: {link}"
+        );
+
+        let cells = |id: &str| {
+            let (_, rest) = notebook.split_once(&format!("\"id\": \"{id}\"")).unwrap_or_default();
+            rest.split("\"cell_type\"").next().unwrap_or_default().to_owned()
+        };
+        let (exercise, solution) = (cells(name), cells(&format!("{name}-solution")));
+        assert!(exercise.contains(&format!("solve(\\\"{name}\\\", answer)")), "{name}");
+        for (letter, choice) in ('A'..).zip(puzzle.choices()) {
+            let answer = format!("Some(\\\"{letter}\\\")");
+            let (is, wanted) = (solution.contains(&answer), choice.kind == Kind::Solution);
+            assert_eq!(is, wanted, "{name}: {answer} as the solution");
+            assert_eq!(exercise.contains(&answer), !wanted, "{name}: {answer} as a wrong answer");
+        }
+    }
+}
+
 /// The page of the book lists them all, as the folders have it, and quotes what is said of the first.
 #[test]
 fn the_page_is_up_to_date() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../chapters/puzzles.md");
     let page = std::fs::read_to_string(path).expect("the page").replace("\r\n", "\n");
     for puzzle in all() {
-        let Puzzle { number, title, chapter, teaches, goal, .. } = puzzle;
-        let row = format!("| {number} | [{title}]({chapter}/README.md) | {teaches} | {goal} |\n");
+        let Puzzle { number, name, title, teaches, goal, .. } = puzzle;
+        let row = format!("| {number} | [{title}](#{name}) | {teaches} | {goal} |\n");
         assert!(page.contains(&row), "chapters/puzzles.md lacks {row}");
     }
     let ptx = all()[0].ptx("skeleton").expect("it is compiled");

@@ -70,7 +70,7 @@ fn wrong_answers_are_guessed_by_what_they_do() {
             moved(puzzle, &ptx).replacen(".reg .pred", ".reg .b32 \t%more<9>;\n.reg .pred", 1);
         let source = format!("// more\n{}", puzzle.source(&candidate.hole));
         let said = said(puzzle, &source, &Ptx::from_text(ptx));
-        // What the puzzle says of such a finding goes before a guess.
+        // What the puzzle says of such a finding may go before a guess.
         let remarked = ["shuffle", "neutral", "banks", "flag", "shifted"].contains(&&*puzzle.name);
         let explained = said.contains("is what one gets") || remarked && !said.is_empty();
         if !explained {

@@ -82,7 +82,7 @@ fn launches_that_wait_in_vain_make_no_progress() {
     let report = exchange(&message("", ACQUIRE), [0, 1]).unwrap_err();
     assert_eq!(report.kind, ReportKind::NoProgress);
     assert!(report.to_string().contains("of launch 1"), "{report}");
-    assert!(report.message.contains("1 blocks wait for what none of them does"), "{report}");
+    assert!(report.message.contains("1 block waits for what none of them does"), "{report}");
 }
 
 /// What blocks of one launch do to each other is found as if it ran alone.

@@ -73,7 +73,9 @@ fn text(page: &Page, cell: &Cell, chapter: Option<&Path>) -> (String, Vec<Failur
 fn about(page: &Page, chapter: &Path) -> String {
     let address = page.addresses.of(chapter).map(|built| page.address(built)).unwrap_or_default();
     let number = chapter.strip_prefix(page.chapters).ok().and_then(number);
-    let name = number.map_or("the chapter".to_owned(), |number| format!("chapter {number}"));
+    // A page of its own has its subject for a name: `puzzles.md`.
+    let subject = chapter.file_stem().unwrap_or_default().to_string_lossy();
+    let name = number.map_or(format!("the {subject}"), |number| format!("chapter {number}"));
     format!(
         "<p class=\"about\">The notebook of <a href=\"{address}\">{name}</a>, with the outputs of its last run. \
          <code>cargo lab</code> opens it in JupyterLab, where you change it and run it.</p>"

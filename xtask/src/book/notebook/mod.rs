@@ -46,9 +46,11 @@ pub fn of_chapters(root: &Path, chapters: &Path, pages: &mut Addresses) -> Resul
     Ok(sources)
 }
 
-/// The page of the chapter that the notebook in `file` belongs to by its name.
+/// The page that the notebook in `file` belongs to by its name: of a chapter, or one of its own, as `puzzles.md` is.
 fn chapter_of(file: &Path) -> PathBuf {
-    Path::new(file.file_stem().unwrap_or_default()).join("README.md")
+    let name = file.file_stem().unwrap_or_default();
+    let chapter = Path::new(name).join("README.md");
+    if super::number(&chapter).is_some() { chapter } else { Path::new(name).with_extension("md") }
 }
 
 /// All notebooks, in their order; none where they have no folder.
@@ -69,7 +71,12 @@ fn read(file: &Path) -> Result<Notebook, String> {
 impl Source {
     /// Where mdBook is told that the notebook's page is written, relative to the folder of the pages.
     fn path(&self) -> PathBuf {
-        self.chapter.with_file_name("notebook.md")
+        match self.chapter.file_stem() {
+            Some(name) if !self.chapter.ends_with("README.md") => {
+                self.chapter.with_file_name(format!("{}-notebook.md", name.to_string_lossy()))
+            }
+            _ => self.chapter.with_file_name("notebook.md"),
+        }
     }
 
     /// The notebook's page as mdBook gets it, and what is wrong with it. `chapter` is the page of its chapter.

@@ -8,6 +8,7 @@ mod chrome;
 mod lab;
 mod live;
 mod look;
+mod puzzles;
 mod yours;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,234 @@
+//! The puzzles in the page: chosen answers and modules of a reader's own, told in the words of the terminal's judge.
+
+use linrec::device::Device;
+use linrec::kernels::Ptx;
+use puzzle::{Kind, Part, Puzzle, all, explain, find, judge};
+use serde_json::{Value, json};
+
+use super::browser;
+use super::chrome::Chrome;
+use super::look;
+use crate::support::Fixture;
+
+/// What the tests do in the page.
+const HELP: &str = include_str!("puzzles.js");
+
+/// The page, with the help of the tests in it.
+fn open(chrome: &mut Chrome, book: &Fixture) {
+    chrome.open("about:blank").unwrap();
+    chrome.open(&look::address(&book.path("target/book/puzzles.html"))).unwrap();
+    chrome.evaluate(HELP).unwrap();
+}
+
+fn built() -> Fixture {
+    let book = Fixture::of_workspace();
+    book.build();
+    book
+}
+
+fn complaints(chrome: &Chrome) -> Vec<String> {
+    chrome.events().filter_map(look::complaint).collect()
+}
+
+/// What the page says of an answer: its sentence, what follows it, and whether the puzzle is solved.
+struct Told {
+    says: String,
+    all: String,
+    solved: bool,
+    seconds: f64,
+}
+
+fn told(chrome: &mut Chrome, expression: &str) -> Told {
+    let value = chrome.evaluate(expression).unwrap();
+    let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
+    Told {
+        says: text("says"),
+        all: text("all"),
+        solved: value["solved"] == json!(true),
+        seconds: value["seconds"].as_f64().unwrap_or(f64::NAN),
+    }
+}
+
+fn choose(chrome: &mut Chrome, puzzle: &Puzzle, name: &str) -> Told {
+    told(chrome, &format!("puzzles.choose({}, {})", json!(puzzle.folder), json!(name)))
+}
+
+fn paste(chrome: &mut Chrome, puzzle: &Puzzle, ptx: &str) -> Told {
+    told(chrome, &format!("puzzles.paste({}, {})", json!(puzzle.folder), json!(ptx)))
+}
+
+/// Words as a page shows them, in which code has no marks.
+fn plain(text: &str) -> String {
+    text.replace('`', "")
+}
+
+#[test]
+#[ignore = "needs a browser"]
+fn every_answer_is_told_as_in_the_terminal_and_the_solution_solves() {
+    let book = built();
+    let mut chrome = browser();
+    open(&mut chrome, &book);
+    let (mut slowest, mut solved) = (0.0_f64, 0);
+    for puzzle in all() {
+        // The solution last: until then, nothing may count as solved.
+        let mut candidates: Vec<_> = puzzle.candidates().iter().collect();
+        candidates.sort_by_key(|candidate| candidate.kind == Kind::Solution);
+        for candidate in candidates {
+            let at = format!("{}, {}", puzzle.folder, candidate.name);
+            let ptx = puzzle.ptx(&candidate.name).expect("it is compiled");
+            let verdict = judge(puzzle, &ptx, &Device::simt());
+            let seen = choose(&mut chrome, puzzle, &candidate.name);
+            assert_eq!(seen.says, verdict.to_string(), "{at}");
+            assert_eq!(seen.solved, candidate.kind == Kind::Solution, "{at}");
+            let source = puzzle.source(&candidate.hole);
+            for part in explain(puzzle, &source, &ptx, &verdict) {
+                let (Part::Words(words) | Part::Code(words)) = part;
+                let words = plain(words.lines().last().unwrap_or_default().trim());
+                assert!(seen.all.contains(&words), "{at}: no `{words}` in {}", seen.all);
+            }
+            match &candidate.kind {
+                Kind::Wrong { says, .. } => {
+                    assert!(
+                        says.iter().all(|words| seen.all.contains(words)),
+                        "{at}: {}",
+                        seen.all
+                    );
+                }
+                Kind::Solution => {
+                    let because = plain(puzzle.because.lines().next().unwrap_or_default());
+                    assert!(seen.all.contains(&because), "{at}: {}", seen.all);
+                    solved += 1;
+                }
+                Kind::Skeleton => {}
+            }
+            slowest = slowest.max(seen.seconds);
+        }
+        let progress = chrome.evaluate("puzzles.progress()").unwrap();
+        assert_eq!(progress, json!(format!("{solved} of 16 are solved in this browser.")));
+    }
+    eprintln!("the slowest answer was told after {:.0} ms", slowest * 1e3);
+    // The next time, the page knows.
+    open(&mut chrome, &book);
+    assert_eq!(
+        chrome.evaluate("puzzles.progress()").unwrap(),
+        json!("16 of 16 are solved in this browser.")
+    );
+    let kept = chrome.evaluate("JSON.parse(localStorage.getItem('linrec-puzzles')).solved.length");
+    assert_eq!(kept.unwrap(), json!(16));
+    assert_eq!(complaints(&chrome), Vec::<String>::new());
+}
+
+/// A module from elsewhere has no head that names its kernel, and other text around its instructions.
+#[test]
+#[ignore = "needs a browser"]
+fn ptx_of_a_readers_own_is_judged() {
+    let book = built();
+    let mut chrome = browser();
+    open(&mut chrome, &book);
+    for puzzle in [find("guard").unwrap(), find("conjugates").unwrap()] {
+        let foreign = |name: &str| {
+            let ptx = puzzle.ptx(name).expect("it is compiled");
+            let lines = ptx.text().lines().filter(|line| !line.starts_with("//"));
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        let wrong = puzzle.candidates().iter().rfind(|one| matches!(one.kind, Kind::Wrong { .. }));
+        let wrong = wrong.unwrap();
+        let seen = paste(&mut chrome, puzzle, &foreign(&wrong.name));
+        let verdict = judge(puzzle, &Ptx::from_text(foreign(&wrong.name)), &Device::simt());
+        assert_eq!(seen.says, verdict.to_string());
+        let Kind::Wrong { why, .. } = &wrong.kind else { unreachable!() };
+        assert!(seen.all.contains(&plain(why)), "{}", seen.all);
+        assert!(!seen.solved);
+        assert!(paste(&mut chrome, puzzle, &foreign("solution")).solved);
+    }
+    let guard = find("guard").unwrap();
+    for (ptx, expected) in [
+        ("", "PTX"),
+        ("int main() {}", "PTX"),
+        (
+            find("shuffle").unwrap().ptx("solution").unwrap().text(),
+            "the module has no kernel `guard`",
+        ),
+    ] {
+        let seen = paste(&mut chrome, guard, ptx);
+        assert!(seen.says.contains(expected), "{}", seen.says);
+    }
+    // And the page goes on.
+    assert!(choose(&mut chrome, guard, "solution").all.contains("Solved."));
+    assert_eq!(complaints(&chrome), Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "needs a browser"]
+fn a_puzzle_is_played_by_keys_and_where_nothing_is_kept() {
+    let book = built();
+    let mut chrome = browser();
+    let none =
+        "Object.defineProperty(window, 'localStorage', { get() { throw new Error('none') } })";
+    chrome.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": none})).unwrap();
+    open(&mut chrome, &book);
+    let guard = find("guard").unwrap();
+    chrome.evaluate("puzzles.focus('01-guard', 'input[type=radio]')").unwrap();
+    let right = guard.choices().iter().position(|one| one.kind == Kind::Solution).unwrap();
+    for _ in 0..right {
+        press(&mut chrome, "ArrowDown", 40, "");
+    }
+    let shown = chrome.evaluate("puzzles.hole('01-guard')").unwrap();
+    assert_eq!(shown, json!("    if (seq >= num_seqs) return;"));
+    // Enter in a form runs it.
+    press(&mut chrome, "Enter", 13, "\r");
+    let seen = told(&mut chrome, "puzzles.settled('01-guard')");
+    assert!(seen.solved, "{}", seen.all);
+    assert_eq!(
+        chrome.evaluate("puzzles.progress()").unwrap(),
+        json!("1 of 16 are solved in this browser.")
+    );
+    // Hints come one by one, and the focus goes to the new one.
+    for shown in 1..=guard.hints.len() {
+        chrome.evaluate("puzzles.focus('01-guard', 'button.hint')").unwrap();
+        press(&mut chrome, "Enter", 13, "\r");
+        let hints = chrome.evaluate("puzzles.hints('01-guard')").unwrap();
+        assert_eq!(hints, json!([shown, true]));
+    }
+    // The book turns its pages by the arrow keys, but not from here.
+    press(&mut chrome, "ArrowRight", 39, "");
+    let page = chrome.evaluate("location.pathname.split('/').pop()").unwrap();
+    assert_eq!(page, json!("puzzles.html"));
+    assert_eq!(complaints(&chrome), Vec::<String>::new());
+}
+
+fn press(chrome: &mut Chrome, key: &str, code: u32, text: &str) {
+    for kind in ["keyDown", "keyUp"] {
+        let mut event =
+            json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code});
+        if kind == "keyDown" {
+            event["text"] = json!(text);
+        }
+        chrome.call("Input.dispatchKeyEvent", event).unwrap();
+    }
+}
+
+/// The launch of which the sentence is told, step by step; its last step is the one that went wrong.
+#[test]
+#[ignore = "needs a browser"]
+fn the_launch_that_was_told_of_can_be_gone_through() {
+    let book = built();
+    let mut chrome = browser();
+    open(&mut chrome, &book);
+    for (name, answer, expected) in [
+        ("guard", "one-too-many", "past the end of buffer `inputs`"),
+        ("level-3", "no-barrier", "shared memory"),
+        ("conjugates", "states-alone", "All "),
+        // The debugger gives up sooner than the judge.
+        ("flag", "no-flag", "over the launch's bound"),
+        ("banks", "two-words", "All "),
+    ] {
+        let puzzle = find(name).unwrap();
+        choose(&mut chrome, puzzle, answer);
+        let seen = chrome.evaluate(&format!("puzzles.step({})", json!(puzzle.folder))).unwrap();
+        let seen: [Value; 2] = serde_json::from_value(seen).unwrap();
+        assert!(seen[0].as_str().unwrap().contains(expected), "{name}: {}", seen[0]);
+        assert!(seen[1].as_u64() > Some(10), "{name}: {}", seen[1]);
+    }
+    assert_eq!(complaints(&chrome), Vec::<String>::new());
+}
