@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(rows.len(), 2 * (2 * (1 + 4 + 4) + 2 * (1 + 3 + 3)));
         assert_eq!(rows[0].engine, "1; coefficients 0.98 to 1");
         assert!(rows.iter().any(|row| row.engine == "4 x tail first; coefficients 0.98 to 1"));
-        assert!(rows.iter().all(|row| row.machine.starts_with("5 x ")));
+        assert!(rows.iter().all(|row| row.machine.starts_with("4 x ")));
         let error = of_devices(&Device::emulated(1)).unwrap_err().to_string();
         assert_eq!(error, "a group needs two GPUs or more, and here is 1");
     }
