@@ -57,16 +57,16 @@ pub(super) fn record(lesson: &mut Lesson) -> lesson::Result {
         table.row([trial.case.clone(), amount(trial)]);
     }
     lesson.table("trials.csv", Kind::Computed, &table)?;
-    let of = |name: &str, rows: usize, coeffs: &str, way: &str| -> lesson::Result<f64> {
+    let of = |pass: &str, rows: usize, coeffs: &str, way: &str| -> lesson::Result<&Reached> {
         let is_it = |one: &&Reached| {
             one.shape.0 == rows
                 && one.coeffs == coeffs
                 && one.way.starts_with(way)
-                && one.pass == "forward"
+                && one.pass == pass
                 && !one.is_spread
         };
-        let found = reached.iter().find(is_it).ok_or_else(|| format!("{name} was not measured"))?;
-        Ok(found.efficiency)
+        let missing = || format!("{pass} by {way} of {rows} rows was not measured");
+        Ok(reached.iter().find(is_it).ok_or_else(missing)?)
     };
     for (name, rows, coeffs, way) in [
         ("reached_rows", 13_200, "0.98 to 1", "rows"),
@@ -78,8 +78,18 @@ pub(super) fn record(lesson: &mut Lesson) -> lesson::Result {
         ("reached_row", 1, "1 to 1", "passes"),
         ("reached_few", 264, "0.98 to 1", "passes"),
     ] {
-        lesson.value(name, format!("{:.2}", of(name, rows, coeffs, way)?), Kind::Computed);
+        let efficiency = of("forward", rows, coeffs, way)?.efficiency;
+        lesson.value(name, format!("{efficiency:.2}"), Kind::Computed);
     }
+    let by_mail = of("forward", 13_200, "0.98 to 1", "mailboxes")?;
+    lesson.value("mail_ms", format!("{:.2}", by_mail.ms), Kind::Computed);
+    let alone = by_mail.ms * by_mail.efficiency;
+    lesson.value("mail_alone_ms", format!("{alone:.2}"), Kind::Computed);
+    let one_row = of("backward", 1, "1 to 1", "pipeline")?;
+    // The ratio of two passes has more digits than that of the pipeline.
+    let passes = of("backward", 1, "1 to 1", "passes")?;
+    let alone = passes.ms * passes.efficiency * passes.gpus as f64;
+    lesson.value("pipeline_times", format!("{:.0}", one_row.ms / alone), Kind::Computed);
     Ok(())
 }
 
