@@ -112,7 +112,7 @@ pub fn foreign(options: &Foreign) -> Result<Outcome, String> {
     if options.gpu {
         println!("{compared} compared with a GPU, {differ} differ");
     }
-    let list = Row::write(&rows);
+    let list = Row::write(&rows)?;
     if let Some(folder) = &options.pack {
         save(&folder.join("kernels.csv"), &list)?;
     }

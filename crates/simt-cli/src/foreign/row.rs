@@ -1,9 +1,10 @@
 //! The list of foreign kernels: where each is, how it is launched, and what came of it.
 
-use std::fmt::Write as _;
+use csv::{ReaderBuilder, WriterBuilder};
+use serde::{Deserialize, Serialize};
 
-/// A kernel of the list.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// A kernel of the list: a column for each field, in their order.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The last part of the repository's name is the folder of its clone: `github.com/NVIDIA/cuda-samples`.
     pub repository: String,
@@ -47,72 +48,32 @@ const COLUMNS: [&str; 13] = [
 impl Row {
     /// The rows of a list.
     pub fn read(text: &str) -> Result<Vec<Row>, String> {
-        let mut records = records(text).into_iter();
-        if records.next().is_none_or(|head| head != COLUMNS) {
+        let mut reader = ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
+        let head = reader.headers().map_err(|error| error.to_string())?.clone();
+        if head != COLUMNS[..] {
             return Err(format!("the first line is not {}", COLUMNS.join(",")));
         }
-        let mut rows = Vec::new();
-        for (number, record) in (1..).zip(records) {
-            let fields = <[String; 13]>::try_from(record).map_err(|fields| {
-                format!("row {number} has {} columns, not {}", fields.len(), COLUMNS.len())
-            })?;
-            let [
-                repository,
-                commit,
-                path,
-                sha256,
-                kernel,
-                grid,
-                block,
-                shared,
-                arguments,
-                variables,
-                outcome,
-                words,
-                judgement,
-            ] = fields;
-            rows.push(Row {
-                repository,
-                commit,
-                path,
-                sha256,
-                kernel,
-                grid,
-                block,
-                shared,
-                arguments,
-                variables,
-                outcome,
-                words,
-                judgement,
-            });
-        }
-        Ok(rows)
+        let row = |(number, record): (usize, csv::Result<csv::StringRecord>)| {
+            let record = record.map_err(|error| format!("row {number}: {error}"))?;
+            if record.len() != COLUMNS.len() {
+                let (has, columns) = (record.len(), COLUMNS.len());
+                return Err(format!("row {number} has {has} columns, not {columns}"));
+            }
+            record.deserialize(Some(&head)).map_err(|error| format!("row {number}: {error}"))
+        };
+        (1..).zip(reader.records()).map(row).collect()
     }
 
     /// The list of these rows.
-    pub fn write(rows: &[Row]) -> String {
-        let mut text = COLUMNS.join(",") + "\n";
-        for row in rows {
-            let fields = [
-                &row.repository,
-                &row.commit,
-                &row.path,
-                &row.sha256,
-                &row.kernel,
-                &row.grid,
-                &row.block,
-                &row.shared,
-                &row.arguments,
-                &row.variables,
-                &row.outcome,
-                &row.words,
-                &row.judgement,
-            ];
-            let fields: Vec<_> = fields.into_iter().map(|field| quoted(field)).collect();
-            let _ = writeln!(text, "{}", fields.join(","));
-        }
-        text
+    pub fn write(rows: &[Row]) -> Result<String, String> {
+        let written = || -> csv::Result<Vec<u8>> {
+            let mut writer = WriterBuilder::new().has_headers(false).from_writer(Vec::new());
+            writer.write_record(COLUMNS)?;
+            rows.iter().try_for_each(|row| writer.serialize(row))?;
+            Ok(writer.into_inner().map_err(|error| error.into_error())?)
+        };
+        let bytes = written().map_err(|error| error.to_string())?;
+        String::from_utf8(bytes).map_err(|error| error.to_string())
     }
 
     /// The folder of its clone.
@@ -133,47 +94,16 @@ fn split(list: &str) -> Vec<String> {
     list.split('|').map(|one| one.trim().to_owned()).filter(|one| !one.is_empty()).collect()
 }
 
-fn quoted(field: &str) -> String {
-    if field.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
-}
-
-/// The fields of a file of comma-separated values.
-fn records(text: &str) -> Vec<Vec<String>> {
-    let (mut records, mut record, mut field, mut inside) =
-        (Vec::new(), Vec::new(), String::new(), false);
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '"' if inside && chars.peek() == Some(&'"') => field.extend(chars.next()),
-            '"' => inside = !inside,
-            ',' if !inside => record.push(std::mem::take(&mut field)),
-            '\r' if !inside => {}
-            '\n' if !inside => {
-                record.push(std::mem::take(&mut field));
-                records.push(std::mem::take(&mut record));
-            }
-            c => field.push(c),
-        }
-    }
-    if !field.is_empty() || !record.is_empty() {
-        record.push(field);
-        records.push(record);
-    }
-    records
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_list_is_whole() {
-        let rows = Row::read(include_str!("../../foreign/kernels.csv")).unwrap();
+        let list = include_str!("../../foreign/kernels.csv");
+        let rows = Row::read(list).unwrap();
         assert!(rows.len() >= 300);
+        assert_eq!(Row::write(&rows).unwrap(), list);
         for row in &rows {
             assert_eq!((row.commit.len(), row.sha256.len()), (40, 64), "{}", row.path);
             let judged = !row.judgement.is_empty();
@@ -190,10 +120,10 @@ mod tests {
             ..Row::default()
         };
         let rows = [row, Row { judgement: "mistake".to_owned(), ..Row::default() }];
-        assert_eq!(Row::read(&Row::write(&rows)).unwrap(), rows);
+        assert_eq!(Row::read(&Row::write(&rows).unwrap()).unwrap(), rows);
         assert_eq!(rows[0].arguments(), ["u32=1", "f32[2]=1,2"]);
         assert!(Row::read("x,y\n").is_err());
-        let torn = Row::write(&rows) + "1,2\n";
+        let torn = Row::write(&rows).unwrap() + "1,2\n";
         assert!(Row::read(&torn).unwrap_err().contains("row 3 has 2 columns"));
     }
 }
