@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024
     }
     if (lane == 0) totals[warp] = total;
     __syncthreads();
-    Carrier<T> carrier = Carrier<T>::begin(workspace, epoch, initial, tiles_per_row);
+    Carrier<T> carrier = Carrier<T>::begin(workspace, epoch, {initial}, tiles_per_row);
     carrier.row = tile.row;
     if (warp == 0) {
         const Transition<T> all = scan_warps<kWarps>(totals, befores);
@@ -110,7 +110,8 @@ __global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024
     T state = told.state_before(tile, initial ? initial[tile.row] : T(0));
     state = multiply_add(state, befores[warp].coeff, befores[warp].state);
     walk_vectors(c, x, before, state);
-    if (final_state && part.end == seq_len) store_last(final_state + tile.row, part, seq_len, x);
+    const auto tell = [&](T last) { final_state[tile.row] = last; };
+    if (final_state && part.end == seq_len) tell_last(tell, part, seq_len, x);
     store<kThreads, kReverse>(outputs, outputs_aligned, slots, part, seq_len, x);
 }
 // ANCHOR_END: forward
@@ -166,7 +167,7 @@ __global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024
     }
     if (lane == 0) totals[warp] = total;
     __syncthreads();
-    Carrier<T> carrier = Carrier<T>::begin(workspace, epoch, nullptr, tiles_per_row);
+    Carrier<T> carrier = Carrier<T>::begin(workspace, epoch, {nullptr}, tiles_per_row);
     carrier.row = tile.row;
     if (warp == 0) {
         const Transition<T> all = scan_warps<kWarps>(totals, befores);
@@ -182,7 +183,8 @@ __global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024
     if (part.end == seq_len) {
         end_with(previous, part, seq_len, start);
         const Stored* first_coeff = coeffs + (kReverse ? seq_len - 1 : 0);
-        if (d_initial) store_last(d_initial + tile.row, part, seq_len, delta, first_coeff);
+        const auto tell = [&](T last) { d_initial[tile.row] = last; };
+        if (d_initial) tell_last(tell, part, seq_len, delta, first_coeff);
     }
     conjugate_vectors(previous);
     multiply_vectors(previous, delta);

@@ -4,45 +4,19 @@
 // On one of several devices, arrays have shape [num_seqs, pieces, piece_len] row after row: a stretch of each row, in
 // pieces of one length. A piece is computed by one block; whole vectors, any length and alignment as in
 // linrec_wide.cu. `reverse` is the direction of the recurrence in both passes.
+#include "mail.cuh"
 #include "wide.cuh"
 
-// ANCHOR: mail
-// A state on its way to another device, and the launch in which it was told. It has a line of the cache for itself.
-template <typename T>
-struct alignas(128) Mail {
-    T state;
-    unsigned epoch;
-};
-
-// How often a thread asks before it gives up: some ten seconds.
-constexpr int kMostAsked = 1 << 24;
-
-// Of all devices of the system, as the mail lies in the memory of another one. Who finds the epoch also finds the state.
-template <typename T>
-__device__ void post(Mail<T>* to, unsigned epoch, T state) {
-    to->state = state;
-    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(&to->epoch), "r"(epoch) : "memory");
-}
-template <typename T>
-__device__ T fetch(const Mail<T>* from, unsigned epoch) {
-    for (int asked = 0; asked < kMostAsked; asked++) {
-        unsigned found;
-        asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(found) : "l"(&from->epoch) : "memory");
-        if (found == epoch) return from->state;
-    }
-    asm volatile("trap;");
-    return T(0);
-}
-
+// ANCHOR: fetch
 // What thread 0 finds, for all threads.
 template <typename T>
-__device__ T fetch_for_all(const Mail<T>* from, unsigned epoch) {
+__device__ T fetch_for_all(const Mailbox<T>* from, unsigned epoch) {
     __shared__ T came;
     if (threadIdx.x == 0) came = fetch(from, epoch);
     __syncthreads();
     return came;
 }
-// ANCHOR_END: mail
+// ANCHOR_END: fetch
 
 // ANCHOR: ends
 // What all warps' steps do together, from what each one's do; two `totals` are taken in turns.
@@ -159,6 +133,9 @@ __global__ void __launch_bounds__(kThreads)
 // Of all pieces of a row the first `filled` have steps. Forward, `states` are the states before each piece. Of the
 // gradient, they are what comes in at its last step, and `previous`, null forward, the outputs before its first one.
 template <typename T>
+constexpr int kLoads = 256 / sizeof(Transition<T>);  // on their way at a time
+
+template <typename T>
 __global__ void linrec_piece_states(const T* told, const T* initial, T* states, T* previous, long long num_seqs,
                                     int ranks, int rank, int per_row, int filled, int reverse) {
     const long long row = (long long)blockDim.x * blockIdx.x + threadIdx.x;
@@ -172,11 +149,22 @@ __global__ void linrec_piece_states(const T* told, const T* initial, T* states, 
     const T start = initial ? initial[row] : T(0);
     T state = is_gradient ? T(0) : start;
     const int walked = walks_back ? pieces - first : first + per_row;
-    for (int step = 0; step < walked; step++) {
-        const int piece = walks_back ? pieces - 1 - step : step;
-        if (piece >= first && piece < first + per_row) states[place(piece)] = state;
-        const Transition<T> end = ((const Transition<T>*)part(piece))[place(piece)];
-        state = multiply_add(state, end.coeff, end.state);
+    const auto piece_of = [&](int step) { return walks_back ? pieces - 1 - step : step; };
+    for (int step = 0; step < walked; step += kLoads<T>) {
+        // None of these loads waits for another one, as the states do.
+        Transition<T> ends[kLoads<T>];
+#pragma unroll
+        for (int i = 0; i < kLoads<T>; i++) {
+            const int piece = piece_of(min(step + i, walked - 1));
+            ends[i] = ((const Transition<T>*)part(piece))[place(piece)];
+        }
+#pragma unroll
+        for (int i = 0; i < kLoads<T>; i++) {
+            const int piece = piece_of(step + i);
+            if (step + i >= walked) break;
+            if (piece >= first && piece < first + per_row) states[place(piece)] = state;
+            state = multiply_add(state, ends[i].coeff, ends[i].state);
+        }
     }
     for (int piece = first; is_gradient && piece < first + per_row; piece++) {
         const int before = reverse ? piece + 1 : piece - 1;
@@ -204,10 +192,13 @@ __global__ void linrec_piece_column(const T* from, T* to, long long num_seqs, in
 // ANCHOR: forward
 // The outputs of each row's stretch, whose first state comes by `from` if that is given, and whose last one goes on by `to`:
 // rows are taken by one block each, in the same order on all devices. As linrec_wide_fwd otherwise.
+//
+// A device begins when the first rows have come, so the fewer are computed at a time the better: blocks are large, one
+// for each SM, and each has the next tile on its way while it computes one.
 template <typename Stored, int kVectors, int kThreads>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1)
     linrec_piece_fwd(const Stored* inputs, const Stored* coeffs, Stored* outputs, const Accum<Stored>* initial,
-                     Accum<Stored>* final_state, const Mail<Accum<Stored>>* from, Mail<Accum<Stored>>* to,
+                     Accum<Stored>* final_state, const Mailbox<Accum<Stored>>* from, Mailbox<Accum<Stored>>* to,
                      unsigned epoch, long long piece_len, int reverse) {
     using T = Accum<Stored>;
     constexpr int kSteps = kThreads * kVectors * kPerVector<Stored>;
@@ -215,23 +206,35 @@ __global__ void __launch_bounds__(kThreads)
     const long long piece = blockIdx.x * piece_len;
     inputs += piece, coeffs += piece, outputs += piece;
     const int skipped = head(inputs, piece_len, reverse), place = skew(inputs);
+    const bool coeffs_aligned = skew(coeffs) == place;
+    struct Tile {
+        View at;
+        Vectors<Stored, kVectors> x, c;
+    };
+    const auto load = [&](long long tile) -> Tile {
+        const View at = view<kVectors, kThreads, Stored>(tile * kSteps - skipped, piece_len, reverse);
+        return {at, load_vectors<false, kVectors>(inputs, true, at, T(0)),
+                load_vectors<false, kVectors>(coeffs, coeffs_aligned, at, T(1))};
+    };
 
     T carry = initial ? initial[blockIdx.x] : T(0);
     const long long tiles = (piece_len + skipped + kSteps - 1) / kSteps;
     if (tiles == 0 && from) carry = fetch_for_all(from + blockIdx.x, epoch);
-    for (long long tile = 0; tile < tiles; tile++) {
-        const View at = view<kVectors, kThreads, Stored>(tile * kSteps - skipped, piece_len, reverse);
-        auto x = load_vectors<false, kVectors>(inputs, true, at, T(0));
-        auto c = load_vectors<false, kVectors>(coeffs, skew(coeffs) == place, at, T(1));
-        turn(reverse, x);
-        turn(reverse, c);
-        // By now the first tile is on its way.
-        if (tile == 0 && from) carry = fetch_for_all(from + blockIdx.x, epoch);
-        scan_vectors<kThreads>(c, x, totals[tile % 2], carry);
-        // Before the outputs are written: others wait.
-        if (tile + 1 == tiles && to && threadIdx.x == 0) post(to + blockIdx.x, epoch, carry);
-        turn(reverse, x);
-        store_vectors<false>(outputs, skew(outputs) == place, at, x);
+    Tile now = {};
+    for (long long tile = -1; tile < tiles; tile++) {
+        const Tile next = load(tile + 1);  // behind the last one nothing is there
+        if (tile >= 0) {
+            turn(reverse, now.x);
+            turn(reverse, now.c);
+            // By now the first two tiles are on their way.
+            if (tile == 0 && from) carry = fetch_for_all(from + blockIdx.x, epoch);
+            scan_vectors<kThreads>(now.c, now.x, totals[tile % 2], carry);
+            // Before the outputs are written: others wait.
+            if (tile + 1 == tiles && to && threadIdx.x == 0) post(to + blockIdx.x, epoch, carry);
+            turn(reverse, now.x);
+            store_vectors<false>(outputs, skew(outputs) == place, now.at, now.x);
+        }
+        now = next;
     }
     if (tiles == 0 && to && threadIdx.x == 0) post(to + blockIdx.x, epoch, carry);
     // The last output, to the bit, as its lane reads it again.
@@ -252,7 +255,7 @@ template <typename Stored, int kVectors, int kThreads, bool kByMail>
 __global__ void __launch_bounds__(kThreads)
     linrec_piece_bwd(const Stored* d_outputs, const Stored* coeffs, const Stored* outputs,
                      const Accum<Stored>* after, const Accum<Stored>* previous, Stored* d_inputs, Stored* d_coeffs,
-                     Accum<Stored>* before, const Mail<Accum<Stored>>* from, Mail<Accum<Stored>>* to, unsigned epoch,
+                     Accum<Stored>* before, const Mailbox<Accum<Stored>>* from, Mailbox<Accum<Stored>>* to, unsigned epoch,
                      long long piece_len, int reverse) {
     using T = Accum<Stored>;
     constexpr int kSteps = kThreads * kVectors * kPerVector<Stored>;

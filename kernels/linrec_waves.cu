@@ -8,9 +8,11 @@
 // Which tiles there are and in which order they are combined depends on the shape and the configuration alone, so
 // the outputs have the same bits for every number of blocks. All blocks must be on the GPU at once.
 //
-// Arrays and arguments as for linrec_wide.cu, but for the direction, and two more: `tile_vectors`, how many vectors a
-// tile has, a multiple of 32 * kVectors up to kThreads * kVectors; and `workspace`, zero before the first launch:
-// Shared, and a Notice for each tile, those of each row rounded up to whole groups. There are fewer than 2^31 tiles.
+// Arrays and arguments as for linrec_wide.cu, but for the direction, and five more: `tile_vectors`, how many vectors a
+// tile has, a multiple of 32 * kVectors up to kThreads * kVectors; `workspace`, zero before the first launch:
+// Shared, and a Notice for each tile, those of each row rounded up to whole groups; and where rows go on on other
+// devices, the mail `from` which the state before each row comes and that `to` which the one behind it goes, with the
+// epoch of both. Either may be null. There are fewer than 2^31 tiles.
 //
 // Template parameters: what is stored; how many vectors each thread has; threads in a block that compute, beside
 // which a warp carries the state; how many waves ahead a tile is told, two at least; how many more tiles are in
@@ -22,7 +24,8 @@ template <typename Stored, int kVectors, int kThreads, int kAhead, int kInFlight
 __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kThreads + 32) : 1)
     linrec_waves_fwd(const Stored* inputs, const Stored* coeffs, Stored* outputs,
                      const Accum<Stored>* initial, Accum<Stored>* final_state, long long num_seqs,
-                     long long seq_len, int tile_vectors, void* workspace) {
+                     long long seq_len, int tile_vectors, void* workspace, const Mailbox<Accum<Stored>>* from,
+                     Mailbox<Accum<Stored>>* to, unsigned mail_epoch) {
     using T = Accum<Stored>;
     constexpr int kWarps = kThreads / 32, kSlots = kAhead + kInFlight, kTile = kVectors * kThreads;
     __shared__ Transition<T> totals[2][kWarps];        // of each warp, taken in turns
@@ -31,14 +34,11 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
     extern __shared__ uint4 ring[];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
-    if (seq_len == 0) {
-        for (long long row = blockIdx.x; row < num_seqs; row += gridDim.x) {
-            if (final_state && threadIdx.x == 0) final_state[row] = initial ? initial[row] : T(0);
-        }
-        return;
-    }
+    const Incoming<T> comes = {initial, from, mail_epoch};
+    const Outgoing<T> goes = {final_state, to, mail_epoch};
+    if (seq_len == 0) return hand_over(comes, goes, num_seqs);
     const Plan plan = Plan::of<Stored>(num_seqs, seq_len, tile_vectors, kWhole);
-    if (warp == kWarps) return carry_along(workspace, initial, plan, totals, befores, states);
+    if (warp == kWarps) return carry_along(workspace, comes, plan, totals, befores, states);
     if (warp * 32 * kVectors >= tile_vectors) return stand_by<kAhead>(totals, plan.waves);
 
     const int steps = plan.steps, waves = plan.waves;
@@ -68,7 +68,9 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
         const Part part = part_at(tile);
         Loaded now = receive_tile(slot);
         walk_vectors(now.c, now.x, before, state);
-        if (final_state && part.end == seq_len) store_last(final_state + tile.row, part, seq_len, now.x);
+        if (goes.wanted() && part.end == seq_len) {
+            tell_last([&](T last) { goes(tile.row, last); }, part, seq_len, now.x);
+        }
         Stored* row = outputs + tile.row * seq_len;
         store<kThreads, kReverse>(row, outputs_aligned, slots_of(slot), part, seq_len, now.x);
     };
@@ -117,7 +119,8 @@ template <typename Stored, int kVectors, int kThreads, int kAhead, int kInFlight
 __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kThreads + 32) : 1)
     linrec_waves_bwd(const Stored* d_outputs, const Stored* coeffs, const Stored* outputs,
                      const Accum<Stored>* initial, Stored* d_inputs, Stored* d_coeffs, Accum<Stored>* d_initial,
-                     long long num_seqs, long long seq_len, int tile_vectors, void* workspace) {
+                     long long num_seqs, long long seq_len, int tile_vectors, void* workspace,
+                     const Mailbox<Accum<Stored>>* from, Mailbox<Accum<Stored>>* to, unsigned mail_epoch) {
     using T = Accum<Stored>;
     constexpr int kWarps = kThreads / 32, kSlots = kAhead + kInFlight, kLate = kInFlight + 1;
     constexpr int kTile = kVectors * kThreads;
@@ -128,14 +131,11 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
     extern __shared__ uint4 ring[];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
-    if (seq_len == 0) {
-        for (long long row = blockIdx.x; row < num_seqs; row += gridDim.x) {
-            if (d_initial && threadIdx.x == 0) d_initial[row] = T(0);
-        }
-        return;
-    }
+    const Incoming<T> comes = {nullptr, from, mail_epoch};
+    const Outgoing<T> goes = {d_initial, to, mail_epoch};
+    if (seq_len == 0) return hand_over(comes, goes, num_seqs);
     const Plan plan = Plan::of<Stored>(num_seqs, seq_len, tile_vectors, kWhole);
-    if (warp == kWarps) return carry_along(workspace, (const T*)nullptr, plan, totals, befores, states);
+    if (warp == kWarps) return carry_along(workspace, comes, plan, totals, befores, states);
     if (warp * 32 * kVectors >= tile_vectors) return stand_by<kAhead>(totals, plan.waves);
 
     const int steps = plan.steps, waves = plan.waves;
@@ -194,7 +194,8 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
         if (part.end == seq_len) {
             end_with(previous, part, seq_len, start_of(tile));
             const Stored* first_coeff = coeffs + row + (kReverse ? seq_len - 1 : 0);
-            if (d_initial) store_last(d_initial + tile.row, part, seq_len, now.delta, first_coeff);
+            const auto tell = [&](T last) { goes(tile.row, last); };
+            if (goes.wanted()) tell_last(tell, part, seq_len, now.delta, first_coeff);
         }
         conjugate_vectors(previous);
         multiply_vectors(previous, now.delta);

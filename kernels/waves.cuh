@@ -1,6 +1,7 @@
 // Tiles of long rows shared out among all blocks of a grid: where a tile lies, what a block tells the others
 // about its own, and how the state before a tile is put together from what they tell.
 #pragma once
+#include "mail.cuh"
 #include "wide.cuh"
 
 // ANCHOR: group
@@ -175,20 +176,21 @@ __device__ void store(Stored* row, bool aligned, uint4* slots, Part part, long l
     if (!direct) store_singly<kVectors, kThreads, kReverse>(row, slots, part, seq_len);
 }
 
-// The state after the row's last step, times a factor if there is one, from the lane that has it.
-template <int kVectors, typename Stored>
-__device__ void store_last(Accum<Stored>* to, Part part, long long seq_len, const Vectors<Stored, kVectors>& states,
-                           const Stored* factor = nullptr) {
+// Gives `to` the state after the row's last step, times a factor if there is one, in the lane that has it.
+template <int kVectors, typename Stored, typename To>
+__device__ void tell_last(To to, Part part, long long seq_len, const Vectors<Stored, kVectors>& states,
+                          const Stored* factor = nullptr) {
     const long long last = seq_len - 1 - part.step;
+    bool found = false;
+    Accum<Stored> state;
 #pragma unroll
     for (int w = 0; w < kVectors; w++) {
 #pragma unroll
         for (int i = 0; i < kPerVector<Stored>; i++) {
-            if (w * 32 * kPerVector<Stored> + i == last) {
-                *to = factor ? states.at[w][i] * conjugate(widen(*factor)) : states.at[w][i];
-            }
+            if (w * 32 * kPerVector<Stored> + i == last) found = true, state = states.at[w][i];
         }
     }
+    if (found) to(factor ? state * conjugate(widen(*factor)) : state);
 }
 
 // The row's last step takes `next` for what comes after it.
@@ -447,7 +449,7 @@ template <typename T>
 struct Carrier {
     Shared* shared;
     Notice<T>* notices;  // of each row's tiles, in whole groups
-    const T* initial;
+    Incoming<T> comes;
     int tiles_per_row, groups_per_row;
     unsigned epoch;
     // The state `carry` before group `group` of row `row`.
@@ -457,11 +459,11 @@ struct Carrier {
         Notice<T> of[kPerLane];
     };
 
-    __device__ static Carrier begin(void* workspace, unsigned epoch, const T* initial, int tiles_per_row) {
+    __device__ static Carrier begin(void* workspace, unsigned epoch, Incoming<T> comes, int tiles_per_row) {
         Carrier carrier;
         carrier.shared = (Shared*)workspace;
         carrier.notices = (Notice<T>*)(carrier.shared + 1);
-        carrier.initial = initial;
+        carrier.comes = comes;
         carrier.tiles_per_row = tiles_per_row;
         carrier.groups_per_row = (tiles_per_row + kGroup - 1) / kGroup;
         carrier.epoch = epoch;
@@ -524,7 +526,7 @@ struct Carrier {
     __device__ Found ask_for(Walk tile) {
         if (row != tile.row) {
             row = tile.row, group = 0;
-            carry = initial ? initial[row] : T(0);
+            carry = comes(row);
         }
         return ask(group, wanted(tile, group));
     }
@@ -567,7 +569,7 @@ struct Carrier {
 // before the tile that is due next; tells, until that is there, what the tile that was summarized last does to the state;
 // and finds the state.
 template <int kWarps, int kAhead, typename T>
-__device__ void carry_along(void* workspace, const T* initial, Plan plan, Transition<T> (&totals)[2][kWarps],
+__device__ void carry_along(void* workspace, Incoming<T> comes, Plan plan, Transition<T> (&totals)[2][kWarps],
                             Transition<T> (&befores)[kAhead][kWarps], T (&states)[2]) {
     static_assert(kAhead >= 2, "a block would wait for what others tell only when it has gone on");
     __shared__ Transition<T> pieces[32];
@@ -575,7 +577,7 @@ __device__ void carry_along(void* workspace, const T* initial, Plan plan, Transi
     unsigned epoch = 0;
     if (lane == 0) epoch = arrive((Shared*)workspace);
     epoch = __shfl_sync(kAllLanes, epoch, 0);
-    Carrier<T> carrier = Carrier<T>::begin(workspace, epoch, initial, plan.tiles_per_row);
+    Carrier<T> carrier = Carrier<T>::begin(workspace, epoch, comes, plan.tiles_per_row);
     Walk told = Walk::begin(plan.tiles_per_row), due = told;
     for (int wave = -kAhead; wave < plan.waves; wave++) {
         const bool is_due = wave >= -1 && wave + 1 < plan.waves;
@@ -593,6 +595,14 @@ __device__ void carry_along(void* workspace, const T* initial, Plan plan, Transi
             plan.advance(due);
         }
         meet();
+    }
+}
+
+// Rows without steps: what comes goes on.
+template <typename T>
+__device__ void hand_over(Incoming<T> comes, Outgoing<T> goes, long long num_seqs) {
+    for (long long row = blockIdx.x; row < num_seqs; row += gridDim.x) {
+        if (goes.wanted() && threadIdx.x == 0) goes(row, comes(row));
     }
 }
 

@@ -78,6 +78,7 @@ static SOURCES: &[(&str, &str)] = &[
     ("long/mailbox.cu", include_str!("../long/mailbox.cu")),
     ("long/three.cu", include_str!("../long/three.cu")),
     ("look_back.cu", include_str!("../look_back.cu")),
+    ("mail.cuh", include_str!("../mail.cuh")),
     ("mbarrier.cuh", include_str!("../mbarrier.cuh")),
     ("memio.cuh", include_str!("../memio.cuh")),
     ("scan.cuh", include_str!("../scan.cuh")),

@@ -59,7 +59,9 @@
 //!   seq_len`;
 //! - after these, if [`KernelChoice::takes_direction`], a 32-bit `reverse`: 0 or 1; or, if sequences are
 //!   [shared out](SharedOut), a 32-bit `tile_vectors`, a pointer to the workspace and, for a kernel with a block for each
-//!   tile, a 32-bit `deal`: 1 if blocks take tiles as they come, 0 if all are on the device at once.
+//!   tile, a 32-bit `deal`: 1 if blocks take tiles as they come, 0 if all are on the device at once;
+//! - and last, if [`KernelChoice::takes_mail`], two pointers to mailboxes, null where sequences do not go on on other
+//!   devices, and a 32-bit epoch ([`Way::Mailboxes`](crate::device::Way::Mailboxes)).
 
 mod best;
 mod choice;

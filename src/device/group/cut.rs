@@ -9,8 +9,8 @@
 //! how many ranks have them.
 
 use super::Rank;
-use super::kernels::{ByMail, Kernels, Loaded, THREADS};
-use super::mail::Boxes;
+use super::kernels::{ByMail, Kernels, Loaded, THREADS, THREADS_BY_MAIL};
+use super::mail::{Boxes, Shared};
 use super::split::Cutting;
 use crate::device::recurrence::room::{Contents, Pool, Room};
 use crate::device::{
@@ -27,6 +27,7 @@ const ENDS: Contents = Contents { name: "ends of pieces", zeros: false };
 pub(super) struct Cut<S: Storage> {
     kernels: Kernels,
     pub(super) by_mail: ByMail,
+    pub(super) shared: Shared<S>,
     pub(super) boxes: Boxes,
     pool: Pool<S::Accum>,
 }
@@ -34,7 +35,8 @@ pub(super) struct Cut<S: Storage> {
 impl<S: Storage> Default for Cut<S> {
     fn default() -> Self {
         let (kernels, pool) = (Kernels::default(), Pool::default());
-        Cut { kernels, by_mail: ByMail::default(), boxes: Boxes::default(), pool }
+        let (by_mail, shared, boxes) = (ByMail::default(), Shared::default(), Boxes::default());
+        Cut { kernels, by_mail, shared, boxes, pool }
     }
 }
 
@@ -208,9 +210,18 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
 
     /// A block for each piece; `None` if there is none.
     pub(super) fn each_piece<'f>(&self, function: &'f Function) -> Option<Launch<'f>> {
+        self.each(function, THREADS)
+    }
+
+    /// A block for each row, of the kernels by mail, which have one piece of each; `None` if there is none.
+    pub(super) fn each_row_by_mail<'f>(&self, function: &'f Function) -> Option<Launch<'f>> {
+        self.each(function, THREADS_BY_MAIL)
+    }
+
+    fn each<'f>(&self, function: &'f Function, threads: u32) -> Option<Launch<'f>> {
         // More blocks than a number holds are more than any grid has: the launch says so.
         let blocks = u32::try_from(self.pieces.num_seqs).unwrap_or(u32::MAX);
-        (blocks > 0).then(|| function.launch(blocks, THREADS))
+        (blocks > 0).then(|| function.launch(blocks, threads))
     }
 
     /// A thread for each row; `None` if there is none.

@@ -68,6 +68,15 @@ fn over_states(element: ElementType) -> [String; 2] {
     ["states", "column"].map(|name| format!("linrec_piece_{name}<{}>", element.cuda_name()))
 }
 
+/// Threads of a block, and 16-byte vectors of each, of the kernels that hand states on by mailboxes: so large that an SM has one,
+/// as the next rank begins when as many sequences as there are blocks have gone through. Numbers of 16 bits take twice the
+/// registers.
+pub(super) const THREADS_BY_MAIL: u32 = 512;
+
+fn vectors_by_mail(element: ElementType) -> u32 {
+    if element.bytes() == 2 { 2 } else { 4 }
+}
+
 /// Those that hand states on by mailboxes, for one type of elements, loaded when they are first needed.
 #[derive(Debug, Default)]
 pub(super) struct ByMail(OnceLock<[Function; 2]>);
@@ -78,8 +87,8 @@ impl ByMail {
         if let Some(loaded) = self.0.get() {
             return Ok(loaded);
         }
-        let stored = S::ELEMENT.cuda_name();
-        let sized = |name| format!("linrec_piece_{name}<{stored}, {VECTORS}, {THREADS}");
+        let (stored, vectors) = (S::ELEMENT.cuda_name(), vectors_by_mail(S::ELEMENT));
+        let sized = |name| format!("linrec_piece_{name}<{stored}, {vectors}, {THREADS_BY_MAIL}");
         let entries = [sized("fwd") + ">", sized("bwd") + ", true>"];
         let module = with_entries(device, entries.to_vec())?;
         let loaded = [module.function(&entries[0])?, module.function(&entries[1])?];

@@ -1,9 +1,10 @@
 //! Rows that are cut, each read once: blocks take states from mailboxes and put them into those of the next rank.
 //!
 //! A rank has a mailbox for each row in its own memory, which the others reach. All ranks' launches are under way at the same
-//! time; a block waits for the mail of its row, and for nothing else.
+//! time. Of many rows each has a block, which waits for the mail of its row, and for nothing else. Few rows are shared by
+//! all blocks, one after the other, by the waves kernels, which take the state before a row from its mail.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use super::Rank;
 use super::cut::Cut;
@@ -11,17 +12,22 @@ use super::pipeline::Neighbours;
 use super::split::Cutting;
 use crate::Error;
 use crate::device::lock::lock;
-use crate::device::{BackwardOptions, Buffer, ForwardOptions, Launched, Storage};
+use crate::device::recurrence::Beside;
+use crate::device::{
+    BackwardOptions, Buffer, Choice, ForwardOptions, Launch, Launched, Recurrence, Shape, Storage,
+    Stream,
+};
+use crate::kernels::KernelChoice;
 
-/// Bytes of a mailbox: `Mail` of `kernels/linrec_pieces.cu`.
+/// Bytes of a mailbox: `Mailbox` of `kernels/mail.cuh`.
 const BOX_BYTES: usize = 128;
 
 /// The mailboxes of all ranks, as one rank has them.
 #[derive(Debug, Default)]
-pub(super) struct Boxes(Mutex<Option<Shared>>);
+pub(super) struct Boxes(Mutex<Option<All>>);
 
 #[derive(Debug)]
-struct Shared {
+struct All {
     rows: usize,
     /// The number of the last pass that they were used for.
     epoch: u32,
@@ -44,13 +50,13 @@ impl Boxes {
         rows: usize,
         (before, behind): (Option<usize>, Option<usize>),
     ) -> Result<Taken, Error> {
-        let mut shared = lock(&self.0);
-        let usable = shared.take().filter(|shared| shared.rows == rows && shared.epoch < u32::MAX);
+        let mut boxes = lock(&self.0);
+        let usable = boxes.take().filter(|boxes| boxes.rows == rows && boxes.epoch < u32::MAX);
         let mut usable = match usable {
             Some(usable) => usable,
             None => {
                 let mine = Buffer::for_peers(rank.device(), "mail", rows * BOX_BYTES)?;
-                Shared { rows, epoch: 0, all: rank.share(mine)? }
+                All { rows, epoch: 0, all: rank.share(mine)? }
             }
         };
         usable.epoch += 1;
@@ -60,9 +66,69 @@ impl Boxes {
             to: behind.map(of).transpose()?,
             epoch: usable.epoch,
         };
-        *shared = Some(usable);
+        *boxes = Some(usable);
         Ok(taken)
     }
+}
+
+/// The waves kernels that ranks share sequences by, if no other was named.
+#[derive(Debug)]
+pub(super) struct Shared<S>(OnceLock<Recurrence<S>>);
+
+impl<S> Default for Shared<S> {
+    fn default() -> Self {
+        Shared(OnceLock::new())
+    }
+}
+
+/// From so many sequences on, and up to so many steps of each on a rank, each has a block of its own. Else all blocks of
+/// a rank share each of them: the next rank then begins when the first sequence has gone through, and not as many as there are
+/// blocks.
+const MANY: usize = 20 * 132;
+const LONG: usize = 1 << 18;
+
+/// Whether each sequence has a block of its own on each rank, of which one has so many steps of it.
+pub(super) fn has_blocks_of_their_own(num_seqs: usize, stretch_len: usize) -> bool {
+    num_seqs >= MANY && stretch_len < LONG
+}
+
+impl<S: Storage> Shared<S> {
+    /// The kernel by which all blocks share each sequence, if that is how these are computed: by one that was named, or
+    /// else by shape.
+    fn of<'a>(
+        &'a self,
+        recurrence: &'a Recurrence<S>,
+        cutting: Cutting,
+    ) -> Result<Option<&'a Recurrence<S>>, Error> {
+        let device = recurrence.device();
+        // The emulator holds fewer blocks that wait.
+        let of_their_own =
+            has_blocks_of_their_own(cutting.whole.num_seqs, cutting.piece_len) && !device.is_simt();
+        match recurrence.choice() {
+            Choice::Kernel(kernel) => return Ok(kernel.takes_mail().then_some(recurrence)),
+            _ if of_their_own || !device.attributes().cooperative => return Ok(None),
+            _ => {}
+        }
+        if let Some(shared) = self.0.get() {
+            return Ok(Some(shared));
+        }
+        let Some(kernel) = KernelChoice::shipped(S::ELEMENT).find(KernelChoice::takes_mail) else {
+            return Ok(None);
+        };
+        let shared = Recurrence::new(device, kernel)?;
+        Ok(Some(self.0.get_or_init(|| shared)))
+    }
+}
+
+/// What goes with a launch over the stretches of this rank.
+fn beside<'a>(
+    taken: &'a mut Taken,
+    cutting: Cutting,
+    run: &'a dyn Fn(Launch, &Stream) -> Result<Launched, Error>,
+) -> Beside<'a> {
+    let Taken { from, to, epoch } = taken;
+    let like = Shape { num_seqs: cutting.whole.num_seqs, seq_len: cutting.piece_len };
+    Beside { from: from.as_ref(), to: to.as_mut(), epoch: *epoch, like, run }
 }
 
 impl<S: Storage> Cut<S> {
@@ -70,6 +136,7 @@ impl<S: Storage> Cut<S> {
     pub(super) fn forward_by_mail(
         &self,
         rank: &Rank,
+        recurrence: &Recurrence<S>,
         (inputs, coeffs, outputs): (&Buffer<S>, &Buffer<S>, &mut Buffer<S>),
         cutting: Cutting,
         options: ForwardOptions<S::Accum>,
@@ -78,17 +145,33 @@ impl<S: Storage> Cut<S> {
         let home = rank.device().stream();
         let stream = stream.unwrap_or(&home);
         let mut call = self.call(rank, cutting, direction, stream)?;
-        let [forward, _] = self.by_mail.get::<S>(rank.device())?;
+        let shared = self.shared.of(recurrence, cutting)?;
         let Neighbours { before, behind } = Neighbours::of(rank, direction);
         let mut taken = self.boxes.take(rank, call.pieces.num_seqs, (before, behind))?;
         let mut last = final_state.is_some().then(|| call.room(1)).transpose()?;
-        let launch = call.each_piece(forward);
-        let launch = launch.map(|launch| launch.arg(inputs).arg(coeffs).arg(outputs));
         let initial = initial.filter(|_| before.is_none());
-        let launch = launch.map(|launch| launch.arg(initial).arg(last.as_deref_mut()));
-        let launch = launch.map(|launch| launch.peer_arg(taken.from.as_ref()));
-        let launch = launch.map(|launch| launch.peer_arg(taken.to.as_mut()));
-        call.run_beside(launch.map(|launch| launch.arg(taken.epoch)))?;
+        if let Some(shared) = shared {
+            let run = |launch: Launch, stream: &Stream| rank.run_beside(launch, stream);
+            let options = ForwardOptions {
+                direction,
+                log_coeffs: false,
+                initial,
+                final_state: last.as_deref_mut(),
+                stream: Some(stream),
+            };
+            let beside = beside(&mut taken, cutting, &run);
+            let all = (inputs, coeffs, outputs);
+            let launched = shared.forward_beside(all, call.pieces, options, beside)?;
+            call.launched = launched.and(&call.launched);
+        } else {
+            let [forward, _] = self.by_mail.get::<S>(rank.device())?;
+            let launch = call.each_row_by_mail(forward);
+            let launch = launch.map(|launch| launch.arg(inputs).arg(coeffs).arg(outputs));
+            let launch = launch.map(|launch| launch.arg(initial).arg(last.as_deref_mut()));
+            let launch = launch.map(|launch| launch.peer_arg(taken.from.as_ref()));
+            let launch = launch.map(|launch| launch.peer_arg(taken.to.as_mut()));
+            call.run_beside(launch.map(|launch| launch.arg(taken.epoch)))?;
+        }
         if let (Some(final_state), Some(last)) = (final_state, last) {
             call.tell_all(&last, final_state, direction)?;
         }
@@ -99,6 +182,7 @@ impl<S: Storage> Cut<S> {
     pub(super) fn backward_by_mail(
         &self,
         rank: &Rank,
+        recurrence: &Recurrence<S>,
         [d_outputs, coeffs, outputs]: [&Buffer<S>; 3],
         [d_inputs, d_coeffs]: [&mut Buffer<S>; 2],
         cutting: Cutting,
@@ -108,22 +192,38 @@ impl<S: Storage> Cut<S> {
         let home = rank.device().stream();
         let stream = stream.unwrap_or(&home);
         let mut call = self.call(rank, cutting, direction, stream)?;
-        let [_, backward] = self.by_mail.get::<S>(rank.device())?;
+        let shared = self.shared.of(recurrence, cutting)?;
         let neighbours = Neighbours::of(rank, direction);
         let ways = (neighbours.behind, neighbours.before);
         let mut taken = self.boxes.take(rank, call.pieces.num_seqs, ways)?;
         let room = call.room(1)?;
         let known = call.previous(outputs, initial, &neighbours, &room)?;
         let mut ends = d_initial.is_some().then(|| call.room(1)).transpose()?;
-        let none: Option<&Buffer<S::Accum>> = None;
-        let launch = call.each_piece(backward);
-        let launch = launch.map(|launch| launch.arg(d_outputs).arg(coeffs).arg(outputs));
-        let launch = launch.map(|launch| launch.arg(none).arg(&known));
-        let launch = launch.map(|launch| launch.arg(d_inputs).arg(d_coeffs));
-        let launch = launch.map(|launch| launch.arg(ends.as_deref_mut()));
-        let launch = launch.map(|launch| launch.peer_arg(taken.from.as_ref()));
-        let launch = launch.map(|launch| launch.peer_arg(taken.to.as_mut()));
-        call.run_beside(launch.map(|launch| launch.arg(taken.epoch)))?;
+        if let Some(shared) = shared {
+            let run = |launch: Launch, stream: &Stream| rank.run_beside(launch, stream);
+            let options = BackwardOptions {
+                direction,
+                log_coeffs: false,
+                initial: Some(&known),
+                d_initial: ends.as_deref_mut(),
+                stream: Some(stream),
+            };
+            let beside = beside(&mut taken, cutting, &run);
+            let (inputs, results) = ([d_outputs, coeffs, outputs], [d_inputs, d_coeffs]);
+            let launched = shared.backward_beside(inputs, results, call.pieces, options, beside)?;
+            call.launched = launched.and(&call.launched);
+        } else {
+            let [_, backward] = self.by_mail.get::<S>(rank.device())?;
+            let none: Option<&Buffer<S::Accum>> = None;
+            let launch = call.each_row_by_mail(backward);
+            let launch = launch.map(|launch| launch.arg(d_outputs).arg(coeffs).arg(outputs));
+            let launch = launch.map(|launch| launch.arg(none).arg(&known));
+            let launch = launch.map(|launch| launch.arg(d_inputs).arg(d_coeffs));
+            let launch = launch.map(|launch| launch.arg(ends.as_deref_mut()));
+            let launch = launch.map(|launch| launch.peer_arg(taken.from.as_ref()));
+            let launch = launch.map(|launch| launch.peer_arg(taken.to.as_mut()));
+            call.run_beside(launch.map(|launch| launch.arg(taken.epoch)))?;
+        }
         if let (Some(d_initial), Some(ends)) = (d_initial, ends) {
             call.tell_all(&ends, d_initial, direction.reversed())?;
         }

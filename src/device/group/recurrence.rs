@@ -60,8 +60,9 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
         GroupRecurrence::over(rank, split, Recurrence::fastest(rank.device()))
     }
 
-    /// By a kernel: that of both passes if sequences are dealt out, and of the forward pass if they are cut. (Where states go by
-    /// [mailboxes](Way::Mailboxes), the kernel is another one.)
+    /// By a kernel: that of both passes if sequences are dealt out, and of the forward pass if they are cut. Where states go by
+    /// [mailboxes](Way::Mailboxes), a kernel that [takes them](crate::kernels::KernelChoice::takes_mail) is that of both passes;
+    /// instead of another one, each sequence has a block of its own.
     ///
     /// # Errors
     ///
@@ -200,12 +201,12 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
                 results,
                 part,
                 options,
-                |_, inputs, results, options| {
-                    backward(&self.wide, rank, inputs, results, (cutting, way), options)
+                |wide, inputs, results, options| {
+                    backward(&self.wide, rank, wide, inputs, results, (cutting, way), options)
                 },
             );
         }
-        backward(&self.cut, rank, inputs, results, (cutting, way), options)
+        backward(&self.cut, rank, &self.recurrence, inputs, results, (cutting, way), options)
     }
 
     /// How rows are cut, if they are.
@@ -279,7 +280,7 @@ fn forward<S: Storage>(
         Way::Pipeline { groups } => {
             cut.forward_in_groups(rank, recurrence, all, (cutting, groups), options)
         }
-        Way::Mailboxes => cut.forward_by_mail(rank, all, cutting, options),
+        Way::Mailboxes => cut.forward_by_mail(rank, recurrence, all, cutting, options),
         _ => cut.forward(rank, recurrence, all, (cutting, way.tail(cutting)), options),
     }
 }
@@ -288,6 +289,7 @@ fn forward<S: Storage>(
 fn backward<S: Storage>(
     cut: &Cut<S>,
     rank: &Rank,
+    recurrence: &Recurrence<S>,
     inputs: [&Buffer<S>; 3],
     results: [&mut Buffer<S>; 2],
     (cutting, way): (Cutting, Way),
@@ -297,7 +299,7 @@ fn backward<S: Storage>(
         Way::Pipeline { groups } => {
             cut.backward_in_groups(rank, inputs, results, (cutting, groups), options)
         }
-        Way::Mailboxes => cut.backward_by_mail(rank, inputs, results, cutting, options),
+        Way::Mailboxes => cut.backward_by_mail(rank, recurrence, inputs, results, cutting, options),
         _ => cut.backward(rank, inputs, results, (cutting, way.tail(cutting)), options),
     }
 }

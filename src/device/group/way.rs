@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::mail::has_blocks_of_their_own;
 use super::split::{Cutting, LONG};
 use crate::device::Shape;
 
@@ -31,13 +32,15 @@ pub enum Way {
         /// How many groups, from 1; no more than there are sequences.
         groups: usize,
     },
-    /// Every stretch is read once. Each sequence has one block on each rank, which takes the state from a mailbox in its
+    /// Every stretch is read once. A rank takes the state of each sequence from a mailbox in its
     /// device's memory, and puts the state behind into that of the next one. Ranks are on GPUs of one host that reach each
     /// other's memory, in one program or in processes (on Linux, by CUDA's handles of memory; a recurrence's mailboxes,
     /// 128 bytes for each sequence, then stay until the process ends), or on one emulated device
     /// ([`Group::through_host`](super::Group::through_host)), where their launches take turns. What cannot be reached is
-    /// [`Error::Unsupported`](crate::Error::Unsupported) on all ranks, before anything is launched. Results depend on the number of ranks. For many
-    /// sequences: each has one block.
+    /// [`Error::Unsupported`](crate::Error::Unsupported) on all ranks, before anything is launched. Results depend on the number of ranks.
+    ///
+    /// Of 2640 sequences or more that are short, each has one block on each rank. Others are shared by all blocks of a rank,
+    /// one after the other ([`KernelChoice::Waves`](crate::kernels::KernelChoice::Waves)).
     ///
     /// A block that waits for some ten seconds ends its kernel with an error; so a stretch takes less than that.
     Mailboxes,
@@ -102,7 +105,8 @@ impl Way {
     /// A pass that moves `n` bytes takes `n / memory`. Two passes move five thirds of the bytes of one, and
     /// then tell two numbers for each sequence. In a pipeline the last rank begins when the first group has gone
     /// through all others, and each group of each rank costs two messages. With mailboxes the last rank begins when
-    /// the sequences that a device works on at a time have gone through the others.
+    /// the sequences that a device works on at a time have gone through the others: one of few, and of many as many as
+    /// there are blocks.
     pub fn expected(
         self,
         shape: impl Into<Shape>,
@@ -126,8 +130,10 @@ impl Way {
                 (groups + others) * (once / groups + message)
             }
             Way::Mailboxes => {
-                let waves = num_seqs.div_ceil(links.at_a_time.max(1)).max(1) as f64;
-                once + others * (once / waves + links.store)
+                let of_their_own = has_blocks_of_their_own(num_seqs, seq_len / ranks);
+                let at_a_time = if of_their_own { links.at_a_time.max(1) } else { 1 };
+                let begin = once / num_seqs.div_ceil(at_a_time).max(1) as f64;
+                once + others * (begin + links.store)
             }
         }
     }
@@ -146,9 +152,9 @@ impl Way {
     /// The way that is expected to be the fastest whatever the coefficients are. Whoever knows that coefficients fade takes
     /// [`Way::TailFirst`].
     ///
-    /// Mailboxes and pipelines are for many sequences: there must be twenty times as many as a device works on at a
-    /// time for the former, and in each group of the latter as many as that. With 264 sequences on two H200s, mailboxes took
-    /// twice as long as two passes, and the gradient in a pipeline eight times as long, since a block works on each sequence.
+    /// A pipeline is for many sequences: in each of its groups there must be as many as a device works on at a time. With
+    /// 264 sequences on two H200s, the gradient in a pipeline took eight times as long as in two passes, since a block works
+    /// on each sequence.
     ///
     /// ```
     /// use linrec::device::{Links, Way};
@@ -159,7 +165,8 @@ impl Way {
     /// let between_hosts = Links { peers: false, ..Links::H200 };
     /// assert!(matches!(Way::fastest(shape, 4, 2, between_hosts), Way::Pipeline { .. }));
     /// assert_eq!(Way::fastest(shape, 4, 64, between_hosts), Way::Passes);
-    /// assert_eq!(Way::fastest((264, 1 << 22), 4, 2, Links::H200), Way::Passes);
+    /// // Few are shared by all blocks, one after the other: one by mailboxes would be on one device at a time.
+    /// assert_eq!(Way::fastest((16, 1 << 26), 4, 4, Links::H200), Way::Mailboxes);
     /// assert_eq!(Way::fastest((1, 1 << 30), 4, 4, Links::H200), Way::Passes);
     /// ```
     pub fn fastest(shape: impl Into<Shape>, bytes: usize, ranks: usize, links: Links) -> Way {
@@ -169,7 +176,7 @@ impl Way {
         let pipeline = Way::pipeline(shape, bytes, ranks, links);
         let groups = if let Way::Pipeline { groups } = pipeline { groups } else { 1 };
         ways.extend((shape.num_seqs / groups >= busy).then_some(pipeline));
-        ways.extend((links.peers && shape.num_seqs / busy >= 20).then_some(Way::Mailboxes));
+        ways.extend(links.peers.then_some(Way::Mailboxes));
         let time = |way: &Way| way.expected(shape, bytes, ranks, links);
         ways.into_iter().min_by(|a, b| time(a).total_cmp(&time(b))).unwrap_or_default()
     }

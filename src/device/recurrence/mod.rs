@@ -20,6 +20,7 @@ use crate::kernels::{KernelChoice, Pass, Program};
 use crate::{Direction, Error};
 use fastest::Fastest;
 use logarithms::Logarithms;
+pub(super) use one::Beside;
 use one::OneKernel;
 
 /// The recurrence on a device: its data stays there.
@@ -269,7 +270,7 @@ impl<S: Storage> Recurrence<S> {
                 &*fastest
             }
         };
-        kernel.forward_into(inputs, coeffs, outputs, shape, options)
+        kernel.forward_into((inputs, coeffs, outputs), shape, options, None)
     }
 
     /// Computes the gradients of a loss from its gradient `d_outputs` with respect to the outputs,
@@ -330,7 +331,41 @@ impl<S: Storage> Recurrence<S> {
                 &*fastest
             }
         };
-        kernel.backward_into(d_outputs, coeffs, outputs, d_inputs, d_coeffs, shape, options)
+        let inputs = [d_outputs, coeffs, outputs];
+        kernel.backward_into(inputs, [d_inputs, d_coeffs], shape, options, None)
+    }
+
+    /// As [`Recurrence::forward_into`], beside the launches of other ranks: by a kernel that was named, with plain coefficients.
+    pub(super) fn forward_beside(
+        &self,
+        all: (&Buffer<S>, &Buffer<S>, &mut Buffer<S>),
+        shape: Shape,
+        options: ForwardOptions<S::Accum>,
+        beside: Beside,
+    ) -> Result<Launched, Error> {
+        self.named()?.forward_into(all, shape, options, Some(beside))
+    }
+
+    /// The same of the gradients.
+    pub(super) fn backward_beside(
+        &self,
+        inputs: [&Buffer<S>; 3],
+        results: [&mut Buffer<S>; 2],
+        shape: Shape,
+        options: BackwardOptions<S::Accum>,
+        beside: Beside,
+    ) -> Result<Launched, Error> {
+        self.named()?.backward_into(inputs, results, shape, options, Some(beside))
+    }
+
+    fn named(&self) -> Result<&OneKernel<S>, Error> {
+        match &self.kernels {
+            Kernels::One(kernel) => Ok(kernel),
+            Kernels::Fastest(_) => Err(Error::Unsupported {
+                engine: self.choice.to_string(),
+                what: String::from("one kernel for all ranks; name a kernel"),
+            }),
+        }
     }
 
     /// The outputs where coefficients are given as logarithms: `plain` computes them from the coefficients, in the type

@@ -79,49 +79,45 @@ impl<S: Storage> OneKernel<S> {
     /// As [`Recurrence::forward_into`](super::Recurrence::forward_into), with plain coefficients.
     pub(super) fn forward_into(
         &self,
-        inputs: &Buffer<S>,
-        coeffs: &Buffer<S>,
-        outputs: &mut Buffer<S>,
+        (inputs, coeffs, outputs): (&Buffer<S>, &Buffer<S>, &mut Buffer<S>),
         shape: Shape,
         options: ForwardOptions<S::Accum>,
+        beside: Option<Beside>,
     ) -> Result<Launched, Error> {
         let operation = "forward_into";
         shape.check_forward(inputs, coeffs, outputs, &options)?;
         let ForwardOptions { direction, initial, final_state, stream, .. } = options;
         let function = self.function(Pass::Forward, direction)?;
         self.check_vectors(operation, shape, &[inputs, coeffs, outputs])?;
-        let Some((launch, sharing)) = self.begin(operation, Pass::Forward, function, shape)? else {
+        let begun = self.begin((operation, Pass::Forward), function, shape, beside.as_ref())?;
+        let Some((launch, sharing)) = begun else {
             return Ok(Launched::nothing(function).of(self.choice));
         };
         let launch = launch.arg(inputs).arg(coeffs).arg(outputs).arg(initial).arg(final_state);
-        self.finish(launch, sharing, shape, direction, stream)
+        self.finish(launch, sharing, shape, (direction, stream), beside)
     }
 
     /// As [`Recurrence::backward_into`](super::Recurrence::backward_into), with plain coefficients.
-    // Five arrays go in and out, and each is of the same kind; a struct would name them no better.
-    #[allow(clippy::too_many_arguments)]
     pub(super) fn backward_into(
         &self,
-        d_outputs: &Buffer<S>,
-        coeffs: &Buffer<S>,
-        outputs: &Buffer<S>,
-        d_inputs: &mut Buffer<S>,
-        d_coeffs: &mut Buffer<S>,
+        [d_outputs, coeffs, outputs]: [&Buffer<S>; 3],
+        [d_inputs, d_coeffs]: [&mut Buffer<S>; 2],
         shape: Shape,
         options: BackwardOptions<S::Accum>,
+        beside: Option<Beside>,
     ) -> Result<Launched, Error> {
         let operation = "backward_into";
         shape.check_backward([d_outputs, coeffs, outputs], [d_inputs, d_coeffs], &options)?;
         let BackwardOptions { direction, initial, d_initial, stream, .. } = options;
         let function = self.function(Pass::Backward, direction)?;
         self.check_vectors(operation, shape, &[d_outputs, coeffs, outputs, d_inputs, d_coeffs])?;
-        let Some((launch, sharing)) = self.begin(operation, Pass::Backward, function, shape)?
-        else {
+        let begun = self.begin((operation, Pass::Backward), function, shape, beside.as_ref())?;
+        let Some((launch, sharing)) = begun else {
             return Ok(Launched::nothing(function).of(self.choice));
         };
         let launch = launch.arg(d_outputs).arg(coeffs).arg(outputs).arg(initial);
         let launch = launch.arg(d_inputs).arg(d_coeffs).arg(d_initial);
-        self.finish(launch, sharing, shape, direction, stream)
+        self.finish(launch, sharing, shape, (direction, stream), beside)
     }
 
     /// Refuses what a kernel for rows of whole vectors does not take.
@@ -150,10 +146,10 @@ impl<S: Storage> OneKernel<S> {
     /// A launch of the right size, and how its blocks share sequences; `None` if there is nothing to compute.
     fn begin<'a>(
         &self,
-        operation: &str,
-        pass: Pass,
+        (operation, pass): (&str, Pass),
         function: &'a Function,
         shape: Shape,
+        beside: Option<&Beside>,
     ) -> Result<Option<(Launch<'a>, Option<Sharing>)>, Error> {
         if let Some(most) = self.choice.max_len(S::ELEMENT)
             && shape.seq_len as u64 > most
@@ -166,7 +162,12 @@ impl<S: Storage> OneKernel<S> {
             );
             return Err(Error::Unsupported { engine: self.choice.to_string(), what });
         }
-        let (num_seqs, seq_len) = (shape.num_seqs as u64, shape.seq_len as u64);
+        if beside.is_some() && !self.choice.takes_mail() {
+            let what = format!("mailboxes, as {operation} between ranks has them");
+            return Err(Error::Unsupported { engine: self.choice.to_string(), what });
+        }
+        let like = beside.map_or(shape, |beside| beside.like);
+        let (num_seqs, seq_len) = (like.num_seqs as u64, like.seq_len as u64);
         let geometry = self.choice.geometry(S::ELEMENT, pass, num_seqs, seq_len);
         if geometry.blocks == 0 {
             return Ok(None);
@@ -204,8 +205,8 @@ impl<S: Storage> OneKernel<S> {
         launch: Launch,
         sharing: Option<Sharing>,
         shape: Shape,
-        direction: Direction,
-        stream: Option<&Stream>,
+        (direction, stream): (Direction, Option<&Stream>),
+        beside: Option<Beside>,
     ) -> Result<Launched, Error> {
         let mut launch = launch.arg(shape.num_seqs as i64).arg(shape.seq_len as i64);
         let mut workspace;
@@ -216,12 +217,21 @@ impl<S: Storage> OneKernel<S> {
                 launch = launch.arg(u32::from(deal));
             }
         }
+        let alone = |launch: Launch, stream: &Stream| launch.run(stream);
+        let mut run: &dyn Fn(Launch, &Stream) -> Result<Launched, Error> = &alone;
+        if self.choice.takes_mail() {
+            let (mut from, mut to, mut epoch) = (None, None, 0);
+            if let Some(beside) = beside {
+                (from, to, epoch, run) = (beside.from, beside.to, beside.epoch, beside.run);
+            }
+            launch = launch.peer_arg(from).peer_arg(to).arg(epoch);
+        }
         if self.choice.takes_direction() {
             launch = launch.arg(i32::from(direction == Direction::Reverse));
         }
         let launched = match stream {
-            Some(stream) => launch.run(stream),
-            None => launch.run(&self.device.stream()),
+            Some(stream) => run(launch, stream),
+            None => run(launch, &self.device.stream()),
         };
         launched.map(|launched| launched.of(self.choice))
     }
@@ -232,6 +242,19 @@ impl<S: Storage> OneKernel<S> {
         let contents = Contents { name: "workspace", zeros: true };
         self.workspaces.room(&self.device, stream, contents, words)
     }
+}
+
+/// What a launch has to do with those of other ranks, which are under way at the same time and have the rest of each sequence.
+pub(in crate::device) struct Beside<'a> {
+    /// Mailboxes of all sequences: in one comes the state before each, by the other the one behind it goes on.
+    pub(in crate::device) from: Option<&'a Buffer<u8>>,
+    pub(in crate::device) to: Option<&'a mut Buffer<u8>>,
+    /// The number of this pass, which mail of others does not have.
+    pub(in crate::device) epoch: u32,
+    /// The largest shape that a rank has: all launches are of its size.
+    pub(in crate::device) like: Shape,
+    /// Queues a launch with the others.
+    pub(in crate::device) run: &'a dyn Fn(Launch, &Stream) -> Result<Launched, Error>,
 }
 
 /// How the blocks of a launch share sequences.

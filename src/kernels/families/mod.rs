@@ -68,6 +68,11 @@ trait Family: fmt::Debug {
         true
     }
 
+    /// Whether its last arguments are mailboxes, by which sequences go on on other devices.
+    fn takes_mail(&self) -> bool {
+        false
+    }
+
     /// The computations that there are kernels for.
     fn passes(&self) -> &'static [Pass] {
         &Pass::ALL
@@ -237,6 +242,12 @@ impl KernelChoice {
     /// Whether the direction is the kernels' last argument, 0 or 1, and no matter of the entry.
     pub fn takes_direction(&self) -> bool {
         self.family().takes_direction()
+    }
+
+    /// Whether the kernels' last arguments are the mailboxes by which a state comes from another device and goes on to the
+    /// next one, `from` and `to`, either of which may be null, and a 32-bit epoch.
+    pub fn takes_mail(&self) -> bool {
+        self.family().takes_mail()
     }
 
     /// The launch of a pass over `num_seqs` sequences of `seq_len` elements of `element`; of no blocks if there

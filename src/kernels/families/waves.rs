@@ -149,6 +149,10 @@ impl Family for WavesConfig {
         false
     }
 
+    fn takes_mail(&self) -> bool {
+        true
+    }
+
     fn geometry(&self, element: ElementType, pass: Pass, num_seqs: u64, seq_len: u64) -> Geometry {
         let (vectors, warps) = (self.vectors_of(pass), self.threads / 32);
         let (shared_out, tiles) =

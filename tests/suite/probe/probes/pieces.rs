@@ -7,6 +7,7 @@ use linrec::contract::Stored;
 use linrec::device::{
     BackwardOptions, Device, ForwardOptions, Group, GroupRecurrence, Launched, Split, Storage, Way,
 };
+use linrec::kernels::KernelChoice;
 use linrec::reference::{self, Rounding};
 use linrec::simt::Counters;
 use linrec::{Direction, Element, Error};
@@ -42,8 +43,14 @@ pub fn both_passes<S: Storage>(device: &Device, way: Way) -> Result<Ran, Error> 
     let ranks = if way == Way::Mailboxes && !device.is_simt() { 1 } else { 2 };
     let group = Group::through_host(&vec![device.clone(); ranks])?;
     let parts: Parts<S> = group.run(|rank| {
-        let recurrence = GroupRecurrence::<S>::new(rank, Split::Steps).with_way(way);
-        let recurrence = recurrence.with_pieces(ranks);
+        // With another kernel than one that takes mail itself, each sequence has a block of its own.
+        let recurrence = match way {
+            Way::Mailboxes => {
+                GroupRecurrence::<S>::by(rank, Split::Steps, KernelChoice::default())?
+            }
+            _ => GroupRecurrence::new(rank, Split::Steps),
+        };
+        let recurrence = recurrence.with_way(way).with_pieces(ranks);
         let part = recurrence.part(shape)?;
         let mine = |name, array: &Array2<S::Accum>| {
             upload::<S, _>(device, name, &array.slice(s![.., part.steps.clone()]))
