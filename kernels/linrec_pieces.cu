@@ -126,19 +126,21 @@ __global__ void __launch_bounds__(kThreads)
 // ANCHOR_END: ends
 
 // ANCHOR: states
-// From what every rank told of its pieces to what comes into each piece of this rank. One thread per row; the pieces
-// of a row are taken one after the other, so that the result depends on the pieces alone.
+// From what every rank told of its pieces to what comes into each piece of this rank. One warp per row; the pieces
+// of a row are taken one after the other, so that the result depends on the pieces alone. All lanes bring them
+// into shared memory, many at a time, and one walks.
 //
 // A rank's part of `told` holds `per_row` transitions for each row, and then, of the gradient, as many last outputs.
 // Of all pieces of a row the first `filled` have steps. Forward, `states` are the states before each piece. Of the
 // gradient, they are what comes in at its last step, and `previous`, null forward, the outputs before its first one.
-template <typename T>
-constexpr int kLoads = 256 / sizeof(Transition<T>);  // on their way at a time
-
-template <typename T>
-__global__ void linrec_piece_states(const T* told, const T* initial, T* states, T* previous, long long num_seqs,
-                                    int ranks, int rank, int per_row, int filled, int reverse) {
-    const long long row = (long long)blockDim.x * blockIdx.x + threadIdx.x;
+template <typename T, int kThreads>
+__global__ void __launch_bounds__(kThreads)
+    linrec_piece_states(const T* told, const T* initial, T* states, T* previous, long long num_seqs, int ranks,
+                        int rank, int per_row, int filled, int reverse) {
+    constexpr int kWarps = kThreads / 32, kAtATime = 2048 / sizeof(Transition<T>);
+    __shared__ Transition<T> brought[kWarps][kAtATime];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const long long row = (long long)blockIdx.x * kWarps + warp;
     if (row >= num_seqs) return;
     const bool is_gradient = previous, walks_back = is_gradient ? !reverse : reverse;
     const long long per_rank = num_seqs * per_row * (is_gradient ? 3 : 2);
@@ -150,23 +152,26 @@ __global__ void linrec_piece_states(const T* told, const T* initial, T* states, 
     T state = is_gradient ? T(0) : start;
     const int walked = walks_back ? pieces - first : first + per_row;
     const auto piece_of = [&](int step) { return walks_back ? pieces - 1 - step : step; };
-    for (int step = 0; step < walked; step += kLoads<T>) {
-        // None of these loads waits for another one, as the states do.
-        Transition<T> ends[kLoads<T>];
-#pragma unroll
-        for (int i = 0; i < kLoads<T>; i++) {
-            const int piece = piece_of(min(step + i, walked - 1));
-            ends[i] = ((const Transition<T>*)part(piece))[place(piece)];
+    for (int begun = 0; begun < walked; begun += kAtATime) {
+        const int count = min(kAtATime, walked - begun);
+        for (int i = lane; i < count; i += 32) {
+            const int piece = piece_of(begun + i);
+            brought[warp][i] = ((const Transition<T>*)part(piece))[place(piece)];
         }
-#pragma unroll
-        for (int i = 0; i < kLoads<T>; i++) {
-            const int piece = piece_of(step + i);
-            if (step + i >= walked) break;
-            if (piece >= first && piece < first + per_row) states[place(piece)] = state;
-            state = multiply_add(state, ends[i].coeff, ends[i].state);
+        __syncwarp();
+        for (int i = 0; lane == 0 && i < count; i++) {
+            const Transition<T> end = brought[warp][i];
+            brought[warp][i].state = state;  // what comes into the piece
+            state = multiply_add(state, end.coeff, end.state);
         }
+        __syncwarp();
+        for (int i = lane; i < count; i += 32) {
+            const int piece = piece_of(begun + i);
+            if (piece >= first && piece < first + per_row) states[place(piece)] = brought[warp][i].state;
+        }
+        __syncwarp();  // before they are written again
     }
-    for (int piece = first; is_gradient && piece < first + per_row; piece++) {
+    for (int piece = first + lane; is_gradient && piece < first + per_row; piece += 32) {
         const int before = reverse ? piece + 1 : piece - 1;
         const bool exists = before >= 0 && before < filled;
         previous[place(piece)] = exists ? part(before)[2 * num_seqs * per_row + place(before)] : start;
@@ -246,6 +251,19 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
 }
 // ANCHOR_END: forward
+
+// The last output of each row's stretch goes `to` the device behind, and into `previous` comes that of the one before, or the
+// initial state where there is none. A thread for each row.
+template <typename Stored>
+__global__ void linrec_piece_previous(const Stored* outputs, const Accum<Stored>* initial, Accum<Stored>* previous,
+                                      const Mailbox<Accum<Stored>>* from, Mailbox<Accum<Stored>>* to, unsigned epoch,
+                                      long long num_seqs, long long piece_len, int reverse) {
+    const long long row = (long long)blockDim.x * blockIdx.x + threadIdx.x;
+    if (row >= num_seqs) return;
+    if (to) post(to + row, epoch, widen(outputs[row * piece_len + (reverse ? 0 : piece_len - 1)]));
+    const Incoming<Accum<Stored>> comes = {initial, from, epoch};
+    previous[row] = comes(row);
+}
 
 // ANCHOR: backward
 // The gradient of each piece. `after` is what comes into its last step from the one behind it, `previous` the output

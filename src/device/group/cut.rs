@@ -175,7 +175,7 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         states: &mut Buffer<A>,
         previous: Option<&mut Buffer<A>>,
     ) -> Result<(), Error> {
-        let launch = self.each_row(&self.kernels.states);
+        let launch = self.each_warp(&self.kernels.states);
         let launch = launch.map(|launch| launch.arg(all).arg(initial).arg(states).arg(previous));
         let Cutting { whole, ranks, per_row, .. } = self.cutting;
         let launch = launch.map(|launch| launch.arg(whole.num_seqs as i64).arg(ranks as i32));
@@ -226,7 +226,16 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
 
     /// A thread for each row; `None` if there is none.
     pub(super) fn each_row<'f>(&self, function: &'f Function) -> Option<Launch<'f>> {
-        let blocks = self.cutting.whole.num_seqs.div_ceil(THREADS as usize);
+        self.rows_in_blocks(function, THREADS)
+    }
+
+    /// A warp for each row; `None` if there is none.
+    fn each_warp<'f>(&self, function: &'f Function) -> Option<Launch<'f>> {
+        self.rows_in_blocks(function, THREADS / 32)
+    }
+
+    fn rows_in_blocks<'f>(&self, function: &'f Function, rows: u32) -> Option<Launch<'f>> {
+        let blocks = self.cutting.whole.num_seqs.div_ceil(rows as usize);
         let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
         (blocks > 0).then(|| function.launch(blocks, THREADS))
     }

@@ -65,7 +65,8 @@ fn over_pieces(element: ElementType) -> [String; 3] {
 }
 
 fn over_states(element: ElementType) -> [String; 2] {
-    ["states", "column"].map(|name| format!("linrec_piece_{name}<{}>", element.cuda_name()))
+    let name = element.cuda_name();
+    [format!("linrec_piece_states<{name}, {THREADS}>"), format!("linrec_piece_column<{name}>")]
 }
 
 /// Threads of a block, and 16-byte vectors of each, of the kernels that hand states on by mailboxes: so large that an SM has one,
@@ -79,19 +80,28 @@ fn vectors_by_mail(element: ElementType) -> u32 {
 
 /// Those that hand states on by mailboxes, for one type of elements, loaded when they are first needed.
 #[derive(Debug, Default)]
-pub(super) struct ByMail(OnceLock<[Function; 2]>);
+pub(super) struct ByMail(OnceLock<LoadedByMail>);
+
+#[derive(Debug)]
+pub(super) struct LoadedByMail {
+    pub(super) forward: Function,
+    pub(super) backward: Function,
+    /// The output before each stretch, from the rank that has it.
+    pub(super) previous: Function,
+}
 
 impl ByMail {
-    /// Forward and backward.
-    pub(super) fn get<S: Storage>(&self, device: &Device) -> Result<&[Function; 2], Error> {
+    pub(super) fn get<S: Storage>(&self, device: &Device) -> Result<&LoadedByMail, Error> {
         if let Some(loaded) = self.0.get() {
             return Ok(loaded);
         }
         let (stored, vectors) = (S::ELEMENT.cuda_name(), vectors_by_mail(S::ELEMENT));
         let sized = |name| format!("linrec_piece_{name}<{stored}, {vectors}, {THREADS_BY_MAIL}");
-        let entries = [sized("fwd") + ">", sized("bwd") + ", true>"];
+        let previous = format!("linrec_piece_previous<{stored}>");
+        let entries = [sized("fwd") + ">", sized("bwd") + ", true>", previous];
         let module = with_entries(device, entries.to_vec())?;
-        let loaded = [module.function(&entries[0])?, module.function(&entries[1])?];
+        let [forward, backward, previous] = entries.map(|entry| module.function(&entry));
+        let loaded = LoadedByMail { forward: forward?, backward: backward?, previous: previous? };
         Ok(self.0.get_or_init(|| loaded))
     }
 }

@@ -34,7 +34,7 @@ struct All {
     all: Vec<Buffer<u8>>,
 }
 
-/// What a pass takes of them.
+/// What a pass takes of them: in one kind of boxes states go on, in the other the last outputs.
 struct Taken {
     from: Option<Buffer<u8>>,
     to: Option<Buffer<u8>>,
@@ -48,26 +48,47 @@ impl Boxes {
         &self,
         rank: &Rank,
         rows: usize,
-        (before, behind): (Option<usize>, Option<usize>),
+        ways: (Option<usize>, Option<usize>),
     ) -> Result<Taken, Error> {
         let mut boxes = lock(&self.0);
         let usable = boxes.take().filter(|boxes| boxes.rows == rows && boxes.epoch < u32::MAX);
         let mut usable = match usable {
             Some(usable) => usable,
             None => {
-                let mine = Buffer::for_peers(rank.device(), "mail", rows * BOX_BYTES)?;
+                let mine = Buffer::for_peers(rank.device(), "mail", 2 * rows * BOX_BYTES)?;
                 All { rows, epoch: 0, all: rank.share(mine)? }
             }
         };
         usable.epoch += 1;
-        let of = |rank: usize| usable.all[rank].slice(..);
-        let taken = Taken {
-            from: before.map(|_| of(rank.number())).transpose()?,
-            to: behind.map(of).transpose()?,
-            epoch: usable.epoch,
-        };
+        let taken = usable.of(rank, ways, 0)?;
         *boxes = Some(usable);
         Ok(taken)
+    }
+
+    /// For the same pass, the boxes of the other kind.
+    fn again(&self, rank: &Rank, ways: &(Option<usize>, Option<usize>)) -> Result<Taken, Error> {
+        match &*lock(&self.0) {
+            Some(boxes) => boxes.of(rank, *ways, 1),
+            None => Err(rank.error("there are no mailboxes of this pass")),
+        }
+    }
+}
+
+impl All {
+    /// Those of a kind, 0 or 1: where mail comes in from one neighbour, and where it goes to the other.
+    fn of(
+        &self,
+        rank: &Rank,
+        (before, behind): (Option<usize>, Option<usize>),
+        kind: usize,
+    ) -> Result<Taken, Error> {
+        let len = self.rows * BOX_BYTES;
+        let of = |rank: usize| self.all[rank].slice(kind * len..(kind + 1) * len);
+        Ok(Taken {
+            from: before.map(|_| of(rank.number())).transpose()?,
+            to: behind.map(of).transpose()?,
+            epoch: self.epoch,
+        })
     }
 }
 
@@ -164,8 +185,8 @@ impl<S: Storage> Cut<S> {
             let launched = shared.forward_beside(all, call.pieces, options, beside)?;
             call.launched = launched.and(&call.launched);
         } else {
-            let [forward, _] = self.by_mail.get::<S>(rank.device())?;
-            let launch = call.each_row_by_mail(forward);
+            let kernels = self.by_mail.get::<S>(rank.device())?;
+            let launch = call.each_row_by_mail(&kernels.forward);
             let launch = launch.map(|launch| launch.arg(inputs).arg(coeffs).arg(outputs));
             let launch = launch.map(|launch| launch.arg(initial).arg(last.as_deref_mut()));
             let launch = launch.map(|launch| launch.peer_arg(taken.from.as_ref()));
@@ -196,15 +217,24 @@ impl<S: Storage> Cut<S> {
         let neighbours = Neighbours::of(rank, direction);
         let ways = (neighbours.behind, neighbours.before);
         let mut taken = self.boxes.take(rank, call.pieces.num_seqs, ways)?;
-        let room = call.room(1)?;
-        let known = call.previous(outputs, initial, &neighbours, &room)?;
+        let kernels = self.by_mail.get::<S>(rank.device())?;
+        // The outputs go the other way than the gradient: with the recurrence.
+        let mut known = call.room(1)?;
+        let mut lasts = self.boxes.again(rank, &call.with_steps(&neighbours))?;
+        let launch = call.each_row(&kernels.previous);
+        let initial = initial.filter(|_| lasts.from.is_none());
+        let launch = launch.map(|launch| launch.arg(outputs).arg(initial).arg(&mut *known));
+        let launch = launch.map(|launch| launch.peer_arg(lasts.from.as_ref()));
+        let launch = launch.map(|launch| launch.peer_arg(lasts.to.as_mut()).arg(lasts.epoch));
+        let num_seqs = call.pieces.num_seqs as i64;
+        call.run_beside(launch.map(|launch| launch.arg(num_seqs)))?;
         let mut ends = d_initial.is_some().then(|| call.room(1)).transpose()?;
         if let Some(shared) = shared {
             let run = |launch: Launch, stream: &Stream| rank.run_beside(launch, stream);
             let options = BackwardOptions {
                 direction,
                 log_coeffs: false,
-                initial: Some(&known),
+                initial: Some(&*known),
                 d_initial: ends.as_deref_mut(),
                 stream: Some(stream),
             };
@@ -213,11 +243,10 @@ impl<S: Storage> Cut<S> {
             let launched = shared.backward_beside(inputs, results, call.pieces, options, beside)?;
             call.launched = launched.and(&call.launched);
         } else {
-            let [_, backward] = self.by_mail.get::<S>(rank.device())?;
             let none: Option<&Buffer<S::Accum>> = None;
-            let launch = call.each_row_by_mail(backward);
+            let launch = call.each_row_by_mail(&kernels.backward);
             let launch = launch.map(|launch| launch.arg(d_outputs).arg(coeffs).arg(outputs));
-            let launch = launch.map(|launch| launch.arg(none).arg(&known));
+            let launch = launch.map(|launch| launch.arg(none).arg(&*known));
             let launch = launch.map(|launch| launch.arg(d_inputs).arg(d_coeffs));
             let launch = launch.map(|launch| launch.arg(ends.as_deref_mut()));
             let launch = launch.map(|launch| launch.peer_arg(taken.from.as_ref()));

@@ -141,6 +141,15 @@ impl<S: Storage> Cut<S> {
 }
 
 impl<A: Storage<Accum = A>> Call<'_, A> {
+    /// The rank before that has an output for this one, and the one behind that is to have one of this rank: of ranks without
+    /// steps there are none.
+    pub(super) fn with_steps(&self, neighbours: &Neighbours) -> (Option<usize>, Option<usize>) {
+        let has_steps = |rank: usize| rank < self.filled();
+        let Neighbours { before, behind } = *neighbours;
+        let before = before.filter(|&before| has_steps(before));
+        (before, behind.filter(|_| has_steps(self.rank.number())))
+    }
+
     /// The output before each stretch, which the rank before has; `room` has a number for each row.
     pub(super) fn previous<S: Storage<Accum = A>>(
         &mut self,
@@ -150,9 +159,8 @@ impl<A: Storage<Accum = A>> Call<'_, A> {
         room: &Buffer<A>,
     ) -> Result<Buffer<A>, Error> {
         let (rank, num_seqs) = (self.rank, self.pieces.num_seqs);
-        let filled = self.filled();
-        let has_steps = |rank: usize| rank < filled && num_seqs > 0;
-        if let Some(behind) = neighbours.behind.filter(|_| has_steps(rank.number())) {
+        let (before, behind) = self.with_steps(neighbours);
+        if let Some(behind) = behind.filter(|_| num_seqs > 0) {
             let mut lasts = self.room(1)?;
             let launch = self.each_row(&self.kernels.lasts).map(|launch| launch.arg(outputs));
             let launch = launch.map(|launch| launch.arg(&mut *lasts).arg(num_seqs as i64));
@@ -160,7 +168,7 @@ impl<A: Storage<Accum = A>> Call<'_, A> {
             rank.hand_on(&lasts, behind)?;
         }
         let mut previous = room.slice(..)?;
-        match (neighbours.before.filter(|&before| has_steps(before)), initial) {
+        match (before.filter(|_| num_seqs > 0), initial) {
             (Some(before), _) => rank.take_over(&mut previous, before)?,
             (None, Some(initial)) => return initial.slice(..),
             (None, None) => previous.zero()?,

@@ -35,7 +35,7 @@ pub enum Way {
     /// Every stretch is read once. A rank takes the state of each sequence from a mailbox in its
     /// device's memory, and puts the state behind into that of the next one. Ranks are on GPUs of one host that reach each
     /// other's memory, in one program or in processes (on Linux, by CUDA's handles of memory; a recurrence's mailboxes,
-    /// 128 bytes for each sequence, then stay until the process ends), or on one emulated device
+    /// 256 bytes for each sequence, then stay until the process ends), or on one emulated device
     /// ([`Group::through_host`](super::Group::through_host)), where their launches take turns. What cannot be reached is
     /// [`Error::Unsupported`](crate::Error::Unsupported) on all ranks, before anything is launched. Results depend on the number of ranks.
     ///
