@@ -132,6 +132,10 @@ pub struct Foreign {
     #[arg(long, value_name = "FOLDER")]
     pub include: Option<PathBuf>,
 
+    /// An option for NVRTC, such as `--fmad=false`; may be repeated
+    #[arg(long = "compile", value_name = "OPTION", allow_hyphen_values = true)]
+    pub compile: Vec<String>,
+
     /// Another list
     #[arg(long, value_name = "FILE")]
     pub list: Option<PathBuf>,
@@ -155,6 +159,10 @@ pub struct Foreign {
     /// Writes what came of the kernels into the list that `--list` names
     #[arg(long, requires = "list")]
     pub update: bool,
+
+    /// Prints how many kernels of the list ran, were reported or refused, and why, and runs none
+    #[arg(long)]
+    pub summary: bool,
 
     /// Prints the names of the kernels of a file, CLONE/PATH
     #[arg(long, value_name = "FILE")]

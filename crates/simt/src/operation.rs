@@ -71,6 +71,9 @@ pub(crate) enum Binary {
     /// Shifts by the type's width or more give 0, or the sign.
     Shl,
     Shr,
+    /// `div.approx` and `div.full` of f32.
+    Quotient,
+    QuotientFull,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -78,7 +81,6 @@ pub(crate) enum Arithmetic {
     Add,
     Sub,
     Mul,
-    /// `div.rn`; the approximate ones (`div.approx`, `div.full`) are decoded to it as well.
     Div,
 }
 

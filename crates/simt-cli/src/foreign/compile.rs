@@ -28,16 +28,25 @@ pub struct Unit {
     /// The file itself is the first; the others by the names by which they are included.
     files: Vec<(String, Cut)>,
     options: Vec<String>,
+    /// The folder of NVIDIA's headers, as PTX names it.
+    nvidia: Option<String>,
 }
 
 impl Unit {
     /// Reads a file of a clone. Headers are looked for beside it and below the clone, then in `include`, where
-    /// NVIDIA's are.
-    pub fn read(clone: &Path, path: &str, include: Option<&Path>) -> Result<Unit, String> {
+    /// NVIDIA's are. `options` are for the compiler, beside those that all are compiled with.
+    pub fn read(
+        clone: &Path,
+        path: &str,
+        include: Option<&Path>,
+        options: &[String],
+    ) -> Result<Unit, String> {
         let mut unit = Unit {
             files: Vec::new(),
             options: ["-lineinfo", "--std=c++17", "-default-device"].map(str::to_owned).to_vec(),
+            nvidia: include.map(|include| format!("{}/", include.display())),
         };
+        unit.options.extend_from_slice(options);
         if let Some(include) = include {
             unit.options.push(format!("--include-path={}", include.display()));
         }
@@ -76,7 +85,7 @@ impl Unit {
 
     /// The PTX of one kernel. What the compiler refuses is dropped item by item, until it refuses nothing or the kernel.
     pub fn ptx(&mut self, instance: &str) -> Result<String, String> {
-        const ROUNDS: usize = 12;
+        const ROUNDS: usize = 24;
         let kernel =
             instance.split('<').next().unwrap_or(instance).rsplit("::").next().unwrap_or(instance);
         let mut said = String::new();
@@ -91,11 +100,12 @@ impl Unit {
                         said = first_error(&log);
                     }
                     let mut dropped = false;
-                    for (name, line) in places(&log) {
+                    for (number, (name, line)) in places(&log).into_iter().enumerate() {
                         if let Some((_, cut)) =
                             self.files.iter_mut().find(|(file, _)| *file == name)
                         {
-                            dropped |= cut.drop_line(line);
+                            // What is said of a kernel after another error may be that error's making.
+                            dropped |= cut.drop_line(line, number == 0);
                         }
                     }
                     if !dropped {
@@ -131,7 +141,9 @@ impl Unit {
             .extend(headers.iter().map(|(name, cut)| header(name, cut.text(Some(kernel)))));
         let nvrtc = Nvrtc::find().map_err(|error| error.to_string())?;
         let compiled = nvrtc.compile(&program, nvrtc::SHIPPED_ARCHITECTURE);
-        compiled.map(|compiled| compiled.ptx.text().to_owned()).map_err(|error| error.to_string())
+        let ptx = compiled.map_err(|error| error.to_string())?.ptx.text().to_owned();
+        // Wherever the headers are, the list says the same.
+        Ok(self.nvidia.as_ref().map_or(ptx.clone(), |folder| ptx.replace(folder.as_str(), "")))
     }
 }
 
@@ -145,10 +157,11 @@ impl Units {
         clone: &Path,
         path: &str,
         include: Option<&Path>,
+        options: &[String],
     ) -> Result<&mut Unit, String> {
         let key = clone.join(path);
         if !self.0.contains_key(&key) {
-            self.0.insert(key.clone(), Unit::read(clone, path, include)?);
+            self.0.insert(key.clone(), Unit::read(clone, path, include, options)?);
         }
         self.0.get_mut(&key).ok_or_else(|| "no unit".to_owned())
     }

@@ -61,11 +61,12 @@ impl Cut {
         self.items.iter().filter_map(|item| item.kernel.as_deref())
     }
 
-    /// Drops the item that stands in a line; whether there was one.
-    pub fn drop_line(&mut self, line: usize) -> bool {
+    /// Drops the item that stands in a line, a kernel only if `kernels` says so; whether there was one.
+    pub fn drop_line(&mut self, line: usize, kernels: bool) -> bool {
         let mut dropped = false;
         for item in &mut self.items {
-            if item.kept && !item.frame && item.lines.contains(&line) {
+            let may = !item.frame && (kernels || item.kernel.is_none());
+            if item.kept && may && item.lines.contains(&line) {
                 (item.kept, dropped) = (false, true);
             }
         }
@@ -374,8 +375,9 @@ int main(int argc, char **argv) { first<<<1, 1>>>(0); printf("}\n"); return 0; }
     #[test]
     fn what_a_compiler_refuses_is_dropped_by_its_line() {
         let mut cut = Cut::new(FILE, |_| false);
-        assert!(cut.drop_line(15) && !cut.drop_line(15));
-        assert!(!cut.drop_line(16), "the end of a namespace stays");
+        assert!(!cut.drop_line(15, false), "the kernel stays");
+        assert!(cut.drop_line(15, true) && !cut.drop_line(15, true));
+        assert!(!cut.drop_line(16, true), "the end of a namespace stays");
         assert!(!cut.text(None).contains("first"));
     }
 

@@ -22,6 +22,21 @@ pub(super) fn approximate(function: Approximate, ftz: bool, x: f32) -> f32 {
     })
 }
 
+/// `div.approx` and, `full`, `div.full`: the dividend times the reciprocal, as ptxas has it for compute capability 9.0. Where
+/// the unit has no reciprocal both are scaled before; `div.approx` does so for subnormal divisors only, and
+/// the reciprocals of those above 2^126 are zeros. Its product is not rounded yet.
+pub(super) fn quotient(full: bool, ftz: bool, a: f32, b: f32) -> (f32, f32) {
+    const LARGE: f32 = f32::from_bits(0x7e80_0000); // 2^126
+    let scale = match b.abs() {
+        magnitude if full && magnitude > LARGE => 0.25,
+        magnitude if !ftz && magnitude < f32::MIN_POSITIVE => 16_777_216.0,
+        _ => 1.0,
+    };
+    let scaled =
+        |x: f32| if ftz && (x * scale).is_subnormal() { 0.0_f32.copysign(x) } else { x * scale };
+    (scaled(a), f32::from_bits(special::rcp(scaled(b).to_bits(), true)))
+}
+
 /// `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`: the upper 20 bits of the fraction hold, the rest is zero.
 ///
 /// The low 32 bits of the result are zero, and subnormal numbers are flushed.

@@ -5,6 +5,7 @@
 
 use std::ops::{BitAnd, BitOr};
 
+use super::approximate::quotient as factors_of_quotient;
 use super::directed;
 use super::half;
 use super::integer::{holds, mask};
@@ -373,7 +374,7 @@ pub(super) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, la
     }
 }
 
-/// `min` and `max`.
+/// `min` and `max`, and approximate quotients.
 pub(super) fn binary(r: &mut Registers, op: Binary, ty: Type, [d, a, b]: [Slot; 3], lanes: u32) {
     if ty.is_half() || ty.is_pair() {
         return half::binary(r, op, ty, [d, a, b], lanes);
@@ -383,9 +384,29 @@ pub(super) fn binary(r: &mut Registers, op: Binary, ty: Type, [d, a, b]: [Slot; 
         let number = |bits: u64| (f64::from_bits(bits), bits);
         return r.set_longs(d, lanes, |i| extreme(op, number(x[i]), number(y[i]), NAN64));
     }
+    if matches!(op, Binary::Quotient | Binary::QuotientFull) {
+        return quotient(r, op, ty, [d, a, b], lanes);
+    }
     let (x, y) = (single(r, ty, a), single(r, ty, b));
     let number = |bits: u32| (f32::from_bits(bits), bits);
     r.set_words(d, lanes, |i| extreme(op, number(x[i]), number(y[i]), NAN32));
+}
+
+/// `div.approx` and `div.full`.
+fn quotient(r: &mut Registers, op: Binary, ty: Type, [d, a, b]: [Slot; 3], lanes: u32) {
+    let (a, b) = (single(r, ty, a), single(r, ty, b));
+    let factors = |i: usize| {
+        let [a, b] = [a[i], b[i]].map(f32::from_bits);
+        factors_of_quotient(op == Binary::QuotientFull, ty == Type::F32Ftz, a, b)
+    };
+    r.set_words(d, lanes, |i| {
+        let (a, reciprocal) = factors(i);
+        bits32(a * reciprocal)
+    });
+    flush_result(r, ty, (d, Round::Nearest), lanes, |i| {
+        let (a, reciprocal) = factors(i);
+        f64::from(a) * f64::from(reciprocal)
+    });
 }
 
 /// The bits of the smaller or the larger of two numbers, given with theirs; the one that is a number, if one is not

@@ -145,7 +145,7 @@ fn words(
             r.words_of(d, lanes, [a, b], |_, [a, b]| left(a).checked_shr(right(b)).unwrap_or(0))
         }
         // Of floats.
-        Binary::MinNan | Binary::MaxNan => {}
+        Binary::MinNan | Binary::MaxNan | Binary::Quotient | Binary::QuotientFull => {}
     }
 }
 
@@ -197,7 +197,8 @@ fn binary64(r: &mut Registers, op: Binary, signed: bool, [d, a, b]: [Slot; 3], l
         Binary::Or => r.longs_of(d, lanes, [a, b], |_, [a, b]| a | b),
         Binary::Xor => r.longs_of(d, lanes, [a, b], |_, [a, b]| a ^ b),
         // Handled above, and of floats.
-        Binary::Shl | Binary::Shr | Binary::MinNan | Binary::MaxNan => {}
+        Binary::Shl | Binary::Shr => {}
+        Binary::MinNan | Binary::MaxNan | Binary::Quotient | Binary::QuotientFull => {}
     }
 }
 

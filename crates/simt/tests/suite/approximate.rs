@@ -1,6 +1,6 @@
 //! The approximate functions: those of f32 bit by bit, others within what the PTX ISA allows a GPU.
 
-use crate::exact::{F32, Mode, Number, flushed, quotient, same_f64};
+use crate::exact::{F32, Mode, Number, encode_flushed, flushed, product, same_f32, same_f64};
 use crate::form::Kind::{L, W};
 use crate::form::{Form, check, form};
 use crate::values::{f32s, f64s};
@@ -24,18 +24,24 @@ const FUNCTIONS: [Function; 8] = [
 type Wide = fn(f64) -> f64;
 const WIDE: [(&str, Wide); 2] = [("rcp", |x| 1.0 / x), ("rsqrt", |x| 1.0 / x.sqrt())];
 
-/// Whether two values of f32 agree to one unit in the last place, which is below every error that PTX grants.
-fn close32(got: u64, wanted: u64) -> bool {
-    let (a, b) = (f32::from_bits(got as u32), f32::from_bits(wanted as u32));
-    if a.is_nan() || b.is_nan() {
-        return a.is_nan() && b.is_nan();
-    }
-    // Zeros and infinities, with their signs, are to be met.
-    let special = |x: f32| x == 0.0 || x.is_infinite();
-    !special(a)
-        && !special(b)
-        && a.is_sign_negative() == b.is_sign_negative()
-        && got.abs_diff(wanted) <= 1
+/// `div.approx` and `div.full`, of exact products: the dividend times the unit's reciprocal, both scaled before where it has none.
+fn divided(full: bool, ftz: bool, [a, b]: [u64; 2]) -> u64 {
+    const LARGE: f32 = f32::from_bits(0x7e80_0000);
+    let encode = |number: &Number| match ftz {
+        true => encode_flushed(number, F32, Mode::Nearest),
+        false => number.encode(F32, Mode::Nearest),
+    };
+    let decode = |bits: u64| Number::decode(if ftz { flushed(bits, F32) } else { bits }, F32);
+    let magnitude = f32::from_bits(b as u32).abs();
+    let scale = match magnitude {
+        _ if full && magnitude > LARGE => 0.25_f32,
+        _ if !ftz && magnitude < f32::MIN_POSITIVE => 16_777_216.0,
+        _ => 1.0,
+    };
+    let scale = Number::decode(scale.to_bits().into(), F32);
+    let [a, b] = [a, b].map(|bits| encode(&product(&decode(bits), &scale)));
+    let reciprocal = special::rcp(b as u32, true).into();
+    encode(&product(&Number::decode(a, F32), &Number::decode(reciprocal, F32)))
 }
 
 pub fn forms() -> Vec<Form> {
@@ -51,17 +57,15 @@ pub fn forms() -> Vec<Form> {
             all.push(form(&text, W, [W], bits).over(&[&narrow]));
         }
     }
-    for (name, ftz) in
-        [("approx", false), ("full", false), ("approx.ftz", true), ("full.ftz", true)]
-    {
-        let divide = move |[a, b]: [u64; 2]| {
-            let flush = |bits| if ftz { flushed(bits, F32) } else { bits };
-            let [a, b] = [a, b].map(|bits| Number::decode(flush(bits), F32));
-            flush(quotient(&a, &b).encode(F32, Mode::Nearest))
-        };
-        all.push(
-            form(&format!("div.{name}.f32"), W, [W; 2], divide).all_over(&narrow).same(close32),
-        );
+    for (name, full, ftz) in [
+        ("approx", false, false),
+        ("full", true, false),
+        ("approx.ftz", false, true),
+        ("full.ftz", true, true),
+    ] {
+        let divide = move |operands| divided(full, ftz, operands);
+        let text = format!("div.{name}.f32");
+        all.push(form(&text, W, [W; 2], divide).all_over(&narrow).same(same_f32));
     }
 
     let wide = f64s();
@@ -110,9 +114,36 @@ fn special_values_are_as_the_isa_says() {
             let of = |(x, _): &&(f32, f32)| u64::from(x.to_bits()) == a;
             values.iter().find(of).map_or(0, |(_, y)| y.to_bits().into())
         };
-        form(&format!("{name}.approx.f32"), W, [W], wanted)
-            .over(&[&pool])
-            .same(crate::exact::same_f32)
+        form(&format!("{name}.approx.f32"), W, [W], wanted).over(&[&pool]).same(same_f32)
     });
     check("special values", &rows);
+}
+
+/// Of quotients, what an H100 gave: one above the nearest, one below it, and where the reciprocal is none of the unit's.
+#[test]
+fn quotients_are_those_of_a_gpu() {
+    const OPERANDS: [[u32; 2]; 6] = [
+        [0x41b0_0000, 0x40e0_0000], // 22 / 7
+        [0x41e8_0000, 0x4214_0000], // 29 / 37
+        [0x4049_0fdb, 0x7f00_0000],
+        [0x7f80_0000, 0x7f00_0001],
+        [0x0000_0001, 0x0040_0000],
+        [0x0080_0000, 0x4049_0fdb],
+    ];
+    const NAN: u32 = 0x7fff_ffff;
+    const RESULTS: [(&str, [u32; 6]); 4] = [
+        ("approx", [0x4049_2493, 0x3f48_a60d, 0, NAN, 0x3480_0000, 0x0028_be61]),
+        ("approx.ftz", [0x4049_2493, 0x3f48_a60d, 0, NAN, NAN, 0]),
+        ("full", [0x4049_2493, 0x3f48_a60d, 0x00c9_0fdb, 0x7f80_0000, 0x3480_0000, 0x0028_be61]),
+        ("full.ftz", [0x4049_2493, 0x3f48_a60d, 0x00c9_0fdb, 0x7f80_0000, NAN, 0]),
+    ];
+    for (number, operands) in OPERANDS.iter().enumerate() {
+        let [a, b] = operands.map(u64::from);
+        let rows = RESULTS.map(|(name, results)| {
+            form(&format!("div.{name}.f32"), W, [W; 2], move |_| results[number].into())
+                .over(&[&[a], &[b]])
+                .same(same_f32)
+        });
+        check(&format!("quotient {number}"), &rows);
+    }
 }

@@ -19,8 +19,14 @@ pub(super) fn decode<'s>(
 ) -> Result<Op, Refusal> {
     let [name, modifiers @ .., ty] = parts else { return Err(Refusal::Unknown) };
     let typed = float(ty).or_else(|| half(ty)).ok_or(Refusal::Unknown)?;
-    let Modifiers { ty, round, clamp, nan } =
+    let Modifiers { ty, round, clamp, nan, quotient } =
         Modifiers::read(name, modifiers, typed.ty).ok_or(Refusal::Unknown)?;
+    if let Some(op) = quotient {
+        let [d, a, b] = exactly(operands)?;
+        let d = body.destination(d, typed)?;
+        let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
+        return Ok(Op::Binary { op, ty, d, a, b });
+    }
     match *name {
         "add" | "sub" | "mul" | "div" => {
             let [d, a, b] = exactly(operands)?;
@@ -69,6 +75,8 @@ struct Modifiers {
     round: Option<Round>,
     clamp: Clamp,
     nan: bool,
+    /// Of `div.approx` and `div.full`.
+    quotient: Option<Binary>,
 }
 
 impl Modifiers {
@@ -82,8 +90,12 @@ impl Modifiers {
             "abs" | "neg" | "min" | "max" => (false, false),
             _ => return None,
         };
-        // Two ulp at most from the quotient, and no formula: the exact one stands for them.
-        let approximate = name == "div" && ty == Type::F32 && rest.accept(&["approx", "full"]);
+        let quotient = match rest.0.first() {
+            Some(&"approx") if name == "div" && ty == Type::F32 => Some(Binary::Quotient),
+            Some(&"full") if name == "div" && ty == Type::F32 => Some(Binary::QuotientFull),
+            _ => None,
+        };
+        let approximate = quotient.is_some() && rest.accept(&["approx", "full"]);
         let round = if rounds && !approximate { rest.take(round) } else { None };
         if must_round && round.is_none() && !approximate
             || is_half && round.is_some_and(|round| round != Round::Nearest)
@@ -99,7 +111,7 @@ impl Modifiers {
             () if name == "fma" && is_half && rest.accept(&["relu"]) => Clamp::Relu,
             () => Clamp::Not,
         };
-        rest.0.is_empty().then_some(Modifiers { ty: flushed, round, clamp, nan })
+        rest.0.is_empty().then_some(Modifiers { ty: flushed, round, clamp, nan, quotient })
     }
 }
 
