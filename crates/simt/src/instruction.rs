@@ -169,7 +169,8 @@ pub(crate) enum Op {
         b: Slot,
         c: Slot,
     },
-    /// `bfe`: bits of `a` (U32 to S64) from position `b`, `c` many (both 32-bit slots), sign-extended for signed types.
+    /// `bfe`: bits of `a` (U32 to S64) from position `b`, `c` many (both 32-bit slots), sign-extended for signed types. Both are
+    /// the low 8 bits, and of 64-bit types all 32, as a GPU has it.
     BitExtract {
         ty: Type,
         d: Slot,
@@ -177,7 +178,8 @@ pub(crate) enum Op {
         b: Slot,
         c: Slot,
     },
-    /// `bfi`: `b` (U32 or U64) with the low `len` bits of `a` put in at `pos` (both 32-bit slots).
+    /// `bfi`: `b` (U32 or U64) with the low `len` bits of `a` put in at `pos` (both 32-bit slots,
+    /// of which likewise).
     BitInsert {
         ty: Type,
         d: Slot,
