@@ -294,6 +294,7 @@ fn class(op: &Op) -> Class {
             Class::Control
         }
         Op::Barrier { .. }
+        | Op::BarrierArrive { .. }
         | Op::BarrierReduce { .. }
         | Op::WarpBarrier { .. }
         | Op::MbarrierInit { .. }

@@ -398,15 +398,20 @@ pub(crate) enum Op {
         part: Clock,
         d: Slot,
     },
-    /// `bar.sync id` and `barrier.sync id` by all threads of the block, whose number may be spelled out.
+    /// `bar.sync id` and `barrier.sync id` by so many threads of the block, or by all (`threads` is a 32-bit slot).
     Barrier {
-        id: u8,
+        id: BarrierId,
         threads: Option<Slot>,
+    },
+    /// `bar.arrive` and `barrier.arrive`: the same without waiting.
+    BarrierArrive {
+        id: BarrierId,
+        threads: Slot,
     },
     /// `bar.red` and `barrier.red`: the same, and what all threads get of each one's predicate.
     BarrierReduce {
         op: Reduction,
-        id: u8,
+        id: BarrierId,
         threads: Option<Slot>,
         d: Slot,
         a: Guard,
@@ -535,6 +540,13 @@ pub(crate) enum Shuffle {
     Down,
     Butterfly,
     Index,
+}
+
+/// The number of a barrier, or the 32-bit slot that holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum BarrierId {
+    Number(u8),
+    Register(Slot),
 }
 
 /// The lower or upper half of 64 bits, or all.

@@ -8,12 +8,13 @@
 //! - `mbarrier`: barriers that are objects in shared memory.
 //! - `call`: functions; `system`, `print`: those behind `printf` and `assert`.
 //! - `warp`: which lanes are where, and one instruction after the other.
-//! - `block`: the warps of a block, and its barriers.
+//! - `block`: the warps of a block, and its barriers; `barrier`: those at which a part of it meets.
 //! - `spare`: blocks that have run, for later launches.
 
 mod access;
 mod approximate;
 mod atomic;
+mod barrier;
 pub(super) mod block;
 mod call;
 mod carry;
@@ -65,8 +66,10 @@ pub(super) struct Run<'a> {
     /// Held for atomic operations on two words.
     pub(super) wide: &'a Mutex<()>,
     pub(super) grain: u32,
-    /// Whether the kernel has mbarriers.
+    /// Whether the kernel has mbarriers, or barriers at which a part of the block meets.
     pub(super) mbarriers: bool,
+    /// At which barriers, by their numbers, threads may arrive without waiting.
+    pub(super) arrivals: u16,
     pub(super) tally: Tally,
     /// What the range may use.
     pub(super) account: Account<'a>,

@@ -3,6 +3,7 @@
 use super::Run;
 use super::access::Shape;
 use super::atomic::Operation;
+use super::barrier::Meeting;
 use super::compute::compute;
 use super::copy::Copy;
 use super::fault::{Result, fault};
@@ -27,6 +28,8 @@ pub(super) enum Next {
     Exit,
     /// They wait for the other threads of the block.
     Barrier(u8),
+    /// They wait at that barrier until it opens, which it has done so often.
+    Part { barrier: u8, phase: u32 },
     /// They wait here for lanes of their warp, and then execute it again.
     Gather,
     /// A barrier of the warp has been passed, or something handed over that what follows is behind.
@@ -192,26 +195,14 @@ impl Run<'_> {
                 return Ok(Next::WarpBarrier);
             }
             Op::Clock { part, d } => return Ok(Next::Clock { part, d }),
-            // What is reduced is known when all have come: see `Block::release`.
+            // What is reduced is known when all have come: see `Block::release` and `Block::wake`.
             Op::Barrier { id, threads } | Op::BarrierReduce { id, threads, .. } => {
-                let all = self.launch.threads();
-                let others = threads.and_then(|slot| {
-                    crate::counters::lanes(active)
-                        .map(|lane| r.words(slot)[lane])
-                        .find(|&threads| threads != all)
-                });
-                if let Some(threads) = others {
-                    let message = format!(
-                        "waits at a barrier for {threads} threads of a block of {all}: one for a part of the block is not \
-                         supported"
-                    );
-                    return fault(ReportKind::Barrier, active, message);
-                }
-                if place.epoch == u32::MAX {
-                    return uncounted("barriers", active);
-                }
-                self.trace_lanes(place, active, 0, || What::Barrier)?;
-                return Ok(Next::Barrier(id));
+                let meeting = Meeting { id, threads, waits: true };
+                return self.barrier(r, scratch, place, at, meeting);
+            }
+            Op::BarrierArrive { id, threads } => {
+                let meeting = Meeting { id, threads: Some(threads), waits: false };
+                return self.barrier(r, scratch, place, at, meeting);
             }
 
             Op::MbarrierInit { address, count } => {

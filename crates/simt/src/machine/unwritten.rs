@@ -224,6 +224,7 @@ fn has_effect(op: &Op) -> bool {
             | Op::CopyAsync { .. }
             | Op::WarpBarrier { .. }
             | Op::Barrier { .. }
+            | Op::BarrierArrive { .. }
             | Op::BarrierReduce { .. }
             | Op::MbarrierInit { .. }
             | Op::MbarrierInvalidate { .. }

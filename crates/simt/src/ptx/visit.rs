@@ -1,6 +1,8 @@
 //! Which registers an operation reads and writes.
 
-use super::program::{Address, Base, Binary, Clock, Instruction, Op, Reduction, Slot, Type, Unary};
+use super::program::{
+    Address, BarrierId, Base, Binary, Clock, Instruction, Op, Reduction, Slot, Type, Unary,
+};
 use super::slots::Bank;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +20,12 @@ fn base(address: &mut Address, visit: &mut impl FnMut(Role, Bank, &mut Slot)) {
         Base::Zero => {}
         Base::Word(slot) => visit(Role::Reads, Bank::Word, slot),
         Base::Long(slot) => visit(Role::Reads, Bank::Long, slot),
+    }
+}
+
+fn barrier(id: &mut BarrierId, visit: &mut impl FnMut(Role, Bank, &mut Slot)) {
+    if let BarrierId::Register(slot) = id {
+        visit(Role::Reads, Bank::Word, slot);
     }
 }
 
@@ -199,8 +207,16 @@ pub(super) fn each_slot(
             visit(Writes, if *part == Clock::Whole { Long } else { Word }, d);
         }
         Op::WarpBarrier { mask } => visit(Reads, Word, mask),
-        Op::Barrier { threads: Some(threads), .. } => visit(Reads, Word, threads),
-        Op::BarrierReduce { op, threads, d, a, .. } => {
+        Op::Barrier { id, threads } => {
+            barrier(id, visit);
+            threads.iter_mut().for_each(|slot| visit(Reads, Word, slot));
+        }
+        Op::BarrierArrive { id, threads } => {
+            barrier(id, visit);
+            visit(Reads, Word, threads);
+        }
+        Op::BarrierReduce { op, id, threads, d, a } => {
+            barrier(id, visit);
             threads.iter_mut().for_each(|slot| visit(Reads, Word, slot));
             visit(Reads, Predicate, &mut a.predicate);
             visit(Writes, if *op == Reduction::Count { Word } else { Predicate }, d);
@@ -224,7 +240,6 @@ pub(super) fn each_slot(
         Op::Fence { .. }
         | Op::CommitGroup
         | Op::WaitGroup { .. }
-        | Op::Barrier { .. }
         | Op::Branch { .. }
         | Op::Return { .. }
         | Op::Exit

@@ -67,7 +67,7 @@ impl From<Fault> for Wrong {
 /// What a block's mbarriers are and have handed over. Of a kernel that has none, nothing.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mbarriers {
-    /// Of the block; 0 if there are no mbarriers.
+    /// Of the block; 0 if there are no mbarriers, nor barriers at which a part of the block meets.
     pub(super) warps: usize,
     barriers: BTreeMap<u32, Mbarrier>,
     /// Of each cell that several warps have read: by warp, the last read that nothing orders before the others.
@@ -170,7 +170,7 @@ impl Known {
 }
 
 /// What either of two clocks says.
-fn joined(first: &Arc<Clock>, second: &Arc<Clock>) -> Arc<Clock> {
+pub(super) fn joined(first: &Arc<Clock>, second: &Arc<Clock>) -> Arc<Clock> {
     if Arc::ptr_eq(first, second) {
         return first.clone();
     }
@@ -187,7 +187,7 @@ fn joined(first: &Arc<Clock>, second: &Arc<Clock>) -> Arc<Clock> {
     Arc::new(all)
 }
 
-fn raise(clock: &mut Clock, other: &Clock) {
+pub(super) fn raise(clock: &mut Clock, other: &Clock) {
     for (mine, theirs) in clock.iter_mut().flatten().zip(other.iter().flatten()) {
         *mine = (*mine).max(*theirs);
     }

@@ -14,10 +14,10 @@ use crate::{
 use crate::{simd, transfer, variables, warp};
 
 /// How many opcodes the parser accepts, hints of caches not counted. Whoever adds one adds a row and counts here.
-const OPCODES: usize = 14_890;
+const OPCODES: usize = 14_896;
 
 /// How many rows the tables of all families have: so that none is lost unnoticed.
-const FORMS: usize = 21_588;
+const FORMS: usize = 21_594;
 
 /// Opcodes that `barriers`, `calls`, `divergence` and `reports` are about.
 const CONTROL: [&str; 8] = ["bra", "bra.uni", "call", "call.uni", "ret", "ret.uni", "exit", "trap"];

@@ -7,6 +7,7 @@
 //! - `parser` and `declarations` read sources, right and wrong ones.
 //! - `reports`, `races`, `warp_races`, `blocks`, `barriers`, `mbarriers`, `launches`: each mistake with its sentence, and its
 //!   correct twin.
+//! - `parts`: barriers at which a part of the block meets.
 //! - `calls`: functions, and how lanes go to them and come back.
 //! - `system`: what `printf` prints, and assertions.
 //! - `unwritten`: what comes of shared memory that nothing has written.
@@ -52,6 +53,7 @@ mod memory;
 mod moves;
 mod parameters;
 mod parser;
+mod parts;
 mod programs;
 mod races;
 mod reports;

@@ -56,9 +56,6 @@ fn reason(parts: &[&str]) -> Option<&'static str> {
         "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vmad" | "vset" => {
             "of the video instructions there are only those of several bytes or halves, `__vadd4` and their like"
         }
-        "bar" | "barrier" if has("arrive") => {
-            "a barrier for a part of the block is not supported: use `cuda::barrier`, which is an mbarrier"
-        }
         "vote" | "shfl" | "match" if !has("sync") => "only the form with `.sync` is supported",
         "st" | "atom" | "red" if has("const") => "kernels only read constant memory",
         "cp" if has("bulk") || has("mbarrier") => "only `cp.async` with groups is supported",
