@@ -51,6 +51,8 @@ pub enum Class {
     Integer,
     /// Approximate functions: `ex2`, `lg2`, `rcp` and their like.
     Special,
+    /// Products of matrices: `mma` and `wmma.mma`.
+    Matrix,
     /// Branches, calls, returns and exits.
     Control,
     /// `bar.sync`, `bar.warp.sync` and `mbarrier`.
@@ -248,9 +250,13 @@ impl Tally {
 
     /// The public form.
     pub(crate) fn counters(&self, kernel: &Kernel) -> Counters {
+        // What is but a part of the instruction behind it does not count.
+        let is_part = |pc: usize| matches!(kernel.code[pc].op, Op::Factors { .. });
+        let all = || self.executed.iter().enumerate();
+        let counted = || all().filter(|(pc, _)| !is_part(*pc)).map(|(_, executed)| executed);
         let mut counters = Counters {
-            instructions: self.executed.iter().map(|executed| executed.times).sum(),
-            thread_instructions: self.executed.iter().map(|executed| executed.lanes).sum(),
+            instructions: counted().map(|executed| executed.times).sum(),
+            thread_instructions: counted().map(|executed| executed.lanes).sum(),
             divergent_branches: self.divergent_branches,
             barriers: self.barriers,
             blocks: self.blocks,
@@ -259,7 +265,7 @@ impl Tally {
         };
         for (pc, instruction) in kernel.code.iter().enumerate() {
             let Executed { times, .. } = self.executed[pc];
-            if times > 0 {
+            if times > 0 && !is_part(pc) {
                 *counters.classes.entry(class(&instruction.op)).or_default() += times;
             }
             let Some(access) = access(&instruction.op) else { continue };
@@ -301,6 +307,13 @@ fn class(op: &Op) -> Class {
         | Op::MbarrierInvalidate { .. }
         | Op::MbarrierArrive { .. }
         | Op::MbarrierTest { .. } => Class::Barrier,
+        Op::Multiply { .. } => Class::Matrix,
+        Op::MatrixLoad { space, .. } | Op::MatrixStore { space, .. } => match space {
+            Space::Shared => Class::Shared,
+            _ => Class::Global,
+        },
+        Op::RowsLoad { .. } | Op::RowsStore { .. } => Class::Shared,
+        Op::RowsTranspose { .. } => Class::Shuffle,
         Op::Shuffle { .. }
         | Op::Vote { .. }
         | Op::Ballot { .. }
@@ -330,6 +343,11 @@ fn access(op: &Op) -> Option<Access> {
         Op::Store { space: Space::Local, .. } => Access::LocalStore,
         Op::Atomic { space: Space::Global, .. } => Access::GlobalAtomic,
         Op::Atomic { space: Space::Shared, .. } => Access::SharedAtomic,
+        Op::MatrixLoad { space: Space::Global, .. } => Access::GlobalLoad,
+        Op::MatrixLoad { space: Space::Shared, .. } | Op::RowsLoad { .. } => Access::SharedLoad,
+        Op::MatrixStore { space: Space::Global, .. } => Access::GlobalStore,
+        Op::MatrixStore { space: Space::Shared, .. } | Op::RowsStore { .. } => Access::SharedStore,
+        Op::MatrixLoad { .. } | Op::MatrixStore { .. } => Access::Generic,
         Op::CopyAsync { .. } => Access::CopyAsync,
         Op::Load { space: Space::Constant | Space::Parameter, .. } => return None,
         Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } => Access::Generic,

@@ -1,5 +1,6 @@
 //! What the instructions of a kernel say: operations, their types and operands.
 
+use super::matrix::{Fragment, Part, Product};
 use super::operation::{Arithmetic, Binary, Carry, Compare, Logic, Ternary, TestFloat, Unary};
 use super::program::Slot;
 
@@ -421,6 +422,58 @@ pub(crate) enum Op {
         mask: Slot,
     },
 
+    /// The factors of the product of matrices that stands behind it, of which so many registers matter. A part of that
+    /// instruction, and not counted: all in one would make every instruction larger.
+    Factors {
+        wide: bool,
+        counts: [u8; 2],
+        a: [Slot; 8],
+        b: [Slot; 8],
+    },
+    /// `mma.sync` and `wmma.mma.sync`: `d = a b + c`, with the factors that stand before it.
+    Multiply {
+        product: Product,
+        c: [Slot; 8],
+        d: [Slot; 8],
+    },
+    /// `wmma.load`: `stride` is a 32-bit slot.
+    MatrixLoad {
+        fragment: Fragment,
+        space: Space,
+        d: [Slot; 8],
+        address: Address,
+        stride: Slot,
+    },
+    /// `wmma.store`.
+    MatrixStore {
+        fragment: Fragment,
+        space: Space,
+        a: [Slot; 8],
+        address: Address,
+        stride: Slot,
+    },
+    /// `ldmatrix`, with `count` matrices of eight rows of eight halves: shared memory, or generic addresses that are there.
+    RowsLoad {
+        count: u8,
+        transposed: bool,
+        space: Space,
+        d: [Slot; 4],
+        address: Address,
+    },
+    /// `stmatrix`.
+    RowsStore {
+        count: u8,
+        transposed: bool,
+        space: Space,
+        a: [Slot; 4],
+        address: Address,
+    },
+    /// `movmatrix`.
+    RowsTranspose {
+        d: Slot,
+        a: Slot,
+    },
+
     /// `mbarrier.init.shared.b64 [address], count` (a 32-bit slot).
     MbarrierInit {
         address: Address,
@@ -471,6 +524,29 @@ impl Op {
     /// Whether no lane that executes it goes on behind it.
     pub(crate) fn ends_path(&self) -> bool {
         matches!(self, Op::Branch { .. } | Op::Exit | Op::Return { .. } | Op::Trap)
+    }
+}
+
+impl Op {
+    /// Whether all lanes of a warp execute it together, without that a mask says so.
+    pub(crate) fn is_of_matrices(&self) -> bool {
+        matches!(
+            self,
+            Op::Multiply { .. }
+                | Op::MatrixLoad { .. }
+                | Op::MatrixStore { .. }
+                | Op::RowsLoad { .. }
+                | Op::RowsStore { .. }
+                | Op::RowsTranspose { .. }
+        )
+    }
+}
+
+/// Registers of a matrix that `wmma.load` writes: factors of halves are held in eight, some of them more than once.
+pub(crate) fn held(fragment: Fragment) -> usize {
+    match (fragment.part, fragment.element) {
+        (Part::A | Part::B, super::matrix::Element::F16) => 8,
+        _ => fragment.registers(),
     }
 }
 

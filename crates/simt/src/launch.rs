@@ -523,6 +523,11 @@ fn grain(kernel: &Kernel) -> u32 {
             Some(ty.bytes() * u32::from(count))
         }
         Op::Atomic { space: Space::Shared | Space::Generic, ty, .. } => Some(ty.bytes()),
+        Op::MatrixLoad { space: Space::Shared | Space::Generic, fragment, .. }
+        | Op::MatrixStore { space: Space::Shared | Space::Generic, fragment, .. } => {
+            Some(fragment.least_bytes())
+        }
+        Op::RowsStore { transposed: true, .. } => Some(2),
         _ => None,
     });
     widths.min().unwrap_or(4).min(4).ilog2()

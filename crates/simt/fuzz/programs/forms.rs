@@ -71,12 +71,6 @@ fn is_defined(line: &str) -> bool {
     // It may be fused with another.
     let may_fuse = matches!(opcode, "add" | "sub" | "mul") && is_float && !is_rounded;
     let is_inexact = any(&["approx", "full"]) && (opcode == "div" || has("f64"));
-    // What ptxas 12.9 does not take.
-    let is_refused = match opcode {
-        "set" => name.contains(".f16.bf16") || name.contains("ftz.bf16"),
-        "cvt" => has("bf16") && any(&["u8", "s8"]),
-        _ => false,
-    };
     // What is read only while the kernel runs, or for the last time.
     let is_special = any(&["nc", "lu"]);
     let is_clock = ["%clock", "%globaltimer", "%gridid", "smid", "%envreg", "%warpid"];
@@ -84,7 +78,6 @@ fn is_defined(line: &str) -> bool {
         && !line.starts_with(['@', '.', '/'])
         && !may_fuse
         && !is_inexact
-        && !is_refused
         && !is_special
         && !has("cc")
         && !is_clock.iter().any(|word| line.contains(word))

@@ -5,6 +5,7 @@
 //! - `integer`, `ternary`, `simd`, `carry`, `float`, `half`, `directed`, `approximate`, `convert`: instructions on registers alone.
 //! - `lanes`: shuffles, votes and what else works across the lanes of a warp.
 //! - `access`, `global_access`, `shared_access`, `local`, `parameter`: loads, stores, atomics, with all their checks.
+//! - `matrix`: products of matrices, whose sums are in `tensor`; `matrix_memory`: their loads and stores.
 //! - `mbarrier`: barriers that are objects in shared memory.
 //! - `call`: functions; `system`, `print`: those behind `printf` and `assert`.
 //! - `warp`: which lanes are where, and one instruction after the other.
@@ -29,6 +30,8 @@ mod half;
 mod integer;
 mod lanes;
 mod local;
+mod matrix;
+mod matrix_memory;
 mod mbarrier;
 mod parameter;
 mod print;
@@ -38,6 +41,7 @@ mod simd;
 pub(super) mod spare;
 pub(super) mod step;
 mod system;
+mod tensor;
 mod ternary;
 mod unwritten;
 pub(super) mod warp;

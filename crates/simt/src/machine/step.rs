@@ -9,6 +9,7 @@ use super::copy::Copy;
 use super::fault::{Result, fault};
 use super::integer;
 use super::lanes::{self, Gathered};
+use super::matrix;
 use super::mbarrier;
 use super::registers::{ALL, Longs, Registers, Words};
 use super::warp::{Lanes, Place, Scratch, Suspect, Vain};
@@ -78,6 +79,7 @@ impl Run<'_> {
             | Op::Unpack16x4 { .. }
             | Op::ConvertAddress { .. }
             | Op::ActiveMask { .. }
+            | Op::Factors { .. }
             | Op::Nothing => {
                 compute(r, op, active);
             }
@@ -203,6 +205,18 @@ impl Run<'_> {
             Op::BarrierArrive { id, threads } => {
                 let meeting = Meeting { id, threads: Some(threads), waits: false };
                 return self.barrier(r, scratch, place, at, meeting);
+            }
+
+            Op::Multiply { .. }
+            | Op::MatrixLoad { .. }
+            | Op::MatrixStore { .. }
+            | Op::RowsLoad { .. }
+            | Op::RowsStore { .. }
+            | Op::RowsTranspose { .. } => {
+                if !matrix::together(at)? {
+                    return Ok(Next::Gather);
+                }
+                self.matrix(r, scratch, place, op)?;
             }
 
             Op::MbarrierInit { address, count } => {

@@ -34,6 +34,8 @@ pub(crate) struct Unwritten {
     /// Reads, one at most of each instruction and lane, and what would be reported of them.
     reads: Vec<Suspect>,
     numbers: BTreeMap<(u32, usize), u32>,
+    /// Of the factors of matrices that are going to be multiplied.
+    factors: Sources,
     /// What the instruction that is being executed has read.
     fresh: Vec<((Bank, Slot), usize, u32)>,
 }
@@ -115,8 +117,19 @@ impl Unwritten {
                 flow.results.push(((Bank::Word, d), sources));
                 flow.results.extend(valid.map(|d| ((Bank::Predicate, d), NONE)));
             }
-            Op::Vote { .. } | Op::Ballot { .. } | Op::Reduce { .. } | Op::Match { .. } => {
-                let sources = self.of_all(&reads);
+            // They belong to what is behind them.
+            Op::Factors { .. } => self.factors = self.of_all(&reads),
+            Op::Vote { .. }
+            | Op::Ballot { .. }
+            | Op::Reduce { .. }
+            | Op::Match { .. }
+            | Op::Multiply { .. }
+            | Op::RowsTranspose { .. } => {
+                let factors = match instruction.op {
+                    Op::Multiply { .. } => std::mem::replace(&mut self.factors, NONE),
+                    _ => NONE,
+                };
+                let sources = either(&self.of_all(&reads), &factors);
                 let any = each(active).map(|lane| sources[lane]).find(|&source| source != 0);
                 flow.results = all([any.unwrap_or(0); 32]);
             }
@@ -231,6 +244,10 @@ fn has_effect(op: &Op) -> bool {
             | Op::MbarrierArrive { .. }
             | Op::MbarrierTest { .. }
             | Op::Call { .. }
+            | Op::MatrixLoad { .. }
+            | Op::MatrixStore { .. }
+            | Op::RowsLoad { .. }
+            | Op::RowsStore { .. }
     )
 }
 

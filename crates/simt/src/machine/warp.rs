@@ -523,14 +523,18 @@ impl Warp {
     pub(crate) fn stuck(&self, kernel: &Kernel, index: [u32; 3]) -> Option<Box<Report>> {
         let lanes = |path: &&Path| matches!(path.waiting, Some(Waiting::Lanes { .. }));
         let path = self.paths.iter().find(lanes)?;
+        let whom = match kernel.code[path.pc as usize].op.is_of_matrices() {
+            true => "for all lanes of its warp",
+            false => "for lanes that its mask names",
+        };
         let message = match self.paths.iter().find(|other| other.pc != path.pc) {
             Some(other) => format!(
-                "waits for lanes that its mask names, while {} {} at {}",
+                "waits {whom}, while {} {} at {}",
                 Named(other.lanes),
                 if other.lanes.is_power_of_two() { "waits" } else { "wait" },
                 kernel.place_of(other.pc as usize)
             ),
-            None => "waits for lanes that its mask names and that do not come".to_string(),
+            None => format!("waits {whom} and that do not come"),
         };
         let fault = Fault { kind: ReportKind::Shuffle, lanes: path.lanes, message };
         Some(fault.at(kernel, index, self.index, path.pc))

@@ -1,7 +1,8 @@
 //! Which registers an operation reads and writes.
 
 use super::program::{
-    Address, BarrierId, Base, Binary, Clock, Instruction, Op, Reduction, Slot, Type, Unary,
+    Address, BarrierId, Base, Binary, Clock, Instruction, Op, Part, Reduction, Slot, Type, Unary,
+    held,
 };
 use super::slots::Bank;
 
@@ -220,6 +221,42 @@ pub(super) fn each_slot(
             threads.iter_mut().for_each(|slot| visit(Reads, Word, slot));
             visit(Reads, Predicate, &mut a.predicate);
             visit(Writes, if *op == Reduction::Count { Word } else { Predicate }, d);
+        }
+        Op::Factors { wide, counts, a, b } => {
+            let bank = if *wide { Long } else { Word };
+            for (slots, count) in [a, b].into_iter().zip(counts) {
+                slots[..usize::from(*count)].iter_mut().for_each(|slot| visit(Reads, bank, slot));
+            }
+        }
+        Op::Multiply { product, c, d } => {
+            let bank = if product.a.is_wide() { Long } else { Word };
+            let (read, written) = (product.fragment(Part::C), product.result());
+            c[..read.registers()].iter_mut().for_each(|slot| visit(Reads, bank, slot));
+            d[..written.registers()].iter_mut().for_each(|slot| visit(Writes, bank, slot));
+        }
+        Op::MatrixLoad { fragment, d, address, stride, .. } => {
+            base(address, visit);
+            visit(Reads, Word, stride);
+            let bank = if fragment.element.is_wide() { Long } else { Word };
+            d[..held(*fragment)].iter_mut().for_each(|slot| visit(Writes, bank, slot));
+        }
+        Op::MatrixStore { fragment, a, address, stride, .. } => {
+            base(address, visit);
+            visit(Reads, Word, stride);
+            let bank = if fragment.element.is_wide() { Long } else { Word };
+            a[..fragment.registers()].iter_mut().for_each(|slot| visit(Reads, bank, slot));
+        }
+        Op::RowsLoad { count, d, address, .. } => {
+            base(address, visit);
+            d[..usize::from(*count)].iter_mut().for_each(|slot| visit(Writes, Word, slot));
+        }
+        Op::RowsStore { count, a, address, .. } => {
+            base(address, visit);
+            a[..usize::from(*count)].iter_mut().for_each(|slot| visit(Reads, Word, slot));
+        }
+        Op::RowsTranspose { d, a } => {
+            visit(Reads, Word, a);
+            visit(Writes, Word, d);
         }
         Op::MbarrierInit { address, count } => {
             base(address, visit);

@@ -217,6 +217,11 @@ const REFUSED: &[(&str, &str)] = &[
     ("set.lt.u16.f32 %rs1, %f2, %f3;", "`set.lt.u16.f32` is not"),
     ("set.lt.b32.u32 %r1, %r2, %r3;", "`set.lt.b32.u32` is not"),
     ("slct.ftz.u32.s32 %r1, %r2, %r3, %r4;", "`slct.ftz.u32.s32` is not"),
+    ("set.lt.f16.bf16 %rs1, %rs2, %rs3;", "`set.lt.f16.bf16` is not"),
+    ("set.lt.ftz.bf16.f32 %rs1, %f2, %f3;", "`set.lt.ftz.bf16.f32` is not"),
+    ("set.lt.and.ftz.bf16.f16 %rs1, %rs2, %rs3, %p1;", "`set.lt.and.ftz.bf16.f16` is not"),
+    ("cvt.rn.bf16.u8 %rs1, %rs2;", "`cvt.rn.bf16.u8` is not"),
+    ("cvt.rzi.s8.bf16 %rs1, %rs2;", "`cvt.rzi.s8.bf16` is not"),
     ("bar.arrive 1;", "it takes 2 operands, not 1"),
     ("bar.arrive 16, 64;", "the barrier is a literal from 0 to 15, or a register"),
     ("bar.sync %f1;", "`%f1` is a `.f32` register, and `.u32` is asked for"),
@@ -265,7 +270,30 @@ const REFUSED: &[(&str, &str)] = &[
     ("call %rd1, (tile);", "`tile` is not handed to functions"),
     ("call %rd1, (%p1);", "`%p1` is not handed to functions"),
     ("call %r1;", "`%r1` is a `.b32` register, and `.u64` is asked for"),
-    ("mma.sync.aligned.m16n8k8 %r1, %r2;", "there are no tensor cores"),
+    ("mma.sync.aligned.m16n8k8 %r1, %r2;", "the shapes and types of an A100"),
+    (
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f16 {%r1}, {%r1}, {%r1}, {%r1};",
+        "the shapes and types of an A100",
+    ),
+    (
+        "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1}, {%r1}, {%r1}, {%f1}, %r1, 0;",
+        "no products of sparse matrices",
+    ),
+    (
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1}, {%r1}, {%r1}, {%f1};",
+        "it takes 4 registers there, not 1",
+    ),
+    (
+        "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%fd1, %fd2}, %fd1, {%fd2}, {%fd1, %fd2};",
+        "registers in braces were expected",
+    ),
+    (
+        "wmma.load.a.sync.aligned.row.m16n16k16.f32 {%r1}, [%rd1];",
+        "the shapes and types of an A100",
+    ),
+    ("ldmatrix.sync.aligned.m8n8.x3.shared.b16 {%r1}, [%rd1];", "one, two or four matrices"),
+    ("ldmatrix.sync.aligned.m8n8.x1.x1.shared.b16 {%r1}, [%rd1];", "one, two or four matrices"),
+    ("wgmma.fence.sync.aligned;", "there are no tensor cores"),
     ("foo;", "`foo` is not an instruction that the emulator knows"),
     // Operands.
     ("add.s32 %r1, %r2;", "it takes 3 operands, not 2"),

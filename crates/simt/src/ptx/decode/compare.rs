@@ -41,7 +41,8 @@ pub(super) fn decode<'s>(
         ["set", ref modifiers @ .., to, from]
             if let Some(typed) = word(from).or_else(|| half(from))
                 && let Some(truth) = Truth::read(to, typed)
-                && let Some(test) = Test::read(modifiers, typed) =>
+                && let Some(test) = Test::read(modifiers, typed)
+                && truth.goes(modifiers, typed) =>
         {
             let (d, sources) = test.operands(operands)?;
             let d = body.destination(d, truth.typed)?;
@@ -124,6 +125,15 @@ impl Truth {
         };
         let is_value = typed.kind != Kind::Bits;
         is_value.then_some(Truth { typed, value })
+    }
+
+    /// Whether ptxas knows it, too: it has no number of `f16` for a comparison of `bf16`, nor one of `bf16` with `.ftz`.
+    fn goes(&self, modifiers: &[&str], from: Typed) -> bool {
+        match self.typed.ty {
+            Type::F16 => from.ty != Type::Bf16,
+            Type::Bf16 => !modifiers.contains(&"ftz"),
+            _ => true,
+        }
     }
 
     /// Turns predicates into what is wanted: one, or one for each half.

@@ -39,6 +39,11 @@ pub(super) fn decode<'s>(
     let &[to, from] = rest.0 else { return Err(Refusal::Unknown) };
     let (Some(to), Some(from)) = (any(to), any(from)) else { return Err(Refusal::Unknown) };
     let round = rounding(to, from, round, integral).ok_or(Refusal::Unknown)?;
+    // Between `bf16` and bytes there is none: it goes by way of 16 bits, or of `f32`.
+    let is_brain_and_byte = |a: Typed, b: Typed| a.ty == Type::Bf16 && b.bytes() == 1;
+    if is_brain_and_byte(to, from) || is_brain_and_byte(from, to) {
+        return Err(Refusal::Unknown);
+    }
     if sat && (to.ty == Type::Bf16 || from.ty == Type::Bf16 || holds_all(to, from)) {
         return Err(Refusal::Unknown);
     }

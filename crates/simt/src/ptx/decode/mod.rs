@@ -14,6 +14,7 @@ mod convert;
 mod copy_async;
 mod functions;
 mod integer;
+mod matrix;
 mod mbarrier;
 mod memory;
 mod modifiers;
@@ -75,6 +76,7 @@ fn family(parts: &[&str]) -> Option<Family> {
         "cp" => copy_async::decode,
         "shfl" | "vote" | "redux" | "match" | "activemask" => warp::decode,
         "mbarrier" => mbarrier::decode,
+        "mma" | "wmma" | "ldmatrix" | "stmatrix" | "movmatrix" => matrix::decode,
         name if simd::is_simd(name) => simd::decode,
         "bar" | "barrier" | "bra" | "ret" | "exit" | "trap" | "nanosleep" => control::decode,
         _ => return None,

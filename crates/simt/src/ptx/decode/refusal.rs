@@ -40,8 +40,16 @@ fn reason(parts: &[&str]) -> Option<&'static str> {
     Some(match parts[0] {
         "brx" => "branches to a computed target are not supported",
         "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" => "there are no textures",
-        "mma" | "wmma" | "wgmma" | "ldmatrix" | "stmatrix" | "tcgen05" => {
-            "there are no tensor cores"
+        "wgmma" | "tcgen05" => "there are no tensor cores",
+        "mma" | "wmma" if has("sp") || has("sp::ordered_metadata") => {
+            "there are no products of sparse matrices: multiply them as dense ones, with `mma.sync` or `nvcuda::wmma`"
+        }
+        "mma" | "wmma" => {
+            "matrices are multiplied in the shapes and types of an A100, `f16`, `bf16`, `tf32`, `f64` and integers, with `nvcuda::wmma` \
+             or the form `mma.sync.aligned`"
+        }
+        "ldmatrix" | "stmatrix" => {
+            "of rows of matrices there are those of halves, `.m8n8` with `.b16`: one, two or four matrices"
         }
         "mbarrier" if has("shared::cluster") => "there are no clusters of blocks",
         "mbarrier" if has("expect_tx") || has("complete_tx") => {
