@@ -251,7 +251,8 @@ impl Tally {
     /// The public form.
     pub(crate) fn counters(&self, kernel: &Kernel) -> Counters {
         // What is but a part of the instruction behind it does not count.
-        let is_part = |pc: usize| matches!(kernel.code[pc].op, Op::Factors { .. });
+        let is_part =
+            |pc: usize| matches!(kernel.code[pc].op, Op::Factors { .. } | Op::BulkTarget { .. });
         let all = || self.executed.iter().enumerate();
         let counted = || all().filter(|(pc, _)| !is_part(*pc)).map(|(_, executed)| executed);
         let mut counters = Counters {
@@ -306,6 +307,7 @@ fn class(op: &Op) -> Class {
         | Op::MbarrierInit { .. }
         | Op::MbarrierInvalidate { .. }
         | Op::MbarrierArrive { .. }
+        | Op::MbarrierExpect { .. }
         | Op::MbarrierTest { .. } => Class::Barrier,
         Op::Multiply { .. } => Class::Matrix,
         Op::MatrixLoad { space, .. } | Op::MatrixStore { space, .. } => match space {
@@ -317,6 +319,7 @@ fn class(op: &Op) -> Class {
         Op::Shuffle { .. }
         | Op::Vote { .. }
         | Op::Ballot { .. }
+        | Op::Elect { .. }
         | Op::Reduce { .. }
         | Op::Match { .. } => Class::Shuffle,
         Op::LoadParam { .. } => Class::Parameter,
@@ -326,7 +329,7 @@ fn class(op: &Op) -> Class {
             Space::Local => Class::Local,
             Space::Constant | Space::Parameter => Class::Parameter,
         },
-        Op::CopyAsync { .. } => Class::Global,
+        Op::CopyAsync { .. } | Op::BulkIn { .. } | Op::BulkOut { .. } => Class::Global,
         Op::Atomic { .. } | Op::Fence { .. } => Class::Atomic,
         Op::Nothing | Op::CommitGroup | Op::WaitGroup { .. } => Class::Nothing,
         _ => Class::Integer,
@@ -348,7 +351,8 @@ fn access(op: &Op) -> Option<Access> {
         Op::MatrixStore { space: Space::Global, .. } => Access::GlobalStore,
         Op::MatrixStore { space: Space::Shared, .. } | Op::RowsStore { .. } => Access::SharedStore,
         Op::MatrixLoad { .. } | Op::MatrixStore { .. } => Access::Generic,
-        Op::CopyAsync { .. } => Access::CopyAsync,
+        Op::CopyAsync { .. } | Op::BulkIn { .. } => Access::CopyAsync,
+        Op::BulkOut { .. } => Access::GlobalStore,
         Op::Load { space: Space::Constant | Space::Parameter, .. } => return None,
         Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } => Access::Generic,
         _ => return None,

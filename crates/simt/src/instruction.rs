@@ -394,6 +394,12 @@ pub(crate) enum Op {
     ActiveMask {
         d: Slot,
     },
+    /// `elect.sync`: one lane of the mask, here the lowest that is there: its number in `d`, and `p` in that one.
+    Elect {
+        d: Option<Slot>,
+        p: Slot,
+        mask: Slot,
+    },
     /// `mov` of `%clock`, `%clock64` and their like: how many instructions the warp has executed.
     Clock {
         part: Clock,
@@ -488,6 +494,30 @@ pub(crate) enum Op {
         d: Option<Slot>,
         address: Address,
         count: Option<Slot>,
+    },
+    /// `mbarrier.expect_tx` and `mbarrier.arrive.expect_tx` (`arrives`): so many bytes of bulk copies belong to the phase. Without
+    /// bytes: the phase learns what the lanes have done, as it does with `cp.async.mbarrier.arrive`.
+    MbarrierExpect {
+        d: Option<Slot>,
+        address: Address,
+        bytes: Option<Slot>,
+        arrives: bool,
+    },
+    /// Where the bulk copy behind it goes, and which mbarrier learns of it. A part of that instruction, and not counted.
+    BulkTarget {
+        to: Address,
+        mbarrier: Address,
+    },
+    /// `cp.async.bulk` from global to shared memory: `bytes` is a 32-bit slot.
+    BulkIn {
+        from: Address,
+        bytes: Slot,
+    },
+    /// `cp.async.bulk` from shared to global memory.
+    BulkOut {
+        to: Address,
+        from: Address,
+        bytes: Slot,
     },
     /// `mbarrier.test_wait` and `try_wait`: whether the phase of a parity is over (`phase` is a 32-bit slot), or that of a
     /// state (a 64-bit slot).

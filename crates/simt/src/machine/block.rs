@@ -282,6 +282,15 @@ impl Block {
             phase % 2,
             Count(expected, "arrival"),
         );
+        let bytes = self.shared.mbarrier_at(vain.offset).map_or(0, |of| of.bytes);
+        if bytes != 0 {
+            let does = if bytes > 0 {
+                "are expected and have not come"
+            } else {
+                "came that were not expected"
+            };
+            message += &format!("; {} of bulk copies {does}", Count(bytes.unsigned_abs(), "byte"));
+        }
         const MOST_NAMED: usize = 4;
         for (i, (index, vain)) in waiting.by_ref().take(MOST_NAMED).enumerate() {
             message += &format!(

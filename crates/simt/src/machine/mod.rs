@@ -6,7 +6,7 @@
 //! - `lanes`: shuffles, votes and what else works across the lanes of a warp.
 //! - `access`, `global_access`, `shared_access`, `local`, `parameter`: loads, stores, atomics, with all their checks.
 //! - `matrix`: products of matrices, whose sums are in `tensor`; `matrix_memory`: their loads and stores.
-//! - `mbarrier`: barriers that are objects in shared memory.
+//! - `mbarrier`: barriers that are objects in shared memory; `copy`, `bulk`: copies to it that go on beside the program.
 //! - `call`: functions; `system`, `print`: those behind `printf` and `assert`.
 //! - `warp`: which lanes are where, and one instruction after the other.
 //! - `block`: the warps of a block, and its barriers; `barrier`: those at which a part of it meets.
@@ -17,6 +17,7 @@ mod approximate;
 mod atomic;
 mod barrier;
 pub(super) mod block;
+mod bulk;
 mod call;
 mod carry;
 mod compute;

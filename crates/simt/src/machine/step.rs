@@ -80,6 +80,7 @@ impl Run<'_> {
             | Op::ConvertAddress { .. }
             | Op::ActiveMask { .. }
             | Op::Factors { .. }
+            | Op::BulkTarget { .. }
             | Op::Nothing => {
                 compute(r, op, active);
             }
@@ -161,6 +162,16 @@ impl Run<'_> {
                 let (holds, masks) = (r.guard(a), *r.words(mask));
                 r.set_words(d, active, |i| holds & masks[i] & active);
             }
+            Op::Elect { d, p, mask } => {
+                if !gathered(r.words(mask), at)? {
+                    return Ok(Next::Gather);
+                }
+                let leaders = r.words(mask).map(|mask| (mask & active).trailing_zeros());
+                r.set_predicate(p, active, integer::mask(|i| leaders[i] == i as u32));
+                if let Some(d) = d {
+                    r.set_words(d, active, |i| leaders[i]);
+                }
+            }
             Op::Reduce { op, ty, d, a, mask } => {
                 if !gathered(r.words(mask), at)? {
                     return Ok(Next::Gather);
@@ -231,6 +242,18 @@ impl Run<'_> {
                 let operation = mbarrier::Operation::Arrive { d, count };
                 self.mbarrier(r, scratch, place, operation, address, active)?;
                 return Ok(Next::WarpBarrier);
+            }
+            Op::MbarrierExpect { d, address, bytes, arrives } => {
+                let operation = mbarrier::Operation::Expect { d, bytes, arrives };
+                self.mbarrier(r, scratch, place, operation, address, active)?;
+                return Ok(Next::WarpBarrier);
+            }
+            Op::BulkIn { from, bytes } => {
+                self.copy_in(r, scratch, place, (from, bytes), active)?;
+                return Ok(Next::WarpBarrier);
+            }
+            Op::BulkOut { to, from, bytes } => {
+                self.copy_out(r, scratch, place, (to, from, bytes), active)?;
             }
             Op::MbarrierTest { d, address, phase, parity } => {
                 let operation = mbarrier::Operation::Test { d, phase, parity };

@@ -121,6 +121,7 @@ impl Unwritten {
             Op::Factors { .. } => self.factors = self.of_all(&reads),
             Op::Vote { .. }
             | Op::Ballot { .. }
+            | Op::Elect { .. }
             | Op::Reduce { .. }
             | Op::Match { .. }
             | Op::Multiply { .. }
@@ -243,6 +244,10 @@ fn has_effect(op: &Op) -> bool {
             | Op::MbarrierInvalidate { .. }
             | Op::MbarrierArrive { .. }
             | Op::MbarrierTest { .. }
+            | Op::MbarrierExpect { .. }
+            | Op::BulkTarget { .. }
+            | Op::BulkIn { .. }
+            | Op::BulkOut { .. }
             | Op::Call { .. }
             | Op::MatrixLoad { .. }
             | Op::MatrixStore { .. }

@@ -203,6 +203,11 @@ pub(super) fn each_slot(
             visit(Writes, Word, d);
             valid.iter_mut().for_each(|slot| visit(Writes, Predicate, slot));
         }
+        Op::Elect { d, p, mask } => {
+            visit(Reads, Word, mask);
+            d.iter_mut().for_each(|slot| visit(Writes, Word, slot));
+            visit(Writes, Predicate, p);
+        }
         Op::ActiveMask { d } => visit(Writes, Word, d),
         Op::Clock { part, d } => {
             visit(Writes, if *part == Clock::Whole { Long } else { Word }, d);
@@ -267,6 +272,24 @@ pub(super) fn each_slot(
             base(address, visit);
             count.iter_mut().for_each(|slot| visit(Reads, Word, slot));
             d.iter_mut().for_each(|slot| visit(Writes, Long, slot));
+        }
+        Op::MbarrierExpect { d, address, bytes, .. } => {
+            base(address, visit);
+            bytes.iter_mut().for_each(|slot| visit(Reads, Word, slot));
+            d.iter_mut().for_each(|slot| visit(Writes, Long, slot));
+        }
+        Op::BulkTarget { to: one, mbarrier: other } => {
+            base(one, visit);
+            base(other, visit);
+        }
+        Op::BulkIn { from, bytes } => {
+            base(from, visit);
+            visit(Reads, Word, bytes);
+        }
+        Op::BulkOut { to, from, bytes } => {
+            base(to, visit);
+            base(from, visit);
+            visit(Reads, Word, bytes);
         }
         Op::MbarrierTest { d, address, phase, parity } => {
             base(address, visit);

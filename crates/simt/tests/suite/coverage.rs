@@ -8,16 +8,16 @@ use std::collections::BTreeSet;
 use simt::Module;
 
 use crate::{
-    approximate, arithmetic, atomics, bits, carry, compare, convert, copies, halves, integer,
+    approximate, arithmetic, atomics, bits, bulk, carry, compare, convert, copies, halves, integer,
     matrices, matrix_rows, mbarriers, moves, parameters, wmma,
 };
 use crate::{simd, transfer, variables, warp};
 
 /// How many opcodes the parser accepts, hints of caches not counted. Whoever adds one adds a row and counts here.
-const OPCODES: usize = 15_331;
+const OPCODES: usize = 15_362;
 
 /// How many rows the tables of all families have: so that none is lost unnoticed.
-const FORMS: usize = 21_369;
+const FORMS: usize = 21_374;
 
 /// Opcodes that `barriers`, `calls`, `divergence` and `reports` are about.
 const CONTROL: [&str; 8] = ["bra", "bra.uni", "call", "call.uni", "ret", "ret.uni", "exit", "trap"];
@@ -221,8 +221,27 @@ fn every_opcode_that_the_parser_accepts_is_tested() {
     let hints = ["", "L2::64B", "L2::128B", "L2::256B"];
     all("cp", &[&["async"], &["ca", "cg", "commit_group", "wait_group", "wait_all", "bulk"]]);
     all("cp", &[&["async"], &["ca", "cg"], &SPACES, &SPACES, &hints]);
-    let operations =
-        ["init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait", "pending_count"];
+    let ways = ["mbarrier::complete_tx::bytes", "bulk_group", ""];
+    let hinted = ["", "L2::cache_hint"];
+    all("cp", &[&["async"], &["bulk"], &SPACES, &SPACES, &ways, &hinted]);
+    all("cp", &[&["async"], &["bulk"], &["prefetch"], &["L2"], &SPACES, &hinted]);
+    let groups = ["commit_group", "wait_group", "wait_all"];
+    all("cp", &[&["async"], &["bulk"], &groups, &["", "read"], &hinted]);
+    all("cp", &[&["async"], &["mbarrier"], &["arrive"], &["", "noinc"], &SPACES, &["b64", ""]]);
+    let proxies = ["async", "alias", "tensormap"];
+    all("fence", &[&["proxy"], &proxies, &["", "global", "shared::cta", "shared::cluster"]]);
+    all("fence", &[&["mbarrier_init"], &["release"], &["cluster", "cta"]]);
+    let operations = [
+        "init",
+        "inval",
+        "arrive",
+        "arrive_drop",
+        "test_wait",
+        "try_wait",
+        "pending_count",
+        "expect_tx",
+        "complete_tx",
+    ];
     let kinds = ["", "parity", "noComplete", "expect_tx"];
     all("mbarrier", &[&operations, &kinds, &ORDERS, &SCOPES, &SPACES, &["", "b64", "b32", "u64"]]);
 
@@ -288,6 +307,7 @@ fn every_opcode_that_the_parser_accepts_is_tested() {
     tested.extend(variables::opcodes());
     tested.extend(mbarriers::opcodes());
     tested.extend(wmma::opcodes());
+    tested.extend(bulk::opcodes());
     tested.extend(matrix_rows::opcodes());
     tested.extend(CONTROL.iter().chain(&copies::GROUPS).map(|opcode| opcode.to_string()));
 

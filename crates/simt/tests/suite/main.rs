@@ -7,6 +7,7 @@
 //! - `parser` and `declarations` read sources, right and wrong ones.
 //! - `reports`, `races`, `warp_races`, `blocks`, `barriers`, `mbarriers`, `launches`: each mistake with its sentence, and its
 //!   correct twin.
+//! - `bulk`: copies of any number of bytes, and who learns of them.
 //! - `parts`: barriers at which a part of the block meets.
 //! - `calls`: functions, and how lanes go to them and come back.
 //! - `system`: what `printf` prints, and assertions.
@@ -31,6 +32,7 @@ mod beside;
 mod bits;
 mod blocks;
 mod bounds;
+mod bulk;
 mod calls;
 mod carry;
 mod compare;

@@ -73,8 +73,9 @@ fn family(parts: &[&str]) -> Option<Family> {
         "mov" | "cvta" => moves::decode,
         "ld" | "st" | "prefetch" | "prefetchu" => memory::decode,
         "atom" | "red" | "membar" | "fence" => atomic::decode,
-        "cp" => copy_async::decode,
-        "shfl" | "vote" | "redux" | "match" | "activemask" => warp::decode,
+        // Operands of tensor maps are of a syntax of their own.
+        "cp" if !parts.contains(&"tensor") => copy_async::decode,
+        "shfl" | "vote" | "redux" | "match" | "activemask" | "elect" => warp::decode,
         "mbarrier" => mbarrier::decode,
         "mma" | "wmma" | "ldmatrix" | "stmatrix" | "movmatrix" => matrix::decode,
         name if simd::is_simd(name) => simd::decode,

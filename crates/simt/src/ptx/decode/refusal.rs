@@ -52,8 +52,8 @@ fn reason(parts: &[&str]) -> Option<&'static str> {
             "of rows of matrices there are those of halves, `.m8n8` with `.b16`: one, two or four matrices"
         }
         "mbarrier" if has("shared::cluster") => "there are no clusters of blocks",
-        "mbarrier" if has("expect_tx") || has("complete_tx") => {
-            "only arrivals are counted, not bytes of bulk copies"
+        "mbarrier" if has("complete_tx") => {
+            "bytes of bulk copies are counted by the copies themselves: `cp.async.bulk` with `mbarrier::complete_tx::bytes`"
         }
         "mbarrier" if !has("shared") && !has("shared::cta") && has("b64") => {
             "only the form with `.shared` is supported"
@@ -64,9 +64,17 @@ fn reason(parts: &[&str]) -> Option<&'static str> {
         "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vmad" | "vset" => {
             "of the video instructions there are only those of several bytes or halves, `__vadd4` and their like"
         }
-        "vote" | "shfl" | "match" if !has("sync") => "only the form with `.sync` is supported",
+        "vote" | "shfl" | "match" | "elect" if !has("sync") => {
+            "only the form with `.sync` is supported"
+        }
         "st" | "atom" | "red" if has("const") => "kernels only read constant memory",
-        "cp" if has("bulk") || has("mbarrier") => "only `cp.async` with groups is supported",
+        "cp" if has("tensor") => {
+            "there are no tensor maps: copy rows with `cp.async.bulk`, which is `cuda::memcpy_async`"
+        }
+        "cp" if has("multicast::cluster") => "there are no clusters of blocks",
+        "cp" if has("bulk") || has("mbarrier") => {
+            "of bulk copies there are those from global to shared memory with an mbarrier and back with groups, without reductions"
+        }
         "ld" | "st" | "atom" | "red" | "fence" | "barrier" if has("cluster") => {
             "there are no clusters of blocks"
         }
