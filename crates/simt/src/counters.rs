@@ -250,9 +250,15 @@ impl Tally {
 
     /// The public form.
     pub(crate) fn counters(&self, kernel: &Kernel) -> Counters {
-        // What is but a part of the instruction behind it does not count.
-        let is_part =
-            |pc: usize| matches!(kernel.code[pc].op, Op::Factors { .. } | Op::BulkTarget { .. });
+        // What is but a part of the instruction behind it does not count, nor what goes on with a branch by an index.
+        let is_switch = |pc: usize| kernel.opcodes[pc].starts_with("brx");
+        let goes_on = |pc: usize| {
+            let before = pc.checked_sub(1).filter(|&before| is_switch(before) && is_switch(pc));
+            before.is_some_and(|before| kernel.places[before] == kernel.places[pc])
+        };
+        let is_part = |pc: usize| {
+            matches!(kernel.code[pc].op, Op::Factors { .. } | Op::BulkTarget { .. }) || goes_on(pc)
+        };
         let all = || self.executed.iter().enumerate();
         let counted = || all().filter(|(pc, _)| !is_part(*pc)).map(|(_, executed)| executed);
         let mut counters = Counters {
@@ -267,7 +273,8 @@ impl Tally {
         for (pc, instruction) in kernel.code.iter().enumerate() {
             let Executed { times, .. } = self.executed[pc];
             if times > 0 && !is_part(pc) {
-                *counters.classes.entry(class(&instruction.op)).or_default() += times;
+                let class = if is_switch(pc) { Class::Control } else { class(&instruction.op) };
+                *counters.classes.entry(class).or_default() += times;
             }
             let Some(access) = access(&instruction.op) else { continue };
             let Place { line, .. } = kernel.places[pc];

@@ -27,7 +27,8 @@ pub(crate) enum Unary {
     Reciprocal,
     /// `ex2.approx`, `lg2.approx`, `rcp.approx`, `rsqrt.approx`, `sqrt.approx`, `sin.approx`, `cos.approx`,
     /// `tanh.approx` of F32 (`ftz`: subnormal operands and results are zeros); of F64 `rcp.approx.ftz` and
-    /// `rsqrt.approx.ftz`, whose bits are not those of a GPU: see `approximate.rs`.
+    /// `rsqrt.approx.ftz`; of halves and pairs of them `ex2.approx` (of bf16 with `ftz`) and `tanh.approx`. The bits of these are not
+    /// those of a GPU: see `approximate.rs`.
     Approximate {
         function: Approximate,
         ftz: bool,

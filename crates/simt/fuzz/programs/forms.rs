@@ -19,7 +19,7 @@ static FORMS: LazyLock<Vec<Vec<&str>>> = LazyLock::new(|| {
 
 /// Instructions that are not a statement of their own: control, what only works with other lanes or with others before, what is
 /// different from run to run.
-const LEFT_OUT: [&str; 34] = [
+const LEFT_OUT: [&str; 35] = [
     "ret",
     "exit",
     "bra",
@@ -52,6 +52,7 @@ const LEFT_OUT: [&str; 34] = [
     "suld",
     "sust",
     "istypep",
+    "isspacep",
     "fns",
     "movmatrix",
 ];
@@ -70,7 +71,8 @@ fn is_defined(line: &str) -> bool {
     let is_rounded = any(&["rn", "rz", "rm", "rp"]);
     // It may be fused with another.
     let may_fuse = matches!(opcode, "add" | "sub" | "mul") && is_float && !is_rounded;
-    let is_inexact = any(&["approx", "full"]) && (opcode == "div" || has("f64"));
+    let is_half = any(&["f16", "f16x2", "bf16", "bf16x2"]);
+    let is_inexact = any(&["approx", "full"]) && (opcode == "div" || has("f64") || is_half);
     // What is read only while the kernel runs, or for the last time.
     let is_special = any(&["nc", "lu"]);
     let is_clock = ["%clock", "%globaltimer", "%gridid", "smid", "%envreg", "%warpid"];

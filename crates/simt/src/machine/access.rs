@@ -13,10 +13,10 @@ use crate::trace::{Accessed, Event, What};
 
 /// Generic addresses: shared and local memory and the parameters each have a window below the first buffer of global
 /// memory.
-pub(super) const SHARED_WINDOW: u64 = 1 << 32;
-pub(super) const LOCAL_WINDOW: u64 = 2 << 32;
-pub(super) const PARAMETER_WINDOW: u64 = 3 << 32;
-pub(super) const WINDOW_END: u64 = 4 << 32;
+pub(crate) const SHARED_WINDOW: u64 = 1 << 32;
+pub(crate) const LOCAL_WINDOW: u64 = 2 << 32;
+pub(crate) const PARAMETER_WINDOW: u64 = 3 << 32;
+pub(crate) const WINDOW_END: u64 = 4 << 32;
 
 /// A load or a store of every lane: `count` values of type `ty`.
 #[derive(Clone, Copy)]

@@ -47,6 +47,8 @@ mod ternary;
 mod unwritten;
 pub(super) mod warp;
 
+pub(crate) use access::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_END};
+
 use std::sync::Mutex;
 
 use super::bounds::Account;

@@ -268,7 +268,12 @@ impl Run<'_> {
             Op::Return { function } => return Ok(self.come_back(r, scratch, function, active)),
             Op::Exit => return Ok(Next::Exit),
             Op::Trap => {
-                return fault(ReportKind::Trap, active, "executes trap".to_string());
+                let is_switch = self.launch.kernel.opcodes[place.pc as usize].starts_with("brx");
+                let message = match is_switch {
+                    true => "branches by an index that is not among those of its list of labels",
+                    false => "executes trap",
+                };
+                return fault(ReportKind::Trap, active, message.to_string());
             }
         }
         Ok(Next::Step)

@@ -9,15 +9,15 @@ use simt::Module;
 
 use crate::{
     approximate, arithmetic, atomics, bits, bulk, carry, compare, convert, copies, halves, integer,
-    matrices, matrix_rows, mbarriers, moves, parameters, wmma,
+    matrices, matrix_rows, mbarriers, moves, parameters, switches, wmma,
 };
 use crate::{simd, transfer, variables, warp};
 
 /// How many opcodes the parser accepts, hints of caches not counted. Whoever adds one adds a row and counts here.
-const OPCODES: usize = 15_362;
+const OPCODES: usize = 15_377;
 
 /// How many rows the tables of all families have: so that none is lost unnoticed.
-const FORMS: usize = 21_374;
+const FORMS: usize = 21_382;
 
 /// Opcodes that `barriers`, `calls`, `divergence` and `reports` are about.
 const CONTROL: [&str; 8] = ["bra", "bra.uni", "call", "call.uni", "ret", "ret.uni", "exit", "trap"];
@@ -184,6 +184,7 @@ fn every_opcode_that_the_parser_accepts_is_tested() {
         let operations = ["popc", "and", "or", ""];
         all(base, &[&["", "cta"], &["red", "arrive"], &operations, &parts, &types]);
     }
+    all("isspacep", &[&[&SPACES[..], &["param::entry", "generic"]].concat()]);
     let (types, ends) = (["u32", "s32", "b32"], ["", "sat", "add", "min", "max"]);
     for base in
         ["vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax", "vset", "vshl", "vshr", "vmad"]
@@ -308,6 +309,7 @@ fn every_opcode_that_the_parser_accepts_is_tested() {
     tested.extend(mbarriers::opcodes());
     tested.extend(wmma::opcodes());
     tested.extend(bulk::opcodes());
+    tested.extend(switches::opcodes());
     tested.extend(matrix_rows::opcodes());
     tested.extend(CONTROL.iter().chain(&copies::GROUPS).map(|opcode| opcode.to_string()));
 

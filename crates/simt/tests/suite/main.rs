@@ -18,6 +18,7 @@
 //! - `bounds`: what a launch may use; whatever passes it is a report.
 //! - `execution`: mutated kernels on any arguments; the mutations are in `fuzz`.
 //! - `programs`: random programs that are right, written and run in several ways.
+//! - `switches`: branches to one of a list of labels.
 //! - `divergence`, `counted`, `memory`: what a warp does when its lanes part, what is counted, ways to run.
 //! - `stepping`: one instruction at a time, forward and backward.
 
@@ -65,6 +66,7 @@ mod simd;
 mod special;
 mod special_functions;
 mod stepping;
+mod switches;
 mod system;
 mod transfer;
 mod unwritten;

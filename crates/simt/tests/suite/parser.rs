@@ -168,8 +168,8 @@ fn unrounded_arithmetic_is_reported() {
 const REFUSED: &[(&str, &str)] = &[
     // Forms that are near to ones that are known.
     (
-        "ex2.approx.f16 %rs1, %rs1;",
-        "`ex2.approx.f16` is not an instruction that the emulator knows: the approximate functions are those of f32",
+        "sin.approx.f16 %rs1, %rs1;",
+        "`sin.approx.f16` is not an instruction that the emulator knows: the approximate functions are those of f32",
     ),
     ("fma.rz.f16 %rs1, %rs1, %rs1, %rs1;", "`fma.rz.f16` is not"),
     ("fma.rn.sat.bf16 %rs1, %rs1, %rs1, %rs1;", "`fma.rn.sat.bf16` is not"),
@@ -385,7 +385,11 @@ const REFUSED: &[(&str, &str)] = &[
     ("ld.global.u32 %r1, [%rd1-8];", "`]` was expected, not `-`"),
     ("mov.b64 {%r1, %r2, %rd1;", "`,` was expected, not `;`"),
     (".loc 1 2;", "a number was expected, not `;`"),
-    (".branchtargets end;", "`.branchtargets` is not supported in a kernel's body"),
+    (".branchtargets end;", "`.branchtargets` stands behind a label"),
+    ("brx %r1, end;", "branches to a computed target are not supported"),
+    ("ex2.approx.bf16 %rs1, %rs2;", "of bf16 there is the form with `.ftz`"),
+    ("ex2.approx.ftz.f16 %rs1, %rs2;", "`ex2.approx.ftz.f16` is not"),
+    ("isspacep.const %p1, %rd1;", "constant memory has no addresses of its own here"),
     ("mov.u32 %r1, \"text\";", "an operand was expected, not \"text\""),
     ("mov.u32 %r1, é;", "the character 'é' has no meaning here"),
     ("5;", "an instruction was expected, not `5`"),

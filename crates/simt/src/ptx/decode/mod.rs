@@ -68,7 +68,7 @@ fn family(parts: &[&str]) -> Option<Family> {
         | "popc" | "clz" | "bfind" | "brev" | "bfe" | "bfi" | "szext" | "bmsk" | "fns" => {
             bits::decode
         }
-        "setp" | "selp" | "set" | "slct" | "testp" => compare::decode,
+        "setp" | "selp" | "set" | "slct" | "testp" | "isspacep" => compare::decode,
         "cvt" => convert::decode,
         "mov" | "cvta" => moves::decode,
         "ld" | "st" | "prefetch" | "prefetchu" => memory::decode,

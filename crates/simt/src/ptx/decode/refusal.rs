@@ -38,7 +38,9 @@ pub(super) fn unknown(parts: &[&str]) -> String {
 fn reason(parts: &[&str]) -> Option<&'static str> {
     let has = |modifier: &str| parts[1..].contains(&modifier);
     Some(match parts[0] {
-        "brx" => "branches to a computed target are not supported",
+        "brx" => {
+            "branches to a computed target are not supported: only `brx.idx`, with a list of `.branchtargets`"
+        }
         "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" => "there are no textures",
         "wgmma" | "tcgen05" => "there are no tensor cores",
         "mma" | "wmma" if has("sp") || has("sp::ordered_metadata") => {
@@ -64,6 +66,9 @@ fn reason(parts: &[&str]) -> Option<&'static str> {
         "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vmad" | "vset" => {
             "of the video instructions there are only those of several bytes or halves, `__vadd4` and their like"
         }
+        "isspacep" if has("const") => {
+            "constant memory has no addresses of its own here: they are those of global memory"
+        }
         "vote" | "shfl" | "match" | "elect" if !has("sync") => {
             "only the form with `.sync` is supported"
         }
@@ -84,7 +89,10 @@ fn reason(parts: &[&str]) -> Option<&'static str> {
         {
             "the carry flag is that of 32- and 64-bit integers"
         }
-        "ex2" | "tanh" if has("f16") || has("f16x2") || has("bf16") || has("bf16x2") => {
+        "ex2" if has("bf16") || has("bf16x2") => "of bf16 there is the form with `.ftz`",
+        "lg2" | "rcp" | "rsqrt" | "sqrt" | "sin" | "cos"
+            if has("f16") || has("f16x2") || has("bf16") || has("bf16x2") =>
+        {
             "the approximate functions are those of f32"
         }
         _ => return None,
