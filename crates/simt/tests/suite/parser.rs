@@ -443,7 +443,12 @@ fn refusals_of_modules() {
         (&format!("{head}.section .debug_str {{"), 2, "`}` is missing"),
         (&format!("{head}.section .text {{}}"), 2, "the section `.text` is not supported"),
         (&format!("{head}.shared .b8 x[];"), 2, "an `.extern` variable, and no other, has no size"),
-        (&format!("{head}.alias a, b;"), 2, "`.alias` is not supported here"),
+        (&format!("{head}.alias a, b;"), 2, "`a` is no such name, or `b` no such function"),
+        (
+            &format!("{head}.func a(); .func b();\n.alias a, b;"),
+            3,
+            "`a` is no such name, or `b` no such function",
+        ),
         (&format!("{head}ret;"), 2, "a directive was expected, not `ret`"),
         (&long_file, 1, "the source has more than 16777216 bytes"),
         (&long_params, 2, "parameters of more than 32764 bytes"),
