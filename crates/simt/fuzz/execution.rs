@@ -269,6 +269,9 @@ ret;
 .reg .b64 %rd<6>;
 .reg .f32 %f<6>;
 .reg .f64 %fd<6>;
+.reg .b32 %m<24>;
+.reg .f32 %mf<8>;
+.reg .f64 %md<24>;
 ";
 
 /// What kernels do that look after themselves, a few instructions each.

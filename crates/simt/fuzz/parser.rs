@@ -87,12 +87,13 @@ pub fn corpus() -> Vec<String> {
     pieces.chain([FUNCTIONS.to_string()]).collect()
 }
 
-/// What the files of the corpus do not have: variables with values, and functions.
+/// What the files of the corpus do not have: variables with values, functions, and branches by an index.
 const FUNCTIONS: &str = ".version 8.0
 .target sm_80
 .address_size 64
 .const .align 4 .f32 weights[2][2] = {{1.5, 0f40000000}, {-1.0}};
 .func (.param .b32 out) walk(.param .b32 n, .reg .b64 at);
+.visible .func (.param .b32 out) stroll(.param .b32 n, .reg .b64 at);
 .visible .global .align 8 .u64 table[] = {weights, generic(weights)+4, walk};
 .func (.param .b32 out) walk(.param .b32 n, .reg .b64 at)
 .noreturn
@@ -124,8 +125,14 @@ ld.const.b32 %r1, [weights+8];
 ld.global.u64 %rd2, [table+16];
 prototype: .callprototype (.param .b32 _) _ (.param .b32 _, .param .b64 _);
 call (%r2), %rd2, (%r1, %rd1), prototype;
-ret;
+call (%r2), stroll, (%r1, %rd1);
+list: .branchtargets once,
+again;
+brx.idx %r1, list;
+once: add.u32 %r1, %r1, %r2;
+again: ret;
 }
+.alias stroll, walk;
 ";
 
 /// Statements of a part of a kernel.

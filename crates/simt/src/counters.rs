@@ -51,6 +51,8 @@ pub enum Class {
     Integer,
     /// Approximate functions: `ex2`, `lg2`, `rcp` and their like.
     Special,
+    /// Products of matrices: `mma` and `wmma.mma`.
+    Matrix,
     /// Branches, calls, returns and exits.
     Control,
     /// `bar.sync`, `bar.warp.sync` and `mbarrier`.
@@ -248,9 +250,20 @@ impl Tally {
 
     /// The public form.
     pub(crate) fn counters(&self, kernel: &Kernel) -> Counters {
+        // What is but a part of the instruction behind it does not count, nor what goes on with a branch by an index.
+        let is_switch = |pc: usize| kernel.opcodes[pc].starts_with("brx");
+        let goes_on = |pc: usize| {
+            let before = pc.checked_sub(1).filter(|&before| is_switch(before) && is_switch(pc));
+            before.is_some_and(|before| kernel.places[before] == kernel.places[pc])
+        };
+        let is_part = |pc: usize| {
+            matches!(kernel.code[pc].op, Op::Factors { .. } | Op::BulkTarget { .. }) || goes_on(pc)
+        };
+        let all = || self.executed.iter().enumerate();
+        let counted = || all().filter(|(pc, _)| !is_part(*pc)).map(|(_, executed)| executed);
         let mut counters = Counters {
-            instructions: self.executed.iter().map(|executed| executed.times).sum(),
-            thread_instructions: self.executed.iter().map(|executed| executed.lanes).sum(),
+            instructions: counted().map(|executed| executed.times).sum(),
+            thread_instructions: counted().map(|executed| executed.lanes).sum(),
             divergent_branches: self.divergent_branches,
             barriers: self.barriers,
             blocks: self.blocks,
@@ -259,8 +272,9 @@ impl Tally {
         };
         for (pc, instruction) in kernel.code.iter().enumerate() {
             let Executed { times, .. } = self.executed[pc];
-            if times > 0 {
-                *counters.classes.entry(class(&instruction.op)).or_default() += times;
+            if times > 0 && !is_part(pc) {
+                let class = if is_switch(pc) { Class::Control } else { class(&instruction.op) };
+                *counters.classes.entry(class).or_default() += times;
             }
             let Some(access) = access(&instruction.op) else { continue };
             let Place { line, .. } = kernel.places[pc];
@@ -294,15 +308,25 @@ fn class(op: &Op) -> Class {
             Class::Control
         }
         Op::Barrier { .. }
+        | Op::BarrierArrive { .. }
         | Op::BarrierReduce { .. }
         | Op::WarpBarrier { .. }
         | Op::MbarrierInit { .. }
         | Op::MbarrierInvalidate { .. }
         | Op::MbarrierArrive { .. }
+        | Op::MbarrierExpect { .. }
         | Op::MbarrierTest { .. } => Class::Barrier,
+        Op::Multiply { .. } => Class::Matrix,
+        Op::MatrixLoad { space, .. } | Op::MatrixStore { space, .. } => match space {
+            Space::Shared => Class::Shared,
+            _ => Class::Global,
+        },
+        Op::RowsLoad { .. } | Op::RowsStore { .. } => Class::Shared,
+        Op::RowsTranspose { .. } => Class::Shuffle,
         Op::Shuffle { .. }
         | Op::Vote { .. }
         | Op::Ballot { .. }
+        | Op::Elect { .. }
         | Op::Reduce { .. }
         | Op::Match { .. } => Class::Shuffle,
         Op::LoadParam { .. } => Class::Parameter,
@@ -312,7 +336,7 @@ fn class(op: &Op) -> Class {
             Space::Local => Class::Local,
             Space::Constant | Space::Parameter => Class::Parameter,
         },
-        Op::CopyAsync { .. } => Class::Global,
+        Op::CopyAsync { .. } | Op::BulkIn { .. } | Op::BulkOut { .. } => Class::Global,
         Op::Atomic { .. } | Op::Fence { .. } => Class::Atomic,
         Op::Nothing | Op::CommitGroup | Op::WaitGroup { .. } => Class::Nothing,
         _ => Class::Integer,
@@ -329,7 +353,13 @@ fn access(op: &Op) -> Option<Access> {
         Op::Store { space: Space::Local, .. } => Access::LocalStore,
         Op::Atomic { space: Space::Global, .. } => Access::GlobalAtomic,
         Op::Atomic { space: Space::Shared, .. } => Access::SharedAtomic,
-        Op::CopyAsync { .. } => Access::CopyAsync,
+        Op::MatrixLoad { space: Space::Global, .. } => Access::GlobalLoad,
+        Op::MatrixLoad { space: Space::Shared, .. } | Op::RowsLoad { .. } => Access::SharedLoad,
+        Op::MatrixStore { space: Space::Global, .. } => Access::GlobalStore,
+        Op::MatrixStore { space: Space::Shared, .. } | Op::RowsStore { .. } => Access::SharedStore,
+        Op::MatrixLoad { .. } | Op::MatrixStore { .. } => Access::Generic,
+        Op::CopyAsync { .. } | Op::BulkIn { .. } => Access::CopyAsync,
+        Op::BulkOut { .. } => Access::GlobalStore,
         Op::Load { space: Space::Constant | Space::Parameter, .. } => return None,
         Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } => Access::Generic,
         _ => return None,

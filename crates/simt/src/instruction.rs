@@ -1,5 +1,6 @@
 //! What the instructions of a kernel say: operations, their types and operands.
 
+use super::matrix::{Fragment, Part, Product};
 use super::operation::{Arithmetic, Binary, Carry, Compare, Logic, Ternary, TestFloat, Unary};
 use super::program::Slot;
 
@@ -169,7 +170,8 @@ pub(crate) enum Op {
         b: Slot,
         c: Slot,
     },
-    /// `bfe`: bits of `a` (U32 to S64) from position `b`, `c` many (both 32-bit slots), sign-extended for signed types.
+    /// `bfe`: bits of `a` (U32 to S64) from position `b`, `c` many (both 32-bit slots), sign-extended for signed types. Both are
+    /// the low 8 bits, and of 64-bit types all 32, as a GPU has it.
     BitExtract {
         ty: Type,
         d: Slot,
@@ -177,7 +179,8 @@ pub(crate) enum Op {
         b: Slot,
         c: Slot,
     },
-    /// `bfi`: `b` (U32 or U64) with the low `len` bits of `a` put in at `pos` (both 32-bit slots).
+    /// `bfi`: `b` (U32 or U64) with the low `len` bits of `a` put in at `pos` (both 32-bit slots,
+    /// of which likewise).
     BitInsert {
         ty: Type,
         d: Slot,
@@ -391,20 +394,31 @@ pub(crate) enum Op {
     ActiveMask {
         d: Slot,
     },
+    /// `elect.sync`: one lane of the mask, here the lowest that is there: its number in `d`, and `p` in that one.
+    Elect {
+        d: Option<Slot>,
+        p: Slot,
+        mask: Slot,
+    },
     /// `mov` of `%clock`, `%clock64` and their like: how many instructions the warp has executed.
     Clock {
         part: Clock,
         d: Slot,
     },
-    /// `bar.sync id` and `barrier.sync id` by all threads of the block, whose number may be spelled out.
+    /// `bar.sync id` and `barrier.sync id` by so many threads of the block, or by all (`threads` is a 32-bit slot).
     Barrier {
-        id: u8,
+        id: BarrierId,
         threads: Option<Slot>,
+    },
+    /// `bar.arrive` and `barrier.arrive`: the same without waiting.
+    BarrierArrive {
+        id: BarrierId,
+        threads: Slot,
     },
     /// `bar.red` and `barrier.red`: the same, and what all threads get of each one's predicate.
     BarrierReduce {
         op: Reduction,
-        id: u8,
+        id: BarrierId,
         threads: Option<Slot>,
         d: Slot,
         a: Guard,
@@ -412,6 +426,58 @@ pub(crate) enum Op {
     /// `bar.warp.sync mask`.
     WarpBarrier {
         mask: Slot,
+    },
+
+    /// The factors of the product of matrices that stands behind it, of which so many registers matter. A part of that
+    /// instruction, and not counted: all in one would make every instruction larger.
+    Factors {
+        wide: bool,
+        counts: [u8; 2],
+        a: [Slot; 8],
+        b: [Slot; 8],
+    },
+    /// `mma.sync` and `wmma.mma.sync`: `d = a b + c`, with the factors that stand before it.
+    Multiply {
+        product: Product,
+        c: [Slot; 8],
+        d: [Slot; 8],
+    },
+    /// `wmma.load`: `stride` is a 32-bit slot.
+    MatrixLoad {
+        fragment: Fragment,
+        space: Space,
+        d: [Slot; 8],
+        address: Address,
+        stride: Slot,
+    },
+    /// `wmma.store`.
+    MatrixStore {
+        fragment: Fragment,
+        space: Space,
+        a: [Slot; 8],
+        address: Address,
+        stride: Slot,
+    },
+    /// `ldmatrix`, with `count` matrices of eight rows of eight halves: shared memory, or generic addresses that are there.
+    RowsLoad {
+        count: u8,
+        transposed: bool,
+        space: Space,
+        d: [Slot; 4],
+        address: Address,
+    },
+    /// `stmatrix`.
+    RowsStore {
+        count: u8,
+        transposed: bool,
+        space: Space,
+        a: [Slot; 4],
+        address: Address,
+    },
+    /// `movmatrix`.
+    RowsTranspose {
+        d: Slot,
+        a: Slot,
     },
 
     /// `mbarrier.init.shared.b64 [address], count` (a 32-bit slot).
@@ -428,6 +494,30 @@ pub(crate) enum Op {
         d: Option<Slot>,
         address: Address,
         count: Option<Slot>,
+    },
+    /// `mbarrier.expect_tx` and `mbarrier.arrive.expect_tx` (`arrives`): so many bytes of bulk copies belong to the phase. Without
+    /// bytes: the phase learns what the lanes have done, as it does with `cp.async.mbarrier.arrive`.
+    MbarrierExpect {
+        d: Option<Slot>,
+        address: Address,
+        bytes: Option<Slot>,
+        arrives: bool,
+    },
+    /// Where the bulk copy behind it goes, and which mbarrier learns of it. A part of that instruction, and not counted.
+    BulkTarget {
+        to: Address,
+        mbarrier: Address,
+    },
+    /// `cp.async.bulk` from global to shared memory: `bytes` is a 32-bit slot.
+    BulkIn {
+        from: Address,
+        bytes: Slot,
+    },
+    /// `cp.async.bulk` from shared to global memory.
+    BulkOut {
+        to: Address,
+        from: Address,
+        bytes: Slot,
     },
     /// `mbarrier.test_wait` and `try_wait`: whether the phase of a parity is over (`phase` is a 32-bit slot), or that of a
     /// state (a 64-bit slot).
@@ -464,6 +554,29 @@ impl Op {
     /// Whether no lane that executes it goes on behind it.
     pub(crate) fn ends_path(&self) -> bool {
         matches!(self, Op::Branch { .. } | Op::Exit | Op::Return { .. } | Op::Trap)
+    }
+}
+
+impl Op {
+    /// Whether all lanes of a warp execute it together, without that a mask says so.
+    pub(crate) fn is_of_matrices(&self) -> bool {
+        matches!(
+            self,
+            Op::Multiply { .. }
+                | Op::MatrixLoad { .. }
+                | Op::MatrixStore { .. }
+                | Op::RowsLoad { .. }
+                | Op::RowsStore { .. }
+                | Op::RowsTranspose { .. }
+        )
+    }
+}
+
+/// Registers of a matrix that `wmma.load` writes: factors of halves are held in eight, some of them more than once.
+pub(crate) fn held(fragment: Fragment) -> usize {
+    match (fragment.part, fragment.element) {
+        (Part::A | Part::B, super::matrix::Element::F16) => 8,
+        _ => fragment.registers(),
     }
 }
 
@@ -533,6 +646,13 @@ pub(crate) enum Shuffle {
     Down,
     Butterfly,
     Index,
+}
+
+/// The number of a barrier, or the 32-bit slot that holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum BarrierId {
+    Number(u8),
+    Register(Slot),
 }
 
 /// The lower or upper half of 64 bits, or all.

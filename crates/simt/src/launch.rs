@@ -68,6 +68,7 @@ pub struct Prepared<'a> {
     wide: Mutex<()>,
     pub(super) grain: u32,
     mbarriers: bool,
+    arrivals: u16,
 }
 
 impl<'a> Launch<'a> {
@@ -195,8 +196,20 @@ impl<'a> Launch<'a> {
     ) -> Prepared<'a> {
         let (slots, grain) = (memory.snapshot(), grain(self.kernel));
         let globals = memory.placed(&self.kernel.globals).unwrap_or_default();
-        let (wide, mbarriers) = (Mutex::new(()), self.kernel.has_mbarriers());
-        Prepared { launch: self, memory, bounds, slots, globals, first_tag, wide, grain, mbarriers }
+        let (wide, mbarriers) = (Mutex::new(()), self.has_parts());
+        let arrivals = self.kernel.arrivals();
+        Prepared {
+            launch: self,
+            memory,
+            bounds,
+            slots,
+            globals,
+            first_tag,
+            wide,
+            grain,
+            mbarriers,
+            arrivals,
+        }
     }
 }
 
@@ -462,6 +475,7 @@ impl Prepared<'_> {
             wide: &self.wide,
             grain: self.grain,
             mbarriers: self.mbarriers,
+            arrivals: self.arrivals,
             tally: Tally::new(self.launch.kernel),
             account,
             trace,
@@ -509,6 +523,11 @@ fn grain(kernel: &Kernel) -> u32 {
             Some(ty.bytes() * u32::from(count))
         }
         Op::Atomic { space: Space::Shared | Space::Generic, ty, .. } => Some(ty.bytes()),
+        Op::MatrixLoad { space: Space::Shared | Space::Generic, fragment, .. }
+        | Op::MatrixStore { space: Space::Shared | Space::Generic, fragment, .. } => {
+            Some(fragment.least_bytes())
+        }
+        Op::RowsStore { transposed: true, .. } => Some(2),
         _ => None,
     });
     widths.min().unwrap_or(4).min(4).ilog2()

@@ -62,6 +62,7 @@ mod global_memory;
 mod instruction;
 mod launch;
 mod machine;
+mod matrix;
 mod operation;
 mod order;
 mod program;

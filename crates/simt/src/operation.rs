@@ -25,13 +25,27 @@ pub(crate) enum Unary {
     Sqrt,
     /// `rcp.rn` of F32 and F64.
     Reciprocal,
+    /// `cvt` of F32 to `tf32`: with the low 13 bits zero.
+    Tf32 {
+        round: Tf32Round,
+        relu: bool,
+    },
     /// `ex2.approx`, `lg2.approx`, `rcp.approx`, `rsqrt.approx`, `sqrt.approx`, `sin.approx`, `cos.approx`,
     /// `tanh.approx` of F32 (`ftz`: subnormal operands and results are zeros); of F64 `rcp.approx.ftz` and
-    /// `rsqrt.approx.ftz`, whose bits are not those of a GPU: see `approximate.rs`.
+    /// `rsqrt.approx.ftz`; of halves and pairs of them `ex2.approx` (of bf16 with `ftz`) and `tanh.approx`. The bits of these are not
+    /// those of a GPU: see `approximate.rs`.
     Approximate {
         function: Approximate,
         ftz: bool,
     },
+}
+
+/// To nearest with ties away from zero or to even, or toward zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Tf32Round {
+    Away,
+    Even,
+    Zero,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -12,6 +12,7 @@ use super::ptx::Bank;
 use super::variables::Declared;
 
 pub(crate) use super::instruction::*;
+pub(crate) use super::matrix::*;
 pub(crate) use super::operation::*;
 
 /// A register: an index into the bank that its type belongs to.

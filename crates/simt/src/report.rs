@@ -43,7 +43,7 @@ pub enum ReportKind {
     /// A barrier that not all threads reach which have not left the kernel, or a wrong use of an mbarrier.
     Barrier,
     /// A shuffle, vote or warp barrier whose mask does not name the lanes that execute it, or names some that do something
-    /// else. (It may name lanes that have left the kernel.)
+    /// else. (It may name lanes that have left the kernel.) Or a product of matrices that not all lanes of a warp execute.
     Shuffle,
     /// All blocks wait for something that none of them will do.
     NoProgress,

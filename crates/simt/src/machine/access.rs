@@ -13,10 +13,10 @@ use crate::trace::{Accessed, Event, What};
 
 /// Generic addresses: shared and local memory and the parameters each have a window below the first buffer of global
 /// memory.
-pub(super) const SHARED_WINDOW: u64 = 1 << 32;
-pub(super) const LOCAL_WINDOW: u64 = 2 << 32;
-pub(super) const PARAMETER_WINDOW: u64 = 3 << 32;
-pub(super) const WINDOW_END: u64 = 4 << 32;
+pub(crate) const SHARED_WINDOW: u64 = 1 << 32;
+pub(crate) const LOCAL_WINDOW: u64 = 2 << 32;
+pub(crate) const PARAMETER_WINDOW: u64 = 3 << 32;
+pub(crate) const WINDOW_END: u64 = 4 << 32;
 
 /// A load or a store of every lane: `count` values of type `ty`.
 #[derive(Clone, Copy)]
@@ -102,7 +102,21 @@ impl Run<'_> {
         lanes: u32,
     ) -> Result<()> {
         let all = addresses(r, address);
-        in_spaces(shape.space, &all, lanes, |space, addresses, lanes| {
+        self.load_at(r, scratch, place, shape, &all, lanes)
+    }
+
+    /// A load from addresses that are known.
+    #[inline(always)]
+    pub(super) fn load_at(
+        &mut self,
+        r: &mut Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Shape,
+        all: &[u64; 32],
+        lanes: u32,
+    ) -> Result<()> {
+        in_spaces(shape.space, all, lanes, |space, addresses, lanes| {
             let stride = counters::stride(addresses, lanes);
             self.request(place, shape.bytes(), space, (addresses, lanes, stride), "reads")?;
             match space {
@@ -136,7 +150,21 @@ impl Run<'_> {
         lanes: u32,
     ) -> Result<()> {
         let all = addresses(r, address);
-        in_spaces(shape.space, &all, lanes, |space, addresses, lanes| {
+        self.store_at(r, scratch, place, shape, &all, lanes)
+    }
+
+    /// A store to addresses that are known.
+    #[inline(always)]
+    pub(super) fn store_at(
+        &mut self,
+        r: &Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Shape,
+        all: &[u64; 32],
+        lanes: u32,
+    ) -> Result<()> {
+        in_spaces(shape.space, all, lanes, |space, addresses, lanes| {
             let stride = counters::stride(addresses, lanes);
             self.request(place, shape.bytes(), space, (addresses, lanes, stride), "writes")?;
             match space {
@@ -204,7 +232,7 @@ impl Run<'_> {
     }
 
     #[expect(clippy::too_many_arguments, reason = "what an event is made of")]
-    fn trace_access(
+    pub(super) fn trace_access(
         &mut self,
         r: &Registers,
         place: &Place,

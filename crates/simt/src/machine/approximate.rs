@@ -1,8 +1,8 @@
 //! The instructions that PTX calls approximate.
 //!
 //! Those of f32 give the bits of a GPU of compute capability 9.0: see `special`. Those of f64 are computed in
-//! double precision and cut to the bits that the PTX ISA 8.0 (section 9.7.3) defines, so that these are the
-//! instructions whose bits may differ between the emulator and a GPU.
+//! double precision and cut to the bits that the PTX ISA 8.0 (section 9.7.3) defines, and those of halves (`ex2`, `tanh`) are those
+//! of f32, rounded: so that these are the instructions whose bits may differ between the emulator and a GPU.
 
 use crate::program::Approximate;
 use crate::special;

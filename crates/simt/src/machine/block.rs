@@ -4,11 +4,11 @@ use std::mem;
 
 use super::Run;
 use super::fault::{self, Fault};
-use super::registers::{ALL, Identity};
+use super::registers::Identity;
 use super::warp::{Path, Place, Waiting, Warp};
 use crate::bounds::{bytes_of, reserve};
 use crate::global_memory::Tags;
-use crate::instruction::{Op, Reduction};
+use crate::instruction::Op;
 use crate::launch::{IDLE_ROUNDS, Launch};
 use crate::program::Kernel;
 use crate::report::{Count, Lanes, Report, ReportKind};
@@ -35,7 +35,7 @@ impl Block {
     pub(crate) fn bytes(launch: &Launch<'_>, grain: u32) -> u64 {
         let kernel = launch.kernel;
         let warps = launch.warps();
-        let mbarriers = kernel.has_mbarriers();
+        let mbarriers = launch.has_parts();
         let parts = kernel.code.iter().any(|code| matches!(code.op, Op::WarpBarrier { .. }));
         let parts = if parts || mbarriers { warps } else { 0 };
         let shared = Shared::host_bytes(launch.shared_bytes(), grain, parts, mbarriers);
@@ -92,6 +92,11 @@ impl Block {
         bytes_of::<Block>(1) + self.shared.held() + warps + bytes_of::<Warp>(unused)
     }
 
+    /// The number of the first block of those that run together.
+    pub(super) fn first(&self) -> u64 {
+        self.first
+    }
+
     /// Lets every warp execute up to `quantum` instructions. Returns whether all have left.
     pub(crate) fn turn(&mut self, run: &mut Run<'_>, quantum: u32) -> Result<bool, Box<Report>> {
         let mut place = self.place(run);
@@ -136,6 +141,7 @@ impl Block {
 
     /// All warps have had their turn: opens the barrier if all wait at it. Returns whether all have left.
     pub(crate) fn end_turn(&mut self, run: &mut Run<'_>) -> Result<bool, Box<Report>> {
+        self.wake(run)?;
         let in_vain = mem::replace(&mut self.in_vain, true) && !run.progress;
         self.vain_rounds = if in_vain { self.vain_rounds + 1 } else { 0 };
         if self.warps.iter().any(Warp::is_ready) {
@@ -148,7 +154,9 @@ impl Block {
         if self.warps.iter().all(|warp| warp.paths.is_empty()) {
             return Ok(true);
         }
-        self.release(run)?;
+        if !self.settle(run)? {
+            self.release(run)?;
+        }
         Ok(false)
     }
 
@@ -157,6 +165,9 @@ impl Block {
     /// from a place of its own.
     fn release(&mut self, run: &mut Run<'_>) -> Result<(), Box<Report>> {
         let kernel = run.launch.kernel;
+        if let Some(report) = self.part_in_vain(kernel) {
+            return Err(report);
+        }
         let mut waiting =
             self.warps.iter().flat_map(|warp| warp.paths.iter().map(move |path| (warp, *path)));
         let Some((warp, first)) = waiting.next() else { return Ok(()) };
@@ -178,7 +189,7 @@ impl Block {
         if let Some(report) = self.without_those_that_left(kernel, warp, first) {
             return Err(report);
         }
-        self.reduce(kernel);
+        self.reduce(kernel, |_| true);
         for path in self.warps.iter_mut().flat_map(|warp| &mut warp.paths) {
             path.pc += 1;
             path.waiting = None;
@@ -194,35 +205,6 @@ impl Block {
             barrier.map_err(|fault| Fault { lanes, ..*fault }.at(kernel, self.index, warp, pc))?;
         }
         Ok(())
-    }
-
-    /// All wait at the barrier: those for whom it reduces predicates get the result.
-    fn reduce(&mut self, kernel: &Kernel) {
-        let code = |path: &Path| kernel.code[path.pc as usize].op;
-        let (mut threads, mut hold) = (0, 0);
-        for warp in &self.warps {
-            for path in &warp.paths {
-                if let Op::BarrierReduce { a, .. } = code(path) {
-                    threads += path.lanes.count_ones();
-                    hold += (path.lanes & warp.registers.guard(a)).count_ones();
-                }
-            }
-        }
-        if threads == 0 {
-            return;
-        }
-        for Warp { paths, registers, .. } in &mut self.warps {
-            for path in paths {
-                let Op::BarrierReduce { op, d, .. } = code(path) else { continue };
-                let mut set =
-                    |holds| registers.set_predicate(d, path.lanes, if holds { ALL } else { 0 });
-                match op {
-                    Reduction::All => set(hold == threads),
-                    Reduction::Any => set(hold > 0),
-                    Reduction::Count => registers.set_words(d, path.lanes, |_| hold),
-                }
-            }
-        }
     }
 
     /// The mistake, if a barrier is to open that threads which have left do not reach. Whole warps may have left, since a
@@ -300,6 +282,15 @@ impl Block {
             phase % 2,
             Count(expected, "arrival"),
         );
+        let bytes = self.shared.mbarrier_at(vain.offset).map_or(0, |of| of.bytes);
+        if bytes != 0 {
+            let does = if bytes > 0 {
+                "are expected and have not come"
+            } else {
+                "came that were not expected"
+            };
+            message += &format!("; {} of bulk copies {does}", Count(bytes.unsigned_abs(), "byte"));
+        }
         const MOST_NAMED: usize = 4;
         for (i, (index, vain)) in waiting.by_ref().take(MOST_NAMED).enumerate() {
             message += &format!(
@@ -314,7 +305,9 @@ impl Block {
             more => message += &format!(", {} more", Count(more as u32, "warp")),
         }
         let barrier = self.warps.iter().find_map(|warp| {
-            let at = |path: &&Path| matches!(path.waiting, Some(Waiting::Barrier(_)));
+            let at = |path: &&Path| {
+                matches!(path.waiting, Some(Waiting::Barrier(_) | Waiting::Part { .. }))
+            };
             Some((warp.index, warp.paths.iter().find(at)?.pc))
         });
         if let Some((index, pc)) = barrier {

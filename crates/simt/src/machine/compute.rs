@@ -125,7 +125,7 @@ pub(super) fn compute(r: &mut Registers, op: &Op, active: u32) -> bool {
             });
         }
         Op::ActiveMask { d } => r.set_words(d, active, |_| active),
-        Op::Nothing => {}
+        Op::Factors { .. } | Op::BulkTarget { .. } | Op::Nothing => {}
         _ => return false,
     }
     true

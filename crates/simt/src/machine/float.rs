@@ -10,7 +10,9 @@ use super::directed;
 use super::half;
 use super::integer::{holds, mask};
 use super::registers::{Registers, Words};
-use crate::program::{Arithmetic, Binary, Clamp, Compare, Round, Slot, TestFloat, Type, Unary};
+use crate::program::{
+    Arithmetic, Binary, Clamp, Compare, Round, Slot, TestFloat, Tf32Round, Type, Unary,
+};
 
 /// What the GPU's single-precision arithmetic gives for NaN.
 const NAN32: u32 = 0x7fff_ffff;
@@ -365,6 +367,7 @@ pub(super) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, la
             use super::approximate::approximate;
             r.set_words(d, lanes, |i| bits32(approximate(function, ftz, a(i))));
         }
+        Unary::Tf32 { round, relu } => r.set_words(d, lanes, |i| tf32(bits[i], round, relu)),
         _ => r.set_words(d, lanes, |i| bits[i]),
     }
     // None of these rounds anything to the smallest normal number.
@@ -372,6 +375,21 @@ pub(super) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, la
         let result = *r.words(d);
         r.set_words(d, lanes, |i| flush(result[i]));
     }
+}
+
+/// The bits of an `f32`, rounded to the 10 bits of fraction that `tf32` has.
+fn tf32(bits: u32, round: Tf32Round, relu: bool) -> u32 {
+    if f32::from_bits(bits).is_nan() {
+        return NAN32;
+    }
+    let more = match round {
+        Tf32Round::Away => 0x1000,
+        Tf32Round::Even => 0xfff + (bits >> 13 & 1),
+        Tf32Round::Zero => 0,
+    };
+    // What is carried out of the fraction goes to the exponent, up to infinity.
+    let rounded = (bits + more) & !0x1fff;
+    if relu && rounded >> 31 == 1 { 0 } else { rounded }
 }
 
 /// `min` and `max`, and approximate quotients.

@@ -3,6 +3,7 @@
 //! All of it is computed in f64, which holds products of halves exactly and sums of those rounded to odd, so that each
 //! result is rounded once: see `float::sum_to_odd`.
 
+use super::approximate::approximate;
 use super::convert::{clamped, float, float_bits};
 use super::float::{extreme, ordered, sum_to_odd};
 use super::registers::Registers;
@@ -120,13 +121,18 @@ pub(super) fn fma(r: &mut Registers, ty: Type, clamp: Clamp, [d, a, b, c]: [Slot
     });
 }
 
-/// `neg` and `abs`. What is not a number is always the same one, as an H200 has it.
+/// `neg`, `abs`, `ex2` and `tanh`. What is not a number is always the same one, as an H200 has it.
 pub(super) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, lanes: u32) {
     let half = Half::of(ty);
     half.set(r, d, [a], lanes, |[bits]| match op {
         Unary::Negate | Unary::Absolute if half.number(bits).is_nan() => NAN,
         Unary::Negate => bits ^ SIGN,
         Unary::Absolute => bits & !SIGN,
+        Unary::Approximate { function, ftz } => {
+            // What f32 gives, rounded: a GPU's bits have not been compared.
+            let value = approximate(function, ftz, half.number(bits) as f32);
+            half.round(value.into(), Clamp::Not)
+        }
         _ => bits,
     });
 }

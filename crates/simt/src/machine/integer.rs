@@ -232,12 +232,18 @@ pub(super) fn wide(
     }
 }
 
+/// Which bits of their registers the position and the length of `bfe` and `bfi` take. PTX says the low 8; a GPU takes all 32
+/// where the field is one of 64 bits.
+fn field_bits(ty: Type) -> u32 {
+    if ty.is_wide() { u32::MAX } else { 0xff }
+}
+
 /// `bfe`: `length` bits of `a` from `position`. Past the top, unsigned types have zeros and signed ones the sign.
 pub(super) fn extract(r: &mut Registers, ty: Type, [d, a, b, c]: [Slot; 4], lanes: u32) {
-    let (position, length) = (*r.words(b), *r.words(c));
+    let (position, length, bits) = (*r.words(b), *r.words(c), field_bits(ty));
     let width = 8 * ty.bytes();
     let field = |value: u64, i: usize| -> u64 {
-        let (position, length) = (position[i] & 0xff, length[i] & 0xff);
+        let (position, length) = (position[i] & bits, length[i] & bits);
         if length == 0 {
             return 0;
         }
@@ -247,7 +253,7 @@ pub(super) fn extract(r: &mut Registers, ty: Type, [d, a, b, c]: [Slot; 4], lane
             return kept;
         }
         // The sign is the field's highest bit, or the value's where the field reaches past it.
-        let top = (position + length - 1).min(width - 1);
+        let top = position.saturating_add(length - 1).min(width - 1);
         let bits = (top + 1).saturating_sub(position).min(length);
         if value >> top & 1 == 1 { kept | u64::MAX.checked_shl(bits).unwrap_or(0) } else { kept }
     };
@@ -268,9 +274,9 @@ pub(super) fn insert(
     [position, length]: [Slot; 2],
     lanes: u32,
 ) {
-    let (position, length) = (*r.words(position), *r.words(length));
+    let (position, length, bits) = (*r.words(position), *r.words(length), field_bits(ty));
     let field = |a: u64, b: u64, i: usize| -> u64 {
-        let (position, length) = (position[i] & 0xff, length[i] & 0xff);
+        let (position, length) = (position[i] & bits, length[i] & bits);
         let ones = if length < 64 { (1_u64 << length) - 1 } else { u64::MAX };
         let mask = ones.checked_shl(position).unwrap_or(0);
         b & !mask | a.checked_shl(position).unwrap_or(0) & mask

@@ -20,15 +20,19 @@ pub(super) enum Operation {
     Initialize { count: Slot },
     Invalidate,
     Arrive { d: Option<Slot>, count: Option<Slot> },
+    Expect { d: Option<Slot>, bytes: Option<Slot>, arrives: bool },
     Test { d: Slot, phase: Slot, parity: bool },
 }
 
 impl Operation {
+    pub(super) const BULK: &str = "copies for an mbarrier of";
+
     fn verb(self) -> &'static str {
         match self {
             Operation::Initialize { .. } => "initialises an mbarrier",
             Operation::Invalidate => "invalidates the mbarrier",
             Operation::Arrive { .. } => "arrives at the mbarrier",
+            Operation::Expect { .. } => "tells what to expect to the mbarrier",
             Operation::Test { .. } => "waits for the mbarrier",
         }
     }
@@ -74,6 +78,23 @@ impl Run<'_> {
                     }
                     arrived.map(|_| ())
                 }
+                Operation::Expect { d, bytes, arrives } => {
+                    let bytes = bytes.map(|slot| r.words(slot)[lane]);
+                    if bytes.is_some_and(|bytes| bytes > MOST_ARRIVALS) {
+                        return self.too_many_bytes(bytes, offset, lane);
+                    }
+                    let expected = scratch.shared.expect_at(offset, bytes, arrives, actor);
+                    if let (Ok((state, _)), Some(d)) = (&expected, d) {
+                        r.set_lane(d, true, lane, *state);
+                    }
+                    if let (Ok((_, over)), Some(order)) = (&expected, &mut self.order)
+                        && (arrives || bytes.is_none())
+                    {
+                        let (account, unit) = (&mut self.account, place.unit);
+                        order.arrive(account, unit, (place.block, offset), *over)?;
+                    }
+                    expected.map(|_| ())
+                }
                 Operation::Test { phase, parity, .. } => {
                     let phase = match parity {
                         true => Phase::Parity(r.words(phase)[lane]),
@@ -103,7 +124,9 @@ impl Run<'_> {
         }
         match operation {
             Operation::Test { d, .. } => r.set_predicate(d, lanes, over),
-            Operation::Arrive { .. } => scratch.shared.part(place.warp, place.warp_epoch),
+            Operation::Arrive { .. } | Operation::Expect { .. } => {
+                scratch.shared.part(place.warp, place.warp_epoch);
+            }
             _ => {}
         }
         self.progress |= !matches!(operation, Operation::Test { .. });
@@ -136,6 +159,39 @@ impl Run<'_> {
             }
             Err(found) => Ok(Err(found.into())),
         }
+    }
+
+    /// A bulk copy has told an mbarrier of its bytes.
+    pub(super) fn told(
+        &mut self,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        told: std::result::Result<bool, Wrong>,
+        offset: u32,
+        lane: usize,
+    ) -> Result<()> {
+        let over = match told {
+            Ok(over) => over,
+            Err(wrong) => {
+                let operation = Operation::Expect { d: None, bytes: None, arrives: false };
+                return self.wrong_mbarrier(wrong, operation, offset, lane);
+            }
+        };
+        let room = scratch.shared.room_of(offset);
+        self.account.take(room, "copies in flight")?;
+        match &mut self.order {
+            Some(order) => order.arrive(&mut self.account, place.unit, (place.block, offset), over),
+            None => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn too_many_bytes<T>(&self, bytes: Option<u32>, offset: u32, lane: usize) -> Result<T> {
+        let message = format!(
+            "expects {} at the mbarrier at offset {offset} of shared memory: at most {MOST_ARRIVALS} are possible",
+            Count(bytes.unwrap_or(0), "byte")
+        );
+        fault(ReportKind::Barrier, 1 << lane, message)
     }
 
     #[cold]

@@ -5,16 +5,19 @@
 //! - `integer`, `ternary`, `simd`, `carry`, `float`, `half`, `directed`, `approximate`, `convert`: instructions on registers alone.
 //! - `lanes`: shuffles, votes and what else works across the lanes of a warp.
 //! - `access`, `global_access`, `shared_access`, `local`, `parameter`: loads, stores, atomics, with all their checks.
-//! - `mbarrier`: barriers that are objects in shared memory.
+//! - `matrix`: products of matrices, whose sums are in `tensor`; `matrix_memory`: their loads and stores.
+//! - `mbarrier`: barriers that are objects in shared memory; `copy`, `bulk`: copies to it that go on beside the program.
 //! - `call`: functions; `system`, `print`: those behind `printf` and `assert`.
 //! - `warp`: which lanes are where, and one instruction after the other.
-//! - `block`: the warps of a block, and its barriers.
+//! - `block`: the warps of a block, and its barriers; `barrier`: those at which a part of it meets.
 //! - `spare`: blocks that have run, for later launches.
 
 mod access;
 mod approximate;
 mod atomic;
+mod barrier;
 pub(super) mod block;
+mod bulk;
 mod call;
 mod carry;
 mod compute;
@@ -28,6 +31,8 @@ mod half;
 mod integer;
 mod lanes;
 mod local;
+mod matrix;
+mod matrix_memory;
 mod mbarrier;
 mod parameter;
 mod print;
@@ -37,9 +42,12 @@ mod simd;
 pub(super) mod spare;
 pub(super) mod step;
 mod system;
+mod tensor;
 mod ternary;
 mod unwritten;
 pub(super) mod warp;
+
+pub(crate) use access::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_END};
 
 use std::sync::Mutex;
 
@@ -65,8 +73,10 @@ pub(super) struct Run<'a> {
     /// Held for atomic operations on two words.
     pub(super) wide: &'a Mutex<()>,
     pub(super) grain: u32,
-    /// Whether the kernel has mbarriers.
+    /// Whether the kernel has mbarriers, or barriers at which a part of the block meets.
     pub(super) mbarriers: bool,
+    /// At which barriers, by their numbers, threads may arrive without waiting.
+    pub(super) arrivals: u16,
     pub(super) tally: Tally,
     /// What the range may use.
     pub(super) account: Account<'a>,

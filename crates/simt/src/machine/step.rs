@@ -3,11 +3,13 @@
 use super::Run;
 use super::access::Shape;
 use super::atomic::Operation;
+use super::barrier::Meeting;
 use super::compute::compute;
 use super::copy::Copy;
 use super::fault::{Result, fault};
 use super::integer;
 use super::lanes::{self, Gathered};
+use super::matrix;
 use super::mbarrier;
 use super::registers::{ALL, Longs, Registers, Words};
 use super::warp::{Lanes, Place, Scratch, Suspect, Vain};
@@ -27,6 +29,8 @@ pub(super) enum Next {
     Exit,
     /// They wait for the other threads of the block.
     Barrier(u8),
+    /// They wait at that barrier until it opens, which it has done so often.
+    Part { barrier: u8, phase: u32 },
     /// They wait here for lanes of their warp, and then execute it again.
     Gather,
     /// A barrier of the warp has been passed, or something handed over that what follows is behind.
@@ -75,6 +79,8 @@ impl Run<'_> {
             | Op::Unpack16x4 { .. }
             | Op::ConvertAddress { .. }
             | Op::ActiveMask { .. }
+            | Op::Factors { .. }
+            | Op::BulkTarget { .. }
             | Op::Nothing => {
                 compute(r, op, active);
             }
@@ -156,6 +162,16 @@ impl Run<'_> {
                 let (holds, masks) = (r.guard(a), *r.words(mask));
                 r.set_words(d, active, |i| holds & masks[i] & active);
             }
+            Op::Elect { d, p, mask } => {
+                if !gathered(r.words(mask), at)? {
+                    return Ok(Next::Gather);
+                }
+                let leaders = r.words(mask).map(|mask| (mask & active).trailing_zeros());
+                r.set_predicate(p, active, integer::mask(|i| leaders[i] == i as u32));
+                if let Some(d) = d {
+                    r.set_words(d, active, |i| leaders[i]);
+                }
+            }
             Op::Reduce { op, ty, d, a, mask } => {
                 if !gathered(r.words(mask), at)? {
                     return Ok(Next::Gather);
@@ -192,26 +208,26 @@ impl Run<'_> {
                 return Ok(Next::WarpBarrier);
             }
             Op::Clock { part, d } => return Ok(Next::Clock { part, d }),
-            // What is reduced is known when all have come: see `Block::release`.
+            // What is reduced is known when all have come: see `Block::release` and `Block::wake`.
             Op::Barrier { id, threads } | Op::BarrierReduce { id, threads, .. } => {
-                let all = self.launch.threads();
-                let others = threads.and_then(|slot| {
-                    crate::counters::lanes(active)
-                        .map(|lane| r.words(slot)[lane])
-                        .find(|&threads| threads != all)
-                });
-                if let Some(threads) = others {
-                    let message = format!(
-                        "waits at a barrier for {threads} threads of a block of {all}: one for a part of the block is not \
-                         supported"
-                    );
-                    return fault(ReportKind::Barrier, active, message);
+                let meeting = Meeting { id, threads, waits: true };
+                return self.barrier(r, scratch, place, at, meeting);
+            }
+            Op::BarrierArrive { id, threads } => {
+                let meeting = Meeting { id, threads: Some(threads), waits: false };
+                return self.barrier(r, scratch, place, at, meeting);
+            }
+
+            Op::Multiply { .. }
+            | Op::MatrixLoad { .. }
+            | Op::MatrixStore { .. }
+            | Op::RowsLoad { .. }
+            | Op::RowsStore { .. }
+            | Op::RowsTranspose { .. } => {
+                if !matrix::together(at)? {
+                    return Ok(Next::Gather);
                 }
-                if place.epoch == u32::MAX {
-                    return uncounted("barriers", active);
-                }
-                self.trace_lanes(place, active, 0, || What::Barrier)?;
-                return Ok(Next::Barrier(id));
+                self.matrix(r, scratch, place, op)?;
             }
 
             Op::MbarrierInit { address, count } => {
@@ -227,6 +243,18 @@ impl Run<'_> {
                 self.mbarrier(r, scratch, place, operation, address, active)?;
                 return Ok(Next::WarpBarrier);
             }
+            Op::MbarrierExpect { d, address, bytes, arrives } => {
+                let operation = mbarrier::Operation::Expect { d, bytes, arrives };
+                self.mbarrier(r, scratch, place, operation, address, active)?;
+                return Ok(Next::WarpBarrier);
+            }
+            Op::BulkIn { from, bytes } => {
+                self.copy_in(r, scratch, place, (from, bytes), active)?;
+                return Ok(Next::WarpBarrier);
+            }
+            Op::BulkOut { to, from, bytes } => {
+                self.copy_out(r, scratch, place, (to, from, bytes), active)?;
+            }
             Op::MbarrierTest { d, address, phase, parity } => {
                 let operation = mbarrier::Operation::Test { d, phase, parity };
                 let vain = self.mbarrier(r, scratch, place, operation, address, active)?;
@@ -240,7 +268,12 @@ impl Run<'_> {
             Op::Return { function } => return Ok(self.come_back(r, scratch, function, active)),
             Op::Exit => return Ok(Next::Exit),
             Op::Trap => {
-                return fault(ReportKind::Trap, active, "executes trap".to_string());
+                let is_switch = self.launch.kernel.opcodes[place.pc as usize].starts_with("brx");
+                let message = match is_switch {
+                    true => "branches by an index that is not among those of its list of labels",
+                    false => "executes trap",
+                };
+                return fault(ReportKind::Trap, active, message.to_string());
             }
         }
         Ok(Next::Step)

@@ -33,6 +33,8 @@ pub(crate) struct Unwritten {
     /// Reads, one at most of each instruction and lane, and what would be reported of them.
     reads: Vec<Suspect>,
     numbers: BTreeMap<(u32, usize), u32>,
+    /// Of the factors of matrices that are going to be multiplied.
+    factors: Sources,
     /// What the instruction that is being executed has read.
     fresh: Vec<((Bank, Slot), usize, u32)>,
 }
@@ -112,8 +114,20 @@ impl Unwritten {
                 flow.results.push(((Bank::Word, d), sources));
                 flow.results.extend(valid.map(|d| ((Bank::Predicate, d), NONE)));
             }
-            Op::Vote { .. } | Op::Ballot { .. } | Op::Reduce { .. } | Op::Match { .. } => {
-                let sources = self.of_all(&reads);
+            // They belong to what is behind them.
+            Op::Factors { .. } => self.factors = self.of_all(&reads),
+            Op::Vote { .. }
+            | Op::Ballot { .. }
+            | Op::Elect { .. }
+            | Op::Reduce { .. }
+            | Op::Match { .. }
+            | Op::Multiply { .. }
+            | Op::RowsTranspose { .. } => {
+                let factors = match instruction.op {
+                    Op::Multiply { .. } => std::mem::replace(&mut self.factors, NONE),
+                    _ => NONE,
+                };
+                let sources = either(&self.of_all(&reads), &factors);
                 let any = each(active).map(|lane| sources[lane]).find(|&source| source != 0);
                 flow.results = all([any.unwrap_or(0); 32]);
             }
@@ -221,12 +235,21 @@ fn has_effect(op: &Op) -> bool {
             | Op::CopyAsync { .. }
             | Op::WarpBarrier { .. }
             | Op::Barrier { .. }
+            | Op::BarrierArrive { .. }
             | Op::BarrierReduce { .. }
             | Op::MbarrierInit { .. }
             | Op::MbarrierInvalidate { .. }
             | Op::MbarrierArrive { .. }
             | Op::MbarrierTest { .. }
+            | Op::MbarrierExpect { .. }
+            | Op::BulkTarget { .. }
+            | Op::BulkIn { .. }
+            | Op::BulkOut { .. }
             | Op::Call { .. }
+            | Op::MatrixLoad { .. }
+            | Op::MatrixStore { .. }
+            | Op::RowsLoad { .. }
+            | Op::RowsStore { .. }
     )
 }
 

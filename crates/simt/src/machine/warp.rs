@@ -81,6 +81,8 @@ pub(crate) struct Path {
 pub(crate) enum Waiting {
     /// For the other threads of the block, at barrier number so.
     Barrier(u8),
+    /// For so many threads of the block, at that barrier, which has opened so often.
+    Part { barrier: u8, phase: u32 },
     /// For lanes of the warp that its mask names. `alive` is who lived when it began to wait.
     Lanes { alive: u32 },
 }
@@ -402,7 +404,9 @@ impl Warp {
             let mut k = i + 1;
             while k < self.paths.len() {
                 let (a, b) = (self.paths[i], self.paths[k]);
-                let barrier = |path: Path| matches!(path.waiting, Some(Waiting::Barrier(_)));
+                let barrier = |path: Path| {
+                    matches!(path.waiting, Some(Waiting::Barrier(_) | Waiting::Part { .. }))
+                };
                 if a.pc == b.pc && barrier(a) == barrier(b) {
                     self.paths[i].lanes |= b.lanes;
                     // Lanes that waited for others look again who is there.
@@ -447,6 +451,10 @@ impl Warp {
             }
             Next::Barrier(id) => {
                 Some(Path { pc, lanes: active, waiting: Some(Waiting::Barrier(id)) })
+            }
+            Next::Part { barrier, phase } => {
+                self.epoch += 1;
+                Some(Path { pc, lanes: active, waiting: Some(Waiting::Part { barrier, phase }) })
             }
             Next::Gather => {
                 // It has not been executed yet.
@@ -515,14 +523,18 @@ impl Warp {
     pub(crate) fn stuck(&self, kernel: &Kernel, index: [u32; 3]) -> Option<Box<Report>> {
         let lanes = |path: &&Path| matches!(path.waiting, Some(Waiting::Lanes { .. }));
         let path = self.paths.iter().find(lanes)?;
+        let whom = match kernel.code[path.pc as usize].op.is_of_matrices() {
+            true => "for all lanes of its warp",
+            false => "for lanes that its mask names",
+        };
         let message = match self.paths.iter().find(|other| other.pc != path.pc) {
             Some(other) => format!(
-                "waits for lanes that its mask names, while {} {} at {}",
+                "waits {whom}, while {} {} at {}",
                 Named(other.lanes),
                 if other.lanes.is_power_of_two() { "waits" } else { "wait" },
                 kernel.place_of(other.pc as usize)
             ),
-            None => "waits for lanes that its mask names and that do not come".to_string(),
+            None => format!("waits {whom} and that do not come"),
         };
         let fault = Fault { kind: ReportKind::Shuffle, lanes: path.lanes, message };
         Some(fault.at(kernel, index, self.index, path.pc))

@@ -209,6 +209,22 @@ impl Order {
         Ok(())
     }
 
+    /// A barrier by its number is used, perhaps for the first time.
+    pub(crate) fn begin(&mut self, account: &mut Account<'_>, barrier: Mbarrier) -> Result<()> {
+        if self.mbarriers.contains_key(&barrier) {
+            Ok(())
+        } else {
+            self.initialize(account, barrier)
+        }
+    }
+
+    /// Such a barrier opens without that another one arrives.
+    pub(crate) fn open(&mut self, barrier: Mbarrier) {
+        if let Some([arrived, before]) = self.mbarriers.get_mut(&barrier) {
+            *before = std::mem::take(arrived);
+        }
+    }
+
     /// A warp arrives at an mbarrier, whose phase may be over with that.
     pub(crate) fn arrive(
         &mut self,

@@ -52,6 +52,10 @@ pub(super) struct Body<'c, 's> {
     opcodes: Vec<Arc<str>>,
     source: Option<(u16, u32)>,
     labelled_end: bool,
+    /// The label that has been read last, if no instruction stands behind it.
+    pub(super) last_label: Option<&'s str>,
+    /// Lists of labels, by the label before each, that no branch has used.
+    pub(super) lists: HashMap<&'s str, Vec<&'s str>>,
 }
 
 impl<'c, 's> Body<'c, 's> {
@@ -123,6 +127,8 @@ impl<'c, 's> Body<'c, 's> {
             opcodes: Vec::new(),
             source: None,
             labelled_end: false,
+            last_label: None,
+            lists: HashMap::new(),
         }
     }
 
@@ -202,6 +208,7 @@ impl<'c, 's> Body<'c, 's> {
             "global" => self.context.device_variables(VariableSpace::Global, false),
             "const" => self.context.device_variables(VariableSpace::Const, false),
             "param" => self.context.variables(VariableSpace::Param, false),
+            "branchtargets" => self.targets(),
             // What a call hands over is checked when it is executed.
             "callprototype" | "calltargets" => self.context.cursor.skip_past(b';'),
             other => Err(format!("`.{other}` is not supported in a kernel's body")),
@@ -257,8 +264,10 @@ impl<'c, 's> Body<'c, 's> {
                 return Err("a label cannot contain a dot".to_string());
             }
             self.labelled_end = true;
+            self.last_label = Some(opcode.text);
             return self.context.names.declare(opcode.text, Named::Label(self.code.len() as u32));
         }
+        self.last_label = None;
         statement.split(opcode.text)?;
         let guard = match statement.guard {
             None => None,
@@ -266,6 +275,10 @@ impl<'c, 's> Body<'c, 's> {
                 Some(Guard { predicate: self.destination_predicate(name)?, negated })
             }
         };
+        if let ["brx", "idx"] | ["brx", "idx", "uni"] = *statement.parts {
+            statement.read_operands(&mut self.context.cursor)?;
+            return self.switch(guard, statement, token.line);
+        }
         let op = match *statement.parts {
             // With brackets of its own.
             ["call"] | ["call", "uni"] => self.call()?,
@@ -286,7 +299,7 @@ impl<'c, 's> Body<'c, 's> {
         Ok(())
     }
 
-    fn push(
+    pub(super) fn push(
         &mut self,
         guard: Option<Guard>,
         op: Op,

@@ -12,6 +12,7 @@ use super::link::Unit;
 use super::module::ParseError;
 use super::names::{Class, Named};
 use super::operand::show;
+use super::program::Callee;
 use super::types::{self, Typed};
 
 /// A function that has been declared.
@@ -20,6 +21,8 @@ pub(super) struct Function {
     pub(super) name: Arc<str>,
     /// Of one that is defined here: what it is, or why it is refused.
     pub(super) unit: Option<Result<Unit, ParseError>>,
+    /// Of another name for a function, that function's number.
+    pub(super) alias: Option<usize>,
 }
 
 /// What a function takes or returns.
@@ -81,6 +84,30 @@ impl<'s> Context<'s> {
         }
     }
 
+    /// `.alias another, name;`
+    pub(super) fn alias(&mut self) -> Result<(), String> {
+        let another = self.cursor.name()?;
+        self.cursor.expect(b',')?;
+        let name = self.cursor.name()?;
+        self.cursor.expect(b';')?;
+        let [another_number, number] = [another, name].map(|name| self.names.declared(name));
+        match (another_number, number) {
+            (Some(Named::Function(another)), Some(Named::Function(number)))
+                if self.functions[another].unit.is_none()
+                    && self.functions[number].unit.is_some() =>
+            {
+                self.functions[another].alias = Some(number);
+                Ok(())
+            }
+            _ => Err(format!(
+                "`.alias` gives a function that is defined another name, which is declared: `{}` is no such name, or `{}` no \
+                 such function",
+                show(another),
+                show(name)
+            )),
+        }
+    }
+
     /// The number of the function of that name, which is declared if it is not yet.
     fn number_of(&mut self, name: &'s str) -> Result<usize, String> {
         if let Some(Named::Function(number)) = self.names.declared(name) {
@@ -88,7 +115,7 @@ impl<'s> Context<'s> {
         }
         let number = self.functions.len();
         self.names.declare(name, Named::Function(number))?;
-        self.functions.push(Function { name: Arc::from(name), unit: None });
+        self.functions.push(Function { name: Arc::from(name), unit: None, alias: None });
         Ok(number)
     }
 
@@ -155,6 +182,27 @@ impl<'s> Context<'s> {
             }
         }
         Ok(())
+    }
+}
+
+impl Context<'_> {
+    /// Calls by another name are of the function that it is for. (A pointer to the name points to no function.)
+    pub(super) fn use_aliases(&mut self, kernels: &mut [(Arc<str>, Result<Unit, ParseError>)]) {
+        let aliases: Vec<Option<usize>> =
+            self.functions.iter().map(|function| function.alias).collect();
+        if aliases.iter().all(Option::is_none) {
+            return;
+        }
+        let functions = self.functions.iter_mut().filter_map(|function| function.unit.as_mut());
+        let kernels = kernels.iter_mut().map(|(_, unit)| unit);
+        let units = functions.chain(kernels).filter_map(|unit| unit.as_mut().ok());
+        for call in units.flat_map(|unit| &mut unit.kernel.calls) {
+            if let Callee::Function(number) = &mut call.callee
+                && let Some(Some(alias)) = aliases.get(*number as usize)
+            {
+                *number = *alias as u32;
+            }
+        }
     }
 }
 

@@ -37,6 +37,7 @@ mod reuse;
 mod slots;
 mod special;
 mod statement;
+mod switch;
 #[cfg(test)]
 mod tests;
 mod types;

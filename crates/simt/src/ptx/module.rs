@@ -88,7 +88,8 @@ impl Module {
             let (line, message) = reader.context.cursor.error(message);
             ParseError { line, message }
         })?;
-        let Reader { context, units, .. } = reader;
+        let Reader { mut context, mut units, .. } = reader;
+        context.use_aliases(&mut units);
         let globals: Arc<[Declared]> = context.globals.into();
         let (mut kernels, mut refused) = (Vec::new(), Vec::new());
         let mut linker = Linker::new(&context.functions, context.pointed, named);
@@ -218,6 +219,7 @@ impl Reader<'_> {
                     return self.context.device_variables(space, linkage == Some("extern"));
                 }
                 "file" if linkage.is_none() => return self.context.file_directive(),
+                "alias" if linkage.is_none() => return self.context.alias(),
                 "pragma" if linkage.is_none() => return self.context.pragma(),
                 "section" if linkage.is_none() => return self.section(),
                 other => return Err(format!("`.{other}` is not supported here")),

@@ -41,10 +41,10 @@ pub(super) enum Operand<'s> {
     Address(Atom<'s>, i64),
 }
 
-/// The elements of a vector, up to four.
+/// The elements of a vector, up to eight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Elements<'s> {
-    items: [Atom<'s>; 4],
+    items: [Atom<'s>; 8],
     count: usize,
 }
 
@@ -54,7 +54,7 @@ impl<'s> Elements<'s> {
     }
 
     pub(super) fn one(item: Atom<'s>) -> Self {
-        Elements { items: [item; 4], count: 1 }
+        Elements { items: [item; 8], count: 1 }
     }
 }
 
@@ -134,7 +134,7 @@ fn vector<'s>(cursor: &mut Cursor<'s>) -> Result<Elements<'s>, String> {
     let mut elements = Elements { count: 0, ..Elements::one(Atom::Name("")) };
     loop {
         if elements.count == elements.items.len() {
-            return Err("a vector of more than four elements".to_string());
+            return Err("a vector of more than eight elements".to_string());
         }
         elements.items[elements.count] = atom(cursor)?;
         elements.count += 1;

@@ -1,6 +1,9 @@
 //! Which registers an operation reads and writes.
 
-use super::program::{Address, Base, Binary, Clock, Instruction, Op, Reduction, Slot, Type, Unary};
+use super::program::{
+    Address, BarrierId, Base, Binary, Clock, Instruction, Op, Part, Reduction, Slot, Type, Unary,
+    held,
+};
 use super::slots::Bank;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +21,12 @@ fn base(address: &mut Address, visit: &mut impl FnMut(Role, Bank, &mut Slot)) {
         Base::Zero => {}
         Base::Word(slot) => visit(Role::Reads, Bank::Word, slot),
         Base::Long(slot) => visit(Role::Reads, Bank::Long, slot),
+    }
+}
+
+fn barrier(id: &mut BarrierId, visit: &mut impl FnMut(Role, Bank, &mut Slot)) {
+    if let BarrierId::Register(slot) = id {
+        visit(Role::Reads, Bank::Word, slot);
     }
 }
 
@@ -194,16 +203,65 @@ pub(super) fn each_slot(
             visit(Writes, Word, d);
             valid.iter_mut().for_each(|slot| visit(Writes, Predicate, slot));
         }
+        Op::Elect { d, p, mask } => {
+            visit(Reads, Word, mask);
+            d.iter_mut().for_each(|slot| visit(Writes, Word, slot));
+            visit(Writes, Predicate, p);
+        }
         Op::ActiveMask { d } => visit(Writes, Word, d),
         Op::Clock { part, d } => {
             visit(Writes, if *part == Clock::Whole { Long } else { Word }, d);
         }
         Op::WarpBarrier { mask } => visit(Reads, Word, mask),
-        Op::Barrier { threads: Some(threads), .. } => visit(Reads, Word, threads),
-        Op::BarrierReduce { op, threads, d, a, .. } => {
+        Op::Barrier { id, threads } => {
+            barrier(id, visit);
+            threads.iter_mut().for_each(|slot| visit(Reads, Word, slot));
+        }
+        Op::BarrierArrive { id, threads } => {
+            barrier(id, visit);
+            visit(Reads, Word, threads);
+        }
+        Op::BarrierReduce { op, id, threads, d, a } => {
+            barrier(id, visit);
             threads.iter_mut().for_each(|slot| visit(Reads, Word, slot));
             visit(Reads, Predicate, &mut a.predicate);
             visit(Writes, if *op == Reduction::Count { Word } else { Predicate }, d);
+        }
+        Op::Factors { wide, counts, a, b } => {
+            let bank = if *wide { Long } else { Word };
+            for (slots, count) in [a, b].into_iter().zip(counts) {
+                slots[..usize::from(*count)].iter_mut().for_each(|slot| visit(Reads, bank, slot));
+            }
+        }
+        Op::Multiply { product, c, d } => {
+            let bank = if product.a.is_wide() { Long } else { Word };
+            let (read, written) = (product.fragment(Part::C), product.result());
+            c[..read.registers()].iter_mut().for_each(|slot| visit(Reads, bank, slot));
+            d[..written.registers()].iter_mut().for_each(|slot| visit(Writes, bank, slot));
+        }
+        Op::MatrixLoad { fragment, d, address, stride, .. } => {
+            base(address, visit);
+            visit(Reads, Word, stride);
+            let bank = if fragment.element.is_wide() { Long } else { Word };
+            d[..held(*fragment)].iter_mut().for_each(|slot| visit(Writes, bank, slot));
+        }
+        Op::MatrixStore { fragment, a, address, stride, .. } => {
+            base(address, visit);
+            visit(Reads, Word, stride);
+            let bank = if fragment.element.is_wide() { Long } else { Word };
+            a[..fragment.registers()].iter_mut().for_each(|slot| visit(Reads, bank, slot));
+        }
+        Op::RowsLoad { count, d, address, .. } => {
+            base(address, visit);
+            d[..usize::from(*count)].iter_mut().for_each(|slot| visit(Writes, Word, slot));
+        }
+        Op::RowsStore { count, a, address, .. } => {
+            base(address, visit);
+            a[..usize::from(*count)].iter_mut().for_each(|slot| visit(Reads, Word, slot));
+        }
+        Op::RowsTranspose { d, a } => {
+            visit(Reads, Word, a);
+            visit(Writes, Word, d);
         }
         Op::MbarrierInit { address, count } => {
             base(address, visit);
@@ -215,6 +273,24 @@ pub(super) fn each_slot(
             count.iter_mut().for_each(|slot| visit(Reads, Word, slot));
             d.iter_mut().for_each(|slot| visit(Writes, Long, slot));
         }
+        Op::MbarrierExpect { d, address, bytes, .. } => {
+            base(address, visit);
+            bytes.iter_mut().for_each(|slot| visit(Reads, Word, slot));
+            d.iter_mut().for_each(|slot| visit(Writes, Long, slot));
+        }
+        Op::BulkTarget { to: one, mbarrier: other } => {
+            base(one, visit);
+            base(other, visit);
+        }
+        Op::BulkIn { from, bytes } => {
+            base(from, visit);
+            visit(Reads, Word, bytes);
+        }
+        Op::BulkOut { to, from, bytes } => {
+            base(to, visit);
+            base(from, visit);
+            visit(Reads, Word, bytes);
+        }
         Op::MbarrierTest { d, address, phase, parity } => {
             base(address, visit);
             visit(Reads, if *parity { Word } else { Long }, phase);
@@ -224,7 +300,6 @@ pub(super) fn each_slot(
         Op::Fence { .. }
         | Op::CommitGroup
         | Op::WaitGroup { .. }
-        | Op::Barrier { .. }
         | Op::Branch { .. }
         | Op::Return { .. }
         | Op::Exit

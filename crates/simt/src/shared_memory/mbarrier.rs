@@ -26,6 +26,14 @@ pub(crate) struct Mbarrier {
     pub(crate) pending: u32,
     /// The phase's number, from 0.
     pub(crate) phase: u64,
+    /// Bytes of bulk copies that are expected and have not come; below 0, they have come before they were expected.
+    pub(crate) bytes: i64,
+    /// The copies that have come in this phase: where, how much, and by whom.
+    copies: Vec<(u32, u32, Actor)>,
+    /// Those of the phase before, for as long as nobody has found that it is over.
+    came: Vec<(u32, u32, Actor)>,
+    /// Room for copies whose bytes have been asked for.
+    asked: usize,
     /// What those have seen who have arrived in the phase, and in the one before.
     arrived: Clock,
     before: Arc<Clock>,
@@ -35,6 +43,31 @@ impl Mbarrier {
     /// What an arrival gives: the phase, and how many arrivals it takes.
     fn state(&self) -> u64 {
         self.phase << 20 | u64::from(self.pending)
+    }
+
+    /// The phase learns all that a thread has done and seen.
+    fn learn(&mut self, actor: Actor, known: &Known) {
+        let (warp, lane) = (usize::from(actor.thread / 32), usize::from(actor.thread % 32));
+        raise(&mut self.arrived, &known.clocks[usize::from(actor.thread)]);
+        let own = &mut self.arrived[warp];
+        let seen = known.seen.get(warp).and_then(Option::as_ref).map(|seen| &seen[lane]);
+        for (other, own) in own.iter_mut().enumerate() {
+            *own = (*own).max(seen.map_or(actor.warp_epoch, |seen| seen[other]));
+        }
+        own[lane] = actor.warp_epoch + 1;
+    }
+
+    /// The phase is over, if it is. Whether it is.
+    fn turn(&mut self) -> bool {
+        if self.pending > 0 || self.bytes != 0 {
+            return false;
+        }
+        let next = vec![[0; 32]; self.arrived.len()];
+        self.before = Arc::new(std::mem::replace(&mut self.arrived, next));
+        self.pending = self.expected;
+        self.phase += 1;
+        self.came.append(&mut self.copies);
+        true
     }
 }
 
@@ -67,7 +100,7 @@ impl From<Fault> for Wrong {
 /// What a block's mbarriers are and have handed over. Of a kernel that has none, nothing.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mbarriers {
-    /// Of the block; 0 if there are no mbarriers.
+    /// Of the block; 0 if there are no mbarriers, nor barriers at which a part of the block meets.
     pub(super) warps: usize,
     barriers: BTreeMap<u32, Mbarrier>,
     /// Of each cell that several warps have read: by warp, the last read that nothing orders before the others.
@@ -170,7 +203,7 @@ impl Known {
 }
 
 /// What either of two clocks says.
-fn joined(first: &Arc<Clock>, second: &Arc<Clock>) -> Arc<Clock> {
+pub(super) fn joined(first: &Arc<Clock>, second: &Arc<Clock>) -> Arc<Clock> {
     if Arc::ptr_eq(first, second) {
         return first.clone();
     }
@@ -187,7 +220,7 @@ fn joined(first: &Arc<Clock>, second: &Arc<Clock>) -> Arc<Clock> {
     Arc::new(all)
 }
 
-fn raise(clock: &mut Clock, other: &Clock) {
+pub(super) fn raise(clock: &mut Clock, other: &Clock) {
     for (mine, theirs) in clock.iter_mut().flatten().zip(other.iter().flatten()) {
         *mine = (*mine).max(*theirs);
     }
@@ -275,8 +308,17 @@ impl Shared {
         }
         let clock = vec![[0; 32]; self.mbarriers.warps];
         let before = Arc::new(clock.clone());
-        let barrier =
-            Mbarrier { expected: count, pending: count, phase: 0, arrived: clock, before };
+        let barrier = Mbarrier {
+            expected: count,
+            pending: count,
+            phase: 0,
+            bytes: 0,
+            copies: Vec::new(),
+            came: Vec::new(),
+            asked: 0,
+            arrived: clock,
+            before,
+        };
         Ok(self.mbarriers.barriers.insert(offset, barrier).is_none())
     }
 
@@ -309,23 +351,74 @@ impl Shared {
             return Err(Wrong::Arrivals { count, pending: barrier.pending });
         }
         let state = barrier.state();
-        let (warp, lane) = (usize::from(actor.thread / 32), usize::from(actor.thread % 32));
-        raise(&mut barrier.arrived, &self.known.clocks[usize::from(actor.thread)]);
-        let own = &mut barrier.arrived[warp];
-        let seen = self.known.seen.get(warp).and_then(Option::as_ref).map(|seen| &seen[lane]);
-        for (other, own) in own.iter_mut().enumerate() {
-            *own = (*own).max(seen.map_or(actor.warp_epoch, |seen| seen[other]));
-        }
-        own[lane] = actor.warp_epoch + 1;
+        barrier.learn(actor, &self.known);
         barrier.pending -= count;
-        let over = barrier.pending == 0;
-        if over {
-            let next = vec![[0; 32]; barrier.arrived.len()];
-            barrier.before = Arc::new(std::mem::replace(&mut barrier.arrived, next));
-            barrier.pending = barrier.expected;
-            barrier.phase += 1;
+        Ok((state, barrier.turn()))
+    }
+
+    /// Somebody has found that the phase of an mbarrier is over: what its copies have brought is there.
+    #[cold]
+    fn receive(&mut self, copies: Vec<(u32, u32, Actor)>) {
+        for (offset, bytes, actor) in copies {
+            for cell in self.cells(offset, bytes).0 {
+                (cell.writer, cell.reader) = (Mark::of(actor, Kind::Once), Mark::default());
+            }
         }
-        Ok((state, over))
+    }
+
+    /// `mbarrier.expect_tx`, and an arrival (`arrives`). Without bytes: the phase learns what the thread has done. Returns the state before, and
+    /// whether the phase is over.
+    pub(crate) fn expect_at(
+        &mut self,
+        offset: u32,
+        bytes: Option<u32>,
+        arrives: bool,
+        actor: Actor,
+    ) -> Result<(u64, bool), Wrong> {
+        self.mbarrier(offset, actor)?;
+        let Some(barrier) = self.mbarriers.barriers.get_mut(&offset) else {
+            return Err(Fault::NoMbarrier.into());
+        };
+        if bytes.is_none() {
+            barrier.learn(actor, &self.known);
+        }
+        barrier.bytes += i64::from(bytes.unwrap_or(0));
+        if arrives {
+            return self.arrive_at(offset, 1, actor);
+        }
+        Ok((barrier.state(), barrier.turn()))
+    }
+
+    /// A bulk copy to that place has come. Whether the phase is over with it.
+    pub(crate) fn told(
+        &mut self,
+        offset: u32,
+        place: u32,
+        bytes: u32,
+        actor: Actor,
+    ) -> Result<bool, Wrong> {
+        self.mbarrier(offset, actor)?;
+        let Some(barrier) = self.mbarriers.barriers.get_mut(&offset) else {
+            return Err(Fault::NoMbarrier.into());
+        };
+        barrier.learn(actor, &self.known);
+        barrier.bytes -= i64::from(bytes);
+        barrier.copies.push((place, bytes, actor));
+        Ok(barrier.turn())
+    }
+
+    /// Bytes of the host that the copies of an mbarrier have come to take and nobody has been asked for.
+    pub(crate) fn room_of(&mut self, offset: u32) -> u64 {
+        let Some(barrier) = self.mbarriers.barriers.get_mut(&offset) else { return 0 };
+        let more = (barrier.copies.len() + barrier.came.len()).saturating_sub(barrier.asked);
+        barrier.asked += more;
+        bytes_of::<(u32, u32, Actor)>(2 * more as u64)
+    }
+
+    /// Puts down what a copy brings, where it is expected.
+    pub(crate) fn put_down(&mut self, offset: u32, value: [u32; 4]) {
+        let first = (offset / 4) as usize;
+        self.words[first..first + 4].copy_from_slice(&value);
     }
 
     /// What lanes of a warp do from here on is behind what they have handed over.
@@ -341,7 +434,7 @@ impl Shared {
         actor: Actor,
     ) -> Result<bool, Wrong> {
         self.mbarrier(offset, actor)?;
-        let Some(barrier) = self.mbarriers.barriers.get(&offset) else {
+        let Some(barrier) = self.mbarriers.barriers.get_mut(&offset) else {
             return Err(Fault::NoMbarrier.into());
         };
         let over = match phase {
@@ -350,6 +443,7 @@ impl Shared {
             Phase::State(state) if (state >> 20) + 1 == barrier.phase => true,
             _ => return Err(Wrong::Phase),
         };
+        let came = if over { std::mem::take(&mut barrier.came) } else { Vec::new() };
         if over {
             let (thread, clocks) = (usize::from(actor.thread), &mut self.known.clocks);
             // Lanes of a warp mostly know the same, and share it.
@@ -363,6 +457,9 @@ impl Shared {
                 Some(neighbour) => clocks[neighbour].clone(),
                 None => joined(&clocks[thread], &barrier.before),
             };
+        }
+        if !came.is_empty() {
+            self.receive(came);
         }
         Ok(over)
     }

@@ -5,8 +5,10 @@
 //! arrived and for which the other one waited.
 
 mod mbarrier;
+mod named;
 
 pub(crate) use mbarrier::{MOST as MOST_ARRIVALS, Phase, Wrong, host_bytes as mbarrier_bytes};
+pub(crate) use named::{Coming, WrongComing, host_bytes as named_bytes};
 
 use std::sync::Arc;
 
@@ -43,6 +45,7 @@ pub(crate) struct Shared {
     generation: u64,
     known: Known,
     mbarriers: Mbarriers,
+    named: named::Barriers,
 }
 
 /// What threads know of each other, beside what barriers of the block tell all.
@@ -205,12 +208,14 @@ impl Shared {
             + bytes_of::<Seen>(self.known.seen.len() as u64)
             + bytes_of::<Arc<Clock>>(self.known.clocks.capacity() as u64)
             + self.mbarriers.held()
+            + self.named.held()
     }
 
     /// The block has run, and is going to be kept.
     pub(crate) fn retire(&mut self) {
         self.known.clocks.clear();
         self.mbarriers.retire();
+        self.named = named::Barriers::default();
     }
 
     /// Makes it that of a block that needs `bytes` bytes, of which kernels access `1 << grain` at least. `mbarriers`: how many
@@ -227,6 +232,7 @@ impl Shared {
         }
         self.generation += 1;
         self.known.seen.clear();
+        self.named.reset(mbarriers as usize);
         self.mbarriers.reset(cells, mbarriers, &mut self.known)
     }
 

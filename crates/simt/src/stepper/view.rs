@@ -35,7 +35,7 @@ pub struct Path {
 /// For whom lanes wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waits {
-    /// For all threads of the block.
+    /// For all threads of the block, or for as many as a barrier names.
     Block,
     /// For lanes of their own warp.
     Lanes,
@@ -117,7 +117,7 @@ fn view(block: &Block, warp: &warp::Warp) -> Warp {
         pc: path.pc,
         lanes: path.lanes,
         waits: path.waiting.map(|waiting| match waiting {
-            Waiting::Barrier(_) => Waits::Block,
+            Waiting::Barrier(_) | Waiting::Part { .. } => Waits::Block,
             Waiting::Lanes { .. } => Waits::Lanes,
         }),
     };

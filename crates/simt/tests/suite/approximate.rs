@@ -1,7 +1,9 @@
 //! The approximate functions: those of f32 bit by bit, others within what the PTX ISA allows a GPU.
 
-use crate::exact::{F32, Mode, Number, encode_flushed, flushed, product, same_f32, same_f64};
-use crate::form::Kind::{L, W};
+use crate::exact::{
+    BF16, F16, F32, F64, Mode, Number, encode_flushed, flushed, product, same_f32, same_f64,
+};
+use crate::form::Kind::{H, L, W};
 use crate::form::{Form, check, form};
 use crate::values::{f32s, f64s};
 use simt::special;
@@ -86,7 +88,40 @@ pub fn forms() -> Vec<Form> {
             form(&format!("{name}.approx.ftz.f64"), L, [L], coarse).over(&[&wide]).same(close),
         );
     }
+    halves(&mut all);
     all
+}
+
+/// `ex2` and `tanh` of halves: those of f32, which are nearly exact, rounded; so at most one unit from what is exact and rounded.
+fn halves(all: &mut Vec<Form>) {
+    let functions: [(&str, Wide); 2] = [("ex2", f64::exp2), ("tanh", f64::tanh)];
+    for (ty, format) in [("f16", F16), ("bf16", BF16)] {
+        for (name, function) in functions {
+            let ftz = ty == "bf16" && name == "ex2";
+            let one = move |bits: u64| {
+                let flush = |bits| if ftz { flushed(bits, format) } else { bits };
+                let value = Number::decode(flush(bits & 0xffff), format);
+                let value = function(f64::from_bits(value.encode(F64, Mode::Nearest)));
+                let value = Number::decode(value.to_bits(), F64);
+                if value.is_nan() { 0x7fff } else { flush(value.encode(format, Mode::Nearest)) }
+            };
+            let near: fn(u64, u64) -> bool = |got, wanted| {
+                // Half by half; a sign is never another one.
+                [0, 16].iter().all(|by| {
+                    let [got, wanted] = [got, wanted].map(|bits| bits >> by & 0xffff);
+                    got >> 15 == wanted >> 15 && got.abs_diff(wanted) <= 1
+                })
+            };
+            let opcode = format!("{name}.approx{}.{ty}", if ftz { ".ftz" } else { "" });
+            let every: Vec<u64> = (0..=0xffff).collect();
+            let single = form(&opcode, H, [H], move |[a]| one(a)).over(&[&every]);
+            all.push(single.at_most(1 << 16).same(near));
+            let pair = form(&format!("{opcode}x2"), W, [W], move |[a]| one(a >> 16) << 16 | one(a));
+            let pairs: Vec<u64> =
+                every.iter().map(|a| a << 16 | (a * 40503 + 7) & 0xffff).collect();
+            all.push(pair.over(&[&pairs]).at_most(1 << 16).same(near));
+        }
+    }
 }
 
 #[test]

@@ -55,6 +55,12 @@ fn values_are_handed_over_and_come_back() {
     let square = ".func (.param .b32 out) f(.param .b32 x)
         { REGISTERS ld.param.u32 %r1, [x]; mul.lo.u32 %r1, %r1, %r1; st.param.b32 [out], %r1; ret; }";
     assert_eq!(results(square, CALL), numbers(|x| x * x));
+    // By another name, which is declared first and given at the end.
+    let other = ".visible .func (.param .b32 out) g(.param .b32 x);";
+    let text = source(&format!("{other} {square}"), &CALL.replace(", f,", ", g,")) + ".alias g, f;";
+    let bench = Bench::of(&text);
+    bench.run().unwrap();
+    assert_eq!(bench.words(), numbers(|x| x * x));
     // Declared before it is defined, and behind the kernel.
     let declared = ".visible .func (.param .b32 out) f(.param .b32 x) ;";
     let text = source(declared, CALL) + &square.replace("REGISTERS", REGISTERS);

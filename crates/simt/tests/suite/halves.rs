@@ -74,7 +74,12 @@ impl Half {
         if self.pair {
             return vec![(self.name, one), ("u32", ones(16)), ("s32", ones(16))];
         }
-        let numbers = [("f16", 0x3c00), ("bf16", 0x3f80)];
+        // ptxas has neither `f16` of `bf16`, nor `bf16` with `.ftz`.
+        let mut numbers = vec![("f16", 0x3c00), ("bf16", 0x3f80)];
+        numbers.retain(|(to, _)| match *to {
+            "f16" => self.format == F16,
+            _ => self.ftz.is_empty(),
+        });
         let integers = [("u16", ones(16)), ("s16", ones(16)), ("u32", ones(32)), ("s32", ones(32))];
         numbers.into_iter().chain(integers).collect()
     }

@@ -7,6 +7,8 @@
 //! - `parser` and `declarations` read sources, right and wrong ones.
 //! - `reports`, `races`, `warp_races`, `blocks`, `barriers`, `mbarriers`, `launches`: each mistake with its sentence, and its
 //!   correct twin.
+//! - `bulk`: copies of any number of bytes, and who learns of them.
+//! - `parts`: barriers at which a part of the block meets.
 //! - `calls`: functions, and how lanes go to them and come back.
 //! - `system`: what `printf` prints, and assertions.
 //! - `unwritten`: what comes of shared memory that nothing has written.
@@ -16,6 +18,7 @@
 //! - `bounds`: what a launch may use; whatever passes it is a report.
 //! - `execution`: mutated kernels on any arguments; the mutations are in `fuzz`.
 //! - `programs`: random programs that are right, written and run in several ways.
+//! - `switches`: branches to one of a list of labels.
 //! - `divergence`, `counted`, `memory`: what a warp does when its lanes part, what is counted, ways to run.
 //! - `stepping`: one instruction at a time, forward and backward.
 
@@ -30,6 +33,7 @@ mod beside;
 mod bits;
 mod blocks;
 mod bounds;
+mod bulk;
 mod calls;
 mod carry;
 mod compare;
@@ -47,11 +51,14 @@ mod integer;
 mod kept;
 mod kernel;
 mod launches;
+mod matrices;
+mod matrix_rows;
 mod mbarriers;
 mod memory;
 mod moves;
 mod parameters;
 mod parser;
+mod parts;
 mod programs;
 mod races;
 mod reports;
@@ -59,6 +66,7 @@ mod simd;
 mod special;
 mod special_functions;
 mod stepping;
+mod switches;
 mod system;
 mod transfer;
 mod unwritten;
@@ -66,3 +74,4 @@ mod values;
 mod variables;
 mod warp;
 mod warp_races;
+mod wmma;

@@ -109,8 +109,8 @@ fn what_is_not_there_says_why() {
         ("mbarrier.init.b64 [%rd1], 1", "only the form with `.shared` is supported"),
         ("mbarrier.arrive.shared::cluster.b64 _, [s]", "there are no clusters of blocks"),
         (
-            "mbarrier.arrive.expect_tx.shared.b64 %rd10, [s], 16",
-            "only arrivals are counted, not bytes of bulk copies",
+            "mbarrier.complete_tx.shared.b64 [s], 16",
+            "counted by the copies themselves: `cp.async.bulk` with `mbarrier::complete_tx::bytes`",
         ),
     ] {
         let source = crate::kernel::source(&format!("{opcode};"));

@@ -221,6 +221,20 @@ fn quiet(all: &mut Vec<Form>) {
     let mut rows: Vec<(String, &str)> = fences.iter().map(|name| (name.to_string(), "")).collect();
     rows.extend(scoped.map(|name| (name, "")));
     rows.extend(barriers.iter().map(|name| (name.to_string(), " 0")));
+    let arrivals = [
+        "bar.arrive",
+        "bar.cta.arrive",
+        "barrier.arrive",
+        "barrier.arrive.aligned",
+        "barrier.cta.arrive",
+        "barrier.cta.arrive.aligned",
+    ];
+    rows.extend(arrivals.iter().map(|name| (name.to_string(), " 1, 128")));
+    rows.extend(
+        ["", ".global", ".shared::cta", ".shared::cluster"]
+            .map(|space| (format!("fence.proxy.async{space}"), "")),
+    );
+    rows.push(("fence.mbarrier_init.release.cluster".to_string(), ""));
     rows.push(("bar.sync".to_string(), " 15"));
     rows.push(("bar.warp.sync".to_string(), " -1"));
     rows.push(("nanosleep.u32".to_string(), " 100"));

@@ -18,6 +18,13 @@ pub(super) fn decode<'s>(
         ["membar", "gl"] | ["fence", "gpu"] => fence(Scope::Device, operands),
         ["membar", "cta" | "sys"] | ["fence", "cta" | "sys"] => fence(scope(parts[1]), operands),
         ["fence", "sc" | "acq_rel", name] if is_scope(name) => fence(scope(name), operands),
+        // Accesses by bulk copies are not told from others.
+        ["fence", "proxy", "async"]
+        | ["fence", "proxy", "async", "global" | "shared::cta" | "shared::cluster"]
+        | ["fence", "mbarrier_init", "release", "cluster"] => {
+            let [] = exactly(operands)?;
+            Ok(Op::Fence { scope: Scope::Block })
+        }
         _ => Err(Refusal::Unknown),
     }
 }

@@ -4,7 +4,7 @@ use super::super::body::Body;
 use super::super::program::{Binary, Compare, Guard, Logic, Op, Slot, TestFloat, Type};
 use super::super::slots::Constant;
 use super::super::statement::{Atom, Operand};
-use super::super::types::{B32, F32, Kind, S32, Typed, any, half, word};
+use super::super::types::{B32, F32, Kind, S32, Typed, U64, any, half, word};
 use super::bits::{logic, predicate_destination};
 use super::modifiers::{Rest, compare};
 use super::refusal::{Refusal, exactly};
@@ -41,7 +41,8 @@ pub(super) fn decode<'s>(
         ["set", ref modifiers @ .., to, from]
             if let Some(typed) = word(from).or_else(|| half(from))
                 && let Some(truth) = Truth::read(to, typed)
-                && let Some(test) = Test::read(modifiers, typed) =>
+                && let Some(test) = Test::read(modifiers, typed)
+                && truth.goes(modifiers, typed) =>
         {
             let (d, sources) = test.operands(operands)?;
             let d = body.destination(d, truth.typed)?;
@@ -76,6 +77,31 @@ pub(super) fn decode<'s>(
                 b: zero,
             })
         }
+        ["isspacep", space] if let Some((begin, end)) = window(space) => {
+            let [d, a] = exactly(operands)?;
+            let (d, a) = (predicate_destination(body, d)?, body.source(a, U64)?);
+            let [begin, end] = [begin, end].map(|at| body.slots.constant(Constant::Long(at)));
+            let (begin, end, is_global) = (begin?, end?, space == "global");
+            // Global memory is what lies in no window.
+            let (op, first, second) = match is_global {
+                true => (Logic::Or, Compare::Lt, Compare::Ge),
+                false => (Logic::And, Compare::Ge, Compare::Lt),
+            };
+            let [p, _] = body.scratch_predicates()?;
+            let test = |compare, d, combine, b| Op::SetPredicate {
+                compare,
+                or_unordered: false,
+                ty: Type::U64,
+                d,
+                complement: None,
+                combine,
+                a,
+                b,
+            };
+            let before = Guard { predicate: p, negated: false };
+            body.followed_by.push(test(second, d, Some((op, before)), end));
+            Ok(test(first, p, None, begin))
+        }
         ["testp", test, ty @ ("f32" | "f64")]
             if let (Some(test), Some(typed)) = (test_float(test), word(ty)) =>
         {
@@ -85,6 +111,18 @@ pub(super) fn decode<'s>(
         }
         _ => Err(Refusal::Unknown),
     }
+}
+
+/// Where generic addresses of a space lie; of global memory, where those of the others do.
+fn window(space: &str) -> Option<(u64, u64)> {
+    use crate::machine::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_END};
+    Some(match space {
+        "global" => (SHARED_WINDOW, WINDOW_END),
+        "shared" | "shared::cta" | "shared::cluster" => (SHARED_WINDOW, LOCAL_WINDOW),
+        "local" => (LOCAL_WINDOW, PARAMETER_WINDOW),
+        "param" | "param::entry" => (PARAMETER_WINDOW, WINDOW_END),
+        _ => return None,
+    })
 }
 
 fn test_float(name: &str) -> Option<TestFloat> {
@@ -124,6 +162,15 @@ impl Truth {
         };
         let is_value = typed.kind != Kind::Bits;
         is_value.then_some(Truth { typed, value })
+    }
+
+    /// Whether ptxas knows it, too: it has no number of `f16` for a comparison of `bf16`, nor one of `bf16` with `.ftz`.
+    fn goes(&self, modifiers: &[&str], from: Typed) -> bool {
+        match self.typed.ty {
+            Type::F16 => from.ty != Type::Bf16,
+            Type::Bf16 => !modifiers.contains(&"ftz"),
+            _ => true,
+        }
     }
 
     /// Turns predicates into what is wanted: one, or one for each half.

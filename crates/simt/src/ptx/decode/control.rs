@@ -2,7 +2,7 @@
 
 use super::super::body::Body;
 use super::super::number::Number;
-use super::super::program::{Op, Reduction, Slot};
+use super::super::program::{BarrierId, Op, Reduction, Slot};
 use super::super::statement::{Atom, Operand};
 use super::super::types::U32;
 use super::bits::predicate_destination;
@@ -55,6 +55,16 @@ pub(super) fn decode<'s>(
             let (id, threads) = barrier(body, id, threads)?;
             Ok(Op::Barrier { id, threads })
         }
+        ["bar", "arrive"]
+        | ["bar", "cta", "arrive"]
+        | ["barrier", "arrive"]
+        | ["barrier", "arrive", "aligned"]
+        | ["barrier", "cta", "arrive"]
+        | ["barrier", "cta", "arrive", "aligned"] => {
+            let [id, threads] = exactly(operands)?;
+            let threads = body.source(threads, U32)?;
+            Ok(Op::BarrierArrive { id: barrier(body, id, None)?.0, threads })
+        }
         ["bar", "red", ref rest @ ..]
         | ["bar", "cta", "red", ref rest @ ..]
         | ["barrier", "red", ref rest @ ..]
@@ -87,12 +97,16 @@ fn barrier<'s>(
     body: &mut Body<'_, 's>,
     id: &Operand<'s>,
     threads: Option<&Operand<'s>>,
-) -> Result<(u8, Option<Slot>), String> {
-    let Operand::Atom(Atom::Number(Number::Integer(id @ 0..16))) = *id else {
-        return Err("the barrier is a literal from 0 to 15".to_string());
+) -> Result<(BarrierId, Option<Slot>), String> {
+    let id = match *id {
+        Operand::Atom(Atom::Number(Number::Integer(id @ 0..16))) => BarrierId::Number(id as u8),
+        Operand::Atom(Atom::Name(name)) if name != "WARP_SZ" => {
+            BarrierId::Register(body.source(id, U32)?)
+        }
+        _ => return Err("the barrier is a literal from 0 to 15, or a register".to_string()),
     };
     let threads = threads.map(|threads| body.source(threads, U32)).transpose()?;
-    Ok((id as u8, threads))
+    Ok((id, threads))
 }
 
 fn reduction(op: &str, ty: &str) -> Option<Reduction> {

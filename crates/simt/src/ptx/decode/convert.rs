@@ -5,10 +5,10 @@
 //! [`Op::Convert`] knows nothing of that, so such a conversion becomes two or three of them.
 
 use super::super::body::Body;
-use super::super::program::{Clamp, Op, Round, Type};
+use super::super::program::{Clamp, Op, Round, Tf32Round, Type, Unary};
 use super::super::special::special;
 use super::super::statement::{Atom, Operand};
-use super::super::types::{BF16X2, F16X2, F32, Kind, Typed, any};
+use super::super::types::{B32, BF16X2, F16X2, F32, Kind, Typed, any};
 use super::modifiers::{Rest, round, round_to_integer};
 use super::refusal::{Refusal, exactly};
 
@@ -30,6 +30,17 @@ pub(super) fn decode<'s>(
         let (a, b) = (body.source(a, F32)?, body.source(b, F32)?);
         return Ok(Op::ConvertPair { to, round, clamp, d, a, b });
     }
+    if let ["cvt", round, ref relu @ .., "tf32", "f32"] = *parts {
+        let (round, relu) = match (round, relu) {
+            ("rna", []) => (Tf32Round::Away, false),
+            ("rn", [] | ["relu"]) => (Tf32Round::Even, !relu.is_empty()),
+            ("rz", [] | ["relu"]) => (Tf32Round::Zero, !relu.is_empty()),
+            _ => return Err(Refusal::Unknown),
+        };
+        let [d, a] = exactly(operands)?;
+        let (d, a) = (body.destination(d, B32)?, body.source(a, F32)?);
+        return Ok(Op::Unary { op: Unary::Tf32 { round, relu }, ty: Type::F32, d, a });
+    }
     let mut rest = Rest(&parts[1..]);
     let integral = rest.take(round_to_integer);
     let round = rest.take(round);
@@ -39,6 +50,11 @@ pub(super) fn decode<'s>(
     let &[to, from] = rest.0 else { return Err(Refusal::Unknown) };
     let (Some(to), Some(from)) = (any(to), any(from)) else { return Err(Refusal::Unknown) };
     let round = rounding(to, from, round, integral).ok_or(Refusal::Unknown)?;
+    // Between `bf16` and bytes there is none: it goes by way of 16 bits, or of `f32`.
+    let is_brain_and_byte = |a: Typed, b: Typed| a.ty == Type::Bf16 && b.bytes() == 1;
+    if is_brain_and_byte(to, from) || is_brain_and_byte(from, to) {
+        return Err(Refusal::Unknown);
+    }
     if sat && (to.ty == Type::Bf16 || from.ty == Type::Bf16 || holds_all(to, from)) {
         return Err(Refusal::Unknown);
     }

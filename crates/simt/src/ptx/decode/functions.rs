@@ -1,10 +1,10 @@
-//! Roots, reciprocals, the approximate functions of f32, and `copysign`.
+//! Roots, reciprocals, the approximate functions of f32 and of halves, and `copysign`.
 
 use super::super::body::Body;
 use super::super::program::{Approximate, Binary, Op, Unary};
 use super::super::slots::Constant;
 use super::super::statement::Operand;
-use super::super::types::{B64, float};
+use super::super::types::{B64, float, half};
 use super::modifiers::Rest;
 use super::refusal::{Refusal, exactly};
 
@@ -37,6 +37,15 @@ pub(super) fn decode<'s>(
             let ty = typed.ty;
             body.followed_by.push(Op::Unary { op: Unary::Reciprocal, ty, d, a: d });
             return Ok(Op::Unary { op: Unary::Sqrt, ty, d, a });
+        }
+        ["ex2", "approx", ty @ ("f16" | "f16x2")]
+        | ["ex2", "approx", "ftz", ty @ ("bf16" | "bf16x2")]
+        | ["tanh", "approx", ty @ ("f16" | "f16x2" | "bf16" | "bf16x2")] => {
+            let typed = half(ty).ok_or(Refusal::Unknown)?;
+            let op = approximate(parts[0], parts[2] == "ftz")?;
+            let [d, a] = exactly(operands)?;
+            let (d, a) = (body.destination(d, typed)?, body.source(a, typed)?);
+            return Ok(Op::Unary { op, ty: typed.ty, d, a });
         }
         [name, "approx", "f32"] => (approximate(name, false)?, "f32"),
         [name, "approx", "ftz", "f32"] if name != "tanh" => (approximate(name, true)?, "f32"),

@@ -15,6 +15,10 @@ pub(super) fn decode<'s>(
 ) -> Result<Op, Refusal> {
     let [_, operation, ref rest @ ..] = *parts else { return Err(Refusal::Unknown) };
     let mut rest = Rest(rest);
+    let expects = operation == "expect_tx" || operation == "arrive" && rest.accept(&["expect_tx"]);
+    if expects {
+        return expect(body, rest, operation == "arrive", operands);
+    }
     let waits = matches!(operation, "test_wait" | "try_wait");
     let parity = waits && rest.accept(&["parity"]);
     // What it is without these words, too.
@@ -69,4 +73,32 @@ pub(super) fn decode<'s>(
         }
         _ => Err(Refusal::Unknown),
     }
+}
+
+/// `mbarrier.expect_tx.relaxed.cta`, `mbarrier.arrive.expect_tx.release.cta`.
+fn expect<'s>(
+    body: &mut Body<'_, 's>,
+    mut rest: Rest<'_>,
+    arrives: bool,
+    operands: &[Operand<'s>],
+) -> Result<Op, Refusal> {
+    let orders: &[&str] = if arrives { &["release", "relaxed"] } else { &["relaxed"] };
+    if rest.accept(orders) && !rest.accept(&["cta"]) {
+        return Err(Refusal::Unknown);
+    }
+    if !rest.accept(&["shared", "shared::cta"]) || rest.0 != ["b64"] {
+        return Err(Refusal::Unknown);
+    }
+    let (d, address, bytes) = match (operands, arrives) {
+        ([Operand::Atom(Atom::Name("_")), address, bytes], true) => (None, address, bytes),
+        ([state, address, bytes], true) => (Some(body.destination(state, B64)?), address, bytes),
+        ([address, bytes], false) => (None, address, bytes),
+        _ => {
+            let count = if arrives { 3 } else { 2 };
+            return Err(format!("it takes {count} operands, not {}", operands.len()).into());
+        }
+    };
+    let address = body.address(address, Space::Shared)?;
+    let bytes = Some(body.source(bytes, U32)?);
+    Ok(Op::MbarrierExpect { d, address, bytes, arrives })
 }

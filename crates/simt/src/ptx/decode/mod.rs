@@ -14,6 +14,7 @@ mod convert;
 mod copy_async;
 mod functions;
 mod integer;
+mod matrix;
 mod mbarrier;
 mod memory;
 mod modifiers;
@@ -67,14 +68,16 @@ fn family(parts: &[&str]) -> Option<Family> {
         | "popc" | "clz" | "bfind" | "brev" | "bfe" | "bfi" | "szext" | "bmsk" | "fns" => {
             bits::decode
         }
-        "setp" | "selp" | "set" | "slct" | "testp" => compare::decode,
+        "setp" | "selp" | "set" | "slct" | "testp" | "isspacep" => compare::decode,
         "cvt" => convert::decode,
         "mov" | "cvta" => moves::decode,
         "ld" | "st" | "prefetch" | "prefetchu" => memory::decode,
         "atom" | "red" | "membar" | "fence" => atomic::decode,
-        "cp" => copy_async::decode,
-        "shfl" | "vote" | "redux" | "match" | "activemask" => warp::decode,
+        // Operands of tensor maps are of a syntax of their own.
+        "cp" if !parts.contains(&"tensor") => copy_async::decode,
+        "shfl" | "vote" | "redux" | "match" | "activemask" | "elect" => warp::decode,
         "mbarrier" => mbarrier::decode,
+        "mma" | "wmma" | "ldmatrix" | "stmatrix" | "movmatrix" => matrix::decode,
         name if simd::is_simd(name) => simd::decode,
         "bar" | "barrier" | "bra" | "ret" | "exit" | "trap" | "nanosleep" => control::decode,
         _ => return None,

@@ -38,14 +38,24 @@ pub(super) fn unknown(parts: &[&str]) -> String {
 fn reason(parts: &[&str]) -> Option<&'static str> {
     let has = |modifier: &str| parts[1..].contains(&modifier);
     Some(match parts[0] {
-        "brx" => "branches to a computed target are not supported",
+        "brx" => {
+            "branches to a computed target are not supported: only `brx.idx`, with a list of `.branchtargets`"
+        }
         "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" => "there are no textures",
-        "mma" | "wmma" | "wgmma" | "ldmatrix" | "stmatrix" | "tcgen05" => {
-            "there are no tensor cores"
+        "wgmma" | "tcgen05" => "there are no tensor cores",
+        "mma" | "wmma" if has("sp") || has("sp::ordered_metadata") => {
+            "there are no products of sparse matrices: multiply them as dense ones, with `mma.sync` or `nvcuda::wmma`"
+        }
+        "mma" | "wmma" => {
+            "matrices are multiplied in the shapes and types of an A100, `f16`, `bf16`, `tf32`, `f64` and integers, with `nvcuda::wmma` \
+             or the form `mma.sync.aligned`"
+        }
+        "ldmatrix" | "stmatrix" => {
+            "of rows of matrices there are those of halves, `.m8n8` with `.b16`: one, two or four matrices"
         }
         "mbarrier" if has("shared::cluster") => "there are no clusters of blocks",
-        "mbarrier" if has("expect_tx") || has("complete_tx") => {
-            "only arrivals are counted, not bytes of bulk copies"
+        "mbarrier" if has("complete_tx") => {
+            "bytes of bulk copies are counted by the copies themselves: `cp.async.bulk` with `mbarrier::complete_tx::bytes`"
         }
         "mbarrier" if !has("shared") && !has("shared::cta") && has("b64") => {
             "only the form with `.shared` is supported"
@@ -56,12 +66,20 @@ fn reason(parts: &[&str]) -> Option<&'static str> {
         "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vmad" | "vset" => {
             "of the video instructions there are only those of several bytes or halves, `__vadd4` and their like"
         }
-        "bar" | "barrier" if has("arrive") => {
-            "a barrier for a part of the block is not supported: use `cuda::barrier`, which is an mbarrier"
+        "isspacep" if has("const") => {
+            "constant memory has no addresses of its own here: they are those of global memory"
         }
-        "vote" | "shfl" | "match" if !has("sync") => "only the form with `.sync` is supported",
+        "vote" | "shfl" | "match" | "elect" if !has("sync") => {
+            "only the form with `.sync` is supported"
+        }
         "st" | "atom" | "red" if has("const") => "kernels only read constant memory",
-        "cp" if has("bulk") || has("mbarrier") => "only `cp.async` with groups is supported",
+        "cp" if has("tensor") => {
+            "there are no tensor maps: copy rows with `cp.async.bulk`, which is `cuda::memcpy_async`"
+        }
+        "cp" if has("multicast::cluster") => "there are no clusters of blocks",
+        "cp" if has("bulk") || has("mbarrier") => {
+            "of bulk copies there are those from global to shared memory with an mbarrier and back with groups, without reductions"
+        }
         "ld" | "st" | "atom" | "red" | "fence" | "barrier" if has("cluster") => {
             "there are no clusters of blocks"
         }
@@ -71,7 +89,10 @@ fn reason(parts: &[&str]) -> Option<&'static str> {
         {
             "the carry flag is that of 32- and 64-bit integers"
         }
-        "ex2" | "tanh" if has("f16") || has("f16x2") || has("bf16") || has("bf16x2") => {
+        "ex2" if has("bf16") || has("bf16x2") => "of bf16 there is the form with `.ftz`",
+        "lg2" | "rcp" | "rsqrt" | "sqrt" | "sin" | "cos"
+            if has("f16") || has("f16x2") || has("bf16") || has("bf16x2") =>
+        {
             "the approximate functions are those of f32"
         }
         _ => return None,

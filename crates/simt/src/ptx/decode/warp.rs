@@ -46,6 +46,18 @@ pub(super) fn decode<'s>(
             let (ty, a) = (typed.ty, body.source(a, typed)?);
             Ok(Op::Match { all: true, ty, d, valid, a, mask: body.source(mask, U32)? })
         }
+        ["elect", "sync"] => {
+            let [d, mask] = exactly(operands)?;
+            let Operand::Pair(d, p) = *d else {
+                return Err("the destination is a register and a predicate".to_string().into());
+            };
+            let p = body.destination_predicate(p)?;
+            let d = match d {
+                "_" => None,
+                d => Some(body.destination(&Operand::Atom(Atom::Name(d)), B32)?),
+            };
+            Ok(Op::Elect { d, p, mask: body.source(mask, U32)? })
+        }
         ["activemask", "b32"] => {
             let [d] = exactly(operands)?;
             Ok(Op::ActiveMask { d: body.destination(d, B32)? })

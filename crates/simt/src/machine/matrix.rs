@@ -1,0 +1,182 @@
+//! Products of matrices, which all lanes of a warp compute together.
+
+use super::Run;
+use super::fault::{Result, fault};
+use super::matrix_memory::{Rows, Where};
+use super::registers::{ALL, Registers};
+use super::tensor::{Number, double_sum, integer, integer_sum, sum};
+use super::warp::{Lanes as At, Place, Scratch};
+use crate::matrix::{Element, Fragment, How, Part, Product};
+use crate::program::{Instruction, Op, Slot};
+use crate::report::{Lanes, ReportKind};
+
+/// The registers of the factors.
+#[derive(Clone, Copy)]
+pub(super) struct Factors {
+    pub(super) a: [Slot; 8],
+    pub(super) b: [Slot; 8],
+}
+
+/// Whether all lanes of the warp have come.
+pub(super) fn together(at: At) -> Result<bool> {
+    let (missing, skip) = (!at.active, at.path & !at.active);
+    if missing == 0 {
+        return Ok(true);
+    }
+    if skip != 0 {
+        let skips = if skip.is_power_of_two() { "skips" } else { "skip" };
+        let message =
+            format!("needs all lanes of its warp together, and {} {skips} it", Lanes(skip));
+        return fault(ReportKind::Shuffle, at.active, message);
+    }
+    if at.alive & missing != 0 {
+        return Ok(false);
+    }
+    let why = match at.exists & missing {
+        0 => "which the block does not have",
+        _ => "some of which left the kernel before",
+    };
+    let message = format!("needs all 32 lanes of its warp, and so {}, {why}", Lanes(missing));
+    fault(ReportKind::Shuffle, at.active, message)
+}
+
+impl Run<'_> {
+    /// Executes one of them, for which all lanes have come.
+    pub(super) fn matrix(
+        &mut self,
+        r: &mut Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        op: &Op,
+    ) -> Result<()> {
+        match *op {
+            Op::Multiply { product, ref c, ref d } => {
+                let before = (place.pc as usize).checked_sub(1);
+                let before = before.and_then(|pc| self.launch.kernel.code.get(pc));
+                if let Some(Instruction { op: Op::Factors { a, b, .. }, .. }) = before {
+                    multiply(r, product, Factors { a: *a, b: *b }, [c, d]);
+                }
+            }
+            Op::MatrixLoad { fragment, space, ref d, address, stride } => {
+                let at = Where { space, address, stride };
+                self.load_fragment(r, scratch, place, fragment, at, d)?;
+            }
+            Op::MatrixStore { fragment, space, ref a, address, stride } => {
+                let at = Where { space, address, stride };
+                self.store_fragment(r, scratch, place, fragment, at, a)?;
+            }
+            Op::RowsLoad { count, transposed, space, ref d, address } => {
+                let rows = Rows { count, transposed, space, address };
+                self.load_rows(r, scratch, place, rows, d)?;
+            }
+            Op::RowsStore { count, transposed, space, ref a, address } => {
+                let rows = Rows { count, transposed, space, address };
+                self.store_rows(r, scratch, place, rows, a)?;
+            }
+            Op::RowsTranspose { d, a } => transpose(r, d, a),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// The bits of a matrix's elements, row by row.
+fn gathered(r: &Registers, fragment: Fragment, slots: &[Slot; 8]) -> Vec<u64> {
+    let ([rows, columns], element) = (fragment.extents(), fragment.element);
+    let mut all = vec![0; rows * columns];
+    let (each, bits) = (element.in_register(), element.bits());
+    let mask = u64::MAX >> (64 - bits);
+    for (register, &slot) in slots.iter().enumerate().take(fragment.registers()) {
+        for lane in 0..32 {
+            let held = r.lane(slot, element.is_wide(), lane);
+            for i in 0..each {
+                let [row, column] = fragment.place(register, lane, i);
+                all[row * columns + column] = held >> (bits * i) & mask;
+            }
+        }
+    }
+    all
+}
+
+/// Puts a matrix into the registers of the lanes.
+fn spread(r: &mut Registers, fragment: Fragment, slots: &[Slot; 8], all: &[u64]) {
+    let ([_, columns], element) = (fragment.extents(), fragment.element);
+    for (register, &slot) in slots.iter().enumerate().take(fragment.registers()) {
+        let value = |lane: usize| {
+            (0..element.in_register()).fold(0, |held, i| {
+                let [row, column] = fragment.place(register, lane, i);
+                held | all[row * columns + column] << (element.bits() * i)
+            })
+        };
+        match element.is_wide() {
+            true => r.set_longs(slot, ALL, value),
+            false => r.set_words(slot, ALL, |lane| value(lane) as u32),
+        }
+    }
+}
+
+/// `d = a b + c`.
+pub(super) fn multiply(
+    r: &mut Registers,
+    product: Product,
+    factors: Factors,
+    [c, d]: [&[Slot; 8]; 2],
+) {
+    let [m, n, k] = product.shape.extents();
+    let fragment = |part| product.fragment(part);
+    let a = gathered(r, fragment(Part::A), &factors.a);
+    let b = gathered(r, fragment(Part::B), &factors.b);
+    let c = gathered(r, fragment(Part::C), c);
+    let mut result = vec![0; m * n];
+    let places = || (0..m).flat_map(|row| (0..n).map(move |column| (row, column)));
+    match product.a {
+        Element::F16 | Element::Bf16 | Element::Tf32 => {
+            let numbers = |element, bits: &[u64]| -> Vec<Number> {
+                bits.iter().map(|&bits| Number::of(element, bits)).collect()
+            };
+            let a = numbers(product.a, &a);
+            // Column by column.
+            let b: Vec<u64> = (0..n)
+                .flat_map(|j| (0..k).map(move |i| (i, j)))
+                .map(|(i, j)| b[i * n + j])
+                .collect();
+            let (b, c) = (numbers(product.b, &b), numbers(product.c, &c));
+            for (i, j) in places() {
+                let (row, column) = (&a[i * k..][..k], &b[j * k..][..k]);
+                result[i * n + j] = sum(row, column, c[i * n + j], product.d).into();
+            }
+        }
+        Element::F64 => {
+            for (i, j) in places() {
+                let pairs = (0..k).map(|l| [a[i * k + l], b[l * n + j]]);
+                result[i * n + j] = double_sum(pairs, c[i * n + j]);
+            }
+        }
+        _ => {
+            for (i, j) in places() {
+                let products = (0..k).map(|l| {
+                    let (x, y) = (a[i * k + l], b[l * n + j]);
+                    match product.how {
+                        How::CountXor => (x ^ y) as i64,
+                        How::CountAnd => (x & y) as i64,
+                        _ => integer(product.a, x) * integer(product.b, y),
+                    }
+                });
+                result[i * n + j] = integer_sum(products, c[i * n + j] as u32, product.how).into();
+            }
+        }
+    }
+    spread(r, product.result(), d, &result);
+}
+
+/// `movmatrix`: rows become columns.
+pub(super) fn transpose(r: &mut Registers, d: Slot, a: Slot) {
+    let a = *r.words(a);
+    // Element `column` of row `row`.
+    let element =
+        |row: usize, column: usize| a[4 * row + column / 2] >> (16 * (column % 2)) & 0xffff;
+    r.set_words(d, ALL, |lane| {
+        let (row, column) = (lane / 4, 2 * (lane % 4));
+        element(column, row) | element(column + 1, row) << 16
+    });
+}
