@@ -134,6 +134,8 @@ pub(crate) enum Ternary {
     },
     /// `vadd2`, `vadd4` and their like, on the halves or bytes of words.
     Simd(Simd),
+    /// `vadd`, `vmad` and their like, on a part of each word.
+    Video(Video),
     /// `fns`: where the bit of `a` is that comes so many ones (`c`) after position `b`, or before it.
     FindNth,
 }
@@ -168,6 +170,58 @@ pub(crate) enum SimdFinish {
     Cut,
     Clamp,
     Sum,
+}
+
+/// An operation on a byte, a half or all of `a` and `b`, which are extended by zeros or signs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Video {
+    pub(crate) op: VideoOp,
+    /// Of `a`, of `b` and of the result.
+    pub(crate) signed: [bool; 3],
+    pub(crate) select: [Part32; 2],
+    /// `.sat`: to the result's type, or to the part of it that is replaced.
+    pub(crate) saturate: bool,
+    pub(crate) end: VideoEnd,
+}
+
+/// A part of a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Part32 {
+    Whole,
+    Byte(u8),
+    Half(u8),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum VideoOp {
+    Add,
+    Sub,
+    AbsoluteDifference,
+    Min,
+    Max,
+    /// By the low bits of `b`, or by 32 at most.
+    ShiftLeft {
+        wrap: bool,
+    },
+    ShiftRight {
+        wrap: bool,
+    },
+    Compare(Compare),
+    /// `vmad`: the product and `c`, and 1 (`more`), shifted to the right.
+    MultiplyAdd {
+        more: bool,
+        shift: u8,
+    },
+}
+
+/// What becomes of the result: it is all, `c` is added, the smaller or larger of both, or it replaces a part of `c`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum VideoEnd {
+    Plain,
+    Add,
+    Min,
+    Max,
+    Merge(Part32),
 }
 
 /// How `prmt` picks its four bytes: by four selectors, or by one number.

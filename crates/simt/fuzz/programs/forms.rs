@@ -73,6 +73,9 @@ fn is_defined(line: &str) -> bool {
     let may_fuse = matches!(opcode, "add" | "sub" | "mul") && is_float && !is_rounded;
     let is_half = any(&["f16", "f16x2", "bf16", "bf16x2"]);
     let is_inexact = any(&["approx", "full"]) && (opcode == "div" || has("f64") || is_half);
+    // Parts of registers, which are not renumbered.
+    let operands = line.split_once(' ').map_or("", |(_, operands)| operands);
+    let has_part = operands.contains(".b") || operands.contains(".h");
     // What is read only while the kernel runs, or for the last time.
     let is_special = any(&["nc", "lu"]);
     let is_clock = ["%clock", "%globaltimer", "%gridid", "smid", "%envreg", "%warpid"];
@@ -81,6 +84,7 @@ fn is_defined(line: &str) -> bool {
         && !may_fuse
         && !is_inexact
         && !is_special
+        && !has_part
         && !has("cc")
         && !is_clock.iter().any(|word| line.contains(word))
         && !["stat", "dyn", "loc", "unused"].iter().any(|word| line.contains(word))

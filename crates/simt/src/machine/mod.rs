@@ -2,7 +2,7 @@
 //!
 //! - `registers`: what a warp's instructions read and write.
 //! - `compute`: which instructions do nothing else, of the files that follow.
-//! - `integer`, `ternary`, `simd`, `carry`, `float`, `half`, `directed`, `approximate`, `convert`: instructions on registers alone.
+//! - `integer`, `ternary`, `simd`, `video`, `carry`, `float`, `half`, `directed`, `approximate`, `convert`: instructions on registers alone.
 //! - `lanes`: shuffles, votes and what else works across the lanes of a warp.
 //! - `access`, `global_access`, `shared_access`, `local`, `parameter`: loads, stores, atomics, with all their checks.
 //! - `matrix`: products of matrices, whose sums are in `tensor`; `matrix_memory`: their loads and stores.
@@ -45,6 +45,7 @@ mod system;
 mod tensor;
 mod ternary;
 mod unwritten;
+mod video;
 pub(super) mod warp;
 
 pub(crate) use access::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_END};

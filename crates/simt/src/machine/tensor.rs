@@ -14,6 +14,9 @@ use crate::program::{Round, Type};
 /// Bits behind the point of the largest exponent that take part in a sum.
 const FRACTION: i32 = 25;
 
+/// That of the smallest normal `f32`: nothing is aligned to less.
+const LEAST_EXPONENT: i32 = -126;
+
 /// A number in the form that is summed up: `significand` times 2 to the power of `exponent - fraction`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Number {
@@ -84,6 +87,8 @@ pub(super) fn sum(a: &[Number], b: &[Number], c: Number, to: Element) -> u32 {
     }
     let exponents = terms().filter(|term| term.significand != 0).map(|term| term.exponent);
     let Some(largest) = exponents.max() else { return 0 };
+    // The summand is there even if it is 0.
+    let largest = largest.max(LEAST_EXPONENT);
     let sum: i64 =
         terms().map(|term| if term.significand == 0 { 0 } else { term.aligned(largest) }).sum();
     match to {
@@ -171,6 +176,11 @@ mod tests {
         // Toward zero, on either side of it.
         assert_eq!(total(&[tiny(-24)], 1.0), 1.0);
         assert_eq!(total(&[(2_f64.powi(-12), -2_f64.powi(-12))], -1.0), -1.0);
+        // Eight times 2^-152 would be the smallest number there is, but each is cut off.
+        let small = Number::of(Element::Bf16, (127 - 76) << 7);
+        assert_eq!(sum(&[small; 8], &[small; 8], of(0.0), Element::F32), 0);
+        let larger = Number::of(Element::Bf16, (127 - 75) << 7);
+        assert_eq!(sum(&[larger; 4], &[small; 4], of(0.0), Element::F32), 1);
         // What cancels leaves what has been cut off.
         assert_eq!(total(&[(1024.0, 1024.0), (-1024.0, 1024.0), tiny(-8)], 0.0), 0.0);
         assert_eq!(total(&[(1024.0, 1024.0), (-1024.0, 1024.0), tiny(-4)], 0.0), 0.0625);

@@ -2,7 +2,7 @@
 
 use super::integer::binary;
 use super::registers::Registers;
-use super::simd;
+use super::{simd, video};
 use crate::program::{Binary, Factors, Permute, Slot, Ternary, Type};
 
 pub(super) fn ternary(
@@ -75,6 +75,9 @@ pub(super) fn ternary(
             (below(position + count) & !below(position)) as u32
         }),
         Ternary::Simd(simd) => words(r, [d, a, b, c], lanes, |a, b, c| simd::word(simd, a, b, c)),
+        Ternary::Video(video) => {
+            words(r, [d, a, b, c], lanes, |a, b, c| video::word(video, a, b, c));
+        }
         Ternary::FindNth => words(r, [d, a, b, c], lanes, |a, b, c| nth(a, b, c as i32)),
     }
 }

@@ -72,6 +72,7 @@ mod transfer;
 mod unwritten;
 mod values;
 mod variables;
+mod video;
 mod warp;
 mod warp_races;
 mod wmma;

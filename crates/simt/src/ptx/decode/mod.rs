@@ -21,6 +21,7 @@ mod modifiers;
 mod moves;
 mod refusal;
 mod simd;
+mod video;
 mod warp;
 
 use super::body::Body;
@@ -78,6 +79,9 @@ fn family(parts: &[&str]) -> Option<Family> {
         "shfl" | "vote" | "redux" | "match" | "activemask" | "elect" => warp::decode,
         "mbarrier" => mbarrier::decode,
         "mma" | "wmma" | "ldmatrix" | "stmatrix" | "movmatrix" => matrix::decode,
+        "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vmad" | "vset" => {
+            video::decode
+        }
         name if simd::is_simd(name) => simd::decode,
         "bar" | "barrier" | "bra" | "ret" | "exit" | "trap" | "nanosleep" => control::decode,
         _ => return None,

@@ -64,7 +64,7 @@ fn reason(parts: &[&str]) -> Option<&'static str> {
             "it needs what an A100 does not have, or more than one kernel"
         }
         "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vmad" | "vset" => {
-            "of the video instructions there are only those of several bytes or halves, `__vadd4` and their like"
+            "of the scalar video instructions, those with `.min` and `.max` behind them are `.sat`"
         }
         "isspacep" if has("const") => {
             "constant memory has no addresses of its own here: they are those of global memory"

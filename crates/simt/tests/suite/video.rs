@@ -1,0 +1,156 @@
+//! The scalar video instructions, as the PTX ISA writes them down: parts of operands, bounds, and what is done with the result.
+
+use crate::form::Kind::W;
+use crate::form::{Form, check, form};
+use crate::integer::Int;
+use crate::values::integers;
+
+const TYPES: [Int; 2] =
+    [Int { name: "u32", bits: 32, signed: false }, Int { name: "s32", bits: 32, signed: true }];
+
+/// Parts of a word: what is written behind a register, where they begin, and their bits.
+const PARTS: [(&str, u32, u32); 7] = [
+    ("", 0, 32),
+    (".b0", 0, 8),
+    (".b1", 8, 8),
+    (".b2", 16, 8),
+    (".b3", 24, 8),
+    (".h0", 0, 16),
+    (".h1", 16, 16),
+];
+
+type Operation = fn(i128, i128) -> i128;
+
+const OPERATIONS: [(&str, &str, Operation); 9] = [
+    ("vadd", "", |a, b| a + b),
+    ("vsub", "", |a, b| a - b),
+    ("vabsdiff", "", |a, b| if a < b { b - a } else { a - b }),
+    ("vmin", "", |a, b| if a < b { a } else { b }),
+    ("vmax", "", |a, b| if a < b { b } else { a }),
+    ("vshl", ".clamp", |a, b| a * (1 << b.min(32))),
+    ("vshl", ".wrap", |a, b| a * (1 << (b % 32))),
+    ("vshr", ".clamp", |a, b| a.div_euclid(1 << b.min(32))),
+    ("vshr", ".wrap", |a, b| a.div_euclid(1 << (b % 32))),
+];
+
+const COMPARISONS: [(&str, Operation); 6] = [
+    ("eq", |a, b| (a == b).into()),
+    ("ne", |a, b| (a != b).into()),
+    ("lt", |a, b| (a < b).into()),
+    ("le", |a, b| (a <= b).into()),
+    ("gt", |a, b| (a > b).into()),
+    ("ge", |a, b| (a >= b).into()),
+];
+
+fn part(bits: u64, (_, first, count): (&str, u32, u32), signed: bool) -> i128 {
+    Int { name: "", bits: count, signed }.value(bits >> first)
+}
+
+/// The types of an instruction, and the parts that it takes: of `a`, `b` and the result.
+#[derive(Clone, Copy)]
+struct Shape {
+    types: [Int; 3],
+    parts: [(&'static str, u32, u32); 3],
+    sat: bool,
+}
+
+impl Shape {
+    fn result(self, operation: Operation, a: u64, b: u64) -> i128 {
+        let [ta, tb, td] = self.types;
+        let [pa, pb, (_, _, bits)] = self.parts;
+        let value = operation(part(a, pa, ta.signed), part(b, pb, tb.signed));
+        let to = Int { name: "", bits, signed: td.signed };
+        if self.sat { value.clamp(to.least(), to.greatest()) } else { value }
+    }
+}
+
+/// With nothing behind the result, with each operation that may be, and with the result in the place of a part.
+fn rows(all: &mut Vec<Form>, opcode: &str, shape: Shape, operation: Operation, compares: bool) {
+    let [(pa, ..), (pb, ..), (pd, first, bits)] = shape.parts;
+    let whole = Shape { parts: [shape.parts[0], shape.parts[1], PARTS[0]], ..shape };
+    let text = format!("{opcode} {{d}}, {{1}}{pa}, {{2}}{pb};");
+    let plain = form(opcode, W, [W; 2], move |[a, b]| whole.result(operation, a, b) as u64);
+    all.push(plain.written(&text).at_most(300));
+    if !pd.is_empty() {
+        let text = format!("{opcode} {{d}}{pd}, {{1}}{pa}, {{2}}{pb}, {{3}};");
+        let merged = form(opcode, W, [W; 3], move |[a, b, c]| {
+            let mask = ((1 << bits) - 1) << first;
+            c & !mask | (shape.result(operation, a, b) as u64) << first & mask
+        });
+        all.push(merged.written(&text).at_most(300));
+    }
+    let ends: [(&str, Operation); 3] =
+        [("add", |a, b| a + b), ("min", |a, b| a.min(b)), ("max", |a, b| a.max(b))];
+    for (name, end) in ends {
+        if name != "add" && !shape.sat && !compares {
+            continue;
+        }
+        let opcode = format!("{opcode}.{name}");
+        let text = format!("{opcode} {{d}}, {{1}}{pa}, {{2}}{pb}, {{3}};");
+        let row = form(&opcode, W, [W; 3], move |[a, b, c]| {
+            end(whole.result(operation, a, b), shape.types[2].value(c)) as u64
+        });
+        all.push(row.written(&text).at_most(300));
+    }
+}
+
+pub fn forms() -> Vec<Form> {
+    let mut all = Vec::new();
+    // Each combination of types takes the next parts.
+    let mut number = 0;
+    let mut parts = move || {
+        number += 1;
+        [number % 7, number / 2 % 7, number / 3 % 7].map(|i| PARTS[i])
+    };
+    for ta in TYPES {
+        for tb in TYPES {
+            for td in TYPES {
+                for (sat, ending) in [(false, ""), (true, ".sat")] {
+                    for (name, mode, operation) in OPERATIONS {
+                        if mode.is_empty() || !tb.signed {
+                            let (a, b, d) = (ta.name, tb.name, td.name);
+                            let opcode = format!("{name}.{d}.{a}.{b}{ending}{mode}");
+                            let shape = Shape { types: [ta, tb, td], parts: parts(), sat };
+                            rows(&mut all, &opcode, shape, operation, false);
+                        }
+                    }
+                    for scale in ["", ".shr7", ".shr15"] {
+                        for more in ["", ".po"] {
+                            multiply_add(&mut all, [ta, tb, td], parts(), [more, ending, scale]);
+                        }
+                    }
+                }
+            }
+            for (name, operation) in COMPARISONS {
+                let opcode = format!("vset.{}.{}.{name}", ta.name, tb.name);
+                let shape = Shape { types: [ta, tb, TYPES[0]], parts: parts(), sat: false };
+                rows(&mut all, &opcode, shape, operation, true);
+            }
+        }
+    }
+    all
+}
+
+fn multiply_add(
+    all: &mut Vec<Form>,
+    [ta, tb, td]: [Int; 3],
+    [pa, pb, _]: [(&'static str, u32, u32); 3],
+    [more, sat, scale]: [&'static str; 3],
+) {
+    let opcode = format!("vmad.{}.{}.{}{more}{sat}{scale}", td.name, ta.name, tb.name);
+    let text = format!("{opcode} {{d}}, {{1}}{}, {{2}}{}, {{3}};", pa.0, pb.0);
+    let to = TYPES[usize::from(ta.signed || tb.signed)];
+    let row = form(&opcode, W, [W; 3], move |[a, b, c]| {
+        let sum = part(a, pa, ta.signed) * part(b, pb, tb.signed) + to.value(c);
+        let sum = sum + i128::from(!more.is_empty());
+        let by = scale.strip_prefix(".shr").map_or(0, |by| by.parse::<u32>().unwrap_or(0));
+        let sum = sum.div_euclid(1 << by);
+        (if sat.is_empty() { sum } else { sum.clamp(to.least(), to.greatest()) }) as u64
+    });
+    all.push(row.written(&text).all_over(&integers(32)).at_most(300));
+}
+
+#[test]
+fn parts_of_words_are_taken_and_replaced() {
+    check("scalar video instructions", &forms());
+}
