@@ -38,9 +38,11 @@ impl Packed {
         Ok(bytes)
     }
 
-    /// Of all that was asked for since the page was opened.
-    fn of_page(&mut self, chrome: &Chrome) -> Result<usize> {
-        let files: BTreeSet<PathBuf> = chrome.events().filter_map(asked_for).collect();
+    /// Of all that the page at `url` has asked for.
+    fn of_page(&mut self, chrome: &Chrome, url: &str) -> Result<usize> {
+        // An event of the page before may come late.
+        let events = chrome.events().filter(|event| event["params"]["documentURL"] == url);
+        let files: BTreeSet<PathBuf> = events.filter_map(asked_for).collect();
         files.iter().map(|file| self.of(file)).sum()
     }
 }
@@ -61,7 +63,7 @@ pub fn at(chrome: &mut Chrome, file: &Path, packed: &mut Packed) -> Result<Vec<S
     // What another page has left in the browser counts as well.
     chrome.call("Network.setCacheDisabled", json!({"cacheDisabled": true}))?;
     let light = visit(chrome, &url, "light", 1280, &mut problems)?;
-    let bytes = packed.of_page(chrome)?;
+    let bytes = packed.of_page(chrome, &url)?;
     if bytes > MOST_BYTES {
         problems.push(format!("loads {bytes} bytes, packed, of at most {MOST_BYTES}"));
     }
