@@ -34,9 +34,9 @@ __global__ void flag(const float* inputs, const float* coeffs, float* outputs, u
     mine = scan_warp(mine);
     float state = 0;
     if (lane == 31) {
-        volatile unsigned* all_flags = flags;
+        volatile unsigned* volatile_flags = flags;
         if (tile > 0) {
-            while (all_flags[tile - 1] == 0) {
+            while (volatile_flags[tile - 1] == 0) {
             }
             __threadfence();  // the flag first, and then what it stands for
             state = states[tile - 1];
@@ -44,7 +44,7 @@ __global__ void flag(const float* inputs, const float* coeffs, float* outputs, u
         const float after = fmaf(state, mine.coeff, mine.state);
         // YOUR PART: tell the next block
         states[tile] = after;
-        all_flags[tile] = 1;
+        volatile_flags[tile] = 1;
         // END OF YOUR PART
     }
     state = __shfl_sync(0xffffffff, state, 31);

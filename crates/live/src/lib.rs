@@ -6,13 +6,15 @@
 //! - `scene`: a launch with a reader's sizes and data. `expression` and `values` are what it is written with.
 //! - `widgets`: what the chapters' own code computes, with controls and a drawing.
 //! - `debugger`: a launch gone through step by step, and what there is to see at each.
-//! - `puzzles`: kernels with a hole, and what is said of what a reader puts there.
+//! - `puzzles`: kernels with a hole, and what is said of what a reader puts there; in a module of its own, as all other pages
+//!   do without.
 
 #[cfg(target_arch = "wasm32")]
 mod border;
 mod debugger;
 mod expression;
 mod number;
+#[cfg(feature = "puzzles")]
 mod puzzles;
 mod scene;
 mod values;
@@ -24,6 +26,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use debugger::{Debugger, Go};
+#[cfg(feature = "puzzles")]
 use puzzles::{Answer, Delivered, Puzzles};
 use scene::Scene;
 
@@ -31,6 +34,7 @@ use scene::Scene;
 #[derive(Debug, Default)]
 pub struct Live {
     debuggers: BTreeMap<u32, Debugger>,
+    #[cfg(feature = "puzzles")]
     puzzles: Puzzles,
 }
 
@@ -68,14 +72,20 @@ enum Request {
     /// Which kernels a module has, and what they take.
     Kernels { ptx: String },
     /// Begins a puzzle: what there is to read and to choose.
+    #[cfg(feature = "puzzles")]
     Puzzle { puzzle: Box<Delivered> },
-    /// Tries an answer to the puzzle of a folder.
+    /// Begins to try an answer to the puzzle of a folder.
+    #[cfg(feature = "puzzles")]
     Try {
         puzzle: String,
         #[serde(flatten)]
         answer: Answer,
     },
+    /// Tries it on one more case.
+    #[cfg(feature = "puzzles")]
+    TryOn { puzzle: String },
     /// Opens the launch that was told of when an answer was tried, at its end.
+    #[cfg(feature = "puzzles")]
     OpenTried { id: u32, puzzle: String },
 }
 
@@ -100,8 +110,13 @@ impl Live {
             Request::Look { id, block, warp } => Ok(self.debugger(id)?.look(block, warp)),
             Request::Widget { name, values } => widgets::show(&name, &values),
             Request::Kernels { ptx } => scene::kernels(&ptx),
+            #[cfg(feature = "puzzles")]
             Request::Puzzle { puzzle } => self.puzzles.begin(*puzzle),
+            #[cfg(feature = "puzzles")]
             Request::Try { puzzle, answer } => self.puzzles.answer(&puzzle, answer),
+            #[cfg(feature = "puzzles")]
+            Request::TryOn { puzzle } => self.puzzles.go_on(&puzzle),
+            #[cfg(feature = "puzzles")]
             Request::OpenTried { id, puzzle } => {
                 let scene = self.puzzles.scene(&puzzle)?;
                 let none = BTreeMap::new();

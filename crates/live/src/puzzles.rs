@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use linrec::device::Device;
 use linrec::kernels::Ptx;
-use puzzle::{Argument, Description, Part, Puzzle, Verdict, explain, judge};
+use puzzle::{Argument, Description, Part, Puzzle, Trial, Verdict, explain};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -30,7 +30,14 @@ struct Tried {
     /// With the answer in the hole; none of PTX.
     source: Option<String>,
     ptx: Ptx,
-    verdict: Verdict,
+    stands: Stands,
+}
+
+/// How it stands with what was tried.
+#[derive(Debug)]
+enum Stands {
+    Running(Trial),
+    Over(Verdict),
 }
 
 /// A puzzle's folder, as a page has it.
@@ -72,7 +79,7 @@ impl Puzzles {
         Ok(begun)
     }
 
-    /// Tries an answer on all cases: whether it reaches the goal, and what is said of it.
+    /// Begins to try an answer. A page stands still while it waits for an answer, so it asks for one case at a time.
     pub fn answer(&mut self, folder: &str, answer: Answer) -> Result<Value, String> {
         let begun = self.begun(folder)?;
         let puzzle = &begun.puzzle;
@@ -85,35 +92,31 @@ impl Puzzles {
             }
             Answer::Ptx(text) => (None, Ptx::from_text(text)),
         };
-        let verdict = judge(puzzle, &ptx, &Device::simt());
-        let parts = explain(puzzle, source.as_deref().unwrap_or_default(), &ptx, &verdict);
-        let parts = parts.iter().map(|part| match part {
-            Part::Words(text) => json!({ "words": text }),
-            Part::Code(text) => json!({ "code": text }),
-        });
-        let line = match (&verdict, &source) {
-            (Verdict::Wrong { report: Some(report), .. }, Some(_)) => {
-                report.source.as_ref().map(|(_, line)| *line)
-            }
-            _ => None,
+        let stands = match Trial::begin(puzzle, &ptx, &Device::simt()) {
+            Ok(trial) => Stands::Running(trial),
+            Err(verdict) => Stands::Over(verdict),
         };
-        let told = json!({
-            "reached": verdict.reached(),
-            "says": verdict.to_string(),
-            "parts": parts.collect::<Vec<_>>(),
-            "because": if verdict.reached() { Some(&puzzle.because) } else { None },
-            "line": line,
-            "launched": puzzle.staged(&ptx, &verdict).is_ok_and(|staged| staged.is_some()),
-        });
-        begun.last = Some(Tried { source, ptx, verdict });
-        Ok(told)
+        Ok(begun.last.insert(Tried { source, ptx, stands }).told(puzzle))
+    }
+
+    /// Tries it on one more case: how far it is, or whether it reaches the goal, and what is said of it.
+    pub fn go_on(&mut self, folder: &str) -> Result<Value, String> {
+        let Begun { puzzle, last } = self.begun(folder)?;
+        let tried = last.as_mut().ok_or("nothing has been tried")?;
+        if let Stands::Running(trial) = &mut tried.stands
+            && let Some(verdict) = trial.go_on(puzzle)
+        {
+            tried.stands = Stands::Over(verdict);
+        }
+        Ok(tried.told(puzzle))
     }
 
     /// The launch that was told of when an answer was tried.
     pub fn scene(&mut self, folder: &str) -> Result<Scene, String> {
         let Begun { puzzle, last } = self.begun(folder)?;
         let none = || "no launch has been told of".to_owned();
-        let Tried { source, ptx, verdict } = last.as_ref().ok_or_else(none)?;
+        let Tried { source, ptx, stands } = last.as_ref().ok_or_else(none)?;
+        let Stands::Over(verdict) = stands else { return Err(none()) };
         let staged = puzzle.staged(ptx, verdict).map_err(|error| error.to_string())?;
         let staged = staged.ok_or_else(none)?;
         let file = format!("puzzles/{folder}/puzzle.cu");
@@ -137,6 +140,39 @@ impl Puzzles {
     fn begun(&mut self, folder: &str) -> Result<&mut Begun, String> {
         let begun = self.all.get_mut(folder);
         begun.ok_or_else(|| format!("the puzzle {folder} has not been begun"))
+    }
+}
+
+impl Tried {
+    /// What is said of it, or which case is next.
+    fn told(&self, puzzle: &Puzzle) -> Value {
+        let Tried { source, ptx, stands } = self;
+        let verdict = match stands {
+            Stands::Running(trial) => {
+                let (done, of) = trial.progress();
+                return json!({ "running": { "done": done, "of": of } });
+            }
+            Stands::Over(verdict) => verdict,
+        };
+        let parts = explain(puzzle, source.as_deref().unwrap_or_default(), ptx, verdict);
+        let parts = parts.iter().map(|part| match part {
+            Part::Words(text) => json!({ "words": text }),
+            Part::Code(text) => json!({ "code": text }),
+        });
+        let line = match (verdict, source) {
+            (Verdict::Wrong { report: Some(report), .. }, Some(_)) => {
+                report.source.as_ref().map(|(_, line)| *line)
+            }
+            _ => None,
+        };
+        json!({
+            "reached": verdict.reached(),
+            "says": verdict.to_string(),
+            "parts": parts.collect::<Vec<_>>(),
+            "because": if verdict.reached() { Some(&puzzle.because) } else { None },
+            "line": line,
+            "launched": puzzle.staged(ptx, verdict).is_ok_and(|staged| staged.is_some()),
+        })
     }
 }
 

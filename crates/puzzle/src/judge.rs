@@ -88,43 +88,79 @@ impl fmt::Display for Verdict {
 ///
 /// A GPU notices few mistakes, and one that it notices costs the process the GPU: try a kernel on the emulator first.
 pub fn judge(puzzle: &Puzzle, ptx: &Ptx, device: &Device) -> Verdict {
-    let function = device.module(ptx.text()).and_then(|module| function(puzzle, &module));
-    let function = match function {
-        Ok(function) => function,
-        Err(error) => return Verdict::wrong(None, error.into()),
+    let mut trial = match Trial::begin(puzzle, ptx, device) {
+        Ok(trial) => trial,
+        Err(verdict) => return verdict,
     };
-    let launched = Launched { puzzle, function: &function, device };
-    let (mut cases, mut worst) = (0, 0.0_f64);
-    for case in puzzle.problem.cases() {
-        match launched.case(&case, None) {
-            Ok((error, _)) => (cases, worst) = (cases + 1, worst.max(error)),
-            Err(fault) => return Verdict::wrong(Some(puzzle.problem.words(&case)), fault),
+    loop {
+        if let Some(verdict) = trial.go_on(puzzle) {
+            return verdict;
         }
     }
-    let mut counts = Vec::new();
-    if device.is_simt() && !puzzle.goal.counts.is_empty() {
-        let case = case(puzzle.goal.size);
-        // A run with a trace takes its blocks one after the other, and counts the same.
-        let mut trace = Trace::new(EVENTS);
-        match launched.case(&case, Some(&mut trace)) {
-            Ok((error, Some(counters))) => {
-                worst = worst.max(error);
-                let value = |limit: &crate::Limit| limit.count.of(&counters, &trace);
-                counts.extend(
-                    puzzle
-                        .goal
-                        .counts
-                        .iter()
-                        .map(|limit| Counted { limit: *limit, value: value(limit) }),
-                );
+}
+
+/// [`judge`], case by case: for a program that has other things to do in between.
+#[derive(Debug)]
+pub struct Trial {
+    device: Device,
+    function: Function,
+    /// With the case in which something is counted at the end, if there is one.
+    cases: Vec<Case>,
+    counts: bool,
+    done: usize,
+    worst: f64,
+}
+
+impl Trial {
+    /// Before the first case.
+    ///
+    /// # Errors
+    ///
+    /// The verdict, if the kernel cannot be launched.
+    pub fn begin(puzzle: &Puzzle, ptx: &Ptx, device: &Device) -> Result<Trial, Verdict> {
+        let function = device.module(ptx.text()).and_then(|module| function(puzzle, &module));
+        let function = function.map_err(|error| Verdict::wrong(None, error.into()))?;
+        let mut cases = puzzle.problem.cases();
+        let counts = device.is_simt() && !puzzle.goal.counts.is_empty();
+        cases.extend(counts.then(|| case(puzzle.goal.size)));
+        Ok(Trial { device: device.clone(), function, cases, counts, done: 0, worst: 0.0 })
+    }
+
+    /// How many cases it has run, and of how many.
+    pub fn progress(&self) -> (usize, usize) {
+        (self.done, self.cases.len())
+    }
+
+    /// Runs the next case of the puzzle that it was begun with: the verdict, if there is one.
+    pub fn go_on(&mut self, puzzle: &Puzzle) -> Option<Verdict> {
+        let launched = Launched { puzzle, function: &self.function, device: &self.device };
+        let mut counts = Vec::new();
+        if let Some(case) = self.cases.get(self.done) {
+            let counted = self.counts && self.done + 1 == self.cases.len();
+            // A run with a trace takes its blocks one after the other, and counts the same.
+            let mut trace = counted.then(|| Trace::new(EVENTS));
+            match launched.case(case, trace.as_mut()) {
+                Ok((error, counters)) => {
+                    self.worst = self.worst.max(error);
+                    if let (Some(trace), Some(counters)) = (&trace, &counters) {
+                        let goal = puzzle.goal.counts.iter();
+                        counts.extend(goal.map(|limit| Counted {
+                            limit: *limit,
+                            value: limit.count.of(counters, trace),
+                        }));
+                    }
+                }
+                Err(fault) => return Some(Verdict::wrong(Some(puzzle.problem.words(case)), fault)),
             }
-            Ok((_, None)) => {}
-            Err(fault) => return Verdict::wrong(Some(puzzle.problem.words(&case)), fault),
+            self.done += 1;
         }
-        cases += 1;
+        let cases = self.cases.len();
+        if self.done < cases {
+            return None;
+        }
+        let worst = (puzzle.problem.computes != Computes::Sum).then_some(self.worst);
+        Some(Verdict::Right { cases, worst, counts })
     }
-    let worst = (puzzle.problem.computes != Computes::Sum).then_some(worst);
-    Verdict::Right { cases, worst, counts }
 }
 
 /// The puzzle's kernel in a module: by its name, or as another compiler writes that, with the parameters behind it.

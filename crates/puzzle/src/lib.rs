@@ -6,7 +6,7 @@
 //! compiler; any other is compiled by NVRTC.
 //!
 //! [`judge`] runs a kernel on cases of the contract and compares its outputs with the derived bound. Then it counts,
-//! on the emulator, what the goal of the puzzle is about. [`explain`] says why a kernel is wrong, where that is known.
+//! on the emulator, what the goal of the puzzle is about. [`Trial`] does the same case by case. [`explain`] says why a kernel is wrong, where that is known.
 //!
 //! ```
 //! use linrec::device::Device;
@@ -33,7 +33,7 @@ pub use candidate::{Candidate, Kind};
 pub use count::{Count, Counted, Limit};
 pub use description::{Description, Goal, Launch, Puzzle};
 pub use explain::{Part, explain};
-pub use judge::{Verdict, judge};
+pub use judge::{Trial, Verdict, judge};
 pub use staged::{Argument, Staged};
 
 #[cfg(feature = "folders")]

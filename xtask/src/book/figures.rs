@@ -63,10 +63,13 @@ fn below(page: &Page, drawn: &str, what: &str) -> Result<String, String> {
     Ok(format!("{LIVE}{what}>{figure}</div>"))
 }
 
-/// What a live page begins with: its script, so that it is there before the page has been read.
+/// What a live page begins with: its script, so that it is there before the page has been read. At the address of a step, what
+/// that needs is on its way before.
 pub fn script(page: &Page) -> String {
-    let script = page.address(&Path::new(live::BUILT).join("live.js"));
-    format!("<script async src=\"{script}\"></script>\n\n")
+    let folder = page.address(Path::new(live::BUILT));
+    let early = include_str!("../../theme/live/early.js").replace("FOLDER", &folder);
+    let early = early.lines().filter(|line| !line.starts_with("//")).collect::<Vec<_>>().join(" ");
+    format!("<script>{{ {early} }}</script>\n<script async src=\"{folder}/live.js\"></script>\n\n")
 }
 
 /// The drawing's file: written by the run, or drawn by hand.

@@ -6,6 +6,7 @@ use math_core::{LatexToMathML, MathCoreConfig, MathDisplay};
 use pulldown_cmark::Event;
 
 use super::directives;
+use super::font;
 use super::markdown::{self, Located};
 use super::page::{Draft, Page};
 
@@ -46,6 +47,13 @@ pub fn convert(page: &Page, latex: &str, display: MathDisplay) -> Result<String,
         let message = error.to_string();
         format!("formula `{}`: {}, at `{place}`", latex.trim(), message.trim_end_matches('.'))
     })?;
+    if let Some(missing) = font::missing(&converted.mathml) {
+        let code = u32::from(missing);
+        return Err(format!(
+            "formula `{}`: the math font has no `{missing}` (U+{code:04X}), which xtask/README.md says how to add",
+            latex.trim()
+        ));
+    }
     let mathml = markdown::escape_between_tags(&converted.mathml);
     Ok(match display {
         MathDisplay::Inline => mathml,

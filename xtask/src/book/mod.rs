@@ -11,6 +11,7 @@ mod code;
 mod directives;
 mod exercises;
 mod figures;
+mod font;
 mod formulas;
 mod links;
 mod markdown;

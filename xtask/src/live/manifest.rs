@@ -1,4 +1,4 @@
-//! What the module was made from: each source with its hash, and the packages of others.
+//! What the modules were made from: each source with its hash, and the packages of others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,8 +14,8 @@ use crate::workspace;
 /// See the module.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Manifest {
-    /// The hash of the module itself, packed.
-    module: String,
+    /// The hashes of the modules themselves, packed, by their names.
+    modules: BTreeMap<String, String>,
     /// Hashes by the path from the root.
     sources: BTreeMap<String, String>,
     /// `serde 1.0.228`
@@ -57,14 +57,14 @@ fn resolved(path: &Path) -> PathBuf {
 }
 
 impl Manifest {
-    /// That of a module that has just been made; `listed` is what cargo says of its sources.
-    pub fn of(root: &Path, listed: &Path, module: &[u8]) -> Result<Manifest> {
+    /// That of modules that have just been made; `listed` is what cargo says of the sources.
+    pub fn of(root: &Path, listed: &Path, modules: &[(&str, Vec<u8>)]) -> Result<Manifest> {
         let sources = sources(root, listed)?.into_iter().map(|path| {
             let name = path.to_string_lossy().replace('\\', "/");
             Ok((name, hash_of(&root.join(path))?))
         });
         Ok(Manifest {
-            module: hash(module),
+            modules: modules.iter().map(|(name, bytes)| (name.to_string(), hash(bytes))).collect(),
             sources: sources.collect::<Result<_>>()?,
             packages: packages(root)?,
         })
@@ -76,10 +76,12 @@ impl Manifest {
     }
 
     /// What is not as it was.
-    pub fn changed(&self, root: &Path, module: &[u8]) -> Result<Vec<String>> {
+    pub fn changed(&self, root: &Path, modules: &[(&str, Vec<u8>)]) -> Result<Vec<String>> {
         let mut changed = Vec::new();
-        if hash(module) != self.module {
-            changed.push("itself".to_owned());
+        for (name, bytes) in modules {
+            if self.modules.get(*name) != Some(&hash(bytes)) {
+                changed.push(name.to_string());
+            }
         }
         for (path, before) in &self.sources {
             if hash_of(&root.join(path)).ok().as_ref() != Some(before) {
@@ -132,9 +134,11 @@ impl fmt::Display for Manifest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "# What the module was made from: `cargo xtask live` writes it, and --check compares."
+            "# What the modules were made from: `cargo xtask live` writes it, and --check compares."
         )?;
-        writeln!(f, "module {}", self.module)?;
+        for (name, hash) in &self.modules {
+            writeln!(f, "module {hash} {name}")?;
+        }
         for (path, hash) in &self.sources {
             writeln!(f, "source {hash} {path}")?;
         }
@@ -146,14 +150,20 @@ impl FromStr for Manifest {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Manifest> {
-        let mut manifest =
-            Manifest { module: String::new(), sources: BTreeMap::new(), packages: BTreeSet::new() };
+        let mut manifest = Manifest {
+            modules: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            packages: BTreeSet::new(),
+        };
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             match line.split_once(' ') {
-                Some(("module", hash)) => manifest.module = hash.to_owned(),
-                Some(("source", rest)) => {
-                    let (hash, path) = rest.split_once(' ').context("a source without a path")?;
-                    manifest.sources.insert(path.to_owned(), hash.to_owned());
+                Some((kind @ ("module" | "source"), rest)) => {
+                    let (hash, name) = rest.split_once(' ').context("a hash without a name")?;
+                    let all = match kind {
+                        "module" => &mut manifest.modules,
+                        _ => &mut manifest.sources,
+                    };
+                    all.insert(name.to_owned(), hash.to_owned());
                 }
                 Some(("package", name)) => drop(manifest.packages.insert(name.to_owned())),
                 _ => bail!("`{line}` is no line of a list of sources"),
@@ -194,14 +204,15 @@ mod tests {
         fs::write(root.join("Cargo.lock"), lock).unwrap();
         fs::write(root.join("a.rs"), "fn a() {}\n").unwrap();
         let manifest = Manifest {
-            module: hash(b"module"),
+            modules: BTreeMap::from([("a.wasm.gz".to_owned(), hash(b"module"))]),
             sources: BTreeMap::from([("a.rs".to_owned(), hash_of(&root.join("a.rs")).unwrap())]),
             packages: BTreeSet::from(["serde 1.0.1".to_owned()]),
         };
         assert_eq!(manifest.to_string().parse::<Manifest>().unwrap(), manifest);
-        let changed = |module: &[u8]| manifest.changed(root, module).unwrap();
+        let changed =
+            |module: &[u8]| manifest.changed(root, &[("a.wasm.gz", module.to_vec())]).unwrap();
         assert_eq!(changed(b"module"), Vec::<String>::new());
-        assert_eq!(changed(b"other"), ["itself"]);
+        assert_eq!(changed(b"other"), ["a.wasm.gz"]);
         fs::write(root.join("a.rs"), "fn a() {}\r\n").unwrap();
         assert_eq!(changed(b"module"), Vec::<String>::new());
         fs::write(root.join("a.rs"), "fn b() {}\n").unwrap();

@@ -1,21 +1,21 @@
 //! `cargo xtask live`: what runs inside the book's pages, compiled to wasm32 from `crates/live`.
 //!
-//! The module is kept in `crates/live/module`, so that the book is built without a compiler for it, and beside it the hashes
-//! of all that it was made from: `cargo xtask live --check` compares them with what is there.
+//! It is kept in `crates/live/module`, so that the book is built without a compiler for it: as two modules, since a page waits
+//! for every byte, and only that of the puzzles needs their judge. Beside them are the hashes of all that they were made from:
+//! `cargo xtask live --check` compares these with what is there.
 
 mod manifest;
 mod scenes;
 
 use std::env;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use base64::Engine;
 use flate2::Compression;
-use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde_json::json;
 
@@ -23,10 +23,14 @@ use crate::{puzzles, workspace};
 use manifest::Manifest;
 pub use scenes::{Scene, Scenes};
 
-/// The module, and what it was made from.
+/// Where the modules are, and what they were made from.
 const FOLDER: &str = "crates/live/module";
-const MODULE: &str = "live.wasm.gz";
 const MANIFEST: &str = "sources.txt";
+/// The modules, with the features that they are made with (the last one with all), and the scripts of the book that hold them.
+const MODULES: [(&str, &[&str], &str); 2] = [
+    ("live.wasm.gz", &["--no-default-features"], "module.js"),
+    ("puzzles.wasm.gz", &[], "module-puzzles.js"),
+];
 
 /// What the script of live pages is made of.
 const SCRIPTS: [&str; 6] =
@@ -41,12 +45,33 @@ const MOST_BYTES: usize = 1_000_000;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// Compiles the module and replaces the one that is kept; returns what was done, as a sentence.
+/// Compiles the modules and replaces those that are kept; returns what was done, as a sentence.
 ///
 /// # Errors
 ///
-/// When it does not compile, as without the standard library for wasm32, or has become too large.
+/// When they do not compile, as without the standard library for wasm32, or have become too large.
 pub fn generate(root: &Path) -> Result<String> {
+    let built = workspace::target(root).join(TARGET).join("release");
+    let (mut modules, mut done) = (Vec::new(), Vec::new());
+    for (name, features, _) in MODULES {
+        compile(root, features)?;
+        let module = fs::read(built.join("live.wasm")).context("cargo made no live.wasm")?;
+        let packed = pack(&module)?;
+        ensure!(packed.len() < MOST_BYTES, "{name} has {} bytes, packed", packed.len());
+        done.push(format!("{name} of {} bytes, {} packed", module.len(), packed.len()));
+        modules.push((name, packed));
+    }
+    let manifest = Manifest::of(root, &built.join("live.d"), &modules)?;
+    let folder = root.join(FOLDER);
+    fs::create_dir_all(&folder)?;
+    for (name, packed) in &modules {
+        fs::write(folder.join(name), packed)?;
+    }
+    fs::write(folder.join(MANIFEST), manifest.to_string())?;
+    Ok(format!("compiled {}", done.join("; ")))
+}
+
+fn compile(root: &Path, features: &[&str]) -> Result<()> {
     // Vectors of 16 bytes, which browsers have had for years; and no path of this machine in a message.
     let mut flags = vec!["-Ctarget-feature=+simd128".to_owned()];
     let home = env::var("CARGO_HOME").ok().or_else(|| Some(env::var("HOME").ok()? + "/.cargo"));
@@ -57,8 +82,9 @@ pub fn generate(root: &Path) -> Result<String> {
     }
     let status = workspace::cargo()
         .args(["build", "--release", "--quiet", "--package", "live", "--target", TARGET])
-        // Small, since a page waits for it; but for the emulator, for which a reader waits.
-        .args(["--config", "profile.release.package.simt.opt-level=3"])
+        .args(features)
+        // Small, since a page waits for it; but for the emulator, for which a reader waits. (Level 3 is larger and no faster.)
+        .args(["--config", "profile.release.package.simt.opt-level=2"])
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
         .envs(
             [
@@ -78,16 +104,7 @@ pub fn generate(root: &Path) -> Result<String> {
             "the module does not compile; without a standard library for it, try `rustup target add {TARGET}`"
         );
     }
-    let built = workspace::target(root).join(TARGET).join("release");
-    let module = fs::read(built.join("live.wasm")).context("cargo made no live.wasm")?;
-    let packed = pack(&module)?;
-    ensure!(packed.len() < MOST_BYTES, "the module has {} bytes, packed", packed.len());
-    let manifest = Manifest::of(root, &built.join("live.d"), &packed)?;
-    let folder = root.join(FOLDER);
-    fs::create_dir_all(&folder)?;
-    fs::write(folder.join(MODULE), &packed)?;
-    fs::write(folder.join(MANIFEST), manifest.to_string())?;
-    Ok(format!("compiled {} bytes, {} packed", module.len(), packed.len()))
+    Ok(())
 }
 
 /// The folder of the compiler, in which the sources of the standard library may be.
@@ -101,28 +118,27 @@ fn sysroot() -> Option<String> {
 ///
 /// # Errors
 ///
-/// When a source has changed since, or the module is not the one that was made.
+/// When a source has changed since, or a module is not the one that was made.
 pub fn check(root: &Path) -> Result<String> {
     let folder = root.join(FOLDER);
     let text = fs::read_to_string(folder.join(MANIFEST)).context("there is no module")?;
-    let module = fs::read(folder.join(MODULE)).context("there is no module")?;
     let manifest: Manifest = text.parse()?;
-    let changed = manifest.changed(root, &module)?;
+    let modules = MODULES.iter().map(|(name, ..)| Ok((*name, packed(root, name)?)));
+    let changed = manifest.changed(root, &modules.collect::<Result<Vec<_>>>()?)?;
     ensure!(
         changed.is_empty(),
-        "the module of the live pages is older than {} (`cargo xtask live` makes it again)",
+        "the modules of the live pages are older than {} (`cargo xtask live` makes them again)",
         changed.join(", ")
     );
     Scenes::read(root)?.check(root)?;
     Ok(format!(
-        "the module of the live pages is made from the {} sources that are there",
+        "the modules of the live pages are made from the {} sources that are there",
         manifest.len()
     ))
 }
 
-/// Writes into the built book what its live pages load: the script, the module, and a file for each scene and each puzzle. In
-/// scripts, since
-/// a page that is opened from disk may load nothing else.
+/// Writes into the built book what its live pages load: the script, the modules, and a file for each scene and each puzzle. In
+/// scripts, since a page that is opened from disk may load nothing else.
 ///
 /// # Errors
 ///
@@ -132,23 +148,27 @@ pub fn write(root: &Path, output: &Path) -> Result<()> {
     let folder = output.join(BUILT);
     fs::create_dir_all(&folder)?;
     // In a block, and once: where all chapters are on one page, each of them names the script.
-    let mut script = "\"use strict\";\nif (!window.linrecLive) {\n".to_owned();
+    let mut script = "\"use strict\";\nif (!window.linrecLive?.ask) {\n".to_owned();
     for name in SCRIPTS {
         let path = root.join(SCRIPTS_FOLDER).join(name);
         script += &fs::read_to_string(&path)
             .with_context(|| format!("{} cannot be read", path.display()))?;
     }
     fs::write(folder.join("live.js"), script + "}\n")?;
-    let module = fs::read(root.join(FOLDER).join(MODULE)).context("there is no module")?;
-    let module = base64::engine::general_purpose::STANDARD.encode(module);
-    fs::write(folder.join("module.js"), format!("linrecLive.module(\"{module}\");\n"))?;
+    for (name, _, script) in MODULES {
+        let module = base64::engine::general_purpose::STANDARD.encode(packed(root, name)?);
+        let text = format!("linrecLive.arrive(\"module\", \"{module}\");\n");
+        fs::write(folder.join(script), text)?;
+    }
     for scene in scenes.iter() {
-        let text = format!("linrecLive.scene({}, {});\n", json!(scene.name), scene.full(root)?);
-        fs::write(folder.join(format!("scene-{}.js", scene.name)), text)?;
+        let name = format!("scene-{}", scene.name);
+        let text = format!("linrecLive.arrive({}, {});\n", json!(name), scene.full(root)?);
+        fs::write(folder.join(name + ".js"), text)?;
     }
     for (name, puzzle) in puzzles::delivered(root)? {
-        let text = format!("linrecLive.puzzle({}, {puzzle});\n", json!(name));
-        fs::write(folder.join(format!("puzzle-{name}.js")), text)?;
+        let name = format!("puzzle-{name}");
+        let text = format!("linrecLive.arrive({}, {puzzle});\n", json!(name));
+        fs::write(folder.join(name + ".js"), text)?;
     }
     Ok(())
 }
@@ -159,16 +179,8 @@ fn pack(bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(packer.finish()?)
 }
 
-/// The module that is kept, unpacked.
-///
-/// # Errors
-///
-/// When there is none.
-pub fn module(root: &Path) -> Result<Vec<u8>> {
-    let packed = fs::read(root.join(FOLDER).join(MODULE)).context("there is no module")?;
-    let mut bytes = Vec::new();
-    GzDecoder::new(&packed[..]).read_to_end(&mut bytes)?;
-    Ok(bytes)
+fn packed(root: &Path, name: &str) -> Result<Vec<u8>> {
+    fs::read(root.join(FOLDER).join(name)).context("there is no module")
 }
 
 #[cfg(test)]

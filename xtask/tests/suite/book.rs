@@ -96,6 +96,7 @@ fn all_failures_are_listed_with_their_lines() {
 fn formulas_that_fail() {
     found_in("$\\frac{1}$", &["formula `\\frac{1}`"]);
     found_in("$\\frac{1$", &["opens or closes no formula"]);
+    found_in("$x + \\aleph$", &["the math font has no `ℵ` (U+2135)"]);
     found_in("$$ \\begin{cases} 1 $$", &["formula `\\begin{cases} 1`"]);
     found_in("$ x $ and so on", &["opens or closes no formula"]);
     found_in("| a |\n|---|\n| $|x|$ |", &["opens or closes no formula"]);

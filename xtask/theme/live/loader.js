@@ -2,7 +2,10 @@
 // answers, and ask for the next. `cargo book` makes one script of them, in a block of its own.
 
 const folder = new URL(".", document.currentScript.src);
+
+// What is going to arrive, or has arrived before this script, by name.
 const arrivals = new Map();
+for (const [name, value] of window.linrecLive?.early ?? []) arrivals.set(name, { promise: Promise.resolve(value) });
 
 // What `name` is going to be, from the script that holds it: a page that was opened from disk may load nothing else.
 function load(name, file) {
@@ -20,17 +23,28 @@ function load(name, file) {
     return arrivals.get(name).promise;
 }
 
-// The module, compiled. Not in a worker: that is a second engine to start, while the page needs the machine.
+// The module, compiled: that with the judge where there are puzzles. Not in a worker: that is a second engine to start, while the page needs the machine.
 let compiled;
 function compile() {
     compiled ??= (async () => {
-        const text = atob(await load("module", "module.js"));
-        const packed = new Uint8Array(text.length);
-        for (let i = 0; i < text.length; i++) packed[i] = text.charCodeAt(i);
-        const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-        return WebAssembly.compile(await new Response(stream).arrayBuffer());
+        const unpacked = new DecompressionStream("gzip");
+        const writer = unpacked.writable.getWriter();
+        // All at once; what is wrong with it is said where it is read. (A stream of a `Blob` would fetch it piece by piece.)
+        const file = document.querySelector("[data-puzzle]") ? "module-puzzles.js" : "module.js";
+        writer.write(bytes(await load("module", file))).catch(() => {});
+        writer.close().catch(() => {});
+        return WebAssembly.compile(await new Response(unpacked.readable).arrayBuffer());
     })();
     return compiled;
+}
+
+// What a text in base 64 stands for.
+function bytes(text) {
+    if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+    const letters = atob(text);
+    const bytes = new Uint8Array(letters.length);
+    for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
+    return bytes;
 }
 
 let started;
@@ -62,11 +76,9 @@ async function ask(request) {
 window.linrecLive = {
     ask,
     start,
-    module: (text) => arrivals.get("module").arrive(text),
-    scene: (name, scene) => arrivals.get(`scene ${name}`).arrive(scene),
-    puzzle: (name, puzzle) => arrivals.get(`puzzle ${name}`).arrive(puzzle),
-    loadPuzzle: (name) => load(`puzzle ${name}`, `puzzle-${name}.js`),
-    loadScene: (name) => load(`scene ${name}`, `scene-${name}.js`),
+    arrive: (name, value) => arrivals.get(name).arrive(value),
+    loadPuzzle: (name) => load(`puzzle-${name}`, `puzzle-${name}.js`),
+    loadScene: (name) => load(`scene-${name}`, `scene-${name}.js`),
 };
 
 // An element with attributes, listeners (as functions) and children.

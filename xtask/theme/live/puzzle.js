@@ -42,6 +42,12 @@ function showProgress() {
 // Text with `code` in it.
 const prose = (text) => text.split("`").map((part, i) => (i % 2 ? make("code", {}, part) : part));
 
+// How long the page stands still at a time, in milliseconds.
+const MOST_BUSY = 24;
+
+// Lets the page draw, and serve keys.
+const rest = () => new Promise((go) => setTimeout(go));
+
 class Puzzle {
     constructor(folder) {
         this.folder = folder;
@@ -133,11 +139,20 @@ class Puzzle {
         this.says.replaceChildren(make("p", {}, "It runs …"));
         this.step.hidden = true;
         this.steps.replaceChildren();
-        // What is said so far is drawn first: the page stands still while the emulator runs.
-        await new Promise((go) => setTimeout(go, 30));
         try {
+            // What is said so far is drawn first.
+            await new Promise((go) => setTimeout(go, 30));
             await this.open();
-            const told = await linrecLive.ask({ do: "try", puzzle: this.folder, ...answer });
+            let told = await linrecLive.ask({ do: "try", puzzle: this.folder, ...answer });
+            // The page stands still while the emulator runs: so it runs for some milliseconds, and then the reader's turn is next.
+            for (let since = performance.now(); told.running; ) {
+                told = await linrecLive.ask({ do: "try-on", puzzle: this.folder });
+                if (!told.running || performance.now() - since < MOST_BUSY) continue;
+                const { done, of } = told.running;
+                this.says.firstElementChild.textContent = `It runs: ${done} of ${of} cases …`;
+                await rest();
+                since = performance.now();
+            }
             this.tried = answer;
             this.tell(told);
         } catch (error) {

@@ -120,5 +120,5 @@ fn remarks_are_for_findings_and_holes() {
         said(atomic, "nothing orders").contains("An atomic operation by itself orders nothing")
     );
     let plain = "    states[tile] = after;\n    __threadfence();\n    flags[tile] = 1;\n";
-    assert!(said(plain, "nothing orders").contains("which is volatile"));
+    assert!(said(plain, "nothing orders").contains("through `volatile_flags`"));
 }

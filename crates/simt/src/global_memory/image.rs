@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use super::Memory;
 use super::buffer::{Buffer, Contents, PAGE_WORDS, Slot};
 use super::word::{KNOWN, Word};
+use crate::bounds::bytes_of;
 
 /// The pages that had been touched.
 #[derive(Debug)]
@@ -16,6 +17,14 @@ struct Page {
     slot: usize,
     number: usize,
     words: Vec<[u32; 2]>,
+}
+
+impl Image {
+    /// What it takes of the host.
+    pub(crate) fn held(&self) -> u64 {
+        let words: usize = self.0.iter().map(|page| page.words.len()).sum();
+        bytes_of::<Page>(self.0.len() as u64) + bytes_of::<[u32; 2]>(words as u64)
+    }
 }
 
 impl Memory {

@@ -57,7 +57,7 @@ impl Drop for Counted {
 }
 
 /// What the clocks of a launch have in common: how high they are, and how many nodes they have.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Clocks {
     /// Levels above the leaves.
     height: u32,
@@ -81,6 +81,11 @@ impl Clocks {
             height += 1;
         }
         Clocks { height, nodes: Rc::default(), taken: 0 }
+    }
+
+    /// What the nodes take of the host.
+    pub(super) fn held(&self) -> u64 {
+        (bytes_of::<Node>(1) + 16).saturating_mul(self.nodes.get())
     }
 
     /// Up to which of its steps a clock has seen a warp.

@@ -2,7 +2,7 @@
 
 use super::clock::{Clock, Clocks};
 use super::{Access, CLOCKS, Conflict, Refused, Warp};
-use crate::bounds::Account;
+use crate::bounds::{Account, bytes_of};
 
 /// An access: who, at which of its steps, and where in the code.
 #[derive(Debug, Clone, Copy)]
@@ -100,7 +100,7 @@ impl Cell {
 }
 
 /// What happened to each half of a word. Rows of 16-bit values may meet within it.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Histories {
     first: History,
     /// Absent as long as both halves have been accessed together.
@@ -147,6 +147,14 @@ impl Histories {
             Said::Nothing | Said::More(_) => {}
         }
         Ok(Histories { first, second: None })
+    }
+
+    /// What they take of the host.
+    pub(super) fn held(&self) -> u64 {
+        let reads = |history: &History| bytes_of::<Read>(history.reads.capacity() as u64);
+        let second =
+            self.second.as_ref().map_or(0, |second| bytes_of::<History>(1) + reads(second));
+        bytes_of::<Histories>(1) + reads(&self.first) + second
     }
 
     /// Notes an access.

@@ -26,7 +26,7 @@ use super::machine::step::uncounted;
 /// A warp's number in the launch.
 pub(crate) type Unit = usize;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Order {
     warps: Vec<Warp>,
     clocks: Clocks,
@@ -124,6 +124,18 @@ impl Order {
             accesses: 0,
             mbarriers: HashMap::new(),
         })
+    }
+
+    /// What it takes of the host. Clocks share their nodes with those of a copy: all of these count once.
+    pub(crate) fn held(&self) -> u64 {
+        let histories: u64 = self.histories.iter().map(Histories::held).sum();
+        let unused = (self.histories.capacity() - self.histories.len()) as u64;
+        bytes_of::<Warp>(self.warps.capacity() as u64)
+            + self.shadow.held()
+            + histories
+            + bytes_of::<Histories>(unused)
+            + bytes_of::<(Mbarrier, [Clock; 2])>(self.mbarriers.capacity() as u64)
+            + self.clocks.held()
     }
 
     /// Notes an access of `bytes` bytes.

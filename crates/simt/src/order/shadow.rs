@@ -12,7 +12,7 @@ const CELLS: usize = 1024;
 /// Pages that are found without looking for them: what a kernel goes through at the same time.
 const RECENT: usize = 16;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Shadow {
     /// The place of a page in `pages`, by its number.
     places: HashMap<u64, usize>,
@@ -24,6 +24,13 @@ pub(super) struct Shadow {
 impl Shadow {
     pub(super) fn new() -> Shadow {
         Shadow { places: HashMap::new(), pages: Vec::new(), recent: [(u64::MAX, 0); RECENT] }
+    }
+
+    /// What it takes of the host.
+    pub(super) fn held(&self) -> u64 {
+        bytes_of::<(u64, usize)>(self.places.capacity() as u64)
+            + bytes_of::<Vec<Cell>>(self.pages.capacity() as u64)
+            + bytes_of::<Cell>((self.pages.len() * CELLS) as u64)
     }
 
     /// The cell of word number `word` of the address space.

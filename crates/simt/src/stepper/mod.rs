@@ -20,8 +20,11 @@ use state::State;
 
 pub use view::{Cell, Path, Register, Values, Waits, Warp};
 
-/// So many moments are kept at most, evenly spread; then every other one is let go.
-const MOST_KEPT: usize = 24;
+/// So many moments are kept at most, evenly spread, and so many bytes of them; then every other one is let go.
+const MOST_KEPT: usize = 64;
+const MOST_BYTES: u64 = 64 << 20;
+/// Nor more than such a part of what the launch may use of the host.
+const SHARE: u64 = 4;
 /// The least distance between two of them, in instructions.
 const LEAST_DISTANCE: usize = 1024;
 
@@ -36,9 +39,17 @@ pub struct Stepper {
     first_tag: u32,
     steps: Vec<Step>,
     result: Result<Counters, Report>,
-    kept: Vec<(State, Image)>,
+    kept: Vec<Kept>,
     distance: usize,
     now: State,
+}
+
+/// A moment that can be gone back to without what is before it.
+#[derive(Debug)]
+struct Kept {
+    state: State,
+    image: Image,
+    bytes: u64,
 }
 
 /// An instruction that a warp executes.
@@ -67,7 +78,6 @@ struct Setting {
     arguments: Vec<u8>,
     instructions: u64,
     host_bytes: u64,
-    together: bool,
 }
 
 impl Setting {
@@ -105,7 +115,6 @@ impl Stepper {
             arguments: launch.arguments.to_vec(),
             instructions: launch.instructions,
             host_bytes: launch.host_bytes,
-            together,
         };
         let mut stepper = Stepper {
             setting,
@@ -164,8 +173,8 @@ impl Stepper {
     /// Goes to a moment, or to the end if there are not so many.
     pub fn seek(&mut self, position: usize) {
         let position = position.min(self.len());
-        let last = self.kept.partition_point(|(state, _)| state.position <= position);
-        if let Some((state, image)) = last.checked_sub(1).map(|last| &self.kept[last])
+        let last = self.kept.partition_point(|kept| kept.state.position <= position);
+        if let Some(Kept { state, image, .. }) = last.checked_sub(1).map(|last| &self.kept[last])
             && (position < self.now.position || self.now.position < state.position)
         {
             let slots = self.memory.snapshot();
@@ -220,12 +229,14 @@ impl Stepper {
         self.result = result;
     }
 
-    /// Keeps the moment. Blocks that run together know each other's accesses by what cannot be copied: of these only the beginning.
+    /// Keeps the moment.
     fn keep(&mut self) {
-        if self.setting.together && !self.kept.is_empty() {
-            return;
-        }
-        if self.kept.len() == MOST_KEPT {
+        let state = self.now.clone();
+        let image = self.memory.image(&self.memory.snapshot());
+        let bytes = state.held().saturating_add(image.held());
+        self.kept.push(Kept { state, image, bytes });
+        let most = MOST_BYTES.min(self.setting.host_bytes / SHARE);
+        while self.kept.len() > 1 && (self.kept.len() > MOST_KEPT || self.kept_bytes() > most) {
             let mut odd = false;
             self.kept.retain(|_| {
                 odd = !odd;
@@ -233,8 +244,10 @@ impl Stepper {
             });
             self.distance *= 2;
         }
-        let image = self.memory.image(&self.memory.snapshot());
-        self.kept.push((self.now.clone(), image));
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        self.kept.iter().map(|kept| kept.bytes).fold(0, u64::saturating_add)
     }
 
     /// Lets the moment's state go on: with the launch as it was begun.
@@ -247,11 +260,78 @@ impl Stepper {
         let bounds = Bounds::new(instructions, host_bytes, None).after(self.now.position as u64);
         let prepared = self.setting.launch().resume(&self.memory, bounds, self.first_tag);
         let steps = bytes_of::<Step>(self.now.position as u64);
-        let bytes = self.now.bytes(&prepared).saturating_mul(1 + self.kept.len() as u64);
+        let bytes = self.now.bytes(&prepared).saturating_add(self.kept_bytes());
         let mut run = prepared.start(bytes.saturating_add(steps), trace, 0)?;
         self.now.give(&prepared, &mut run)?;
         let result = go(&mut self.now, &prepared, &mut run);
         self.now.take(&mut run);
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ptx::Module;
+
+    /// Warps that write on and on, more memory than may be kept at all moments.
+    fn stepper(together: bool, host_bytes: u64) -> Stepper {
+        let ptx = "
+            .version 8.0
+            .target sm_80
+            .address_size 64
+            .visible .entry k(.param .u64 a, .param .u32 n)
+            {
+                .reg .pred %p1;
+                .reg .b32 %r<5>;
+                .reg .b64 %a, %i;
+                ld.param.u64 %a, [a];
+                ld.param.u32 %r1, [n];
+                mov.u32 %r2, %ctaid.x;
+                mov.u32 %r3, %tid.x;
+                mad.lo.u32 %r4, %r2, 64, %r3;
+                mul.wide.u32 %i, %r4, 4;
+                add.s64 %a, %a, %i;
+            L:  st.global.u32 [%a], %r1;
+                add.s64 %a, %a, 512;
+                sub.u32 %r1, %r1, 1;
+                setp.ne.u32 %p1, %r1, 0;
+                @%p1 bra L;
+                ret;
+            }";
+        let module = Module::parse_named(ptx).unwrap();
+        let memory = Memory::new(1 << 30);
+        let array = memory.allocate("a", 512 * 1024).unwrap();
+        let arguments = [array.to_le_bytes(), 1024_u64.to_le_bytes()].concat();
+        let arguments = &arguments[..module.kernel("k").unwrap().param_bytes() as usize];
+        let mut launch = Launch::new(module.kernel("k").unwrap(), [2, 1, 1], [64, 1, 1], arguments);
+        launch.host_bytes = host_bytes;
+        Stepper::new(launch, memory, together).unwrap()
+    }
+
+    /// However blocks run, a step back from anywhere, the end too, is a small part of the launch; and what is kept is bounded.
+    #[test]
+    fn a_step_back_is_a_small_part_of_the_launch() {
+        for together in [false, true] {
+            let stepper = stepper(together, 1 << 30);
+            assert!(stepper.len() > 20_000 && stepper.result().is_ok());
+            let mut moments: Vec<usize> =
+                stepper.kept.iter().map(|kept| kept.state.position).collect();
+            assert_eq!(moments[0], 0);
+            moments.push(stepper.len());
+            let farthest = moments.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+            assert!(farthest <= stepper.len() / 8, "{farthest} of {}", stepper.len());
+            assert!(moments.len() <= MOST_KEPT + 1 && stepper.kept_bytes() <= MOST_BYTES);
+        }
+    }
+
+    /// Where there is little room, it keeps less and runs all the same.
+    #[test]
+    fn what_is_kept_leaves_room_for_the_launch() {
+        let stepper = stepper(true, 24 << 20);
+        assert!(stepper.result().is_ok(), "{:?}", stepper.result());
+        assert!(
+            (2..MOST_KEPT / 2).contains(&stepper.kept.len()) && stepper.kept_bytes() <= 6 << 20
+        );
     }
 }

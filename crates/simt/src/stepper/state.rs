@@ -12,7 +12,7 @@ use crate::order::Order;
 use crate::report::Report;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct State {
     /// Instructions that have been executed.
     pub(super) position: usize,
@@ -31,28 +31,6 @@ pub(super) struct State {
     order: Option<Order>,
     progress: bool,
     together: bool,
-}
-
-impl Clone for State {
-    /// Without the order of accesses: that is made anew before the first instruction, the only moment of blocks that
-    /// run together which is copied.
-    fn clone(&self) -> State {
-        let State { position, block, warp, spent, begun, idle, progress, together, .. } = *self;
-        let (blocks, tally, order) = (self.blocks.clone(), self.tally.clone(), None);
-        State {
-            position,
-            blocks,
-            block,
-            warp,
-            spent,
-            begun,
-            idle,
-            tally,
-            order,
-            progress,
-            together,
-        }
-    }
 }
 
 impl State {
@@ -81,7 +59,13 @@ impl State {
         let blocks = if self.together { prepared.launch().blocks() } else { 1 };
         let at_first = Block::bytes(prepared.launch(), prepared.grain).saturating_mul(blocks);
         // The stacks of calls grow.
-        at_first.max(self.blocks.iter().map(Block::held).sum())
+        at_first.max(self.held())
+    }
+
+    /// What it takes of the host now: what a copy of it takes.
+    pub(super) fn held(&self) -> u64 {
+        let order = self.order.as_ref().map_or(0, Order::held);
+        self.blocks.iter().map(Block::held).sum::<u64>().saturating_add(order)
     }
 
     /// Gives what it has counted to a run that goes on from here.

@@ -163,6 +163,23 @@ fn every_moment_can_be_come_back_to() {
     }
 }
 
+/// The end is where an access races with one far before it, whether one comes there from the beginning or from in between.
+#[test]
+fn a_race_is_found_again_from_every_moment() {
+    let ptx = include_str!("../../../../kernels/ptx/broken/unpublished_neighbour.ptx");
+    let case = Case { ptx, ..LOOK_BACK };
+    let (mut stepper, address) = case.stepper();
+    let report = stepper.result().clone().unwrap_err();
+    assert_eq!(report.kind, ReportKind::Race);
+    let end = case.seen(&stepper, address);
+    for moment in (0..stepper.len()).step_by(97).rev() {
+        stepper.seek(moment);
+        stepper.seek(usize::MAX);
+        assert_eq!(stepper.position(), stepper.len());
+        assert!(case.seen(&stepper, address) == end, "from {moment}");
+    }
+}
+
 /// A warp that has arrived at a barrier waits until the others have.
 #[test]
 fn it_is_seen_who_waits() {

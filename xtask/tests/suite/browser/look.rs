@@ -1,18 +1,72 @@
-//! Looking at one page: sizes, fonts, colours, width, console, requests.
+//! Looking at one page: sizes, fonts, colours, width, console, requests, and how much it loads.
 
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
 use super::chrome::Chrome;
 
+/// What a page and all that it loads have at most, in bytes, packed.
+const MOST_BYTES: usize = 1_000_000;
+
+/// How many bytes files have, packed, as pages load the same ones.
+#[derive(Default)]
+pub struct Packed(BTreeMap<PathBuf, usize>);
+
+impl Packed {
+    /// Of a file as `gzip -9` packs it; of what has been packed as it is.
+    fn of(&mut self, file: &Path) -> Result<usize> {
+        if let Some(&bytes) = self.0.get(file) {
+            return Ok(bytes);
+        }
+        let contents = fs::read(file).with_context(|| format!("{}", file.display()))?;
+        let is_packed = file.extension().is_some_and(|kind| kind == "woff2" || kind == "png");
+        let bytes = if is_packed {
+            contents.len()
+        } else {
+            let mut packer = GzEncoder::new(Vec::new(), Compression::best());
+            packer.write_all(&contents)?;
+            packer.finish()?.len()
+        };
+        self.0.insert(file.to_owned(), bytes);
+        Ok(bytes)
+    }
+
+    /// Of all that the page at `url` has asked for.
+    fn of_page(&mut self, chrome: &Chrome, url: &str) -> Result<usize> {
+        // An event of the page before may come late.
+        let events = chrome.events().filter(|event| event["params"]["documentURL"] == url);
+        let files: BTreeSet<PathBuf> = events.filter_map(asked_for).collect();
+        files.iter().map(|file| self.of(file)).sum()
+    }
+}
+
+/// The file that an event asks for.
+fn asked_for(event: &Value) -> Option<PathBuf> {
+    let url = event["params"]["request"]["url"].as_str()?;
+    let is_asked = event["method"] == "Network.requestWillBeSent";
+    let path = url.strip_prefix("file://").filter(|_| is_asked)?.split(['#', '?']).next()?;
+    Some(PathBuf::from(if cfg!(windows) { path.trim_start_matches('/') } else { path }))
+}
+
 /// What is wrong with the page in `file`.
-pub fn at(chrome: &mut Chrome, file: &Path) -> Result<Vec<String>> {
+pub fn at(chrome: &mut Chrome, file: &Path, packed: &mut Packed) -> Result<Vec<String>> {
     let url = address(file);
     let mut problems = Vec::new();
 
+    // What another page has left in the browser counts as well.
+    chrome.call("Network.setCacheDisabled", json!({"cacheDisabled": true}))?;
     let light = visit(chrome, &url, "light", 1280, &mut problems)?;
+    let bytes = packed.of_page(chrome, &url)?;
+    if bytes > MOST_BYTES {
+        problems.push(format!("loads {bytes} bytes, packed, of at most {MOST_BYTES}"));
+    }
     let dark = visit(chrome, &url, "dark", 360, &mut problems)?;
     if light["background"] == dark["background"] {
         problems.push("the page keeps its background in the dark".to_owned());

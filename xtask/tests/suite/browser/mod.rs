@@ -42,7 +42,7 @@ type Fault = fn(&Fixture);
 #[ignore = "needs a browser"]
 fn what_looks_wrong_is_seen() {
     let mut chrome = browser();
-    let faults: [(&str, Fault); 9] = [
+    let faults: [(&str, Fault); 10] = [
         ("is wider than the page", |book| book.append("<div style=\"width: 500px\">wide</div>")),
         ("is wider than the page", |book| {
             book.append(&format!("${}$", "a + b + ".repeat(20) + "c"))
@@ -76,6 +76,16 @@ fn what_looks_wrong_is_seen() {
             });
         }),
         ("console: ", |book| book.append("<script>console.error('broken')</script>")),
+        ("bytes, packed", |book| {
+            // Digits in no order, of which packing saves half, in a file that the page loads.
+            let mut state = 1_u64;
+            let digits = (0..300_000).map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                format!("{:08x}", state >> 32)
+            });
+            let digits: String = digits.collect();
+            book.edit("xtask/theme/css/blocks.css", |css| format!("{css}\n/* {digits} */\n"));
+        }),
     ];
     for (expected, plant) in faults {
         let book = Fixture::new();
@@ -101,10 +111,10 @@ fn what_looks_wrong_is_seen() {
 fn problems(chrome: &mut Chrome, book: &Fixture) -> Vec<String> {
     book.build();
     let output = book.path("target/book");
-    let mut problems = Vec::new();
+    let (mut problems, mut packed) = (Vec::new(), look::Packed::default());
     for page in pages(&output) {
         let name = page.strip_prefix(&output).unwrap_or(&page).display().to_string();
-        for problem in look::at(chrome, &page).expect("the browser answers") {
+        for problem in look::at(chrome, &page, &mut packed).expect("the browser answers") {
             problems.push(format!("{name}: {problem}"));
         }
     }

@@ -118,6 +118,30 @@ fn every_answer_is_told_as_in_the_terminal_and_the_solution_solves() {
     assert_eq!(complaints(&chrome), Vec::<String>::new());
 }
 
+/// An answer takes its time, and the page goes on meanwhile: it says how far it is, and keys and clocks are served.
+#[test]
+#[ignore = "needs a browser"]
+fn the_page_goes_on_while_an_answer_is_tried() {
+    let book = built();
+    let mut chrome = browser();
+    open(&mut chrome, &book);
+    let seen = chrome.evaluate(
+        "(async () => {
+            await puzzles.focus('10-banks', 'button');
+            const told = document.querySelector('[data-puzzle=\"10-banks\"] .told');
+            const said = new Set();
+            let times = 0;
+            const timer = setInterval(() => { times += 1; said.add(told.textContent); });
+            await puzzles.choose('10-banks', 'two-words');
+            clearInterval(timer);
+            return [times, [...said].filter((text) => /^It runs: \\d+ of 189 cases/.test(text)).length];
+        })()",
+    );
+    let [times, said]: [u32; 2] = serde_json::from_value(seen.unwrap()).unwrap();
+    assert!(times > 3 && said > 1, "{times} turns of the page, {said} words of how far it is");
+    assert_eq!(complaints(&chrome), Vec::<String>::new());
+}
+
 /// A module from elsewhere has no head that names its kernel, and other text around its instructions.
 #[test]
 #[ignore = "needs a browser"]
