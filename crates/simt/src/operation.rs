@@ -176,11 +176,9 @@ pub(crate) enum SimdFinish {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Video {
     pub(crate) op: VideoOp,
-    /// Of `a`, of `b` and of the result.
-    pub(crate) signed: [bool; 3],
+    /// Of `a` and of `b`.
+    pub(crate) signed: [bool; 2],
     pub(crate) select: [Part32; 2],
-    /// `.sat`: to the result's type, or to the part of it that is replaced.
-    pub(crate) saturate: bool,
     pub(crate) end: VideoEnd,
 }
 
@@ -207,20 +205,17 @@ pub(crate) enum VideoOp {
         wrap: bool,
     },
     Compare(Compare),
-    /// `vmad`: the product and `c`, and 1 (`more`), shifted to the right.
+    /// `vmad`: the product and `c`, and 1 (`more`).
     MultiplyAdd {
         more: bool,
-        shift: u8,
     },
 }
 
-/// What becomes of the result: it is all, `c` is added, the smaller or larger of both, or it replaces a part of `c`.
+/// What becomes of the result: it is all, `c` is added, or it replaces a part of `c`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum VideoEnd {
     Plain,
     Add,
-    Min,
-    Max,
     Merge(Part32),
 }
 

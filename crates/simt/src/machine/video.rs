@@ -5,7 +5,7 @@ use crate::program::{Part32, Video, VideoEnd, VideoOp};
 
 /// What becomes of one word each of `a`, `b` and `c`.
 pub(super) fn word(video: Video, a: u32, b: u32, c: u32) -> u32 {
-    let Video { op, signed: [a_signed, b_signed, signed], select, saturate, end } = video;
+    let Video { op, signed: [a_signed, b_signed], select, end } = video;
     let (a, b) = (value(a, select[0], a_signed), value(b, select[1], b_signed));
     let shift = |wrap: bool| if wrap { b & 31 } else { b.min(32) } as u32;
     let result = match op {
@@ -17,22 +17,11 @@ pub(super) fn word(video: Video, a: u32, b: u32, c: u32) -> u32 {
         VideoOp::ShiftLeft { wrap } => a << shift(wrap),
         VideoOp::ShiftRight { wrap } => a >> shift(wrap),
         VideoOp::Compare(compare) => i128::from(holds(compare, |_| a, |_| b) & 1),
-        VideoOp::MultiplyAdd { more, shift } => {
-            // Its sum and its bounds are signed if one of the factors is.
-            let is_signed = a_signed || b_signed;
-            let sum = a * b + value(c, Part32::Whole, is_signed) + i128::from(more);
-            let sum = sum >> shift;
-            let sum = if saturate { clamped(sum, Part32::Whole, is_signed) } else { sum };
-            return sum as u32;
-        }
+        VideoOp::MultiplyAdd { more } => a * b + i128::from(c) + i128::from(more),
     };
-    let part = if let VideoEnd::Merge(part) = end { part } else { Part32::Whole };
-    let result = if saturate { clamped(result, part, signed) } else { result };
     match end {
         VideoEnd::Plain => result as u32,
         VideoEnd::Add => (result as u32).wrapping_add(c),
-        VideoEnd::Min => result.min(value(c, Part32::Whole, signed)) as u32,
-        VideoEnd::Max => result.max(value(c, Part32::Whole, signed)) as u32,
         VideoEnd::Merge(part) => {
             let (first, bits) = place(part);
             let mask = (u32::MAX >> (32 - bits)) << first;
@@ -54,11 +43,4 @@ fn value(word: u32, part: Part32, signed: bool) -> i128 {
     let (first, bits) = place(part);
     let high = word << (32 - bits - first);
     if signed { (high as i32 >> (32 - bits)).into() } else { (high >> (32 - bits)).into() }
-}
-
-fn clamped(value: i128, part: Part32, signed: bool) -> i128 {
-    let (_, bits) = place(part);
-    let (low, high) =
-        if signed { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
-    value.clamp(low, high)
 }

@@ -230,10 +230,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("bar.red.and.pred %r1, 0, %p1;", "`%r1` is a `.b32` register, and `.pred` is asked for"),
     ("match.any.b32 %r1, %r2, -1;", "only the form with `.sync` is supported"),
     ("match.any.sync.b32 %r1|%p1, %r2, -1;", "the destination must be a `.b32` register"),
-    (
-        "vadd.u32.u32.u32.min %r1, %r2, %r3, %r4;",
-        "those with `.min` and `.max` behind them are `.sat`",
-    ),
+    ("vadd.u32.u32.u32.min %r1, %r2, %r3, %r4;", "in another way than PTX says"),
     ("vadd.u32.u32.u32 %r1, %r2, %r3, %r4;", "the fourth operand is for a part of the result"),
     ("vadd.u32.u32.u32.add %r1.b0, %r2, %r3, %r4;", "only if nothing else is done with it"),
     ("vadd.u32.u32.u32 %r1, %r2.b4, %r3;", "`%r2.b4` is not declared"),

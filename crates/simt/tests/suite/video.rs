@@ -4,6 +4,7 @@ use crate::form::Kind::W;
 use crate::form::{Form, check, form};
 use crate::integer::Int;
 use crate::values::integers;
+use simt::Module;
 
 const TYPES: [Int; 2] =
     [Int { name: "u32", bits: 32, signed: false }, Int { name: "s32", bits: 32, signed: true }];
@@ -49,23 +50,21 @@ fn part(bits: u64, (_, first, count): (&str, u32, u32), signed: bool) -> i128 {
 /// The types of an instruction, and the parts that it takes: of `a`, `b` and the result.
 #[derive(Clone, Copy)]
 struct Shape {
-    types: [Int; 3],
+    types: [Int; 2],
     parts: [(&'static str, u32, u32); 3],
-    sat: bool,
 }
 
 impl Shape {
     fn result(self, operation: Operation, a: u64, b: u64) -> i128 {
-        let [ta, tb, td] = self.types;
+        let [ta, tb] = self.types;
         let [pa, pb, (_, _, bits)] = self.parts;
         let value = operation(part(a, pa, ta.signed), part(b, pb, tb.signed));
-        let to = Int { name: "", bits, signed: td.signed };
-        if self.sat { value.clamp(to.least(), to.greatest()) } else { value }
+        value & ((1 << bits) - 1)
     }
 }
 
 /// With nothing behind the result, with each operation that may be, and with the result in the place of a part.
-fn rows(all: &mut Vec<Form>, opcode: &str, shape: Shape, operation: Operation, compares: bool) {
+fn rows(all: &mut Vec<Form>, opcode: &str, shape: Shape, operation: Operation) {
     let [(pa, ..), (pb, ..), (pd, first, bits)] = shape.parts;
     let whole = Shape { parts: [shape.parts[0], shape.parts[1], PARTS[0]], ..shape };
     let text = format!("{opcode} {{d}}, {{1}}{pa}, {{2}}{pb};");
@@ -79,19 +78,12 @@ fn rows(all: &mut Vec<Form>, opcode: &str, shape: Shape, operation: Operation, c
         });
         all.push(merged.written(&text).at_most(300));
     }
-    let ends: [(&str, Operation); 3] =
-        [("add", |a, b| a + b), ("min", |a, b| a.min(b)), ("max", |a, b| a.max(b))];
-    for (name, end) in ends {
-        if name != "add" && !shape.sat && !compares {
-            continue;
-        }
-        let opcode = format!("{opcode}.{name}");
-        let text = format!("{opcode} {{d}}, {{1}}{pa}, {{2}}{pb}, {{3}};");
-        let row = form(&opcode, W, [W; 3], move |[a, b, c]| {
-            end(whole.result(operation, a, b), shape.types[2].value(c)) as u64
-        });
-        all.push(row.written(&text).at_most(300));
-    }
+    let opcode = format!("{opcode}.add");
+    let text = format!("{opcode} {{d}}, {{1}}{pa}, {{2}}{pb}, {{3}};");
+    let row = form(&opcode, W, [W; 3], move |[a, b, c]| {
+        (whole.result(operation, a, b) + i128::from(c)) as u64
+    });
+    all.push(row.written(&text).at_most(300));
 }
 
 pub fn forms() -> Vec<Form> {
@@ -105,26 +97,22 @@ pub fn forms() -> Vec<Form> {
     for ta in TYPES {
         for tb in TYPES {
             for td in TYPES {
-                for (sat, ending) in [(false, ""), (true, ".sat")] {
-                    for (name, mode, operation) in OPERATIONS {
-                        if mode.is_empty() || !tb.signed {
-                            let (a, b, d) = (ta.name, tb.name, td.name);
-                            let opcode = format!("{name}.{d}.{a}.{b}{ending}{mode}");
-                            let shape = Shape { types: [ta, tb, td], parts: parts(), sat };
-                            rows(&mut all, &opcode, shape, operation, false);
-                        }
+                for (name, mode, operation) in OPERATIONS {
+                    if mode.is_empty() || !tb.signed {
+                        let (a, b, d) = (ta.name, tb.name, td.name);
+                        let opcode = format!("{name}.{d}.{a}.{b}{mode}");
+                        let shape = Shape { types: [ta, tb], parts: parts() };
+                        rows(&mut all, &opcode, shape, operation);
                     }
-                    for scale in ["", ".shr7", ".shr15"] {
-                        for more in ["", ".po"] {
-                            multiply_add(&mut all, [ta, tb, td], parts(), [more, ending, scale]);
-                        }
-                    }
+                }
+                for more in ["", ".po"] {
+                    multiply_add(&mut all, [ta, tb, td], parts(), more);
                 }
             }
             for (name, operation) in COMPARISONS {
                 let opcode = format!("vset.{}.{}.{name}", ta.name, tb.name);
-                let shape = Shape { types: [ta, tb, TYPES[0]], parts: parts(), sat: false };
-                rows(&mut all, &opcode, shape, operation, true);
+                let shape = Shape { types: [ta, tb], parts: parts() };
+                rows(&mut all, &opcode, shape, operation);
             }
         }
     }
@@ -135,17 +123,13 @@ fn multiply_add(
     all: &mut Vec<Form>,
     [ta, tb, td]: [Int; 3],
     [pa, pb, _]: [(&'static str, u32, u32); 3],
-    [more, sat, scale]: [&'static str; 3],
+    more: &'static str,
 ) {
-    let opcode = format!("vmad.{}.{}.{}{more}{sat}{scale}", td.name, ta.name, tb.name);
+    let opcode = format!("vmad.{}.{}.{}{more}", td.name, ta.name, tb.name);
     let text = format!("{opcode} {{d}}, {{1}}{}, {{2}}{}, {{3}};", pa.0, pb.0);
-    let to = TYPES[usize::from(ta.signed || tb.signed)];
     let row = form(&opcode, W, [W; 3], move |[a, b, c]| {
-        let sum = part(a, pa, ta.signed) * part(b, pb, tb.signed) + to.value(c);
-        let sum = sum + i128::from(!more.is_empty());
-        let by = scale.strip_prefix(".shr").map_or(0, |by| by.parse::<u32>().unwrap_or(0));
-        let sum = sum.div_euclid(1 << by);
-        (if sat.is_empty() { sum } else { sum.clamp(to.least(), to.greatest()) }) as u64
+        let product = part(a, pa, ta.signed) * part(b, pb, tb.signed);
+        (product + i128::from(c) + i128::from(!more.is_empty())) as u64
     });
     all.push(row.written(&text).all_over(&integers(32)).at_most(300));
 }
@@ -153,4 +137,17 @@ fn multiply_add(
 #[test]
 fn parts_of_words_are_taken_and_replaced() {
     check("scalar video instructions", &forms());
+}
+
+/// Where GPUs do not keep to what PTX says.
+#[test]
+fn what_gpus_compute_otherwise_is_refused() {
+    for opcode in ["vadd.u32.u32.s32.sat", "vset.s32.s32.eq.max", "vmad.u32.u32.u32.shr7"] {
+        let source = format!(
+            ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() {{\n.reg .b32 %r<5>;\n\
+             {opcode} %r1, %r2, %r3, %r4;\nret;\n}}\n"
+        );
+        let error = Module::parse(&source).and_then(Module::complete).unwrap_err();
+        assert!(error.message.contains("in another way than PTX says"), "{error}");
+    }
 }

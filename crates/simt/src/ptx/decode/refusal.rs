@@ -63,8 +63,10 @@ fn reason(parts: &[&str]) -> Option<&'static str> {
         "clusterlaunchcontrol" | "griddepcontrol" | "getctarank" | "mapa" => {
             "it needs what an A100 does not have, or more than one kernel"
         }
-        "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vmad" | "vset" => {
-            "of the scalar video instructions, those with `.min` and `.max` behind them are `.sat`"
+        "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vmad" | "vset"
+            if ["sat", "min", "max", "shr7", "shr15"].into_iter().any(has) =>
+        {
+            "GPUs compute this scalar video instruction in another way than PTX says; compute it in 64 bits"
         }
         "isspacep" if has("const") => {
             "constant memory has no addresses of its own here: they are those of global memory"

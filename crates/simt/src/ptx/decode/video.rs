@@ -1,4 +1,7 @@
-//! The scalar video instructions: `vadd.u32.u32.s32.sat.add %r1, %r2.b0, %r3.h1, %r4` and their like.
+//! The scalar video instructions: `vadd.u32.u32.s32.add %r1, %r2.b0, %r3.h1, %r4` and their like.
+//!
+//! Not those with bounds (`.sat`), with the lesser or greater of the result and a third operand, or with a product that is shifted:
+//! of these an H100 was seen to compute other results than PTX says.
 
 use super::super::body::Body;
 use super::super::program::{Op, Part32, Ternary, Video, VideoEnd, VideoOp};
@@ -66,16 +69,17 @@ fn read(parts: &[&str]) -> Option<Video> {
         "s32" => Some(true),
         _ => None,
     };
-    // `vset` says what it compares where the others say what they give.
-    let d = if parts[0] == "vset" { Some(false) } else { rest.take(is_signed) };
-    let signed = [rest.take(is_signed)?, rest.take(is_signed)?, d?];
+    // Without bounds it is no matter whether the result is signed. `vset` does not say it.
+    if parts[0] != "vset" {
+        rest.take(is_signed)?;
+    }
+    let signed = [rest.take(is_signed)?, rest.take(is_signed)?];
     let is_shift = matches!(parts[0], "vshl" | "vshr");
     if is_shift && signed[1] {
         return None;
     }
     let test = if parts[0] == "vset" { Some(rest.take(compare)?) } else { None };
     let more = parts[0] == "vmad" && rest.accept(&["po"]);
-    let saturate = test.is_none() && rest.accept(&["sat"]);
     let wrap = match is_shift {
         true => rest.take(|name| ["clamp", "wrap"].iter().position(|mode| *mode == name))? == 1,
         false => false,
@@ -89,23 +93,9 @@ fn read(parts: &[&str]) -> Option<Video> {
         "vshl" => VideoOp::ShiftLeft { wrap },
         "vshr" => VideoOp::ShiftRight { wrap },
         "vset" => VideoOp::Compare(test?),
-        _ => {
-            let shift = rest.take(|name| match name {
-                "shr7" => Some(7),
-                "shr15" => Some(15),
-                _ => None,
-            });
-            VideoOp::MultiplyAdd { more, shift: shift.unwrap_or(0) }
-        }
+        _ => VideoOp::MultiplyAdd { more },
     };
-    let end = rest.take(|name| match name {
-        "add" => Some(VideoEnd::Add),
-        // PTX does not say how a result is compared that its type does not have.
-        "min" if saturate || test.is_some() => Some(VideoEnd::Min),
-        "max" if saturate || test.is_some() => Some(VideoEnd::Max),
-        _ => None,
-    });
-    let end = end.unwrap_or(VideoEnd::Plain);
+    let end = if rest.accept(&["add"]) { VideoEnd::Add } else { VideoEnd::Plain };
     let is_whole = rest.0.is_empty() && (parts[0] != "vmad" || end == VideoEnd::Plain);
-    is_whole.then_some(Video { op, signed, select: [Part32::Whole; 2], saturate, end })
+    is_whole.then_some(Video { op, signed, select: [Part32::Whole; 2], end })
 }
