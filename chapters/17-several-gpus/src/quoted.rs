@@ -10,7 +10,7 @@ use bench::{Row, median};
 const TRIALS: &str = include_str!("../results/h200/trials.csv");
 /// Those of this library, by `tour bench --group` or the bundle: in one process, and in one for each GPU.
 const RECORDS: [&str; 2] =
-    [include_str!("../results/h200/group.csv"), include_str!("../results/h200/processes.csv")];
+    [include_str!("../results/h100/group.csv"), include_str!("../results/h100/processes.csv")];
 
 /// One of the measurements.
 #[derive(Debug, Clone, PartialEq)]
