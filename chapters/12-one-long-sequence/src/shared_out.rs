@@ -157,9 +157,11 @@ impl SharedOut {
             let launch = launch.arg(&x).arg(&c).arg(&mut y).arg(none).arg(none);
             let launch = launch.arg(1_i64).arg(inputs.len() as i64).arg(self.steps as i32 / 4);
             let mut launch = launch.arg(&mut workspace).blocks(range.clone());
-            if let Way::Once(_) = self.way {
-                launch = launch.arg(1_i32);
-            }
+            launch = match self.way {
+                Way::Once(_) => launch.arg(1_i32),
+                // No state comes from another device, and none goes on.
+                Way::Waves(_) => launch.arg(none).arg(none).arg(0_u32),
+            };
             if let Some(trace) = trace.as_deref_mut() {
                 launch = launch.traced(trace);
             }

@@ -1,7 +1,8 @@
 //! What comes of shared memory that nothing has written: CUDA allows to read it, and what is read is anything. It is a mistake
-//! only where that has an effect: where it decides what is executed, is an address, or goes where the launch's result is.
+//! only where that has an effect: where it decides what is executed, is an address, is handed to another lane by a
+//! shuffle, or goes where the launch's result is.
 //!
-//! So it is followed, lane by lane, through registers, shuffles, local and shared memory, in a warp that has read such a
+//! So it is followed, lane by lane, through registers, local and shared memory, in a warp that has read such a
 //! place; all other warps ask once an instruction whether they have. A result is followed if one of its operands is,
 //! unless a predicate that is not chooses another.
 
@@ -110,6 +111,8 @@ impl Unwritten {
                 }
                 let (a, from, clamp) = (self.of(Bank::Word, a), r.words(b), r.words(c));
                 let from = |i: usize| source(op, i as u32, from[i], clamp[i]) as usize;
+                // Another lane takes it.
+                self.unused(active, &by_lane(|i| if from(i) == i { 0 } else { a[from(i)] }))?;
                 let sources = by_lane(|i| a[from(i)]);
                 flow.results.push(((Bank::Word, d), sources));
                 flow.results.extend(valid.map(|d| ((Bank::Predicate, d), NONE)));

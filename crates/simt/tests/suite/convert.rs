@@ -99,7 +99,9 @@ fn to_tf32(all: &mut Vec<Form>) {
                     if !exact && value >= (low + high) / 2.0 { zero + 1 } else { zero }
                 }
             };
-            let bits = if number.is_nan() { 0x7fff_ffff } else { bits << 13 };
+            // As an H100 was seen to give it.
+            let nan = if name == "rna" { a >> 31 << 31 | 0x7fff_e000 } else { 0x7fff_e000 };
+            let bits = if number.is_nan() { nan } else { bits << 13 };
             if relu && bits >> 31 == 1 { 0 } else { bits }
         };
         let opcode = format!("cvt.{name}{}.tf32.f32", if relu { ".relu" } else { "" });
@@ -275,8 +277,10 @@ fn between_floats(
         }
         let ftz = if to.flushes || from.flushes { ".ftz" } else { "" };
         let opcode = format!("cvt{rounding}{ftz}{suffix}.{}.{}", to.name, from.name);
+        // As an H100 does, and not as PTX says, what becomes an `f16` is not flushed.
+        let taken = Float { flushes: from.flushes && to.format != F16, ..from };
         let wanted = move |[a]: [u64; 1]| {
-            let number = from.number(a);
+            let number = taken.number(a);
             let number = if integral { number.integral(mode) } else { number };
             let bits = to.encode(&number, mode);
             if sat { saturated(bits, to.format) } else { bits }

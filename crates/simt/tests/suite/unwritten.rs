@@ -54,9 +54,6 @@ fn what_has_none_is_right() {
         // Lanes take it of each other, and the one that stores does not.
         "setp.eq.u32 %p1, %r2, 31; mov.u32 %r6, %r1; @%p1 mov.u32 %r6, %r5; shfl.sync.up.b32 %r7, %r6, 1, 0, -1;
             st.global.u32 [%rd4], %r7;",
-        // A reduction of the first eight lanes, which all lanes take part in.
-        "setp.lt.u32 %p1, %r2, 8; selp.u32 %r6, %r1, %r5, %p1; shfl.sync.down.b32 %r7, %r6, 4, 31, -1;
-            setp.eq.u32 %p2, %r2, 0; @%p2 st.global.u32 [%rd4], %r7;",
         "mov.u64 %rd5, l; st.local.u32 [%rd5], %r5; st.local.u32 [%rd5], %r1; ld.local.u32 %r6, [%rd5]; st.global.u32 [%rd4], %r6;",
         // Threads put it where nobody reads.
         "shl.b32 %r6, %r2, 2; add.u32 %r6, %r6, 128; add.u32 %r6, %r6, %r3; st.shared.u32 [%r6], %r5;",
