@@ -131,7 +131,7 @@ impl Probe {
             "look_back" => recurrences::look_back(&kernel),
             "long_chained" | "long_decoupled" => long::communicating(&kernel),
             "long_mailbox" => long::mailbox(&kernel),
-            "linrec_piece_fwd" => self.pieces(device, Way::Mailboxes),
+            "linrec_piece_fwd" | "linrec_piece_previous" => self.pieces(device, Way::Mailboxes),
             "linrec_piece_bwd" if self.arguments().last() == Some(&"true") => {
                 self.pieces(device, Way::Mailboxes)
             }
