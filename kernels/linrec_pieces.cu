@@ -186,6 +186,19 @@ __global__ void linrec_piece_lasts(const Stored* outputs, Accum<Stored>* lasts, 
     if (piece < pieces) lasts[piece] = widen(outputs[piece * piece_len + (reverse ? 0 : piece_len - 1)]);
 }
 
+// The last output of each row's stretch goes `to` the device behind, and into `previous` comes that of the one before, or the
+// initial state where there is none. A thread for each row.
+template <typename Stored>
+__global__ void linrec_piece_previous(const Stored* outputs, const Accum<Stored>* initial, Accum<Stored>* previous,
+                                      long long num_seqs, const Mailbox<Accum<Stored>>* from, Mailbox<Accum<Stored>>* to,
+                                      unsigned epoch, long long piece_len, int reverse) {
+    const long long row = (long long)blockDim.x * blockIdx.x + threadIdx.x;
+    if (row >= num_seqs) return;
+    if (to) post(to + row, epoch, widen(outputs[row * piece_len + (reverse ? 0 : piece_len - 1)]));
+    const Incoming<Accum<Stored>> comes = {initial, from, epoch};
+    previous[row] = comes(row);
+}
+
 // One of the `per_row` numbers of each row.
 template <typename T>
 __global__ void linrec_piece_column(const T* from, T* to, long long num_seqs, int per_row, int column) {
@@ -251,19 +264,6 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
 }
 // ANCHOR_END: forward
-
-// The last output of each row's stretch goes `to` the device behind, and into `previous` comes that of the one before, or the
-// initial state where there is none. A thread for each row.
-template <typename Stored>
-__global__ void linrec_piece_previous(const Stored* outputs, const Accum<Stored>* initial, Accum<Stored>* previous,
-                                      const Mailbox<Accum<Stored>>* from, Mailbox<Accum<Stored>>* to, unsigned epoch,
-                                      long long num_seqs, long long piece_len, int reverse) {
-    const long long row = (long long)blockDim.x * blockIdx.x + threadIdx.x;
-    if (row >= num_seqs) return;
-    if (to) post(to + row, epoch, widen(outputs[row * piece_len + (reverse ? 0 : piece_len - 1)]));
-    const Incoming<Accum<Stored>> comes = {initial, from, epoch};
-    previous[row] = comes(row);
-}
 
 // ANCHOR: backward
 // The gradient of each piece. `after` is what comes into its last step from the one behind it, `previous` the output

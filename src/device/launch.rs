@@ -11,9 +11,18 @@ use super::emulator::{Emulation, Emulator};
 use super::function::Code;
 use super::signature::{self, Packed, Value};
 use super::stream::Queue;
-use super::{Backend, Dim, Function, Launched, Stream, recording};
+use super::{Backend, Buffer, Dim, Function, Launched, Stream, recording};
 use crate::Error;
 use crate::simt::{self, Kernel, ReportKind, Trace};
+
+/// Mailboxes of all sequences of a launch: in one of them comes the state before each, by the other the one behind it goes on.
+#[derive(Debug, Default)]
+pub(super) struct Mail {
+    pub(super) from: Option<Buffer<u8>>,
+    pub(super) to: Option<Buffer<u8>>,
+    /// The number of this pass, which mail of others does not have.
+    pub(super) epoch: u32,
+}
 
 /// A launch that is being put together: see [`Function::launch`].
 ///
@@ -127,9 +136,22 @@ impl<'a> Launch<'a> {
         self
     }
 
+    /// The three arguments of a kernel that [takes mail](crate::kernels::KernelChoice::takes_mail), for sequences that lie on this
+    /// device alone: two pointers that are null, and 0.
+    pub fn without_mail(self) -> Self {
+        let none: Option<&Buffer<u8>> = None;
+        self.arg(none).arg(none).arg(0_u32)
+    }
+
+    /// The same for sequences of which other devices have the rest.
+    pub(super) fn with_mail(self, mail: &'a mut Mail) -> Self {
+        let Mail { from, to, epoch } = mail;
+        self.peer_arg(from.as_ref()).peer_arg(to.as_mut()).arg(*epoch)
+    }
+
     /// The next argument, in memory that the device [reaches](super::Device::reach) and that kernels of other devices may
     /// use at the same time: whatever order that needs is the kernels' own.
-    pub(super) fn peer_arg(mut self, argument: impl Argument<'a>) -> Self {
+    fn peer_arg(mut self, argument: impl Argument<'a>) -> Self {
         self.peers.push(self.slots.len());
         self.arg(argument)
     }

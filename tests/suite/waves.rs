@@ -124,10 +124,9 @@ impl Case {
             };
             let launch = launch.arg(num_seqs as i64).arg(seq_len as i64);
             let launch = launch.arg(tile_vectors as u32).arg(&mut workspace);
-            let no_mail: Option<&Buffer<u8>> = None;
             let launch = match blocks {
                 None => launch.arg(1_u32),
-                Some(_) => launch.arg(no_mail).arg(no_mail).arg(0_u32).cooperative(),
+                Some(_) => launch.without_mail().cooperative(),
             };
             launch.run(&device.stream())?;
             let count = if pass == Pass::Forward { 1 } else { 2 };
@@ -247,9 +246,7 @@ fn a_block_that_is_not_there_is_noticed() {
     let launch: Launch = function.launch(4, geometry.threads).shared(geometry.shared_bytes);
     let launch = launch.arg(&values).arg(&values).arg(&mut outputs).arg(NONE).arg(NONE);
     let launch = launch.arg(1_i64).arg(9000_i64).arg(128_u32).arg(&mut workspace);
-    let no_mail: Option<&Buffer<u8>> = None;
-    let launch = launch.arg(no_mail).arg(no_mail).arg(0_u32);
-    let ran = launch.cooperative().blocks(0..3).run(&device.stream());
+    let ran = launch.without_mail().cooperative().blocks(0..3).run(&device.stream());
     let Err(Error::Kernel(report)) = ran else { panic!("three blocks of four: {ran:?}") };
     assert_eq!(report.kind, ReportKind::NoProgress, "{report}");
 }

@@ -160,7 +160,7 @@ impl SharedOut {
             launch = match self.way {
                 Way::Once(_) => launch.arg(1_i32),
                 // No state comes from another device, and none goes on.
-                Way::Waves(_) => launch.arg(none).arg(none).arg(0_u32),
+                Way::Waves(_) => launch.without_mail(),
             };
             if let Some(trace) = trace.as_deref_mut() {
                 launch = launch.traced(trace);

@@ -1,6 +1,5 @@
 //! `tour bench --group`: the recurrence over several GPUs of a host, beside one of them.
 
-use std::env;
 use std::hint;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -36,9 +35,6 @@ pub const CASES: [Case; 7] = [
     Case { num_seqs: 1, seq_len: 1 << 30, coeffs: (1.0, 1.0) },
 ];
 
-/// What torchrun, SLURM and Open MPI say of a process's rank.
-const STARTED: [&str; 3] = ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"];
-
 /// What is to be measured: of a process that was started as one of several, its device and the group of all of them;
 /// else one GPU of this machine, and the first 2, 4, 8 … of them.
 ///
@@ -46,7 +42,7 @@ const STARTED: [&str; 3] = ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"];
 ///
 /// If there are fewer than two devices, or no NCCL, or the other processes do not come.
 pub fn groups() -> lesson::Result<Vec<Group>> {
-    if STARTED.iter().any(|name| env::var_os(name).is_some()) {
+    if Group::is_started() {
         let all = Group::from_environment()?;
         if all.size() > 1 {
             return Ok(vec![Group::through_host(all.devices())?, all]);

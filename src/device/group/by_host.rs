@@ -1,6 +1,6 @@
 //! Arrays on their way through the memory of the host.
 //!
-//! It stands in for NCCL where devices are emulated, and works for any devices.
+//! It stands in for NCCL where devices are emulated, and works for any devices. A few bytes go this way between GPUs as well.
 
 use std::time::Instant;
 
@@ -16,20 +16,51 @@ pub(super) struct ByHost {
     pub(super) post: Box<dyn Post>,
 }
 
-impl ByHost {
-    fn error(&self, message: impl Into<String>) -> Error {
-        Error::device(&self.label, message)
+/// Every rank's array in all ranks, as [`Exchange::all_gather`].
+pub(super) fn all_gather(
+    label: &str,
+    post: &dyn Post,
+    (mine, all): (&Buffer<u8>, &mut Buffer<u8>),
+    until: Instant,
+) -> Result<(), Error> {
+    let what = "all-gather";
+    let parts = post.gather(what, mine.download()?, until)?;
+    if parts.iter().any(|part| part.len() != mine.len()) {
+        let lengths: Vec<_> = parts.iter().map(|part| part.len()).collect();
+        return Err(Error::device(
+            label,
+            format!("{what}: ranks have arrays of {lengths:?} bytes"),
+        ));
     }
+    fill(label, what, all, &parts.concat())
+}
 
-    /// The bytes of another rank for an array of this one.
-    fn fill(&self, what: &str, array: &mut Buffer<u8>, bytes: &[u8]) -> Result<(), Error> {
-        if array.len() != bytes.len() {
-            let (here, there) = (array.len(), bytes.len());
-            let message = format!("{what}: there are {there} bytes for an array of {here}");
-            return Err(self.error(message));
-        }
-        array.upload(bytes)
+/// The array of the rank `from` in all ranks, as [`Exchange::broadcast`].
+pub(super) fn broadcast(
+    label: &str,
+    post: &dyn Post,
+    (array, is_mine): (&mut Buffer<u8>, bool),
+    from: usize,
+    until: Instant,
+) -> Result<(), Error> {
+    let what = "broadcast";
+    let mine = if is_mine { array.download()? } else { Vec::new() };
+    let parts = post.gather(what, mine, until)?;
+    match parts.get(from) {
+        _ if is_mine => Ok(()),
+        Some(bytes) => fill(label, what, array, bytes),
+        None => Err(Error::device(label, format!("{what}: there is no rank {from}"))),
     }
+}
+
+/// The bytes of another rank for an array of this one.
+fn fill(label: &str, what: &str, array: &mut Buffer<u8>, bytes: &[u8]) -> Result<(), Error> {
+    if array.len() != bytes.len() {
+        let (here, there) = (array.len(), bytes.len());
+        let message = format!("{what}: there are {there} bytes for an array of {here}");
+        return Err(Error::device(label, message));
+    }
+    array.upload(bytes)
 }
 
 impl Exchange for ByHost {
@@ -39,13 +70,7 @@ impl Exchange for ByHost {
         all: &mut Buffer<u8>,
         until: Instant,
     ) -> Result<(), Error> {
-        let what = "all-gather";
-        let parts = self.post.gather(what, mine.download()?, until)?;
-        if parts.iter().any(|part| part.len() != mine.len()) {
-            let lengths: Vec<_> = parts.iter().map(|part| part.len()).collect();
-            return Err(self.error(format!("{what}: ranks have arrays of {lengths:?} bytes")));
-        }
-        self.fill(what, all, &parts.concat())
+        all_gather(&self.label, &*self.post, (mine, all), until)
     }
 
     fn broadcast(
@@ -55,14 +80,7 @@ impl Exchange for ByHost {
         from: usize,
         until: Instant,
     ) -> Result<(), Error> {
-        let what = "broadcast";
-        let mine = if is_mine { array.download()? } else { Vec::new() };
-        let parts = self.post.gather(what, mine, until)?;
-        match parts.get(from) {
-            _ if is_mine => Ok(()),
-            Some(bytes) => self.fill(what, array, bytes),
-            None => Err(self.error(format!("{what}: there is no rank {from}"))),
-        }
+        broadcast(&self.label, &*self.post, (array, is_mine), from, until)
     }
 
     fn send(
@@ -82,7 +100,7 @@ impl Exchange for ByHost {
         _agreed: bool,
         until: Instant,
     ) -> Result<(), Error> {
-        self.fill("receive", array, &self.post.fetch(from, until)?)
+        fill(&self.label, "receive", array, &self.post.fetch(from, until)?)
     }
 
     fn post(&self) -> &dyn Post {

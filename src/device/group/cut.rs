@@ -140,7 +140,7 @@ impl<S: Storage> Cut<S> {
         let launch = launch.map(|launch| launch.arg(&*after).arg(&*previous));
         let launch = launch.map(|launch| launch.arg(d_inputs).arg(d_coeffs));
         let launch = launch.map(|launch| launch.arg(before.as_deref_mut()));
-        call.run(launch.map(without_mail::<S>))?;
+        call.run(launch.map(Launch::without_mail))?;
         if let (Some(d_initial), Some(before)) = (d_initial, before) {
             call.tell_all(&before, d_initial, direction.reversed())?;
         }
@@ -152,6 +152,11 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
     /// How many pieces of each row have steps.
     pub(super) fn filled(&self) -> usize {
         self.cutting.filled()
+    }
+
+    /// The longest stretches that a rank has, of one piece each.
+    pub(super) fn stretch(&self) -> Shape {
+        Shape { num_seqs: self.cutting.whole.num_seqs, seq_len: self.cutting.piece_len }
     }
 
     /// So many numbers for each piece.
@@ -267,10 +272,4 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         }
         Ok(())
     }
-}
-
-/// A launch of the gradient's kernel by which nothing comes or goes on.
-pub(super) fn without_mail<S: Storage>(launch: Launch) -> Launch {
-    let none: Option<&Buffer<S::Accum>> = None;
-    launch.arg(none).arg(none).arg(0_u32)
 }

@@ -52,6 +52,17 @@ const STARTERS: [Names; 3] = [
     },
 ];
 
+/// Whether this process says that it is one of a job's.
+pub(super) fn is_started() -> bool {
+    STARTERS.iter().any(|names| of_environment(names.rank).is_some())
+}
+
+/// A variable of this process that is not empty.
+fn of_environment(name: &str) -> Option<String> {
+    let value = env::var_os(name).filter(|value| !value.is_empty())?;
+    Some(value.to_string_lossy().trim().to_owned())
+}
+
 /// The port that torch is met at where nobody says it, as torchrun has it.
 const PORT: u16 = 29_500;
 
@@ -62,10 +73,7 @@ impl Place {
     ///
     /// Which variable is missing or says what cannot be.
     pub(super) fn of_environment() -> Result<Place, String> {
-        Place::read(|name| {
-            let value = env::var_os(name).filter(|value| !value.is_empty())?;
-            Some(value.to_string_lossy().trim().to_owned())
-        })
+        Place::read(of_environment)
     }
 
     /// From variables that `variable` reads.

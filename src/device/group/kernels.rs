@@ -28,6 +28,8 @@ pub(super) struct Loaded {
     pub(super) backward: Function,
     /// The last output of each piece.
     pub(super) lasts: Function,
+    /// The output before each stretch, by mail from the rank that has it.
+    pub(super) previous: Function,
 }
 
 impl Kernels {
@@ -46,7 +48,7 @@ impl Loaded {
         let of_pieces = module(device, element)?;
         // Those over states are with the type that is computed with.
         let of_states = if wide == element { of_pieces.clone() } else { module(device, wide)? };
-        let [ends, backward, lasts] = over_pieces(element);
+        let [ends, backward, lasts, previous] = over_pieces(element);
         let [states, column] = over_states(wide);
         Ok(Loaded {
             ends: of_pieces.function(&ends)?,
@@ -54,14 +56,17 @@ impl Loaded {
             column: of_states.function(&column)?,
             backward: of_pieces.function(&backward)?,
             lasts: of_pieces.function(&lasts)?,
+            previous: of_pieces.function(&previous)?,
         })
     }
 }
 
-fn over_pieces(element: ElementType) -> [String; 3] {
+fn over_pieces(element: ElementType) -> [String; 4] {
     let stored = element.cuda_name();
     let sized = |name| format!("linrec_piece_{name}<{stored}, {VECTORS}, {THREADS}");
-    [sized("ends") + ">", sized("bwd") + ", false>", format!("linrec_piece_lasts<{stored}>")]
+    let [lasts, previous] =
+        ["lasts", "previous"].map(|name| format!("linrec_piece_{name}<{stored}>"));
+    [sized("ends") + ">", sized("bwd") + ", false>", lasts, previous]
 }
 
 fn over_states(element: ElementType) -> [String; 2] {
@@ -86,8 +91,6 @@ pub(super) struct ByMail(OnceLock<LoadedByMail>);
 pub(super) struct LoadedByMail {
     pub(super) forward: Function,
     pub(super) backward: Function,
-    /// The output before each stretch, from the rank that has it.
-    pub(super) previous: Function,
 }
 
 impl ByMail {
@@ -97,11 +100,10 @@ impl ByMail {
         }
         let (stored, vectors) = (S::ELEMENT.cuda_name(), vectors_by_mail(S::ELEMENT));
         let sized = |name| format!("linrec_piece_{name}<{stored}, {vectors}, {THREADS_BY_MAIL}");
-        let previous = format!("linrec_piece_previous<{stored}>");
-        let entries = [sized("fwd") + ">", sized("bwd") + ", true>", previous];
+        let entries = [sized("fwd") + ">", sized("bwd") + ", true>"];
         let module = with_entries(device, entries.to_vec())?;
-        let [forward, backward, previous] = entries.map(|entry| module.function(&entry));
-        let loaded = LoadedByMail { forward: forward?, backward: backward?, previous: previous? };
+        let [forward, backward] = entries.map(|entry| module.function(&entry));
+        let loaded = LoadedByMail { forward: forward?, backward: backward? };
         Ok(self.0.get_or_init(|| loaded))
     }
 }

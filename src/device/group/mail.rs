@@ -7,10 +7,11 @@
 use std::sync::{Mutex, OnceLock};
 
 use super::Rank;
-use super::cut::Cut;
+use super::cut::{Call, Cut};
 use super::pipeline::Neighbours;
 use super::split::Cutting;
 use crate::Error;
+use crate::device::launch::Mail;
 use crate::device::lock::lock;
 use crate::device::recurrence::Beside;
 use crate::device::{
@@ -34,22 +35,18 @@ struct All {
     all: Vec<Buffer<u8>>,
 }
 
-/// What a pass takes of them: in one kind of boxes states go on, in the other the last outputs.
-struct Taken {
-    from: Option<Buffer<u8>>,
-    to: Option<Buffer<u8>>,
-    epoch: u32,
-}
+/// From which rank mail comes, and to which one it goes.
+type Ways = (Option<usize>, Option<usize>);
 
 impl Boxes {
-    /// For a pass over so many rows, by which states come from one neighbour and go to the other. All ranks call this with
-    /// the same number, and none of them has a pass under way.
+    /// Those for a pass over so many rows: by which states come from one neighbour and go to the other, and by which the last
+    /// outputs do. All ranks call this with the same number, and none of them has a pass under way.
     fn take(
         &self,
         rank: &Rank,
         rows: usize,
-        ways: (Option<usize>, Option<usize>),
-    ) -> Result<Taken, Error> {
+        [states, lasts]: [Ways; 2],
+    ) -> Result<[Mail; 2], Error> {
         let mut boxes = lock(&self.0);
         let usable = boxes.take().filter(|boxes| boxes.rows == rows && boxes.epoch < u32::MAX);
         let mut usable = match usable {
@@ -60,31 +57,18 @@ impl Boxes {
             }
         };
         usable.epoch += 1;
-        let taken = usable.of(rank, ways, 0)?;
+        let taken = [usable.of(rank, states, 0)?, usable.of(rank, lasts, 1)?];
         *boxes = Some(usable);
         Ok(taken)
-    }
-
-    /// For the same pass, the boxes of the other kind.
-    fn again(&self, rank: &Rank, ways: &(Option<usize>, Option<usize>)) -> Result<Taken, Error> {
-        match &*lock(&self.0) {
-            Some(boxes) => boxes.of(rank, *ways, 1),
-            None => Err(rank.error("there are no mailboxes of this pass")),
-        }
     }
 }
 
 impl All {
-    /// Those of a kind, 0 or 1: where mail comes in from one neighbour, and where it goes to the other.
-    fn of(
-        &self,
-        rank: &Rank,
-        (before, behind): (Option<usize>, Option<usize>),
-        kind: usize,
-    ) -> Result<Taken, Error> {
+    /// Those of a kind, 0 or 1.
+    fn of(&self, rank: &Rank, (before, behind): Ways, kind: usize) -> Result<Mail, Error> {
         let len = self.rows * BOX_BYTES;
         let of = |rank: usize| self.all[rank].slice(kind * len..(kind + 1) * len);
-        Ok(Taken {
+        Ok(Mail {
             from: before.map(|_| of(rank.number())).transpose()?,
             to: behind.map(of).transpose()?,
             epoch: self.epoch,
@@ -141,15 +125,23 @@ impl<S: Storage> Shared<S> {
     }
 }
 
-/// What goes with a launch over the stretches of this rank.
-fn beside<'a>(
-    taken: &'a mut Taken,
-    cutting: Cutting,
-    run: &'a dyn Fn(Launch, &Stream) -> Result<Launched, Error>,
-) -> Beside<'a> {
-    let Taken { from, to, epoch } = taken;
-    let like = Shape { num_seqs: cutting.whole.num_seqs, seq_len: cutting.piece_len };
-    Beside { from: from.as_ref(), to: to.as_mut(), epoch: *epoch, like, run }
+impl<A: Storage<Accum = A>> Call<'_, A> {
+    /// Computes by a kernel whose blocks share each sequence, beside the other ranks.
+    fn share(
+        &mut self,
+        mail: &mut Mail,
+        compute: impl FnOnce(Shape, Beside) -> Result<Launched, Error>,
+    ) -> Result<(), Error> {
+        let run = |launch: Launch, stream: &Stream| self.rank.run_beside(launch, stream);
+        let launched = compute(self.pieces, Beside { mail, like: self.stretch(), run: &run })?;
+        self.launched = launched.and(&self.launched);
+        Ok(())
+    }
+
+    /// Runs a launch over the stretches beside the other ranks', which takes mail.
+    fn run_with_mail(&mut self, launch: Option<Launch>, mail: &mut Mail) -> Result<(), Error> {
+        self.run_beside(launch.map(|launch| launch.with_mail(mail)))
+    }
 }
 
 impl<S: Storage> Cut<S> {
@@ -168,11 +160,11 @@ impl<S: Storage> Cut<S> {
         let mut call = self.call(rank, cutting, direction, stream)?;
         let shared = self.shared.of(recurrence, cutting)?;
         let Neighbours { before, behind } = Neighbours::of(rank, direction);
-        let mut taken = self.boxes.take(rank, call.pieces.num_seqs, (before, behind))?;
+        let ways = [(before, behind), (None, None)];
+        let [mut mail, _] = self.boxes.take(rank, call.pieces.num_seqs, ways)?;
         let mut last = final_state.is_some().then(|| call.room(1)).transpose()?;
         let initial = initial.filter(|_| before.is_none());
         if let Some(shared) = shared {
-            let run = |launch: Launch, stream: &Stream| rank.run_beside(launch, stream);
             let options = ForwardOptions {
                 direction,
                 log_coeffs: false,
@@ -180,18 +172,16 @@ impl<S: Storage> Cut<S> {
                 final_state: last.as_deref_mut(),
                 stream: Some(stream),
             };
-            let beside = beside(&mut taken, cutting, &run);
             let all = (inputs, coeffs, outputs);
-            let launched = shared.forward_beside(all, call.pieces, options, beside)?;
-            call.launched = launched.and(&call.launched);
+            call.share(&mut mail, |pieces, beside| {
+                shared.forward_beside(all, pieces, options, beside)
+            })?;
         } else {
             let kernels = self.by_mail.get::<S>(rank.device())?;
             let launch = call.each_row_by_mail(&kernels.forward);
             let launch = launch.map(|launch| launch.arg(inputs).arg(coeffs).arg(outputs));
             let launch = launch.map(|launch| launch.arg(initial).arg(last.as_deref_mut()));
-            let launch = launch.map(|launch| launch.peer_arg(taken.from.as_ref()));
-            let launch = launch.map(|launch| launch.peer_arg(taken.to.as_mut()));
-            call.run_beside(launch.map(|launch| launch.arg(taken.epoch)))?;
+            call.run_with_mail(launch, &mut mail)?;
         }
         if let (Some(final_state), Some(last)) = (final_state, last) {
             call.tell_all(&last, final_state, direction)?;
@@ -215,22 +205,17 @@ impl<S: Storage> Cut<S> {
         let mut call = self.call(rank, cutting, direction, stream)?;
         let shared = self.shared.of(recurrence, cutting)?;
         let neighbours = Neighbours::of(rank, direction);
-        let ways = (neighbours.behind, neighbours.before);
-        let mut taken = self.boxes.take(rank, call.pieces.num_seqs, ways)?;
-        let kernels = self.by_mail.get::<S>(rank.device())?;
         // The outputs go the other way than the gradient: with the recurrence.
+        let ways = [(neighbours.behind, neighbours.before), call.with_steps(&neighbours)];
+        let [mut mail, mut lasts] = self.boxes.take(rank, call.pieces.num_seqs, ways)?;
         let mut known = call.room(1)?;
-        let mut lasts = self.boxes.again(rank, &call.with_steps(&neighbours))?;
-        let launch = call.each_row(&kernels.previous);
+        let launch = call.each_row(&call.kernels.previous);
         let initial = initial.filter(|_| lasts.from.is_none());
         let launch = launch.map(|launch| launch.arg(outputs).arg(initial).arg(&mut *known));
-        let launch = launch.map(|launch| launch.peer_arg(lasts.from.as_ref()));
-        let launch = launch.map(|launch| launch.peer_arg(lasts.to.as_mut()).arg(lasts.epoch));
         let num_seqs = call.pieces.num_seqs as i64;
-        call.run_beside(launch.map(|launch| launch.arg(num_seqs)))?;
+        call.run_with_mail(launch.map(|launch| launch.arg(num_seqs)), &mut lasts)?;
         let mut ends = d_initial.is_some().then(|| call.room(1)).transpose()?;
         if let Some(shared) = shared {
-            let run = |launch: Launch, stream: &Stream| rank.run_beside(launch, stream);
             let options = BackwardOptions {
                 direction,
                 log_coeffs: false,
@@ -238,20 +223,19 @@ impl<S: Storage> Cut<S> {
                 d_initial: ends.as_deref_mut(),
                 stream: Some(stream),
             };
-            let beside = beside(&mut taken, cutting, &run);
             let (inputs, results) = ([d_outputs, coeffs, outputs], [d_inputs, d_coeffs]);
-            let launched = shared.backward_beside(inputs, results, call.pieces, options, beside)?;
-            call.launched = launched.and(&call.launched);
+            call.share(&mut mail, |pieces, beside| {
+                shared.backward_beside(inputs, results, pieces, options, beside)
+            })?;
         } else {
+            let kernels = self.by_mail.get::<S>(rank.device())?;
             let none: Option<&Buffer<S::Accum>> = None;
             let launch = call.each_row_by_mail(&kernels.backward);
             let launch = launch.map(|launch| launch.arg(d_outputs).arg(coeffs).arg(outputs));
             let launch = launch.map(|launch| launch.arg(none).arg(&*known));
             let launch = launch.map(|launch| launch.arg(d_inputs).arg(d_coeffs));
             let launch = launch.map(|launch| launch.arg(ends.as_deref_mut()));
-            let launch = launch.map(|launch| launch.peer_arg(taken.from.as_ref()));
-            let launch = launch.map(|launch| launch.peer_arg(taken.to.as_mut()));
-            call.run_beside(launch.map(|launch| launch.arg(taken.epoch)))?;
+            call.run_with_mail(launch, &mut mail)?;
         }
         if let (Some(d_initial), Some(ends)) = (d_initial, ends) {
             call.tell_all(&ends, d_initial, direction.reversed())?;

@@ -231,6 +231,11 @@ impl Group {
         Ok(Group { members: Members::One(member), deadline })
     }
 
+    /// Whether this process was started as one of several, by what [`Group::from_environment`] knows.
+    pub fn is_started() -> bool {
+        environment::is_started()
+    }
+
     /// Lets ranks wait so long for each other, for each thing that they do together: at first a minute
     /// ([`Group::DEADLINE`]). Work of a rank's own that others wait for counts.
     #[must_use]

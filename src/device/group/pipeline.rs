@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::Rank;
-use super::cut::{Call, Cut, without_mail};
+use super::cut::{Call, Cut};
 use super::kernels::THREADS;
 use super::split::Cutting;
 use crate::device::{
@@ -128,7 +128,7 @@ impl<S: Storage> Cut<S> {
             let (dy, c, y) = (dy?, c?, y?);
             let launch = launch.arg(&dy).arg(&c).arg(&y).arg(&came).arg(&start);
             let launch = launch.arg(&mut dx).arg(&mut dc).arg(&mut end);
-            call.run(Some(without_mail::<S>(launch)))?;
+            call.run(Some(launch.without_mail()))?;
             if let Some(before) = before {
                 rank.hand_on(&end, before)?;
             }

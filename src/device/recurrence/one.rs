@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::room::{Contents, Pool, Room};
 use super::{BackwardOptions, Choice, ForwardOptions, Shape};
+use crate::device::launch::Mail;
 use crate::device::{Buffer, Device, Function, Launch, Launched, Storage, Stream};
 use crate::kernels::{KernelChoice, Pass, Program, SharedOut};
 use crate::{Direction, Error};
@@ -218,13 +219,15 @@ impl<S: Storage> OneKernel<S> {
             }
         }
         let alone = |launch: Launch, stream: &Stream| launch.run(stream);
-        let mut run: &dyn Fn(Launch, &Stream) -> Result<Launched, Error> = &alone;
+        let mut run: Run = &alone;
         if self.choice.takes_mail() {
-            let (mut from, mut to, mut epoch) = (None, None, 0);
-            if let Some(beside) = beside {
-                (from, to, epoch, run) = (beside.from, beside.to, beside.epoch, beside.run);
-            }
-            launch = launch.peer_arg(from).peer_arg(to).arg(epoch);
+            launch = match beside {
+                Some(beside) => {
+                    run = beside.run;
+                    launch.with_mail(beside.mail)
+                }
+                None => launch.without_mail(),
+            };
         }
         if self.choice.takes_direction() {
             launch = launch.arg(i32::from(direction == Direction::Reverse));
@@ -244,17 +247,16 @@ impl<S: Storage> OneKernel<S> {
     }
 }
 
+/// A way to queue a launch.
+type Run<'a> = &'a dyn Fn(Launch, &Stream) -> Result<Launched, Error>;
+
 /// What a launch has to do with those of other ranks, which are under way at the same time and have the rest of each sequence.
 pub(in crate::device) struct Beside<'a> {
-    /// Mailboxes of all sequences: in one comes the state before each, by the other the one behind it goes on.
-    pub(in crate::device) from: Option<&'a Buffer<u8>>,
-    pub(in crate::device) to: Option<&'a mut Buffer<u8>>,
-    /// The number of this pass, which mail of others does not have.
-    pub(in crate::device) epoch: u32,
+    pub(in crate::device) mail: &'a mut Mail,
     /// The largest shape that a rank has: all launches are of its size.
     pub(in crate::device) like: Shape,
     /// Queues a launch with the others.
-    pub(in crate::device) run: &'a dyn Fn(Launch, &Stream) -> Result<Launched, Error>,
+    pub(in crate::device) run: Run<'a>,
 }
 
 /// How the blocks of a launch share sequences.

@@ -55,6 +55,39 @@ fn several_gpus_have_the_bits_of_emulated_devices() {
     }
 }
 
+/// Few numbers and many: what recurrences tell each other goes another way where it is little.
+#[test]
+#[ignore = "needs several GPUs and NCCL"]
+fn arrays_go_from_gpu_to_gpu() {
+    for (size, group) in groups() {
+        for len in [1_usize, 31, 1 << 20, (1 << 22) + 3] {
+            let of = |rank: usize| (0..len).map(move |index| index.wrapping_mul(rank + 1) as u32);
+            let checked = group.run(|rank| {
+                let (number, device) = (rank.number(), rank.device());
+                let mut mine = device.upload(&of(number).collect::<Vec<_>>())?;
+                let mut all = device.allocate::<u32>(len * size)?;
+                rank.all_gather(&mine, &mut all)?;
+                assert!(all.download()?.into_iter().eq((0..size).flat_map(of)), "{size}: {len}");
+                let (next, before) = ((number + 1) % size, (number + size - 1) % size);
+                let mut came = device.allocate::<u32>(len)?;
+                // One after the other, so that nobody sends while all wait.
+                if number > 0 {
+                    rank.receive(&mut came, before)?;
+                }
+                rank.send(&mine, next)?;
+                if number == 0 {
+                    rank.receive(&mut came, before)?;
+                }
+                assert!(came.download()?.into_iter().eq(of(before)), "{size}: {len}");
+                rank.broadcast(&mut mine, size - 1)?;
+                assert!(mine.download()?.into_iter().eq(of(size - 1)), "{size}: {len}");
+                Ok(())
+            });
+            checked.expect("all arrive");
+        }
+    }
+}
+
 #[test]
 #[ignore = "needs several GPUs and NCCL"]
 fn a_rank_that_fails_ends_the_others_on_several_gpus() {

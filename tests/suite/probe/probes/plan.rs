@@ -1,7 +1,7 @@
 //! How each kernel of the recurrence is launched: sizes that leave something over everywhere.
 
 use linrec::contract::Domain;
-use linrec::device::{Buffer, Function, Launch, Launched};
+use linrec::device::{Function, Launch, Launched};
 use linrec::kernels::{ElementType, KernelChoice, Pass, SharedOut};
 use linrec::reference::Rounding;
 use linrec::{Direction, Error};
@@ -106,11 +106,10 @@ impl Plan {
             workspace = kernel.device().allocate_named::<u32>("workspace", words)?;
             workspace.zero()?;
             launch = launch.arg(shared_out.tile_vectors).arg(&mut workspace);
-            // Tiles are taken as they come, or all blocks are there, and no mail comes or goes.
-            let no_mail: Option<&Buffer<u8>> = None;
+            // Tiles are taken as they come, or all blocks are there.
             launch = match shared_out.one_tile {
                 true => launch.arg(1_u32),
-                false => launch.arg(no_mail).arg(no_mail).arg(0_u32).cooperative(),
+                false => launch.without_mail().cooperative(),
             };
         }
         let launched = launch.run(&kernel.device().stream())?;
