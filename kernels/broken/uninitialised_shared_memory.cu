@@ -1,7 +1,7 @@
-// block_scan.cu with one mistake: past the row's end nothing is written, and yet it is read.
+// block_scan.cu with one mistake: what is left of the row after its last full round is not read from it.
 //
-// Shared memory holds what the last block left there. The outputs are right, as no step comes after the
-// padding; the final state is whatever comes of it.
+// It looks like one round for each kThreads steps. But the division rounds down, and what follows reads all of
+// `staging`: shared memory holds there what the last block left.
 
 constexpr int kElemsPerThread = 4;
 constexpr int kThreads = 128;
@@ -29,13 +29,12 @@ __device__ inline Transition shuffle_up(Transition mine, int lanes) {
 template <bool kReverse>
 __device__ void load_tile(const float* row, long long seq_len, float padding, float* staging,
                           float (&elems)[kElemsPerThread]) {
-    for (int k = 0; k < kElemsPerThread; k++) {
+    // ANCHOR: mistake
+    for (int k = 0; k < seq_len / kThreads; k++) {  // MISTAKE: rounds down
         const int step = k * kThreads + threadIdx.x;
-        // ANCHOR: mistake
-        // MISTAKE: no padding
-        if (step < seq_len) staging[step] = row[kReverse ? seq_len - 1 - step : step];
-        // ANCHOR_END: mistake
+        staging[step] = step < seq_len ? row[kReverse ? seq_len - 1 - step : step] : padding;
     }
+    // ANCHOR_END: mistake
     __syncthreads();  // all of it is there
     for (int k = 0; k < kElemsPerThread; k++) {
         elems[k] = staging[threadIdx.x * kElemsPerThread + k];

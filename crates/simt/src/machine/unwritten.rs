@@ -1,24 +1,25 @@
 //! What comes of shared memory that nothing has written: CUDA allows to read it, and what is read is anything. It is a mistake
-//! only where that has an effect: where it decides what is executed, is an address, is handed to another lane by a
-//! shuffle, or goes where the launch's result is.
+//! only where that has an effect: where it decides what is executed, is an address, or goes where the launch's result is.
 //!
-//! So it is followed, lane by lane, through registers, local and shared memory, in a warp that has read such a
+//! So it is followed, lane by lane, through registers, shuffles, local and shared memory, in a warp that has read such a
 //! place; all other warps ask once an instruction whether they have. A result is followed if one of its operands is,
 //! unless a predicate that is not chooses another.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::Run;
 use super::access::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, Shape, addresses};
 use super::fault::Fault;
 use super::registers::{ALL, Registers};
 use super::shared_access::actor;
-use super::warp::{Lanes, Place, Scratch, Suspect};
+use super::warp::{Lanes, Place, Scratch};
 use crate::counters::lanes as each;
 use crate::instruction::{Address, Instruction, Op, Shuffle};
 use crate::program::{Base, Logic, Slot, Space};
 use crate::ptx::{Bank, slots};
 use crate::report::ReportKind;
+use crate::shared_memory::FirstRead;
 
 /// For each lane 0, or 1 more than the number of the read that it comes from.
 type Sources = [u32; 32];
@@ -31,8 +32,9 @@ pub(crate) struct Unwritten {
     registers: BTreeMap<(Bank, Slot), Box<Sources>>,
     /// By word and lane.
     local: BTreeMap<(u64, usize), u32>,
-    /// Reads, one at most of each instruction and lane, and what would be reported of them.
-    reads: Vec<Suspect>,
+    /// Reads, one at most of each instruction and lane: what would be reported of them, which is another thread's read if that
+    /// has handed on in shared memory what it gave.
+    reads: Vec<Arc<FirstRead>>,
     numbers: BTreeMap<(u32, usize), u32>,
     /// Of the factors of matrices that are going to be multiplied.
     factors: Sources,
@@ -44,14 +46,15 @@ pub(crate) struct Unwritten {
 pub(super) struct Flow {
     results: Vec<((Bank, Slot), Sources)>,
     lanes: u32,
-    pub(super) shared: u32,
+    /// With the reads that gave it.
+    shared: Vec<(usize, Arc<FirstRead>)>,
 }
 
 impl Unwritten {
     /// A lane reads into a register what nothing has written.
-    pub(super) fn note(&mut self, register: (Bank, Slot), lane: usize, read: Suspect) {
+    fn note(&mut self, register: (Bank, Slot), lane: usize, pc: u32, read: Arc<FirstRead>) {
         let next = self.reads.len() as u32;
-        let number = *self.numbers.entry((read.pc, lane)).or_insert(next);
+        let number = *self.numbers.entry((pc, lane)).or_insert(next);
         match self.reads.get_mut(number as usize) {
             Some(before) => *before = read,
             None => self.reads.push(read),
@@ -69,13 +72,13 @@ impl Unwritten {
         r: &Registers,
         at: Lanes,
         instruction: &Instruction,
-    ) -> Result<Flow, Suspect> {
+    ) -> Result<Flow, Arc<FirstRead>> {
         let [reads, writes] = slots(instruction);
         if let Some(guard) = instruction.guard {
             self.unused(at.path, &self.of(Bank::Predicate, guard.predicate))?;
         }
         let active = at.active;
-        let mut flow = Flow { results: Vec::new(), lanes: active, shared: 0 };
+        let mut flow = Flow { results: Vec::new(), lanes: active, shared: Vec::new() };
         let all = |sources: Sources| writes.iter().map(|&write| (write, sources)).collect();
         match instruction.op {
             Op::Select { ty, d, a, b, predicate } => {
@@ -111,8 +114,6 @@ impl Unwritten {
                 }
                 let (a, from, clamp) = (self.of(Bank::Word, a), r.words(b), r.words(c));
                 let from = |i: usize| source(op, i as u32, from[i], clamp[i]) as usize;
-                // Another lane takes it.
-                self.unused(active, &by_lane(|i| if from(i) == i { 0 } else { a[from(i)] }))?;
                 let sources = by_lane(|i| a[from(i)]);
                 flow.results.push(((Bank::Word, d), sources));
                 flow.results.extend(valid.map(|d| ((Bank::Predicate, d), NONE)));
@@ -167,7 +168,8 @@ impl Unwritten {
                             };
                         }
                     } else if is_shared(space, places[lane]) {
-                        flow.shared |= u32::from(sources[lane] != 0) << lane;
+                        let read = self.read(sources[lane]);
+                        flow.shared.extend(read.map(|read| (lane, read.clone())));
                     } else {
                         self.unused(1 << lane, &sources)?;
                     }
@@ -222,11 +224,15 @@ impl Unwritten {
     }
 
     /// That none of these lanes holds anything.
-    fn unused(&self, lanes: u32, sources: &Sources) -> Result<(), Suspect> {
-        match each(lanes).find(|&lane| sources[lane] != 0) {
-            Some(lane) => Err(self.reads[sources[lane] as usize - 1].clone()),
+    fn unused(&self, lanes: u32, sources: &Sources) -> Result<(), Arc<FirstRead>> {
+        match each(lanes).find_map(|lane| self.read(sources[lane])) {
+            Some(read) => Err(read.clone()),
             None => Ok(()),
         }
+    }
+
+    fn read(&self, source: u32) -> Option<&Arc<FirstRead>> {
+        self.reads.get((source as usize).checked_sub(1)?)
     }
 }
 
@@ -330,7 +336,8 @@ impl Run<'_> {
                 return Err(fault);
             }
             let Fault { lanes, message, .. } = *fault;
-            let read = Suspect { pc: place.pc, lanes, message };
+            let (warp, pc) = (place.warp, place.pc);
+            let read = Arc::new(FirstRead { warp, lanes, pc, message });
             // Of several values, some may have been written.
             for number in 0..usize::from(shape.count) {
                 let slot = shape.slots[number];
@@ -346,8 +353,9 @@ impl Run<'_> {
                             return self.shared_fault(found, "reads", bytes, offset, lane);
                         }
                         r.set_lane(slot, shape.wide, lane, 0);
+                        let handed_on = scratch.shared.origin(offset, bytes);
                         let unwritten = scratch.unwritten.get_or_insert_default();
-                        unwritten.note((bank, slot), lane, read.clone());
+                        unwritten.note((bank, slot), lane, pc, handed_on.unwrap_or(read.clone()));
                     }
                     Err(fault) => return Err(fault),
                 }
@@ -366,12 +374,12 @@ impl Run<'_> {
         instruction: &Instruction,
     ) {
         if let (Some(flow), Op::Store { address, ty, count, .. }) = (&flow, instruction.op)
-            && flow.shared != 0
+            && !flow.shared.is_empty()
         {
             let places = addresses(r, address);
-            for lane in each(flow.shared) {
-                let offset = places[lane] as u32;
-                scratch.shared.leave_unwritten(offset, ty.bytes() * u32::from(count));
+            for (lane, read) in &flow.shared {
+                let (offset, bytes) = (places[*lane] as u32, ty.bytes() * u32::from(count));
+                scratch.shared.leave_unwritten(offset, bytes, read);
             }
         }
         let Some(unwritten) = scratch.unwritten else { return };

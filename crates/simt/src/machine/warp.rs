@@ -18,7 +18,7 @@ use crate::bounds::{bytes_of, refill};
 use crate::global_memory::Tags;
 use crate::program::{Clock, Kernel, Op};
 use crate::report::{Lanes as Named, Report, ReportKind};
-use crate::shared_memory::Shared;
+use crate::shared_memory::{FirstRead, Shared};
 use crate::stepper::Step;
 
 /// Where an instruction is executed.
@@ -320,9 +320,10 @@ impl Warp {
             Some(unwritten) => match unwritten.flow(&self.registers, at, instruction) {
                 Ok(flow) => Some(flow),
                 Err(read) => {
-                    let Suspect { pc, lanes, message } = read;
-                    let fault = Fault { kind: ReportKind::Uninitialized, lanes, message };
-                    return Err(fault.at(kernel, index, self.index, pc));
+                    let FirstRead { warp, lanes, pc, message } = &*read;
+                    let (kind, message) = (ReportKind::Uninitialized, message.clone());
+                    let fault = Fault { kind, lanes: *lanes, message };
+                    return Err(fault.at(kernel, index, *warp, *pc));
                 }
             },
         };

@@ -10,6 +10,7 @@ mod named;
 pub(crate) use mbarrier::{MOST as MOST_ARRIVALS, Phase, Wrong, host_bytes as mbarrier_bytes};
 pub(crate) use named::{Coming, WrongComing, host_bytes as named_bytes};
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mbarrier::{Clock, Mbarriers};
@@ -46,6 +47,8 @@ pub(crate) struct Shared {
     known: Known,
     mbarriers: Mbarriers,
     named: named::Barriers,
+    /// By cell, the read that gave what one thread left there.
+    origins: BTreeMap<usize, Arc<FirstRead>>,
 }
 
 /// What threads know of each other, beside what barriers of the block tell all.
@@ -104,6 +107,15 @@ pub(crate) struct Culprit {
     pub(crate) warp: u32,
     pub(crate) lane: u32,
     pub(crate) pc: u32,
+}
+
+/// A read of what nothing has written, as it is reported if what it gave has an effect.
+#[derive(Debug)]
+pub(crate) struct FirstRead {
+    pub(crate) warp: u32,
+    pub(crate) lanes: u32,
+    pub(crate) pc: u32,
+    pub(crate) message: String,
 }
 
 /// What is wrong with an access.
@@ -231,6 +243,7 @@ impl Shared {
             refill(&mut self.cells, cells, Cell::default(), what)?;
         }
         self.generation += 1;
+        self.origins.clear();
         self.known.seen.clear();
         self.named.reset(mbarriers as usize);
         self.mbarriers.reset(cells, mbarriers, &mut self.known)
@@ -426,10 +439,20 @@ impl Shared {
         Ok(())
     }
 
-    /// What has just been written here is what nobody has written elsewhere.
+    /// What has just been written here is what nobody has written elsewhere, where `read` took it.
     #[cold]
-    pub(crate) fn leave_unwritten(&mut self, offset: u32, bytes: u32) {
+    pub(crate) fn leave_unwritten(&mut self, offset: u32, bytes: u32, read: &Arc<FirstRead>) {
         self.cells(offset, bytes).0.for_each(|cell| cell.writer.kind = Kind::Unfounded);
+        self.origins.extend(self.range(offset, bytes).map(|cell| (cell, read.clone())));
+    }
+
+    /// The read that took what was then left here, if what is here was.
+    #[cold]
+    pub(crate) fn origin(&mut self, offset: u32, bytes: u32) -> Option<Arc<FirstRead>> {
+        let kind = |cell: &mut Cell| cell.of(self.generation).writer.kind;
+        let mut kinds = self.range(offset, bytes).map(|cell| (cell, kind(&mut self.cells[cell])));
+        let (cell, _) = kinds.find(|(_, kind)| *kind == Kind::Unfounded)?;
+        self.origins.get(&cell).cloned()
     }
 
     /// A `cp.async` to here has begun.

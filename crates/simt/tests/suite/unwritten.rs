@@ -2,7 +2,7 @@
 
 use simt::ReportKind;
 
-use crate::kernel::Bench;
+use crate::kernel::{Bench, source};
 
 /// What `%r5` holds after this is of no thread.
 const READ: &str = "ld.shared.u32 %r5, [s+64];";
@@ -54,6 +54,9 @@ fn what_has_none_is_right() {
         // Lanes take it of each other, and the one that stores does not.
         "setp.eq.u32 %p1, %r2, 31; mov.u32 %r6, %r1; @%p1 mov.u32 %r6, %r5; shfl.sync.up.b32 %r7, %r6, 1, 0, -1;
             st.global.u32 [%rd4], %r7;",
+        // A reduction of the first eight lanes, which all lanes take part in.
+        "setp.lt.u32 %p1, %r2, 8; selp.u32 %r6, %r1, %r5, %p1; shfl.sync.down.b32 %r7, %r6, 4, 31, -1;
+            setp.eq.u32 %p2, %r2, 0; @%p2 st.global.u32 [%rd4], %r7;",
         "mov.u64 %rd5, l; st.local.u32 [%rd5], %r5; st.local.u32 [%rd5], %r1; ld.local.u32 %r6, [%rd5]; st.global.u32 [%rd4], %r6;",
         // Threads put it where nobody reads.
         "shl.b32 %r6, %r2, 2; add.u32 %r6, %r6, 128; add.u32 %r6, %r6, %r3; st.shared.u32 [%r6], %r5;",
@@ -92,12 +95,15 @@ fn a_reduction_may_read_beyond_its_values() {
     assert_eq!(u32::from_le_bytes(sum), (0..32).sum());
 
     // Another lane's sum has what nobody wrote in it, by way of others.
-    let report = Bench::new(&format!("{body}{}", take(1))).run().unwrap_err();
+    let body = format!("{body}{}", take(1));
+    let report = Bench::new(&body).run().unwrap_err();
     assert_eq!(report.kind, ReportKind::Uninitialized, "{report}");
-    let message =
-        "reads 4 bytes at offset 4 of shared memory, where lane 1 of warp 0 wrote at PTX line";
-    assert!(report.message.starts_with(message), "{report}");
-    assert!(report.message.ends_with("what it had read where nothing has written"), "{report}");
+    // The report is about the first read: that of lanes whose neighbours 16 lanes on there are not.
+    let message = "reads 4 bytes at offset 128 of shared memory, which nothing has written";
+    assert_eq!((report.lanes, &*report.message), (1 << 16, message), "{report}");
+    let source = source(&body);
+    let first = source.lines().nth(report.line as usize - 1).unwrap();
+    assert!(first.contains("ld.shared.u32 %r8, [%r6+64]"), "{report}");
 }
 
 /// That nothing has written a place is no leave to write it at the same time.

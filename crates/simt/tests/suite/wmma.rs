@@ -82,15 +82,16 @@ struct Wmma<'a> {
     layouts: [&'a str; 4],
     space: &'a str,
     padded: usize,
-    sat: bool,
+    /// `.satfinite`, or the rounding, which NVIDIA's header writes for `f64`.
+    mode: &'a str,
 }
 
 impl Wmma<'_> {
     fn opcodes(&self) -> [String; 5] {
-        let Wmma { shape, factor, sum: [c, d], layouts: [la, lb, lc, ld], space, .. } = self;
+        let Wmma { shape, factor, sum: [c, d], layouts: [la, lb, lc, ld], space, mode, .. } = self;
         let multiply = match *factor {
             "f16" => format!("{d}.{c}"),
-            _ => format!("{d}.{factor}.{factor}.{c}{}", if self.sat { ".satfinite" } else { "" }),
+            _ => format!("{d}.{factor}.{factor}.{c}{mode}"),
         };
         [
             format!("wmma.load.a.sync.aligned.{la}.{shape}{space}.{factor}"),
@@ -193,7 +194,11 @@ fn each_wmma(mut visit: impl FnMut(&Wmma<'_>)) {
                     let layouts = [0, 1, 2, 3].map(|i| LAYOUTS[layouts >> i & 1]);
                     for space in SPACES {
                         number += 1;
-                        let sat = c == "s32" && number % 2 == 0;
+                        let mode = match c {
+                            "s32" if number % 2 == 0 => ".satfinite",
+                            "f64" if number % 2 == 0 => ".rn",
+                            _ => "",
+                        };
                         // What is padded with 8 still fits, of the smaller ones.
                         let padded =
                             if number % 3 == 0 && bits_of(d) * extents[0] * extents[1] < 8192 {
@@ -211,7 +216,7 @@ fn each_wmma(mut visit: impl FnMut(&Wmma<'_>)) {
                             padded
                         };
                         let sum = [c, d];
-                        visit(&Wmma { shape, extents, factor, sum, layouts, space, padded, sat });
+                        visit(&Wmma { shape, extents, factor, sum, layouts, space, padded, mode });
                     }
                 }
             }

@@ -149,7 +149,7 @@ fn product(
     let mut rest = Rest(rest);
     let before = rest.accept(&["satfinite"]) && !warp;
     // Rounded to nearest, which is all there is.
-    let rounds = rest.accept(&["rn"]);
+    let mut rounds = rest.accept(&["rn"]);
     let d = rest.take(Element::of)?;
     // Of halves, `wmma` says only what is added and what results.
     let is_short = warp && rest.0.len() == 1;
@@ -158,6 +158,8 @@ fn product(
         false => (rest.take(Element::of)?, rest.take(Element::of)?, rest.take(Element::of)?),
     };
     let after = warp && rest.accept(&["satfinite"]);
+    // Where compilers write it, and PTX's text has it not.
+    rounds |= warp && !rounds && rest.accept(&["rn"]);
     let how = match (a, rest.0) {
         (B1, ["xor", "popc"]) if !before => How::CountXor,
         (B1, ["and", "popc"]) if !before => How::CountAnd,
