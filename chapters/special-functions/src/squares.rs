@@ -52,10 +52,10 @@ impl Square {
     pub fn name(self) -> String {
         match self {
             Square::Exact => String::from("exact"),
-            Square::Cut(k) => format!("exact, cut below 2^{k}"),
-            Square::Short(k) => format!("of x without its lowest {k} bits"),
-            Square::Array(k) => format!("array, no columns below 2^{k}"),
-            Square::Folded(k) => format!("folded array, no columns below 2^{k}"),
+            Square::Cut(k) => format!("exact, cut at 2^{k}"),
+            Square::Short(k) => format!("of x without {k} bits"),
+            Square::Array(k) => format!("array from 2^{k}"),
+            Square::Folded(k) => format!("folded from 2^{k}"),
         }
     }
 }

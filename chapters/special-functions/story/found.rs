@@ -3,6 +3,7 @@
 use lesson::{Kind, Lesson, Result};
 use rayon::prelude::*;
 
+use super::measured::thousands;
 use super::pictures;
 use crate::fit::{self, Fit, Pair};
 use crate::squares::Square;
@@ -81,13 +82,8 @@ pub(super) fn squares(lesson: &mut Lesson) -> Result {
             Square::Folded(k),
             Square::Folded(k + 1),
         ];
-        let mut table = lesson::Table::new([
-            "square",
-            "least spread",
-            "largest spread",
-            "segments that fit",
-            "results that differ",
-        ]);
+        let mut table =
+            lesson::Table::new(["square", "results that differ", "segments that fit", "spread"]);
         for square in candidates {
             let all = fits(&of, &squares_of(&of, square));
             let spreads = || all.iter().map(|(fit, _)| fit.spread());
@@ -97,10 +93,9 @@ pub(super) fn squares(lesson: &mut Lesson) -> Result {
                 (spreads().fold(f64::INFINITY, f64::min), spreads().fold(0.0, f64::max));
             table.row([
                 square.name(),
-                format!("{least:.5}"),
-                format!("{largest:.5}"),
+                thousands(differ as u64),
                 fitting.to_string(),
-                differ.to_string(),
+                format!("{least:.5} to {largest:.5}"),
             ]);
             let key = match square {
                 Square::Exact => "exact",
@@ -111,7 +106,7 @@ pub(super) fn squares(lesson: &mut Lesson) -> Result {
             let mut value = |what: &str, text: String| {
                 lesson.value(&format!("{}_{key}_{what}", of.name), text, Kind::Computed);
             };
-            value("differ", differ.to_string());
+            value("differ", thousands(differ as u64));
             value("one_of", (ARGUMENTS as usize / differ.max(1)).to_string());
             value("least", format!("{least:.5}"));
             value("largest", format!("{largest:.5}"));

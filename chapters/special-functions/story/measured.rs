@@ -200,7 +200,7 @@ pub(super) fn sums(lesson: &mut Lesson) -> Result {
 }
 
 /// Digits in groups of three.
-fn thousands(number: u64) -> String {
+pub(super) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {

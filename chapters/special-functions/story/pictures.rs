@@ -98,7 +98,7 @@ pub(super) fn square(lesson: &mut Lesson) -> Result {
     let near = Chart::new("The first 2400 of 131,072 arguments")
         .axes("x", "square (2^19)")
         .line(
-            "folded array, no columns below 2^19",
+            "without the columns below 2^19",
             stairs.clone().map(|x| (f64::from(x), folded.of(x) as f64 / unit)),
         )
         .line("exact", stairs.map(|x| (f64::from(x), Square::Exact.of(x) as f64 / unit)));
