@@ -31,25 +31,39 @@ pub fn cargo() -> Command {
     Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// The folder `NN-name` of chapter `number` inside `chapters`.
+/// The folder inside `chapters` of the chapter with the number `name` (`3`), or of the page in the appendix with that name.
 ///
 /// # Errors
 ///
-/// When there is no such chapter, or more than one.
-pub fn chapter_folder(chapters: &Path, number: u32) -> Result<PathBuf> {
-    let prefix = format!("{number:02}-");
+/// When there is no such folder, or more than one.
+pub fn chapter_folder(chapters: &Path, name: &str) -> Result<PathBuf> {
+    let number: Option<u32> = name.parse().ok();
+    let is_it = |folder: &str| match number {
+        Some(number) => folder.starts_with(&format!("{number:02}-")),
+        None => folder == name,
+    };
     let entries = chapters
         .read_dir()
         .with_context(|| format!("the folder {} cannot be read", chapters.display()))?;
     let mut found: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.is_dir() && name_of(path).starts_with(&prefix))
+        .filter(|path| path.is_dir() && is_it(&name_of(path)))
         .collect();
-    match found.len() {
-        0 => bail!("there is no chapter {number}: no folder {prefix}… in {}", chapters.display()),
-        1 => Ok(found.remove(0)),
-        _ => bail!("several folders in {} begin with {prefix}", chapters.display()),
+    match (found.len(), number) {
+        (1, _) => Ok(found.remove(0)),
+        (0, Some(number)) => {
+            bail!("there is no chapter {number}: no folder {number:02}-… in {}", chapters.display())
+        }
+        (0, None) => bail!("there is no folder {name} in {}", chapters.display()),
+        _ => bail!("several folders in {} are chapter {name}", chapters.display()),
     }
+}
+
+/// The package of the folder with this name inside `chapters`.
+#[must_use]
+pub fn package_of(folder: &str) -> String {
+    let numbered = folder.starts_with(|c: char| c.is_ascii_digit());
+    format!("{}{folder}", if numbered { "ch" } else { "appendix-" })
 }
 
 /// The last component of `path` as text, or nothing where it has none.

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use super::story::Place;
 use super::{Chapter, output, run};
 
 /// How a chapter runs.
@@ -32,8 +33,11 @@ struct Cli {
 /// A chapter's `main`: runs it; the exit code is 0 if every check passed, 1 if one failed, 2 if the
 /// chapter could not run to its end.
 pub fn main(chapter: &'static Chapter) -> ExitCode {
-    let command = <Cli as clap::CommandFactory>::command()
-        .about(format!("Chapter {}: {}", chapter.number, chapter.title));
+    let command = <Cli as clap::CommandFactory>::command().about(format!(
+        "{}: {}",
+        Place::of(chapter.number, chapter.slug).name(),
+        chapter.title
+    ));
     let cli = match command
         .try_get_matches()
         .and_then(|m| <Cli as clap::FromArgMatches>::from_arg_matches(&m))

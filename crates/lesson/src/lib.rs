@@ -55,7 +55,7 @@ pub type Error = Box<dyn std::error::Error + Send + Sync>;
 /// A chapter of the tutorial.
 #[derive(Debug, Clone, Copy)]
 pub struct Chapter {
-    /// Its number, the same for page, crate, notebook and figures.
+    /// Its number, the same for page, crate, notebook and figures; 0 in the appendix, where folders have none.
     pub number: u8,
     /// The name of its folder, such as `01-sequential-loop`.
     pub slug: &'static str,

@@ -16,6 +16,7 @@ const WIDTH: usize = 84;
 /// the [`Record`].
 #[derive(Debug)]
 pub struct Lesson {
+    place: Place,
     folder: PathBuf,
     wait: bool,
     transcript: String,
@@ -25,18 +26,56 @@ pub struct Lesson {
     record: Record,
 }
 
+/// Where in the book a run belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Chapter(u8),
+    Appendix,
+}
+
+impl Place {
+    /// The appendix is what has neither a number nor a folder that begins with one.
+    pub(super) fn of(number: u8, slug: &str) -> Self {
+        match number {
+            0 if !slug.starts_with(|c: char| c.is_ascii_digit()) => Place::Appendix,
+            _ => Place::Chapter(number),
+        }
+    }
+
+    pub(super) fn name(self) -> String {
+        match self {
+            Place::Chapter(number) => format!("Chapter {number}"),
+            Place::Appendix => String::from("Appendix"),
+        }
+    }
+
+    /// What its steps' numbers begin with.
+    fn letter(self) -> String {
+        match self {
+            Place::Chapter(number) => number.to_string(),
+            Place::Appendix => String::from("A"),
+        }
+    }
+}
+
 impl Lesson {
     pub(super) fn begin(number: u8, slug: &str, title: &str, settings: &Settings) -> Result<Self> {
         let folder = settings.out.join(slug);
         fs::create_dir_all(&folder)
             .map_err(|error| format!("cannot make the folder {}: {error}", folder.display()))?;
         let full = if settings.full { " --full" } else { "" };
+        let place = Place::of(number, slug);
+        let chosen = match place {
+            Place::Chapter(number) => format!("-- {number}"),
+            Place::Appendix => format!("-p appendix-{slug} --"),
+        };
+        let command = format!("cargo run --release {chosen}{full}");
         let record = Record {
             chapter: slug.to_owned(),
             number,
             title: title.to_owned(),
             engine: String::from("loop"),
-            command: format!("cargo run --release -- {number}{full}"),
+            command: command.trim_end_matches(" --").to_owned(),
             machine: machine::describe(),
             date: machine::date(),
             seconds: 0.0,
@@ -47,6 +86,7 @@ impl Lesson {
             tables: Vec::new(),
         };
         let mut lesson = Lesson {
+            place,
             folder,
             wait: settings.step,
             transcript: String::new(),
@@ -55,7 +95,7 @@ impl Lesson {
             start: Instant::now(),
             record,
         };
-        let heading = format!("Chapter {number}. {title}");
+        let heading = format!("{}. {title}", place.name());
         lesson.print(&format!(
             "\n\x1b[1m{heading}\n{}\x1b[0m\n",
             "═".repeat(heading.chars().count())
@@ -93,7 +133,7 @@ impl Lesson {
         self.steps += 1;
         self.step = Some(key);
         self.transcript += &format!("ANCHOR: {key}\n");
-        let heading = format!("{}.{} {title}", self.record.number, self.steps);
+        let heading = format!("{}.{} {title}", self.place.letter(), self.steps);
         self.print(&format!(
             "\n\x1b[1m{heading}\n{}\x1b[0m\n",
             "─".repeat(heading.chars().count())
@@ -178,8 +218,8 @@ impl Lesson {
             0 => format!("all {} checks passed", self.record.checks.len()),
             _ => format!("{failed} of {} checks FAILED", self.record.checks.len()),
         };
-        let (number, time) = (self.record.number, clock::text(elapsed));
-        self.print(&format!("\nChapter {number}: {verdict} in {time}.\n"));
+        let (name, time) = (self.place.name(), clock::text(elapsed));
+        self.print(&format!("\n{name}: {verdict} in {time}.\n"));
         self.write("output.txt", &anstream::adapter::strip_str(&self.transcript).to_string())?;
         self.write("run.json", &(serde_json::to_string_pretty(&self.record)? + "\n"))?;
         Ok(self.record)
@@ -232,7 +272,14 @@ fn wrap(text: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{number, wrap};
+    use super::{Place, number, wrap};
+
+    #[test]
+    fn what_has_no_number_is_the_appendix() {
+        let names = [(0, "00-start-here"), (9, "bench"), (0, "special-functions")]
+            .map(|(number, slug)| Place::of(number, slug).name());
+        assert_eq!(names, ["Chapter 0", "Chapter 9", "Appendix"]);
+    }
 
     #[test]
     fn paragraphs_wrap_at_words() {

@@ -113,16 +113,13 @@ fn block(
     html(page, directive.arguments)
 }
 
-/// The text of a value: `key` of the page's own chapter, or `NN key` of chapter NN.
+/// The text of a value: `key` of the page's own chapter, or `NN key` of chapter NN, which may be the name of a folder.
 fn value(page: &Page, arguments: &str) -> Result<String, String> {
     let words: Vec<&str> = arguments.split_whitespace().collect();
     let (folder, key) = match words[..] {
         [key] => (page.folder(), key),
-        [number, key] => {
-            let number = number.parse().map_err(|_| {
-                format!("value `{arguments}`: `{number}` is not the number of a chapter")
-            })?;
-            let folder = workspace::chapter_folder(page.chapters, number);
+        [chapter, key] => {
+            let folder = workspace::chapter_folder(page.chapters, chapter);
             (folder.map_err(|error| format!("value `{arguments}`: {error:#}"))?, key)
         }
         _ => return Err("write `{{#value key}}` or `{{#value NN key}}`".to_owned()),

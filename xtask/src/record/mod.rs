@@ -12,29 +12,29 @@ use lesson::output::println;
 use crate::results::{FOLDER, Run};
 use crate::{failure, workspace};
 
-/// Runs chapter `number` and replaces its `results/` by what the run wrote.
+/// Runs the chapter with the number or name `name` and replaces its `results/` by what the run wrote.
 ///
 /// # Errors
 ///
 /// When the chapter cannot be run, fails, or one of its checks does: then the old results stay.
-pub fn record(root: &Path, number: u32) -> Result<()> {
-    let (chapter, folder) = run(root, number)?;
+pub fn record(root: &Path, name: &str) -> Result<()> {
+    let (chapter, folder) = run(root, name)?;
     let results = chapter.join(FOLDER);
     replace(&folder, &results)?;
     println!("recorded {}", results.strip_prefix(root).unwrap_or(&results).display());
     Ok(())
 }
 
-/// Runs chapter `number` and compares what it wrote with its `results/`, timings left out.
+/// Runs the chapter with the number or name `name` and compares what it wrote with its `results/`, timings left out.
 ///
 /// # Errors
 ///
 /// When the chapter cannot be run, or something differs; all differences are listed.
-pub fn check(root: &Path, number: u32) -> Result<()> {
-    let (chapter, folder) = run(root, number)?;
+pub fn check(root: &Path, name: &str) -> Result<()> {
+    let (chapter, folder) = run(root, name)?;
     let differences = compare::compare(&chapter.join(FOLDER), &folder)?;
     failure::none_of(&differences, "the comparison with the recorded results")?;
-    println!("chapter {number} agrees with its recorded results");
+    println!("chapter {name} agrees with its recorded results");
     Ok(())
 }
 
@@ -42,8 +42,8 @@ pub fn check(root: &Path, number: u32) -> Result<()> {
 const OUT: &str = "target/tour";
 
 /// Runs a chapter: the chapter's folder, and the folder of what the run wrote.
-fn run(root: &Path, number: u32) -> Result<(PathBuf, PathBuf)> {
-    let chapter = workspace::chapter_folder(&root.join("chapters"), number)?;
+fn run(root: &Path, name: &str) -> Result<(PathBuf, PathBuf)> {
+    let chapter = workspace::chapter_folder(&root.join("chapters"), name)?;
     let name = workspace::name_of(&chapter);
     if !chapter.join("Cargo.toml").is_file() {
         bail!("chapters/{name} has no crate to run");
@@ -55,11 +55,11 @@ fn run(root: &Path, number: u32) -> Result<(PathBuf, PathBuf)> {
             .with_context(|| format!("{} cannot be removed", written.display()))?;
     }
     // Chapter 0 is the tour itself; what is recorded of it is its benchmark.
-    let command: &[&str] = if number == 0 { &["bench"] } else { &[] };
+    let command: &[&str] = if name.starts_with("00-") { &["bench"] } else { &[] };
     // Its own output is passed through: it tells how far the run is.
     let status = workspace::cargo()
         .current_dir(root)
-        .args(["run", "--release", "--package", &format!("ch{name}"), "--"])
+        .args(["run", "--release", "--package", &workspace::package_of(&name), "--"])
         .args(command)
         .args(["--out", OUT])
         .status()

@@ -136,6 +136,7 @@ fn pasted_code_fails() {
 fn results_that_are_missing_fail() {
     found_in("{{#value speed}}", &["no value `speed` in chapters/01-sample/results/run.json"]);
     found_in("{{#value 11 steps}}", &["there is no chapter 11"]);
+    found_in("{{#value special-functions steps}}", &["there is no folder special-functions"]);
     found_in("{{#value 02 steps}}", &["run.json cannot be read"]);
     found_in("$a = {{#value none}}$", &["no value `none`"]);
     found_in("{{#table none.csv}}", &["table `none.csv`"]);

@@ -45,22 +45,22 @@ fn recorded_length(book: &Fixture) -> String {
 #[test]
 fn a_run_replaces_the_results_as_a_whole_or_not_at_all() {
     let book = with_crate();
-    let differences = record::check(book.root(), 1).unwrap_err().to_string();
+    let differences = record::check(book.root(), "1").unwrap_err().to_string();
     assert!(differences.contains("value `length` was 16, is 17"), "{differences}");
     assert_eq!(recorded_length(&book), "16", "a check changes nothing");
 
     book.write("chapters/01-sample/code.txt", "3");
-    let error = record::record(book.root(), 1).unwrap_err().to_string();
+    let error = record::record(book.root(), "1").unwrap_err().to_string();
     assert!(error.contains("the run of chapters/01-sample failed"), "{error}");
     assert_eq!(recorded_length(&book), "16", "a failed run changes nothing");
 
     book.write("chapters/01-sample/code.txt", "0");
-    record::record(book.root(), 1).unwrap();
+    record::record(book.root(), "1").unwrap();
     assert_eq!(recorded_length(&book), "17");
     assert!(!book.path(RESULTS).join("output.txt").exists(), "the run wrote none");
-    record::check(book.root(), 1).unwrap();
+    record::check(book.root(), "1").unwrap();
 
-    let error = record::record(book.root(), 2).unwrap_err().to_string();
+    let error = record::record(book.root(), "2").unwrap_err().to_string();
     assert!(error.contains("chapters/02-other has no crate"), "{error}");
 }
 
