@@ -67,6 +67,8 @@ pub enum Class {
     Shared,
     /// Loads and stores of local memory: arrays and registers that did not fit.
     Local,
+    /// Fetches from textures, loads and stores of surfaces.
+    Texture,
     /// Atomic operations and fences.
     Atomic,
     /// What has no effect here.
@@ -118,6 +120,12 @@ pub enum Access {
     LocalLoad,
     /// A store to local memory.
     LocalStore,
+    /// A fetch from a texture. Sectors are not counted, here and of surfaces: how a GPU lays arrays out is not known.
+    TextureFetch,
+    /// A load from a surface.
+    SurfaceLoad,
+    /// A store to a surface.
+    SurfaceStore,
     /// An access through a generic address, which may go to any of them.
     Generic,
 }
@@ -337,6 +345,7 @@ fn class(op: &Op) -> Class {
             Space::Constant | Space::Parameter => Class::Parameter,
         },
         Op::CopyAsync { .. } | Op::BulkIn { .. } | Op::BulkOut { .. } => Class::Global,
+        Op::Fetch { .. } | Op::SurfaceLoad { .. } | Op::SurfaceStore { .. } => Class::Texture,
         Op::Atomic { .. } | Op::Fence { .. } => Class::Atomic,
         Op::Nothing | Op::CommitGroup | Op::WaitGroup { .. } => Class::Nothing,
         _ => Class::Integer,
@@ -360,6 +369,9 @@ fn access(op: &Op) -> Option<Access> {
         Op::MatrixLoad { .. } | Op::MatrixStore { .. } => Access::Generic,
         Op::CopyAsync { .. } | Op::BulkIn { .. } => Access::CopyAsync,
         Op::BulkOut { .. } => Access::GlobalStore,
+        Op::Fetch { .. } => Access::TextureFetch,
+        Op::SurfaceLoad { .. } => Access::SurfaceLoad,
+        Op::SurfaceStore { .. } => Access::SurfaceStore,
         Op::Load { space: Space::Constant | Space::Parameter, .. } => return None,
         Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } => Access::Generic,
         _ => return None,

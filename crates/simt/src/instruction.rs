@@ -3,6 +3,7 @@
 use super::matrix::{Fragment, Part, Product};
 use super::operation::{Arithmetic, Binary, Carry, Compare, Logic, Ternary, TestFloat, Unary};
 use super::program::Slot;
+use super::texture::{Geometry, Outside, Query};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Instruction {
@@ -528,6 +529,47 @@ pub(crate) enum Op {
         parity: bool,
     },
 
+    /// `tex`, by `at`: as many 32-bit slots as the geometry has numbers, that of the layer first, coordinates as F32 or,
+    /// of linear memory (`linear`), S32. Four values of type U32, S32 or F32; `object` is a 64-bit slot.
+    Fetch {
+        geometry: Geometry,
+        linear: bool,
+        ty: Type,
+        d: [Slot; 4],
+        object: Slot,
+        at: [Slot; 3],
+    },
+    /// `suld.b`, likewise by S32, of which that along x counts bytes: `count` values of type U8 to U64, into 64-bit slots
+    /// if `wide`.
+    SurfaceLoad {
+        geometry: Geometry,
+        outside: Outside,
+        ty: Type,
+        count: u8,
+        wide: bool,
+        d: [Slot; 4],
+        object: Slot,
+        at: [Slot; 3],
+    },
+    /// `sust.b`.
+    SurfaceStore {
+        geometry: Geometry,
+        outside: Outside,
+        ty: Type,
+        count: u8,
+        wide: bool,
+        a: [Slot; 4],
+        object: Slot,
+        at: [Slot; 3],
+    },
+    /// `txq`, and of surfaces `suq`.
+    ObjectQuery {
+        query: Query,
+        surface: bool,
+        d: Slot,
+        object: Slot,
+    },
+
     /// `bra` and `bra.uni` (which promises that the branch does not diverge).
     Branch {
         target: u32,
@@ -568,6 +610,17 @@ impl Op {
                 | Op::RowsLoad { .. }
                 | Op::RowsStore { .. }
                 | Op::RowsTranspose { .. }
+        )
+    }
+
+    /// Whether it works on textures or surfaces.
+    pub(crate) fn is_of_objects(&self) -> bool {
+        matches!(
+            self,
+            Op::Fetch { .. }
+                | Op::SurfaceLoad { .. }
+                | Op::SurfaceStore { .. }
+                | Op::ObjectQuery { .. }
         )
     }
 }

@@ -14,6 +14,7 @@ use super::machine::{Beside, Run};
 use super::order::Order as Ordering;
 use super::program::{Kernel, Op, Order, Scope, Space};
 use super::report::{Report, ReportKind};
+use super::texture::Table;
 use super::trace::Trace;
 use super::variables;
 
@@ -64,6 +65,7 @@ pub struct Prepared<'a> {
     bounds: Bounds<'a>,
     slots: Vec<Slot>,
     globals: Arc<[u64]>,
+    objects: Table,
     pub(super) first_tag: u32,
     wide: Mutex<()>,
     pub(super) grain: u32,
@@ -196,6 +198,8 @@ impl<'a> Launch<'a> {
     ) -> Prepared<'a> {
         let (slots, grain) = (memory.snapshot(), grain(self.kernel));
         let globals = memory.placed(&self.kernel.globals).unwrap_or_default();
+        let uses_objects = self.kernel.code.iter().any(|code| code.op.is_of_objects());
+        let objects = if uses_objects { memory.objects.snapshot() } else { Table::new() };
         let (wide, mbarriers) = (Mutex::new(()), self.has_parts());
         let arrivals = self.kernel.arrivals();
         Prepared {
@@ -204,6 +208,7 @@ impl<'a> Launch<'a> {
             bounds,
             slots,
             globals,
+            objects,
             first_tag,
             wide,
             grain,
@@ -470,6 +475,7 @@ impl Prepared<'_> {
             memory: self.memory,
             slots: &self.slots,
             globals: &self.globals,
+            objects: &self.objects,
             recent: None,
             first_tag: self.first_tag,
             wide: &self.wide,

@@ -136,6 +136,11 @@ pub(super) fn float(ty: Type, bits: u64) -> f64 {
     }
 }
 
+/// What `f16` bits are as `f32`: exact.
+pub(crate) fn half_as_f32(bits: u16) -> f32 {
+    half(bits) as f32
+}
+
 fn half(bits: u16) -> f64 {
     let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
     let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));

@@ -6,6 +6,7 @@
 //! - `lanes`: shuffles, votes and what else works across the lanes of a warp.
 //! - `access`, `global_access`, `shared_access`, `local`, `parameter`: loads, stores, atomics, with all their checks.
 //! - `matrix`: products of matrices, whose sums are in `tensor`; `matrix_memory`: their loads and stores.
+//! - `texture`: fetches from textures, loads and stores of surfaces.
 //! - `mbarrier`: barriers that are objects in shared memory; `copy`, `bulk`: copies to it that go on beside the program.
 //! - `call`: functions; `system`, `print`: those behind `printf` and `assert`.
 //! - `warp`: which lanes are where, and one instruction after the other.
@@ -44,9 +45,12 @@ pub(super) mod step;
 mod system;
 mod tensor;
 mod ternary;
+mod texture;
 mod unwritten;
 mod video;
 pub(super) mod warp;
+
+pub(crate) use convert::half_as_f32;
 
 pub(crate) use access::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_END};
 
@@ -57,6 +61,7 @@ use super::counters::Tally;
 use super::global_memory::{Buffer, Memory, Slot};
 use super::launch::Launch;
 use super::order::Order;
+use super::texture::Table;
 use super::trace::Trace;
 
 /// What all blocks of a range of a launch share.
@@ -67,6 +72,8 @@ pub(super) struct Run<'a> {
     pub(super) slots: &'a [Slot],
     /// Where the module's variables lie, if the kernel uses any.
     pub(super) globals: &'a [u64],
+    /// The textures and surfaces that there were then, if the kernel uses any.
+    pub(super) objects: &'a Table,
     /// The buffer that was accessed last, and its address.
     pub(super) recent: Option<(u64, &'a Buffer)>,
     /// The tag of the grid's first block: see `global_memory::Word`.

@@ -230,6 +230,11 @@ impl Run<'_> {
                 self.matrix(r, scratch, place, op)?;
             }
 
+            Op::Fetch { .. }
+            | Op::SurfaceLoad { .. }
+            | Op::SurfaceStore { .. }
+            | Op::ObjectQuery { .. } => self.objects(r, place, op, active)?,
+
             Op::MbarrierInit { address, count } => {
                 let operation = mbarrier::Operation::Initialize { count };
                 self.mbarrier(r, scratch, place, operation, address, active)?;

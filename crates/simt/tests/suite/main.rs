@@ -18,6 +18,7 @@
 //! - `bounds`: what a launch may use; whatever passes it is a report.
 //! - `execution`: mutated kernels on any arguments; the mutations are in `fuzz`.
 //! - `programs`: random programs that are right, written and run in several ways.
+//! - `textures`, `surfaces`: what is fetched by coordinates, and what is read and written so.
 //! - `switches`: branches to one of a list of labels.
 //! - `divergence`, `counted`, `memory`: what a warp does when its lanes part, what is counted, ways to run.
 //! - `stepping`: one instruction at a time, forward and backward.
@@ -66,8 +67,10 @@ mod simd;
 mod special;
 mod special_functions;
 mod stepping;
+mod surfaces;
 mod switches;
 mod system;
+mod textures;
 mod transfer;
 mod unwritten;
 mod values;
