@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use super::bounds::{Account, Bounds, bytes_of, reserve};
 use super::counters::{Counters, Tally};
-use super::global_memory::{Memory, Slot};
+use super::global_memory::{Memory, PAGE_WORDS, Slot, Word};
 use super::machine::block::Block;
 use super::machine::fault::{Fault, Result as Found};
 use super::machine::{Beside, Run};
@@ -17,6 +17,7 @@ use super::report::{Report, ReportKind};
 use super::texture::Table;
 use super::trace::Trace;
 use super::variables;
+use super::workspace::{self, Workspace};
 
 /// Instructions that a warp executes before the next one's turn.
 pub(super) const QUANTUM: u32 = 1 << 14;
@@ -66,6 +67,7 @@ pub struct Prepared<'a> {
     slots: Vec<Slot>,
     globals: Arc<[u64]>,
     objects: Table,
+    pub(super) workspace: Option<Workspace>,
     pub(super) first_tag: u32,
     wide: Mutex<()>,
     pub(super) grain: u32,
@@ -186,7 +188,19 @@ impl<'a> Launch<'a> {
         let listed = bounds.take(bytes_of::<Slot>(memory.slots() as u64), "the list of buffers");
         listed.map_err(|fault| fault.before(kernel, [0; 3]))?;
         let first_tag = memory.reserve_tags(self.blocks());
-        Ok(self.resume(memory, bounds, first_tag))
+        let mut workspace = None;
+        if kernel.uses_workspace() {
+            let bytes = bytes_of::<Word>(PAGE_WORDS as u64);
+            let taken = bounds.take(bytes, "the workspace of the grid");
+            taken.map_err(|fault| fault.before(kernel, [0; 3]))?;
+            match memory.workspace() {
+                Ok(made) => workspace = Some(made),
+                Err(error) => {
+                    return refuse(format!("has no room for the workspace of its grid: {error}"));
+                }
+            }
+        }
+        Ok(self.resume(memory, bounds, first_tag, workspace))
     }
 
     /// A launch that has been checked and has begun, on the same memory.
@@ -195,6 +209,7 @@ impl<'a> Launch<'a> {
         memory: &'a Memory,
         bounds: Bounds<'a>,
         first_tag: u32,
+        workspace: Option<Workspace>,
     ) -> Prepared<'a> {
         let (slots, grain) = (memory.snapshot(), grain(self.kernel));
         let globals = memory.placed(&self.kernel.globals).unwrap_or_default();
@@ -209,6 +224,7 @@ impl<'a> Launch<'a> {
             slots,
             globals,
             objects,
+            workspace,
             first_tag,
             wide,
             grain,
@@ -268,6 +284,7 @@ impl Prepared<'_> {
         // Each is in a list of those that ran, and in one of those that are left.
         let each = Block::bytes(&self.launch, self.grain).saturating_add(bytes_of::<Block>(1));
         let mut run = self.start(each.saturating_mul(count), trace, blocks.start)?;
+        run.workspace = self.workspace_address();
         let mut order = None;
         let begun = self.begin(&mut run, &blocks, warps as usize, &mut order);
         let mut all = begun.map_err(|fault| self.before(blocks.start, *fault))?;
@@ -279,10 +296,15 @@ impl Prepared<'_> {
             if idle > IDLE_ROUNDS
                 && let Some(block) = all.first()
             {
-                return Err(*stuck(kernel, block, all.len()));
+                return Err(*stuck(&run, block, all.len()));
             }
         }
         Ok(run.tally.counters(kernel))
+    }
+
+    /// Where the workspace of a cooperative launch is; 0 if the kernel does not ask for it.
+    pub(super) fn workspace_address(&self) -> u64 {
+        self.workspace.as_ref().map_or(0, |workspace| workspace.address())
     }
 
     /// How many warps blocks have that are to run together, if so many can.
@@ -293,8 +315,14 @@ impl Prepared<'_> {
         if warps <= most {
             return Ok(warps);
         }
-        let message =
-            format!("cannot run {warps} warps together: {most} at most, so run a part of the grid");
+        let parts = match self.workspace {
+            None => ", so run a part of the grid",
+            Some(_) => {
+                ", and a grid with a barrier (`grid.sync()`) has no parts (a GPU refuses one that does not fit with \
+                 `cudaErrorCooperativeLaunchTooLarge`)"
+            }
+        };
+        let message = format!("cannot run {warps} warps together: {most} at most{parts}");
         Err(Report::launch(self.launch.kernel, message))
     }
 
@@ -353,8 +381,8 @@ impl Prepared<'_> {
             idle = if progress { 0 } else { idle + 1 };
             let waiting = sides.iter().map(|(_, blocks)| blocks.len()).sum();
             if idle > IDLE_ROUNDS {
-                let first = sides.iter().enumerate().find_map(|(number, (_, blocks))| {
-                    Some((number, stuck(kernel, blocks.first()?, waiting)))
+                let first = sides.iter().enumerate().find_map(|(number, (run, blocks))| {
+                    Some((number, stuck(run, blocks.first()?, waiting)))
                 });
                 if let Some((number, report)) = first {
                     return Err(of_launch(number, *report));
@@ -375,6 +403,7 @@ impl Prepared<'_> {
         let each = Block::bytes(&self.launch, self.grain).saturating_add(bytes_of::<Block>(1));
         let mut run = self.start(each.saturating_mul(blocks.end), None, 0)?;
         run.beside = beside;
+        run.workspace = self.workspace_address();
         let begun = self.begin(&mut run, &blocks, warps, order);
         let all = begun.map_err(|fault| self.before(0, *fault))?;
         Ok((run, all))
@@ -476,6 +505,7 @@ impl Prepared<'_> {
             slots: &self.slots,
             globals: &self.globals,
             objects: &self.objects,
+            workspace: 0,
             recent: None,
             first_tag: self.first_tag,
             wide: &self.wide,
@@ -493,10 +523,13 @@ impl Prepared<'_> {
 }
 
 /// Nobody does anything that another one could wait for.
-pub(super) fn stuck(kernel: &Kernel, block: &Block, count: usize) -> Box<Report> {
+pub(super) fn stuck(run: &Run<'_>, block: &Block, count: usize) -> Box<Report> {
     let wait = if count == 1 { "block waits" } else { "blocks wait" };
-    let message = format!("makes no progress: {count} {wait} for what none of them does");
-    block.somewhere(kernel, ReportKind::NoProgress, message)
+    let mut message = format!("makes no progress: {count} {wait} for what none of them does");
+    if let Some(arrived) = workspace::arrived(run.memory, run.workspace, run.launch.blocks()) {
+        message += &arrived;
+    }
+    block.somewhere(run.launch.kernel, ReportKind::NoProgress, message)
 }
 
 fn product(extents: [u32; 3]) -> u64 {

@@ -77,6 +77,7 @@ mod stepper;
 mod texture;
 mod trace;
 mod variables;
+mod workspace;
 
 pub use counters::{Access, Class, Counters, Printed, Site, sectors, wavefronts};
 pub use global_memory::{Memory, MemoryError};

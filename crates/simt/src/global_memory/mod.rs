@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock, RwLock};
 use crate::machine::spare::Spare;
 use crate::texture::Objects;
 use crate::variables::Placed;
+use crate::workspace::Workspaces;
 
 mod buffer;
 mod error;
@@ -51,6 +52,8 @@ pub struct Memory {
     /// The modules whose variables lie here.
     pub(crate) modules: Placed,
     pub(crate) objects: Objects,
+    /// Those of cooperative launches.
+    pub(crate) workspaces: Workspaces,
 }
 
 #[derive(Debug, Default)]
@@ -79,6 +82,7 @@ impl Memory {
             spare: Spare::default(),
             modules: Placed::default(),
             objects: Objects::default(),
+            workspaces: Workspaces::default(),
         }
     }
 

@@ -72,6 +72,8 @@ pub(super) struct Run<'a> {
     pub(super) slots: &'a [Slot],
     /// Where the module's variables lie, if the kernel uses any.
     pub(super) globals: &'a [u64],
+    /// The address of the grid's workspace, if its blocks run together and ask for it; else 0.
+    pub(super) workspace: u64,
     /// The textures and surfaces that there were then, if the kernel uses any.
     pub(super) objects: &'a Table,
     /// The buffer that was accessed last, and its address.

@@ -9,6 +9,7 @@
 //!   correct twin.
 //! - `bulk`: copies of any number of bytes, and who learns of them.
 //! - `parts`: barriers at which a part of the block meets.
+//! - `grid_barrier`: that of cooperative groups.
 //! - `calls`: functions, and how lanes go to them and come back.
 //! - `system`: what `printf` prints, and assertions.
 //! - `unwritten`: what comes of shared memory that nothing has written.
@@ -47,6 +48,7 @@ mod divergence;
 mod exact;
 mod execution;
 mod form;
+mod grid_barrier;
 mod halves;
 mod integer;
 mod kept;
