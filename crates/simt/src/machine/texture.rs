@@ -22,6 +22,8 @@ struct Done {
     lanes: u32,
     addresses: [u64; 32],
     bytes: u32,
+    /// Of these bytes so many numbers; for a fetch those of the last texture.
+    count: u8,
 }
 
 /// An instruction on surfaces.
@@ -39,6 +41,10 @@ struct Surface {
 impl Surface {
     fn bytes(&self) -> u32 {
         self.ty.bytes() * u32::from(self.count)
+    }
+
+    fn nothing(&self) -> Done {
+        Done { lanes: 0, addresses: [0; 32], bytes: self.bytes(), count: self.count }
     }
 
     fn opcode(&self, stores: bool) -> String {
@@ -91,7 +97,7 @@ impl<'a> Run<'a> {
     ) -> Result<()> {
         let handles = *r.longs(handles);
         let at: [Words; 3] = at.map(|slot| *r.words(slot));
-        let mut done = Done { lanes: 0, addresses: [0; 32], bytes: 0 };
+        let mut done = Done { lanes: 0, addresses: [0; 32], bytes: 0, count: 1 };
         for lane in each(lanes) {
             let object = meant(self.objects, handles[lane], true, lane)?;
             self.suits(object, geometry, linear, ty, lane)?;
@@ -107,13 +113,14 @@ impl<'a> Run<'a> {
                     *value = channel(&words, image.element, number as u32, normalized);
                 }
                 done.add(lane, address, bytes);
+                done.count = image.channels as u8;
             }
             for (slot, value) in d.into_iter().zip(values) {
                 r.set_lane(slot, false, lane, value.into());
             }
         }
         self.count_objects(place, lanes, &done);
-        self.trace_objects(r, place, &done, (&d, false, 4), What::Load)
+        self.trace_objects(r, place, &done, (&d, false), What::Load)
     }
 
     /// That a fetch goes with the texture.
@@ -155,7 +162,7 @@ impl<'a> Run<'a> {
     ) -> Result<()> {
         let handles = *r.longs(access.object);
         let at = access.at.map(|slot| *r.words(slot));
-        let mut done = Done { lanes: 0, addresses: [0; 32], bytes: access.bytes() };
+        let mut done = access.nothing();
         for lane in each(lanes) {
             let object = meant(self.objects, handles[lane], false, lane)?;
             let numbers = at.map(|words| words[lane]);
@@ -175,7 +182,7 @@ impl<'a> Run<'a> {
             }
         }
         self.count_objects(place, lanes, &done);
-        self.trace_objects(r, place, &done, (&access.slots, access.wide, access.count), What::Load)
+        self.trace_objects(r, place, &done, (&access.slots, access.wide), What::Load)
     }
 
     fn surface_store(
@@ -187,7 +194,7 @@ impl<'a> Run<'a> {
     ) -> Result<()> {
         let handles = *r.longs(access.object);
         let at = access.at.map(|slot| *r.words(slot));
-        let mut done = Done { lanes: 0, addresses: [0; 32], bytes: access.bytes() };
+        let mut done = access.nothing();
         for lane in each(lanes) {
             let object = meant(self.objects, handles[lane], false, lane)?;
             let numbers = at.map(|words| words[lane]);
@@ -218,7 +225,7 @@ impl<'a> Run<'a> {
         }
         self.progress = true;
         self.count_objects(place, lanes, &done);
-        self.trace_objects(r, place, &done, (&access.slots, access.wide, access.count), What::Store)
+        self.trace_objects(r, place, &done, (&access.slots, access.wide), What::Store)
     }
 
     /// Reads texels that are there.
@@ -264,12 +271,12 @@ impl<'a> Run<'a> {
         r: &Registers,
         place: &Place,
         done: &Done,
-        (slots, wide, count): (&[Slot; 4], bool, u8),
+        (slots, wide): (&[Slot; 4], bool),
         what: fn(Accessed) -> What,
     ) -> Result<()> {
         let kernel = self.launch.kernel;
         let Some(trace) = self.trace.as_mut().filter(|_| done.lanes != 0) else { return Ok(()) };
-        trace.push(&mut self.account, count, || Event {
+        trace.push(&mut self.account, done.count, || Event {
             block: place.block,
             warp: place.warp,
             lanes: done.lanes,
@@ -277,9 +284,9 @@ impl<'a> Run<'a> {
             source: kernel.source_of(place.pc as usize),
             what: what(Accessed {
                 shared: false,
-                bytes: done.bytes / u32::from(count),
+                bytes: done.bytes / u32::from(done.count),
                 addresses: done.addresses,
-                values: slots[..usize::from(count)]
+                values: slots[..usize::from(done.count)]
                     .iter()
                     .map(|&slot| std::array::from_fn(|lane| r.lane(slot, wide, lane)))
                     .collect(),

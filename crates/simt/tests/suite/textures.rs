@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use simt::{
     AddressMode, Counters, Element, Extent, Image, Launch, Memory, Module, Report, Sampler,
-    Stepper, Trace,
+    Stepper, Trace, What,
 };
 
 use crate::values::Random;
@@ -590,4 +590,27 @@ fn a_launch_with_textures_is_gone_through() {
     let mut word = [0; 4];
     stepper.memory().read(out, &mut word).unwrap();
     assert_eq!(word, [7; 4]);
+}
+
+/// A trace shows the texels that were there, and what the lanes got.
+#[test]
+fn fetches_are_in_the_trace() {
+    let memory = Memory::new(1 << 20);
+    let address = buffer(&memory, "texels", &[1, 2, 3, 4, 5, 6, 7, 8]);
+    let extent = Extent::Linear { width: 4 };
+    let image = Image { address, extent, element: Element::U8, channels: 2 };
+    let texture = memory.texture("t", image, Sampler::default()).unwrap();
+    let at: Vec<u8> = [2_u32, 0, 0, 0, 9, 0, 0, 0].into_iter().flat_map(u32::to_le_bytes).collect();
+    let (at, out) = (buffer(&memory, "at", &at), memory.allocate("out", 32).unwrap());
+    let arguments: Vec<u8> = [texture, at, out].into_iter().flat_map(u64::to_le_bytes).collect();
+    let module = kernel(&fetch("tex.1d.v4.u32.s32", "{%r5}"));
+    let launch = Launch::new(module.kernel("k").unwrap(), [1; 3], [2, 1, 1], &arguments);
+    let mut trace = Trace::new(9);
+    launch.prepare(&memory).unwrap().run_traced(0..1, &mut trace).unwrap();
+    // Behind the load of the places.
+    let event = &trace.events[1];
+    let What::Load(accessed) = &event.what else { panic!("{event:?}") };
+    assert_eq!((event.lanes, accessed.shared, accessed.bytes), (1, false, 1));
+    assert_eq!(accessed.addresses[0], address + 4);
+    assert_eq!(accessed.values.iter().map(|values| values[0]).collect::<Vec<_>>(), [5, 6]);
 }
