@@ -6,7 +6,7 @@
 //! - `lanes`: shuffles, votes and what else works across the lanes of a warp.
 //! - `access`, `global_access`, `shared_access`, `local`, `parameter`: loads, stores, atomics, with all their checks.
 //! - `matrix`: products of matrices, whose sums are in `tensor`; `matrix_memory`: their loads and stores.
-//! - `texture`: fetches from textures, loads and stores of surfaces.
+//! - `texture`: fetches from textures; `surface`: loads and stores of surfaces.
 //! - `mbarrier`: barriers that are objects in shared memory; `copy`, `bulk`: copies to it that go on beside the program.
 //! - `call`: functions; `system`, `print`: those behind `printf` and `assert`.
 //! - `warp`: which lanes are where, and one instruction after the other.
@@ -42,6 +42,7 @@ mod shared_access;
 mod simd;
 pub(super) mod spare;
 pub(super) mod step;
+mod surface;
 mod system;
 mod tensor;
 mod ternary;

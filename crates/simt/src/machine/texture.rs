@@ -1,56 +1,29 @@
-//! Fetches from textures, loads and stores of surfaces, and what they are asked for.
+//! Fetches from textures, what they share with surfaces, and what both are asked for.
 //!
 //! Each lane may have a handle of its own. Texels are read and written as global memory is, so that all that is known of
 //! that holds of them; and what a launch has written it may not read through a texture or surface, since these are read
 //! through a cache that does not see it.
 
 use super::Run;
-use super::access::extended;
 use super::fault::{Fault, Result, fault};
 use super::registers::{Registers, Words};
+use super::surface::Surface;
 use super::warp::Place;
 use crate::counters::lanes as each;
 use crate::global_memory::{self, Named};
 use crate::program::{Op, Order, Slot, Type};
 use crate::report::{Count, ReportKind};
 use crate::texture::coordinate::{channel, texel};
-use crate::texture::{self, Element, Extent, Geometry, Object, Outside, Query, Table};
+use crate::texture::{self, Element, Extent, Geometry, Object, Query, Table};
 use crate::trace::{Accessed, Event, What};
 
 /// What lanes have accessed: where, and the values.
-struct Done {
-    lanes: u32,
-    addresses: [u64; 32],
-    bytes: u32,
+pub(super) struct Done {
+    pub(super) lanes: u32,
+    pub(super) addresses: [u64; 32],
+    pub(super) bytes: u32,
     /// Of these bytes so many numbers; for a fetch those of the last texture.
-    count: u8,
-}
-
-/// An instruction on surfaces.
-struct Surface {
-    geometry: Geometry,
-    outside: Outside,
-    ty: Type,
-    count: u8,
-    wide: bool,
-    slots: [Slot; 4],
-    object: Slot,
-    at: [Slot; 3],
-}
-
-impl Surface {
-    fn bytes(&self) -> u32 {
-        self.ty.bytes() * u32::from(self.count)
-    }
-
-    fn nothing(&self) -> Done {
-        Done { lanes: 0, addresses: [0; 32], bytes: self.bytes(), count: self.count }
-    }
-
-    fn opcode(&self, stores: bool) -> String {
-        let name = if stores { "sust" } else { "suld" };
-        format!("{name}.b.{}", self.geometry.name())
-    }
+    pub(super) count: u8,
 }
 
 impl<'a> Run<'a> {
@@ -153,83 +126,8 @@ impl<'a> Run<'a> {
         fault(ReportKind::Texture, 1 << lane, format!("reads {object} {why}"))
     }
 
-    fn surface_load(
-        &mut self,
-        r: &mut Registers,
-        place: &Place,
-        access: &Surface,
-        lanes: u32,
-    ) -> Result<()> {
-        let handles = *r.longs(access.object);
-        let at = access.at.map(|slot| *r.words(slot));
-        let mut done = access.nothing();
-        for lane in each(lanes) {
-            let object = meant(self.objects, handles[lane], false, lane)?;
-            let numbers = at.map(|words| words[lane]);
-            let words = match surface_place(object, access, numbers, false, lane)? {
-                Some(address) => {
-                    done.add(lane, address, access.bytes());
-                    self.read_object(place, object, (address, access.bytes()), lane)?
-                }
-                None => [0; 4],
-            };
-            for k in 0..usize::from(access.count) {
-                let value = match access.ty.bytes() {
-                    8 => u64::from(words[2 * k % 4]) | u64::from(words[(2 * k + 1) % 4]) << 32,
-                    _ => extended(access.ty, &words, k),
-                };
-                r.set_lane(access.slots[k % 4], access.wide, lane, value);
-            }
-        }
-        self.count_objects(place, lanes, &done);
-        self.trace_objects(r, place, &done, (&access.slots, access.wide), What::Load)
-    }
-
-    fn surface_store(
-        &mut self,
-        r: &Registers,
-        place: &Place,
-        access: &Surface,
-        lanes: u32,
-    ) -> Result<()> {
-        let handles = *r.longs(access.object);
-        let at = access.at.map(|slot| *r.words(slot));
-        let mut done = access.nothing();
-        for lane in each(lanes) {
-            let object = meant(self.objects, handles[lane], false, lane)?;
-            let numbers = at.map(|words| words[lane]);
-            if let Some(address) = surface_place(object, access, numbers, true, lane)? {
-                done.add(lane, address, access.bytes());
-            }
-        }
-        for lane in each(done.lanes) {
-            let object = meant(self.objects, handles[lane], false, lane)?;
-            let (bytes, mut words) = (access.ty.bytes(), [0; 4]);
-            for k in 0..usize::from(access.count) {
-                let value = r.lane(access.slots[k % 4], access.wide, lane);
-                let first = bytes as usize * k;
-                match bytes {
-                    8 => {
-                        words[2 * k % 4] = value as u32;
-                        words[(2 * k + 1) % 4] = (value >> 32) as u32;
-                    }
-                    _ => {
-                        let part = value as u32 & u32::MAX >> (32 - 8 * bytes);
-                        words[first / 4 % 4] |= part << (8 * (first % 4));
-                    }
-                }
-            }
-            let address = done.addresses[lane];
-            let written = self.write(place, Order::Weak, address, access.bytes(), words, lane);
-            written.map_err(|fault| through(fault, object, "writes"))?;
-        }
-        self.progress = true;
-        self.count_objects(place, lanes, &done);
-        self.trace_objects(r, place, &done, (&access.slots, access.wide), What::Store)
-    }
-
     /// Reads texels that are there.
-    fn read_object(
+    pub(super) fn read_object(
         &mut self,
         place: &Place,
         object: &Object,
@@ -260,13 +158,13 @@ impl<'a> Run<'a> {
         read.map_err(|fault| through(fault, object, "reads"))
     }
 
-    fn count_objects(&mut self, place: &Place, lanes: u32, done: &Done) {
+    pub(super) fn count_objects(&mut self, place: &Place, lanes: u32, done: &Done) {
         let traffic = &mut self.tally.traffic[place.pc as usize];
         traffic.requests += u64::from(lanes != 0);
         traffic.bytes += u64::from(done.bytes) * u64::from(done.lanes.count_ones());
     }
 
-    fn trace_objects(
+    pub(super) fn trace_objects(
         &mut self,
         r: &Registers,
         place: &Place,
@@ -296,7 +194,7 @@ impl<'a> Run<'a> {
 }
 
 impl Done {
-    fn add(&mut self, lane: usize, address: u64, bytes: u32) {
+    pub(super) fn add(&mut self, lane: usize, address: u64, bytes: u32) {
         self.lanes |= 1 << lane;
         self.addresses[lane] = address;
         self.bytes = bytes;
@@ -304,7 +202,7 @@ impl Done {
 }
 
 /// Says of a fault what has been read or written through.
-fn through(mut fault: Box<Fault>, object: &Object, verb: &str) -> Box<Fault> {
+pub(super) fn through(mut fault: Box<Fault>, object: &Object, verb: &str) -> Box<Fault> {
     if let Some(rest) = fault.message.strip_prefix(verb) {
         fault.message = format!("{verb} through {object}{rest}");
     }
@@ -312,7 +210,7 @@ fn through(mut fault: Box<Fault>, object: &Object, verb: &str) -> Box<Fault> {
 }
 
 /// The texture, or else surface, that a handle means.
-fn meant(table: &Table, handle: u64, texture: bool, lane: usize) -> Result<&Object> {
+pub(super) fn meant(table: &Table, handle: u64, texture: bool, lane: usize) -> Result<&Object> {
     let asked = if texture { "texture" } else { "surface" };
     let message = match texture::find(table, handle) {
         Ok(object) if object.sampler.is_some() == texture => return Ok(object),
@@ -357,75 +255,6 @@ fn layer(object: &Object, number: u32, lane: usize) -> Result<Option<u32>> {
     }
     let message = format!("reads layer {number} of {object}");
     fault(ReportKind::OutOfBounds, 1 << lane, message)
-}
-
-/// The address that an access to a surface means; `None` if it is outside, and that is nothing.
-fn surface_place(
-    object: &Object,
-    access: &Surface,
-    numbers: [u32; 3],
-    stores: bool,
-    lane: usize,
-) -> Result<Option<u64>> {
-    let (image, bytes) = (&object.image, i64::from(access.bytes()));
-    let verb = if stores { "writes" } else { "reads" };
-    let geometry = access.geometry;
-    if image.extent.geometry() != geometry {
-        let opcode = access.opcode(stores);
-        let message = format!("{verb} {object} by `{opcode}`, which is for another shape");
-        return fault(ReportKind::Texture, 1 << lane, message);
-    }
-    let [a, b, c] = numbers.map(|number| i64::from(number as i32));
-    let mut at = match geometry {
-        Geometry::One => [a, 0, 0],
-        Geometry::Two => [a, b, 0],
-        Geometry::Three => [a, b, c],
-        Geometry::Layers1 => [b, 0, a],
-        Geometry::Layers2 => [b, c, a],
-    };
-    let what = || {
-        let coordinates = &at[..match geometry {
-            Geometry::One => 1,
-            Geometry::Two => 2,
-            _ => 3,
-        }];
-        format!(
-            "{verb} {} at byte {} of a row{} of {object}",
-            Count(access.bytes(), "byte"),
-            coordinates[0],
-            match coordinates {
-                [_, y] => format!(", y {y},"),
-                [_, y, z] if geometry == Geometry::Three => format!(", y {y}, z {z},"),
-                [_, _, z] if geometry == Geometry::Layers1 => format!(", layer {z},"),
-                [_, y, z] => format!(", y {y}, layer {z},"),
-                _ => String::new(),
-            }
-        )
-    };
-    if at[0] % bytes != 0 {
-        let message = format!("{}: that byte is no multiple of {bytes}", what());
-        return fault(ReportKind::Misaligned, 1 << lane, message);
-    }
-    let [_, height, depth] = image.extent.texels().map(i64::from);
-    let last = [image.row_bytes() as i64 - bytes, height - 1, depth - 1];
-    if at.iter().zip(last).any(|(at, last)| *at < 0 || *at > last) {
-        match access.outside {
-            Outside::Zero => return Ok(None),
-            // A row may be shorter than the access.
-            Outside::Clamp if last[0] >= 0 => {
-                for (at, last) in at.iter_mut().zip(last) {
-                    *at = (*at).clamp(0, last);
-                }
-                at[0] -= at[0] % bytes;
-            }
-            Outside::Clamp | Outside::Trap => {
-                let message = format!("{}, which is outside of it", what());
-                return fault(ReportKind::OutOfBounds, 1 << lane, message);
-            }
-        }
-    }
-    let [x, y, z] = at;
-    Ok(Some(image.place(x as u64, [y as u32, z as u32])))
 }
 
 /// What a texture or surface is asked for.

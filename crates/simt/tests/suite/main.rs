@@ -19,7 +19,8 @@
 //! - `bounds`: what a launch may use; whatever passes it is a report.
 //! - `execution`: mutated kernels on any arguments; the mutations are in `fuzz`.
 //! - `programs`: random programs that are right, written and run in several ways.
-//! - `textures`, `surfaces`: what is fetched by coordinates, and what is read and written so.
+//! - `textures`, `surfaces`: what is fetched by coordinates, and what is read and written so; `objects` has their kernels,
+//!   `object_mistakes` what is wrong with them, `textures_of_cuda` those of a compiler.
 //! - `switches`: branches to one of a list of labels.
 //! - `divergence`, `counted`, `memory`: what a warp does when its lanes part, what is counted, ways to run.
 //! - `stepping`: one instruction at a time, forward and backward.
@@ -59,6 +60,8 @@ mod matrix_rows;
 mod mbarriers;
 mod memory;
 mod moves;
+mod object_mistakes;
+mod objects;
 mod parameters;
 mod parser;
 mod parts;
@@ -73,6 +76,7 @@ mod surfaces;
 mod switches;
 mod system;
 mod textures;
+mod textures_of_cuda;
 mod transfer;
 mod unwritten;
 mod values;

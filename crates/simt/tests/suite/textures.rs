@@ -2,22 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use simt::{
-    AddressMode, Counters, Element, Extent, Image, Launch, Memory, Module, Report, Sampler,
-    Stepper, Trace, What,
-};
+use simt::{AddressMode, Element, Extent, Image, Launch, Memory, Sampler, Stepper, Trace, What};
 
+use crate::objects::{GEOMETRIES, buffer, fetch, kernel, run};
 use crate::values::Random;
 use AddressMode::{Border, Clamp, Mirror, Wrap};
 
-/// Geometries as PTX writes them, and the registers that say where.
-pub const GEOMETRIES: [(&str, &str); 5] = [
-    ("1d", "{%f1}"),
-    ("2d", "{%f1, %f2}"),
-    ("3d", "{%f1, %f2, %f3, %f3}"),
-    ("a1d", "{%r5, %f1}"),
-    ("a2d", "{%r5, %f1, %f2, %f2}"),
-];
 const TYPES: [&str; 3] = ["f32", "s32", "u32"];
 const MODES: [AddressMode; 4] = [Wrap, Clamp, Mirror, Border];
 
@@ -32,135 +22,6 @@ pub fn opcodes() -> BTreeSet<String> {
         }
     }
     all
-}
-
-/// A kernel that lets each thread execute `body`, with the object in `%rd1`; of a number and three floats from the second
-/// buffer in `%r5` and `%f1` to `%f3`, and `%r6` to `%r8` with the same bits. What is then in `%r10` to `%r13` goes to the third.
-pub fn kernel(body: &str) -> Module {
-    kernel_beside("", body)
-}
-
-/// The same, with variables of the module.
-pub fn kernel_beside(variables: &str, body: &str) -> Module {
-    let source = format!(
-        ".version 8.0
-        .target sm_80
-        .address_size 64
-        {variables}
-        .visible .entry k(.param .u64 object, .param .u64 at, .param .u64 out)
-        {{
-            .reg .b16 %h<9>;
-            .reg .b32 %r<30>;
-            .reg .f32 %f<9>;
-            .reg .b64 %rd<20>;
-            ld.param.u64 %rd1, [object];
-            ld.param.u64 %rd2, [at];
-            ld.param.u64 %rd3, [out];
-            mov.u32 %r1, %ctaid.x;
-            mov.u32 %r2, %ntid.x;
-            mov.u32 %r3, %tid.x;
-            mad.lo.u32 %r1, %r1, %r2, %r3;
-            mul.wide.u32 %rd4, %r1, 16;
-            add.s64 %rd2, %rd2, %rd4;
-            add.s64 %rd3, %rd3, %rd4;
-            ld.global.v4.u32 {{%r5, %r6, %r7, %r8}}, [%rd2];
-            mov.b32 %f1, %r6;
-            mov.b32 %f2, %r7;
-            mov.b32 %f3, %r8;
-            mov.u32 %r10, 0;
-            mov.u32 %r11, 0;
-            mov.u32 %r12, 0;
-            mov.u32 %r13, 0;
-            {body}
-            st.global.v4.u32 [%rd3], {{%r10, %r11, %r12, %r13}};
-            ret;
-        }}"
-    );
-    Module::parse(&source)
-        .and_then(Module::complete)
-        .unwrap_or_else(|error| panic!("{error}\n{source}"))
-}
-
-/// A fetch for [`kernel`].
-pub fn fetch(opcode: &str, at: &str) -> String {
-    let level = if opcode.contains("level") { ", %f1" } else { "" };
-    match opcode.contains(".v4.f32.") {
-        true => format!(
-            "{opcode} {{%f4, %f5, %f6, %f7}}, [%rd1, {at}]{level};
-            mov.b32 %r10, %f4; mov.b32 %r11, %f5; mov.b32 %r12, %f6; mov.b32 %r13, %f7;"
-        ),
-        false => format!("{opcode} {{%r10, %r11, %r12, %r13}}, [%rd1, {at}]{level};"),
-    }
-}
-
-/// How a launch may run.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Way {
-    Plain,
-    Traced,
-    Together,
-}
-
-pub const WAYS: [Way; 3] = [Way::Plain, Way::Traced, Way::Together];
-
-pub fn launch(launch: Launch, memory: &Memory, way: Way) -> Result<Counters, Report> {
-    let (prepared, blocks) = (launch.prepare(memory)?, launch.blocks());
-    match way {
-        Way::Plain => prepared.run(0..blocks),
-        Way::Traced => prepared.run_traced(0..blocks, &mut Trace::new(1 << 16)),
-        Way::Together => prepared.run_together(0..blocks, None),
-    }
-}
-
-/// Runs a kernel of [`kernel`] for each of these numbers, in every way, which must give the same.
-pub fn run(
-    module: &Module,
-    memory: &Memory,
-    object: u64,
-    at: &[[u32; 4]],
-) -> Result<Vec<[u32; 4]>, Report> {
-    let threads = 64;
-    let mut padded = at.to_vec();
-    padded.resize(at.len().next_multiple_of(threads), at[0]);
-    let bytes: Vec<u8> = padded.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
-    let places = memory.allocate("at", bytes.len() as u64).unwrap();
-    memory.write(places, &bytes).unwrap();
-    let out = memory.allocate("out", bytes.len() as u64).unwrap();
-    let arguments: Vec<u8> = [object, places, out].into_iter().flat_map(u64::to_le_bytes).collect();
-    let grid = [(padded.len() / threads) as u32, 1, 1];
-    let kernel = module.kernel("k").unwrap();
-    let mut found = Vec::new();
-    for way in WAYS {
-        memory.forget(out, bytes.len() as u64).unwrap();
-        let result =
-            launch(Launch::new(kernel, grid, [threads as u32, 1, 1], &arguments), memory, way);
-        let mut values = vec![0; bytes.len()];
-        memory.read(out, &mut values).unwrap();
-        found.push(result.map(|_| words(&values)));
-    }
-    memory.free(places).unwrap();
-    memory.free(out).unwrap();
-    assert_eq!(found[0], found[1]);
-    assert_eq!(found[0].is_err(), found[2].is_err());
-    if found[0].is_ok() {
-        assert_eq!(found[0], found[2]);
-    }
-    found.swap_remove(0).map(|mut values| {
-        values.truncate(at.len());
-        values
-    })
-}
-
-fn words(bytes: &[u8]) -> Vec<[u32; 4]> {
-    let word = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().unwrap());
-    bytes.chunks(16).map(|four| std::array::from_fn(|i| word(&four[4 * i..4 * i + 4]))).collect()
-}
-
-/// A buffer with these bytes.
-pub fn buffer(memory: &Memory, name: &str, bytes: &[u8]) -> u64 {
-    let address = memory.allocate(name, bytes.len() as u64).unwrap();
-    memory.write(address, bytes).unwrap();
-    address
 }
 
 /// The texel that a coordinate lies in, of so many: the coordinate is `number / 2^shift`, and all is whole numbers.
@@ -466,107 +327,6 @@ fn half(bits: u16) -> u32 {
         }
         31 => 0xff << 23 | fraction << 13,
         _ => (exponent + 112) << 23 | fraction << 13,
-    }
-}
-
-/// The same module of two compilers, with a memory of its own each.
-#[test]
-fn what_nvrtc_makes_of_cuda_fetches_texels() {
-    let sources =
-        [include_str!("../data/textures-12.0.ptx"), include_str!("../data/textures-13.2.ptx")];
-    for source in sources {
-        let module = Module::parse(source).and_then(Module::complete).unwrap();
-        let memory = Memory::new(1 << 30);
-        let (threads, blocks) = (40, 3);
-        let count = threads * blocks;
-        let floats =
-            |n: u32| -> Vec<u8> { (0..n).flat_map(|i| (i as f32).to_le_bytes()).collect() };
-        let clamp = Sampler { address_modes: [Clamp; 3], ..Sampler::default() };
-        let texture = |name: &str, bytes: &[u8], extent, element, channels| {
-            let address = buffer(&memory, name, bytes);
-            memory.texture(name, Image { address, extent, element, channels }, clamp).unwrap()
-        };
-        let linear =
-            texture("linear", &floats(100), Extent::Linear { width: 100 }, Element::F32, 1);
-        let rows = Extent::Pitched { width: 5, height: 7, pitch: 128 };
-        let pitched = texture("pitched", &floats(32 * 7), rows, Element::F32, 4);
-        let volume = Extent::Array3d { width: 5, height: 6, depth: 7 };
-        let volume = texture("volume", &floats(5 * 6 * 7), volume, Element::F32, 1);
-        let layers = Extent::Layered2d { width: 9, height: 4, layers: 3 };
-        let layers = texture("layers", &floats(9 * 4 * 3), layers, Element::F32, 1);
-        let at = |i: u32| [i % 11, i * 7 % 13, i * 5 % 17];
-        let places: Vec<u8> = (0..count)
-            .flat_map(|i| {
-                let [x, y, z] = at(i);
-                [x, y, z, 0]
-            })
-            .flat_map(|x| (x as f32 - 2.25).to_le_bytes())
-            .collect();
-        let places = buffer(&memory, "places", &places);
-        let out = memory.allocate("out", u64::from(32 * count)).unwrap();
-        let arguments: Vec<u8> = [linear, pitched, volume, layers, places, out]
-            .into_iter()
-            .flat_map(u64::to_le_bytes)
-            .collect();
-        let fetches = module.kernel("fetches").unwrap();
-        let run = |kernel, grid, arguments: &[u8]| {
-            for way in WAYS {
-                launch(Launch::new(kernel, grid, [threads, 1, 1], arguments), &memory, way)
-                    .unwrap();
-            }
-        };
-        run(fetches, [blocks, 1, 1], &arguments);
-        let mut bytes = vec![0; 32 * count as usize];
-        memory.read(out, &mut bytes).unwrap();
-        let found = words(&bytes);
-        // Where a coordinate of -2.25 and so many more lies.
-        let texel = |more: u32, n: u32| (i64::from(more) - 3).clamp(0, i64::from(n) - 1) as u32;
-        for i in 0..count {
-            let [x, y, z] = at(i);
-            let pitched = |channel| 32 * texel(y, 7) + 4 * texel(x, 5) + channel;
-            let wanted = [
-                if (3..103).contains(&i) { i - 3 } else { 0 },
-                (texel(z, 7) * 6 + texel(y, 6)) * 5 + texel(x, 5),
-                (i % 3 * 4 + texel(y, 4)) * 9 + texel(x, 9),
-                pitched(2),
-            ];
-            assert_eq!(
-                found[i as usize].map(f32::from_bits),
-                wanted.map(|x| x as f32),
-                "thread {i}"
-            );
-            let wanted = [0, 1, 2, 3].map(pitched);
-            assert_eq!(
-                found[(count + i) as usize].map(f32::from_bits),
-                wanted.map(|x| x as f32),
-                "thread {i}"
-            );
-        }
-
-        let raw: Vec<u8> = (0..240).map(|i| (i * 37 % 256) as u8).collect();
-        let bytes = texture("bytes", &raw, Extent::Array2d { width: 5, height: 6 }, Element::U8, 4);
-        let line = texture("line", &raw, Extent::Array1d { width: 9 }, Element::S16, 2);
-        let lines =
-            texture("lines", &raw, Extent::Layered1d { width: 9, layers: 2 }, Element::S32, 1);
-        let out = memory.allocate("integers", u64::from(16 * count)).unwrap();
-        let arguments: Vec<u8> =
-            [bytes, line, lines, places, out].into_iter().flat_map(u64::to_le_bytes).collect();
-        run(module.kernel("integers").unwrap(), [blocks, 1, 1], &arguments);
-        let mut found = vec![0; 16 * count as usize];
-        memory.read(out, &mut found).unwrap();
-        let word =
-            |at: u32| u32::from_le_bytes(raw[at as usize..at as usize + 4].try_into().unwrap());
-        for (i, found) in (0..count).zip(words(&found)) {
-            let [x, y, _] = at(i);
-            let pair = word(4 * texel(x, 9));
-            let wanted = [
-                word(4 * (texel(y, 6) * 5 + texel(x, 5))),
-                pair as i16 as u32,
-                (pair >> 16) as i16 as u32,
-                word(4 * (i % 2 * 9 + texel(x, 9))),
-            ];
-            assert_eq!(found, wanted, "thread {i}");
-        }
     }
 }
 
