@@ -4,10 +4,10 @@ use super::Run;
 use super::access::extended;
 use super::fault::{Result, fault};
 use super::registers::Registers;
-use super::texture::{Done, meant, through};
+use super::texture::{Done, meant};
 use super::warp::Place;
 use crate::counters::lanes as each;
-use crate::program::{Order, Slot, Type};
+use crate::program::{Slot, Type};
 use crate::report::{Count, ReportKind};
 use crate::texture::{Geometry, Object, Outside};
 use crate::trace::What;
@@ -106,9 +106,8 @@ impl Run<'_> {
                     }
                 }
             }
-            let address = done.addresses[lane];
-            let written = self.write(place, Order::Weak, address, access.bytes(), words, lane);
-            written.map_err(|fault| through(fault, object, "writes"))?;
+            let at = (done.addresses[lane], access.bytes());
+            self.write_object(place, object, at, &words, lane)?;
         }
         self.progress = true;
         self.count_objects(place, lanes, &done);

@@ -134,28 +134,68 @@ impl<'a> Run<'a> {
         (address, bytes): (u64, u32),
         lane: usize,
     ) -> Result<[u32; 4]> {
-        let (buffer, offset) = self.locate(address, bytes, lane, "reads")?;
-        let mut written = false;
-        if let Some(order) = &mut self.order {
-            for word in address / 4..(address + u64::from(bytes)).div_ceil(4) {
-                written |= order.has_written(&mut self.account, word)?;
+        let mut found = [0; 16];
+        for (at, length) in pieces(address, bytes) {
+            if self.has_written(place, at, length, lane)? {
+                let (buffer, offset) = self.locate(at, length, lane, "reads")?;
+                let message = format!(
+                    "reads through {object} {} at offset {offset} of {}, which the same launch writes: textures and surfaces are \
+                     read through a cache that does not see it",
+                    Count(length, "byte"),
+                    Named(buffer)
+                );
+                return fault(ReportKind::Race, 1 << lane, message);
             }
-        } else if let Some(page) = buffer.page(global_memory::page_of(offset)) {
-            let first = global_memory::word_in_page(offset);
-            let words = &page[first..first + bytes.div_ceil(4) as usize];
-            written = words.iter().any(|word| word.is_written(&place.tags));
+            let read = self.read(place, Order::Weak, at, length, lane);
+            let words = read.map_err(|fault| through(fault, object, "reads"))?;
+            let first = (at - address) as usize;
+            found[first..first + length as usize]
+                .copy_from_slice(&to_bytes(&words)[..length as usize]);
         }
-        if written {
-            let message = format!(
-                "reads through {object} {} at offset {offset} of {}, which the same launch writes: textures and surfaces are \
-                 read through a cache that does not see it",
-                Count(bytes, "byte"),
-                Named(buffer)
-            );
-            return fault(ReportKind::Race, 1 << lane, message);
+        Ok(to_words(&found))
+    }
+
+    /// Writes texels that are there.
+    pub(super) fn write_object(
+        &mut self,
+        place: &Place,
+        object: &Object,
+        (address, bytes): (u64, u32),
+        words: &[u32; 4],
+        lane: usize,
+    ) -> Result<()> {
+        let all = to_bytes(words);
+        for (at, length) in pieces(address, bytes) {
+            let (first, mut part) = ((at - address) as usize, [0; 16]);
+            part[..length as usize].copy_from_slice(&all[first..first + length as usize]);
+            let written = self.write(place, Order::Weak, at, length, to_words(&part), lane);
+            written.map_err(|fault| through(fault, object, "writes"))?;
         }
-        let read = self.read(place, Order::Weak, address, bytes, lane);
-        read.map_err(|fault| through(fault, object, "reads"))
+        Ok(())
+    }
+
+    /// Whether the launch has written any of up to 16 aligned bytes.
+    fn has_written(
+        &mut self,
+        place: &Place,
+        address: u64,
+        bytes: u32,
+        lane: usize,
+    ) -> Result<bool> {
+        let words = bytes.div_ceil(4);
+        if let Some(order) = &mut self.order {
+            for word in address / 4..address / 4 + u64::from(words) {
+                if order.has_written(&mut self.account, word, bytes >= 4)? {
+                    return Ok(true);
+                }
+            }
+            return Ok(false);
+        }
+        let (buffer, offset) = self.locate(address, bytes, lane, "reads")?;
+        let Some(page) = buffer.page(global_memory::page_of(offset)) else { return Ok(false) };
+        let first = global_memory::word_in_page(offset);
+        let words = page.iter().skip(first).take(words as usize);
+        Ok(words.into_iter().any(|word| word.is_written(&place.tags)))
     }
 
     pub(super) fn count_objects(&mut self, place: &Place, lanes: u32, done: &Done) {
@@ -201,8 +241,27 @@ impl Done {
     }
 }
 
+/// Bytes at an address, in aligned pieces: rows follow each other without gaps here, so that a row may begin anywhere.
+fn pieces(address: u64, bytes: u32) -> impl Iterator<Item = (u64, u32)> {
+    let (mut at, end) = (address, address + u64::from(bytes));
+    std::iter::from_fn(move || {
+        let left = (end - at) as u32;
+        let piece = 1_u32 << at.trailing_zeros().min(4).min(left.checked_ilog2()?);
+        at += u64::from(piece);
+        Some((at - u64::from(piece), piece))
+    })
+}
+
+fn to_bytes(words: &[u32; 4]) -> [u8; 16] {
+    std::array::from_fn(|i| words[i / 4].to_le_bytes()[i % 4])
+}
+
+fn to_words(bytes: &[u8; 16]) -> [u32; 4] {
+    std::array::from_fn(|i| u32::from_le_bytes(std::array::from_fn(|k| bytes[4 * i + k])))
+}
+
 /// Says of a fault what has been read or written through.
-pub(super) fn through(mut fault: Box<Fault>, object: &Object, verb: &str) -> Box<Fault> {
+fn through(mut fault: Box<Fault>, object: &Object, verb: &str) -> Box<Fault> {
     if let Some(rest) = fault.message.strip_prefix(verb) {
         fault.message = format!("{verb} through {object}{rest}");
     }

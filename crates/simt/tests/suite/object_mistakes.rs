@@ -357,3 +357,29 @@ fn fetches_are_counted() {
         }
     }
 }
+
+/// Texels of a byte in one word are no race, in place and in whatever block.
+#[test]
+fn neighbours_in_a_word_are_apart() {
+    let module = kernel(
+        "suld.b.1d.b8.trap {%r10}, [%rd1, {%r6}]; add.u32 %r11, %r10, 1; sust.b.1d.b8.trap [%rd1, {%r6}], {%r11};",
+    );
+    for way in WAYS {
+        let memory = Memory::new(1 << 20);
+        let address = buffer(&memory, "texels", &[5; 64]);
+        let extent = Extent::Array1d { width: 64 };
+        let image = Image { address, extent, element: Element::U8, channels: 1 };
+        let surface = memory.surface("s", image).unwrap();
+        // One block for two bytes of every word, one for the others.
+        let at = [0, 1, 4, 5, 8, 9, 2, 3, 6, 7, 10, 11].map(|x| [0, x, 0, 0]);
+        let at: Vec<u8> = at.iter().flatten().flat_map(|word: &u32| word.to_le_bytes()).collect();
+        let (at, out) = (buffer(&memory, "at", &at), memory.allocate("out", 192).unwrap());
+        let arguments: Vec<u8> =
+            [surface, at, out].into_iter().flat_map(u64::to_le_bytes).collect();
+        let two = Launch::new(module.kernel("k").unwrap(), [2, 1, 1], [6, 1, 1], &arguments);
+        launch(two, &memory, way).unwrap_or_else(|report| panic!("{way:?}: {report}"));
+        let mut found = [0; 64];
+        memory.read(address, &mut found).unwrap();
+        assert_eq!((&found[..12], &found[12..]), (&[6; 12][..], &[5; 52][..]));
+    }
+}

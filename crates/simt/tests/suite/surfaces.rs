@@ -291,3 +291,60 @@ fn textures_and_surfaces_say_how_large_they_are() {
         }
     }
 }
+
+/// Rows of 4099 bytes follow each other without gaps, over more than a page: what is aligned in its row need not be in memory.
+#[test]
+fn rows_begin_anywhere() {
+    let (width, height) = (4099, 9);
+    let bytes: Vec<u8> = (0..width * height).map(|i| (i * 31 % 257) as u8).collect();
+    let extent = Extent::Array2d { width, height };
+    let mut random = Random(4);
+    for (access, length) in [("b32", 4), ("v4.b8", 4), ("v4.b16", 8), ("v4.b32", 16)] {
+        let (list, [pack, unpack]) = values(access);
+        let mut at: Vec<[u32; 4]> = (0..2000)
+            .map(|_| {
+                [0, random.below(4099 / length) as u32 * length as u32, random.below(9) as u32, 0]
+            })
+            .collect();
+        at.sort_unstable();
+        at.dedup();
+        let load =
+            kernel(&format!("suld.b.2d.{access}.trap {list}, [%rd1, {{%r6, %r7}}]; {unpack}"));
+        // What is there becomes its opposite.
+        let store = kernel(&format!(
+            "suld.b.2d.{access}.trap {list}, [%rd1, {{%r6, %r7}}]; {unpack}
+            not.b32 %r10, %r10; not.b32 %r11, %r11; not.b32 %r12, %r12; not.b32 %r13, %r13;
+            {pack} sust.b.2d.{access}.trap [%rd1, {{%r6, %r7}}], {list};"
+        ));
+        let memory = Memory::new(1 << 20);
+        let address = buffer(&memory, "texels", &bytes);
+        let image = Image { address, extent, element: Element::U8, channels: 1 };
+        let surface = memory.surface("s", image).unwrap();
+        let found = run(&load, &memory, surface, &at).unwrap();
+        let place = |at: &[u32; 4]| (at[2] * width + at[1]) as usize;
+        for (at, found) in at.iter().zip(found) {
+            let first = place(at);
+            assert_eq!(found, spread(access, &bytes[first..first + length]), "{access} at {at:?}");
+        }
+        let mut wanted = bytes.clone();
+        for at in &at {
+            let first = place(at);
+            wanted[first..first + length].iter_mut().for_each(|byte| *byte = !*byte);
+        }
+        let words: Vec<u8> = at.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
+        let (places, out) =
+            (buffer(&memory, "at", &words), memory.allocate("out", words.len() as u64).unwrap());
+        let arguments: Vec<u8> =
+            [surface, places, out].into_iter().flat_map(u64::to_le_bytes).collect();
+        let one = Launch::new(store.kernel("k").unwrap(), [1; 3], [1; 3], &arguments);
+        for (i, _) in at.iter().enumerate() {
+            // A thread at a time: neighbours share words, which a launch may not read behind a store.
+            let mut arguments = arguments.clone();
+            arguments[8..16].copy_from_slice(&(places + 16 * i as u64).to_le_bytes());
+            launch(Launch { arguments: &arguments, ..one }, &memory, WAYS[0]).unwrap();
+        }
+        let mut found = vec![0; bytes.len()];
+        memory.read(address, &mut found).unwrap();
+        assert!(found == wanted, "{access}");
+    }
+}
