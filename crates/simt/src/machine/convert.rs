@@ -1,7 +1,8 @@
 //! `cvt`: from any type to any other, one lane at a time except for the most frequent ones.
 
-use super::float::{flush, flush_rounded, narrow, to_odd};
+use super::float::{flush, flush_rounded};
 use super::registers::Registers;
+use super::rounding::{narrow, to_odd};
 use crate::program::{Clamp, Round, Slot, Type};
 
 /// A `cvt` instruction's types and modifiers.

@@ -2,7 +2,8 @@
 //!
 //! - `registers`: what a warp's instructions read and write.
 //! - `compute`: which instructions do nothing else, of the files that follow.
-//! - `integer`, `ternary`, `simd`, `video`, `carry`, `float`, `half`, `directed`, `approximate`, `convert`: instructions on registers alone.
+//! - `integer`, `ternary`, `simd`, `video`, `carry`, `float`, `float_order`, `half`, `directed`, `approximate`, `convert`:
+//!   instructions on registers alone; `rounding`: what those of floats share.
 //! - `lanes`: shuffles, votes and what else works across the lanes of a warp.
 //! - `access`, `global_access`, `shared_access`, `local`, `parameter`: loads, stores, atomics, with all their checks.
 //! - `matrix`: products of matrices, whose sums are in `tensor`; `matrix_memory`: their loads and stores.
@@ -27,6 +28,7 @@ mod copy;
 mod directed;
 pub(super) mod fault;
 mod float;
+mod float_order;
 mod global_access;
 mod half;
 mod integer;
@@ -38,6 +40,7 @@ mod mbarrier;
 mod parameter;
 mod print;
 pub(super) mod registers;
+mod rounding;
 mod shared_access;
 mod simd;
 pub(super) mod spare;
