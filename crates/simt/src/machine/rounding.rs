@@ -38,6 +38,7 @@ pub(super) fn to_odd(value: f64, error: f64) -> f64 {
 }
 
 /// An `f64` that stands for an exact value (or is rounded to odd) as an `f32`.
+#[inline]
 pub(super) fn narrow(wide: f64, round: Round) -> f32 {
     let nearest = wide as f32;
     let error = f64::from(nearest) - wide;
