@@ -5,7 +5,8 @@
 //! - `integer`, `ternary`, `simd`, `video`, `carry`, `float`, `float_order`, `half`, `directed`, `approximate`, `convert`:
 //!   instructions on registers alone; `rounding`: what those of floats share.
 //! - `lanes`: shuffles, votes and what else works across the lanes of a warp.
-//! - `access`, `global_access`, `shared_access`, `local`, `parameter`: loads, stores, atomics, with all their checks.
+//! - `access`, `global_access`, `shared_access`, `local`, `parameter`: loads, stores, atomics, with all their checks;
+//!   `global_fault`: what is said of those of global memory.
 //! - `matrix`: products of matrices, whose sums are in `tensor`; `matrix_memory`: their loads and stores.
 //! - `texture`: fetches from textures; `surface`: loads and stores of surfaces.
 //! - `mbarrier`: barriers that are objects in shared memory; `copy`, `bulk`: copies to it that go on beside the program.
@@ -30,6 +31,7 @@ pub(super) mod fault;
 mod float;
 mod float_order;
 mod global_access;
+mod global_fault;
 mod half;
 mod integer;
 mod lanes;
