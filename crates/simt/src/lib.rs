@@ -66,6 +66,7 @@ mod instruction;
 mod launch;
 mod machine;
 mod matrix;
+mod operand;
 mod operation;
 mod order;
 mod program;
