@@ -35,16 +35,16 @@ pub struct Launch<'a> {
     /// The arguments' bytes, laid out as [`Kernel::params`] says.
     pub arguments: &'a [u8],
     /// How many instructions its warps may execute in all, [`Launch::INSTRUCTIONS`] at first. Passed, it is a report of
-    /// kind [`ReportKind::Instructions`]. If ranges run at the same time, one may end so while
+    /// kind [`ReportKind::Instructions`](crate::ReportKind). If ranges run at the same time, one may end so while
     /// others have not executed all that they have drawn: each at most a 64th of the bound, and 16384.
     pub instructions: u64,
     /// How many bytes the emulator may take of the host for it, [`Launch::HOST_BYTES`] at first: for registers,
     /// local and shared memory of the blocks that run, for the shadow that finds races, for pages of
     /// global memory that it is the first to touch, for counters and traces. Passed, it is a report of
-    /// kind [`ReportKind::HostBytes`].
+    /// kind [`ReportKind::HostBytes`](crate::ReportKind).
     pub host_bytes: u64,
     /// Whoever sets this ends the launch at the next instructions, some milliseconds later, with a report of kind
-    /// [`ReportKind::Cancelled`].
+    /// [`ReportKind::Cancelled`](crate::ReportKind).
     pub cancel: Option<&'a AtomicBool>,
 }
 
@@ -126,7 +126,7 @@ impl<'a> Launch<'a> {
     ///
     /// # Errors
     ///
-    /// A [`Report`] of kind [`ReportKind::Launch`] that says what cannot be launched, or that the memory's
+    /// A [`Report`] of kind [`ReportKind::Launch`](crate::ReportKind) that says what cannot be launched, or that the memory's
     /// list of buffers alone passes [`Launch::host_bytes`].
     pub fn prepare(self, memory: &'a Memory) -> Result<Prepared<'a>, Report> {
         let kernel = self.kernel;

@@ -54,7 +54,7 @@ impl Prepared<'_> {
     }
 
     /// Runs a range of the grid's blocks together, taking turns on this core: for kernels whose blocks wait
-    /// for each other ([`Kernel::communicates`]). Whatever order the kernel itself makes between its
+    /// for each other ([`Kernel::communicates`](crate::Kernel::communicates)). Whatever order the kernel itself makes between its
     /// blocks is known, and an access that it does not order is reported.
     ///
     /// # Errors
