@@ -8,10 +8,12 @@
 //! {&x; u32=7; f32(3)=0}        a struct, laid out as C++ does; f32(3) is an array inside of it
 //! *{&x; &y}                    a new buffer that holds this, and its address
 //! bytes=00ff12                 bytes as they are
+//! tex2d(f32, 64x32, clamp)=0   a texture over a new buffer, and its handle; surf2d(f32, 64x32) a surface
 //! ```
 
 use crate::fill::Fill;
 use crate::number::Type;
+use crate::object::Object;
 
 /// An argument, or a part of one.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +35,12 @@ pub enum Value {
     Holding {
         name: Option<String>,
         value: Box<Value>,
+    },
+    /// The handle of a texture or surface over a new buffer.
+    Object {
+        name: Option<String>,
+        object: Object,
+        fill: Fill,
     },
     /// An address in a buffer that is there.
     Address {
@@ -91,11 +99,16 @@ fn parse(text: &str, nested: usize) -> Result<Value, String> {
         None => (rest, None),
     };
     let read = |ty| fill.map_or(Ok(Fill::Unwritten), |fill| Fill::parse(fill, ty));
+    if let Some(object) = Object::parse(typed)? {
+        return Ok(Value::Object { name, object, fill: read(object.ty())? });
+    }
     if let Some((ty, count)) = counted(typed, '[', ']')? {
         return Ok(Value::Buffer { name, ty, count, fill: read(ty)? });
     }
     if name.is_some() {
-        return Err("only a buffer has a name, such as `x:f32[1024]=random`".to_owned());
+        return Err(
+            "only a buffer, texture or surface has a name, such as `x:f32[1024]=random`".to_owned()
+        );
     }
     if fill.is_none() {
         return Err(
@@ -216,7 +229,8 @@ mod tests {
             ("f32[x]", "has no number of elements between [ and ]"),
             ("f32[4", "has no number of elements"),
             ("f32[99999999999*99999999999]", "has no number of elements"),
-            ("x:u32=7", "only a buffer has a name"),
+            ("x:u32=7", "only a buffer, texture or surface has a name"),
+            ("tex2d(f32, 4)=0", "`4` has 1 numbers"),
             ("{u32=1", "the brace is not closed"),
             ("{}}", "a brace is closed that is not open"),
             ("&x+y", "`y` is no number of bytes"),

@@ -7,6 +7,7 @@ use std::thread;
 
 use simt::{Counters, Memory, Prepared, Report, Trace};
 
+use crate::object::Object;
 use crate::plan::{Piece, Plan};
 
 /// What all buffers together may be long; what is touched of them counts against the launch.
@@ -18,6 +19,8 @@ const RANGES_PER_CORE: u64 = 8;
 pub struct Placed {
     pub memory: Memory,
     pub addresses: Vec<u64>,
+    /// Of each buffer the handle of what has it as texels, or 0.
+    handles: Vec<u64>,
 }
 
 impl Placed {
@@ -29,11 +32,16 @@ impl Placed {
             let made = memory.allocate(&buffer.name, buffer.bytes as u64);
             addresses.push(made.map_err(|error| format!("allocating `{}`: {error}", buffer.name))?);
         }
-        let placed = Placed { memory, addresses };
+        let mut handles = Vec::new();
+        for (buffer, &address) in plan.buffers.iter().zip(&addresses) {
+            let make = |object: &Object| object.make(&memory, &buffer.name, address);
+            handles.push(buffer.object.as_ref().map_or(Ok(0), make)?);
+        }
+        let placed = Placed { memory, addresses, handles };
         for (buffer, &address) in plan.buffers.iter().zip(&placed.addresses) {
             let Some(contents) = &buffer.contents else { continue };
             let piece = Piece { bytes: contents.clone(), align: 1, holes: buffer.holes.clone() };
-            let written = placed.memory.write(address, &piece.filled(&placed.addresses));
+            let written = placed.memory.write(address, &piece.filled(&placed));
             written.map_err(|error| format!("writing `{}`: {error}", buffer.name))?;
         }
         Ok(placed)
@@ -51,10 +59,13 @@ impl Placed {
 }
 
 impl Piece {
-    /// The bytes, with addresses in the holes; `addresses` are where the buffers begin.
-    pub fn filled(mut self, addresses: &[u64]) -> Vec<u8> {
+    /// The bytes, with addresses and handles in the holes.
+    pub fn filled(mut self, placed: &Placed) -> Vec<u8> {
         for hole in &self.holes {
-            let address = addresses[hole.buffer].wrapping_add(hole.offset);
+            let address = match hole.handle {
+                true => placed.handles[hole.buffer],
+                false => placed.addresses[hole.buffer].wrapping_add(hole.offset),
+            };
             self.bytes[hole.at..hole.at + 8].copy_from_slice(&address.to_le_bytes());
         }
         self.bytes

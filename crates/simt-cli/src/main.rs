@@ -9,6 +9,7 @@ mod list;
 mod module;
 mod name;
 mod number;
+mod object;
 mod options;
 mod output;
 mod plan;

@@ -179,6 +179,11 @@ Arguments:
   {&x; u32=7; f32(3)=0}   a struct, laid out as C++ does; f32(3) is an array inside of it
   *{&x; &y}               a new buffer that holds this, and its address
   bytes=00ff12            bytes as they are
+  tex2d(f32, 64x32)=0     a texture over a new buffer, and its handle; t:tex2d(u8x4, 64x32, border)=random has a name. Shapes are
+                          texlinear(f32, 100) for tex1Dfetch, tex1d, tex2d, tex3d, and with layers, the last number, texa1d
+                          and texa2d; texels are of 1, 2 or 4 numbers (u8x4). Behind them: wrap, clamp (if nothing else is
+                          said), mirror or border; normalized coordinates; values as floats up to 1 (floats)
+  surf2d(f32, 64x32)=0    a surface, likewise: surf1d, surf2d, surf3d, surfa1d, surfa2d
 Fills:
   0    1,2,3              a number for all, or one for each
   random  random:-1..1    from 0 up to 1, of integers from 0 up to 100; or between two numbers; the same in every run

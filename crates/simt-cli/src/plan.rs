@@ -6,6 +6,7 @@ use simt::Param;
 
 use crate::argument::Value;
 use crate::number::Type;
+use crate::object::Object;
 
 /// All that a kernel is given.
 #[derive(Debug, Default)]
@@ -25,6 +26,8 @@ pub struct Buffer {
     /// `None`: nothing is written to it.
     pub contents: Option<Vec<u8>>,
     pub holes: Vec<Hole>,
+    /// What has its bytes as texels.
+    pub object: Option<Object>,
 }
 
 /// Bytes with the alignment of the widest number in them.
@@ -35,12 +38,14 @@ pub struct Piece {
     pub holes: Vec<Hole>,
 }
 
-/// Eight bytes, at an offset, that are an address: of a byte of a buffer, by the buffer's number.
+/// Eight bytes, at an offset, that are an address: of a byte of a buffer, by the buffer's number; or the handle of what
+/// has it as texels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hole {
     pub at: usize,
     pub buffer: usize,
     pub offset: u64,
+    pub handle: bool,
 }
 
 impl Plan {
@@ -49,7 +54,8 @@ impl Plan {
         for text in values {
             let value = Value::parse(text)?;
             let wrong = |why| format!("the buffer `{text}`: {why}");
-            if !matches!(value, Value::Buffer { .. } | Value::Holding { .. }) {
+            if !matches!(value, Value::Buffer { .. } | Value::Holding { .. } | Value::Object { .. })
+            {
                 return Err(wrong("no buffer; say for example `x:f32[1024]=random`".to_owned()));
             }
             self.piece(&value, &format!("buffer{}", self.buffers.len())).map_err(wrong)?;
@@ -130,11 +136,7 @@ impl Plan {
                 let contents = fill.bytes(*ty, *count, seed)?;
                 let bytes =
                     ty.bytes().checked_mul(*count).ok_or("more bytes than there are addresses")?;
-                self.push(
-                    own,
-                    name,
-                    Buffer { name: String::new(), ty: *ty, bytes, contents, holes: vec![] },
-                )
+                self.push(own, name, Buffer { contents, ..Buffer::empty(*ty, bytes) })
             }
             Value::Holding { name: own, value } => {
                 let piece = self.piece(value, &format!("{name}.held"))?;
@@ -145,11 +147,19 @@ impl Plan {
                     _ => Type::Unsigned(1),
                 };
                 let (bytes, contents) = (piece.bytes.len(), Some(piece.bytes));
-                self.push(
-                    own,
-                    name,
-                    Buffer { name: String::new(), ty, bytes, contents, holes: piece.holes },
-                )
+                let buffer = Buffer { contents, holes: piece.holes, ..Buffer::empty(ty, bytes) };
+                self.push(own, name, buffer)
+            }
+            Value::Object { name: own, object, fill } => {
+                let (ty, count) = (object.ty(), object.count());
+                let contents = fill.bytes(ty, count, seed)?;
+                let bytes =
+                    ty.bytes().checked_mul(count).ok_or("more bytes than there are addresses")?;
+                let object = Some(*object);
+                let buffer = Buffer { contents, object, ..Buffer::empty(ty, bytes) };
+                let mut piece = self.push(own, name, buffer)?;
+                piece.holes.iter_mut().for_each(|hole| hole.handle = true);
+                Ok(piece)
             }
         }
     }
@@ -173,8 +183,16 @@ impl Plan {
     }
 }
 
+impl Buffer {
+    /// One that nothing has been written to.
+    fn empty(ty: Type, bytes: usize) -> Buffer {
+        Buffer { name: String::new(), ty, bytes, contents: None, holes: vec![], object: None }
+    }
+}
+
 fn pointer(buffer: usize, offset: u64) -> Piece {
-    Piece { bytes: vec![0; 8], align: 8, holes: vec![Hole { at: 0, buffer, offset }] }
+    let hole = Hole { at: 0, buffer, offset, handle: false };
+    Piece { bytes: vec![0; 8], align: 8, holes: vec![hole] }
 }
 
 /// The bytes of a type of PTX.
@@ -222,7 +240,7 @@ mod tests {
         expected[24] = 4;
         expected[32..].copy_from_slice(&5_f64.to_le_bytes());
         assert_eq!(piece.bytes, expected);
-        assert_eq!(piece.holes, [Hole { at: 16, buffer: 0, offset: 0 }]);
+        assert_eq!(piece.holes, [Hole { at: 16, buffer: 0, offset: 0, handle: false }]);
         assert_eq!((plan.buffers[0].name.as_str(), plan.buffers[0].bytes), ("arg0", 16));
     }
 
@@ -233,8 +251,8 @@ mod tests {
         let table = &plan.buffers[2];
         assert_eq!((table.name.as_str(), table.bytes), ("arg1", 24));
         let held = plan.buffer("arg1.held").unwrap();
-        let holes =
-            [Hole { at: 0, buffer: 0, offset: 4 }, Hole { at: 16, buffer: held, offset: 0 }];
+        let hole = |at, buffer, offset| Hole { at, buffer, offset, handle: false };
+        let holes = [hole(0, 0, 4), hole(16, held, 0)];
         assert_eq!(table.holes, holes);
     }
 

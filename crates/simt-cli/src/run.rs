@@ -77,7 +77,7 @@ pub fn run(options: &Run) -> Result<Outcome, String> {
 pub fn packed(plan: &Plan, placed: &Placed, kernel: &Kernel) -> Vec<u8> {
     let mut bytes = vec![0; kernel.param_bytes() as usize];
     for (param, piece) in kernel.params().iter().zip(&plan.arguments) {
-        let piece = piece.clone().filled(&placed.addresses);
+        let piece = piece.clone().filled(placed);
         let start = param.offset as usize;
         bytes[start..start + piece.len()].copy_from_slice(&piece);
     }

@@ -3,7 +3,10 @@
 
 use std::sync::atomic::AtomicBool;
 
-use simt::{Counters, Event, Kernel, Launch, Memory, Module, Report, ReportKind, Trace, What};
+use simt::{
+    Counters, Element, Event, Extent, Image, Kernel, Launch, Memory, Module, Report, ReportKind,
+    Sampler, Trace, What,
+};
 
 use super::parser::{Random, corpus as sources, mutate};
 
@@ -20,6 +23,8 @@ const SIZES: [u64; 4] = [4096, 1001, 256, 1 << 24];
 /// Where the first buffer begins; each of the others as far behind the one before.
 const FIRST: u64 = 1 << 40;
 const NAMES: [&str; 4] = ["a", "b", "other", "large"];
+/// The handle of the first texture; of others each 16 more.
+const OBJECTS: u64 = 1 << 38;
 /// The number of the first variable of a module: behind those buffers, and one that has been freed.
 const VARIABLES: u64 = 6;
 const EVENTS: usize = 20_000;
@@ -175,7 +180,31 @@ fn memory() -> Memory {
     }
     let freed = memory.allocate("freed", 64).unwrap();
     memory.free(freed).unwrap();
+    objects(&memory);
     memory
+}
+
+/// Textures and surfaces over the buffers, of most shapes, one of which has been given back.
+fn objects(memory: &Memory) {
+    let extents = [
+        Extent::Linear { width: 1000 },
+        Extent::Pitched { width: 9, height: 7, pitch: 96 },
+        Extent::Array1d { width: 200 },
+        Extent::Array2d { width: 13, height: 11 },
+        Extent::Array3d { width: 5, height: 7, depth: 6 },
+        Extent::Layered1d { width: 31, layers: 3 },
+        Extent::Layered2d { width: 7, height: 5, layers: 6 },
+    ];
+    let image = |extent, element| Image { address: FIRST, extent, element, channels: 1 };
+    for (number, extent) in extents.into_iter().enumerate() {
+        let element = if number % 2 == 0 { Element::F32 } else { Element::S32 };
+        let handle = memory.texture("t", image(extent, element), Sampler::default()).unwrap();
+        assert_eq!(handle, OBJECTS + 16 * number as u64);
+    }
+    for extent in &extents[2..] {
+        memory.surface("s", image(*extent, Element::U32)).unwrap();
+    }
+    memory.free(OBJECTS + 16 * 6).unwrap();
 }
 
 /// What is in the small buffers.
@@ -209,6 +238,7 @@ fn address(random: &mut Random) -> u64 {
         2 => number(random),
         3 => buffer + random.below(2000) as u64,
         4 => buffer.wrapping_sub(random.below(64) as u64),
+        6 => OBJECTS + 16 * random.below(14) as u64,
         5 => FIRST * 4 + (random.draw() % SIZES[3]) / 16 * 16,
         _ => FIRST * (1 + random.below(2) as u64) + 16 * random.below(16) as u64,
     }
@@ -275,7 +305,7 @@ ret;
 ";
 
 /// What kernels do that look after themselves, a few instructions each.
-const IDIOMS: [&str; 26] = [
+const IDIOMS: [&str; 30] = [
     "bar.sync 0;",
     "mov.u32 %r0, %tid.x;\nmul.wide.u32 %rd0, %r0, 4;\nld.param.u64 %rd1, [p0];\nadd.u64 %rd1, %rd1, %rd0;",
     "mov.u32 %r1, %laneid;\nmul.wide.u32 %rd2, %r1, 16;\nadd.u64 %rd1, %rd1, %rd2;",
@@ -289,6 +319,10 @@ const IDIOMS: [&str; 26] = [
     "atom.global.add.u32 %r1, [glob+8], %r0;",
     "mov.u64 %rd1, loc;\ncvta.local.u64 %rd0, %rd1;",
     "mov.u64 %rd1, stat;\ncvta.shared.u64 %rd0, %rd1;",
+    "mov.u64 %rd1, 274877906944;",
+    "mov.u64 %rd1, 274877906960;",
+    "mov.u64 %rd2, 274877907072;",
+    "mov.u64 %rd2, 274877907120;",
     "mov.u64 %rd1, 1099511627776;",
     "mov.u64 %rd1, 2199023255552;",
     "mov.u64 %rd1, 4398046511104;\nmov.u32 %r3, %ctaid.x;\nmul.wide.u32 %rd3, %r3, 65536;\nadd.u64 %rd1, %rd1, %rd3;",

@@ -1,8 +1,10 @@
 //! What the instructions of a kernel say: operations, their types and operands.
 
 use super::matrix::{Fragment, Part, Product};
+pub(crate) use super::operand::*;
 use super::operation::{Arithmetic, Binary, Carry, Compare, Logic, Ternary, TestFloat, Unary};
 use super::program::Slot;
+use super::texture::{Geometry, Outside, Query};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Instruction {
@@ -15,84 +17,6 @@ pub(crate) struct Instruction {
 pub(crate) struct Guard {
     pub(crate) predicate: Slot,
     pub(crate) negated: bool,
-}
-
-/// The type an instruction works on. Bits (`.b32`) are unsigned integers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Type {
-    U8,
-    S8,
-    U16,
-    S16,
-    U32,
-    S32,
-    U64,
-    S64,
-    F16,
-    /// F16 of an instruction with `.ftz`: subnormal operands and results are zeros of their sign.
-    F16Ftz,
-    Bf16,
-    /// Two halves in 32 bits.
-    F16x2,
-    F16x2Ftz,
-    Bf16x2,
-    F32,
-    F32Ftz,
-    F64,
-}
-
-impl Type {
-    pub(crate) fn bytes(self) -> u32 {
-        match self {
-            Type::U8 | Type::S8 => 1,
-            Type::U16 | Type::S16 | Type::F16 | Type::F16Ftz | Type::Bf16 => 2,
-            Type::U32 | Type::S32 | Type::F32 | Type::F32Ftz => 4,
-            Type::F16x2 | Type::F16x2Ftz | Type::Bf16x2 => 4,
-            Type::U64 | Type::S64 | Type::F64 => 8,
-        }
-    }
-
-    /// Whether values of the type live in 64-bit slots.
-    pub(crate) fn is_wide(self) -> bool {
-        self.bytes() == 8
-    }
-
-    pub(crate) fn is_float(self) -> bool {
-        matches!(self, Type::F32 | Type::F32Ftz | Type::F64) || self.is_half() || self.is_pair()
-    }
-
-    /// Whether it is a float of 16 bits.
-    pub(crate) fn is_half(self) -> bool {
-        matches!(self, Type::F16 | Type::F16Ftz | Type::Bf16)
-    }
-
-    /// Whether it is two floats of 16 bits.
-    pub(crate) fn is_pair(self) -> bool {
-        matches!(self, Type::F16x2 | Type::F16x2Ftz | Type::Bf16x2)
-    }
-
-    pub(crate) fn is_signed(self) -> bool {
-        matches!(self, Type::S8 | Type::S16 | Type::S32 | Type::S64)
-    }
-}
-
-/// How a result is rounded to the destination's format: to nearest even, toward zero, down, up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Round {
-    Nearest,
-    Zero,
-    Down,
-    Up,
-}
-
-/// What a float result is clamped to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Clamp {
-    Not,
-    /// `.sat`: to [0, 1], and +0 if it is NaN.
-    Saturate,
-    /// `.relu`: to +0 if it is negative.
-    Relu,
 }
 
 /// The instructions. `d` is the destination. Types: only those listed at an instruction are ever given to it, and
@@ -528,6 +452,47 @@ pub(crate) enum Op {
         parity: bool,
     },
 
+    /// `tex`, by `at`: as many 32-bit slots as the geometry has numbers, that of the layer first, coordinates as F32 or,
+    /// of linear memory (`linear`), S32. Four values of type U32, S32 or F32; `object` is a 64-bit slot.
+    Fetch {
+        geometry: Geometry,
+        linear: bool,
+        ty: Type,
+        d: [Slot; 4],
+        object: Slot,
+        at: [Slot; 3],
+    },
+    /// `suld.b`, likewise by S32, of which that along x counts bytes: `count` values of type U8 to U64, into 64-bit slots
+    /// if `wide`.
+    SurfaceLoad {
+        geometry: Geometry,
+        outside: Outside,
+        ty: Type,
+        count: u8,
+        wide: bool,
+        d: [Slot; 4],
+        object: Slot,
+        at: [Slot; 3],
+    },
+    /// `sust.b`.
+    SurfaceStore {
+        geometry: Geometry,
+        outside: Outside,
+        ty: Type,
+        count: u8,
+        wide: bool,
+        a: [Slot; 4],
+        object: Slot,
+        at: [Slot; 3],
+    },
+    /// `txq`, and of surfaces `suq`.
+    ObjectQuery {
+        query: Query,
+        surface: bool,
+        d: Slot,
+        object: Slot,
+    },
+
     /// `bra` and `bra.uni` (which promises that the branch does not diverge).
     Branch {
         target: u32,
@@ -570,6 +535,17 @@ impl Op {
                 | Op::RowsTranspose { .. }
         )
     }
+
+    /// Whether it works on textures or surfaces.
+    pub(crate) fn is_of_objects(&self) -> bool {
+        matches!(
+            self,
+            Op::Fetch { .. }
+                | Op::SurfaceLoad { .. }
+                | Op::SurfaceStore { .. }
+                | Op::ObjectQuery { .. }
+        )
+    }
 }
 
 /// Registers of a matrix that `wmma.load` writes: factors of halves are held in eight, some of them more than once.
@@ -578,102 +554,4 @@ pub(crate) fn held(fragment: Fragment) -> usize {
         (Part::A | Part::B, super::matrix::Element::F16) => 8,
         _ => fragment.registers(),
     }
-}
-
-/// Where memory lies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Space {
-    Global,
-    Shared,
-    Local,
-    /// `ld.const` only: its addresses are those of global memory.
-    Constant,
-    /// The kernel's parameters, at an address in a register: only read.
-    Parameter,
-    Generic,
-}
-
-/// How an access is ordered with those of other threads. Cache hints (`.cs`, `.nc`, …) are `Weak`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Order {
-    Weak,
-    /// `.volatile` and `.relaxed`.
-    Relaxed,
-    Acquire,
-    Release,
-    AcquireRelease,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Scope {
-    Block,
-    Device,
-}
-
-/// An address: a register plus an offset, or the offset alone (a variable's place in its space).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Address {
-    pub(crate) base: Base,
-    pub(crate) offset: i64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Base {
-    Zero,
-    Word(Slot),
-    Long(Slot),
-}
-
-/// U32, S32, U64, S64 (`Add`, `Min`, `Max`), F32, F64 (`Add`), U32 and U64 (the rest).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Atomic {
-    Add,
-    Min,
-    Max,
-    And,
-    Or,
-    Xor,
-    Exchange,
-    CompareAndSwap,
-    /// `inc` and `dec` of U32, which wrap at the operand.
-    Increment,
-    Decrement,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Shuffle {
-    Up,
-    Down,
-    Butterfly,
-    Index,
-}
-
-/// The number of a barrier, or the 32-bit slot that holds it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum BarrierId {
-    Number(u8),
-    Register(Slot),
-}
-
-/// The lower or upper half of 64 bits, or all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Clock {
-    Low,
-    High,
-    Whole,
-}
-
-/// Of the predicates of a block: how many hold (a 32-bit slot), whether all do, or one does (a predicate).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Reduction {
-    Count,
-    All,
-    Any,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Vote {
-    All,
-    Any,
-    Uniform,
 }

@@ -53,6 +53,9 @@
 //! Nothing in a launch depends on the time: `%clock`, `%globaltimer` and their like count the instructions that a warp has
 //! executed. They can be waited for and compared within a warp, and measure nothing.
 //!
+//! Textures ([`Memory::texture`]) and surfaces ([`Memory::surface`]) lie in buffers. Fetches are counted as requests, with the bytes
+//! of their texels and without sectors, since a GPU lays arrays out in a way of its own.
+//!
 //! It is plain safe Rust without dependencies, threads, clocks or files: what it needs of the world is
 //! handed to it.
 
@@ -63,6 +66,7 @@ mod instruction;
 mod launch;
 mod machine;
 mod matrix;
+mod operand;
 mod operation;
 mod order;
 mod program;
@@ -71,8 +75,10 @@ mod report;
 mod shared_memory;
 pub mod special;
 mod stepper;
+mod texture;
 mod trace;
 mod variables;
+mod workspace;
 
 pub use counters::{Access, Class, Counters, Printed, Site, sectors, wavefronts};
 pub use global_memory::{Memory, MemoryError};
@@ -81,6 +87,7 @@ pub use program::{Kernel, Param, SharedVariable};
 pub use ptx::{Declaration, Declarations, Module, ParseError};
 pub use report::{Report, ReportKind};
 pub use stepper::{Cell, Path, Register, Step, Stepper, Values, Waits, Warp};
+pub use texture::{AddressMode, Element, Extent, Filter, Image, Sampler};
 pub use trace::{Accessed, Copied, Event, Trace, What};
 pub use variables::Variable;
 

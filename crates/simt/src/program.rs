@@ -256,14 +256,22 @@ pub(crate) enum Special {
     /// `%smid` and `%nsmid`: there is one multiprocessor, number 0.
     Multiprocessor,
     MultiprocessorCount,
-    /// `%envreg0` to `%envreg31`, which the driver sets for other languages than CUDA: 0.
-    Environment,
+    /// `%envreg0` to `%envreg31`, which the driver sets. For CUDA these are the upper and the lower half of the address of a
+    /// cooperative launch's workspace, in `%envreg1` and `%envreg2`, and 0.
+    Environment(u8),
 }
 
 impl Kernel {
     /// Whether it uses variables of its module in device memory.
     pub(crate) fn uses_globals(&self) -> bool {
         self.presets.iter().any(|preset| matches!(preset, Preset::Global { .. }))
+    }
+
+    /// Whether it asks for the workspace of a cooperative launch: it may wait at a barrier of the grid.
+    pub(crate) fn uses_workspace(&self) -> bool {
+        self.presets.iter().any(|preset| {
+            matches!(preset, Preset::Special { which: Special::Environment(1 | 2), .. })
+        })
     }
 
     /// The kernel's name.

@@ -56,6 +56,8 @@ pub enum ReportKind {
     Cancelled,
     /// More memory was touched than the emulated device may take from its host, or than the host has.
     OutOfMemory,
+    /// A handle that is none of a texture or surface, or a use of one that does not go with what it is.
+    Texture,
     /// A call through a pointer to no function, or of a function that takes something else; or calls that are nested too
     /// deep.
     Call,

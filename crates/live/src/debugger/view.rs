@@ -175,6 +175,7 @@ fn counted(counters: &Counters) -> Vec<(&'static str, u64)> {
         ("atomic requests", counters.requests(Access::GlobalAtomic)),
         ("passes over shared memory", both.map(passes).iter().sum()),
         ("of these for bank conflicts", both.map(conflicts).iter().sum()),
+        ("products of matrices", counters.class(Class::Matrix)),
         ("shuffles and votes", counters.class(Class::Shuffle)),
         ("barriers", counters.barriers),
         ("divergent branches", counters.divergent_branches),

@@ -28,6 +28,9 @@ pub fn on_gpu(
     if plan.buffers.iter().any(|buffer| !buffer.holes.is_empty()) {
         return Err("addresses in memory are written on the emulator only".to_owned());
     }
+    if plan.buffers.iter().any(|buffer| buffer.object.is_some()) {
+        return Err("textures and surfaces are made on the emulator only".to_owned());
+    }
     let mut buffers: Vec<Buffer<u8>> = Vec::new();
     for buffer in &plan.buffers {
         let mut made = device.zeros::<u8>(buffer.bytes).map_err(|error| error.to_string())?;

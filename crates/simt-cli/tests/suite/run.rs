@@ -128,3 +128,45 @@ fn every_command_has_help() {
         assert!(ended.code == 0 && ended.out.contains("simt"), "{ended:?}");
     }
 }
+
+/// Copies what a texture holds, of coordinates one off, to a surface.
+const SHIFT: &[u8] = b".version 8.0 .target sm_80 .address_size 64
+.visible .entry shift(.param .u64 from, .param .u64 to) {
+    .reg .b32 %r<4>; .reg .f32 %f<7>; .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [from]; ld.param.u64 %rd2, [to];
+    mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; shl.b32 %r3, %r1, 2;
+    cvt.rn.f32.u32 %f1, %r1; cvt.rn.f32.u32 %f2, %r2; add.rn.f32 %f1, %f1, 0fBF800000;
+    tex.2d.v4.f32.f32 {%f3, %f4, %f5, %f6}, [%rd1, {%f1, %f2}];
+    sust.b.2d.b32.zero [%rd2, {%r3, %r2}], {%f3};
+}";
+
+#[test]
+fn textures_and_surfaces_are_made() {
+    let shell = Shell::new();
+    shell.write("shift.ptx", SHIFT);
+    let run = |from: &str, to: &str| {
+        let words = ["run", "shift.ptx", "--grid", "2", "--block", "5", "--arg", from, "--arg", to];
+        shell.simt(&words)
+    };
+    for (mode, wanted) in
+        [("", "1.0 1.0 2.0"), (", clamp", "1.0 1.0 2.0"), (", border", "0.0 1.0 2.0")]
+    {
+        let ended =
+            run(&format!("t:tex2d(f32, 4x2{mode})=1,2,3,4,5,6,7,8"), "s:surf2d(f32, 3x2)=0");
+        assert_eq!((ended.code, ended.error.as_str()), (0, ""), "{ended:?}");
+        assert!(ended.out.contains("\nt: f32[8] 1.0 2.0 3.0"), "{ended:?}");
+        assert!(ended.out.contains(&format!("\ns: f32[6] {wanted} ")), "{ended:?}");
+    }
+    let ended = run("t:tex2d(u8, 4x2)=1", "s:surf2d(f32, 3x2)=0");
+    assert!(
+        ended.code == 1 && ended.out.contains("texture `t` (a 2-D array of 4 x 2) as a float"),
+        "{ended:?}"
+    );
+    let ended = run("tex2d(u8, 4x2, floats)=255", "s:surf2d(f32, 3x2)");
+    assert!(ended.out.contains("\ns: f32[6] 1.0 1.0 1.0"), "{ended:?}");
+    let ended = run("tex2d(f32, 4x2, linear)=1", "s:surf2d(f32, 3x2)=0");
+    assert!(
+        ended.code == 2 && ended.error.contains("(`cudaFilterModeLinear`) is not emulated"),
+        "{ended:?}"
+    );
+}

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::word::Word;
 use crate::report::Count;
+use crate::texture::HANDLES;
 
 pub(super) const OFFSET_BITS: u32 = 40;
 pub(super) const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
@@ -103,6 +104,9 @@ pub(crate) fn describe(slots: &[Slot], address: u64) -> String {
             format!("offset {offset} of buffer `{name}`, which has been freed")
         }
         None if address == 0 => "a null pointer".to_string(),
+        None if address >= HANDLES && number == 0 => {
+            format!("{address:#x}, the handle of a texture or surface, which is no address")
+        }
         None => format!("address {address:#x}, near no buffer"),
     }
 }

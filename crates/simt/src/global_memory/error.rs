@@ -22,6 +22,13 @@ pub enum MemoryError {
         /// What lies there instead.
         found: String,
     },
+    /// There can be no such texture or surface.
+    BadImage {
+        /// The name that it was to have.
+        name: String,
+        /// Why.
+        why: String,
+    },
 }
 
 impl fmt::Display for MemoryError {
@@ -32,6 +39,9 @@ impl fmt::Display for MemoryError {
             }
             MemoryError::BadAddress { address, bytes, found } => {
                 write!(f, "{bytes} bytes at address {address:#x} are not in one buffer: {found}")
+            }
+            MemoryError::BadImage { name, why } => {
+                write!(f, "cannot make the texture or surface `{name}`: {why}")
             }
         }
     }

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, RwLock};
 
 use crate::machine::spare::Spare;
+use crate::texture::Objects;
 use crate::variables::Placed;
+use crate::workspace::Workspaces;
 
 mod buffer;
 mod error;
@@ -49,6 +51,9 @@ pub struct Memory {
     pub(crate) spare: Spare,
     /// The modules whose variables lie here.
     pub(crate) modules: Placed,
+    pub(crate) objects: Objects,
+    /// Those of cooperative launches.
+    pub(crate) workspaces: Workspaces,
 }
 
 #[derive(Debug, Default)]
@@ -76,6 +81,8 @@ impl Memory {
             next_tag: AtomicU32::new(1),
             spare: Spare::default(),
             modules: Placed::default(),
+            objects: Objects::default(),
+            workspaces: Workspaces::default(),
         }
     }
 
@@ -129,12 +136,15 @@ impl Memory {
         Ok((number as u64 + 1) << OFFSET_BITS)
     }
 
-    /// Gives a buffer back, by the address that [`Memory::allocate`] returned.
+    /// Gives a buffer back, by the address that [`Memory::allocate`] returned; or a texture or surface, by its handle.
     ///
     /// # Errors
     ///
     /// [`MemoryError::BadAddress`] if no live buffer begins there.
     pub fn free(&self, address: u64) -> Result<(), MemoryError> {
+        if self.objects.free(address) {
+            return Ok(());
+        }
         let mut table = self.table_mut();
         let number = ((address >> OFFSET_BITS) as usize).wrapping_sub(1);
         match table.slots.get(number) {
@@ -150,6 +160,18 @@ impl Memory {
             _ => {
                 let found = describe(&table.slots, address);
                 Err(MemoryError::BadAddress { address, bytes: 0, found })
+            }
+        }
+    }
+
+    /// Says what is there if the range does not lie in one live buffer.
+    pub(crate) fn holds(&self, address: u64, bytes: u64) -> Result<(), String> {
+        let table = self.table.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match find(&table.slots, address) {
+            Some((buffer, offset)) if bytes <= buffer.bytes - offset => Ok(()),
+            _ => {
+                let found = describe(&table.slots, address);
+                Err(format!("its {bytes} bytes do not lie in one buffer: it begins at {found}"))
             }
         }
     }

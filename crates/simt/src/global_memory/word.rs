@@ -146,6 +146,12 @@ impl Word {
         Ok(())
     }
 
+    /// Whether a block of the launch has written all of it.
+    pub(crate) fn is_written(&self, tags: &Tags) -> bool {
+        let state = self.state.load(Relaxed);
+        state >= tags.floor && state >> TAG_SHIFT < tags.end && state & DONE == WRITTEN
+    }
+
     /// What is there, if all of `bytes` (a bit each) has been written.
     #[inline(always)]
     pub(crate) fn get(&self, bytes: u32) -> Result<u32, Wrong> {

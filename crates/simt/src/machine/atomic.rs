@@ -6,7 +6,7 @@ use super::Run;
 use super::access::{addresses, aligned, in_spaces};
 use super::fault::{Result, fault};
 use super::float;
-use super::global_access::writable;
+use super::global_fault::writable;
 use super::half;
 use super::parameter::no_parameter;
 use super::registers::Registers;

@@ -73,6 +73,7 @@ impl Block {
                 dynamic_shared: launch.dynamic_shared,
                 total_shared: self.shared_bytes,
                 globals: run.globals,
+                workspace: run.workspace,
             };
             warp.reset(kernel, &identity, launch.threads())?;
         }

@@ -3,7 +3,7 @@
 use super::access::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW};
 use super::convert::{self, Conversion};
 use super::registers::{Registers, put};
-use super::{carry, float, integer, ternary};
+use super::{carry, float, float_order, integer, ternary};
 use crate::program::{Op, Slot, Space, Type};
 
 /// Executes `op` in the lanes `active`, if it is one of them. Whether it is.
@@ -39,7 +39,7 @@ pub(super) fn compute(r: &mut Registers, op: &Op, active: u32) -> bool {
         }
         Op::SetPredicate { compare, or_unordered, ty, d, complement, combine, a, b } => {
             let [holds, opposite] = if ty.is_float() {
-                float::compare(r, compare, or_unordered, ty, a, b)
+                float_order::compare(r, compare, or_unordered, ty, a, b)
             } else {
                 let holds = integer::compare(r, compare, ty, a, b);
                 [holds, !holds]
@@ -55,7 +55,7 @@ pub(super) fn compute(r: &mut Registers, op: &Op, active: u32) -> bool {
             }
         }
         Op::Test { test, ty, d, a } => {
-            r.set_predicate(d, active, float::test(r, test, ty, a));
+            r.set_predicate(d, active, float_order::test(r, test, ty, a));
         }
         Op::Predicate { op, d, a, b } => {
             let mask = integer::logic(op, r.predicate(a), r.predicate(b));

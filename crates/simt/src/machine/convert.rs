@@ -1,7 +1,8 @@
 //! `cvt`: from any type to any other, one lane at a time except for the most frequent ones.
 
-use super::float::{flush, flush_rounded, narrow, to_odd};
+use super::float::{flush, flush_rounded};
 use super::registers::Registers;
+use super::rounding::{narrow, to_odd};
 use crate::program::{Clamp, Round, Slot, Type};
 
 /// A `cvt` instruction's types and modifiers.
@@ -134,6 +135,11 @@ pub(super) fn float(ty: Type, bits: u64) -> f64 {
         Type::F32Ftz => f32::from_bits(flush(bits as u32)).into(),
         _ => f64::from_bits(bits),
     }
+}
+
+/// What `f16` bits are as `f32`: exact.
+pub(crate) fn half_as_f32(bits: u16) -> f32 {
+    half(bits) as f32
 }
 
 fn half(bits: u16) -> f64 {

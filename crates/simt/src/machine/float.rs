@@ -3,16 +3,13 @@
 //! A result that is not a number is always the same one, as on the GPU and unlike on CPUs, so that
 //! every host computes the same bits.
 
-use std::ops::{BitAnd, BitOr};
-
 use super::approximate::quotient as factors_of_quotient;
 use super::directed;
+use super::float_order::extreme;
 use super::half;
-use super::integer::{holds, mask};
 use super::registers::{Registers, Words};
-use crate::program::{
-    Arithmetic, Binary, Clamp, Compare, Round, Slot, TestFloat, Tf32Round, Type, Unary,
-};
+use super::rounding::{narrow, sum_to_odd, sum_toward, to_odd};
+use crate::program::{Arithmetic, Binary, Clamp, Round, Slot, Tf32Round, Type, Unary};
 
 /// What the GPU's single-precision arithmetic gives for NaN.
 const NAN32: u32 = 0x7fff_ffff;
@@ -46,7 +43,7 @@ pub(super) fn flush(bits: u32) -> u32 {
 
 /// The bits of an operand of F32, or of F32Ftz.
 #[inline(always)]
-fn single(r: &Registers, ty: Type, slot: Slot) -> Words {
+pub(super) fn single(r: &Registers, ty: Type, slot: Slot) -> Words {
     let mut bits = *r.words(slot);
     if ty == Type::F32Ftz {
         flush_all(&mut bits);
@@ -275,57 +272,6 @@ fn fma_rounded_twice(r: &mut Registers, sat: bool, [d, a, b, c]: [Slot; 4], lane
     true
 }
 
-/// `a + b`, rounded to odd: if the sum is not exact, the neighbour whose last bit is 1.
-///
-/// Rounding that once more to a shorter format gives what rounding the exact sum would have
-/// (Boldo and Melquiond, 2008), since f64 has more than twice the bits of f32 and two. Unlike the
-/// library's `f32::mul_add`, which is a call where the processor's own is not compiled in, this
-/// is some twelve operations that the compiler can do for several lanes at once.
-#[inline(always)]
-pub(super) fn sum_to_odd(a: f64, b: f64) -> f64 {
-    let sum = a + b;
-    // Knuth's two-sum: a + b = sum + error, exactly.
-    let b_part = sum - a;
-    let error = (a - (sum - b_part)) + (b - b_part);
-    to_odd(sum, error)
-}
-
-/// `a + b`, rounded to odd, for a sum that is then rounded in the direction `round`: what numbers of different
-/// sign leave of each other, if nothing, is -0 when rounded down.
-#[inline(always)]
-fn sum_toward(a: f64, b: f64, round: Round) -> f64 {
-    let sum = sum_to_odd(a, b);
-    let is_negative_zero =
-        round == Round::Down && sum == 0.0 && a.is_sign_negative() != b.is_sign_negative();
-    if is_negative_zero { -0.0 } else { sum }
-}
-
-/// `value`, moved by one place toward `value + error` if `error` is not 0 and the last bit of `value` is 0.
-#[inline(always)]
-pub(super) fn to_odd(value: f64, error: f64) -> f64 {
-    let bits = value.to_bits();
-    let inexact = error != 0.0 && value.is_finite();
-    let away = (error > 0.0) == (value > 0.0);
-    let moved = if away { bits.wrapping_add(1) } else { bits.wrapping_sub(1) };
-    f64::from_bits(if inexact && bits & 1 == 0 { moved } else { bits })
-}
-
-/// An `f64` that stands for an exact value (or is rounded to odd) as an `f32`.
-pub(super) fn narrow(wide: f64, round: Round) -> f32 {
-    let nearest = wide as f32;
-    let error = f64::from(nearest) - wide;
-    let too_high = error > 0.0;
-    let too_low = error < 0.0;
-    match round {
-        Round::Nearest => nearest,
-        Round::Down if too_high => nearest.next_down(),
-        Round::Up if too_low => nearest.next_up(),
-        Round::Zero if wide > 0.0 && too_high => nearest.next_down(),
-        Round::Zero if wide < 0.0 && too_low => nearest.next_up(),
-        _ => nearest,
-    }
-}
-
 pub(super) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, lanes: u32) {
     if ty.is_half() || ty.is_pair() {
         return half::unary(r, op, ty, d, a, lanes);
@@ -426,89 +372,4 @@ fn quotient(r: &mut Registers, op: Binary, ty: Type, [d, a, b]: [Slot; 3], lanes
         let (a, reciprocal) = factors(i);
         f64::from(a) * f64::from(reciprocal)
     });
-}
-
-/// The bits of the smaller or the larger of two numbers, given with theirs; the one that is a number, if one is not
-/// and `op` does not say otherwise.
-#[inline(always)]
-pub(super) fn extreme<F: PartialOrd, B: BitOr<Output = B> + BitAnd<Output = B>>(
-    op: Binary,
-    (a, x): (F, B),
-    (b, y): (F, B),
-    nan: B,
-) -> B {
-    let min = matches!(op, Binary::Min | Binary::MinNan);
-    let passes_on = matches!(op, Binary::MinNan | Binary::MaxNan);
-    let is_nan = |number: &F| number.partial_cmp(number).is_none();
-    match (is_nan(&a), is_nan(&b)) {
-        (true, true) => nan,
-        (true, _) | (_, true) if passes_on => nan,
-        (true, false) => y,
-        (false, true) => x,
-        // Equal numbers differ at most in the sign of a zero.
-        _ if a == b && min => x | y,
-        _ if a == b => x & y,
-        _ if (a < b) == min => x,
-        _ => y,
-    }
-}
-
-/// The lanes in which numbers compare, with `or_unordered` also those where one is NaN, and the others; of pairs
-/// those of the lower and of the upper halves. (`ne` does not hold for NaN in PTX, unlike in Rust.)
-pub(super) fn compare(
-    r: &Registers,
-    compare: Compare,
-    or_unordered: bool,
-    ty: Type,
-    a: Slot,
-    b: Slot,
-) -> [u32; 2] {
-    let test = |[holds, unordered]: [u32; 2]| {
-        if or_unordered { holds | unordered } else { holds & !unordered }
-    };
-    if ty.is_pair() {
-        return half::compare(r, compare, ty, a, b).map(test);
-    }
-    let lanes = test(match ty {
-        Type::F64 => {
-            let (a, b) = (r.longs(a), r.longs(b));
-            ordered(compare, |i| f64::from_bits(a[i]), |i| f64::from_bits(b[i]))
-        }
-        Type::F32 | Type::F32Ftz => {
-            let (a, b) = (single(r, ty, a), single(r, ty, b));
-            ordered(compare, |i| f32::from_bits(a[i]), |i| f32::from_bits(b[i]))
-        }
-        _ => half::compare(r, compare, ty, a, b)[0],
-    });
-    [lanes, !lanes]
-}
-
-/// The lanes in which numbers compare, and those in which one of them is NaN.
-#[inline(always)]
-pub(super) fn ordered<F: PartialOrd>(
-    compare: Compare,
-    a: impl Fn(usize) -> F,
-    b: impl Fn(usize) -> F,
-) -> [u32; 2] {
-    let unordered = mask(|i| a(i).partial_cmp(&b(i)).is_none());
-    [holds(compare, a, b), unordered]
-}
-
-/// The lanes of which the numbers are what is asked.
-pub(super) fn test(r: &Registers, test: TestFloat, ty: Type, a: Slot) -> u32 {
-    use std::num::FpCategory::{Infinite, Nan, Normal, Subnormal, Zero};
-    mask(|i| {
-        let category = match ty {
-            Type::F64 => f64::from_bits(r.longs(a)[i]).classify(),
-            _ => f32::from_bits(r.words(a)[i]).classify(),
-        };
-        match test {
-            TestFloat::Finite => !matches!(category, Infinite | Nan),
-            TestFloat::Infinite => category == Infinite,
-            TestFloat::Number => category != Nan,
-            TestFloat::NotANumber => category == Nan,
-            TestFloat::Normal => matches!(category, Normal | Zero),
-            TestFloat::Subnormal => category == Subnormal,
-        }
-    })
 }

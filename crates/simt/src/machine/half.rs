@@ -1,12 +1,13 @@
 //! `f16` and `bf16`, alone and in pairs, 32 lanes at a time.
 //!
 //! All of it is computed in f64, which holds products of halves exactly and sums of those rounded to odd, so that each
-//! result is rounded once: see `float::sum_to_odd`.
+//! result is rounded once: see `rounding::sum_to_odd`.
 
 use super::approximate::approximate;
 use super::convert::{clamped, float, float_bits};
-use super::float::{extreme, ordered, sum_to_odd};
+use super::float_order::{extreme, ordered};
 use super::registers::Registers;
+use super::rounding::sum_to_odd;
 use crate::program::{Arithmetic, Binary, Clamp, Compare, Round, Slot, Type, Unary};
 
 /// What the GPU gives for NaN, in both formats.

@@ -59,19 +59,19 @@ impl Run<'_> {
             }
             Op::MatrixLoad { fragment, space, ref d, address, stride } => {
                 let at = Where { space, address, stride };
-                self.load_fragment(r, scratch, place, fragment, at, d)?;
+                self.move_fragment(r, scratch, place, (fragment, at), (d, false))?;
             }
             Op::MatrixStore { fragment, space, ref a, address, stride } => {
                 let at = Where { space, address, stride };
-                self.store_fragment(r, scratch, place, fragment, at, a)?;
+                self.move_fragment(r, scratch, place, (fragment, at), (a, true))?;
             }
             Op::RowsLoad { count, transposed, space, ref d, address } => {
                 let rows = Rows { count, transposed, space, address };
-                self.load_rows(r, scratch, place, rows, d)?;
+                self.move_rows(r, scratch, place, rows, (d, false))?;
             }
             Op::RowsStore { count, transposed, space, ref a, address } => {
                 let rows = Rows { count, transposed, space, address };
-                self.store_rows(r, scratch, place, rows, a)?;
+                self.move_rows(r, scratch, place, rows, (a, true))?;
             }
             Op::RowsTranspose { d, a } => transpose(r, d, a),
             _ => {}

@@ -13,7 +13,7 @@ use crate::counters::lanes as each;
 use crate::matrix::{Element, Fragment, Part};
 use crate::program::{Address, Order, Slot, Space, Type};
 use crate::report::ReportKind;
-use crate::trace::What;
+use crate::trace::{Accessed, What};
 
 /// Where a matrix lies.
 #[derive(Clone, Copy)]
@@ -113,77 +113,82 @@ impl Rows {
 }
 
 impl Run<'_> {
-    pub(super) fn load_fragment(
+    /// `wmma.load`, or `wmma.store` (`stores`).
+    pub(super) fn move_fragment(
         &mut self,
         r: &mut Registers,
         scratch: &mut Scratch<'_>,
         place: &Place,
-        fragment: Fragment,
-        at: Where,
-        d: &[Slot; 8],
+        (fragment, at): (Fragment, Where),
+        (slots, stores): (&[Slot; 8], bool),
     ) -> Result<()> {
         let matrix = Matrix::of(r, fragment, at)?;
-        let (count, bits) = (fragment.registers(), fragment.element.bits());
+        let count = fragment.registers();
         match matrix.at_once() {
             0 => {
-                for (register, &slot) in d.iter().enumerate().take(count) {
-                    let mut all = [0; 32];
-                    for i in 0..fragment.element.in_register() {
-                        let shape = matrix.shape(matrix.element(), false, &[slot]);
-                        let from = matrix.addresses(register, i);
-                        self.load_at(r, scratch, place, shape, &from, ALL)?;
-                        let part = r.words(slot);
-                        all = std::array::from_fn(|lane| all[lane] | part[lane] << (bits * i));
+                for (register, &slot) in slots.iter().enumerate().take(count) {
+                    let shape = matrix.shape(matrix.element(), false, &[slot]);
+                    let places = |i| matrix.addresses(register, i);
+                    let bits = fragment.element.bits();
+                    let parts = (0..fragment.element.in_register()).map(|i| (places(i), bits * i));
+                    if stores {
+                        self.store_parts(r, scratch, place, shape, parts)?;
+                    } else {
+                        self.load_parts(r, scratch, place, shape, parts)?;
                     }
-                    r.set_words(slot, ALL, |lane| all[lane]);
                 }
             }
             step => {
                 for register in (0..count).step_by(step) {
-                    let shape = matrix.whole(&d[register..register + step]);
-                    let from = matrix.addresses(register, 0);
-                    self.load_at(r, scratch, place, shape, &from, ALL)?;
+                    let shape = matrix.whole(&slots[register..register + step]);
+                    let places = matrix.addresses(register, 0);
+                    match stores {
+                        true => self.store_at(r, scratch, place, shape, &places, ALL)?,
+                        false => self.load_at(r, scratch, place, shape, &places, ALL)?,
+                    }
                 }
             }
         }
         // Factors of halves are held in eight registers, some of them more than once.
-        if fragment.part != Part::C && fragment.element == Element::F16 {
+        if !stores && fragment.part != Part::C && fragment.element == Element::F16 {
             for register in count..8 {
-                let value = *r.words(d[register % count]);
-                r.set_words(d[register], ALL, |lane| value[lane]);
+                let value = *r.words(slots[register % count]);
+                r.set_words(slots[register], ALL, |lane| value[lane]);
             }
         }
         Ok(())
     }
 
-    pub(super) fn store_fragment(
+    /// Loads a register from several places: where each part of it is, and how many bits are below it.
+    fn load_parts(
         &mut self,
         r: &mut Registers,
         scratch: &mut Scratch<'_>,
         place: &Place,
-        fragment: Fragment,
-        at: Where,
-        a: &[Slot; 8],
+        shape: Shape,
+        parts: impl Iterator<Item = ([u64; 32], usize)>,
     ) -> Result<()> {
-        let matrix = Matrix::of(r, fragment, at)?;
-        let (count, bits) = (fragment.registers(), fragment.element.bits());
-        match matrix.at_once() {
-            0 => {
-                for (register, &slot) in a.iter().enumerate().take(count) {
-                    for i in 0..fragment.element.in_register() {
-                        let shape = matrix.shape(matrix.element(), false, &[slot]);
-                        let to = matrix.addresses(register, i);
-                        self.store_shifted(r, scratch, place, shape, &to, bits * i)?;
-                    }
-                }
-            }
-            step => {
-                for register in (0..count).step_by(step) {
-                    let shape = matrix.whole(&a[register..register + step]);
-                    let to = matrix.addresses(register, 0);
-                    self.store_at(r, scratch, place, shape, &to, ALL)?;
-                }
-            }
+        let (slot, mut all) = (shape.slots[0], [0; 32]);
+        for (from, bits) in parts {
+            self.load_at(r, scratch, place, shape, &from, ALL)?;
+            let part = r.words(slot);
+            all = std::array::from_fn(|lane| all[lane] | part[lane] << bits);
+        }
+        r.set_words(slot, ALL, |lane| all[lane]);
+        Ok(())
+    }
+
+    /// Stores a register to several places, likewise.
+    fn store_parts(
+        &mut self,
+        r: &mut Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Shape,
+        parts: impl Iterator<Item = ([u64; 32], usize)>,
+    ) -> Result<()> {
+        for (to, bits) in parts {
+            self.store_shifted(r, scratch, place, shape, &to, bits)?;
         }
         Ok(())
     }
@@ -224,17 +229,18 @@ impl Run<'_> {
         Ok(all)
     }
 
-    /// `ldmatrix`.
-    pub(super) fn load_rows(
+    /// `ldmatrix`, or `stmatrix` (`stores`).
+    pub(super) fn move_rows(
         &mut self,
         r: &mut Registers,
         scratch: &mut Scratch<'_>,
         place: &Place,
         rows: Rows,
-        d: &[Slot; 4],
+        (slots, stores): (&[Slot; 4], bool),
     ) -> Result<()> {
-        let all = self.rows(r, place, rows, "reads")?;
-        for (matrix, &slot) in d.iter().enumerate().take(rows.count.into()) {
+        let all = self.rows(r, place, rows, if stores { "writes" } else { "reads" })?;
+        self.progress |= stores;
+        for (matrix, &slot) in slots.iter().enumerate().take(rows.count.into()) {
             let shape = Shape {
                 space: Space::Shared,
                 order: Order::Weak,
@@ -243,16 +249,27 @@ impl Run<'_> {
                 wide: false,
                 slots: [slot; 4],
             };
-            let first = rows.addresses(&all, matrix, 0);
-            if rows.transposed {
-                let low = self.half(r, scratch, place, shape, &first)?;
-                let upper = rows.addresses(&all, matrix, 1);
-                let upper = self.half(r, scratch, place, shape, &upper)?;
-                r.set_words(slot, ALL, |lane| low[lane] | upper[lane] << 16);
-            } else {
-                self.load_plainly(r, scratch, place, shape, &first)?;
+            let [first, second] = [0, 1].map(|i| rows.addresses(&all, matrix, i));
+            match (stores, rows.transposed) {
+                (false, false) => self.load_plainly(r, scratch, place, shape, &first)?,
+                (false, true) => {
+                    let low = self.half(r, scratch, place, shape, &first)?;
+                    let upper = self.half(r, scratch, place, shape, &second)?;
+                    r.set_words(slot, ALL, |lane| low[lane] | upper[lane] << 16);
+                }
+                (true, false) => self.store_shared(r, scratch, place, shape, &first, ALL)?,
+                (true, true) => {
+                    let half = Shape { ty: Type::U16, ..shape };
+                    self.store_shared(r, scratch, place, half, &first, ALL)?;
+                    let value = *r.words(slot);
+                    r.set_words(slot, ALL, |lane| value[lane] >> 16);
+                    let stored = self.store_shared(r, scratch, place, half, &second, ALL);
+                    r.set_words(slot, ALL, |lane| value[lane]);
+                    stored?;
+                }
             }
-            self.trace_access(r, place, shape, Space::Shared, &first, ALL, What::Load)?;
+            let what: fn(Accessed) -> What = if stores { What::Store } else { What::Load };
+            self.trace_access(r, place, shape, Space::Shared, &first, ALL, what)?;
         }
         Ok(())
     }
@@ -292,42 +309,5 @@ impl Run<'_> {
             Ok(()) => Ok(()),
             Err(fault) => self.load_unwritten(r, scratch, place, shape, (from, ALL), fault),
         }
-    }
-
-    /// `stmatrix`.
-    pub(super) fn store_rows(
-        &mut self,
-        r: &mut Registers,
-        scratch: &mut Scratch<'_>,
-        place: &Place,
-        rows: Rows,
-        a: &[Slot; 4],
-    ) -> Result<()> {
-        let all = self.rows(r, place, rows, "writes")?;
-        self.progress = true;
-        for (matrix, &slot) in a.iter().enumerate().take(rows.count.into()) {
-            let ty = if rows.transposed { Type::U16 } else { Type::U32 };
-            let shape = Shape {
-                space: Space::Shared,
-                order: Order::Weak,
-                ty,
-                count: 1,
-                wide: false,
-                slots: [slot; 4],
-            };
-            let first = rows.addresses(&all, matrix, 0);
-            self.store_shared(r, scratch, place, shape, &first, ALL)?;
-            if rows.transposed {
-                let value = *r.words(slot);
-                r.set_words(slot, ALL, |lane| value[lane] >> 16);
-                let upper = rows.addresses(&all, matrix, 1);
-                let stored = self.store_shared(r, scratch, place, shape, &upper, ALL);
-                r.set_words(slot, ALL, |lane| value[lane]);
-                stored?;
-            }
-            let shape = Shape { ty: Type::U32, ..shape };
-            self.trace_access(r, place, shape, Space::Shared, &first, ALL, What::Store)?;
-        }
-        Ok(())
     }
 }

@@ -2,10 +2,13 @@
 //!
 //! - `registers`: what a warp's instructions read and write.
 //! - `compute`: which instructions do nothing else, of the files that follow.
-//! - `integer`, `ternary`, `simd`, `video`, `carry`, `float`, `half`, `directed`, `approximate`, `convert`: instructions on registers alone.
+//! - `integer`, `ternary`, `simd`, `video`, `carry`, `float`, `float_order`, `half`, `directed`, `approximate`, `convert`:
+//!   instructions on registers alone; `rounding`: what those of floats share.
 //! - `lanes`: shuffles, votes and what else works across the lanes of a warp.
-//! - `access`, `global_access`, `shared_access`, `local`, `parameter`: loads, stores, atomics, with all their checks.
+//! - `access`, `global_access`, `shared_access`, `local`, `parameter`: loads, stores, atomics, with all their checks;
+//!   `global_fault`: what is said of those of global memory.
 //! - `matrix`: products of matrices, whose sums are in `tensor`; `matrix_memory`: their loads and stores.
+//! - `texture`: fetches from textures; `surface`: loads and stores of surfaces.
 //! - `mbarrier`: barriers that are objects in shared memory; `copy`, `bulk`: copies to it that go on beside the program.
 //! - `call`: functions; `system`, `print`: those behind `printf` and `assert`.
 //! - `warp`: which lanes are where, and one instruction after the other.
@@ -26,7 +29,9 @@ mod copy;
 mod directed;
 pub(super) mod fault;
 mod float;
+mod float_order;
 mod global_access;
+mod global_fault;
 mod half;
 mod integer;
 mod lanes;
@@ -37,16 +42,21 @@ mod mbarrier;
 mod parameter;
 mod print;
 pub(super) mod registers;
+mod rounding;
 mod shared_access;
 mod simd;
 pub(super) mod spare;
 pub(super) mod step;
+mod surface;
 mod system;
 mod tensor;
 mod ternary;
+mod texture;
 mod unwritten;
 mod video;
 pub(super) mod warp;
+
+pub(crate) use convert::half_as_f32;
 
 pub(crate) use access::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_END};
 
@@ -57,6 +67,7 @@ use super::counters::Tally;
 use super::global_memory::{Buffer, Memory, Slot};
 use super::launch::Launch;
 use super::order::Order;
+use super::texture::Table;
 use super::trace::Trace;
 
 /// What all blocks of a range of a launch share.
@@ -67,6 +78,10 @@ pub(super) struct Run<'a> {
     pub(super) slots: &'a [Slot],
     /// Where the module's variables lie, if the kernel uses any.
     pub(super) globals: &'a [u64],
+    /// The address of the grid's workspace, if its blocks run together and ask for it; else 0.
+    pub(super) workspace: u64,
+    /// The textures and surfaces that there were then, if the kernel uses any.
+    pub(super) objects: &'a Table,
     /// The buffer that was accessed last, and its address.
     pub(super) recent: Option<(u64, &'a Buffer)>,
     /// The tag of the grid's first block: see `global_memory::Word`.

@@ -41,6 +41,8 @@ pub(crate) struct Identity<'a> {
     pub(crate) total_shared: u32,
     /// Where the module's variables lie, if the kernel uses any.
     pub(crate) globals: &'a [u64],
+    /// The address of a cooperative launch's workspace; else 0.
+    pub(crate) workspace: u64,
 }
 
 impl Registers {
@@ -293,7 +295,9 @@ impl Identity<'_> {
             Special::DynamicShared => self.dynamic_shared,
             Special::TotalShared => self.total_shared,
             Special::MultiprocessorCount => 1,
-            Special::Multiprocessor | Special::Environment => 0,
+            Special::Environment(1) => (self.workspace >> 32) as u32,
+            Special::Environment(2) => self.workspace as u32,
+            Special::Multiprocessor | Special::Environment(_) => 0,
         }
     }
 }

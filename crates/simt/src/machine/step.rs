@@ -16,6 +16,7 @@ use super::warp::{Lanes, Place, Scratch, Suspect, Vain};
 use crate::program::{Clock, Op, Scope, Slot, Space, Vote};
 use crate::report::ReportKind;
 use crate::trace::{Event, What};
+use crate::workspace;
 
 /// Where the lanes go after an instruction.
 pub(super) enum Next {
@@ -230,6 +231,11 @@ impl Run<'_> {
                 self.matrix(r, scratch, place, op)?;
             }
 
+            Op::Fetch { .. }
+            | Op::SurfaceLoad { .. }
+            | Op::SurfaceStore { .. }
+            | Op::ObjectQuery { .. } => self.objects(r, place, op, active)?,
+
             Op::MbarrierInit { address, count } => {
                 let operation = mbarrier::Operation::Initialize { count };
                 self.mbarrier(r, scratch, place, operation, address, active)?;
@@ -271,6 +277,9 @@ impl Run<'_> {
                 let is_switch = self.launch.kernel.opcodes[place.pc as usize].starts_with("brx");
                 let message = match is_switch {
                     true => "branches by an index that is not among those of its list of labels",
+                    false if self.workspace == 0 && self.launch.kernel.uses_workspace() => {
+                        workspace::MISSING
+                    }
                     false => "executes trap",
                 };
                 return fault(ReportKind::Trap, active, message.to_string());

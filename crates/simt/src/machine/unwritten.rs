@@ -259,6 +259,10 @@ fn has_effect(op: &Op) -> bool {
             | Op::MatrixStore { .. }
             | Op::RowsLoad { .. }
             | Op::RowsStore { .. }
+            | Op::Fetch { .. }
+            | Op::SurfaceLoad { .. }
+            | Op::SurfaceStore { .. }
+            | Op::ObjectQuery { .. }
     )
 }
 

@@ -201,6 +201,21 @@ impl Order {
         self.histories[number].access(account, &part, warp, &mut self.clocks)
     }
 
+    /// Whether something has been written since the launch began to a word, or for certain to what is read of it, if that is not
+    /// all (`whole`).
+    pub(crate) fn has_written(
+        &mut self,
+        account: &mut Account<'_>,
+        word: u64,
+        whole: bool,
+    ) -> Result<bool> {
+        Ok(match self.shadow.cell(account, word)?.said() {
+            Said::Nothing | Said::Read(_) => false,
+            Said::Written(_) => true,
+            Said::More(number) => whole && self.histories[number].have_written(),
+        })
+    }
+
     /// A fence of device scope.
     pub(crate) fn fence(&mut self, account: &mut Account<'_>, unit: Unit) -> Result<()> {
         let (warp, clocks) = (&mut self.warps[unit], &mut self.clocks);

@@ -98,6 +98,12 @@ impl<'s> Context<'s> {
         align: Option<u32>,
         (elements, written): (u32, &str),
     ) -> Result<Declared, String> {
+        if let "texref" | "samplerref" | "surfref" = written {
+            return Err(format!(
+                "a variable of type `.{written}` is not supported: references ended with CUDA 12, and textures and surfaces are \
+                 objects, `cudaTextureObject_t` and `cudaSurfaceObject_t`"
+            ));
+        }
         let typed = types::declared(written)
             .ok_or_else(|| format!("a variable of type `.{written}` is not supported"))?;
         let (mut dimensions, open) = dimensions(&mut self.cursor)?;

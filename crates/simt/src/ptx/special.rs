@@ -31,15 +31,15 @@ pub(super) fn special(name: &str) -> Option<Special> {
         "%total_smem_size" => Special::TotalShared,
         "%smid" => Special::Multiprocessor,
         "%nsmid" => Special::MultiprocessorCount,
-        _ if is_environment(name) => Special::Environment,
-        _ => return None,
+        _ => Special::Environment(environment(name)?),
     })
 }
 
 /// `%envreg0` to `%envreg31`.
-fn is_environment(name: &str) -> bool {
-    let number = name.strip_prefix("%envreg").filter(|number| !number.starts_with(['+', '0']));
-    name == "%envreg0" || number.and_then(|number| number.parse().ok()).is_some_and(|n: u32| n < 32)
+fn environment(name: &str) -> Option<u8> {
+    let number = name.strip_prefix("%envreg")?;
+    let is_written_so = number == "0" || !number.starts_with(['+', '0']);
+    number.parse().ok().filter(|&number| is_written_so && number < 32)
 }
 
 /// What of its clock a register is that would tell the time on a GPU, and the type that it is moved as.

@@ -39,6 +39,8 @@ pub(super) enum Operand<'s> {
     Vector(Elements<'s>),
     /// `[%rd1+8]`
     Address(Atom<'s>, i64),
+    /// `[%rd1, {%f1, %f2}]` or `[%rd1, %f1]`: a texture or surface, and where in it.
+    Texel(Atom<'s>, Elements<'s>),
 }
 
 /// The elements of a vector, up to eight.
@@ -115,6 +117,9 @@ fn operand<'s>(cursor: &mut Cursor<'s>) -> Result<Operand<'s>, String> {
     }
     if cursor.accept(b'[')? {
         let base = atom(cursor)?;
+        if cursor.accept(b',')? {
+            return texel(cursor, base);
+        }
         let offset = offset(cursor)?;
         cursor.expect(b']')?;
         return Ok(Operand::Address(base, offset));
@@ -128,6 +133,20 @@ fn operand<'s>(cursor: &mut Cursor<'s>) -> Result<Operand<'s>, String> {
         0 => Ok(Operand::Atom(first)),
         offset => Ok(Operand::Sum(name, offset)),
     }
+}
+
+/// What follows `[%rd1,`.
+fn texel<'s>(cursor: &mut Cursor<'s>, object: Atom<'s>) -> Result<Operand<'s>, String> {
+    let at = match cursor.accept(b'{')? {
+        true => vector(cursor)?,
+        false => Elements::one(atom(cursor)?),
+    };
+    if cursor.accept(b',')? {
+        return Err("a sampler apart from its texture (`.texmode_independent`) is not supported"
+            .to_string());
+    }
+    cursor.expect(b']')?;
+    Ok(Operand::Texel(object, at))
 }
 
 fn vector<'s>(cursor: &mut Cursor<'s>) -> Result<Elements<'s>, String> {

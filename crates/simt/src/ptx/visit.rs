@@ -296,6 +296,27 @@ pub(super) fn each_slot(
             visit(Reads, if *parity { Word } else { Long }, phase);
             visit(Writes, Predicate, d);
         }
+        Op::Fetch { geometry, d, object, at, .. } => {
+            visit(Reads, Long, object);
+            at[..geometry.numbers()].iter_mut().for_each(|slot| visit(Reads, Word, slot));
+            d.iter_mut().for_each(|slot| visit(Writes, Word, slot));
+        }
+        Op::SurfaceLoad { geometry, count, wide, d, object, at, .. } => {
+            visit(Reads, Long, object);
+            at[..geometry.numbers()].iter_mut().for_each(|slot| visit(Reads, Word, slot));
+            let bank = if *wide { Long } else { Word };
+            d[..usize::from(*count)].iter_mut().for_each(|slot| visit(Writes, bank, slot));
+        }
+        Op::SurfaceStore { geometry, count, wide, a, object, at, .. } => {
+            visit(Reads, Long, object);
+            at[..geometry.numbers()].iter_mut().for_each(|slot| visit(Reads, Word, slot));
+            let bank = if *wide { Long } else { Word };
+            a[..usize::from(*count)].iter_mut().for_each(|slot| visit(Reads, bank, slot));
+        }
+        Op::ObjectQuery { d, object, .. } => {
+            visit(Reads, Long, object);
+            visit(Writes, Word, d);
+        }
         Op::Call { target, .. } => target.iter_mut().for_each(|slot| visit(Reads, Long, slot)),
         Op::Fence { .. }
         | Op::CommitGroup

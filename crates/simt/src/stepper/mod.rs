@@ -16,6 +16,7 @@ use super::machine::Run;
 use super::program::Kernel;
 use super::report::Report;
 use super::trace::Trace;
+use super::workspace::Workspace;
 use state::State;
 
 pub use view::{Cell, Path, Register, Values, Waits, Warp};
@@ -37,6 +38,7 @@ pub struct Stepper {
     setting: Setting,
     memory: Memory,
     first_tag: u32,
+    workspace: Option<Workspace>,
     steps: Vec<Step>,
     result: Result<Counters, Report>,
     kept: Vec<Kept>,
@@ -104,7 +106,7 @@ impl Stepper {
     /// If the launch cannot begin. What the kernel does wrong is no error: see [`Stepper::result`].
     pub fn new(launch: Launch<'_>, memory: Memory, together: bool) -> Result<Stepper, Report> {
         let prepared = launch.prepare(&memory)?;
-        let first_tag = prepared.first_tag;
+        let (first_tag, workspace) = (prepared.first_tag, prepared.workspace.clone());
         let now = State::new(&prepared, together)?;
         drop(prepared);
         let setting = Setting {
@@ -120,6 +122,7 @@ impl Stepper {
             setting,
             memory,
             first_tag,
+            workspace,
             steps: Vec::new(),
             result: Ok(Counters::default()),
             kept: Vec::new(),
@@ -258,7 +261,8 @@ impl Stepper {
     ) -> Result<R, Report> {
         let Setting { instructions, host_bytes, .. } = self.setting;
         let bounds = Bounds::new(instructions, host_bytes, None).after(self.now.position as u64);
-        let prepared = self.setting.launch().resume(&self.memory, bounds, self.first_tag);
+        let launch = self.setting.launch();
+        let prepared = launch.resume(&self.memory, bounds, self.first_tag, self.workspace.clone());
         let steps = bytes_of::<Step>(self.now.position as u64);
         let bytes = self.now.bytes(&prepared).saturating_add(self.kept_bytes());
         let mut run = prepared.start(bytes.saturating_add(steps), trace, 0)?;

@@ -77,6 +77,9 @@ impl State {
         std::mem::swap(&mut self.tally, &mut run.tally);
         run.progress = self.progress;
         run.order = self.order.take();
+        if self.together {
+            run.workspace = prepared.workspace_address();
+        }
         if self.together && self.position == 0 {
             let units = prepared.warps_together(&(0..prepared.launch().blocks()))?;
             let order = Order::new(&mut run.account, units as usize);
@@ -157,7 +160,7 @@ impl State {
             self.idle = if run.progress { 0 } else { self.idle + 1 };
             if self.idle > IDLE_ROUNDS {
                 let waiting = self.blocks.len();
-                return Err(*stuck(prepared.launch().kernel, &self.blocks[0], waiting));
+                return Err(*stuck(run, &self.blocks[0], waiting));
             }
         }
         run.progress = false;

@@ -11,10 +11,10 @@ use crate::{
     approximate, arithmetic, atomics, bits, bulk, carry, compare, convert, copies, halves, integer,
     matrices, matrix_rows, mbarriers, moves, parameters, switches, video, wmma,
 };
-use crate::{simd, transfer, variables, warp};
+use crate::{simd, surfaces, textures, transfer, variables, warp};
 
 /// How many opcodes the parser accepts, hints of caches not counted. Whoever adds one adds a row and counts here.
-const OPCODES: usize = 15_558;
+const OPCODES: usize = 15_930;
 
 /// How many rows the tables of all families have: so that none is lost unnoticed.
 const FORMS: usize = 21_632;
@@ -290,6 +290,34 @@ fn every_opcode_that_the_parser_accepts_is_tested() {
         all(base, &[&aligned[..], &parts].concat());
     }
 
+    let geometries = ["", "1d", "2d", "3d", "a1d", "a2d", "cube", "acube", "2dms", "a2dms"];
+    let counts = ["", "v2", "v4"];
+    let levels = ["", "level", "base", "grad"];
+    all("tex", &[&levels, &geometries, &counts, &TYPES, &["f32", "s32", "u32"]]);
+    all("tld4", &[&["r", "g"], &geometries, &counts, &TYPES, &["f32", "s32"]]);
+    let outside = ["", "trap", "clamp", "zero"];
+    for base in ["suld", "sust", "sured"] {
+        all(base, &[&["b", "p", ""], &["", "add"], &geometries, &counts, &TYPES, &outside]);
+    }
+    let asked = [
+        "width",
+        "height",
+        "depth",
+        "array_size",
+        "normalized_coords",
+        "channel_data_type",
+        "channel_order",
+        "num_mipmap_levels",
+        "num_samples",
+        "filter_mode",
+        "addr_mode_0",
+        "memory_layout",
+        "force_unnormalized_coords",
+    ];
+    for base in ["txq", "suq"] {
+        all(base, &[&["", "level"], &asked, &["", "b32", "u32"]]);
+    }
+
     let families = [
         approximate::forms(),
         arithmetic::forms(),
@@ -318,6 +346,8 @@ fn every_opcode_that_the_parser_accepts_is_tested() {
     tested.extend(bulk::opcodes());
     tested.extend(switches::opcodes());
     tested.extend(matrix_rows::opcodes());
+    tested.extend(textures::opcodes());
+    tested.extend(surfaces::opcodes());
     tested.extend(CONTROL.iter().chain(&copies::GROUPS).map(|opcode| opcode.to_string()));
 
     let untested: Vec<&String> = accepted.difference(&tested).collect();

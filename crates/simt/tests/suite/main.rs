@@ -9,6 +9,7 @@
 //!   correct twin.
 //! - `bulk`: copies of any number of bytes, and who learns of them.
 //! - `parts`: barriers at which a part of the block meets.
+//! - `grid_barrier`: that of cooperative groups.
 //! - `calls`: functions, and how lanes go to them and come back.
 //! - `system`: what `printf` prints, and assertions.
 //! - `unwritten`: what comes of shared memory that nothing has written.
@@ -18,6 +19,8 @@
 //! - `bounds`: what a launch may use; whatever passes it is a report.
 //! - `execution`: mutated kernels on any arguments; the mutations are in `fuzz`.
 //! - `programs`: random programs that are right, written and run in several ways.
+//! - `textures`, `surfaces`: what is fetched by coordinates, and what is read and written so; `objects` has their kernels,
+//!   `object_mistakes` what is wrong with them, `textures_of_cuda` those of a compiler.
 //! - `switches`: branches to one of a list of labels.
 //! - `divergence`, `counted`, `memory`: what a warp does when its lanes part, what is counted, ways to run.
 //! - `stepping`: one instruction at a time, forward and backward.
@@ -46,6 +49,7 @@ mod divergence;
 mod exact;
 mod execution;
 mod form;
+mod grid_barrier;
 mod halves;
 mod integer;
 mod kept;
@@ -56,6 +60,8 @@ mod matrix_rows;
 mod mbarriers;
 mod memory;
 mod moves;
+mod object_mistakes;
+mod objects;
 mod parameters;
 mod parser;
 mod parts;
@@ -66,8 +72,11 @@ mod simd;
 mod special;
 mod special_functions;
 mod stepping;
+mod surfaces;
 mod switches;
 mod system;
+mod textures;
+mod textures_of_cuda;
 mod transfer;
 mod unwritten;
 mod values;

@@ -7,9 +7,10 @@ use crate::values::{Random, integers};
 
 const TYPES: [(&str, bool); 2] = [("u32", false), ("s32", true)];
 
-type Operation = fn(i128, i128) -> i128;
+pub type Operation = fn(i128, i128) -> i128;
 
-const OPERATIONS: [(&str, Operation); 6] = [
+/// Of these `vavrg` has no scalar twin.
+pub const OPERATIONS: [(&str, Operation); 6] = [
     ("vadd", |a, b| a + b),
     ("vsub", |a, b| a - b),
     ("vavrg", |a, b| if a + b >= 0 { (a + b + 1) >> 1 } else { (a + b) >> 1 }),
@@ -18,7 +19,7 @@ const OPERATIONS: [(&str, Operation); 6] = [
     ("vmax", |a, b| if a < b { b } else { a }),
 ];
 
-const COMPARISONS: [(&str, Operation); 6] = [
+pub const COMPARISONS: [(&str, Operation); 6] = [
     ("eq", |a, b| (a == b).into()),
     ("ne", |a, b| (a != b).into()),
     ("lt", |a, b| (a < b).into()),

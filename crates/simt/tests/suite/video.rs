@@ -3,6 +3,7 @@
 use crate::form::Kind::W;
 use crate::form::{Form, check, form};
 use crate::integer::Int;
+use crate::simd::{COMPARISONS, OPERATIONS, Operation};
 use crate::values::integers;
 use simt::Module;
 
@@ -20,27 +21,11 @@ const PARTS: [(&str, u32, u32); 7] = [
     (".h1", 16, 16),
 ];
 
-type Operation = fn(i128, i128) -> i128;
-
-const OPERATIONS: [(&str, &str, Operation); 9] = [
-    ("vadd", "", |a, b| a + b),
-    ("vsub", "", |a, b| a - b),
-    ("vabsdiff", "", |a, b| if a < b { b - a } else { a - b }),
-    ("vmin", "", |a, b| if a < b { a } else { b }),
-    ("vmax", "", |a, b| if a < b { b } else { a }),
+const SHIFTS: [(&str, &str, Operation); 4] = [
     ("vshl", ".clamp", |a, b| a * (1 << b.min(32))),
     ("vshl", ".wrap", |a, b| a * (1 << (b % 32))),
     ("vshr", ".clamp", |a, b| a.div_euclid(1 << b.min(32))),
     ("vshr", ".wrap", |a, b| a.div_euclid(1 << (b % 32))),
-];
-
-const COMPARISONS: [(&str, Operation); 6] = [
-    ("eq", |a, b| (a == b).into()),
-    ("ne", |a, b| (a != b).into()),
-    ("lt", |a, b| (a < b).into()),
-    ("le", |a, b| (a <= b).into()),
-    ("gt", |a, b| (a > b).into()),
-    ("ge", |a, b| (a >= b).into()),
 ];
 
 fn part(bits: u64, (_, first, count): (&str, u32, u32), signed: bool) -> i128 {
@@ -97,7 +82,9 @@ pub fn forms() -> Vec<Form> {
     for ta in TYPES {
         for tb in TYPES {
             for td in TYPES {
-                for (name, mode, operation) in OPERATIONS {
+                let scalar = OPERATIONS.into_iter().filter(|(name, _)| *name != "vavrg");
+                let scalar = scalar.map(|(name, operation)| (name, "", operation));
+                for (name, mode, operation) in scalar.chain(SHIFTS) {
                     if mode.is_empty() || !tb.signed {
                         let (a, b, d) = (ta.name, tb.name, td.name);
                         let opcode = format!("{name}.{d}.{a}.{b}{mode}");

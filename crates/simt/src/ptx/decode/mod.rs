@@ -21,6 +21,7 @@ mod modifiers;
 mod moves;
 mod refusal;
 mod simd;
+mod texture;
 mod video;
 mod warp;
 
@@ -82,6 +83,7 @@ fn family(parts: &[&str]) -> Option<Family> {
         "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vmad" | "vset" => {
             video::decode
         }
+        "tex" | "suld" | "sust" | "txq" | "suq" => texture::decode,
         name if simd::is_simd(name) => simd::decode,
         "bar" | "barrier" | "bra" | "ret" | "exit" | "trap" | "nanosleep" => control::decode,
         _ => return None,

@@ -41,7 +41,27 @@ fn reason(parts: &[&str]) -> Option<&'static str> {
         "brx" => {
             "branches to a computed target are not supported: only `brx.idx`, with a list of `.branchtargets`"
         }
-        "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" => "there are no textures",
+        "tex" if has("cube") || has("acube") || has("2dms") || has("a2dms") => {
+            "there are no textures of cubes (`texCubemap`), nor of several samples"
+        }
+        "tex" if has("grad") => {
+            "a texture has one level here, which derivatives do not choose: fetch with `tex1D`, `tex2D`, `tex3D`"
+        }
+        "tex" if has("s32") && !has("1d") => {
+            "textures are read by floats, and linear memory by one integer (`tex1Dfetch`)"
+        }
+        "tex" => "of fetches there are those of four `f32`, `s32` or `u32`: `.v4`",
+        "tld4" => "texels are fetched one by one: there is no `tex2Dgather`",
+        "txq" | "suq" => {
+            "a texture or surface is asked for `width`, `height`, `depth`, `array_size` and `normalized_coords`"
+        }
+        "suld" | "sust" if has("p") => {
+            "surfaces are read and written by their bytes (`.b`), as `surf2Dread` and its like do"
+        }
+        "suld" | "sust" => {
+            "surfaces are read and written as `.b8` to `.b64`, 16 bytes at most, with `.trap`, `.clamp` or `.zero`"
+        }
+        "sured" => "there are no reductions on surfaces: use atomics on the buffer",
         "wgmma" | "tcgen05" => "there are no tensor cores",
         "mma" | "wmma" if has("sp") || has("sp::ordered_metadata") => {
             "there are no products of sparse matrices: multiply them as dense ones, with `mma.sync` or `nvcuda::wmma`"

@@ -1,0 +1,177 @@
+//! Textures and surfaces as the command line says them: `tex2d(u8x4, 64x32, clamp, normalized)`.
+
+use simt::{AddressMode, Element, Extent, Filter, Image, Memory, Sampler};
+
+use crate::number::Type;
+
+/// A texture or surface over a buffer of its own.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Object {
+    extent: Extent,
+    element: Element,
+    channels: u32,
+    /// Of a texture.
+    sampler: Option<Sampler>,
+}
+
+impl Object {
+    /// Reads it; `None` if the text is of something else.
+    pub fn parse(text: &str) -> Result<Option<Object>, String> {
+        let Some((shape, rest)) = text.split_once('(') else { return Ok(None) };
+        let (texture, shape) = match (shape.strip_prefix("tex"), shape.strip_prefix("surf")) {
+            (Some(shape), _) => (true, shape),
+            (_, Some(shape)) => (false, shape),
+            _ => return Ok(None),
+        };
+        let inside = rest.strip_suffix(')').ok_or("the parenthesis is not closed")?;
+        let mut parts = inside.split(',').map(str::trim);
+        let texel = parts.next().filter(|texel| !texel.is_empty());
+        let texel =
+            texel.ok_or("say what a texel is, and how many there are: `tex2d(f32, 64x32)`")?;
+        let (element, channels) = texel_of(texel)?;
+        let extents = parts.next().unwrap_or_default();
+        let extent = extent_of(shape, extents)?;
+        let mut sampler = Sampler { address_modes: [AddressMode::Clamp; 3], ..Sampler::default() };
+        for option in parts {
+            match option {
+                _ if !texture => return Err(format!("a surface has no `{option}`")),
+                "wrap" => sampler.address_modes = [AddressMode::Wrap; 3],
+                "clamp" => sampler.address_modes = [AddressMode::Clamp; 3],
+                "mirror" => sampler.address_modes = [AddressMode::Mirror; 3],
+                "border" => sampler.address_modes = [AddressMode::Border; 3],
+                "linear" => sampler.filter = Filter::Linear,
+                "normalized" => sampler.normalized_coordinates = true,
+                "floats" => sampler.normalized_values = true,
+                _ => {
+                    return Err(format!(
+                        "`{option}` is none of wrap, clamp, mirror, border, normalized and floats"
+                    ));
+                }
+            }
+        }
+        Ok(Some(Object { extent, element, channels, sampler: texture.then_some(sampler) }))
+    }
+
+    /// What the numbers of its texels are.
+    pub fn ty(&self) -> Type {
+        match self.element {
+            Element::U8 => Type::Unsigned(1),
+            Element::S8 => Type::Signed(1),
+            Element::U16 => Type::Unsigned(2),
+            Element::S16 => Type::Signed(2),
+            Element::U32 => Type::Unsigned(4),
+            Element::S32 => Type::Signed(4),
+            Element::F16 => Type::F16,
+            Element::F32 => Type::F32,
+        }
+    }
+
+    /// How many numbers its texels have in all.
+    pub fn count(&self) -> usize {
+        let texels = match self.extent {
+            Extent::Linear { width } | Extent::Array1d { width } => [width, 1, 1],
+            Extent::Array2d { width, height } => [width, height, 1],
+            Extent::Array3d { width, height, depth } => [width, height, depth],
+            Extent::Layered1d { width, layers } => [width, 1, layers],
+            Extent::Layered2d { width, height, layers } => [width, height, layers],
+            _ => [0; 3],
+        };
+        texels.into_iter().fold(self.channels as usize, |all, n| all.saturating_mul(n as usize))
+    }
+
+    /// Makes it over texels that are there: its handle.
+    pub fn make(&self, memory: &Memory, name: &str, address: u64) -> Result<u64, String> {
+        let Object { extent, element, channels, sampler } = *self;
+        let image = Image { address, extent, element, channels };
+        let made = match sampler {
+            Some(sampler) => memory.texture(name, image, sampler),
+            None => memory.surface(name, image),
+        };
+        made.map_err(|error| error.to_string())
+    }
+}
+
+/// `f32`, `u8x4`
+fn texel_of(text: &str) -> Result<(Element, u32), String> {
+    let (ty, channels) = text.split_once('x').unwrap_or((text, "1"));
+    let element = match Type::named(ty)? {
+        Type::Unsigned(1) => Element::U8,
+        Type::Signed(1) => Element::S8,
+        Type::Unsigned(2) => Element::U16,
+        Type::Signed(2) => Element::S16,
+        Type::Unsigned(4) => Element::U32,
+        Type::Signed(4) => Element::S32,
+        Type::F16 => Element::F16,
+        Type::F32 => Element::F32,
+        _ => return Err(format!("texels are no `{ty}`, but integers of 8 to 32 bits, f16 or f32")),
+    };
+    let wrong = |_| format!("`{text}` is no texel such as `f32` or `u8x4`");
+    Ok((element, channels.parse().map_err(wrong)?))
+}
+
+/// `64`, `64x32`, `64x32x8`, as many as the shape has.
+fn extent_of(shape: &str, text: &str) -> Result<Extent, String> {
+    let numbers: Option<Vec<u32>> = text.split('x').map(|n| n.trim().parse().ok()).collect();
+    let numbers = numbers.ok_or_else(|| format!("`{text}` is no extent such as `64x32`"))?;
+    Ok(match (shape, &numbers[..]) {
+        ("linear", &[width]) => Extent::Linear { width },
+        ("1d", &[width]) => Extent::Array1d { width },
+        ("2d", &[width, height]) => Extent::Array2d { width, height },
+        ("3d", &[width, height, depth]) => Extent::Array3d { width, height, depth },
+        ("a1d", &[width, layers]) => Extent::Layered1d { width, layers },
+        ("a2d", &[width, height, layers]) => Extent::Layered2d { width, height, layers },
+        ("linear" | "1d" | "2d" | "3d" | "a1d" | "a2d", _) => {
+            return Err(format!(
+                "`{text}` has {} numbers, which is not what `{shape}` has",
+                numbers.len()
+            ));
+        }
+        _ => {
+            return Err(format!(
+                "there is no shape `{shape}`: linear (of textures), 1d, 2d, 3d, and with layers a1d and a2d"
+            ));
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shape_is_read() {
+        for (text, ty, count) in [
+            ("texlinear(f32, 100)", Type::F32, 100),
+            ("tex1d(u8x4, 10, border)", Type::Unsigned(1), 40),
+            ("tex2d(i16x2, 5x3, wrap, normalized, floats)", Type::Signed(2), 30),
+            ("tex3d(f16, 2x3x4, mirror)", Type::F16, 24),
+            ("texa1d(u32,5x2,clamp)", Type::Unsigned(4), 10),
+            ("surfa2d(s32x4, 2x3x4)", Type::Signed(4), 96),
+        ] {
+            let object = Object::parse(text).unwrap().unwrap();
+            assert_eq!((object.ty(), object.count()), (ty, count), "{text}");
+            assert_eq!(object.sampler.is_some(), text.starts_with("tex"), "{text}");
+        }
+        for other in ["f32[4]", "u32", "f32(3)"] {
+            assert_eq!(Object::parse(other), Ok(None));
+        }
+    }
+
+    #[test]
+    fn wrong_ones_are_told() {
+        for (text, said) in [
+            ("tex2d(f32, 64x32", "the parenthesis is not closed"),
+            ("tex2d()", "say what a texel is"),
+            ("tex2d(f64, 4x4)", "texels are no `f64`"),
+            ("tex2d(f32xy, 4x4)", "`f32xy` is no texel"),
+            ("tex2d(f32, 4)", "`4` has 1 numbers, which is not what `2d` has"),
+            ("tex2d(f32, axb)", "`axb` is no extent"),
+            ("texcube(f32, 4)", "there is no shape `cube`"),
+            ("tex2d(f32, 4x4, cubic)", "`cubic` is none of wrap,"),
+            ("surf2d(f32, 4x4, clamp)", "a surface has no `clamp`"),
+        ] {
+            let error = Object::parse(text).unwrap_err();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+}
