@@ -287,12 +287,10 @@ fn located(
     lane: usize,
 ) -> Result<Option<(u32, [u32; 2])>> {
     let (extent, Some(sampler)) = (object.image.extent, &object.sampler) else { return Ok(None) };
-    let texels = extent.texels();
     if let Extent::Linear { width } = extent {
         return Ok((numbers[0] < width).then_some((numbers[0], [0; 2])));
     }
-    let along =
-        |axis: usize, number: u32| texel(f32::from_bits(number), texels[axis], sampler, axis);
+    let along = |axis: usize, number: u32| texel(f32::from_bits(number), extent, sampler, axis);
     let [a, b, c] = numbers;
     let found = match geometry {
         Geometry::One => [along(0, a), Some(0), Some(0)],
@@ -312,7 +310,9 @@ fn layer(object: &Object, number: u32, lane: usize) -> Result<Option<u32>> {
     if object.image.extent.layers().is_some_and(|layers| number < layers) {
         return Ok(Some(number));
     }
-    let message = format!("reads layer {number} of {object}");
+    let message = format!(
+        "reads layer {number} of {object}, which has none such (an H100 reads the last one)"
+    );
     fault(ReportKind::OutOfBounds, 1 << lane, message)
 }
 

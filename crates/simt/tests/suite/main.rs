@@ -58,6 +58,7 @@ mod launches;
 mod matrices;
 mod matrix_rows;
 mod mbarriers;
+mod measured_textures;
 mod memory;
 mod moves;
 mod object_mistakes;

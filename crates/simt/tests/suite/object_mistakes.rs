@@ -96,7 +96,7 @@ fn mistakes_are_told_in_a_sentence() {
             layered,
             at(4, 0, 0),
             OutOfBounds,
-            "reads layer 4 of texture `a` (a layered 1-D array of 16, 4 times)",
+            "reads layer 4 of texture `a` (a layered 1-D array of 16, 4 times), which has none such (an H100 reads the last one)",
         ),
         (
             "suld.b.1d.b32.trap {%r10}, [%rd1, {%r6}];".to_string(),
