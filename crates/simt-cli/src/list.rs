@@ -7,6 +7,7 @@ use crate::module::parse;
 use crate::name::readable;
 use crate::options::List;
 use crate::plan::shown;
+use crate::say::println;
 
 /// Prints the kernels of a file, with all that a launch has to give them.
 pub fn list(options: &List) -> Result<Outcome, String> {

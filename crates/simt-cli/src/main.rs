@@ -14,7 +14,9 @@ mod options;
 mod output;
 mod plan;
 mod run;
+mod say;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -36,11 +38,15 @@ fn main() -> ExitCode {
         #[cfg(feature = "cuda")]
         Command::Foreign(options) => foreign::foreign(&options),
     };
+    let outcome = outcome.and_then(|outcome| match say::failure() {
+        Some(error) => Err(format!("the standard output cannot be written: {error}")),
+        None => Ok(outcome),
+    });
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Wrong) => ExitCode::from(1),
         Err(message) => {
-            eprintln!("simt: {message}");
+            let _ = writeln!(io::stderr(), "simt: {message}");
             ExitCode::from(2)
         }
     }

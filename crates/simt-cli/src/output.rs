@@ -8,6 +8,7 @@ use simt::{Accessed, Class, Counters, Event, Trace, What};
 use crate::emulate::Placed;
 use crate::fill::Fill;
 use crate::number::Type;
+use crate::say::println;
 
 /// Numbers shown of each buffer where nobody says how many.
 const SHOWN: usize = 8;

@@ -10,6 +10,7 @@ use crate::name::{is_meant, short};
 use crate::options::Run;
 use crate::output::{self, View};
 use crate::plan::Plan;
+use crate::say::{print, println};
 
 /// Runs a kernel as the command line says.
 pub fn run(options: &Run) -> Result<Outcome, String> {

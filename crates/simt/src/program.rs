@@ -253,12 +253,40 @@ pub(crate) enum Special {
     /// `%dynamic_smem_size`, `%total_smem_size`.
     DynamicShared,
     TotalShared,
+    /// `%reserved_smem_offset_begin`, `_end`, `_cap`, `_0`, `_1`.
+    Reserved(Reserved),
     /// `%smid` and `%nsmid`: there is one multiprocessor, number 0.
     Multiprocessor,
     MultiprocessorCount,
     /// `%envreg0` to `%envreg31`, which the driver sets. For CUDA these are the upper and the lower half of the address of a
     /// cooperative launch's workspace, in `%envreg1` and `%envreg2`, and 0.
     Environment(u8),
+}
+
+/// A place in the shared memory that CUDA keeps for itself in each block, behind the kernel's own, and its size. Code of cooperative
+/// groups that is not optimised asks for it; only tiles of several warps use it, by atomics that order threads, which are
+/// not followed: there is no memory at these places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Reserved {
+    Begin,
+    Middle,
+    End,
+    Size,
+}
+
+impl Reserved {
+    const BYTES: u32 = 1024;
+
+    /// What a register says of it, behind so many bytes of the kernel's own.
+    pub(crate) fn value(self, own: u32) -> u32 {
+        let begin = own.next_multiple_of(16);
+        match self {
+            Reserved::Begin => begin,
+            Reserved::Middle => begin + Reserved::BYTES / 2,
+            Reserved::End => begin + Reserved::BYTES,
+            Reserved::Size => Reserved::BYTES,
+        }
+    }
 }
 
 impl Kernel {
@@ -272,6 +300,13 @@ impl Kernel {
         self.presets.iter().any(|preset| {
             matches!(preset, Preset::Special { which: Special::Environment(1 | 2), .. })
         })
+    }
+
+    /// Whether it asks for the shared memory that CUDA keeps for itself.
+    pub(crate) fn uses_reserved_shared(&self) -> bool {
+        self.presets
+            .iter()
+            .any(|preset| matches!(preset, Preset::Special { which: Special::Reserved(_), .. }))
     }
 
     /// The kernel's name.

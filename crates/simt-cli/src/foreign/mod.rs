@@ -23,6 +23,7 @@ use crate::name::short;
 use crate::options::{Foreign, extent};
 use crate::plan::Plan;
 use crate::run::{packed, variables};
+use crate::say::{print, println};
 use compile::Units;
 use row::Row;
 

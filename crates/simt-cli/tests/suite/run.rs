@@ -170,3 +170,26 @@ fn textures_and_surfaces_are_made() {
         "{ended:?}"
     );
 }
+
+/// Who closes the output early is no mistake; what is full is one.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_output_that_is_closed_or_full_does_not_make_it_panic() {
+    use std::fs::File;
+    use std::process::{Command, Stdio};
+
+    let shell = Shell::new();
+    let ends = |out: Stdio| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_simt"));
+        let command = command.arg("list").arg(shell.path("kernels.ptx")).stdout(out);
+        let ended = command.stderr(Stdio::piped()).output().expect("the command is there");
+        (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
+    };
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    assert_eq!(ends(writer.into()), (Some(0), String::new()));
+    let full = File::options().write(true).open("/dev/full").expect("Linux has it");
+    let (code, said) = ends(full.into());
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.starts_with("simt: the standard output cannot be written: "), "{said}");
+}

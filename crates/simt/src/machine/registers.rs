@@ -294,6 +294,7 @@ impl Identity<'_> {
             }
             Special::DynamicShared => self.dynamic_shared,
             Special::TotalShared => self.total_shared,
+            Special::Reserved(which) => which.value(self.total_shared),
             Special::MultiprocessorCount => 1,
             Special::Environment(1) => (self.workspace >> 32) as u32,
             Special::Environment(2) => self.workspace as u32,

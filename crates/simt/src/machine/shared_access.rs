@@ -177,12 +177,15 @@ impl Run<'_> {
             addresses[lane].checked_add(u64::from(bytes)).is_some_and(|end| end <= size.into())
         };
         let outside = each(lanes).filter(|&lane| !inside(lane)).fold(0, |mask, i| mask | 1 << i);
-        let message = format!(
+        let mut message = format!(
             "{verb} {} at offset {} of shared memory, of which the block has {}",
             Count(bytes, "byte"),
             addresses[lane] as i64,
             Count(size, "byte"),
         );
+        if self.launch.kernel.uses_reserved_shared() {
+            message += "; what CUDA keeps for itself behind them, for tiles of several warps, is not emulated";
+        }
         fault(ReportKind::OutOfBounds, outside, message)
     }
 

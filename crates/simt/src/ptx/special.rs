@@ -1,6 +1,6 @@
 //! Special registers: where a thread stands in its warp, block and grid; and what counts instead of a clock.
 
-use super::program::{Clock, Compare, Special};
+use super::program::{Clock, Compare, Reserved, Special};
 use super::types::{Typed, U32, U64};
 
 /// The special register of that name.
@@ -29,6 +29,11 @@ pub(super) fn special(name: &str) -> Option<Special> {
         "%lanemask_gt" => Special::LaneMask(Compare::Gt),
         "%dynamic_smem_size" => Special::DynamicShared,
         "%total_smem_size" => Special::TotalShared,
+        "%reserved_smem_offset_begin" => Special::Reserved(Reserved::Begin),
+        "%reserved_smem_offset_end" => Special::Reserved(Reserved::End),
+        "%reserved_smem_offset_cap" => Special::Reserved(Reserved::Size),
+        "%reserved_smem_offset_0" => Special::Reserved(Reserved::Begin),
+        "%reserved_smem_offset_1" => Special::Reserved(Reserved::Middle),
         "%smid" => Special::Multiprocessor,
         "%nsmid" => Special::MultiprocessorCount,
         _ => Special::Environment(environment(name)?),

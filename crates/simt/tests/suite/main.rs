@@ -10,6 +10,7 @@
 //! - `bulk`: copies of any number of bytes, and who learns of them.
 //! - `parts`: barriers at which a part of the block meets.
 //! - `grid_barrier`: that of cooperative groups.
+//! - `reserved_shared`: the shared memory that CUDA keeps for itself.
 //! - `calls`: functions, and how lanes go to them and come back.
 //! - `system`: what `printf` prints, and assertions.
 //! - `unwritten`: what comes of shared memory that nothing has written.
@@ -69,6 +70,7 @@ mod parts;
 mod programs;
 mod races;
 mod reports;
+mod reserved_shared;
 mod simd;
 mod special;
 mod special_functions;

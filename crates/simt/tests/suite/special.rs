@@ -18,7 +18,7 @@ const BLOCK: [u32; 3] = [5, 3, 4];
 const GRID: [u32; 3] = [3, 2, 2];
 const DYNAMIC: u32 = 48;
 
-const ROWS: [Row; 28] = [
+const ROWS: [Row; 33] = [
     ("%tid.x", |t| t.index[0]),
     ("%tid.y", |t| t.index[1]),
     ("%tid.z", |t| t.index[2]),
@@ -42,6 +42,11 @@ const ROWS: [Row; 28] = [
     ("%lanemask_ge", |t| u32::MAX << (t.number % 32)),
     ("%dynamic_smem_size", |_| DYNAMIC),
     ("%total_smem_size", |_| 16 + DYNAMIC),
+    ("%reserved_smem_offset_begin", |_| 16 + DYNAMIC),
+    ("%reserved_smem_offset_0", |_| 16 + DYNAMIC),
+    ("%reserved_smem_offset_1", |_| 16 + DYNAMIC + 512),
+    ("%reserved_smem_offset_end", |_| 16 + DYNAMIC + 1024),
+    ("%reserved_smem_offset_cap", |_| 1024),
     ("%smid", |_| 0),
     ("%nsmid", |_| 1),
     ("%envreg0", |_| 0),
