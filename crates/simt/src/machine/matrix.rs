@@ -123,6 +123,9 @@ pub(super) fn multiply(
     [c, d]: [&[Slot; 8]; 2],
 ) {
     let [m, n, k] = product.shape.extents();
+    // `wmma` of `tf32`, m16n16k8, is two instructions of the GPU (`HMMA.1684`, by NVIDIA's disassembler), for the depths 0 to 3 and 4
+    // to 7, and the sum of the first is the summand of the second. All others, `mma` of m16n8k8 too, are one.
+    let at_once = if product.a == Element::Tf32 && n == 16 { k / 2 } else { k };
     let fragment = |part| product.fragment(part);
     let a = gathered(r, fragment(Part::A), &factors.a);
     let b = gathered(r, fragment(Part::B), &factors.b);
@@ -140,10 +143,13 @@ pub(super) fn multiply(
                 .flat_map(|j| (0..k).map(move |i| (i, j)))
                 .map(|(i, j)| b[i * n + j])
                 .collect();
-            let (b, c) = (numbers(product.b, &b), numbers(product.c, &c));
+            let (b, mut c) = (numbers(product.b, &b), numbers(product.c, &c));
             for (i, j) in places() {
-                let (row, column) = (&a[i * k..][..k], &b[j * k..][..k]);
-                result[i * n + j] = sum(row, column, c[i * n + j], product.d).into();
+                let (row, column, place) = (&a[i * k..][..k], &b[j * k..][..k], i * n + j);
+                for (row, column) in row.chunks(at_once).zip(column.chunks(at_once)) {
+                    result[place] = sum(row, column, c[place], product.d).into();
+                    c[place] = Number::of(product.d, result[place]);
+                }
             }
         }
         Element::F64 => {

@@ -240,3 +240,41 @@ pub fn opcodes() -> BTreeSet<String> {
     each_wmma(|wmma| all.extend(wmma.opcodes()));
     all
 }
+
+/// Of `tf32` a GPU sums up the first half of the depth, and then the second.
+#[test]
+fn tf32_is_summed_in_two_halves() {
+    let wmma = Wmma {
+        shape: "m16n16k8",
+        extents: [16, 16, 8],
+        factor: "tf32",
+        sum: ["f32"; 2],
+        layouts: ["row", "col", "row", "row"],
+        space: "",
+        padded: 0,
+        mode: "",
+    };
+    // Two that cancel, and a small one, which is lost beside them but not after them.
+    let (large, small_at) = (1_i64 << 40, |row: usize| 2 + row % 6);
+    let a = |row: usize, column: usize| match column {
+        0 => large,
+        1 => -large,
+        _ => i64::from(column == small_at(row)),
+    };
+    let source =
+        crate::kernel::source(&wmma.body()).replace("%r<40>", "%r<64>").replace("[4096]", "[8192]");
+    let bench = Bench::of(&source);
+    let mut inputs = vec![0; 4096];
+    let (a, b) =
+        (laid_out("tf32", [16, 8], "row", 8, a), laid_out("tf32", [8, 16], "col", 8, |_, _| 1));
+    inputs[..a.len()].copy_from_slice(&a);
+    inputs[1024..][..b.len()].copy_from_slice(&b);
+    bench.memory.write(bench.a, &inputs).unwrap();
+    bench.run().unwrap_or_else(|report| panic!("{report}"));
+    for row in 0..16 {
+        let mut got = [0; 64];
+        bench.memory.read(bench.b + 64 * row as u64, &mut got).unwrap();
+        let wanted = bytes("f32", i64::from(small_at(row) >= 4)).repeat(16);
+        assert_eq!(got[..], wanted[..], "row {row}");
+    }
+}
