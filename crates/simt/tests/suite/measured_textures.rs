@@ -149,7 +149,7 @@ fn coordinates_have_the_bits_of_an_h100_by_the_sizes_of_the_whole() {
             let found = run(&module, &memory, texture, &at).unwrap();
             for (x, values) in all.into_iter().zip(found) {
                 let part = (f64::from(x) * f64::from(1_u32 << bits)) as u64;
-                let wanted = (part * n >> bits).min(n - 1) as u32 * step;
+                let wanted = ((part * n) >> bits).min(n - 1) as u32 * step;
                 assert_eq!(values[0], wanted, "{sizes:?} axis {axis}: {x:e}");
             }
         }
