@@ -19,7 +19,7 @@ static FORMS: LazyLock<Vec<Vec<&str>>> = LazyLock::new(|| {
 
 /// Instructions that are not a statement of their own: control, what only works with other lanes or with others before, what is
 /// different from run to run.
-const LEFT_OUT: [&str; 37] = [
+const LEFT_OUT: [&str; 38] = [
     "ret",
     "exit",
     "bra",
@@ -57,6 +57,8 @@ const LEFT_OUT: [&str; 37] = [
     "isspacep",
     "fns",
     "movmatrix",
+    // Shifts of 16 bits by its result are compiled to shifts by a register that nothing has written.
+    "cnot",
 ];
 
 fn opcode(line: &str) -> &str {
@@ -80,6 +82,11 @@ fn is_defined(line: &str) -> bool {
     let may_fuse = matches!(opcode, "add" | "sub" | "mul") && is_float && !is_rounded;
     let is_half = any(&["f16", "f16x2", "bf16", "bf16x2"]);
     let is_inexact = any(&["approx", "full"]) && (opcode == "div" || has("f64") || is_half);
+    // The driver's compiler takes `rcp` of `rcp` or of `ex2` for what they are in algebra, turns the sign of halves that are not
+    // numbers, and computes functions of constants by itself, and otherwise.
+    let is_algebra = opcode == "rcp" && has("approx")
+        || opcode == "neg" && is_half
+        || opcode == "mov" && line.contains(", 0f");
     // Parts of registers, which are not renumbered.
     let operands = line.split_once(' ').map_or("", |(_, operands)| operands);
     let has_part = operands.contains(".b") || operands.contains(".h");
@@ -94,6 +101,7 @@ fn is_defined(line: &str) -> bool {
         && !line.starts_with(['@', '.', '/'])
         && !may_fuse
         && !is_inexact
+        && !is_algebra
         && !is_special
         && !has_part
         && !is_doubled
@@ -144,7 +152,7 @@ fn ignores_its_guard(line: &str) -> bool {
 fn instruction(form: &str, random: &mut Random) -> Vec<String> {
     let name = form.split(' ').next().unwrap_or_default();
     let ty = name.rsplit('.').next().unwrap_or_default();
-    let mut operands = with_registers(&form[name.len()..], random).replace("[p2+16]", "[p2]");
+    let mut operands = with_registers(name, &form[name.len()..], random).replace("[p2+16]", "[p2]");
     if let (Some(begin), Some(end)) = (operands.find('['), operands.find(']'))
         && !operands[begin..end].contains("[p2")
     {
@@ -160,6 +168,23 @@ fn instruction(form: &str, random: &mut Random) -> Vec<String> {
             // Neither 0, nor -1 of the smallest number.
             lines.push(format!("and.b{bits} {divisor}, {divisor}, {most};"));
             lines.push(format!("or.b{bits} {divisor}, {divisor}, 1;"));
+        }
+        // The smallest number has no opposite: 32 bits of the GPU hold that of 16 bits, and a size is taken for positive.
+        "neg" | "abs" if ty.starts_with('s') => {
+            let (bits, source) = (&ty[1..], &registers[registers.len() - 1]);
+            let least = -(i64::MAX >> (64 - bits.parse::<u32>().unwrap_or(64)));
+            lines.push(format!("max.s{bits} {source}, {source}, {least};"));
+        }
+        // The compiler knows of a selector that it is a size, or a power, and does not reckon with one that is not a number.
+        "slct" if ty == "f32" => {
+            let c = &registers[registers.len() - 1];
+            lines.push(format!("testp.notanumber.f32 %z, {c};"));
+            lines.push(format!("selp.f32 {c}, 0f3F800000, {c}, %z;"));
+        }
+        // Of a register that it knows to hold a half, the compiler stores the number as an integer.
+        "st" if matches!(ty, "b8" | "u8" | "s8") => {
+            let shorts = registers.iter().filter(|register| register.starts_with("%rs"));
+            lines.extend(shorts.map(|short| format!("and.b16 {short}, {short}, 255;")));
         }
         // What is not a number has a sign that is not defined. (A conversion from `f64` to halves seems to keep it.)
         "copysign" | "st" | "atom" | "red" | "cvt" if opcode(form) != "cvt" || ty == "f64" => {
@@ -201,10 +226,23 @@ pub(super) fn canonical(register: &str) -> Vec<String> {
     ]
 }
 
+/// What the driver's compiler makes something else of if a register comes twice: `min` and `max` of a half and itself are that half,
+/// also if it is not a number; `lop3` before an `xor` is another function; `mad.hi` onto itself loses rounds of a loop.
+fn needs_others(name: &str) -> bool {
+    let has = |part: &str| name.split('.').any(|other| other == part);
+    let is_half = ["f16", "f16x2", "bf16", "bf16x2"].iter().any(|ty| has(ty));
+    match opcode(name) {
+        "min" | "max" => is_half,
+        "lop3" => true,
+        "mad" => has("hi"),
+        _ => false,
+    }
+}
+
 /// The same operands, each in a register drawn anew.
-fn with_registers(operands: &str, random: &mut Random) -> String {
+fn with_registers(name: &str, operands: &str, random: &mut Random) -> String {
     // Of several results, no two may be in the same register.
-    let distinct = operands.contains(['{', '|']);
+    let distinct = operands.contains(['{', '|']) || needs_others(name);
     let (start, step) = (random.below(REGISTERS), 1 + 2 * random.below(REGISTERS / 2));
     let random = RefCell::new(random);
     super::moved(operands, |number| match distinct {
@@ -285,7 +323,8 @@ fn carried(random: &mut Random) -> Vec<String> {
         let sign = ["u", "s"][random.below(2)];
         lines.push(match random.below(4) {
             0 => format!("mad{carry}.lo{cc}.{sign}{bits} {d}, {a}, {b}, {c};"),
-            1 => format!("mad{carry}.hi{cc}.{sign}{bits} {d}, {a}, {b}, {c};"),
+            // Not to its own result: see `needs_others`.
+            1 if d != c => format!("mad{carry}.hi{cc}.{sign}{bits} {d}, {a}, {b}, {c};"),
             2 => format!("sub{carry}{cc}.{sign}{bits} {d}, {a}, {b};"),
             _ => format!("add{carry}{cc}.{sign}{bits} {d}, {a}, {b};"),
         });

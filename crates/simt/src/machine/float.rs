@@ -323,11 +323,11 @@ pub(super) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, la
     }
 }
 
-/// The bits of an `f32`, rounded to the 10 bits of fraction that `tf32` has. A NaN is what an H100 makes of it.
+/// The bits of an `f32`, rounded to the 10 bits of fraction that `tf32` has. A NaN is what an H100 makes of it: of `rna`, which
+/// NVIDIA's compiler makes of integer instructions, its upper bits, which may be those of an infinity.
 fn tf32(bits: u32, round: Tf32Round, relu: bool) -> u32 {
     if f32::from_bits(bits).is_nan() {
-        let sign = if round == Tf32Round::Away { bits & 1 << 31 } else { 0 };
-        return sign | NAN32 & !0x1fff;
+        return !0x1fff & if round == Tf32Round::Away { bits } else { NAN32 };
     }
     let more = match round {
         Tf32Round::Away => 0x1000,

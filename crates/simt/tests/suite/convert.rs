@@ -100,7 +100,7 @@ fn to_tf32(all: &mut Vec<Form>) {
                 }
             };
             // As an H100 was seen to give it.
-            let nan = if name == "rna" { a >> 31 << 31 | 0x7fff_e000 } else { 0x7fff_e000 };
+            let nan = if name == "rna" { a & 0xffff_e000 } else { 0x7fff_e000 };
             let bits = if number.is_nan() { nan } else { bits << 13 };
             if relu && bits >> 31 == 1 { 0 } else { bits }
         };
