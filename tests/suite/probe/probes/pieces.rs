@@ -46,7 +46,10 @@ pub fn both_passes<S: Storage>(device: &Device, way: Way) -> Result<Ran, Error> 
         // With another kernel than one that takes mail itself, each sequence has a block of its own.
         let recurrence = match way {
             Way::Mailboxes => {
-                GroupRecurrence::<S>::by(rank, Split::Steps, KernelChoice::default())?
+                // Not every kernel is shipped for every type.
+                let mut shipped = KernelChoice::shipped(S::ELEMENT);
+                let other = shipped.find(|kernel| !kernel.takes_mail()).unwrap_or_default();
+                GroupRecurrence::<S>::by(rank, Split::Steps, other)?
             }
             _ => GroupRecurrence::new(rank, Split::Steps),
         };
