@@ -16,7 +16,7 @@ use crate::Error;
 use crate::simt::{self, Kernel, ReportKind, Trace};
 
 /// Mailboxes of all sequences of a launch: in one of them comes the state before each, by the other the one behind it goes on.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Mail {
     pub(super) from: Option<Buffer<u8>>,
     pub(super) to: Option<Buffer<u8>>,

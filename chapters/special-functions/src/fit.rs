@@ -73,7 +73,7 @@ pub fn best(results: &[u32], squares: &[f64]) -> Fit {
 }
 // ANCHOR_END: best
 
-/// The same of `few` arguments: a search within a search, as the spread is convex.
+/// The coefficients with the smallest spread over a `few` arguments, and that spread: a search within a search, as it is convex.
 fn best_of_few(results: &[u32], squares: &[f64], few: &[usize]) -> ([f64; 2], f64) {
     let spread = |c: [f64; 2]| {
         let [least, largest] = limits(results, squares, c, few.iter().copied());

@@ -11,7 +11,8 @@ pub enum Square {
     Short(u32),
     /// Of the array of partial products `x[i] x[j]`, each in column `i + j`, the columns below 2^k are left out.
     Array(u32),
-    /// The same of the folded array, where `x[i] x[j]` and `x[j] x[i]` are one partial product in column `i + j + 1`.
+    /// Of the folded array, where `x[i] x[j]` and `x[j] x[i]` are one partial product in column `i + j + 1`, the columns below 2^k
+    /// are left out.
     Folded(u32),
 }
 

@@ -4,6 +4,18 @@ use simt::{AddressMode, Element, Extent, Filter, Image, Memory, Sampler};
 
 use crate::number::Type;
 
+/// What the numbers of texels are, here and in `simt`.
+const ELEMENTS: [(Type, Element); 8] = [
+    (Type::Unsigned(1), Element::U8),
+    (Type::Signed(1), Element::S8),
+    (Type::Unsigned(2), Element::U16),
+    (Type::Signed(2), Element::S16),
+    (Type::Unsigned(4), Element::U32),
+    (Type::Signed(4), Element::S32),
+    (Type::F16, Element::F16),
+    (Type::F32, Element::F32),
+];
+
 /// A texture or surface over a buffer of its own.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Object {
@@ -54,28 +66,13 @@ impl Object {
 
     /// What the numbers of its texels are.
     pub fn ty(&self) -> Type {
-        match self.element {
-            Element::U8 => Type::Unsigned(1),
-            Element::S8 => Type::Signed(1),
-            Element::U16 => Type::Unsigned(2),
-            Element::S16 => Type::Signed(2),
-            Element::U32 => Type::Unsigned(4),
-            Element::S32 => Type::Signed(4),
-            Element::F16 => Type::F16,
-            Element::F32 => Type::F32,
-        }
+        let same = ELEMENTS.iter().find(|(_, element)| *element == self.element);
+        same.map_or(Type::F32, |(ty, _)| *ty)
     }
 
     /// How many numbers its texels have in all.
     pub fn count(&self) -> usize {
-        let texels = match self.extent {
-            Extent::Linear { width } | Extent::Array1d { width } => [width, 1, 1],
-            Extent::Array2d { width, height } => [width, height, 1],
-            Extent::Array3d { width, height, depth } => [width, height, depth],
-            Extent::Layered1d { width, layers } => [width, 1, layers],
-            Extent::Layered2d { width, height, layers } => [width, height, layers],
-            _ => [0; 3],
-        };
+        let texels = self.extent.texels();
         texels.into_iter().fold(self.channels as usize, |all, n| all.saturating_mul(n as usize))
     }
 
@@ -94,19 +91,12 @@ impl Object {
 /// `f32`, `u8x4`
 fn texel_of(text: &str) -> Result<(Element, u32), String> {
     let (ty, channels) = text.split_once('x').unwrap_or((text, "1"));
-    let element = match Type::named(ty)? {
-        Type::Unsigned(1) => Element::U8,
-        Type::Signed(1) => Element::S8,
-        Type::Unsigned(2) => Element::U16,
-        Type::Signed(2) => Element::S16,
-        Type::Unsigned(4) => Element::U32,
-        Type::Signed(4) => Element::S32,
-        Type::F16 => Element::F16,
-        Type::F32 => Element::F32,
-        _ => return Err(format!("texels are no `{ty}`, but integers of 8 to 32 bits, f16 or f32")),
-    };
+    let named = Type::named(ty)?;
+    let found = ELEMENTS.iter().find(|(ty, _)| *ty == named);
+    let (_, element) = found
+        .ok_or_else(|| format!("texels are no `{ty}`, but integers of 8 to 32 bits, f16 or f32"))?;
     let wrong = |_| format!("`{text}` is no texel such as `f32` or `u8x4`");
-    Ok((element, channels.parse().map_err(wrong)?))
+    Ok((*element, channels.parse().map_err(wrong)?))
 }
 
 /// `64`, `64x32`, `64x32x8`, as many as the shape has.

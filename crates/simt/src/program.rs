@@ -297,16 +297,18 @@ impl Kernel {
 
     /// Whether it asks for the workspace of a cooperative launch: it may wait at a barrier of the grid.
     pub(crate) fn uses_workspace(&self) -> bool {
-        self.presets.iter().any(|preset| {
-            matches!(preset, Preset::Special { which: Special::Environment(1 | 2), .. })
-        })
+        self.uses_special(|which| matches!(which, Special::Environment(1 | 2)))
     }
 
     /// Whether it asks for the shared memory that CUDA keeps for itself.
     pub(crate) fn uses_reserved_shared(&self) -> bool {
-        self.presets
-            .iter()
-            .any(|preset| matches!(preset, Preset::Special { which: Special::Reserved(_), .. }))
+        self.uses_special(|which| matches!(which, Special::Reserved(_)))
+    }
+
+    fn uses_special(&self, is_one: fn(Special) -> bool) -> bool {
+        let is_one =
+            |preset: &Preset| matches!(*preset, Preset::Special { which, .. } if is_one(which));
+        self.presets.iter().any(is_one)
     }
 
     /// The kernel's name.

@@ -136,12 +136,7 @@ impl Rank {
             return Err(Error::ShapeMismatch { operation: "all_gather", arrays });
         }
         self.agree(&format!("all_gather of {} x {} bytes", mine.len(), size_of::<T>()))?;
-        self.must_be_here(mine)?;
-        self.must_be_here(all)?;
-        match mine.is_empty() {
-            true => Ok(()),
-            false => self.exchange.all_gather(&mine.bytes(), &mut all.bytes(), self.until()),
-        }
+        self.gather_by(mine, all, false)
     }
 
     /// The array of the rank `from` in all ranks.
@@ -153,14 +148,7 @@ impl Rank {
         self.must_exist(from, "broadcast")?;
         let (len, bytes) = (array.len(), size_of::<T>());
         self.agree(&format!("broadcast of {len} x {bytes} bytes from rank {from}"))?;
-        self.must_be_here(array)?;
-        match array.is_empty() {
-            true => Ok(()),
-            false => {
-                let is_mine = from == self.number;
-                self.exchange.broadcast(&mut array.bytes(), is_mine, from, self.until())
-            }
-        }
+        self.spread_by(array, from, false)
     }
 
     /// Sends an array to another rank, which [receives](Rank::receive) it. Several to one rank arrive in their order.
@@ -218,36 +206,54 @@ impl Rank {
         mine: &Buffer<T>,
         all: &mut Buffer<T>,
     ) -> Result<(), Error> {
+        self.gather_by(mine, all, self.few(all))
+    }
+
+    fn gather_by<T: Pod>(
+        &self,
+        mine: &Buffer<T>,
+        all: &mut Buffer<T>,
+        through_host: bool,
+    ) -> Result<(), Error> {
         self.must_be_here(mine)?;
         self.must_be_here(all)?;
         let (mine, mut all) = (mine.bytes(), all.bytes());
-        match all.len() {
-            0 => Ok(()),
-            len if self.few(len) => {
+        match through_host {
+            _ if all.is_empty() => Ok(()),
+            true => {
                 let post = self.exchange.post();
                 by_host::all_gather(&self.label(), post, (&mine, &mut all), self.until())
             }
-            _ => self.exchange.all_gather(&mine, &mut all, self.until()),
+            false => self.exchange.all_gather(&mine, &mut all, self.until()),
         }
     }
 
     /// As [`Rank::broadcast`], once ranks have agreed on it; what is [`few`](Rank::few) goes through the host.
     pub(super) fn spread<T: Pod>(&self, array: &mut Buffer<T>, from: usize) -> Result<(), Error> {
+        self.spread_by(array, from, self.few(array))
+    }
+
+    fn spread_by<T: Pod>(
+        &self,
+        array: &mut Buffer<T>,
+        from: usize,
+        through_host: bool,
+    ) -> Result<(), Error> {
         self.must_be_here(array)?;
         let (mut array, is_mine) = (array.bytes(), from == self.number);
-        match array.len() {
-            0 => Ok(()),
-            len if self.few(len) => {
+        match through_host {
+            _ if array.is_empty() => Ok(()),
+            true => {
                 let post = self.exchange.post();
                 by_host::broadcast(&self.label(), post, (&mut array, is_mine), from, self.until())
             }
-            _ => self.exchange.broadcast(&mut array, is_mine, from, self.until()),
+            false => self.exchange.broadcast(&mut array, is_mine, from, self.until()),
         }
     }
 
-    /// Whether so many bytes for each rank are sooner there through the host's memory than by NCCL ([`FEW`]).
-    fn few(&self, bytes: usize) -> bool {
-        self.exchange.post().seat().is_some() && bytes.saturating_mul(self.size) <= FEW
+    /// Whether what every rank is told is sooner there through the host's memory than by NCCL ([`FEW`]).
+    fn few<T: Pod>(&self, told: &Buffer<T>) -> bool {
+        self.exchange.post().seat().is_some() && told.bytes().len().saturating_mul(self.size) <= FEW
     }
 
     /// The way to the others.

@@ -39,7 +39,7 @@ impl Surface {
     }
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
     pub(super) fn surface_load(
         &mut self,
         r: &mut Registers,
@@ -47,13 +47,10 @@ impl Run<'_> {
         access: &Surface,
         lanes: u32,
     ) -> Result<()> {
-        let handles = *r.longs(access.object);
-        let at = access.at.map(|slot| *r.words(slot));
         let mut done = access.nothing();
         for lane in each(lanes) {
-            let object = meant(self.objects, handles[lane], false, lane)?;
-            let numbers = at.map(|words| words[lane]);
-            let words = match surface_place(object, access, numbers, false, lane)? {
+            let (object, found) = self.surface_at(r, access, false, lane)?;
+            let words = match found {
                 Some(address) => {
                     done.add(lane, address, access.bytes());
                     self.read_object(place, object, (address, access.bytes()), lane)?
@@ -79,18 +76,17 @@ impl Run<'_> {
         access: &Surface,
         lanes: u32,
     ) -> Result<()> {
-        let handles = *r.longs(access.object);
-        let at = access.at.map(|slot| *r.words(slot));
         let mut done = access.nothing();
+        let mut objects = [None; 32];
         for lane in each(lanes) {
-            let object = meant(self.objects, handles[lane], false, lane)?;
-            let numbers = at.map(|words| words[lane]);
-            if let Some(address) = surface_place(object, access, numbers, true, lane)? {
+            let (object, found) = self.surface_at(r, access, true, lane)?;
+            if let Some(address) = found {
                 done.add(lane, address, access.bytes());
+                objects[lane] = Some(object);
             }
         }
-        for lane in each(done.lanes) {
-            let object = meant(self.objects, handles[lane], false, lane)?;
+        for (lane, object) in objects.into_iter().enumerate() {
+            let Some(object) = object else { continue };
             let (bytes, mut words) = (access.ty.bytes(), [0; 4]);
             for k in 0..usize::from(access.count) {
                 let value = r.lane(access.slots[k % 4], access.wide, lane);
@@ -112,6 +108,19 @@ impl Run<'_> {
         self.progress = true;
         self.count_objects(place, lanes, &done);
         self.trace_objects(r, place, &done, (&access.slots, access.wide), What::Store)
+    }
+
+    /// The surface that a lane means, and where in it; see [`surface_place`].
+    fn surface_at(
+        &self,
+        r: &Registers,
+        access: &Surface,
+        stores: bool,
+        lane: usize,
+    ) -> Result<(&'a Object, Option<u64>)> {
+        let object = meant(self.objects, r.longs(access.object)[lane], false, lane)?;
+        let numbers = access.at.map(|slot| r.words(slot)[lane]);
+        Ok((object, surface_place(object, access, numbers, stores, lane)?))
     }
 }
 

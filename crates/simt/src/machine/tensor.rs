@@ -3,8 +3,8 @@
 //! PTX leaves open how the floats of a matrix product are rounded in between. What is computed here is a model that has been
 //! published for GPUs since Hopper (Xie, Wang, Yang and Yang, *MMA-Sim*, arXiv 2511.10909, 2025): products are exact; they and the
 //! summand are aligned to the largest of their exponents and cut off, toward zero, some bits behind its point; their sum is exact,
-//! and cut off to an `f32`, or rounded to nearest where the result is a half. A kernel of NVIDIA's samples that multiplies `bf16`
-//! by `wmma` has an H100's bits so, in all 16,384 numbers; other types of floats have not been compared by themselves. Where every
+//! and cut off to an `f32`, or rounded to nearest where the result is a half. Kernels of NVIDIA's samples that multiply `bf16` and
+//! `tf32` by `wmma` have an H100's bits so, in all 16,384 numbers; halves have not been compared. Where every
 //! sum is exact, as of small integers, there is no choice. Products of `f64` are fused multiply-adds, one after the other in the
 //! order of the depth, and another of the samples has an H100's bits in that.
 

@@ -130,8 +130,8 @@ pub enum Filter {
 }
 
 impl Extent {
-    /// Texels along x, y, and z or the layers.
-    pub(crate) fn texels(self) -> [u32; 3] {
+    /// How many texels there are along x, y, and z or the layers; 1 where it has no such axis.
+    pub fn texels(self) -> [u32; 3] {
         match self {
             Extent::Linear { width } | Extent::Array1d { width } => [width, 1, 1],
             Extent::Pitched { width, height, .. } | Extent::Array2d { width, height } => {
