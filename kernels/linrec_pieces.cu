@@ -71,16 +71,18 @@ __device__ bool is_zero(complex<Real> a) {
 //
 // Coefficients may fade: where the product of the last ones has become zero, nothing of what was before them is left in
 // the transition. If `tail` is positive, that place is looked for from the piece's end, over so many steps at most, and
-// if it is found the piece is read from there on alone.
+// if it is found the piece is read from there on alone. Such a piece's state is known, whatever comes before: if `to` is given, it
+// is posted, and who computes the piece need not. Where `ends` is null, that is all, and the other pieces are not read.
 //
 // Of the gradient, whose recurrence goes the other way, the state is what leaves a step for the one before it:
 // conj(c) (d_output + what came in). So the transition of a step is (conj(c), conj(c) d_output). Then `inputs` are
-// d_outputs, and `lasts` is told the last output of each piece, in the order of the recurrence. Forward, `outputs`
+// d_outputs, and `lasts`, if given, is told the last output of each piece, in the order of the recurrence. Forward, `outputs`
 // and `lasts` are null.
 template <typename Stored, int kVectors, int kThreads>
 __global__ void __launch_bounds__(kThreads)
     linrec_piece_ends(const Stored* inputs, const Stored* coeffs, const Stored* outputs,
-                      Transition<Accum<Stored>>* ends, Accum<Stored>* lasts, long long tail, long long piece_len,
+                      Transition<Accum<Stored>>* ends, Accum<Stored>* lasts, long long tail,
+                      const Mailbox<Accum<Stored>>*, Mailbox<Accum<Stored>>* to, unsigned epoch, long long piece_len,
                       int reverse) {
     using T = Accum<Stored>;
     constexpr int kSteps = kThreads * kVectors * kPerVector<Stored>;
@@ -90,10 +92,11 @@ __global__ void __launch_bounds__(kThreads)
     inputs += piece, coeffs += piece;
     const int before = head(inputs, piece_len, walks_back);
     const bool aligned = skew(coeffs) == skew(inputs);
+    if (!ends && !to) return;
 
     Transition<T> all = {T(1), T(0)};
     const long long tiles = (piece_len + before + kSteps - 1) / kSteps;
-    long long first = 0;
+    long long first = ends ? 0 : tiles;
     T product = T(1);
     for (long long tile = tiles - 1; tile > 0 && (tiles - tile) * kSteps <= tail; tile--) {
         const View at = view<kVectors, kThreads, Stored>(tile * kSteps - before, piece_len, walks_back);
@@ -118,10 +121,9 @@ __global__ void __launch_bounds__(kThreads)
         all = compose(all, total_of_tile<kThreads>(c, x, totals[tile % 2]));
     }
     if (threadIdx.x != 0) return;
-    ends[blockIdx.x] = all;
-    if (is_gradient) {
-        lasts[blockIdx.x] = piece_len > 0 ? widen(outputs[piece + (reverse ? 0 : piece_len - 1)]) : T(0);
-    }
+    if (ends) ends[blockIdx.x] = all;
+    if (lasts) lasts[blockIdx.x] = piece_len > 0 ? widen(outputs[piece + (reverse ? 0 : piece_len - 1)]) : T(0);
+    if (to && is_zero(all.coeff)) post(to + blockIdx.x, epoch, all.state);
 }
 // ANCHOR_END: ends
 
@@ -236,6 +238,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     };
 
     T carry = initial ? initial[blockIdx.x] : T(0);
+    const bool posts = threadIdx.x == 0 && to && !is_posted(to + blockIdx.x, epoch);
     const long long tiles = (piece_len + skipped + kSteps - 1) / kSteps;
     if (tiles == 0 && from) carry = fetch_for_all(from + blockIdx.x, epoch);
     Tile now = {};
@@ -248,13 +251,13 @@ __global__ void __launch_bounds__(kThreads, 1)
             if (tile == 0 && from) carry = fetch_for_all(from + blockIdx.x, epoch);
             scan_vectors<kThreads>(now.c, now.x, totals[tile % 2], carry);
             // Before the outputs are written: others wait.
-            if (tile + 1 == tiles && to && threadIdx.x == 0) post(to + blockIdx.x, epoch, carry);
+            if (tile + 1 == tiles && posts) post(to + blockIdx.x, epoch, carry);
             turn(reverse, now.x);
             store_vectors<false>(outputs, skew(outputs) == place, now.at, now.x);
         }
         now = next;
     }
-    if (tiles == 0 && to && threadIdx.x == 0) post(to + blockIdx.x, epoch, carry);
+    if (tiles == 0 && posts) post(to + blockIdx.x, epoch, carry);
     // The last output, to the bit, as its lane reads it again.
     const bool is_output = sizeof(T) == sizeof(Stored) && tiles > 0;
     const View last = view<kVectors, kThreads, Stored>((tiles - 1) * kSteps - skipped, piece_len, reverse);
@@ -286,6 +289,7 @@ __global__ void __launch_bounds__(kThreads)
     const T start = previous[blockIdx.x];
 
     T carry = after ? after[blockIdx.x] : T(0);
+    const bool posts = kByMail && threadIdx.x == 0 && to && !is_posted(to + blockIdx.x, epoch);
     if (kByMail && from) carry = fetch_for_all(from + blockIdx.x, epoch);
     const long long tiles = (piece_len + skipped + kSteps - 1) / kSteps;
     for (long long tile = 0; tile < tiles; tile++) {
@@ -312,13 +316,12 @@ __global__ void __launch_bounds__(kThreads)
         store_vectors<false>(d_inputs, skew(d_inputs) == place, at, delta);
         store_vectors<false>(d_coeffs, skew(d_coeffs) == place, at, y);
     }
-    const bool goes_by_mail = kByMail && to;
-    if ((before || goes_by_mail) && threadIdx.x == 0) {
+    if ((before || posts) && threadIdx.x == 0) {
         // Nothing is there to multiply with where the piece is empty: what comes in goes on.
         const bool is_empty = piece_len == 0;
         const T coeff = is_empty ? T(1) : widen(coeffs[reverse ? piece_len - 1 : 0]);
         const T goes_on = is_empty ? carry : carry * conjugate(coeff);
-        if (goes_by_mail) post(to + blockIdx.x, epoch, goes_on);
+        if (posts) post(to + blockIdx.x, epoch, goes_on);
         if (before) before[blockIdx.x] = goes_on;
     }
 }

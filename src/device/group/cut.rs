@@ -83,11 +83,10 @@ impl<S: Storage> Cut<S> {
         let mut call = self.call(rank, cutting, direction, stream)?;
 
         let mut told = call.room(2)?;
-        let nothing: (Option<&Buffer<S>>, Option<&mut Buffer<S::Accum>>) = (None, None);
         let ends = call.each_piece(&call.kernels.ends);
-        let ends = ends.map(|launch| launch.arg(inputs).arg(coeffs).arg(nothing.0));
-        let ends = ends.map(|launch| launch.arg(&mut *told).arg(nothing.1));
-        call.run(ends.map(|launch| launch.arg(tail as i64)))?;
+        let ends = ends.map(|launch| launch.arg(inputs).arg(coeffs).arg(None::<&Buffer<S>>));
+        let ends = ends.map(|launch| launch.arg(&mut *told).arg(None::<&mut Buffer<S::Accum>>));
+        call.run(ends.map(|launch| launch.arg(tail as i64).without_mail()))?;
         let all = call.gather(&told, 2)?;
 
         let mut states = call.room(1)?;
@@ -129,7 +128,7 @@ impl<S: Storage> Cut<S> {
         let ends = call.each_piece(&call.kernels.ends);
         let ends = ends.map(|launch| launch.arg(d_outputs).arg(coeffs).arg(outputs));
         let ends = ends.map(|launch| launch.arg(&mut transitions).arg(&mut lasts));
-        call.run(ends.map(|launch| launch.arg(tail as i64)))?;
+        call.run(ends.map(|launch| launch.arg(tail as i64).without_mail()))?;
         let all = call.gather(&told, 3)?;
 
         let (mut after, mut previous) = (call.room(1)?, call.room(1)?);

@@ -138,6 +138,21 @@ impl<A: Storage<Accum = A>> Call<'_, A> {
         Ok(())
     }
 
+    /// Tells the next rank what comes behind this one's stretches, where their last `tail` steps say it. Of the gradient,
+    /// inputs are those of its recurrence, and there are outputs.
+    fn tell_tails<S: Storage<Accum = A>>(
+        &mut self,
+        (inputs, coeffs, outputs): (&Buffer<S>, &Buffer<S>, Option<&Buffer<S>>),
+        tail: usize,
+        mail: &mut Mail,
+    ) -> Result<(), Error> {
+        let launch = self.each_piece(&self.kernels.ends).filter(|_| tail > 0);
+        let launch = launch.map(|launch| launch.arg(inputs).arg(coeffs).arg(outputs));
+        let nothing = || None::<&mut Buffer<A>>;
+        let launch = launch.map(|launch| launch.arg(nothing()).arg(nothing()));
+        self.run_with_mail(launch.map(|launch| launch.arg(tail as i64)), mail)
+    }
+
     /// Runs a launch over the stretches beside the other ranks', which takes mail.
     fn run_with_mail(&mut self, launch: Option<Launch>, mail: &mut Mail) -> Result<(), Error> {
         self.run_beside(launch.map(|launch| launch.with_mail(mail)))
@@ -145,13 +160,13 @@ impl<A: Storage<Accum = A>> Call<'_, A> {
 }
 
 impl<S: Storage> Cut<S> {
-    /// The outputs of this rank's stretch of each row.
+    /// The outputs of this rank's stretch of each row. A look over the last `tail` steps of each comes first.
     pub(super) fn forward_by_mail(
         &self,
         rank: &Rank,
         recurrence: &Recurrence<S>,
         (inputs, coeffs, outputs): (&Buffer<S>, &Buffer<S>, &mut Buffer<S>),
-        cutting: Cutting,
+        (cutting, tail): (Cutting, usize),
         options: ForwardOptions<S::Accum>,
     ) -> Result<Launched, Error> {
         let ForwardOptions { direction, initial, final_state, stream, .. } = options;
@@ -162,6 +177,7 @@ impl<S: Storage> Cut<S> {
         let Neighbours { before, behind } = Neighbours::of(rank, direction);
         let ways = [(before, behind), (None, None)];
         let [mut mail, _] = self.boxes.take(rank, call.pieces.num_seqs, ways)?;
+        call.tell_tails((inputs, coeffs, None), tail, &mut mail)?;
         let mut last = final_state.is_some().then(|| call.room(1)).transpose()?;
         let initial = initial.filter(|_| before.is_none());
         if let Some(shared) = shared {
@@ -196,7 +212,7 @@ impl<S: Storage> Cut<S> {
         recurrence: &Recurrence<S>,
         [d_outputs, coeffs, outputs]: [&Buffer<S>; 3],
         [d_inputs, d_coeffs]: [&mut Buffer<S>; 2],
-        cutting: Cutting,
+        (cutting, tail): (Cutting, usize),
         options: BackwardOptions<S::Accum>,
     ) -> Result<Launched, Error> {
         let BackwardOptions { direction, initial, d_initial, stream, .. } = options;
@@ -214,6 +230,7 @@ impl<S: Storage> Cut<S> {
         let launch = launch.map(|launch| launch.arg(outputs).arg(initial).arg(&mut *known));
         let num_seqs = call.pieces.num_seqs as i64;
         call.run_with_mail(launch.map(|launch| launch.arg(num_seqs)), &mut lasts)?;
+        call.tell_tails((d_outputs, coeffs, Some(outputs)), tail, &mut mail)?;
         let mut ends = d_initial.is_some().then(|| call.room(1)).transpose()?;
         if let Some(shared) = shared {
             let options = BackwardOptions {

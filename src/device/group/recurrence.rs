@@ -223,10 +223,12 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
         let ranks = self.rank.size();
         match (self.way, self.pieces) {
             // A piece for each rank, so that a rank's stretch of a row is computed at once.
-            (Way::Pipeline { .. } | Way::Mailboxes, None) => {
+            (Way::Pipeline { .. } | Way::Mailboxes | Way::TailByMail, None) => {
                 Cutting::new(whole, ranks, Some(ranks), LONG)
             }
-            (Way::Pipeline { .. } | Way::Mailboxes, Some(pieces)) if pieces != ranks => {
+            (Way::Pipeline { .. } | Way::Mailboxes | Way::TailByMail, Some(pieces))
+                if pieces != ranks =>
+            {
                 let way = self.way;
                 let what = format!("{pieces} pieces by {way}, which has one for each rank");
                 Err(Error::Unsupported { engine: format!("a group of {ranks}"), what })
@@ -247,7 +249,7 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
     ) -> Result<(), Error> {
         let Shape { num_seqs, seq_len } = cutting.whole;
         let (choice, pieces) = (self.recurrence.choice(), cutting.pieces());
-        if self.way == Way::Mailboxes {
+        if self.way.is_by_mail() {
             // Who has told that it is here has no pass under way: the mailboxes are free.
             self.rank.must_share()?;
             self.rank.device().synchronize()?;
@@ -276,12 +278,13 @@ fn forward<S: Storage>(
     (cutting, way): (Cutting, Way),
     options: ForwardOptions<S::Accum>,
 ) -> Result<Launched, Error> {
+    let looking = (cutting, way.tail(cutting));
     match way {
         Way::Pipeline { groups } => {
             cut.forward_in_groups(rank, recurrence, all, (cutting, groups), options)
         }
-        Way::Mailboxes => cut.forward_by_mail(rank, recurrence, all, cutting, options),
-        _ => cut.forward(rank, recurrence, all, (cutting, way.tail(cutting)), options),
+        _ if way.is_by_mail() => cut.forward_by_mail(rank, recurrence, all, looking, options),
+        _ => cut.forward(rank, recurrence, all, looking, options),
     }
 }
 
@@ -295,11 +298,14 @@ fn backward<S: Storage>(
     (cutting, way): (Cutting, Way),
     options: BackwardOptions<S::Accum>,
 ) -> Result<Launched, Error> {
+    let looking = (cutting, way.tail(cutting));
     match way {
         Way::Pipeline { groups } => {
             cut.backward_in_groups(rank, inputs, results, (cutting, groups), options)
         }
-        Way::Mailboxes => cut.backward_by_mail(rank, recurrence, inputs, results, cutting, options),
-        _ => cut.backward(rank, inputs, results, (cutting, way.tail(cutting)), options),
+        _ if way.is_by_mail() => {
+            cut.backward_by_mail(rank, recurrence, inputs, results, looking, options)
+        }
+        _ => cut.backward(rank, inputs, results, looking, options),
     }
 }

@@ -8,6 +8,13 @@ use crate::device::Shape;
 
 /// Several pieces of a stretch are so long at least, where their tails are looked for: most of them is then not read.
 pub(super) const LONG_WITH_TAIL: usize = 16 * LONG;
+/// The tail of a stretch is looked for by one block, while all others wait.
+const LONGEST_LOOK: usize = 1 << 16;
+
+/// Over how many steps of a stretch its tail is looked for before it is told by mail.
+fn look(stretch_len: usize) -> usize {
+    (stretch_len / 4).min(LONGEST_LOOK)
+}
 
 /// How ranks find the states before their stretches, where sequences are cut ([`Split::Steps`](super::Split::Steps)).
 ///
@@ -44,9 +51,14 @@ pub enum Way {
     ///
     /// A block that waits for some ten seconds ends its kernel with an error; so a stretch takes less than that.
     Mailboxes,
+    /// The same, and before that a look at the tail of each stretch, as in [`Way::TailFirst`]: over a quarter of the stretch and
+    /// 65,536 steps at most. Where coefficients fade, the next rank has its state before this one has begun, and ranks compute at
+    /// the same time, also of a single sequence. Where they do not, it gets its state when the stretch is done, by
+    /// mail all the same; the look was in vain. What is not finite before such a place does not reach the ranks behind.
+    TailByMail,
 }
 
-/// `passes`, `tail first`, `pipeline of 12`, `mailboxes`.
+/// `passes`, `tail first`, `pipeline of 12`, `mailboxes`, `tail by mail`.
 impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -54,6 +66,7 @@ impl fmt::Display for Way {
             Way::TailFirst => f.pad("tail first"),
             Way::Pipeline { groups } => write!(f, "pipeline of {groups}"),
             Way::Mailboxes => f.pad("mailboxes"),
+            Way::TailByMail => f.pad("tail by mail"),
         }
     }
 }
@@ -94,9 +107,18 @@ impl Links {
 }
 
 impl Way {
-    /// Over how many steps of a piece the first pass looks for the place behind which nothing is left.
+    /// Over how many steps of a piece the place behind which nothing is left is looked for.
     pub(super) fn tail(self, cutting: Cutting) -> usize {
-        if self == Way::TailFirst { cutting.piece_len / 4 } else { 0 }
+        match self {
+            Way::TailFirst => cutting.piece_len / 4,
+            Way::TailByMail => look(cutting.piece_len),
+            _ => 0,
+        }
+    }
+
+    /// Whether states come and go by mail.
+    pub(super) fn is_by_mail(self) -> bool {
+        matches!(self, Way::Mailboxes | Way::TailByMail)
     }
 
     /// What a forward pass by this way is expected to take, in seconds, for all sequences of a shape over so many ranks
@@ -129,11 +151,13 @@ impl Way {
                 let message = 2.0 * links.message + rows / groups * bytes as f64 / links.link;
                 (groups + others) * (once / groups + message)
             }
-            Way::Mailboxes => {
+            Way::Mailboxes | Way::TailByMail => {
+                let looked_at = if self == Way::TailByMail { look(seq_len / ranks) } else { 0 };
+                let look = rows * looked_at as f64 * bytes as f64 / links.memory;
                 let of_their_own = has_blocks_of_their_own(num_seqs, seq_len / ranks);
                 let at_a_time = if of_their_own { links.at_a_time.max(1) } else { 1 };
                 let begin = once / num_seqs.div_ceil(at_a_time).max(1) as f64;
-                once + others * (begin + links.store)
+                look + once + others * (begin + links.store)
             }
         }
     }
@@ -150,7 +174,7 @@ impl Way {
     }
 
     /// The way that is expected to be the fastest whatever the coefficients are. Whoever knows that coefficients fade takes
-    /// [`Way::TailFirst`].
+    /// [`Way::TailByMail`], or [`Way::TailFirst`] where there is no mail.
     ///
     /// A pipeline is for many sequences: in each of its groups there must be as many as a device works on at a time. With
     /// 264 sequences on two H200s, the gradient in a pipeline took eight times as long as in two passes, since a block works

@@ -7,8 +7,7 @@ use linrec::device::{
     BackwardOptions, Choice, Device, ForwardOptions, Group, GroupEngine, GroupRecurrence,
     KernelEngine, Split, Storage, Way,
 };
-use linrec::kernels::KernelChoice;
-use linrec::reference::{self, Rounding};
+use linrec::kernels::{ElementType, KernelChoice};
 use linrec::simt::Access;
 use linrec::{Direction, Engine, Options};
 use num_complex::Complex;
@@ -163,36 +162,75 @@ fn mailboxes_need_memory_that_ranks_reach() {
 }
 
 /// Long stretches, so that the place is looked for over several tiles; and coefficients that fade, do not, and vanish.
+pub(super) fn hold_over_tails(engine: &GroupEngine<f32>, seq_len: usize) {
+    for coeffs in [CoeffKind::Gate, CoeffKind::NearOne, CoeffKind::Zeros] {
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let case = contract::Case {
+                num_seqs: 2,
+                seq_len,
+                direction,
+                initial: true,
+                coeffs,
+                log_coeffs: false,
+                inputs: contract::InputKind::Dense,
+                layout: contract::Layout::Standard,
+            };
+            contract::check(engine, &engine.domain(), &case)
+                .unwrap_or_else(|what| panic!("{case}: {what}"));
+        }
+    }
+}
+
 #[test]
 fn the_tail_may_begin_anywhere() {
     for pieces in [2, 8] {
         let engine = GroupEngine::<f32>::new(emulated(2), Split::Steps);
-        let engine = engine.with_pieces(pieces).with_way(Way::TailFirst);
-        for coeffs in [CoeffKind::Gate, CoeffKind::NearOne, CoeffKind::Zeros] {
-            for direction in [Direction::Forward, Direction::Reverse] {
-                let case = contract::Case {
-                    num_seqs: 2,
-                    seq_len: 80_000,
-                    direction,
-                    initial: true,
-                    coeffs,
-                    log_coeffs: false,
-                    inputs: contract::InputKind::Dense,
-                    layout: contract::Layout::Standard,
-                };
-                let data = case.data::<f32>();
-                let (x, c, options) = (data.inputs.view(), data.coeffs(), &data.options);
-                let levels = (engine.domain().levels)(case.seq_len);
-                let rounding = Rounding { levels, exp_ulps: 0.0 };
-                let exact = reference::forward(x, c, options).unwrap().outputs;
-                let bound = reference::forward_bound(x, c, options, rounding).unwrap().outputs;
-                let outputs = engine.forward(x, c, options).unwrap().outputs;
-                for ((y, exact), bound) in outputs.iter().zip(&exact).zip(&bound) {
-                    assert!((f64::from(*y) - exact).abs() <= *bound, "{y} for {exact}, {case:?}");
-                }
-            }
+        hold_over_tails(&engine.with_pieces(pieces).with_way(Way::TailFirst), 80_000);
+    }
+    for (ranks, seq_len) in [(2, 80_000), (4, 80_003)] {
+        for kernel in [KernelChoice::shipped(ElementType::F32).find(KernelChoice::takes_mail), None]
+        {
+            let kernel = kernel.unwrap_or_default();
+            let engine = GroupEngine::<f32>::by(shared(ranks), Split::Steps, kernel);
+            hold_over_tails(&engine.with_way(Way::TailByMail), seq_len);
         }
     }
+}
+
+/// Where coefficients fade, a state is there before anybody asks for it, and nobody is told twice.
+#[test]
+fn a_tail_is_told_before_its_stretch() {
+    let shape = (3, 2 * 20_480);
+    let asked = |way: Way, coeff: f32| {
+        let counted = shared(2).run(|rank| {
+            let in_blocks = KernelChoice::default();
+            let recurrence = GroupRecurrence::<f32>::by(rank, Split::Steps, in_blocks)?;
+            let recurrence = recurrence.with_way(way);
+            let len = recurrence.part(shape)?.len();
+            let x = rank.device().upload(&vec![1.0_f32; len])?;
+            let c = rank.device().upload(&vec![coeff; len])?;
+            let [mut y, mut dx, mut dc] =
+                [rank.device().zeros(len)?, rank.device().zeros(len)?, rank.device().zeros(len)?];
+            let forward = recurrence.forward_into(&x, &c, &mut y, shape, Default::default())?;
+            let options = Default::default();
+            let backward =
+                recurrence.backward_into(&x, &c, &y, &mut dx, &mut dc, shape, options)?;
+            Ok([forward, backward].map(|launched| {
+                let counters = launched.counters().expect("the emulator counts");
+                let sites = |word: &'static str| {
+                    counters.sites.iter().filter(move |site| site.opcode.contains(word))
+                };
+                let sum = |word| sites(word).map(|site| site.bytes / 4).sum::<u64>();
+                [sum("acquire"), sum("release")]
+            }))
+        });
+        counted.unwrap()
+    };
+    // Each row's state is posted once, and asked for once; backward the same of the outputs before the stretches.
+    assert_eq!(asked(Way::TailByMail, 0.5), [[[0, 3], [3, 3]], [[3, 0], [3, 3]]]);
+    let counted = asked(Way::TailByMail, 1.0);
+    let [[forward, _], [after, _]] = counted[..] else { panic!("of two ranks") };
+    assert!(forward == [0, 3] && after[0] > 3 && after[1] == 0, "{counted:?}");
 }
 
 /// Of coefficients that fade, the first pass reads the last tiles alone.
@@ -234,6 +272,8 @@ fn a_tail_is_all_that_is_read() {
         (Way::TailFirst, 0.5, 8.0, 9.5),
         (Way::Pipeline { groups: 2 }, 1.0, 8.0, 8.1),
         (Way::Mailboxes, 1.0, 8.0, 8.1),
+        // Of the stretch and of its tail; the last rank has none to look for.
+        (Way::TailByMail, 1.0, 8.0, 8.1),
     ] {
         let read = bytes(way, coeff);
         assert!((least..=most).contains(&read), "{way} over {coeff}: {read}");

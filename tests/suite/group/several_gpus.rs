@@ -1,6 +1,6 @@
 //! The same over real GPUs, by NCCL: two of them, and as many more as there are.
 
-use super::recurrence::{bits, judge};
+use super::recurrence::{bits, hold_over_tails, judge};
 use half::bf16;
 use linrec::contract::{Domain, Table};
 use linrec::device::{Device, Group, GroupEngine, Split, Storage, Way};
@@ -20,7 +20,8 @@ fn groups() -> impl Iterator<Item = (usize, Group)> {
     sizes.take_while(move |&size| size <= most).map(group)
 }
 
-const WAYS: [Way; 4] = [Way::Passes, Way::TailFirst, Way::Pipeline { groups: 3 }, Way::Mailboxes];
+const WAYS: [Way; 5] =
+    [Way::Passes, Way::TailFirst, Way::Pipeline { groups: 3 }, Way::Mailboxes, Way::TailByMail];
 
 #[test]
 #[ignore = "needs several GPUs and NCCL"]
@@ -41,6 +42,17 @@ fn several_gpus_hold_the_contract() {
     hold::<f64>(20);
     hold::<bf16>(20);
     hold::<Complex<f32>>(20);
+}
+
+#[test]
+#[ignore = "needs several GPUs and NCCL"]
+fn several_gpus_look_for_tails() {
+    for way in [Way::TailFirst, Way::TailByMail] {
+        for (size, group) in groups() {
+            let engine = GroupEngine::<f32>::new(group, Split::Steps).with_way(way);
+            hold_over_tails(&engine, size * 40_000);
+        }
+    }
 }
 
 #[test]
