@@ -16,6 +16,17 @@ __device__ T fetch_for_all(const Mailbox<T>* from, unsigned epoch) {
     __syncthreads();
     return came;
 }
+// How thread 0 tells it the block with the same row, unless that has been told early. Nobody waits for the answer to that until
+// there is something to tell.
+template <typename T>
+__device__ auto tell_once(Mailbox<T>* to, unsigned epoch) {
+    unsigned posted = 0;
+    to = to && threadIdx.x == 0 ? to + blockIdx.x : nullptr;
+    if (to) asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(posted) : "l"(&to->epoch) : "memory");
+    return [=](T state) {
+        if (to && posted != epoch) post(to, epoch, state);
+    };
+}
 // ANCHOR_END: fetch
 
 // ANCHOR: ends
@@ -135,10 +146,14 @@ __global__ void __launch_bounds__(kThreads)
 // A rank's part of `told` holds `per_row` transitions for each row, and then, of the gradient, as many last outputs.
 // Of all pieces of a row the first `filled` have steps. Forward, `states` are the states before each piece. Of the
 // gradient, they are what comes in at its last step, and `previous`, null forward, the outputs before its first one.
+//
+// By mail, `told` has this device's part alone, as if there were no other. What comes in comes by `from`, if that is given, and goes
+// on by `to`; the output before the first piece comes by `last_from`, and the last one goes on by `last_to`.
 template <typename T, int kThreads>
 __global__ void __launch_bounds__(kThreads)
     linrec_piece_states(const T* told, const T* initial, T* states, T* previous, long long num_seqs, int ranks,
-                        int rank, int per_row, int filled, int reverse) {
+                        int rank, int per_row, int filled, const Mailbox<T>* from, Mailbox<T>* to, unsigned epoch,
+                        const Mailbox<T>* last_from, Mailbox<T>* last_to, unsigned last_epoch, int reverse) {
     constexpr int kWarps = kThreads / 32, kAtATime = 2048 / sizeof(Transition<T>);
     __shared__ Transition<T> brought[kWarps][kAtATime];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -150,8 +165,11 @@ __global__ void __launch_bounds__(kThreads)
     const auto part = [&](int piece) { return told + piece / per_row * per_rank; };
     const auto place = [&](int piece) { return row * per_row + piece % per_row; };
 
-    const T start = initial ? initial[row] : T(0);
-    T state = is_gradient ? T(0) : start;
+    const auto last_of = [&](int piece) { return part(piece)[2 * num_seqs * per_row + place(piece)]; };
+    if (last_to && lane == 0) post(last_to + row, last_epoch, last_of(reverse ? 0 : per_row - 1));
+
+    const Incoming<T> comes = {is_gradient ? nullptr : initial, from, epoch};
+    T state = lane == 0 ? comes(row) : T(0);
     const int walked = walks_back ? pieces - first : first + per_row;
     const auto piece_of = [&](int step) { return walks_back ? pieces - 1 - step : step; };
     for (int begun = 0; begun < walked; begun += kAtATime) {
@@ -173,10 +191,12 @@ __global__ void __launch_bounds__(kThreads)
         }
         __syncwarp();  // before they are written again
     }
+    if (to && lane == 0) post(to + row, epoch, state);
+    const Incoming<T> before_all = {initial, last_from, last_epoch};
     for (int piece = first + lane; is_gradient && piece < first + per_row; piece += 32) {
         const int before = reverse ? piece + 1 : piece - 1;
         const bool exists = before >= 0 && before < filled;
-        previous[place(piece)] = exists ? part(before)[2 * num_seqs * per_row + place(before)] : start;
+        previous[place(piece)] = exists ? last_of(before) : before_all(row);
     }
 }
 
@@ -238,7 +258,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     };
 
     T carry = initial ? initial[blockIdx.x] : T(0);
-    const bool posts = threadIdx.x == 0 && to && !is_posted(to + blockIdx.x, epoch);
+    const auto tell = tell_once(to, epoch);
     const long long tiles = (piece_len + skipped + kSteps - 1) / kSteps;
     if (tiles == 0 && from) carry = fetch_for_all(from + blockIdx.x, epoch);
     Tile now = {};
@@ -251,13 +271,13 @@ __global__ void __launch_bounds__(kThreads, 1)
             if (tile == 0 && from) carry = fetch_for_all(from + blockIdx.x, epoch);
             scan_vectors<kThreads>(now.c, now.x, totals[tile % 2], carry);
             // Before the outputs are written: others wait.
-            if (tile + 1 == tiles && posts) post(to + blockIdx.x, epoch, carry);
+            if (tile + 1 == tiles) tell(carry);
             turn(reverse, now.x);
             store_vectors<false>(outputs, skew(outputs) == place, now.at, now.x);
         }
         now = next;
     }
-    if (tiles == 0 && posts) post(to + blockIdx.x, epoch, carry);
+    if (tiles == 0) tell(carry);
     // The last output, to the bit, as its lane reads it again.
     const bool is_output = sizeof(T) == sizeof(Stored) && tiles > 0;
     const View last = view<kVectors, kThreads, Stored>((tiles - 1) * kSteps - skipped, piece_len, reverse);
@@ -289,7 +309,7 @@ __global__ void __launch_bounds__(kThreads)
     const T start = previous[blockIdx.x];
 
     T carry = after ? after[blockIdx.x] : T(0);
-    const bool posts = kByMail && threadIdx.x == 0 && to && !is_posted(to + blockIdx.x, epoch);
+    const auto tell = tell_once(kByMail ? to : nullptr, epoch);
     if (kByMail && from) carry = fetch_for_all(from + blockIdx.x, epoch);
     const long long tiles = (piece_len + skipped + kSteps - 1) / kSteps;
     for (long long tile = 0; tile < tiles; tile++) {
@@ -316,12 +336,12 @@ __global__ void __launch_bounds__(kThreads)
         store_vectors<false>(d_inputs, skew(d_inputs) == place, at, delta);
         store_vectors<false>(d_coeffs, skew(d_coeffs) == place, at, y);
     }
-    if ((before || posts) && threadIdx.x == 0) {
+    if ((before || (kByMail && to)) && threadIdx.x == 0) {
         // Nothing is there to multiply with where the piece is empty: what comes in goes on.
         const bool is_empty = piece_len == 0;
         const T coeff = is_empty ? T(1) : widen(coeffs[reverse ? piece_len - 1 : 0]);
         const T goes_on = is_empty ? carry : carry * conjugate(coeff);
-        if (posts) post(to + blockIdx.x, epoch, goes_on);
+        tell(goes_on);
         if (before) before[blockIdx.x] = goes_on;
     }
 }

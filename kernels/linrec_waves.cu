@@ -31,6 +31,7 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
     __shared__ Transition<T> totals[2][kWarps];        // of each warp, taken in turns
     __shared__ Transition<T> befores[kAhead][kWarps];  // of all warps before it, for each tile that is told
     __shared__ T states[2];                            // before this wave's tile and the next one's
+    __shared__ unsigned posted[kSlots][kWarps];        // with a row's last tile: the epoch of the mail behind it
     extern __shared__ uint4 ring[];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
@@ -55,6 +56,7 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
         uint4* slots = slots_of(slot);
         send<kVectors, kThreads, kReverse>(slots, inputs + row, true, part, seq_len, T(0));
         send<kVectors, kThreads, kReverse>(slots + kTile, coeffs + row, coeffs_aligned, part, seq_len, T(1));
+        if (to && has_last<kVectors, Stored>(part, seq_len)) send_posted(&posted[slot][warp], to + tile.row);
     };
     struct Loaded {
         Vectors<Stored, kVectors> x, c;
@@ -69,7 +71,7 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
         Loaded now = receive_tile(slot);
         walk_vectors(now.c, now.x, before, state);
         if (goes.wanted() && part.end == seq_len) {
-            tell_last([&](T last) { goes(tile.row, last); }, part, seq_len, now.x);
+            tell_last([&](T last) { goes(tile.row, last, posted[slot][warp]); }, part, seq_len, now.x);
         }
         Stored* row = outputs + tile.row * seq_len;
         store<kThreads, kReverse>(row, outputs_aligned, slots_of(slot), part, seq_len, now.x);
@@ -128,6 +130,7 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
     __shared__ Transition<T> totals[2][kWarps];
     __shared__ Transition<T> befores[kAhead][kWarps];
     __shared__ T states[2];
+    __shared__ unsigned posted[kSlots][kWarps];
     extern __shared__ uint4 ring[];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
@@ -156,6 +159,7 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
         uint4* slots = slots_of(slot);
         send<kVectors, kThreads, kBack>(slots, d_outputs + row, true, part, seq_len, T(0));
         send<kVectors, kThreads, kBack>(slots + kTile, coeffs + row, coeffs_aligned, part, seq_len, T(1));
+        if (to && has_last<kVectors, Stored>(part, seq_len)) send_posted(&posted[slot][warp], to + tile.row);
     };
     const auto send_late = [&](Walk tile, int slot) {
         const Stored* row = outputs + tile.row * seq_len;
@@ -194,7 +198,7 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
         if (part.end == seq_len) {
             end_with(previous, part, seq_len, start_of(tile));
             const Stored* first_coeff = coeffs + row + (kReverse ? seq_len - 1 : 0);
-            const auto tell = [&](T last) { goes(tile.row, last); };
+            const auto tell = [&](T last) { goes(tile.row, last, posted[slot][warp]); };
             if (goes.wanted()) tell_last(tell, part, seq_len, now.delta, first_coeff);
         }
         conjugate_vectors(previous);

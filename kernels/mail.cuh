@@ -28,13 +28,6 @@ __device__ T fetch(const Mailbox<T>* from, unsigned epoch) {
     asm volatile("trap;");
     return T(0);
 }
-// Whether the mail of this launch has been posted: by a kernel before this one, which knew the state early.
-template <typename T>
-__device__ bool is_posted(const Mailbox<T>* to, unsigned epoch) {
-    unsigned found;
-    asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(found) : "l"(&to->epoch) : "memory");
-    return found == epoch;
-}
 // ANCHOR_END: mail
 
 // ANCHOR: rows
@@ -52,7 +45,8 @@ struct Incoming {
     }
 };
 
-// Where the last one goes to: either, both, or nowhere. What has been posted early stays as it is: it may have been read.
+// Where the last one goes to: either, both, or nowhere. A kernel before this one may have known a state early and posted it,
+// which a box's epoch tells: that stays, as it may have been read.
 template <typename T>
 struct Outgoing {
     T* states;
@@ -60,8 +54,8 @@ struct Outgoing {
     unsigned epoch;
 
     __device__ bool wanted() const { return states || mail; }
-    __device__ void operator()(long long row, T state) const {
-        if (mail && !is_posted(mail + row, epoch)) post(mail + row, epoch, state);
+    __device__ void operator()(long long row, T state, unsigned posted = 0) const {
+        if (mail && posted != epoch) post(mail + row, epoch, state);
         if (states) states[row] = state;
     }
 };

@@ -132,7 +132,7 @@ fn ways((num_seqs, seq_len): (usize, usize), size: usize) -> Vec<(Split, Way)> {
         ways.extend([Way::Passes, Way::TailFirst, pipeline].map(|way| (Split::Steps, way)));
         // A block for each row: of a single one it is not worth waiting for.
         ways.extend((num_seqs > 1).then_some((Split::Steps, Way::Mailboxes)));
-        ways.push((Split::Steps, Way::TailByMail));
+        ways.extend([Way::PassesByMail, Way::TailByMail].map(|way| (Split::Steps, way)));
     }
     ways
 }

@@ -3,7 +3,8 @@
 //! In two passes. The first reads each piece and tells what it does to the state: its transition, the product of
 //! its coefficients and its last state from a first one of zero. All ranks tell all others of theirs. Then each rank walks
 //! over the transitions of a row, one after the other, to the state before each of its own pieces, and the
-//! second pass computes the pieces from there.
+//! second pass computes the pieces from there. By mail a rank walks over its own pieces alone, from the state that the rank before
+//! it has walked to.
 //!
 //! The order in which transitions are combined is that of the pieces. So results depend on the number of pieces, and not on
 //! how many ranks have them.
@@ -11,7 +12,10 @@
 use super::Rank;
 use super::kernels::{ByMail, Kernels, Loaded, THREADS, THREADS_BY_MAIL};
 use super::mail::{Boxes, Shared};
+use super::pipeline::Neighbours;
 use super::split::Cutting;
+use super::way::Way;
+use crate::device::launch::Mail;
 use crate::device::recurrence::room::{Contents, Pool, Room};
 use crate::device::{
     BackwardOptions, Buffer, ForwardOptions, Function, Launch, Launched, Recurrence, Shape,
@@ -67,14 +71,14 @@ impl<S: Storage> Cut<S> {
         Ok(Call { rank, kernels, pool, stream, cutting, direction, pieces, launched })
     }
 
-    /// The outputs of this rank's stretch of each row. The place behind which nothing is left of a state is looked for
-    /// over the last `tail` steps of each piece.
+    /// The outputs of this rank's stretch of each row, in two passes. The place behind which nothing is left of a state is
+    /// looked for over the last steps of each piece, if the way looks.
     pub(super) fn forward(
         &self,
         rank: &Rank,
         recurrence: &Recurrence<S>,
         (inputs, coeffs, outputs): (&Buffer<S>, &Buffer<S>, &mut Buffer<S>),
-        (cutting, tail): (Cutting, usize),
+        (cutting, way): (Cutting, Way),
         options: ForwardOptions<S::Accum>,
     ) -> Result<Launched, Error> {
         let ForwardOptions { direction, initial, final_state, stream, .. } = options;
@@ -86,11 +90,17 @@ impl<S: Storage> Cut<S> {
         let ends = call.each_piece(&call.kernels.ends);
         let ends = ends.map(|launch| launch.arg(inputs).arg(coeffs).arg(None::<&Buffer<S>>));
         let ends = ends.map(|launch| launch.arg(&mut *told).arg(None::<&mut Buffer<S::Accum>>));
-        call.run(ends.map(|launch| launch.arg(tail as i64).without_mail()))?;
-        let all = call.gather(&told, 2)?;
-
+        call.run(ends.map(|launch| launch.arg(way.tail(cutting) as i64).without_mail()))?;
         let mut states = call.room(1)?;
-        call.states(&all, initial, &mut states, None)?;
+        if way.is_by_mail() {
+            let Neighbours { before, behind } = Neighbours::of(rank, direction);
+            let ways = [(before, behind), (None, None)];
+            let mail = self.boxes.take(rank, cutting.whole.num_seqs, ways)?;
+            call.states_by_mail(&told, initial, &mut states, None, mail)?;
+        } else {
+            let all = call.gather(&told, 2)?;
+            call.states(&all, initial, &mut states, None)?;
+        }
         let mut last = final_state.is_some().then(|| call.room(1)).transpose()?;
         let options = ForwardOptions {
             direction,
@@ -114,7 +124,7 @@ impl<S: Storage> Cut<S> {
         rank: &Rank,
         [d_outputs, coeffs, outputs]: [&Buffer<S>; 3],
         [d_inputs, d_coeffs]: [&mut Buffer<S>; 2],
-        (cutting, tail): (Cutting, usize),
+        (cutting, way): (Cutting, Way),
         options: BackwardOptions<S::Accum>,
     ) -> Result<Launched, Error> {
         let BackwardOptions { direction, initial, d_initial, stream, .. } = options;
@@ -128,11 +138,16 @@ impl<S: Storage> Cut<S> {
         let ends = call.each_piece(&call.kernels.ends);
         let ends = ends.map(|launch| launch.arg(d_outputs).arg(coeffs).arg(outputs));
         let ends = ends.map(|launch| launch.arg(&mut transitions).arg(&mut lasts));
-        call.run(ends.map(|launch| launch.arg(tail as i64).without_mail()))?;
-        let all = call.gather(&told, 3)?;
-
+        call.run(ends.map(|launch| launch.arg(way.tail(cutting) as i64).without_mail()))?;
         let (mut after, mut previous) = (call.room(1)?, call.room(1)?);
-        call.states(&all, initial, &mut after, Some(&mut previous))?;
+        if way.is_by_mail() {
+            let ways = call.ways_of_gradient(&Neighbours::of(rank, direction));
+            let mail = self.boxes.take(rank, cutting.whole.num_seqs, ways)?;
+            call.states_by_mail(&told, initial, &mut after, Some(&mut previous), mail)?;
+        } else {
+            let all = call.gather(&told, 3)?;
+            call.states(&all, initial, &mut after, Some(&mut previous))?;
+        }
         let mut before = d_initial.is_some().then(|| call.room(1)).transpose()?;
         let launch = call.each_piece(&call.kernels.backward);
         let launch = launch.map(|launch| launch.arg(d_outputs).arg(coeffs).arg(outputs));
@@ -179,15 +194,37 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         states: &mut Buffer<A>,
         previous: Option<&mut Buffer<A>>,
     ) -> Result<(), Error> {
+        let (ranks, rank, filled) = (self.cutting.ranks, self.rank.number(), self.filled());
         let launch = self.each_warp(&self.kernels.states);
         let launch = launch.map(|launch| launch.arg(all).arg(initial).arg(states).arg(previous));
-        let Cutting { whole, ranks, per_row, .. } = self.cutting;
-        let launch = launch.map(|launch| launch.arg(whole.num_seqs as i64).arg(ranks as i32));
-        let launch = launch.map(|launch| launch.arg(self.rank.number() as i32));
-        let launch = launch.map(|launch| launch.arg(per_row as i32));
-        let launch = launch.map(|launch| launch.arg(self.cutting.filled() as i32));
-        let reverse = i32::from(self.direction == Direction::Reverse);
-        self.queue(launch.map(|launch| launch.arg(reverse)))
+        let launch = launch.map(|launch| self.placed(launch, [ranks, rank, filled]));
+        let launch = launch.map(|launch| launch.without_mail().without_mail());
+        self.queue(launch.map(|launch| launch.arg(self.reverse())))
+    }
+
+    /// The same from what this rank has told alone, and from what comes by mail: of states, and of last outputs.
+    fn states_by_mail(
+        &mut self,
+        told: &Buffer<A>,
+        initial: Option<&Buffer<A>>,
+        states: &mut Buffer<A>,
+        previous: Option<&mut Buffer<A>>,
+        [mut mail, mut lasts]: [Mail; 2],
+    ) -> Result<(), Error> {
+        // Where there is one piece for each rank, it may be empty.
+        let has_steps = self.pieces.seq_len > 0;
+        let filled = if has_steps { self.cutting.per_row } else { 0 };
+        let launch = self.each_warp(&self.kernels.states);
+        let launch = launch.map(|launch| launch.arg(told).arg(initial).arg(states).arg(previous));
+        let launch = launch.map(|launch| self.placed(launch, [1, 0, filled]));
+        let launch = launch.map(|launch| launch.with_mail(&mut mail).with_mail(&mut lasts));
+        self.queue_beside(launch.map(|launch| launch.arg(self.reverse())))
+    }
+
+    /// A launch over rows' pieces with what says which ones they are.
+    fn placed<'l>(&self, launch: Launch<'l>, [ranks, rank, filled]: [usize; 3]) -> Launch<'l> {
+        let launch = launch.arg(self.cutting.whole.num_seqs as i64).arg(ranks as i32);
+        launch.arg(rank as i32).arg(self.cutting.per_row as i32).arg(filled as i32)
     }
 
     /// To every rank the state behind the last step, in this direction, of all that `states` has for each piece.
@@ -252,17 +289,24 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
 
     /// The same with all other ranks' launches.
     pub(super) fn run_beside(&mut self, launch: Option<Launch>) -> Result<(), Error> {
+        let launch = launch.map(|launch| self.sized(launch));
+        self.queue_beside(launch)
+    }
+
+    fn queue_beside(&mut self, launch: Option<Launch>) -> Result<(), Error> {
         if let Some(launch) = launch {
-            let launched = self.rank.run_beside(self.sized(launch), self.stream)?;
-            self.launched = launched.and(&self.launched);
+            self.launched = self.rank.run_beside(launch, self.stream)?.and(&self.launched);
         }
         Ok(())
     }
 
     /// A launch over pieces with the numbers that it takes last.
     fn sized<'l>(&self, launch: Launch<'l>) -> Launch<'l> {
-        let reverse = i32::from(self.direction == Direction::Reverse);
-        launch.arg(self.pieces.seq_len as i64).arg(reverse)
+        launch.arg(self.pieces.seq_len as i64).arg(self.reverse())
+    }
+
+    fn reverse(&self) -> i32 {
+        i32::from(self.direction == Direction::Reverse)
     }
 
     fn queue(&mut self, launch: Option<Launch>) -> Result<(), Error> {

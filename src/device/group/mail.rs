@@ -10,6 +10,7 @@ use super::Rank;
 use super::cut::{Call, Cut};
 use super::pipeline::Neighbours;
 use super::split::Cutting;
+use super::way::Way;
 use crate::Error;
 use crate::device::launch::Mail;
 use crate::device::lock::lock;
@@ -36,12 +37,12 @@ struct All {
 }
 
 /// From which rank mail comes, and to which one it goes.
-type Ways = (Option<usize>, Option<usize>);
+pub(super) type Ways = (Option<usize>, Option<usize>);
 
 impl Boxes {
     /// Those for a pass over so many rows: by which states come from one neighbour and go to the other, and by which the last
     /// outputs do. All ranks call this with the same number, and none of them has a pass under way.
-    fn take(
+    pub(super) fn take(
         &self,
         rank: &Rank,
         rows: usize,
@@ -126,6 +127,12 @@ impl<S: Storage> Shared<S> {
 }
 
 impl<A: Storage<Accum = A>> Call<'_, A> {
+    /// Where the mail of a gradient comes from and goes to, and that of last outputs, which go the other way: with the
+    /// recurrence.
+    pub(super) fn ways_of_gradient(&self, neighbours: &Neighbours) -> [Ways; 2] {
+        [(neighbours.behind, neighbours.before), self.with_steps(neighbours)]
+    }
+
     /// Computes by a kernel whose blocks share each sequence, beside the other ranks.
     fn share(
         &mut self,
@@ -160,13 +167,13 @@ impl<A: Storage<Accum = A>> Call<'_, A> {
 }
 
 impl<S: Storage> Cut<S> {
-    /// The outputs of this rank's stretch of each row. A look over the last `tail` steps of each comes first.
+    /// The outputs of this rank's stretch of each row. A look over the last steps of each comes first, if the way looks.
     pub(super) fn forward_by_mail(
         &self,
         rank: &Rank,
         recurrence: &Recurrence<S>,
         (inputs, coeffs, outputs): (&Buffer<S>, &Buffer<S>, &mut Buffer<S>),
-        (cutting, tail): (Cutting, usize),
+        (cutting, way): (Cutting, Way),
         options: ForwardOptions<S::Accum>,
     ) -> Result<Launched, Error> {
         let ForwardOptions { direction, initial, final_state, stream, .. } = options;
@@ -177,7 +184,7 @@ impl<S: Storage> Cut<S> {
         let Neighbours { before, behind } = Neighbours::of(rank, direction);
         let ways = [(before, behind), (None, None)];
         let [mut mail, _] = self.boxes.take(rank, call.pieces.num_seqs, ways)?;
-        call.tell_tails((inputs, coeffs, None), tail, &mut mail)?;
+        call.tell_tails((inputs, coeffs, None), way.tail(cutting), &mut mail)?;
         let mut last = final_state.is_some().then(|| call.room(1)).transpose()?;
         let initial = initial.filter(|_| before.is_none());
         if let Some(shared) = shared {
@@ -212,7 +219,7 @@ impl<S: Storage> Cut<S> {
         recurrence: &Recurrence<S>,
         [d_outputs, coeffs, outputs]: [&Buffer<S>; 3],
         [d_inputs, d_coeffs]: [&mut Buffer<S>; 2],
-        (cutting, tail): (Cutting, usize),
+        (cutting, way): (Cutting, Way),
         options: BackwardOptions<S::Accum>,
     ) -> Result<Launched, Error> {
         let BackwardOptions { direction, initial, d_initial, stream, .. } = options;
@@ -220,9 +227,7 @@ impl<S: Storage> Cut<S> {
         let stream = stream.unwrap_or(&home);
         let mut call = self.call(rank, cutting, direction, stream)?;
         let shared = self.shared.of(recurrence, cutting)?;
-        let neighbours = Neighbours::of(rank, direction);
-        // The outputs go the other way than the gradient: with the recurrence.
-        let ways = [(neighbours.behind, neighbours.before), call.with_steps(&neighbours)];
+        let ways = call.ways_of_gradient(&Neighbours::of(rank, direction));
         let [mut mail, mut lasts] = self.boxes.take(rank, call.pieces.num_seqs, ways)?;
         let mut known = call.room(1)?;
         let launch = call.each_row(&call.kernels.previous);
@@ -230,7 +235,7 @@ impl<S: Storage> Cut<S> {
         let launch = launch.map(|launch| launch.arg(outputs).arg(initial).arg(&mut *known));
         let num_seqs = call.pieces.num_seqs as i64;
         call.run_with_mail(launch.map(|launch| launch.arg(num_seqs)), &mut lasts)?;
-        call.tell_tails((d_outputs, coeffs, Some(outputs)), tail, &mut mail)?;
+        call.tell_tails((d_outputs, coeffs, Some(outputs)), way.tail(cutting), &mut mail)?;
         let mut ends = d_initial.is_some().then(|| call.room(1)).transpose()?;
         if let Some(shared) = shared {
             let options = BackwardOptions {

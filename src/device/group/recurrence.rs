@@ -278,13 +278,16 @@ fn forward<S: Storage>(
     (cutting, way): (Cutting, Way),
     options: ForwardOptions<S::Accum>,
 ) -> Result<Launched, Error> {
-    let looking = (cutting, way.tail(cutting));
     match way {
         Way::Pipeline { groups } => {
             cut.forward_in_groups(rank, recurrence, all, (cutting, groups), options)
         }
-        _ if way.is_by_mail() => cut.forward_by_mail(rank, recurrence, all, looking, options),
-        _ => cut.forward(rank, recurrence, all, looking, options),
+        Way::Mailboxes | Way::TailByMail => {
+            cut.forward_by_mail(rank, recurrence, all, (cutting, way), options)
+        }
+        Way::Passes | Way::PassesByMail | Way::TailFirst => {
+            cut.forward(rank, recurrence, all, (cutting, way), options)
+        }
     }
 }
 
@@ -298,14 +301,15 @@ fn backward<S: Storage>(
     (cutting, way): (Cutting, Way),
     options: BackwardOptions<S::Accum>,
 ) -> Result<Launched, Error> {
-    let looking = (cutting, way.tail(cutting));
     match way {
         Way::Pipeline { groups } => {
             cut.backward_in_groups(rank, inputs, results, (cutting, groups), options)
         }
-        _ if way.is_by_mail() => {
-            cut.backward_by_mail(rank, recurrence, inputs, results, looking, options)
+        Way::Mailboxes | Way::TailByMail => {
+            cut.backward_by_mail(rank, recurrence, inputs, results, (cutting, way), options)
         }
-        _ => cut.backward(rank, inputs, results, looking, options),
+        Way::Passes | Way::PassesByMail | Way::TailFirst => {
+            cut.backward(rank, inputs, results, (cutting, way), options)
+        }
     }
 }

@@ -27,7 +27,10 @@ pub enum Way {
     /// them.
     #[default]
     Passes,
-    /// The same, but the first pass looks from the end of each piece for the place behind which the product of the
+    /// The same, but states go by mail from each rank to the next, as with [`Way::Mailboxes`], and no host stands between the two
+    /// passes. Results have the same bits.
+    PassesByMail,
+    /// As [`Way::Passes`], but the first pass looks from the end of each piece for the place behind which the product of the
     /// coefficients is zero, over a quarter of the piece at most. If there is one, that pass reads nothing
     /// before it, so that coefficients that fade cost next to nothing. If there is none, coefficients
     /// are read up to a quarter more. What is not finite before such a place does not reach the ranks behind.
@@ -51,18 +54,19 @@ pub enum Way {
     ///
     /// A block that waits for some ten seconds ends its kernel with an error; so a stretch takes less than that.
     Mailboxes,
-    /// The same, and before that a look at the tail of each stretch, as in [`Way::TailFirst`]: over a quarter of the stretch and
+    /// As [`Way::Mailboxes`], and before that a look at the tail of each stretch, as in [`Way::TailFirst`]: over a quarter of the stretch and
     /// 65,536 steps at most. Where coefficients fade, the next rank has its state before this one has begun, and ranks compute at
     /// the same time, also of a single sequence. Where they do not, it gets its state when the stretch is done, by
     /// mail all the same; the look was in vain. What is not finite before such a place does not reach the ranks behind.
     TailByMail,
 }
 
-/// `passes`, `tail first`, `pipeline of 12`, `mailboxes`, `tail by mail`.
+/// `passes`, `passes by mail`, `tail first`, `pipeline of 12`, `mailboxes`, `tail by mail`.
 impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Way::Passes => f.pad("passes"),
+            Way::PassesByMail => f.pad("passes by mail"),
             Way::TailFirst => f.pad("tail first"),
             Way::Pipeline { groups } => write!(f, "pipeline of {groups}"),
             Way::Mailboxes => f.pad("mailboxes"),
@@ -118,7 +122,7 @@ impl Way {
 
     /// Whether states come and go by mail.
     pub(super) fn is_by_mail(self) -> bool {
-        matches!(self, Way::Mailboxes | Way::TailByMail)
+        matches!(self, Way::PassesByMail | Way::Mailboxes | Way::TailByMail)
     }
 
     /// What a forward pass by this way is expected to take, in seconds, for all sequences of a shape over so many ranks
@@ -144,6 +148,7 @@ impl Way {
         match self {
             _ if ranks <= 1 => once,
             Way::Passes => once * 5.0 / 3.0 + gather,
+            Way::PassesByMail => once * 5.0 / 3.0 + others * links.store,
             // A quarter of the coefficients is looked at in vain.
             Way::TailFirst => once * (5.0 / 3.0 + 1.0 / 12.0) + gather,
             Way::Pipeline { groups } => {
@@ -191,7 +196,7 @@ impl Way {
     /// assert_eq!(Way::fastest(shape, 4, 64, between_hosts), Way::Passes);
     /// // Few are shared by all blocks, one after the other: one by mailboxes would be on one device at a time.
     /// assert_eq!(Way::fastest((16, 1 << 26), 4, 4, Links::H200), Way::Mailboxes);
-    /// assert_eq!(Way::fastest((1, 1 << 30), 4, 4, Links::H200), Way::Passes);
+    /// assert_eq!(Way::fastest((1, 1 << 30), 4, 4, Links::H200), Way::PassesByMail);
     /// ```
     pub fn fastest(shape: impl Into<Shape>, bytes: usize, ranks: usize, links: Links) -> Way {
         let shape = shape.into();
@@ -200,7 +205,7 @@ impl Way {
         let pipeline = Way::pipeline(shape, bytes, ranks, links);
         let groups = if let Way::Pipeline { groups } = pipeline { groups } else { 1 };
         ways.extend((shape.num_seqs / groups >= busy).then_some(pipeline));
-        ways.extend(links.peers.then_some(Way::Mailboxes));
+        ways.extend([Way::PassesByMail, Way::Mailboxes].into_iter().filter(|_| links.peers));
         let time = |way: &Way| way.expected(shape, bytes, ranks, links);
         ways.into_iter().min_by(|a, b| time(a).total_cmp(&time(b))).unwrap_or_default()
     }

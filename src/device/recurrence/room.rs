@@ -92,7 +92,9 @@ impl<A: Pod> Pool<A> {
 
     fn given_back(&self, len: usize) -> Option<Buffer<A>> {
         let mut free = lock(&self.0);
-        let found = free.iter().position(|buffer| buffer.len() >= len);
+        // The shortest that will do, so that a longer one is there for who needs it.
+        let enough = free.iter().enumerate().filter(|(_, buffer)| buffer.len() >= len);
+        let found = enough.min_by_key(|(_, buffer)| buffer.len()).map(|(index, _)| index);
         let shorter = if found.is_none() { mem::take(&mut *free) } else { Vec::new() };
         let found = found.map(|index| free.swap_remove(index));
         drop(free);
@@ -144,6 +146,10 @@ mod tests {
         drop((one, other));
         assert_eq!(pool.lengths(), [100, 80]);
 
+        drop(pool.take(&device, Contents::LOGARITHMS, 100)?);
+        let enough = pool.take(&device, Contents::LOGARITHMS, 70)?;
+        assert_eq!((enough.len(), pool.lengths()), (70, vec![100]));
+        drop(enough);
         let shorter = pool.take(&device, Contents::LOGARITHMS, 90)?;
         assert_eq!((shorter.len(), pool.lengths()), (90, vec![80]));
         drop(shorter);

@@ -78,12 +78,14 @@ fn shared(ranks: usize) -> Group {
 
 #[test]
 fn mailboxes_hold_the_contract() {
-    // By all blocks together, and, as another kernel is named, by a block for each sequence.
-    fn engines<S: Storage>(ranks: usize) -> [GroupEngine<S>; 2] {
+    // By all blocks together, and, as another kernel is named, by a block for each sequence; and between two passes.
+    fn engines<S: Storage>(ranks: usize) -> [GroupEngine<S>; 3] {
         // Not every kernel is shipped for every type, and there may be no compiler.
         let other = KernelChoice::shipped(S::ELEMENT).find(|kernel| !kernel.takes_mail());
-        [Choice::Fastest, other.expect("there are others").into()].map(|choice| {
-            GroupEngine::by(shared(ranks), Split::Steps, choice).with_way(Way::Mailboxes)
+        let other: Choice = other.expect("there are others").into();
+        let (once, twice) = (Way::Mailboxes, Way::PassesByMail);
+        [(Choice::Fastest, once), (other, once), (Choice::Fastest, twice)].map(|(choice, way)| {
+            GroupEngine::by(shared(ranks), Split::Steps, choice).with_way(way)
         })
     }
     fn by_mail<S: Storage>(ranks: usize, drawn: usize) {
@@ -374,6 +376,11 @@ fn sequences_that_are_cut_have_the_bits_of_their_pieces() {
             let one = bits::<S>(&engine(1), num_seqs, seq_len);
             for ranks in [2, 4, 8] {
                 assert!(bits::<S>(&engine(ranks), num_seqs, seq_len) == one, "{ranks} ranks");
+            }
+            for ranks in [2, 4, 8] {
+                let by_mail = GroupEngine::<S>::new(shared(ranks), Split::Steps).with_pieces(8);
+                let by_mail = by_mail.with_way(Way::PassesByMail);
+                assert!(bits::<S>(&by_mail, num_seqs, seq_len) == one, "{ranks} ranks, by mail");
             }
             let tail = |ranks| engine(ranks).with_way(Way::TailFirst);
             let one = bits::<S>(&tail(1), num_seqs, seq_len);

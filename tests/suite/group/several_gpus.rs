@@ -20,8 +20,14 @@ fn groups() -> impl Iterator<Item = (usize, Group)> {
     sizes.take_while(move |&size| size <= most).map(group)
 }
 
-const WAYS: [Way; 5] =
-    [Way::Passes, Way::TailFirst, Way::Pipeline { groups: 3 }, Way::Mailboxes, Way::TailByMail];
+const WAYS: [Way; 6] = [
+    Way::Passes,
+    Way::PassesByMail,
+    Way::TailFirst,
+    Way::Pipeline { groups: 3 },
+    Way::Mailboxes,
+    Way::TailByMail,
+];
 
 #[test]
 #[ignore = "needs several GPUs and NCCL"]
@@ -62,8 +68,12 @@ fn several_gpus_have_the_bits_of_emulated_devices() {
         let kernel: linrec::kernels::KernelChoice = "pipe:8x64:0".parse().expect("it is one");
         let emulated = Group::from_devices(&Device::emulated(size)).expect("there are devices");
         let here = GroupEngine::<f32>::by(emulated, Split::Steps, kernel).with_pieces(8 * size);
-        let there = GroupEngine::<f32>::by(group, Split::Steps, kernel).with_pieces(8 * size);
-        assert!(bits::<f32>(&there, 3, 640 * size) == bits::<f32>(&here, 3, 640 * size), "{size}");
+        let here = bits::<f32>(&here, 3, 640 * size);
+        let there = |group| GroupEngine::<f32>::by(group, Split::Steps, kernel);
+        assert!(bits::<f32>(&there(group).with_pieces(8 * size), 3, 640 * size) == here, "{size}");
+        let gpus = Group::from_devices(&Device::gpus()[..size]).expect("they are a group");
+        let by_mail = there(gpus).with_pieces(8 * size).with_way(Way::PassesByMail);
+        assert!(bits::<f32>(&by_mail, 3, 640 * size) == here, "{size}, by mail");
     }
 }
 
