@@ -198,7 +198,11 @@ fn backward<S: Storage<Accum = f32>>(
         delta_bias: delta_bias.as_mut(),
         initial: None,
     };
-    let options = ScanBackwardOptions { d_last: d_last.as_ref(), stream: Some(&place.stream) };
+    let options = ScanBackwardOptions {
+        d_last: d_last.as_ref(),
+        stream: Some(&place.stream),
+        ..Default::default()
+    };
     let (scan, all) = (scan::<S>(&place)?, buffers.inputs(inputs));
     let launched = scan.backward_into(&all, &d_out, &checkpoints, results, shape, options);
     launched.map(drop).map_err(failure::exception)

@@ -8,8 +8,7 @@ use bench::draw::{differ, near_one};
 use lesson::{Kind, Lesson, Table};
 use linrec::contract::Domain;
 use linrec::device::{
-    Buffer, Device, Exponential, Group, GroupEngine, GroupRecurrence, Rank, ScanShape,
-    SelectiveScan, Split, Way,
+    Buffer, Device, Exponential, Group, GroupEngine, GroupRecurrence, Rank, ScanShape, Split, Way,
 };
 use linrec::reference::{self, Rounding};
 use linrec::simt::{Access, Counters};
@@ -18,7 +17,7 @@ use ndarray::{Array2, s};
 
 use crate::by_hand::{ByHand, stretch};
 use crate::mailbox::Mailboxes;
-use crate::scan::{self, Stretch};
+use crate::scan::problem::Problem;
 use crate::suspect;
 
 /// Numbers of ranks that are tried.
@@ -297,61 +296,45 @@ fn mistakes(lesson: &mut Lesson) -> lesson::Result {
 /// The fused scan over ranks, beside one device.
 fn fused(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("scan", "The fused scan, cut along its length")?;
-    let (batch, channels, states, seq_len) = (3, 32, 8, 192);
-    let all = |len: usize, low: f32, high: f32, seed: usize| -> Vec<f32> {
-        // Spread over the range, in no order.
-        let place = |index: usize| ((index * 7919 + seed * 104_729) % 9973) as f32 / 9973.0;
-        (0..len).map(|index| low + (high - low) * place(index)).collect()
-    };
-    let u = all(batch * channels * seq_len, -1.0, 1.0, 1);
-    let delta = all(batch * channels * seq_len, -3.0, 0.0, 2);
-    let a = all(channels * states, -2.0, -0.01, 3);
-    let [b, c] = [4, 5].map(|seed| all(batch * states * seq_len, -1.0, 1.0, seed));
-    let outputs = |ranks: usize| -> Result<Vec<f32>, Error> {
-        let each = seq_len / ranks;
-        let parts = emulated(ranks)?.run(|rank| {
-            let device = rank.device();
-            let mine = |array: &[f32]| {
-                let rows = array.chunks(seq_len);
-                let steps = rank.number() * each..(rank.number() + 1) * each;
-                device.upload(&rows.flat_map(|row| row[steps.clone()].to_vec()).collect::<Vec<_>>())
-            };
-            let stretch = Stretch {
-                u: mine(&u)?,
-                delta: mine(&delta)?,
-                a: device.upload(&a)?,
-                b: mine(&b)?,
-                c: mine(&c)?,
-            };
-            let shape = ScanShape { batch, channels, seq_len: each, states, groups: 1 };
-            let scan = SelectiveScan::<f32>::new(device, Exponential::Exact);
-            scan::outputs(rank, &scan, &stretch, shape)?.download()
-        })?;
-        let mut whole = Vec::new();
-        for row in 0..batch * channels {
-            parts
-                .iter()
-                .for_each(|part| whole.extend_from_slice(&part[row * each..(row + 1) * each]));
-        }
-        Ok(whole)
-    };
-    let alone = outputs(1)?;
+    let shape = ScanShape { batch: 3, channels: 32, seq_len: 192, states: 8, groups: 1 };
+    let ScanShape { batch, channels, seq_len, states, .. } = shape;
+    let (problem, exponential) = (Problem::drawn(shape), Exponential::Exact);
+    let alone = problem.alone(exponential)?;
+    let rates = channels * states;
     lesson.say(&format!(
-        "Mamba's function over {batch} batches of {channels} channels with {states} states and {seq_len} steps. What a rank sends \
-         to the next for each batch, and outputs with other bits than on one device:",
+        "Mamba's function over {batch} batches of {channels} channels with {states} states and {seq_len} steps, forward and backward. \
+         What a rank sends to the next or the one before for each batch; how many outputs, gradients of u, delta, B and C, and \
+         gradients of the {rates} rates A have other bits than on one device; and by how much those of A differ, as a part of \
+         their bound:",
     ));
-    let mut table =
-        Table::new(["ranks", "steps of a rank", "bytes of a message", "outputs that differ"]);
-    let mut changed = 0.0;
+    let header = ["ranks", "steps", "bytes sent", "outputs", "of u to C", "of A", "of A / bound"];
+    let mut table = Table::new(header);
+    let (mut changed, mut worst, mut by_rank): (f64, f64, f64) = (0.0, 0.0, 0.0);
     for ranks in [2, 3, 4] {
-        let count = differ(&alone, &outputs(ranks)?);
-        changed += count;
-        let bytes = 4 * channels * states;
-        let cells = [ranks, seq_len / ranks, bytes, count as usize];
-        table.row(cells.map(|cell| cell.to_string()));
+        let stretches: Vec<usize> =
+            (0..ranks).map(|rank| stretch(seq_len, rank, ranks).len()).collect();
+        let over = problem.over(&stretches, exponential)?;
+        let outputs = differ(&alone.out, &over.out);
+        let along = differ(alone.d.iter().flatten(), over.d.iter().flatten());
+        let (one, all) = (&alone.d_a[0], &over.d_a[0]);
+        by_rank += over.d_a.iter().map(|rank| differ(all, rank)).sum::<f64>();
+        let bounds = problem.apart(&stretches, exponential)?;
+        let parts = one.iter().zip(all).zip(bounds);
+        let parts =
+            parts.map(|((&one, &all), bound)| (f64::from(one) - f64::from(all)).abs() / bound);
+        let part = parts.fold(0.0, |most: f64, part| if part <= most { most } else { part });
+        changed += outputs + along;
+        worst = worst.max(part);
+        let counts = [ranks, stretches[0], 4 * rates].map(|count| count.to_string());
+        let differ = [outputs, along, differ(one, all)].map(|count| format!("{count:.0}"));
+        table.row(counts.into_iter().chain(differ).chain([format!("{part:.3}")]));
     }
     lesson.table("scan.csv", Kind::Computed, &table)?;
-    lesson.check("outputs of the scan that depend on the number of ranks", changed, 0.0);
+    lesson.check("what of the scan depends on the number of ranks, but for A", changed, 0.0);
+    lesson.check("gradients of A that differ from rank to rank", by_rank, 0.0);
+    lesson.check("largest difference of gradients of A / bound", worst, 1.0);
+    // By each of four ranks: 4 bytes for each rate of the other three.
+    lesson.value("scan_received", 3 * 4 * rates, Kind::Computed);
     Ok(())
 }
 

@@ -37,6 +37,12 @@ pub struct ScanGradients<'a, S> {
 pub struct ScanBackwardOptions<'a> {
     /// The gradient with respect to the last states, `[batch, channels, states]`; `None` means zero.
     pub d_last: Option<&'a Buffer<f32>>,
+    /// Into how many chunks of time sequences are cut, at most, so that few channels keep the whole device busy: all are of
+    /// whole tiles of 8 steps. `None` means what is expected to be fastest, by the shape alone. Gradients for different numbers
+    /// of chunks differ in their last bits. In one chunk they are walked from the last step to the first, so that a sequence
+    /// may be computed in stretches: with the first gradient of the stretch behind as [`d_last`](ScanBackwardOptions::d_last), all
+    /// but those that are sums over time have the bits of one call (where that one is of 2^22 steps at most).
+    pub chunks: Option<usize>,
     /// The stream to work on, or that of a [recording](crate::device::Device::record); `None` means
     /// [`Device::stream`](crate::device::Device::stream).
     pub stream: Option<&'a Stream>,
@@ -103,7 +109,8 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
     /// # Errors
     ///
     /// As [`SelectiveScan::forward_into`]; [`Error::Unsupported`] for a gradient with respect to a `z` that is not there, or
-    /// with respect to a `B` or `C` of the other kind;
+    /// with respect to a `B` or `C` of the other kind, or for `checkpoints` that are read in vectors, those of a multiple of 4
+    /// states, and begin at no multiple of 16 bytes;
     /// [`Error::Device`] if there is no memory for the workspace, which later calls use again.
     pub fn backward_into(
         &self,
@@ -118,6 +125,13 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         inputs.check(operation, shape)?;
         check(operation, "d_out", d_out, shape.rows())?;
         check(operation, "checkpoints", checkpoints, shape.checkpoints())?;
+        if shape.states.is_multiple_of(4) && !checkpoints.is_aligned_to(16) {
+            let states = shape.states;
+            let what = format!(
+                "checkpoints of {states} states that begin at no multiple of 16 bytes in {operation}"
+            );
+            return Err(Error::Unsupported { engine: "selective scan".into(), what });
+        }
         options
             .d_last
             .map_or(Ok(()), |d_last| check(operation, "d_last", d_last, shape.states()))?;
@@ -125,6 +139,7 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
 
         let (vary_b, vary_c) = (inputs.b.varies(), inputs.c.varies());
         let plan = Plan::new(shape, vary_b && vary_c, self.exponential());
+        let plan = options.chunks.map_or(plan, |most| plan.cut(most));
         let whole = gradients.whole_rows(inputs, d_out, shape);
         let is_plain = plan.plain
             && vary_b

@@ -42,7 +42,8 @@ use kernels::Kernels;
 /// any unit of time that both have; everything else is without one.
 ///
 /// [`ScanInputs`] and [`ScanForwardOptions`] say the shape of each array. All are contiguous, the axis of time is the last
-/// one, and arrays may begin anywhere; where rows begin at multiples of 16 bytes they are moved in whole vectors.
+/// one, and arrays may begin anywhere (but for the checkpoints of a backward pass with a multiple of 4 states: at a multiple of
+/// 16 bytes); where rows begin at multiples of 16 bytes they are moved in whole vectors.
 /// Arrays with an axis of time are of type `S`: `f32`, bf16 or f16. All others are `f32`, and so is all that is computed.
 ///
 /// # Precision
@@ -55,8 +56,8 @@ use kernels::Kernels;
 ///
 /// Each state is walked from the first step to the last, and the sum over the states is taken in one order for each
 /// number of states. Where few channels would leave much of a device idle, long sequences are cut into chunks of time, by a
-/// rule that knows the shape alone ([`ScanForwardOptions::chunks`]): the state that a chunk begins with comes from the ends
-/// of those before it. So results do not depend on the number of blocks, and on one device they have the same bits from
+/// rule that knows the shape alone ([`ScanForwardOptions::chunks`], [`ScanBackwardOptions::chunks`]): the state that a chunk
+/// begins with comes from the ends of those before it. So results do not depend on the number of blocks, and on one device they have the same bits from
 /// run to run. [`Exponential::Exact`] gives these bits on every device, the emulator
 /// included. The decays of [`Exponential::Fast`], its softplus and its gate are made with the GPU's own instructions,
 /// whose last bits NVIDIA does not define: they may differ between generations of GPUs. The emulator has those that were

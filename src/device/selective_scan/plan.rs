@@ -90,8 +90,8 @@ impl Plan {
     }
 
     /// Cut into so many chunks at most.
-    fn cut(self, chunks: usize) -> Plan {
-        let chunk_tiles = self.tiles.div_ceil(chunks).max(1);
+    pub(super) fn cut(self, most: usize) -> Plan {
+        let chunk_tiles = self.tiles.div_ceil(most.max(1)).max(1);
         Plan { chunk_tiles, chunks: self.tiles.div_ceil(chunk_tiles).max(1), ..self }
     }
 

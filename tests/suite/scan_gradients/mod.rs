@@ -1,5 +1,6 @@
 //! The gradient of the selective scan: within its bounds, with the same bits each time, and nothing leaks.
 
+mod cut;
 pub mod oracle;
 pub mod problem;
 
@@ -339,7 +340,11 @@ fn a_step_of_training_is_recorded_and_replayed() -> Result<(), Error> {
                 ..Default::default()
             };
             scan.forward_into(&inputs, &mut out, shape, options)?;
-            let options = ScanBackwardOptions { d_last: d_last.as_ref(), stream: Some(stream) };
+            let options = ScanBackwardOptions {
+                d_last: d_last.as_ref(),
+                stream: Some(stream),
+                ..Default::default()
+            };
             scan.backward_into(&inputs, d_out, kept, gradients, shape, options).map(drop)
         })?;
         graph.replay(&device.stream())?;
@@ -373,5 +378,11 @@ fn what_does_not_fit_is_refused() -> Result<(), Error> {
     let short = checkpoints.slice(1..)?;
     let refused = scan.backward_into(&inputs, d_out, &short, gradients, shape, Default::default());
     assert!(refused.unwrap_err().to_string().contains("checkpoints [31]"));
+
+    // These are read in vectors.
+    let (inputs, d_out, checkpoints, gradients) = here.parts();
+    let behind = device.allocate::<f32>(checkpoints.len() + 1)?.slice(1..)?;
+    let refused = scan.backward_into(&inputs, d_out, &behind, gradients, shape, Default::default());
+    assert!(refused.unwrap_err().to_string().contains("checkpoints of 4 states that begin at no"));
     Ok(())
 }

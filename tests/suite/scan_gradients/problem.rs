@@ -271,9 +271,18 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
     }
 
     pub fn backward(&mut self, scan: &SelectiveScan<S>) -> Result<Launched, Error> {
+        self.backward_in(None, scan)
+    }
+
+    /// In so many chunks at most.
+    pub fn backward_in(
+        &mut self,
+        chunks: Option<usize>,
+        scan: &SelectiveScan<S>,
+    ) -> Result<Launched, Error> {
         let (shape, d_last) = (self.shape, self.d_last()?);
         let (inputs, d_out, checkpoints, gradients) = self.parts();
-        let options = ScanBackwardOptions { d_last: d_last.as_ref(), stream: None };
+        let options = ScanBackwardOptions { d_last: d_last.as_ref(), chunks, stream: None };
         scan.backward_into(&inputs, d_out, checkpoints, gradients, shape, options)
     }
 

@@ -2,4 +2,5 @@
 
 mod contract;
 mod processes;
+mod scan;
 mod suspects;
