@@ -11,21 +11,79 @@ const STATIONS: &str = include_str!("../results/h200/stations.csv");
 /// What other forms reached, and beside each the first form in the same rounds: medians of nine.
 const ATTEMPTS: &str = include_str!("../results/h200/attempts.csv");
 
-/// What the warps of a block do in a wave, and for how long.
+/// How the record calls the two forms: with shuffles, and as the library has it.
+const FIRST: &str = "shuffles";
+const TODAY: &str = "no shuffles";
+
+/// What the warps of a block do in a wave of the first form, and for how long.
 pub(super) fn stations(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("stations", "Where a wave's time goes")?;
-    let record = Csv::read(STATIONS)?;
     lesson.say(
-        "Cycles of a wave on an H200, from station to station: of the warp that carries, and of one that computes. The \
-         first form of the kernel scans with shuffles; today's reads shared memory all at once.",
+        "Cycles of a wave on an H200, from station to station (results/h200/stations.csv). The first form of the kernel, which \
+         scans with shuffles:",
     );
-    let mut table = Table::new(["form", "a wave", "the warp that", "station", "cycles"]);
-    for row in record.rows() {
-        let names = ["form", "wave", "who", "station", "cycles"];
-        let cells: lesson::Result<Vec<_>> = names.into_iter().map(|name| row.text(name)).collect();
-        table.row(cells?.into_iter().map(str::to_owned));
+    let first = Wave::of(FIRST)?;
+    lesson.table("stations.csv", Kind::Computed, &first.table())?;
+    lesson.value("first_wave", first.cycles, Kind::Computed);
+    lesson.value("first_carries", first.busy("carries"), Kind::Computed);
+    lesson.value("first_computes", first.busy("computes"), Kind::Computed);
+    lesson.value("first_waits", first.cycles_at("computes", BARRIER), Kind::Computed);
+    Ok(())
+}
+
+/// The same stations in today's form.
+pub(super) fn stations_today(lesson: &mut Lesson) -> lesson::Result {
+    lesson.step("stations_today", "Where it goes without shuffles")?;
+    lesson.say(
+        "The same of today's form, in which the warp that carries reads shared memory all at once:",
+    );
+    let today = Wave::of(TODAY)?;
+    lesson.table("stations-today.csv", Kind::Computed, &today.table())?;
+    lesson.value("today_wave", today.cycles, Kind::Computed);
+    lesson.value("today_idle", today.cycles_at("carries", BARRIER), Kind::Computed);
+    Ok(())
+}
+
+/// Where a warp has nothing to do but to wait for the others of its block.
+const BARRIER: &str = "at the barrier";
+
+/// The cycles of one form's wave.
+struct Wave {
+    cycles: usize,
+    /// Which warp, where, and for how many cycles.
+    stations: Vec<(String, String, usize)>,
+}
+
+impl Wave {
+    fn of(form: &str) -> lesson::Result<Wave> {
+        let record = Csv::read(STATIONS)?;
+        let mut wave = Wave { cycles: 0, stations: Vec::new() };
+        for row in record.rows().filter(|row| row.get("form") == Some(form)) {
+            wave.cycles = row.number("wave")?;
+            let (who, station) = (row.text("who")?.to_owned(), row.text("station")?.to_owned());
+            wave.stations.push((who, station, row.number("cycles")?));
+        }
+        Ok(wave)
     }
-    lesson.table("stations.csv", Kind::Computed, &table)
+
+    fn table(&self) -> Table {
+        let mut table = Table::new(["a wave", "the warp that", "station", "cycles"]);
+        for (who, station, cycles) in &self.stations {
+            table.row([self.cycles.to_string(), who.clone(), station.clone(), cycles.to_string()]);
+        }
+        table
+    }
+
+    fn cycles_at(&self, who: &str, station: &str) -> usize {
+        let at = self.stations.iter().filter(|(warp, place, _)| warp == who && place == station);
+        at.map(|(_, _, cycles)| cycles).sum()
+    }
+
+    /// The cycles that a warp spends anywhere but at the barrier.
+    fn busy(&self, who: &str) -> usize {
+        let own = self.stations.iter().filter(|(warp, place, _)| warp == who && place != BARRIER);
+        own.map(|(_, _, cycles)| cycles).sum()
+    }
 }
 
 /// Other forms of the kernel.
@@ -33,7 +91,8 @@ pub(super) fn attempts(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("attempts", "What was tried")?;
     let record = Csv::read(ATTEMPTS)?;
     lesson.say(
-        "Parts of the roof at 2^28 steps, and what the first form reached in the same rounds:",
+        "Parts of the roof at 2^28 steps, and what the first form reached in the same rounds \
+         (results/h200/attempts.csv):",
     );
     let mut table = Table::new(["attempt", "reached", "first form"]);
     let mut before: Vec<f64> = Vec::new();

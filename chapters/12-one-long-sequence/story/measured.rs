@@ -11,6 +11,8 @@ use linrec::kernels::Pass;
 const RECORD: &str = include_str!("../results/h200/long.csv");
 /// What others reached, in GB/s.
 const PEERS: &str = include_str!("../../11-tuning/results/h200/peers.csv");
+/// Better ways to call CUB, as parts of the roof: taken down from a trial.
+const CUB: &str = include_str!("../results/h200/cub.csv");
 
 /// The ways in the order of the page: the beginning of their names in the record, and how they are called here.
 const WAYS: [(&str, &str); 6] = [
@@ -109,8 +111,8 @@ pub(super) fn speed(lesson: &mut Lesson) -> lesson::Result {
     let most = lengths.last().copied().unwrap_or(0);
     let runs = record.0.count(Pass::Forward, "roof", most);
     lesson.say(&format!(
-        "{machine}, {date}. One sequence in f32, forward, as a part of the roof in the same round; medians of {runs} runs \
-         or more:",
+        "{machine}, {date} (results/h200/long.csv). One sequence in f32, forward, as a part of the roof in the same round; \
+         medians of {runs} runs or more:",
     ));
     let header = ["steps", "roof, ms"].into_iter().chain(WAYS.map(|(_, name)| name));
     let mut table = Table::new(header);
@@ -167,7 +169,7 @@ fn drawn(lesson: &mut Lesson, record: &Record) -> lesson::Result {
 /// Numbers of the record for the page.
 fn values(lesson: &mut Lesson, record: &Record) {
     for (way, _) in WAYS {
-        for bits in [16, 20, 22, 24, 26, 28, 30] {
+        for bits in [16, 18, 20, 22, 24, 26, 28, 30] {
             let ratio = record.ratio(Pass::Forward, way, 1 << bits);
             lesson.value(&format!("{way}_{bits}"), cell(ratio, 2), Kind::Computed);
             let us = record.best(Pass::Forward, way, 1 << bits).map(|(_, run)| 1e3 * run.ms);
@@ -182,9 +184,11 @@ fn values(lesson: &mut Lesson, record: &Record) {
     let chained = record.best(Pass::Forward, "chained", 1 << 28).map(|(_, run)| run.ms);
     let hop = chained.map(|ms| 1e6 * ms / f64::from(1 << 15));
     lesson.value("chained_hop_ns", cell(hop, 0), Kind::Computed);
-    for bits in [20, 24, 26, 28, 30] {
-        let ratio = record.ratio(Pass::Backward, "waves", 1 << bits);
-        lesson.value(&format!("backward_{bits}"), cell(ratio, 2), Kind::Computed);
+    for (way, measured) in [("waves", 18..=30), ("once", 18..=22)] {
+        for bits in measured.step_by(2) {
+            let ratio = record.ratio(Pass::Backward, way, 1 << bits);
+            lesson.value(&format!("backward_{way}_{bits}"), cell(ratio, 2), Kind::Computed);
+        }
     }
     let origin = match Record::origin() {
         Some((machine, date)) => format!("{machine}, {date}"),
@@ -223,8 +227,9 @@ pub(super) fn quoted(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("cub", "Beside CUB")?;
     let record = Record::read()?;
     lesson.say(
-        "CUB's device scan with an operator on pairs, on an H200 in November 2026, quoted; and where we have a roof, the \
-         part of it:",
+        "CUB's device scan with an operator on pairs, on an H200 in November 2026, quoted \
+         (chapters/11-tuning/results/h200/peers.csv); and the part of the roof of this chapter's record, which is of another \
+         day:",
     );
     let mut table = Table::new(["steps", "GB/s", "part of the roof", "waves or once"]);
     for (seq_len, gb_per_s) in cub()? {
@@ -234,5 +239,17 @@ pub(super) fn quoted(lesson: &mut Lesson) -> lesson::Result {
         let ours = ours.into_iter().flatten().reduce(f64::max);
         table.row([power(seq_len), format!("{gb_per_s:.0}"), cell(roof, 2), cell(ours, 2)]);
     }
-    lesson.table("cub.csv", Kind::Computed, &table)
+    lesson.table("cub.csv", Kind::Computed, &table)?;
+
+    lesson.say("Better ways to call it, as parts of an addition's speed (results/h200/cub.csv):");
+    let mut table = Table::new(["CUB 3.6", "steps", "part of the roof"]);
+    for row in Csv::read(CUB)?.rows() {
+        let ratio = row.number("ratio")?;
+        table.row([
+            row.text("how")?.to_owned(),
+            power(row.number("seq_len")?),
+            cell(Some(ratio), 3),
+        ]);
+    }
+    lesson.table("cub-called.csv", Kind::Computed, &table)
 }

@@ -32,6 +32,7 @@ pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     waves(lesson)?;
     grids(lesson)?;
     carrying::stations(lesson)?;
+    carrying::stations_today(lesson)?;
     carrying::attempts(lesson)?;
     measured::speed(lesson)?;
     measured::backward(lesson)?;

@@ -44,7 +44,7 @@ pub struct Arguments<'a, S: State> {
 pub enum Mixing<V, F> {
     /// Made from the input: `[batch, groups, states, len]`.
     Varying(V),
-    /// The same at every position: `[channels, states]`.
+    /// Given once for all positions: `[channels, states]`.
     Fixed(F),
 }
 // ANCHOR_END: mixing
@@ -60,7 +60,7 @@ impl<V, F> Mixing<V, F> {
         matches!(self, Mixing::Fixed(_))
     }
 
-    /// The same of references.
+    /// `B` or `C` by reference: of which kind it is stays, the array is borrowed.
     pub fn as_ref(&self) -> Mixing<&V, &F> {
         match self {
             Mixing::Varying(array) => Mixing::Varying(array),
@@ -128,7 +128,7 @@ impl<S> MixingArray<S> {
         }
     }
 
-    /// The same in other numbers.
+    /// `B` or `C` with each element replaced by what `number` makes of it, which may be of another type.
     pub fn mapv<R>(&self, number: impl FnMut(S) -> R) -> MixingArray<R>
     where
         S: Copy,

@@ -252,7 +252,8 @@ fn outer<S: State>(row: &[S::Real], factors: &[S], products: &mut [S]) {
     );
 }
 
-/// The same, added to `sums`.
+/// Adds to `sums` `[states, len]` what `factors`, of the same shape, hear of a sum over the states that they were read in, whose
+/// gradient is `row`.
 fn add_read<S: State>(row: &[S::Real], factors: ArrayView2<S>, sums: &mut [S]) {
     let len = row.len().max(1);
     let factors = factors.to_slice().unwrap_or_default();

@@ -40,7 +40,7 @@ pub struct Given<S: State> {
     pub a: Array2<S>,
     /// `[batch, groups, states, len]`, or `[channels, states]`.
     pub b: MixingArray<S>,
-    /// The same.
+    /// `[batch, groups, states, len]`, or `[channels, states]`.
     pub c: MixingArray<S>,
     /// `[channels]`.
     pub d: Option<Array1<S::Real>>,

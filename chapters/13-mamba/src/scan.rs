@@ -34,7 +34,7 @@ pub fn selective_scan<S: State>(cpu: &Cpu, arguments: &Arguments<S>) -> Result<O
     selective_scan_by(&cpu.clone().single_threaded(), arguments)
 }
 
-/// The same with the recurrences computed by any engine.
+/// Computes a selective scan, its recurrences by any engine; channels are dealt to the threads of the current rayon pool.
 ///
 /// # Errors
 ///

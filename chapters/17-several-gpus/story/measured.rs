@@ -19,27 +19,116 @@ pub(super) fn links(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("links", "What a link moves, and what a message costs")?;
     lesson.say(
         "Four H200s of one host, November 2026. These are figures of trial programs, written to find out what is worth \
-         building:",
+         building (results/h200/trials.csv):",
     );
     let mut table = Table::new(["what", "GPUs", "measured"]);
     for trial in quoted::trials()?.iter().filter(|trial| trial.what == "link") {
         table.row([trial.case.clone(), trial.gpus.to_string(), amount(trial)]);
     }
     lesson.table("links.csv", Kind::Computed, &table)?;
-    lesson.value("seen", 1e6 * Links::H200.store, Kind::Computed);
+    lesson.value("message", format!("{:.1}", 1e6 * Links::H200.message), Kind::Computed);
+    lesson.value("link", format!("{:.0}", 1e-9 * Links::H200.link), Kind::Computed);
+    lesson.value("seen", format!("{:.2}", 1e6 * Links::H200.store), Kind::Computed);
     Ok(())
 }
 
-/// What this library reached, and the trials.
-pub(super) fn record(lesson: &mut Lesson) -> lesson::Result {
-    lesson.step("measured", "What was reached, and by what")?;
+/// What this library reached in one process, a line for each kind of work: rows, coefficients and way.
+const CASES: [(usize, &str, &str); 7] = [
+    (13_200, "0.98 to 1", "rows"),
+    (13_200, "0.98 to 1", "mailboxes"),
+    (264, "0.98 to 1", "mailboxes"),
+    (64, "0.98 to 1", "mailboxes"),
+    (16, "0.98 to 1", "mailboxes"),
+    (1, "0 to 1", "tail first"),
+    (1, "1 to 1", "passes"),
+];
+
+/// One of the measurements in one process.
+fn of<'a>(
+    reached: &'a [Reached],
+    pass: &str,
+    (rows, coeffs, way): (usize, &str, &str),
+) -> lesson::Result<&'a Reached> {
+    let is_it = |one: &&Reached| {
+        one.shape.0 == rows
+            && one.coeffs == coeffs
+            && one.way.starts_with(way)
+            && one.pass == pass
+            && !one.is_spread
+    };
+    let missing = || format!("{pass} by {way} of {rows} rows was not measured");
+    Ok(reached.iter().find(is_it).ok_or_else(missing)?)
+}
+
+/// What this library reached: the way for each shape.
+pub(super) fn reached(lesson: &mut Lesson) -> lesson::Result {
+    lesson.step("reached", "What was reached")?;
     let reached = quoted::reached()?;
     let first = reached.first().ok_or("the record of this chapter is empty")?;
     let (date, machine) = &first.measured;
     lesson.say(&format!(
-        "Efficiency: the time on one GPU, over their number times that on all of them. This library, {machine}, {date}, in f32, \
-         medians; rows dealt out, and by each way of cutting them:"
+        "Efficiency: the time on one GPU, over their number times that on all of them. This library, {machine}, {date}, one \
+         process, in f32, medians (results/h100/group.csv):"
     ));
+    let mut table = Table::new(["sequences", "coefficients", "way", "forward", "backward"]);
+    for case in CASES {
+        let (forward, backward) = (of(&reached, "forward", case)?, of(&reached, "backward", case)?);
+        let cells = [forward, backward].map(|one| format!("{:.2}", one.efficiency));
+        let (_, coeffs, way) = case;
+        let named = [sequences(forward.shape), coeffs.to_owned(), way.to_owned()];
+        table.row(named.into_iter().chain(cells));
+    }
+    lesson.table("reached.csv", Kind::Computed, &table)?;
+    values(lesson, &reached)
+}
+
+/// Rows and steps: `264 x 2^22`.
+fn sequences((rows, steps): (usize, usize)) -> String {
+    if steps.is_power_of_two() {
+        format!("{rows} x 2^{}", steps.ilog2())
+    } else {
+        format!("{rows} x {steps}")
+    }
+}
+
+/// Numbers of the record for the page.
+fn values(lesson: &mut Lesson, reached: &[Reached]) -> lesson::Result {
+    for (name, rows, coeffs, way) in [
+        ("reached_rows", 13_200, "0.98 to 1", "rows"),
+        ("reached_passes", 13_200, "0.98 to 1", "passes"),
+        ("reached_pipeline", 13_200, "0.98 to 1", "pipeline"),
+        ("reached_mailboxes", 13_200, "0.98 to 1", "mailboxes"),
+        ("reached_tail", 13_200, "0 to 1", "tail first"),
+        ("reached_tail_near", 13_200, "0.98 to 1", "tail first"),
+        ("reached_row_tail", 1, "0 to 1", "tail first"),
+        ("reached_row", 1, "1 to 1", "passes"),
+        ("reached_few", 264, "0.98 to 1", "mailboxes"),
+        ("reached_few_passes", 264, "0.98 to 1", "passes"),
+        ("reached_fewer", 16, "0.98 to 1", "mailboxes"),
+    ] {
+        let efficiency = of(reached, "forward", (rows, coeffs, way))?.efficiency;
+        lesson.value(name, format!("{efficiency:.2}"), Kind::Computed);
+    }
+    let by_mail = of(reached, "forward", (13_200, "0.98 to 1", "mailboxes"))?;
+    let alone = by_mail.ms * by_mail.efficiency;
+    lesson.value("mail_alone_ms", format!("{alone:.2}"), Kind::Computed);
+    lesson.value("mail_ms", format!("{:.2}", by_mail.ms), Kind::Computed);
+    let one_row = of(reached, "backward", (1, "1 to 1", "pipeline"))?;
+    // The ratio of two passes has more digits than that of the pipeline.
+    let passes = of(reached, "backward", (1, "1 to 1", "passes"))?;
+    let alone = passes.ms * passes.efficiency * passes.gpus as f64;
+    lesson.value("pipeline_times", format!("{:.0}", one_row.ms / alone), Kind::Computed);
+    Ok(())
+}
+
+/// Every way, in one process and in several.
+pub(super) fn all_ways(lesson: &mut Lesson) -> lesson::Result {
+    lesson.step("measured", "By every way")?;
+    let reached = quoted::reached()?;
+    lesson.say(
+        "The same record: rows dealt out, and by each way of cutting them; and that of a process for each GPU \
+         (results/h100/processes.csv).",
+    );
     for (is_spread, started) in [(false, "one process"), (true, "a process for each GPU")] {
         for pass in ["forward", "backward"] {
             let of_table: Vec<_> = reached
@@ -51,47 +140,34 @@ pub(super) fn record(lesson: &mut Lesson) -> lesson::Result {
             lesson.table(&file, Kind::Computed, &table(&of_table))?;
         }
     }
-    lesson.say("Trial programs, forward, on four H200s of one host, November 2026:");
+    Ok(())
+}
+
+/// What the trials reached.
+pub(super) fn trials(lesson: &mut Lesson) -> lesson::Result {
+    lesson.step("trials", "What the trials reached")?;
+    lesson.say(
+        "Trial programs, forward, on four H200s of one host, November 2026 (results/h200/trials.csv):",
+    );
+    let all = quoted::trials()?;
     let mut table = Table::new(["case", "efficiency"]);
-    for trial in quoted::trials()?.iter().filter(|trial| trial.what == "efficiency") {
+    for trial in all.iter().filter(|trial| trial.what == "efficiency") {
         table.row([trial.case.clone(), amount(trial)]);
     }
     lesson.table("trials.csv", Kind::Computed, &table)?;
-    let of = |pass: &str, rows: usize, coeffs: &str, way: &str| -> lesson::Result<&Reached> {
-        let is_it = |one: &&Reached| {
-            one.shape.0 == rows
-                && one.coeffs == coeffs
-                && one.way.starts_with(way)
-                && one.pass == pass
-                && !one.is_spread
-        };
-        let missing = || format!("{pass} by {way} of {rows} rows was not measured");
-        Ok(reached.iter().find(is_it).ok_or_else(missing)?)
-    };
-    for (name, rows, coeffs, way) in [
-        ("reached_rows", 13_200, "0.98 to 1", "rows"),
-        ("reached_passes", 13_200, "0.98 to 1", "passes"),
-        ("reached_pipeline", 13_200, "0.98 to 1", "pipeline"),
-        ("reached_mailboxes", 13_200, "0.98 to 1", "mailboxes"),
-        ("reached_tail", 13_200, "0 to 1", "tail first"),
-        ("reached_row_tail", 1, "0 to 1", "tail first"),
-        ("reached_row", 1, "1 to 1", "passes"),
-        ("reached_few", 264, "0.98 to 1", "mailboxes"),
-        ("reached_few_passes", 264, "0.98 to 1", "passes"),
-        ("reached_fewer", 16, "0.98 to 1", "mailboxes"),
+    for (name, words) in [
+        ("trial_passes", "in two passes with an all-gather"),
+        ("trial_pipeline", "as a pipeline of 12 groups"),
+        ("trial_mailboxes", "mailboxes and an ordinary kernel"),
+        ("trial_tail", "tail first with gates of 0 to 1"),
+        ("trial_tail_near", "tail first with gates of 0.98 to 1"),
+        ("trial_tail_ones", "tail first with ones"),
+        ("trial_row_tail", "1 x 2^30 tail first by NCCL"),
     ] {
-        let efficiency = of("forward", rows, coeffs, way)?.efficiency;
-        lesson.value(name, format!("{efficiency:.2}"), Kind::Computed);
+        let missing = || format!("`{words}` was not tried");
+        let trial = all.iter().find(|trial| trial.case.contains(words)).ok_or_else(missing)?;
+        lesson.value(name, format!("{:.2}", trial.value), Kind::Computed);
     }
-    let by_mail = of("forward", 13_200, "0.98 to 1", "mailboxes")?;
-    let alone = by_mail.ms * by_mail.efficiency;
-    lesson.value("mail_alone_ms", format!("{alone:.2}"), Kind::Computed);
-    lesson.value("mail_ms", format!("{:.2}", by_mail.ms), Kind::Computed);
-    let one_row = of("backward", 1, "1 to 1", "pipeline")?;
-    // The ratio of two passes has more digits than that of the pipeline.
-    let passes = of("backward", 1, "1 to 1", "passes")?;
-    let alone = passes.ms * passes.efficiency * passes.gpus as f64;
-    lesson.value("pipeline_times", format!("{:.0}", one_row.ms / alone), Kind::Computed);
     Ok(())
 }
 

@@ -36,7 +36,9 @@ pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     failures(lesson)?;
     modelled::paper(lesson)?;
     modelled::hosts(lesson)?;
-    measured::record(lesson)
+    measured::reached(lesson)?;
+    measured::all_ways(lesson)?;
+    measured::trials(lesson)
 }
 
 fn emulated(ranks: usize) -> Result<Group, Error> {

@@ -25,7 +25,7 @@ impl Layout {
         Layout { shape: shape.to_vec(), strides, offset: 0 }
     }
 
-    /// The same elements with two axes exchanged; as it is, if there are no such axes.
+    /// This view with two axes exchanged, and no element moved; as it is, if there are no such axes.
     #[must_use]
     pub fn transposed(mut self, a: usize, b: usize) -> Layout {
         if a.max(b) < self.shape.len() {
@@ -49,7 +49,7 @@ impl Layout {
     }
     // ANCHOR_END: every
 
-    /// One more axis in front, along which nothing moves: the same elements `size` times.
+    /// This view with one more axis in front, of length `size`, along which every index shows the same elements.
     #[must_use]
     pub fn repeated(mut self, size: usize) -> Layout {
         self.shape.insert(0, size);

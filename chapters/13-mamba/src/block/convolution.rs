@@ -31,8 +31,8 @@ pub fn forward<T: Real>(
 }
 // ANCHOR_END: convolution
 
-/// The same for one more position of each sequence, `x` `[channels, batch]`, behind those in `window`
-/// `[channels, batch, reach - 1]`, the newest first; the window moves on.
+/// One more position of the convolution, of each sequence: `bias + Σ_k w_k x_{l-k}` in every channel, where `x_l` is `x`
+/// `[channels, batch]` and what came before lies in `window` `[channels, batch, reach - 1]`, the newest first. The window moves on.
 // ANCHOR: step
 pub fn step<T: Real>(
     x: ArrayView2<T>,

@@ -127,7 +127,7 @@ impl<S> Given<'_, S> {
         self.agree(lens.chain(own))
     }
 
-    /// The same for all that a backward pass is given.
+    /// An error unless all that a backward pass is given has the lengths that the sizes ask for.
     pub(super) fn check_gradients(
         &self,
         d_y: &Buffer<S>,

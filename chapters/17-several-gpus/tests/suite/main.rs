@@ -1,5 +1,6 @@
 //! Chapter 17's tests: one program, linked once.
 
+mod called;
 mod contract;
 mod processes;
 mod scan;
