@@ -22,7 +22,8 @@ template <typename T>
 __device__ auto tell_once(Mailbox<T>* to, unsigned epoch) {
     unsigned posted = 0;
     to = to && threadIdx.x == 0 ? to + blockIdx.x : nullptr;
-    if (to) asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(posted) : "l"(&to->epoch) : "memory");
+    const bool asks = to && may_be_posted(epoch);
+    if (asks) asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(posted) : "l"(&to->epoch) : "memory");
     return [=](T state) {
         if (to && posted != epoch) post(to, epoch, state);
     };

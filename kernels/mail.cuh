@@ -45,8 +45,11 @@ struct Incoming {
     }
 };
 
-// Where the last one goes to: either, both, or nowhere. A kernel before this one may have known a state early and posted it,
-// which a box's epoch tells: that stays, as it may have been read.
+// Whether a kernel before this one may have known states early, from the tails of stretches, and posted them. Such launches have
+// odd epochs. What has been posted stays, as it may have been read; a box's epoch tells.
+__device__ inline bool may_be_posted(unsigned epoch) { return epoch % 2; }
+
+// Where the last one goes to: either, both, or nowhere. `posted` is the epoch of its box, if it was asked for.
 template <typename T>
 struct Outgoing {
     T* states;

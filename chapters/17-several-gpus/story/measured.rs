@@ -32,29 +32,39 @@ pub(super) fn links(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// What this library reached in one process, a line for each kind of work: rows, coefficients and way.
-const CASES: [(usize, &str, &str); 7] = [
+/// Rows, coefficients and way.
+type Case<'a> = (usize, &'a str, &'a str);
+
+/// What this library reached in one process, a line for each kind of work.
+const CASES: [Case; 8] = [
     (13_200, "0.98 to 1", "rows"),
     (13_200, "0.98 to 1", "mailboxes"),
     (264, "0.98 to 1", "mailboxes"),
     (64, "0.98 to 1", "mailboxes"),
     (16, "0.98 to 1", "mailboxes"),
-    (1, "0 to 1", "tail first"),
-    (1, "1 to 1", "passes"),
+    (16, "0.98 to 1", "tail by mail"),
+    (1, "0 to 1", "tail by mail"),
+    (1, "1 to 1", "passes by mail"),
 ];
 
 /// One of the measurements in one process.
-fn of<'a>(
+fn of<'a>(reached: &'a [Reached], pass: &str, case: Case) -> lesson::Result<&'a Reached> {
+    of_ranks(reached, pass, case, false)
+}
+
+/// One of the measurements, in one process or one for each GPU.
+fn of_ranks<'a>(
     reached: &'a [Reached],
     pass: &str,
-    (rows, coeffs, way): (usize, &str, &str),
+    (rows, coeffs, way): Case,
+    is_spread: bool,
 ) -> lesson::Result<&'a Reached> {
     let is_it = |one: &&Reached| {
         one.shape.0 == rows
             && one.coeffs == coeffs
-            && one.way.starts_with(way)
+            && one.is_by(way)
             && one.pass == pass
-            && !one.is_spread
+            && one.is_spread == is_spread
     };
     let missing = || format!("{pass} by {way} of {rows} rows was not measured");
     Ok(reached.iter().find(is_it).ok_or_else(missing)?)
@@ -100,11 +110,13 @@ fn values(lesson: &mut Lesson, reached: &[Reached]) -> lesson::Result {
         ("reached_mailboxes", 13_200, "0.98 to 1", "mailboxes"),
         ("reached_tail", 13_200, "0 to 1", "tail first"),
         ("reached_tail_near", 13_200, "0.98 to 1", "tail first"),
-        ("reached_row_tail", 1, "0 to 1", "tail first"),
-        ("reached_row", 1, "1 to 1", "passes"),
+        ("reached_row_tail", 1, "0 to 1", "tail by mail"),
+        ("reached_row", 1, "1 to 1", "passes by mail"),
+        ("reached_row_gather", 1, "1 to 1", "passes"),
         ("reached_few", 264, "0.98 to 1", "mailboxes"),
         ("reached_few_passes", 264, "0.98 to 1", "passes"),
         ("reached_fewer", 16, "0.98 to 1", "mailboxes"),
+        ("reached_fewer_tail", 16, "0.98 to 1", "tail by mail"),
     ] {
         let efficiency = of(reached, "forward", (rows, coeffs, way))?.efficiency;
         lesson.value(name, format!("{efficiency:.2}"), Kind::Computed);
@@ -113,6 +125,11 @@ fn values(lesson: &mut Lesson, reached: &[Reached]) -> lesson::Result {
     let alone = by_mail.ms * by_mail.efficiency;
     lesson.value("mail_alone_ms", format!("{alone:.2}"), Kind::Computed);
     lesson.value("mail_ms", format!("{:.2}", by_mail.ms), Kind::Computed);
+    let row_tail = (1, "0 to 1", "tail by mail");
+    let ms = of(reached, "forward", row_tail)?.ms;
+    lesson.value("row_tail_ms", format!("{ms:.2}"), Kind::Computed);
+    let spread = of_ranks(reached, "forward", row_tail, true)?.efficiency;
+    lesson.value("row_tail_processes", format!("{spread:.2}"), Kind::Computed);
     let one_row = of(reached, "backward", (1, "1 to 1", "pipeline"))?;
     // The ratio of two passes has more digits than that of the pipeline.
     let passes = of(reached, "backward", (1, "1 to 1", "passes"))?;
@@ -173,7 +190,15 @@ pub(super) fn trials(lesson: &mut Lesson) -> lesson::Result {
 
 /// A row for each case, a column for each way.
 fn table(reached: &[&Reached]) -> Table {
-    const WAYS: [&str; 5] = ["rows", "passes", "tail first", "pipeline", "mailboxes"];
+    const WAYS: [&str; 7] = [
+        "rows",
+        "passes",
+        "tail first",
+        "pipeline",
+        "passes by mail",
+        "mailboxes",
+        "tail by mail",
+    ];
     let mut table = Table::new(["sequences", "coefficients", "GPUs"].into_iter().chain(WAYS));
     let mut cases = Vec::new();
     for one in reached {
@@ -186,7 +211,7 @@ fn table(reached: &[&Reached]) -> Table {
         let (shape, coeffs, gpus) = case;
         let by = |way: &str| {
             let is_it = |one: &&&Reached| {
-                (one.shape, one.coeffs.as_str(), one.gpus) == case && one.way.starts_with(way)
+                (one.shape, one.coeffs.as_str(), one.gpus) == case && one.is_by(way)
             };
             reached
                 .iter()

@@ -45,11 +45,11 @@ fn emulated(ranks: usize) -> Result<Group, Error> {
     Group::from_devices(&Device::emulated(ranks))
 }
 
-/// Ranks for a way: mailboxes need memory that all of them reach, so they share a device.
+/// Ranks for a way: mail needs memory that all of them reach, so they share a device.
 fn group_for(way: Way, ranks: usize) -> Result<Group, Error> {
-    match way {
-        Way::Mailboxes => Group::through_host(&vec![Device::simt(); ranks]),
-        _ => emulated(ranks),
+    match way.is_by_mail() {
+        true => Group::through_host(&vec![Device::simt(); ranks]),
+        false => emulated(ranks),
     }
 }
 
@@ -157,15 +157,18 @@ fn ways(lesson: &mut Lesson) -> lesson::Result {
     let mut table = Table::new(["way", "coefficients", "read", "written", "error / bound"]);
     let mut worst: f64 = 0.0;
     let pipeline = Way::Pipeline { groups: 4 };
-    for way in [Way::Passes, Way::TailFirst, pipeline, Way::Mailboxes] {
+    let by_mail = [Way::PassesByMail, Way::Mailboxes, Way::TailByMail];
+    for way in [Way::Passes, Way::TailFirst, pipeline].into_iter().chain(by_mail) {
         for (name, c) in [("near one", &near), ("fading", &fading)] {
             let (outputs, counted) = computed(4, way, (&x, c))?;
             let [read, written] = moved(&counted).map(|bytes| bytes as f64 / x.len() as f64);
             let error = error(&outputs, &x, c)?;
             worst = worst.max(error);
             if name == "fading" {
-                let full = way.to_string();
-                let key = full.split(' ').next().unwrap_or_default();
+                let key = match way {
+                    Way::Pipeline { .. } => String::from("pipeline"),
+                    _ => way.to_string().replace(' ', "_"),
+                };
                 lesson.value(&format!("read_{key}"), format!("{read:.1}"), Kind::Computed);
             }
             table.row([
@@ -204,6 +207,7 @@ fn bits(lesson: &mut Lesson) -> lesson::Result {
     let cases = [
         ("rows dealt out", Split::Rows, None, Way::Passes),
         ("cut into 16 pieces", Split::Steps, Some(16), Way::Passes),
+        ("the same, by mail", Split::Steps, Some(16), Way::PassesByMail),
         ("the same, tail first", Split::Steps, Some(16), Way::TailFirst),
         ("cut, in a pipeline", Split::Steps, None, Way::Pipeline { groups: 3 }),
         ("cut, by mailboxes", Split::Steps, None, Way::Mailboxes),

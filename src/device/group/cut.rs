@@ -95,7 +95,7 @@ impl<S: Storage> Cut<S> {
         if way.is_by_mail() {
             let Neighbours { before, behind } = Neighbours::of(rank, direction);
             let ways = [(before, behind), (None, None)];
-            let mail = self.boxes.take(rank, cutting.whole.num_seqs, ways)?;
+            let mail = self.boxes.take(rank, cutting.whole.num_seqs, way, ways)?;
             call.states_by_mail(&told, initial, &mut states, None, mail)?;
         } else {
             let all = call.gather(&told, 2)?;
@@ -142,7 +142,7 @@ impl<S: Storage> Cut<S> {
         let (mut after, mut previous) = (call.room(1)?, call.room(1)?);
         if way.is_by_mail() {
             let ways = call.ways_of_gradient(&Neighbours::of(rank, direction));
-            let mail = self.boxes.take(rank, cutting.whole.num_seqs, ways)?;
+            let mail = self.boxes.take(rank, cutting.whole.num_seqs, way, ways)?;
             call.states_by_mail(&told, initial, &mut after, Some(&mut previous), mail)?;
         } else {
             let all = call.gather(&told, 3)?;

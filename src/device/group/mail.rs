@@ -41,15 +41,17 @@ pub(super) type Ways = (Option<usize>, Option<usize>);
 
 impl Boxes {
     /// Those for a pass over so many rows: by which states come from one neighbour and go to the other, and by which the last
-    /// outputs do. All ranks call this with the same number, and none of them has a pass under way.
+    /// outputs do. All ranks call this with the same number and way, and none of them has a pass under way.
     pub(super) fn take(
         &self,
         rank: &Rank,
         rows: usize,
+        way: Way,
         [states, lasts]: [Ways; 2],
     ) -> Result<[Mail; 2], Error> {
+        const LAST: u32 = u32::MAX - 2;
         let mut boxes = lock(&self.0);
-        let usable = boxes.take().filter(|boxes| boxes.rows == rows && boxes.epoch < u32::MAX);
+        let usable = boxes.take().filter(|boxes| boxes.rows == rows && boxes.epoch < LAST);
         let mut usable = match usable {
             Some(usable) => usable,
             None => {
@@ -57,7 +59,8 @@ impl Boxes {
                 All { rows, epoch: 0, all: rank.share(mine)? }
             }
         };
-        usable.epoch += 1;
+        // Odd where a state may be posted early: the kernels' `may_be_posted`.
+        usable.epoch = (usable.epoch / 2 + 1) * 2 + u32::from(way == Way::TailByMail);
         let taken = [usable.of(rank, states, 0)?, usable.of(rank, lasts, 1)?];
         *boxes = Some(usable);
         Ok(taken)
@@ -183,7 +186,7 @@ impl<S: Storage> Cut<S> {
         let shared = self.shared.of(recurrence, cutting)?;
         let Neighbours { before, behind } = Neighbours::of(rank, direction);
         let ways = [(before, behind), (None, None)];
-        let [mut mail, _] = self.boxes.take(rank, call.pieces.num_seqs, ways)?;
+        let [mut mail, _] = self.boxes.take(rank, call.pieces.num_seqs, way, ways)?;
         call.tell_tails((inputs, coeffs, None), way.tail(cutting), &mut mail)?;
         let mut last = final_state.is_some().then(|| call.room(1)).transpose()?;
         let initial = initial.filter(|_| before.is_none());
@@ -228,7 +231,7 @@ impl<S: Storage> Cut<S> {
         let mut call = self.call(rank, cutting, direction, stream)?;
         let shared = self.shared.of(recurrence, cutting)?;
         let ways = call.ways_of_gradient(&Neighbours::of(rank, direction));
-        let [mut mail, mut lasts] = self.boxes.take(rank, call.pieces.num_seqs, ways)?;
+        let [mut mail, mut lasts] = self.boxes.take(rank, call.pieces.num_seqs, way, ways)?;
         let mut known = call.room(1)?;
         let launch = call.each_row(&call.kernels.previous);
         let initial = initial.filter(|_| lasts.from.is_none());

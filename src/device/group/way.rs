@@ -120,8 +120,8 @@ impl Way {
         }
     }
 
-    /// Whether states come and go by mail.
-    pub(super) fn is_by_mail(self) -> bool {
+    /// Whether states come and go by mail, so that ranks have to reach each other's memory.
+    pub fn is_by_mail(self) -> bool {
         matches!(self, Way::PassesByMail | Way::Mailboxes | Way::TailByMail)
     }
 
