@@ -59,6 +59,7 @@ mod launches;
 mod matrices;
 mod matrix_rows;
 mod mbarriers;
+mod measured_products;
 mod measured_textures;
 mod memory;
 mod moves;
