@@ -263,9 +263,8 @@ pub(crate) enum Special {
     Environment(u8),
 }
 
-/// A place in the shared memory that CUDA keeps for itself in each block, behind the kernel's own, and its size. Code of cooperative
-/// groups that is not optimised asks for it; only tiles of several warps use it, by atomics that order threads, which are
-/// not followed: there is no memory at these places.
+/// A place in the shared memory that CUDA keeps for itself in each block, and its size. Code of cooperative groups asks for it, where
+/// tiles of several warps meet. Here it lies behind the kernel's own, and so far behind that who goes a little too far is not in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Reserved {
     Begin,
@@ -276,14 +275,15 @@ pub(crate) enum Reserved {
 
 impl Reserved {
     const BYTES: u32 = 1024;
+    const GAP: u32 = 1024;
 
     /// What a register says of it, behind so many bytes of the kernel's own.
     pub(crate) fn value(self, own: u32) -> u32 {
-        let begin = own.next_multiple_of(16);
+        let begin = own.saturating_add(Reserved::GAP) / 16 * 16;
         match self {
             Reserved::Begin => begin,
-            Reserved::Middle => begin + Reserved::BYTES / 2,
-            Reserved::End => begin + Reserved::BYTES,
+            Reserved::Middle => begin.saturating_add(Reserved::BYTES / 2),
+            Reserved::End => begin.saturating_add(Reserved::BYTES),
             Reserved::Size => Reserved::BYTES,
         }
     }

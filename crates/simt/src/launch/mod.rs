@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::bounds::{Bounds, bytes_of};
 use crate::global_memory::{Memory, PAGE_WORDS, Slot, Word};
-use crate::program::{Kernel, Op, Order, Scope, Space};
+use crate::program::{Kernel, Op, Order, Reserved, Scope, Space};
 use crate::report::Report;
 use crate::texture::Table;
 use crate::variables;
@@ -118,6 +118,21 @@ impl<'a> Launch<'a> {
         } else {
             self.kernel.dynamic_shared + self.dynamic_shared
         }
+    }
+
+    /// Where the shared memory lies that CUDA keeps for itself in a block; of a kernel that does not ask for it, nowhere.
+    pub(super) fn reserved_shared(&self) -> std::ops::Range<u64> {
+        if !self.kernel.uses_reserved_shared() {
+            return 0..0;
+        }
+        let [begin, end] =
+            [Reserved::Begin, Reserved::End].map(|which| which.value(self.shared_bytes()).into());
+        begin..end
+    }
+
+    /// Bytes of shared memory that a block has in all, what CUDA keeps for itself included.
+    pub(super) fn all_shared_bytes(&self) -> u32 {
+        self.shared_bytes().max(self.reserved_shared().end as u32)
     }
 
     /// Checks the launch, and begins it: the variables that its module has are placed in the memory, unless a launch

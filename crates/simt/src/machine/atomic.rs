@@ -78,7 +78,11 @@ impl Run<'_> {
                             scratch.shared.update(offset, bytes, actor, update)
                         };
                         match done {
-                            Ok(old) => old,
+                            Ok(old) => {
+                                let access = Access::of(place.pc, operation.order, [true, true]);
+                                self.hand(scratch, place, access, (offset, bytes), lane)?;
+                                old
+                            }
                             Err(found) => {
                                 return self.shared_fault(found, "updates", bytes, offset, lane);
                             }
@@ -123,14 +127,7 @@ impl Run<'_> {
             return fault(ReportKind::Uninitialized, 1 << lane, message);
         }
         if let Some(order) = &mut self.order {
-            let access = Access {
-                pc: place.pc,
-                reads: true,
-                writes: true,
-                sync: true,
-                acquire: matches!(operation.order, Order::Acquire | Order::AcquireRelease),
-                release: matches!(operation.order, Order::Release | Order::AcquireRelease),
-            };
+            let access = Access::of(place.pc, operation.order, [true, true]);
             match order.access(&mut self.account, place.unit, address, bytes, access) {
                 Ok(()) => {}
                 Err(Refused::Race(conflict)) => {

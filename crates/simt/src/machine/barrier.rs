@@ -13,7 +13,7 @@ use super::warp::{Lanes, Path, Place, Scratch, Waiting, Warp};
 use crate::counters::lanes as each;
 use crate::instruction::{BarrierId, Op, Reduction};
 use crate::launch::Launch;
-use crate::program::{Kernel, Order, Preset, Slot};
+use crate::program::{Kernel, Order, Preset, Slot, Space};
 use crate::report::{Count, Lanes as Named, Report, ReportKind};
 use crate::shared_memory::{Coming, WrongComing, named_bytes};
 use crate::trace::What;
@@ -308,9 +308,26 @@ impl Kernel {
     }
 }
 
+impl Kernel {
+    /// Whether it may acquire or release in shared memory, by itself or by fences.
+    fn hands_in_shared(&self) -> bool {
+        let orders = || {
+            self.code.iter().filter_map(|code| match code.op {
+                Op::Load { space: Space::Shared | Space::Generic, order, .. }
+                | Op::Store { space: Space::Shared | Space::Generic, order, .. }
+                | Op::Atomic { space: Space::Shared | Space::Generic, order, .. } => Some(order),
+                _ => None,
+            })
+        };
+        let fences = || self.code.iter().any(|code| matches!(code.op, Op::Fence { .. }));
+        orders().any(|order| !matches!(order, Order::Weak | Order::Relaxed))
+            || orders().any(|order| order == Order::Relaxed) && fences()
+    }
+}
+
 impl Launch<'_> {
-    /// Whether something may order threads of a block that is no barrier for all of them: mbarriers, or barriers at which a
-    /// part of the block meets.
+    /// Whether something may order threads of a block that is no barrier for all of them: mbarriers, barriers at which a
+    /// part of the block meets, or synchronising accesses of shared memory.
     pub(crate) fn has_parts(&self) -> bool {
         let kernel = self.kernel;
         let counted = |slot: Slot| {
@@ -321,6 +338,7 @@ impl Launch<'_> {
             preset != Some(self.threads())
         };
         kernel.has_mbarriers()
+            || self.all_shared_bytes() > 0 && kernel.hands_in_shared()
             || kernel.code.iter().any(|code| match code.op {
                 Op::BarrierArrive { .. } => true,
                 Op::Barrier { threads: Some(slot), .. }

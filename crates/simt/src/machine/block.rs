@@ -38,7 +38,7 @@ impl Block {
         let mbarriers = launch.has_parts();
         let parts = kernel.code.iter().any(|code| matches!(code.op, Op::WarpBarrier { .. }));
         let parts = if parts || mbarriers { warps } else { 0 };
-        let shared = Shared::host_bytes(launch.shared_bytes(), grain, parts, mbarriers);
+        let shared = Shared::host_bytes(launch.all_shared_bytes(), grain, parts, mbarriers);
         let warps = u64::from(warps).saturating_mul(Warp::bytes(kernel));
         bytes_of::<Block>(1).saturating_add(shared).saturating_add(warps)
     }
@@ -59,8 +59,12 @@ impl Block {
         self.index = Block::index_of(launch, number);
         self.shared_bytes = launch.shared_bytes();
         let warps = launch.warps();
-        self.shared.reset(self.shared_bytes, run.grain, if run.mbarriers { warps } else { 0 })?;
-        (self.epoch, self.in_vain, self.vain_rounds) = (0, true, 0);
+        let followed = if run.mbarriers { warps } else { 0 };
+        self.shared.reset(launch.all_shared_bytes(), run.grain, followed)?;
+        let reserved = launch.reserved_shared();
+        self.shared.give(reserved.start as u32..reserved.end as u32);
+        // What is there from the start was written before all that threads do.
+        (self.epoch, self.in_vain, self.vain_rounds) = (u32::from(!reserved.is_empty()), true, 0);
         reserve(&mut self.warps, warps as usize, "warps")?;
         self.warps.resize_with(warps as usize, Warp::default);
         for (warp, index) in self.warps.iter_mut().zip(0..) {

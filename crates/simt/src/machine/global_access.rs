@@ -203,14 +203,7 @@ impl Run<'_> {
         lane: usize,
     ) -> Result<()> {
         let Some(all) = &mut self.order else { return Ok(()) };
-        let access = Access {
-            pc: place.pc,
-            reads: !writes,
-            writes,
-            sync: order != Order::Weak,
-            acquire: matches!(order, Order::Acquire | Order::AcquireRelease),
-            release: matches!(order, Order::Release | Order::AcquireRelease),
-        };
+        let access = Access::of(place.pc, order, [!writes, writes]);
         match all.access(&mut self.account, place.unit, address, bytes, access) {
             Ok(()) => Ok(()),
             Err(Refused::Race(conflict)) => {

@@ -4,7 +4,7 @@ use super::Run;
 use super::fault::{Result, fault};
 use super::matrix_memory::{Rows, Where};
 use super::registers::{ALL, Registers};
-use super::tensor::{Number, double_sum, integer, integer_sum, sum};
+use super::tensor::{Number, double_sum, integer, integer_sum, rounded, sum, summand};
 use super::warp::{Lanes as At, Place, Scratch};
 use crate::matrix::{Element, Fragment, How, Part, Product};
 use crate::program::{Instruction, Op, Slot};
@@ -143,13 +143,17 @@ pub(super) fn multiply(
                 .flat_map(|j| (0..k).map(move |i| (i, j)))
                 .map(|(i, j)| b[i * n + j])
                 .collect();
-            let (b, mut c) = (numbers(product.b, &b), numbers(product.c, &c));
+            let b = numbers(product.b, &b);
+            // What is summed up in. Halves are where both summand and result are; else one of them is converted.
+            let inner = if product.c == product.d { product.d } else { Element::F32 };
+            let mut c: Vec<u32> =
+                c.iter().map(|&bits| summand(product.c, bits as u32, inner)).collect();
             for (i, j) in places() {
                 let (row, column, place) = (&a[i * k..][..k], &b[j * k..][..k], i * n + j);
                 for (row, column) in row.chunks(at_once).zip(column.chunks(at_once)) {
-                    result[place] = sum(row, column, c[place], product.d).into();
-                    c[place] = Number::of(product.d, result[place]);
+                    c[place] = sum(row, column, Number::of(inner, c[place].into()), inner);
                 }
+                result[place] = rounded(inner, c[place], product.d).into();
             }
         }
         Element::F64 => {

@@ -4,11 +4,16 @@ use super::Run;
 use super::access::{Moved, Shape, gathered, spread};
 use super::fault::{Result, fault};
 use super::registers::{ALL, Registers};
+use super::step::{Next, uncounted};
 use super::warp::{Place, Scratch};
 use crate::counters::lanes as each;
+use crate::order::{self, Access, Refused};
 use crate::program::Order;
 use crate::report::{Count, ReportKind};
 use crate::shared_memory::{Actor, Culprit, Fault, Shared};
+
+/// What bytes of the host are needed for.
+const HANDED: &str = "what threads hand to each other in shared memory";
 
 impl Run<'_> {
     pub(super) fn load_shared(
@@ -40,6 +45,9 @@ impl Run<'_> {
                 &self.read_shared::<1>(scratch, place, shape, addresses, lanes)?,
             ),
         }
+        if shape.order != Order::Weak {
+            self.hand_all(scratch, place, shape, [true, false], addresses, lanes)?;
+        }
         Ok(())
     }
 
@@ -53,31 +61,90 @@ impl Run<'_> {
         lanes: u32,
     ) -> Result<()> {
         match shape.bytes() {
-            16 => self.write_shared::<4>(
-                scratch,
-                place,
-                shape,
-                addresses,
-                lanes,
-                &gathered(r, &shape),
-            ),
-            8 => self.write_shared::<2>(
-                scratch,
-                place,
-                shape,
-                addresses,
-                lanes,
-                &gathered(r, &shape),
-            ),
-            _ => self.write_shared::<1>(
-                scratch,
-                place,
-                shape,
-                addresses,
-                lanes,
-                &gathered(r, &shape),
-            ),
+            16 => {
+                let moved = gathered(r, &shape);
+                self.write_shared::<4>(scratch, place, shape, addresses, lanes, &moved)?;
+            }
+            8 => {
+                let moved = gathered(r, &shape);
+                self.write_shared::<2>(scratch, place, shape, addresses, lanes, &moved)?;
+            }
+            _ => {
+                let moved = gathered(r, &shape);
+                self.write_shared::<1>(scratch, place, shape, addresses, lanes, &moved)?;
+            }
         }
+        if shape.order != Order::Weak {
+            self.hand_all(scratch, place, shape, [false, true], addresses, lanes)?;
+        }
+        Ok(())
+    }
+
+    /// Hands on what synchronising accesses hand which lanes have made.
+    fn hand_all(
+        &mut self,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Shape,
+        does: [bool; 2],
+        addresses: &[u64; 32],
+        lanes: u32,
+    ) -> Result<()> {
+        let access = Access::of(place.pc, shape.order, does);
+        for lane in each(lanes) {
+            self.hand(scratch, place, access, (addresses[lane] as u32, shape.bytes()), lane)?;
+        }
+        Ok(())
+    }
+
+    /// Hands on what a synchronising access hands which a lane has made, at an offset and of so many bytes.
+    pub(super) fn hand(
+        &mut self,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        access: Access,
+        (offset, bytes): (u32, u32),
+        lane: usize,
+    ) -> Result<()> {
+        if !scratch.shared.follows() {
+            return Ok(());
+        }
+        let actor = actor(place, lane, Order::Relaxed);
+        let more = scratch.shared.synchronise(offset, bytes, actor, access.hands());
+        self.account.take(more, HANDED)?;
+        let Some(order) = &mut self.order else { return Ok(()) };
+        let address = order::shared_place(place.unit - place.warp as usize, offset);
+        match order.access(&mut self.account, place.unit, address, bytes, access) {
+            Err(Refused::Fault(fault)) => Err(fault),
+            // Synchronising accesses do not race with each other, and of others nothing is said there.
+            Ok(()) | Err(Refused::Race(_)) => Ok(()),
+        }
+    }
+
+    /// Lanes pass a fence: what they have done and seen may be handed on by relaxed accesses.
+    pub(super) fn fence_shared(
+        &mut self,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        lanes: u32,
+    ) -> Result<Next> {
+        let more = scratch.shared.fence(lanes, actor(place, 0, Order::Relaxed));
+        self.account.take(more, HANDED)?;
+        self.behind(scratch, place, lanes)
+    }
+
+    /// What lanes of a warp do from here on is behind what they have handed over.
+    pub(super) fn behind(
+        &mut self,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        lanes: u32,
+    ) -> Result<Next> {
+        if place.warp_epoch == u32::MAX {
+            return uncounted("barriers of a warp", lanes);
+        }
+        scratch.shared.part(place.warp, place.warp_epoch);
+        Ok(Next::WarpBarrier)
     }
 
     #[inline(always)]
@@ -134,7 +201,10 @@ impl Run<'_> {
         (addresses, lanes, bytes, verb): (&[u64; 32], u32, u32, &str),
         mut one: impl FnMut(&mut Shared, usize, u32, Actor) -> std::result::Result<(), Fault>,
     ) -> Result<()> {
-        let first = actor(place, 0, shape.order);
+        // Beyond the kernel's own is CUDA's.
+        let in_step =
+            addresses[lanes.trailing_zeros() as usize % 32] >= scratch.shared_bytes.into();
+        let first = Actor { in_step, ..actor(place, 0, shape.order) };
         for lane in each(lanes) {
             let offset = self.in_shared(scratch, addresses, lane, lanes, bytes, verb)?;
             let actor = Actor { thread: first.thread + lane as u16, ..first };
@@ -173,19 +243,20 @@ impl Run<'_> {
         bytes: u32,
         verb: &str,
     ) -> Result<u32> {
+        let (reserved, last) = (self.launch.reserved_shared(), u64::from(bytes) - 1);
+        if reserved.contains(&addresses[lane]) && reserved.contains(&(addresses[lane] | last)) {
+            return Ok(addresses[lane] as u32);
+        }
         let inside = |lane: usize| {
             addresses[lane].checked_add(u64::from(bytes)).is_some_and(|end| end <= size.into())
         };
         let outside = each(lanes).filter(|&lane| !inside(lane)).fold(0, |mask, i| mask | 1 << i);
-        let mut message = format!(
+        let message = format!(
             "{verb} {} at offset {} of shared memory, of which the block has {}",
             Count(bytes, "byte"),
             addresses[lane] as i64,
             Count(size, "byte"),
         );
-        if self.launch.kernel.uses_reserved_shared() {
-            message += "; what CUDA keeps for itself behind them, for tiles of several warps, is not emulated";
-        }
         fault(ReportKind::OutOfBounds, outside, message)
     }
 
@@ -270,5 +341,6 @@ pub(super) fn actor(place: &Place, lane: usize, order: Order) -> Actor {
         warp_epoch: place.warp_epoch,
         pc: place.pc,
         sync: order != Order::Weak,
+        in_step: false,
     }
 }

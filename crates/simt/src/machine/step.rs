@@ -13,7 +13,7 @@ use super::matrix;
 use super::mbarrier;
 use super::registers::{ALL, Longs, Registers, Words};
 use super::warp::{Lanes, Place, Scratch, Suspect, Vain};
-use crate::program::{Clock, Op, Scope, Slot, Space, Vote};
+use crate::program::{Clock, Op, Order, Scope, Slot, Space, Vote};
 use crate::report::ReportKind;
 use crate::trace::{Event, What};
 use crate::workspace;
@@ -91,29 +91,33 @@ impl Run<'_> {
                 self.load(r, scratch, place, shape, address, active)?;
             }
             Op::LoadParam { ty, count, wide, d, offset } => {
-                let shape = Shape {
-                    space: Space::Local,
-                    order: crate::program::Order::Weak,
-                    ty,
-                    count,
-                    wide,
-                    slots: d,
-                };
+                let shape =
+                    Shape { space: Space::Local, order: Order::Weak, ty, count, wide, slots: d };
                 self.load_parameter(r, shape, offset, active);
             }
             Op::Store { space, order, ty, count, wide, a, address } => {
                 let shape = Shape { space, order, ty, count, wide, slots: a };
                 self.store(r, scratch, place, shape, address, active)?;
+                if order == Order::Release && scratch.shared.follows() {
+                    return self.behind(scratch, place, active);
+                }
             }
             Op::Atomic { op, space, order, ty, d, address, b, c } => {
                 let operation = Operation { op, space, order, ty, d, b, c };
                 self.atomic(r, scratch, place, operation, address, active)?;
+                let releases = matches!(order, Order::Release | Order::AcquireRelease);
+                if releases && scratch.shared.follows() {
+                    return self.behind(scratch, place, active);
+                }
             }
             Op::Fence { scope } => {
                 if scope == Scope::Device
                     && let Some(order) = &mut self.order
                 {
                     order.fence(&mut self.account, place.unit)?;
+                }
+                if scratch.shared.follows() {
+                    return self.fence_shared(scratch, place, active);
                 }
             }
             Op::CopyAsync { to, from, bytes, source_bytes } => {

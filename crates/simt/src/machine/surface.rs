@@ -141,12 +141,14 @@ fn surface_place(
         return fault(ReportKind::Texture, 1 << lane, message);
     }
     let [a, b, c] = numbers.map(|number| i64::from(number as i32));
+    // A layer's number is what 31 bits say, as an H100 has it: 2^31 is layer 0, and -1 is behind the last.
+    let layer = i64::from(numbers[0] & !(1 << 31));
     let mut at = match geometry {
         Geometry::One => [a, 0, 0],
         Geometry::Two => [a, b, 0],
         Geometry::Three => [a, b, c],
-        Geometry::Layers1 => [b, 0, a],
-        Geometry::Layers2 => [b, c, a],
+        Geometry::Layers1 => [b, 0, layer],
+        Geometry::Layers2 => [b, c, layer],
     };
     let what = || {
         let coordinates = &at[..match geometry {
@@ -161,8 +163,8 @@ fn surface_place(
             match coordinates {
                 [_, y] => format!(", y {y},"),
                 [_, y, z] if geometry == Geometry::Three => format!(", y {y}, z {z},"),
-                [_, _, z] if geometry == Geometry::Layers1 => format!(", layer {z},"),
-                [_, y, z] => format!(", y {y}, layer {z},"),
+                [..] if geometry == Geometry::Layers1 => format!(", layer {},", numbers[0]),
+                [_, y, _] => format!(", y {y}, layer {},", numbers[0]),
                 _ => String::new(),
             }
         )

@@ -319,12 +319,16 @@ fn layer(object: &Object, number: u32, lane: usize) -> Result<Option<u32>> {
 /// What a texture or surface is asked for.
 fn answer(object: &Object, query: Query, lane: usize) -> Result<u32> {
     let (extent, [width, height, depth]) = (object.image.extent, object.image.extent.texels());
-    let three = matches!(extent, Extent::Array3d { .. });
+    // Layers are the depth of a texture, as an H100 has it. Of surfaces that is not known.
+    let has_depth = match extent {
+        Extent::Array3d { .. } => true,
+        _ => extent.layers().is_some() && object.sampler.is_some(),
+    };
     let has_rows = matches!(extent.geometry(), Geometry::Two | Geometry::Three | Geometry::Layers2);
     let (what, found) = match query {
         Query::Width => ("width", Some(width)),
         Query::Height => ("height", has_rows.then_some(height)),
-        Query::Depth => ("depth", three.then_some(depth)),
+        Query::Depth => ("depth", has_depth.then_some(depth)),
         Query::Layers => ("number of layers", extent.layers()),
         Query::Normalized => {
             let sampler = object.sampler.as_ref();

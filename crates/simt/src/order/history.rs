@@ -1,7 +1,7 @@
 //! What has happened to a place in global memory, as far as later accesses may race with it.
 
 use super::clock::{Clock, Clocks};
-use super::{Access, CLOCKS, Conflict, Refused, Warp};
+use super::{Access, CLOCKS, Conflict, Leaves, Refused, Takes, Warp};
 use crate::bounds::{Account, bytes_of};
 
 /// An access: who, at which of its steps, and where in the code.
@@ -209,9 +209,11 @@ impl History {
                 return Err(read.step.conflict(false));
             }
         }
-        if access.reads && access.sync {
-            let seen = if access.acquire { &mut warp.clock } else { &mut warp.seen };
-            clocks.join(account, seen, &self.published)?;
+        let hands = access.hands();
+        match hands.takes {
+            Some(Takes::AtOnce) => clocks.join(account, &mut warp.clock, &self.published)?,
+            Some(Takes::AtFence) => clocks.join(account, &mut warp.seen, &self.published)?,
+            None => {}
         }
         if access.writes {
             // The warp's own plain accesses are not made up for by its synchronising ones.
@@ -220,17 +222,18 @@ impl History {
                 self.write = Some(step);
             }
             self.reads.retain(|read| remains(&read.step));
-            if access.sync {
-                // An atomic operation carries on what was published; a plain store ends it.
-                if !access.reads {
-                    self.published = Clock::default();
-                }
-                if access.release {
+            if hands.ends {
+                self.published = Clock::default();
+            }
+            match hands.leaves {
+                Some(Leaves::Whole) => {
                     let clock = warp.whole(account, step, clocks)?;
                     clocks.join(account, &mut self.published, &clock)?;
-                } else {
+                }
+                Some(Leaves::Fenced) => {
                     clocks.join(account, &mut self.published, &warp.fenced)?;
                 }
+                None => {}
             }
         } else {
             let read = Read { step, number };

@@ -22,6 +22,7 @@ use shadow::Shadow;
 use super::bounds::{Account, bytes_of, refill};
 use super::machine::fault::{Fault, Result};
 use super::machine::step::uncounted;
+use super::program::Order as Semantics;
 
 /// A warp's number in the launch.
 pub(crate) type Unit = usize;
@@ -83,6 +84,55 @@ pub(crate) struct Access {
     pub(crate) sync: bool,
     pub(crate) acquire: bool,
     pub(crate) release: bool,
+}
+
+/// What a synchronising access does with what is published at its place: one rule for global and for shared memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hands {
+    pub(crate) takes: Option<Takes>,
+    /// What was published there is over: an atomic operation carries it on, a plain store ends it.
+    pub(crate) ends: bool,
+    pub(crate) leaves: Option<Leaves>,
+}
+
+/// When the reader has what was published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// It acquires.
+    AtOnce,
+    AtFence,
+}
+
+/// What the writer publishes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaves {
+    /// It releases: all that it has done and seen.
+    Whole,
+    /// What it had done and seen at its last fence.
+    Fenced,
+}
+
+/// The address of a word of shared memory that synchronises: beyond all buffers. The block is that of a warp of this number, its first.
+pub(crate) fn shared_place(first: Unit, offset: u32) -> u64 {
+    1 << 63 | (first as u64) << 20 | u64::from(offset)
+}
+
+impl Access {
+    /// One that reads or writes or both, ordered as its instruction says.
+    pub(crate) fn of(pc: u32, order: Semantics, [reads, writes]: [bool; 2]) -> Access {
+        let acquire = matches!(order, Semantics::Acquire | Semantics::AcquireRelease);
+        let release = matches!(order, Semantics::Release | Semantics::AcquireRelease);
+        Access { pc, reads, writes, sync: order != Semantics::Weak, acquire, release }
+    }
+
+    pub(crate) fn hands(&self) -> Hands {
+        let [reads, writes] = [self.reads, self.writes].map(|does| does && self.sync);
+        Hands {
+            takes: reads.then_some(if self.acquire { Takes::AtOnce } else { Takes::AtFence }),
+            ends: writes && !reads,
+            leaves: writes.then_some(if self.release { Leaves::Whole } else { Leaves::Fenced }),
+        }
+    }
 }
 
 /// The access that races with the one made: by whom, where, and whether it wrote.

@@ -47,14 +47,7 @@ impl Mbarrier {
 
     /// The phase learns all that a thread has done and seen.
     fn learn(&mut self, actor: Actor, known: &Known) {
-        let (warp, lane) = (usize::from(actor.thread / 32), usize::from(actor.thread % 32));
-        raise(&mut self.arrived, &known.clocks[usize::from(actor.thread)]);
-        let own = &mut self.arrived[warp];
-        let seen = known.seen.get(warp).and_then(Option::as_ref).map(|seen| &seen[lane]);
-        for (other, own) in own.iter_mut().enumerate() {
-            *own = (*own).max(seen.map_or(actor.warp_epoch, |seen| seen[other]));
-        }
-        own[lane] = actor.warp_epoch + 1;
+        known.tell(actor, &mut self.arrived);
     }
 
     /// The phase is over, if it is. Whether it is.
@@ -100,7 +93,7 @@ impl From<Fault> for Wrong {
 /// What a block's mbarriers are and have handed over. Of a kernel that has none, nothing.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mbarriers {
-    /// Of the block; 0 if there are no mbarriers, nor barriers at which a part of the block meets.
+    /// Of the block; 0 if nothing hands anything from thread to thread but barriers of all of it.
     pub(super) warps: usize,
     barriers: BTreeMap<u32, Mbarrier>,
     /// Of each cell that several warps have read: by warp, the last read that nothing orders before the others.
@@ -113,7 +106,7 @@ pub(crate) fn host_bytes(warps: u32) -> u64 {
     2 * bytes_of::<(u32, Mbarrier)>(1) + 2 * clock_bytes(warps)
 }
 
-fn clock_bytes(warps: u32) -> u64 {
+pub(super) fn clock_bytes(warps: u32) -> u64 {
     bytes_of::<[u32; 32]>(warps.into()) + bytes_of::<Clock>(1) + 16
 }
 

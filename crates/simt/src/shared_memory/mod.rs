@@ -2,8 +2,9 @@
 //!
 //! Two accesses of one place, at least one of them a write, are a race unless a barrier lies between
 //! them: one of the block, or, within a warp, one of the warp that names both lanes, or an mbarrier at which one thread
-//! arrived and for which the other one waited.
+//! arrived and for which the other one waited, or what one thread has released and the other acquired.
 
+mod handed;
 mod mbarrier;
 mod named;
 
@@ -32,6 +33,9 @@ pub(crate) struct Actor {
     pub(crate) thread: u16,
     /// Volatile, relaxed and atomic accesses do not race with each other.
     pub(crate) sync: bool,
+    /// Lanes of a warp are ordered as they execute. That holds of code of CUDA's own, in memory of its own: it takes shuffles to order them,
+    /// as GPUs do.
+    pub(crate) in_step: bool,
 }
 
 /// The shared memory of one block, and after it of the next: what earlier blocks left in it is not cleared, which would
@@ -47,6 +51,7 @@ pub(crate) struct Shared {
     known: Known,
     mbarriers: Mbarriers,
     named: named::Barriers,
+    handed: handed::Words,
     /// By cell, the read that gave what one thread left there.
     origins: BTreeMap<usize, Arc<FirstRead>>,
 }
@@ -56,7 +61,7 @@ pub(crate) struct Shared {
 struct Known {
     /// By warp; see [`Seen`].
     seen: Vec<Option<Box<Seen>>>,
-    /// By thread, what mbarriers have told it; none in a kernel that has no mbarriers.
+    /// By thread, what mbarriers and the like have told it; none in a kernel that has nothing like that.
     clocks: Vec<Arc<Clock>>,
 }
 
@@ -147,7 +152,7 @@ pub(crate) enum Fault {
 impl Mark {
     #[inline(always)]
     fn of(actor: Actor, kind: Kind) -> Mark {
-        let Actor { epoch, warp_epoch, pc, thread, sync } = actor;
+        let Actor { epoch, warp_epoch, pc, thread, sync, in_step: _ } = actor;
         Mark { epoch, warp_epoch, pc, thread, sync, kind }
     }
 
@@ -170,6 +175,7 @@ impl Mark {
         self.warp_epoch < seen
             || self.kind != Kind::Lanes && self.thread == now.thread
             || known.handed(self, now)
+            || now.in_step
     }
 
     #[inline(always)]
@@ -221,6 +227,7 @@ impl Shared {
             + bytes_of::<Arc<Clock>>(self.known.clocks.capacity() as u64)
             + self.mbarriers.held()
             + self.named.held()
+            + self.handed.held()
     }
 
     /// The block has run, and is going to be kept.
@@ -228,6 +235,7 @@ impl Shared {
         self.known.clocks.clear();
         self.mbarriers.retire();
         self.named = named::Barriers::default();
+        self.handed = handed::Words::default();
     }
 
     /// Makes it that of a block that needs `bytes` bytes, of which kernels access `1 << grain` at least. `mbarriers`: how many
@@ -246,7 +254,17 @@ impl Shared {
         self.origins.clear();
         self.known.seen.clear();
         self.named.reset(mbarriers as usize);
+        self.handed.reset();
         self.mbarriers.reset(cells, mbarriers, &mut self.known)
+    }
+
+    /// Words hold zeros, written before the first barrier.
+    pub(crate) fn give(&mut self, bytes: std::ops::Range<u32>) {
+        let writer = Mark { kind: Kind::Once, ..Mark::default() };
+        let given = Cell { generation: self.generation, writer, reader: Mark::default() };
+        let cells = (bytes.start >> self.grain) as usize..(bytes.end >> self.grain) as usize;
+        self.cells[cells].fill(given);
+        self.words[(bytes.start / 4) as usize..(bytes.end / 4) as usize].fill(0);
     }
 
     /// Lanes of a warp pass a barrier of the warp, each with those that its mask names; `passed` such

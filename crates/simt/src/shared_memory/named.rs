@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::mbarrier::{Clock, joined, raise};
+use super::mbarrier::{Clock, joined};
 use super::{Actor, Culprit, Known, Shared};
 use crate::bounds::bytes_of;
 use crate::counters::lanes as each;
@@ -147,13 +147,8 @@ impl Shared {
         barrier.expected = threads;
         barrier.first.get_or_insert(Culprit { warp: warp as u32, lane, pc: first.pc });
         for lane in each(lanes) {
-            raise(&mut barrier.arrived, &self.known.clocks[32 * warp + lane]);
-            let seen = self.known.seen.get(warp).and_then(Option::as_ref).map(|seen| &seen[lane]);
-            let own = &mut barrier.arrived[warp];
-            for (other, own) in own.iter_mut().enumerate() {
-                *own = (*own).max(seen.map_or(first.warp_epoch, |seen| seen[other]));
-            }
-            own[lane] = own[lane].max(first.warp_epoch + 1);
+            let actor = Actor { thread: first.thread + lane as u16, ..first };
+            self.known.tell(actor, &mut barrier.arrived);
         }
         if coming.waits {
             barrier.waiting[warp] |= lanes;

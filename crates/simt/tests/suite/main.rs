@@ -10,7 +10,8 @@
 //! - `bulk`: copies of any number of bytes, and who learns of them.
 //! - `parts`: barriers at which a part of the block meets.
 //! - `grid_barrier`: that of cooperative groups.
-//! - `reserved_shared`: the shared memory that CUDA keeps for itself.
+//! - `released`: what releases and acquires order in shared memory.
+//! - `reserved_shared`: the shared memory that CUDA keeps for itself, where tiles of several warps meet.
 //! - `calls`: functions, and how lanes go to them and come back.
 //! - `system`: what `printf` prints, and assertions.
 //! - `unwritten`: what comes of shared memory that nothing has written.
@@ -59,6 +60,7 @@ mod launches;
 mod matrices;
 mod matrix_rows;
 mod mbarriers;
+mod measured_products;
 mod measured_textures;
 mod memory;
 mod moves;
@@ -69,6 +71,7 @@ mod parser;
 mod parts;
 mod programs;
 mod races;
+mod released;
 mod reports;
 mod reserved_shared;
 mod simd;

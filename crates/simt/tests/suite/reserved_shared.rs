@@ -10,26 +10,80 @@ const SOURCES: [&str; 2] = [
     include_str!("../data/tiles_of_two_warps-12.0-unoptimised.ptx"),
 ];
 
-/// The other code is run, and this is no mistake of the kernel's that something else would hide.
+/// What a kernel makes of 512 values in two blocks; the counters of both ways to run it are the same.
+fn sums(source: &str, dynamic_shared: u32) -> Result<Vec<i32>, simt::Report> {
+    let module = Module::parse(source).and_then(Module::complete).unwrap();
+    let kernel = module.kernel("sums_of_tiles").unwrap();
+    let memory = Memory::new(1 << 20);
+    let values: Vec<u8> = (0..512_i32).flat_map(|i| (i * i % 1009 - 500).to_le_bytes()).collect();
+    let given = memory.allocate("values", 4 * 512).unwrap();
+    memory.write(given, &values).unwrap();
+    let sums = memory.allocate("sums", 4 * 8).unwrap();
+    let arguments = [given.to_le_bytes(), sums.to_le_bytes()].concat();
+    let launch =
+        Launch { dynamic_shared, ..Launch::new(kernel, [2, 1, 1], [256, 1, 1], &arguments) };
+    launch.prepare(&memory).unwrap().run(0..2)?;
+    launch.prepare(&memory).unwrap().run_together(0..2, None)?;
+    let mut found = [0; 32];
+    memory.read(sums, &mut found).unwrap();
+    Ok(found.chunks(4).map(|sum| i32::from_le_bytes(sum.try_into().unwrap())).collect())
+}
+
 #[test]
-fn tiles_of_two_warps_are_told_to_be_beyond_the_emulator() {
+fn tiles_of_two_warps_meet() {
+    let wanted: Vec<i32> =
+        (0..8).map(|tile| (64 * tile..64 * tile + 64).map(|i| i * i % 1009 - 500).sum()).collect();
     for source in SOURCES {
-        let module = Module::parse(source).and_then(Module::complete).unwrap();
-        let kernel = module.kernel("sums_of_tiles").unwrap();
-        let memory = Memory::new(1 << 20);
-        let given = memory.allocate("values", 4 * 512).unwrap();
-        memory.write(given, &[0; 4 * 512]).unwrap();
-        let sums = memory.allocate("sums", 4 * 8).unwrap();
-        let arguments = [given.to_le_bytes(), sums.to_le_bytes()].concat();
-        let launch = Launch::new(kernel, [2, 1, 1], [256, 1, 1], &arguments);
         // Also behind dynamic shared memory, whose size is no multiple of anything.
         for dynamic_shared in [0, 1027] {
-            let launch = Launch { dynamic_shared, ..launch };
-            let report = launch.prepare(&memory).unwrap().run_together(0..2, None).unwrap_err();
-            assert_eq!(report.kind, ReportKind::OutOfBounds);
-            let said = report.to_string();
-            assert!(said.ends_with("for tiles of several warps, is not emulated"), "{said}");
+            assert_eq!(sums(source, dynamic_shared).as_ref(), Ok(&wanted));
         }
+    }
+}
+
+/// Tiles of 64 to 512 threads that meet, sum up, scan, vote and shuffle.
+#[test]
+fn larger_tiles_do_what_they_say() {
+    let source = include_str!("../data/tiles-12.0.ptx");
+    let module = Module::parse(source).and_then(Module::complete).unwrap();
+    let memory = Memory::new(1 << 20);
+    let values: Vec<i32> = (0..1024).map(|i| i * i % 149 - 50).collect();
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let given = memory.allocate("values", 4 * 1024).unwrap();
+    memory.write(given, &bytes).unwrap();
+    let out = memory.allocate("out", 64 * 1024).unwrap();
+    let arguments = [given.to_le_bytes(), out.to_le_bytes()].concat();
+    let launch = Launch::new(module.kernel("tiles").unwrap(), [2, 1, 1], [512, 1, 1], &arguments);
+    launch.prepare(&memory).unwrap().run(0..2).unwrap_or_else(|report| panic!("{report}"));
+    let mut found = vec![0; 64 * 1024];
+    memory.read(out, &mut found).unwrap();
+    let mut found = found.chunks(4).map(|number| i32::from_le_bytes(number.try_into().unwrap()));
+    for thread in 0..1024 {
+        for size in [64, 128, 256, 512] {
+            let (tile, rank) = (&values[thread / size * size..][..size], thread % size);
+            let around: i32 =
+                (0..3).map(|round| tile[(rank + 33 * (round + 1)) % size] + round as i32).sum();
+            let votes = i32::from(tile.contains(&7)) + 2 * i32::from(tile.iter().all(|v| *v < 100));
+            let wanted =
+                [around, tile.iter().sum(), tile[..=rank].iter().sum(), votes + 4 * tile[size - 1]];
+            let found = [(); 4].map(|()| found.next().unwrap());
+            assert_eq!(found, wanted, "thread {thread}, tile of {size}");
+        }
+    }
+}
+
+/// What a tile's warps hand to each other, they hand by a release and an acquire.
+#[test]
+fn without_a_release_or_an_acquire_they_race() {
+    let [source, _] = SOURCES;
+    for (from, to) in [
+        ("atom.or.acq_rel.cta.b32", "atom.or.relaxed.cta.b32"),
+        ("atom.or.acq_rel.cta.b32", "atom.or.acquire.cta.b32"),
+        ("ld.acquire.cta.u32", "ld.relaxed.cta.u32"),
+    ] {
+        assert!(source.contains(from));
+        let report = sums(&source.replace(from, to), 0).unwrap_err();
+        assert_eq!(report.kind, ReportKind::Race, "{from} as {to}: {report}");
     }
 }
 
@@ -38,4 +92,12 @@ fn tiles_of_two_warps_are_told_to_be_beyond_the_emulator() {
 fn who_only_asks_where_it_lies_is_run() {
     let bench = Bench::new("mov.u32 %r5, %reserved_smem_offset_1;\nst.global.u32 [%rd2], %r5;");
     bench.threads(1).run().unwrap();
+}
+
+/// It is no room for the kernel's own: a little beyond that there is nothing.
+#[test]
+fn what_lies_between_is_outside() {
+    let bench = Bench::new("mov.u32 %r5, %reserved_smem_offset_0;\nst.shared.u32 [%r3+4096], %r5;");
+    let report = bench.threads(1).run().unwrap_err();
+    assert_eq!(report.kind, ReportKind::OutOfBounds, "{report}");
 }

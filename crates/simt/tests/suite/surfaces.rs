@@ -114,7 +114,8 @@ fn spread(access: &str, bytes: &[u8]) -> [u32; 4] {
 /// The byte that an access begins at; nothing outside, if that is nothing; `Err` if it is a mistake.
 fn model(geometry: &str, outside: &str, bytes: u32, at: [u32; 4]) -> Result<Option<usize>, ()> {
     let (_, [rows, planes]) = extent(geometry);
-    let [layer, x, y, z] = at.map(|word| i64::from(word as i32));
+    let [_, x, y, z] = at.map(|word| i64::from(word as i32));
+    let layer = i64::from(at[0] % (1 << 31));
     let (y, z) = match geometry {
         "1d" => (0, 0),
         "2d" => (y, 0),
@@ -275,7 +276,8 @@ fn textures_and_surfaces_say_how_large_they_are() {
             let has_rows = !geometry.ends_with("1d");
             for (what, there, wanted) in [
                 ("height", has_rows, rows),
-                ("depth", geometry == "3d", planes),
+                // Layers are a depth of textures: so it is on an H100.
+                ("depth", geometry == "3d" || name == "txq" && geometry.starts_with('a'), planes),
                 ("array_size", geometry.starts_with('a'), planes),
             ] {
                 match ask(what) {
@@ -290,6 +292,29 @@ fn textures_and_surfaces_say_how_large_they_are() {
             }
         }
     }
+}
+
+/// What an H100 (driver 580.159) has read of four layers, by numbers behind the last and from 2^31 on.
+#[test]
+fn of_a_layers_number_31_bits_count() {
+    let memory = Memory::new(1 << 20);
+    let bytes: Vec<u8> = (1..=4_u32).flat_map(u32::to_le_bytes).collect();
+    let address = buffer(&memory, "texels", &bytes);
+    let extent = Extent::Layered1d { width: 1, layers: 4 };
+    let image = Image { address, extent, element: Element::U32, channels: 1 };
+    let surface = memory.surface("s", image).unwrap();
+    let module = |outside: &str| {
+        kernel(&format!("suld.b.a1d.b32.{outside} {{%r10}}, [%rd1, {{%r5, %r6}}];"))
+    };
+    let layers = [0, 3, 4, 5, 100, (1 << 31) - 1, 1 << 31, u32::MAX].map(|layer| [layer, 0, 0, 0]);
+    for (outside, wanted) in
+        [("clamp", [1, 4, 4, 4, 4, 4, 1, 4]), ("zero", [1, 4, 0, 0, 0, 0, 1, 0])]
+    {
+        let found = run(&module(outside), &memory, surface, &layers).unwrap();
+        assert_eq!(found.iter().map(|found| found[0]).collect::<Vec<_>>(), wanted, "{outside}");
+    }
+    let report = run(&module("trap"), &memory, surface, &[layers[7]]).unwrap_err();
+    assert!(report.message.contains("layer 4294967295"), "{report}");
 }
 
 /// Rows of 4099 bytes follow each other without gaps, over more than a page: what is aligned in its row need not be in memory.
