@@ -16,18 +16,6 @@ __device__ T fetch_for_all(const Mailbox<T>* from, unsigned epoch) {
     __syncthreads();
     return came;
 }
-// How thread 0 tells it the block with the same row, unless that has been told early. Nobody waits for the answer to that until
-// there is something to tell.
-template <typename T>
-__device__ auto tell_once(Mailbox<T>* to, unsigned epoch) {
-    unsigned posted = 0;
-    to = to && threadIdx.x == 0 ? to + blockIdx.x : nullptr;
-    const bool asks = to && may_be_posted(epoch);
-    if (asks) asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(posted) : "l"(&to->epoch) : "memory");
-    return [=](T state) {
-        if (to && posted != epoch) post(to, epoch, state);
-    };
-}
 // ANCHOR_END: fetch
 
 // ANCHOR: ends
@@ -259,7 +247,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     };
 
     T carry = initial ? initial[blockIdx.x] : T(0);
-    const auto tell = tell_once(to, epoch);
+    const Outgoing<T> goes = {nullptr, to, epoch};
     const long long tiles = (piece_len + skipped + kSteps - 1) / kSteps;
     if (tiles == 0 && from) carry = fetch_for_all(from + blockIdx.x, epoch);
     Tile now = {};
@@ -272,13 +260,13 @@ __global__ void __launch_bounds__(kThreads, 1)
             if (tile == 0 && from) carry = fetch_for_all(from + blockIdx.x, epoch);
             scan_vectors<kThreads>(now.c, now.x, totals[tile % 2], carry);
             // Before the outputs are written: others wait.
-            if (tile + 1 == tiles) tell(carry);
+            if (tile + 1 == tiles && threadIdx.x == 0) goes(blockIdx.x, carry);
             turn(reverse, now.x);
             store_vectors<false>(outputs, skew(outputs) == place, now.at, now.x);
         }
         now = next;
     }
-    if (tiles == 0) tell(carry);
+    if (tiles == 0 && threadIdx.x == 0) goes(blockIdx.x, carry);
     // The last output, to the bit, as its lane reads it again.
     const bool is_output = sizeof(T) == sizeof(Stored) && tiles > 0;
     const View last = view<kVectors, kThreads, Stored>((tiles - 1) * kSteps - skipped, piece_len, reverse);
@@ -310,7 +298,7 @@ __global__ void __launch_bounds__(kThreads)
     const T start = previous[blockIdx.x];
 
     T carry = after ? after[blockIdx.x] : T(0);
-    const auto tell = tell_once(kByMail ? to : nullptr, epoch);
+    const Outgoing<T> goes = {before, kByMail ? to : nullptr, epoch};
     if (kByMail && from) carry = fetch_for_all(from + blockIdx.x, epoch);
     const long long tiles = (piece_len + skipped + kSteps - 1) / kSteps;
     for (long long tile = 0; tile < tiles; tile++) {
@@ -337,13 +325,11 @@ __global__ void __launch_bounds__(kThreads)
         store_vectors<false>(d_inputs, skew(d_inputs) == place, at, delta);
         store_vectors<false>(d_coeffs, skew(d_coeffs) == place, at, y);
     }
-    if ((before || (kByMail && to)) && threadIdx.x == 0) {
+    if (goes.wanted() && threadIdx.x == 0) {
         // Nothing is there to multiply with where the piece is empty: what comes in goes on.
         const bool is_empty = piece_len == 0;
         const T coeff = is_empty ? T(1) : widen(coeffs[reverse ? piece_len - 1 : 0]);
-        const T goes_on = is_empty ? carry : carry * conjugate(coeff);
-        tell(goes_on);
-        if (before) before[blockIdx.x] = goes_on;
+        goes(blockIdx.x, is_empty ? carry : carry * conjugate(coeff));
     }
 }
 // ANCHOR_END: backward

@@ -31,13 +31,11 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
     __shared__ Transition<T> totals[2][kWarps];        // of each warp, taken in turns
     __shared__ Transition<T> befores[kAhead][kWarps];  // of all warps before it, for each tile that is told
     __shared__ T states[2];                            // before this wave's tile and the next one's
-    __shared__ unsigned posted[kSlots][kWarps];        // with a row's last tile: the epoch of the mail behind it
     extern __shared__ uint4 ring[];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
     const Incoming<T> comes = {initial, from, mail_epoch};
     const Outgoing<T> goes = {final_state, to, mail_epoch};
-    const bool asks = to && may_be_posted(mail_epoch);
     if (seq_len == 0) return hand_over(comes, goes, num_seqs);
     const Plan plan = Plan::of<Stored>(num_seqs, seq_len, tile_vectors, kWhole);
     if (warp == kWarps) return carry_along(workspace, comes, plan, totals, befores, states);
@@ -57,7 +55,6 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
         uint4* slots = slots_of(slot);
         send<kVectors, kThreads, kReverse>(slots, inputs + row, true, part, seq_len, T(0));
         send<kVectors, kThreads, kReverse>(slots + kTile, coeffs + row, coeffs_aligned, part, seq_len, T(1));
-        if (asks && has_last<kVectors, Stored>(part, seq_len)) send_posted(&posted[slot][warp], to + tile.row);
     };
     struct Loaded {
         Vectors<Stored, kVectors> x, c;
@@ -72,7 +69,7 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
         Loaded now = receive_tile(slot);
         walk_vectors(now.c, now.x, before, state);
         if (goes.wanted() && part.end == seq_len) {
-            tell_last([&](T last) { goes(tile.row, last, asks ? posted[slot][warp] : 0); }, part, seq_len, now.x);
+            tell_last([&](T last) { goes(tile.row, last); }, part, seq_len, now.x);
         }
         Stored* row = outputs + tile.row * seq_len;
         store<kThreads, kReverse>(row, outputs_aligned, slots_of(slot), part, seq_len, now.x);
@@ -131,13 +128,11 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
     __shared__ Transition<T> totals[2][kWarps];
     __shared__ Transition<T> befores[kAhead][kWarps];
     __shared__ T states[2];
-    __shared__ unsigned posted[kSlots][kWarps];
     extern __shared__ uint4 ring[];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
     const Incoming<T> comes = {nullptr, from, mail_epoch};
     const Outgoing<T> goes = {d_initial, to, mail_epoch};
-    const bool asks = to && may_be_posted(mail_epoch);
     if (seq_len == 0) return hand_over(comes, goes, num_seqs);
     const Plan plan = Plan::of<Stored>(num_seqs, seq_len, tile_vectors, kWhole);
     if (warp == kWarps) return carry_along(workspace, comes, plan, totals, befores, states);
@@ -161,7 +156,6 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
         uint4* slots = slots_of(slot);
         send<kVectors, kThreads, kBack>(slots, d_outputs + row, true, part, seq_len, T(0));
         send<kVectors, kThreads, kBack>(slots + kTile, coeffs + row, coeffs_aligned, part, seq_len, T(1));
-        if (asks && has_last<kVectors, Stored>(part, seq_len)) send_posted(&posted[slot][warp], to + tile.row);
     };
     const auto send_late = [&](Walk tile, int slot) {
         const Stored* row = outputs + tile.row * seq_len;
@@ -200,7 +194,7 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
         if (part.end == seq_len) {
             end_with(previous, part, seq_len, start_of(tile));
             const Stored* first_coeff = coeffs + row + (kReverse ? seq_len - 1 : 0);
-            const auto tell = [&](T last) { goes(tile.row, last, asks ? posted[slot][warp] : 0); };
+            const auto tell = [&](T last) { goes(tile.row, last); };
             if (goes.wanted()) tell_last(tell, part, seq_len, now.delta, first_coeff);
         }
         conjugate_vectors(previous);

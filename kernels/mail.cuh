@@ -28,6 +28,15 @@ __device__ T fetch(const Mailbox<T>* from, unsigned epoch) {
     asm volatile("trap;");
     return T(0);
 }
+// Whether a kernel before this one knew the state early, from the tail of its stretch, and has posted it. Launches in which that
+// may be have odd epochs. In others nobody asks: the answer comes from the memory of another device, and takes a while.
+template <typename T>
+__device__ bool is_posted(const Mailbox<T>* to, unsigned epoch) {
+    if (epoch % 2 == 0) return false;
+    unsigned found;
+    asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(found) : "l"(&to->epoch) : "memory");
+    return found == epoch;
+}
 // ANCHOR_END: mail
 
 // ANCHOR: rows
@@ -45,11 +54,7 @@ struct Incoming {
     }
 };
 
-// Whether a kernel before this one may have known states early, from the tails of stretches, and posted them. Such launches have
-// odd epochs. What has been posted stays, as it may have been read; a box's epoch tells.
-__device__ inline bool may_be_posted(unsigned epoch) { return epoch % 2; }
-
-// Where the last one goes to: either, both, or nowhere. `posted` is the epoch of its box, if it was asked for.
+// Where the last one goes to: either, both, or nowhere. What has been posted early stays, as it may have been read.
 template <typename T>
 struct Outgoing {
     T* states;
@@ -57,8 +62,8 @@ struct Outgoing {
     unsigned epoch;
 
     __device__ bool wanted() const { return states || mail; }
-    __device__ void operator()(long long row, T state, unsigned posted = 0) const {
-        if (mail && posted != epoch) post(mail + row, epoch, state);
+    __device__ void operator()(long long row, T state) const {
+        if (mail && !is_posted(mail + row, epoch)) post(mail + row, epoch, state);
         if (states) states[row] = state;
     }
 };

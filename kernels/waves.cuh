@@ -128,22 +128,6 @@ __device__ void send(uint4* slots, const Stored* row, bool aligned, Part part, l
     }
 }
 
-// Whether the lane has the row's last step.
-template <int kVectors, typename Stored>
-__device__ bool has_last(Part part, long long seq_len) {
-    constexpr int kPer = kPerVector<Stored>;
-    const long long last = seq_len - 1 - part.step;
-    return part.end == seq_len && last >= 0 && last < kVectors * 32 * kPer && last % (32 * kPer) < kPer;
-}
-
-// Along with a tile, for the lane with its row's last step: whether the state behind the row has been posted already. That
-// is a word in the memory of another device, and a lane that waited for it would be late.
-template <typename T>
-__device__ void send_posted(unsigned* slot, const Mailbox<T>* to) {
-    const unsigned address = __cvta_generic_to_shared(slot);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address), "l"(&to->epoch) : "memory");
-}
-
 // From the slots, in the order of the recurrence.
 template <int kVectors, int kThreads, bool kReverse, typename Stored>
 __device__ Vectors<Stored, kVectors> receive(const uint4* slots) {

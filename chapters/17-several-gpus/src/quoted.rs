@@ -12,6 +12,9 @@ const TRIALS: &str = include_str!("../results/h200/trials.csv");
 const RECORDS: [&str; 2] =
     [include_str!("../results/h100/group.csv"), include_str!("../results/h100/processes.csv")];
 
+/// Two forms of asking whether a state has been told early.
+const ASKED: &str = include_str!("../results/h100/asked.csv");
+
 /// One of the measurements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
@@ -44,6 +47,22 @@ pub fn trials() -> Result<Vec<Trial>, Box<dyn std::error::Error + Send + Sync>> 
         })
     });
     rows.collect()
+}
+
+/// Milliseconds that the gradient of 16 rows took one GPU, where a kernel by mail `waits` for the answer whether a state has been told
+/// early, or where the question is `sent` with a tile.
+///
+/// # Errors
+///
+/// If the file cannot be read, or has no such line.
+pub fn asked_early(how: &str) -> Result<f64, Box<dyn std::error::Error + Send + Sync>> {
+    for row in Table::read(ASKED)?.rows() {
+        let of = (row.text("pass")?, row.text("num_seqs")?, row.text("way")?);
+        if row.text("asked")?.starts_with(how) && of == ("backward", "16", "1") {
+            return Ok(row.number("ms")?);
+        }
+    }
+    Err(format!("nothing was measured that is `{how}`").into())
 }
 
 /// What this library reached, in one case.

@@ -125,6 +125,10 @@ fn values(lesson: &mut Lesson, reached: &[Reached]) -> lesson::Result {
     let alone = by_mail.ms * by_mail.efficiency;
     lesson.value("mail_alone_ms", format!("{alone:.2}"), Kind::Computed);
     lesson.value("mail_ms", format!("{:.2}", by_mail.ms), Kind::Computed);
+    for (name, how) in [("asked_waited", "waits"), ("asked_sent", "sent")] {
+        let ms = quoted::asked_early(how)?;
+        lesson.value(name, format!("{ms:.2}"), Kind::Computed);
+    }
     let row_tail = (1, "0 to 1", "tail by mail");
     let ms = of(reached, "forward", row_tail)?.ms;
     lesson.value("row_tail_ms", format!("{ms:.2}"), Kind::Computed);
@@ -190,15 +194,8 @@ pub(super) fn trials(lesson: &mut Lesson) -> lesson::Result {
 
 /// A row for each case, a column for each way.
 fn table(reached: &[&Reached]) -> Table {
-    const WAYS: [&str; 7] = [
-        "rows",
-        "passes",
-        "tail first",
-        "pipeline",
-        "passes by mail",
-        "mailboxes",
-        "tail by mail",
-    ];
+    const WAYS: [&str; 7] =
+        ["rows", "passes", "tail first", "pipeline", "passes by mail", "mailboxes", "tail by mail"];
     let mut table = Table::new(["sequences", "coefficients", "GPUs"].into_iter().chain(WAYS));
     let mut cases = Vec::new();
     for one in reached {

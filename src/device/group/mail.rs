@@ -59,7 +59,7 @@ impl Boxes {
                 All { rows, epoch: 0, all: rank.share(mine)? }
             }
         };
-        // Odd where a state may be posted early: the kernels' `may_be_posted`.
+        // Odd where a state may be posted early: the kernels' `is_posted`.
         usable.epoch = (usable.epoch / 2 + 1) * 2 + u32::from(way == Way::TailByMail);
         let taken = [usable.of(rank, states, 0)?, usable.of(rank, lasts, 1)?];
         *boxes = Some(usable);

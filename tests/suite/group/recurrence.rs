@@ -84,9 +84,8 @@ fn mailboxes_hold_the_contract() {
         let other = KernelChoice::shipped(S::ELEMENT).find(|kernel| !kernel.takes_mail());
         let other: Choice = other.expect("there are others").into();
         let (once, twice) = (Way::Mailboxes, Way::PassesByMail);
-        [(Choice::Fastest, once), (other, once), (Choice::Fastest, twice)].map(|(choice, way)| {
-            GroupEngine::by(shared(ranks), Split::Steps, choice).with_way(way)
-        })
+        [(Choice::Fastest, once), (other, once), (Choice::Fastest, twice)]
+            .map(|(choice, way)| GroupEngine::by(shared(ranks), Split::Steps, choice).with_way(way))
     }
     fn by_mail<S: Storage>(ranks: usize, drawn: usize) {
         for engine in engines::<S>(ranks) {
