@@ -112,7 +112,6 @@ fn values(lesson: &mut Lesson, reached: &[Reached]) -> lesson::Result {
         ("reached_tail_near", 13_200, "0.98 to 1", "tail first"),
         ("reached_row_tail", 1, "0 to 1", "tail by mail"),
         ("reached_row", 1, "1 to 1", "passes by mail"),
-        ("reached_row_gather", 1, "1 to 1", "passes"),
         ("reached_few", 264, "0.98 to 1", "mailboxes"),
         ("reached_few_passes", 264, "0.98 to 1", "passes"),
         ("reached_fewer", 16, "0.98 to 1", "mailboxes"),
@@ -130,8 +129,14 @@ fn values(lesson: &mut Lesson, reached: &[Reached]) -> lesson::Result {
         lesson.value(name, format!("{ms:.2}"), Kind::Computed);
     }
     let row_tail = (1, "0 to 1", "tail by mail");
-    let ms = of(reached, "forward", row_tail)?.ms;
-    lesson.value("row_tail_ms", format!("{ms:.2}"), Kind::Computed);
+    for (name, case) in [
+        ("row_tail_ms", row_tail),
+        ("row_mail_ms", (1, "1 to 1", "passes by mail")),
+        ("row_gather_ms", (1, "1 to 1", "passes")),
+    ] {
+        let ms = of(reached, "forward", case)?.ms;
+        lesson.value(name, format!("{ms:.2}"), Kind::Computed);
+    }
     let spread = of_ranks(reached, "forward", row_tail, true)?.efficiency;
     lesson.value("row_tail_processes", format!("{spread:.2}"), Kind::Computed);
     let one_row = of(reached, "backward", (1, "1 to 1", "pipeline"))?;
@@ -183,7 +188,6 @@ pub(super) fn trials(lesson: &mut Lesson) -> lesson::Result {
         ("trial_tail", "tail first with gates of 0 to 1"),
         ("trial_tail_near", "tail first with gates of 0.98 to 1"),
         ("trial_tail_ones", "tail first with ones"),
-        ("trial_row_tail", "1 x 2^30 tail first by NCCL"),
     ] {
         let missing = || format!("`{words}` was not tried");
         let trial = all.iter().find(|trial| trial.case.contains(words)).ok_or_else(missing)?;
