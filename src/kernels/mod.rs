@@ -61,7 +61,7 @@
 //!   [shared out](SharedOut), a 32-bit `tile_vectors`, a pointer to the workspace and, for a kernel with a block for each
 //!   tile, a 32-bit `deal`: 1 if blocks take tiles as they come, 0 if all are on the device at once;
 //! - and last, if [`KernelChoice::takes_mail`], two pointers to mailboxes, null where sequences do not go on on other
-//!   devices, and a 32-bit epoch ([`Way::Mailboxes`](crate::device::Way::Mailboxes)).
+//!   devices, and a 32-bit epoch ([`Way::is_by_mail`](crate::device::Way::is_by_mail)).
 
 mod best;
 mod choice;

@@ -1,4 +1,4 @@
-//! What was measured on several H200s: by programs that were written to find out whether this is worth building, and by
+//! What was measured on several GPUs: by programs that were written to find out whether this is worth building, and by
 //! this library.
 
 use std::collections::BTreeMap;

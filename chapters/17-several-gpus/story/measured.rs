@@ -137,6 +137,8 @@ fn values(lesson: &mut Lesson, reached: &[Reached]) -> lesson::Result {
         let ms = of(reached, "forward", case)?.ms;
         lesson.value(name, format!("{ms:.2}"), Kind::Computed);
     }
+    let in_vain = of(reached, "forward", (1, "1 to 1", "tail by mail"))?.efficiency;
+    lesson.value("row_tail_in_vain", format!("{in_vain:.2}"), Kind::Computed);
     let spread = of_ranks(reached, "forward", row_tail, true)?.efficiency;
     lesson.value("row_tail_processes", format!("{spread:.2}"), Kind::Computed);
     let one_row = of(reached, "backward", (1, "1 to 1", "pipeline"))?;

@@ -18,7 +18,7 @@ pub(super) struct Kernels(OnceLock<Loaded>);
 
 #[derive(Debug)]
 pub(super) struct Loaded {
-    /// What each piece does to the state; told by mail as well where the piece's tail says it.
+    /// What each piece does to the state; or, told by mail, what comes behind it, where its tail says that.
     pub(super) ends: Function,
     /// From that to the state before each piece.
     pub(super) states: Function,

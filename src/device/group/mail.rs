@@ -40,6 +40,12 @@ struct All {
 pub(super) type Ways = (Option<usize>, Option<usize>);
 
 impl Boxes {
+    /// Of how many rows there are boxes, and the number of the last pass. Ranks agree on it: where one has failed alone, its next
+    /// pass would take mail of another one.
+    pub(super) fn state(&self) -> (usize, u32) {
+        lock(&self.0).as_ref().map_or((0, 0), |boxes| (boxes.rows, boxes.epoch))
+    }
+
     /// Those for a pass over so many rows: by which states come from one neighbour and go to the other, and by which the last
     /// outputs do. All ranks call this with the same number and way, and none of them has a pass under way.
     pub(super) fn take(
@@ -232,13 +238,14 @@ impl<S: Storage> Cut<S> {
         let shared = self.shared.of(recurrence, cutting)?;
         let ways = call.ways_of_gradient(&Neighbours::of(rank, direction));
         let [mut mail, mut lasts] = self.boxes.take(rank, call.pieces.num_seqs, way, ways)?;
+        // First what waits for nobody.
+        call.tell_tails((d_outputs, coeffs, Some(outputs)), way.tail(cutting), &mut mail)?;
         let mut known = call.room(1)?;
         let launch = call.each_row(&call.kernels.previous);
         let initial = initial.filter(|_| lasts.from.is_none());
         let launch = launch.map(|launch| launch.arg(outputs).arg(initial).arg(&mut *known));
         let num_seqs = call.pieces.num_seqs as i64;
         call.run_with_mail(launch.map(|launch| launch.arg(num_seqs)), &mut lasts)?;
-        call.tell_tails((d_outputs, coeffs, Some(outputs)), way.tail(cutting), &mut mail)?;
         let mut ends = d_initial.is_some().then(|| call.room(1)).transpose()?;
         if let Some(shared) = shared {
             let options = BackwardOptions {

@@ -275,18 +275,32 @@ impl Rank {
             return peers::of_processes(at, post, mine, self.until());
         };
         let all = seat.share(mine, self.until())?;
-        for (rank, array) in all.iter().enumerate().filter(|(rank, _)| *rank != self.number) {
-            let there = array.device();
-            if *there == self.device && !self.device.is_simt() {
-                // Their launches would be in one queue, and the first might wait for the second.
-                let what =
-                    format!("mailboxes between ranks of one GPU, as this one and rank {rank}");
-                let engine = self.label();
-                return Err(Error::Unsupported { engine, what });
+        let others = all.iter().enumerate().filter(|(rank, _)| *rank != self.number);
+        let reached = others.map(|(rank, array)| self.reach(rank, array.device()));
+        let reached = reached.collect::<Result<(), _>>();
+        // All or none, so that nobody waits for mail that does not come.
+        let why = reached.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        let what = "reaching mailboxes";
+        let whys = self.exchange.post().gather(what, why.into_bytes(), self.until())?;
+        reached?;
+        match whys.iter().enumerate().find(|(_, why)| !why.is_empty()) {
+            None => Ok(all),
+            Some((rank, why)) => {
+                let why = String::from_utf8_lossy(why);
+                let what = format!("mailboxes, as {} says: {why}", label(rank, self.size));
+                Err(Error::Unsupported { engine: self.label(), what })
             }
-            self.device.reach(there)?;
         }
-        Ok(all)
+    }
+
+    /// Makes the memory of another rank's device reachable.
+    fn reach(&self, rank: usize, there: &Device) -> Result<(), Error> {
+        if *there == self.device && !self.device.is_simt() {
+            // Their launches would be in one queue, and the first might wait for the second.
+            let what = format!("mailboxes between ranks of one GPU, as this one and rank {rank}");
+            return Err(Error::Unsupported { engine: self.label(), what });
+        }
+        self.device.reach(there)
     }
 
     /// Queues a launch whose blocks wait for those of other ranks' launches, which all ranks queue at once.

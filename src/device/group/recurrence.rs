@@ -23,11 +23,12 @@ use crate::{Direction, Error};
 ///
 /// # Cut along their length
 ///
-/// With [`Split::Steps`] each sequence is cut into pieces, and ranks tell each other in one all-gather what their pieces do to
+/// With [`Split::Steps`] each sequence is cut into pieces, and the [`Way`] says how a rank finds the state before its own.
+/// In two passes, which is the way if none is named, ranks tell each other in one all-gather what their pieces do to
 /// the state: two numbers for each piece, and three backward. Each piece is read twice for that, so that
 /// 20 bytes are moved per step where 12 would be, and 28 for 20 backward (of `f32`).
 ///
-/// Transitions of pieces are combined one after the other, so that results depend on the number of pieces alone
+/// In passes, transitions of pieces are combined one after the other, so that results depend on the number of pieces alone
 /// ([`GroupRecurrence::with_pieces`]), and not on how many ranks have them.
 ///
 /// How far results may be off follows from the [bound](mod@crate::reference) that holds for every order of evaluation. A
@@ -60,9 +61,9 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
         GroupRecurrence::over(rank, split, Recurrence::fastest(rank.device()))
     }
 
-    /// By a kernel: that of both passes if sequences are dealt out, and of the forward pass if they are cut. Where states go by
-    /// [mailboxes](Way::Mailboxes), a kernel that [takes them](crate::kernels::KernelChoice::takes_mail) is that of both passes;
-    /// instead of another one, each sequence has a block of its own.
+    /// By a kernel: that of both passes if sequences are dealt out, and of the forward pass if they are cut. By
+    /// [`Way::Mailboxes`] and [`Way::TailByMail`] a kernel that [takes mail](crate::kernels::KernelChoice::takes_mail) is that of both
+    /// passes; instead of another one, each sequence has a block of its own.
     ///
     /// # Errors
     ///
@@ -87,7 +88,7 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
     ///
     /// If nothing is said, one rank does not cut at all. For more there is a piece for each, or several where
     /// sequences are so long that all are of the same length: as many as keep all devices busy, and for up to 16 ranks the same number
-    /// if that is a power of two.
+    /// if that is a power of two. A [`Way`] in which each sequence is read once has a piece for each rank, and refuses another number.
     #[must_use]
     pub fn with_pieces(self, pieces: usize) -> Self {
         GroupRecurrence { pieces: Some(pieces), ..self }
@@ -127,7 +128,8 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
     ///
     /// Arrays have the shape of the part, and states one entry for each of its rows. So where sequences are cut, every rank gives
     /// the initial state of all of them, the same on all, and is given the final state of all if it is wanted. What ranks
-    /// tell each other is over when this returns; the rest is asynchronous.
+    /// tell each other is over when this returns; the rest is asynchronous. By mail ([`Way::is_by_mail`]) that is what devices
+    /// tell each other, too: a rank keeps its arrays until its device is done, and each pass begins by waiting for the device.
     ///
     /// # Errors
     ///
@@ -222,13 +224,8 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
     fn cut_of(&self, whole: Shape) -> Result<Cutting, Error> {
         let ranks = self.rank.size();
         match (self.way, self.pieces) {
-            // A piece for each rank, so that a rank's stretch of a row is computed at once.
-            (Way::Pipeline { .. } | Way::Mailboxes | Way::TailByMail, None) => {
-                Cutting::new(whole, ranks, Some(ranks), LONG)
-            }
-            (Way::Pipeline { .. } | Way::Mailboxes | Way::TailByMail, Some(pieces))
-                if pieces != ranks =>
-            {
+            (way, None) if way.reads_once() => Cutting::new(whole, ranks, Some(ranks), LONG),
+            (way, Some(pieces)) if way.reads_once() && pieces != ranks => {
                 let way = self.way;
                 let what = format!("{pieces} pieces by {way}, which has one for each rank");
                 Err(Error::Unsupported { engine: format!("a group of {ranks}"), what })
@@ -265,6 +262,11 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
             (log_coeffs, ", with logarithms"),
         ];
         more.iter().filter(|(is, _)| *is).for_each(|(_, text)| what += text);
+        if self.way.is_by_mail() {
+            let boxes = if log_coeffs { &self.wide.boxes } else { &self.cut.boxes };
+            let (rows, epoch) = boxes.state();
+            what += &format!(", after mail {epoch} of {rows}");
+        }
         self.rank.agree(&what)
     }
 }

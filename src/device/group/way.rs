@@ -10,6 +10,9 @@ use crate::device::Shape;
 pub(super) const LONG_WITH_TAIL: usize = 16 * LONG;
 /// The tail of a stretch is looked for by one block, while all others wait.
 const LONGEST_LOOK: usize = 1 << 16;
+/// Steps of a tail that one block looks at in a second: 65,536 in some 65 microseconds on an H100
+/// (`chapters/17-several-gpus/results/h100/group.csv`: one row of ones took 4.285 ms, and twice 2.11 without a look).
+const LOOKED_AT_IN_A_SECOND: f64 = 1e9;
 
 /// Over how many steps of a stretch its tail is looked for before it is told by mail.
 fn look(stretch_len: usize) -> usize {
@@ -27,7 +30,7 @@ pub enum Way {
     /// them.
     #[default]
     Passes,
-    /// The same, but states go by mail from each rank to the next, as with [`Way::Mailboxes`], and no host stands between the two
+    /// As [`Way::Passes`], but states go by mail from each rank to the next, as with [`Way::Mailboxes`], and no host stands between the two
     /// passes. Results have the same bits.
     PassesByMail,
     /// As [`Way::Passes`], but the first pass looks from the end of each piece for the place behind which the product of the
@@ -90,7 +93,7 @@ pub struct Links {
     pub store: f64,
     /// How many sequences a device works on at a time, with a block for each.
     pub at_a_time: usize,
-    /// Whether ranks are on GPUs of one host that reach each other's memory, so that [`Way::Mailboxes`] is one of the ways.
+    /// Whether ranks are on GPUs of one host that reach each other's memory, so that states can go [by mail](Way::is_by_mail).
     pub peers: bool,
 }
 
@@ -120,6 +123,11 @@ impl Way {
         }
     }
 
+    /// Whether each stretch is read once, so that it is one piece.
+    pub(super) fn reads_once(self) -> bool {
+        matches!(self, Way::Pipeline { .. } | Way::Mailboxes | Way::TailByMail)
+    }
+
     /// Whether states come and go by mail, so that ranks have to reach each other's memory.
     pub fn is_by_mail(self) -> bool {
         matches!(self, Way::PassesByMail | Way::Mailboxes | Way::TailByMail)
@@ -132,7 +140,8 @@ impl Way {
     /// then tell two numbers for each sequence. In a pipeline the last rank begins when the first group has gone
     /// through all others, and each group of each rank costs two messages. With mailboxes the last rank begins when
     /// the sequences that a device works on at a time have gone through the others: one of few, and of many as many as
-    /// there are blocks.
+    /// there are blocks. Two passes by mail tell one state from each rank to the next, and tails by mail, which do not say it, are
+    /// looked at by a block for each sequence, tile after tile, before that.
     pub fn expected(
         self,
         shape: impl Into<Shape>,
@@ -158,7 +167,9 @@ impl Way {
             }
             Way::Mailboxes | Way::TailByMail => {
                 let looked_at = if self == Way::TailByMail { look(seq_len / ranks) } else { 0 };
-                let look = rows * looked_at as f64 * bytes as f64 / links.memory;
+                let in_vain = rows * looked_at as f64 * bytes as f64 / links.memory;
+                // However few blocks there are, none is faster than its loads of one tile after the other.
+                let look = in_vain.max(looked_at as f64 / LOOKED_AT_IN_A_SECOND);
                 let of_their_own = has_blocks_of_their_own(num_seqs, seq_len / ranks);
                 let at_a_time = if of_their_own { links.at_a_time.max(1) } else { 1 };
                 let begin = once / num_seqs.div_ceil(at_a_time).max(1) as f64;

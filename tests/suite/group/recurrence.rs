@@ -9,7 +9,7 @@ use linrec::device::{
 };
 use linrec::kernels::{ElementType, KernelChoice};
 use linrec::simt::Access;
-use linrec::{Direction, Engine, Options};
+use linrec::{Direction, Element, Engine, Options};
 use num_complex::Complex;
 
 /// Judges an engine over so many cases that are drawn; over the whole table if the environment asks for that.
@@ -163,7 +163,10 @@ fn mailboxes_need_memory_that_ranks_reach() {
 }
 
 /// Long stretches, so that the place is looked for over several tiles; and coefficients that fade, do not, and vanish.
-pub(super) fn hold_over_tails(engine: &GroupEngine<f32>, seq_len: usize) {
+pub(super) fn hold_over_tails<S>(engine: &GroupEngine<S>, seq_len: usize)
+where
+    S: Storage<Accum = S> + Element,
+{
     for coeffs in [CoeffKind::Gate, CoeffKind::NearOne, CoeffKind::Zeros] {
         for direction in [Direction::Forward, Direction::Reverse] {
             let case = contract::Case {
@@ -188,14 +191,78 @@ fn the_tail_may_begin_anywhere() {
         let engine = GroupEngine::<f32>::new(emulated(2), Split::Steps);
         hold_over_tails(&engine.with_pieces(pieces).with_way(Way::TailFirst), 80_000);
     }
+    let waves = KernelChoice::shipped(ElementType::F32).find(KernelChoice::takes_mail);
+    let waves = waves.expect("one is shipped");
     for (ranks, seq_len) in [(2, 80_000), (4, 80_003)] {
-        for kernel in [KernelChoice::shipped(ElementType::F32).find(KernelChoice::takes_mail), None]
-        {
-            let kernel = kernel.unwrap_or_default();
+        for kernel in [waves, KernelChoice::default()] {
             let engine = GroupEngine::<f32>::by(shared(ranks), Split::Steps, kernel);
             hold_over_tails(&engine.with_way(Way::TailByMail), seq_len);
         }
     }
+    fn by_mail<S: Storage<Accum = S> + Element>() {
+        let engine = GroupEngine::<S>::new(shared(2), Split::Steps).with_way(Way::TailByMail);
+        hold_over_tails(&engine, 8_200);
+    }
+    by_mail::<f64>();
+    by_mail::<Complex<f32>>();
+}
+
+/// States that are told early in one pass, late in the next, and early again.
+#[test]
+fn boxes_serve_tails_that_do_and_do_not_say_it() {
+    let shape = (3, 2 * 20_480);
+    let checked = shared(2).run(|rank| {
+        let by = |way| GroupRecurrence::<f32>::new(rank, Split::Steps).with_way(way);
+        let in_blocks = KernelChoice::default();
+        let in_blocks = GroupRecurrence::<f32>::by(rank, Split::Steps, in_blocks)?;
+        let by_mail = [
+            by(Way::TailByMail),
+            in_blocks.with_way(Way::TailByMail),
+            by(Way::PassesByMail).with_pieces(2),
+        ];
+        let passes = by(Way::Passes).with_pieces(2);
+        let len = passes.part(shape)?.len();
+        // Sums of eighths, which are exact as long as coefficients are ones.
+        let eighths: Vec<f32> = (0..len).map(|index| (index * 5 % 8) as f32 / 8.0).collect();
+        let x = rank.device().upload(&eighths)?;
+        for coeff in [0.5, 1.0, 0.5, 1.0, 1.0, 0.5] {
+            let c = rank.device().upload(&vec![coeff; len])?;
+            let computed = |recurrence: &GroupRecurrence<f32>| {
+                let [mut y, mut dx, mut dc] = [(); 3].map(|()| rank.device().zeros(len).unwrap());
+                recurrence.forward_into(&x, &c, &mut y, shape, Default::default())?;
+                let options = Default::default();
+                recurrence.backward_into(&x, &c, &y, &mut dx, &mut dc, shape, options)?;
+                Ok::<_, linrec::Error>([y.download()?, dx.download()?])
+            };
+            let exact = computed(&passes)?;
+            for recurrence in &by_mail {
+                let found = computed(recurrence)?;
+                let near = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-6 * b.abs();
+                let near = found.iter().flatten().zip(exact.iter().flatten()).all(near);
+                assert!(near, "coefficients of {coeff} on rank {}", rank.number());
+            }
+        }
+        Ok(())
+    });
+    checked.unwrap();
+}
+
+/// As after a pass that failed on one rank alone: its next one would take the mail of another pass.
+#[test]
+fn ranks_with_other_boxes_are_told_so() {
+    let outcome = shared(2).run(|rank| {
+        let by_mail =
+            || GroupRecurrence::<f32>::new(rank, Split::Steps).with_way(Way::PassesByMail);
+        let (first, other) = (by_mail(), by_mail());
+        let len = first.part((2, 640))?.len();
+        let x = rank.device().zeros(len)?;
+        let mut y = rank.device().zeros(len)?;
+        first.forward_into(&x, &x, &mut y, (2, 640), Default::default())?;
+        let second = if rank.number() == 0 { &first } else { &other };
+        second.forward_into(&x, &x, &mut y, (2, 640), Default::default())
+    });
+    let error = outcome.unwrap_err().to_string();
+    assert!(error.contains("ranks disagree") && error.contains("after mail 2 of 2"), "{error}");
 }
 
 /// Where coefficients fade, a state is there before anybody asks for it, and nobody is told twice.
@@ -227,7 +294,8 @@ fn a_tail_is_told_before_its_stretch() {
         });
         counted.unwrap()
     };
-    // Each row's state is posted once, and asked for once; backward the same of the outputs before the stretches.
+    // Of each rank and pass, how many times it found mail and posted some. Each row's state is posted once, and asked for once;
+    // backward the same of the outputs before the stretches.
     assert_eq!(asked(Way::TailByMail, 0.5), [[[0, 3], [3, 3]], [[3, 0], [3, 3]]]);
     let counted = asked(Way::TailByMail, 1.0);
     let [[forward, _], [after, _]] = counted[..] else { panic!("of two ranks") };
