@@ -59,7 +59,7 @@ pub fn asked_early(how: &str) -> Result<f64, Box<dyn std::error::Error + Send + 
     for row in Table::read(ASKED)?.rows() {
         let of = (row.text("pass")?, row.text("num_seqs")?, row.text("way")?);
         if row.text("asked")?.starts_with(how) && of == ("backward", "16", "1") {
-            return Ok(row.number("ms")?);
+            return row.number("ms");
         }
     }
     Err(format!("nothing was measured that is `{how}`").into())
