@@ -306,9 +306,7 @@ impl Kernel {
             _ => all,
         })
     }
-}
 
-impl Kernel {
     /// Whether it may acquire or release in shared memory, by itself or by fences.
     fn hands_in_shared(&self) -> bool {
         let orders = || {

@@ -110,7 +110,7 @@ fn power(exponent: i32) -> f64 {
 fn finished(value: f64, to: Element) -> u32 {
     let ty = if to == Element::F16 { Type::F16 } else { Type::F32 };
     match float_bits(ty, value, Round::Nearest) as u32 {
-        0x8000 => 0,
+        0x8000 if to == Element::F16 => 0,
         bits => bits,
     }
 }

@@ -33,8 +33,8 @@ pub(crate) struct Actor {
     pub(crate) thread: u16,
     /// Volatile, relaxed and atomic accesses do not race with each other.
     pub(crate) sync: bool,
-    /// Lanes of a warp are ordered as they execute. That holds of code of CUDA's own, in memory of its own: it takes shuffles to order them,
-    /// as GPUs do.
+    /// Whether it is in CUDA's own part of shared memory. CUDA's code orders the lanes of a warp there by shuffles alone, so they count as
+    /// ordered.
     pub(crate) in_step: bool,
 }
 
