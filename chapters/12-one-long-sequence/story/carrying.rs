@@ -31,7 +31,7 @@ pub(super) fn stations(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// The same stations in today's form.
+/// Where the warps of today's form spend a wave.
 pub(super) fn stations_today(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("stations_today", "Where it goes without shuffles")?;
     lesson.say(

@@ -153,7 +153,7 @@ impl Problem {
         Ok(magnitudes.into_iter().map(bound).collect())
     }
 
-    /// The same with magnitudes for all numbers but those that decays are made of: the rates and the step sizes.
+    /// The problem with magnitudes in place of its numbers, but for those that decays are made of: the rates and the step sizes.
     fn magnitudes(&self) -> Problem {
         let magnitudes = |array: &[f32]| array.iter().map(|number| number.abs()).collect();
         Problem {

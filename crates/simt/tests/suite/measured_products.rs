@@ -110,12 +110,10 @@ fn by_mma(ty: &str, to: &str, (pairs, c, _): Sum<'_>) -> u32 {
     }
     words[4][0] = c;
     let bytes: Vec<u8> = words.as_flattened().iter().flat_map(|word| word.to_le_bytes()).collect();
-    bench.memory.write(bench.a, &bytes).unwrap();
-    bench.run().unwrap_or_else(|report| panic!("{report}"));
-    bench.words::<1>()[0] & if to == "f16" { 0xffff } else { u32::MAX }
+    first_sum(&bench, &bytes, to)
 }
 
-/// The same of `wmma.m16n16k16`, whose summand and result may be of different types.
+/// The sum of products by `wmma.m16n16k16`, whose summand and result may be of different types.
 fn by_wmma(ty: &str, [from, to]: [&str; 2], (pairs, c, _): Sum<'_>) -> u32 {
     let list = |first: usize, count: usize| {
         let names: Vec<_> = (first..first + count).map(|i| format!("%r{i}")).collect();
@@ -140,7 +138,12 @@ fn by_wmma(ty: &str, [from, to]: [&str; 2], (pairs, c, _): Sum<'_>) -> u32 {
         bytes[512 + 2 * k..][..2].copy_from_slice(&b.to_le_bytes());
     }
     bytes[1024..][..4].copy_from_slice(&c.to_le_bytes());
-    bench.memory.write(bench.a, &bytes).unwrap();
+    first_sum(&bench, &bytes, to)
+}
+
+/// The first number of the result, for fragments that lie in memory.
+fn first_sum(bench: &Bench, fragments: &[u8], to: &str) -> u32 {
+    bench.memory.write(bench.a, fragments).unwrap();
     bench.run().unwrap_or_else(|report| panic!("{report}"));
     bench.words::<1>()[0] & if to == "f16" { 0xffff } else { u32::MAX }
 }
