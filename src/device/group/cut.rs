@@ -71,6 +71,23 @@ impl<S: Storage> Cut<S> {
         Ok(Call { rank, kernels, pool, stream, cutting, direction, pieces, launched })
     }
 
+    /// The mail of a pass: of the states behind each rank's stretches; and of the last outputs, which a gradient asks for, and which
+    /// go the other way than that, with the recurrence.
+    pub(super) fn mail(
+        &self,
+        call: &Call<S::Accum>,
+        way: Way,
+        is_gradient: bool,
+    ) -> Result<[Mail; 2], Error> {
+        let neighbours = Neighbours::of(call.rank, call.direction);
+        let Neighbours { before, behind } = neighbours;
+        let ways = match is_gradient {
+            false => [(before, behind), (None, None)],
+            true => [(behind, before), call.with_steps(&neighbours)],
+        };
+        self.boxes.take(call.rank, call.cutting.whole.num_seqs, way, ways)
+    }
+
     /// The outputs of this rank's stretch of each row, in two passes. The place behind which nothing is left of a state is
     /// looked for over the last steps of each piece, if the way looks.
     pub(super) fn forward(
@@ -93,9 +110,7 @@ impl<S: Storage> Cut<S> {
         call.run(ends.map(|launch| launch.arg(way.tail(cutting) as i64).without_mail()))?;
         let mut states = call.room(1)?;
         if way.is_by_mail() {
-            let Neighbours { before, behind } = Neighbours::of(rank, direction);
-            let ways = [(before, behind), (None, None)];
-            let mail = self.boxes.take(rank, cutting.whole.num_seqs, way, ways)?;
+            let mail = self.mail(&call, way, false)?;
             call.states_by_mail(&told, initial, &mut states, None, mail)?;
         } else {
             let all = call.gather(&told, 2)?;
@@ -141,8 +156,7 @@ impl<S: Storage> Cut<S> {
         call.run(ends.map(|launch| launch.arg(way.tail(cutting) as i64).without_mail()))?;
         let (mut after, mut previous) = (call.room(1)?, call.room(1)?);
         if way.is_by_mail() {
-            let ways = call.ways_of_gradient(&Neighbours::of(rank, direction));
-            let mail = self.boxes.take(rank, cutting.whole.num_seqs, way, ways)?;
+            let mail = self.mail(&call, way, true)?;
             call.states_by_mail(&told, initial, &mut after, Some(&mut previous), mail)?;
         } else {
             let all = call.gather(&told, 3)?;

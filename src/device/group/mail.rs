@@ -8,7 +8,6 @@ use std::sync::{Mutex, OnceLock};
 
 use super::Rank;
 use super::cut::{Call, Cut};
-use super::pipeline::Neighbours;
 use super::split::Cutting;
 use super::way::Way;
 use crate::Error;
@@ -37,7 +36,7 @@ struct All {
 }
 
 /// From which rank mail comes, and to which one it goes.
-pub(super) type Ways = (Option<usize>, Option<usize>);
+type Ways = (Option<usize>, Option<usize>);
 
 impl Boxes {
     /// Of how many rows there are boxes, and the number of the last pass. Ranks agree on it: where one has failed alone, its next
@@ -136,12 +135,6 @@ impl<S: Storage> Shared<S> {
 }
 
 impl<A: Storage<Accum = A>> Call<'_, A> {
-    /// Where the mail of a gradient comes from and goes to, and that of last outputs, which go the other way: with the
-    /// recurrence.
-    pub(super) fn ways_of_gradient(&self, neighbours: &Neighbours) -> [Ways; 2] {
-        [(neighbours.behind, neighbours.before), self.with_steps(neighbours)]
-    }
-
     /// Computes by a kernel whose blocks share each sequence, beside the other ranks.
     fn share(
         &mut self,
@@ -190,12 +183,10 @@ impl<S: Storage> Cut<S> {
         let stream = stream.unwrap_or(&home);
         let mut call = self.call(rank, cutting, direction, stream)?;
         let shared = self.shared.of(recurrence, cutting)?;
-        let Neighbours { before, behind } = Neighbours::of(rank, direction);
-        let ways = [(before, behind), (None, None)];
-        let [mut mail, _] = self.boxes.take(rank, call.pieces.num_seqs, way, ways)?;
+        let [mut mail, _] = self.mail(&call, way, false)?;
         call.tell_tails((inputs, coeffs, None), way.tail(cutting), &mut mail)?;
         let mut last = final_state.is_some().then(|| call.room(1)).transpose()?;
-        let initial = initial.filter(|_| before.is_none());
+        let initial = initial.filter(|_| mail.from.is_none());
         if let Some(shared) = shared {
             let options = ForwardOptions {
                 direction,
@@ -236,8 +227,7 @@ impl<S: Storage> Cut<S> {
         let stream = stream.unwrap_or(&home);
         let mut call = self.call(rank, cutting, direction, stream)?;
         let shared = self.shared.of(recurrence, cutting)?;
-        let ways = call.ways_of_gradient(&Neighbours::of(rank, direction));
-        let [mut mail, mut lasts] = self.boxes.take(rank, call.pieces.num_seqs, way, ways)?;
+        let [mut mail, mut lasts] = self.mail(&call, way, true)?;
         // First what waits for nobody.
         call.tell_tails((d_outputs, coeffs, Some(outputs)), way.tail(cutting), &mut mail)?;
         let mut known = call.room(1)?;
