@@ -19,45 +19,27 @@ __device__ T fetch_for_all(const Mailbox<T>* from, unsigned epoch) {
 // ANCHOR_END: fetch
 
 // ANCHOR: ends
-// What all warps' steps do together, from what each one's do; two `totals` are taken in turns.
+// What a tile's steps do together, from what each warp's do; two `totals` are taken in turns.
 template <int kThreads, int kVectors, typename Stored, typename T>
 __device__ Transition<T> total_of_tile(const Vectors<Stored, kVectors>& coeffs,
                                        const Vectors<Stored, kVectors>& inputs, Transition<T>* totals) {
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     Transition<T> total;
 #pragma unroll
     for (int w = 0; w < kVectors; w++) {
         Transition<T> mine = {coeffs.at[w][0], inputs.at[w][0]};
 #pragma unroll
         for (int i = 1; i < kPerVector<Stored>; i++) mine = compose(mine, {coeffs.at[w][i], inputs.at[w][i]});
-        const Transition<T> piece = lane_at<32>(scan_lanes<32>(lane, mine), 31);
-        total = w > 0 ? compose(total, piece) : piece;
+        // In every round a lane takes twice as many behind it; in the end the first one has all.
+#pragma unroll
+        for (int lanes = 1; lanes < 32; lanes *= 2) mine = compose(mine, lane_down<32>(mine, lanes));
+        total = w > 0 ? compose(total, mine) : mine;
     }
-    if (lane == 0) totals[warp] = total;
+    if (threadIdx.x % 32 == 0) totals[threadIdx.x / 32] = total;
     __syncthreads();
     total = totals[0];
 #pragma unroll
     for (int w = 1; w < kThreads / 32; w++) total = compose(total, totals[w]);
     return total;
-}
-
-// The product of a tile's coefficients; as for `total_of_tile`, two `totals` are taken in turns.
-template <int kThreads, int kVectors, typename Stored, typename T>
-__device__ T product_of_tile(const Vectors<Stored, kVectors>& coeffs, Transition<T>* totals) {
-    T mine = T(1);
-#pragma unroll
-    for (int w = 0; w < kVectors; w++) {
-#pragma unroll
-        for (int i = 0; i < kPerVector<Stored>; i++) mine = mine * coeffs.at[w][i];
-    }
-#pragma unroll
-    for (int lanes = 16; lanes > 0; lanes /= 2) mine = mine * lane_down<32>(mine, lanes);
-    if (threadIdx.x % 32 == 0) totals[threadIdx.x / 32].coeff = mine;
-    __syncthreads();
-    T product = totals[0].coeff;
-#pragma unroll
-    for (int w = 1; w < kThreads / 32; w++) product = product * totals[w].coeff;
-    return product;
 }
 
 __device__ inline bool is_zero(float a) { return a == 0; }
@@ -67,12 +49,14 @@ __device__ bool is_zero(complex<Real> a) {
     return a.re == 0 && a.im == 0;
 }
 
-// The transition of each piece: the product of its coefficients, and its last state from a first one of zero.
+// The transition of each piece: the product of its coefficients, and its last state from a first one of zero. Tiles are
+// taken from the piece's end to its beginning, and pieces from the last to the first: the next pass goes the other way,
+// and finds in the cache what was read last.
 //
 // Coefficients may fade: where the product of the last ones has become zero, nothing of what was before them is left in
-// the transition. If `tail` is positive, that place is looked for from the piece's end, over so many steps at most, and
-// if it is found the piece is read from there on alone. Such a piece's state is known, whatever comes before: if `to` is given, it
-// is posted, and who computes the piece need not. Where `ends` is null, that is all, and the other pieces are not read.
+// the transition. If `tail` is positive, a piece is left there. Such a piece's state is known, whatever comes before: if `to`
+// is given, it is posted, and who computes the piece need not. Where `ends` is null, that is all, and `tail` steps are read
+// at most.
 //
 // Of the gradient, whose recurrence goes the other way, the state is what leaves a step for the one before it:
 // conj(c) (d_output + what came in). So the transition of a step is (conj(c), conj(c) d_output). Then `inputs` are
@@ -87,102 +71,162 @@ __global__ void __launch_bounds__(kThreads)
     using T = Accum<Stored>;
     constexpr int kSteps = kThreads * kVectors * kPerVector<Stored>;
     __shared__ Transition<T> totals[2][kThreads / 32];
-    const bool is_gradient = outputs, walks_back = is_gradient ? !reverse : reverse;
-    const long long piece = blockIdx.x * piece_len;
-    inputs += piece, coeffs += piece;
-    const int before = head(inputs, piece_len, walks_back);
+    const bool is_gradient = outputs, walks_back = is_gradient ? !reverse : reverse, may_fade = tail > 0;
+    const long long piece = gridDim.x - 1 - blockIdx.x, begin = piece * piece_len;
+    inputs += begin, coeffs += begin;
+    const int skipped = head(inputs, piece_len, walks_back);
     const bool aligned = skew(coeffs) == skew(inputs);
     if (!ends && !to) return;
 
+    struct Tile {
+        Vectors<Stored, kVectors> x, c;
+    };
+    const auto load = [&](long long tile) -> Tile {
+        const View at = view<kVectors, kThreads, Stored>(tile * kSteps - skipped, piece_len, walks_back);
+        return {load_vectors<false, kVectors>(inputs, true, at, T(0)),
+                load_vectors<false, kVectors>(coeffs, aligned, at, T(1))};
+    };
     Transition<T> all = {T(1), T(0)};
-    const long long tiles = (piece_len + before + kSteps - 1) / kSteps;
-    long long first = ends ? 0 : tiles;
-    T product = T(1);
-    for (long long tile = tiles - 1; tile > 0 && (tiles - tile) * kSteps <= tail; tile--) {
-        const View at = view<kVectors, kThreads, Stored>(tile * kSteps - before, piece_len, walks_back);
-        const Vectors<Stored, kVectors> c = load_vectors<false, kVectors>(coeffs, aligned, at, T(1));
-        product = product_of_tile<kThreads>(c, totals[tile % 2]) * product;
-        if (is_zero(product)) {
-            first = tile;
-            break;
+    const long long tiles = (piece_len + skipped + kSteps - 1) / kSteps;
+    const long long last = ends ? 0 : max(0ll, tiles - tail / kSteps);
+    Tile now = {};
+    // A tile is on its way while the one behind it is computed; but the first one may be all.
+    long long tile = tiles - 1, loaded = tiles;
+    for (int round = 0; tile >= last; round += round < 3) {
+        const bool loads = round != 1 || !may_fade, computes = round > 0 && (round != 2 || !may_fade);
+        Tile next = now;
+        if (loads) next = load(--loaded);  // before the first one nothing is there
+        if (computes) {
+            if (is_gradient) {
+                conjugate_vectors(now.c);
+                multiply_vectors(now.x, now.c);
+            }
+            turn(walks_back, now.x);
+            turn(walks_back, now.c);
+            all = compose(total_of_tile<kThreads>(now.c, now.x, totals[tile % 2]), all);
+            if (may_fade && is_zero(all.coeff)) break;
+            tile--;
         }
-    }
-    __syncthreads();  // before the same totals are written again
-    for (long long tile = first; tile < tiles; tile++) {
-        const View at = view<kVectors, kThreads, Stored>(tile * kSteps - before, piece_len, walks_back);
-        Vectors<Stored, kVectors> x = load_vectors<false, kVectors>(inputs, true, at, T(0));
-        Vectors<Stored, kVectors> c = load_vectors<false, kVectors>(coeffs, aligned, at, T(1));
-        if (is_gradient) {
-            conjugate_vectors(c);
-            multiply_vectors(x, c);
-        }
-        turn(walks_back, x);
-        turn(walks_back, c);
-        all = compose(all, total_of_tile<kThreads>(c, x, totals[tile % 2]));
+        now = next;
     }
     if (threadIdx.x != 0) return;
-    if (ends) ends[blockIdx.x] = all;
-    if (lasts) lasts[blockIdx.x] = piece_len > 0 ? widen(outputs[piece + (reverse ? 0 : piece_len - 1)]) : T(0);
-    if (to && is_zero(all.coeff)) post(to + blockIdx.x, epoch, all.state);
+    if (ends) ends[piece] = all;
+    if (lasts) lasts[piece] = piece_len > 0 ? widen(outputs[begin + (reverse ? 0 : piece_len - 1)]) : T(0);
+    if (to && is_zero(all.coeff)) post(to + piece, epoch, all.state);
 }
 // ANCHOR_END: ends
 
 // ANCHOR: states
-// From what every rank told of its pieces to what comes into each piece of this rank. One warp per row; the pieces
-// of a row are taken one after the other, so that the result depends on the pieces alone. All lanes bring them
-// into shared memory, many at a time, and one walks.
+// From what every rank told of its pieces to what comes into each piece of this rank. A block for each row. One thread
+// walks over the pieces, one after the other; or, with `grouped`, over groups of kTimes * 32, which warps have made transitions of
+// before, and whose pieces they go through afterwards. So the result depends on the pieces, and on where groups begin, alone.
 //
-// A rank's part of `told` holds `per_row` transitions for each row, and then, of the gradient, as many last outputs.
-// Of all pieces of a row the first `filled` have steps. Forward, `states` are the states before each piece. Of the
-// gradient, they are what comes in at its last step, and `previous`, null forward, the outputs before its first one.
+// A rank's part of `told` holds `per_row` transitions for each row, whole groups if `grouped`, and then, of the gradient, as
+// many last outputs. Of all pieces of a row the first `filled` have steps. Forward, `states` are the states before each
+// piece. Of the gradient, they are what comes in at its last step, and `previous`, null forward, the outputs before its
+// first one.
 //
 // By mail, `told` has this device's part alone, as if there were no other. What comes in comes by `from`, if that is given, and goes
 // on by `to`; the output before the first piece comes by `last_from`, and the last one goes on by `last_to`.
 template <typename T, int kThreads>
 __global__ void __launch_bounds__(kThreads)
     linrec_piece_states(const T* told, const T* initial, T* states, T* previous, long long num_seqs, int ranks,
-                        int rank, int per_row, int filled, const Mailbox<T>* from, Mailbox<T>* to, unsigned epoch,
-                        const Mailbox<T>* last_from, Mailbox<T>* last_to, unsigned last_epoch, int reverse) {
-    constexpr int kWarps = kThreads / 32, kAtATime = 2048 / sizeof(Transition<T>);
-    __shared__ Transition<T> brought[kWarps][kAtATime];
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const long long row = (long long)blockIdx.x * kWarps + warp;
-    if (row >= num_seqs) return;
+                        int rank, int per_row, int filled, int grouped, const Mailbox<T>* from, Mailbox<T>* to,
+                        unsigned epoch, const Mailbox<T>* last_from, Mailbox<T>* last_to, unsigned last_epoch,
+                        int reverse) {
+    constexpr int kTimes = 4, kAtATime = 8192 / sizeof(Transition<T>), kAtOnce = 64 / sizeof(Transition<T>);
+    __shared__ Transition<T> brought[kAtATime];  // pieces or groups
+    const long long row = blockIdx.x;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
     const bool is_gradient = previous, walks_back = is_gradient ? !reverse : reverse;
     const long long per_rank = num_seqs * per_row * (is_gradient ? 3 : 2);
     const int first = rank * per_row, pieces = ranks * per_row;
     const auto part = [&](int piece) { return told + piece / per_row * per_rank; };
     const auto place = [&](int piece) { return row * per_row + piece % per_row; };
-
     const auto last_of = [&](int piece) { return part(piece)[2 * num_seqs * per_row + place(piece)]; };
-    if (last_to && lane == 0) post(last_to + row, last_epoch, last_of(reverse ? 0 : per_row - 1));
+    if (last_to && threadIdx.x == 0) post(last_to + row, last_epoch, last_of(reverse ? 0 : per_row - 1));
+
+    const auto piece_of = [&](int step) { return walks_back ? pieces - 1 - step : step; };
+    const auto is_own = [&](int piece) { return piece >= first && piece < first + per_row; };
+    // The transition of the piece so many steps behind another one of the same rank.
+    const auto behind = [&](int piece, int steps) {
+        return ((const Transition<T>*)part(piece))[place(piece) + (walks_back ? -steps : steps)];
+    };
+    struct Group {
+        Transition<T> upto[kTimes], all;
+    };
+    // What the pieces of the group from this one on do together, of each 32 up to each lane's.
+    const auto group_at = [&](int piece) {
+        Group found;
+#pragma unroll
+        for (int w = 0; w < kTimes; w++) found.upto[w] = behind(piece, w * 32 + lane);
+#pragma unroll
+        for (int w = 0; w < kTimes; w++) {
+            found.upto[w] = scan_lanes<32>(lane, found.upto[w]);
+            const Transition<T> total = lane_at<32>(found.upto[w], 31);
+            found.all = w > 0 ? compose(found.all, total) : total;
+        }
+        return found;
+    };
 
     const Incoming<T> comes = {is_gradient ? nullptr : initial, from, epoch};
-    T state = lane == 0 ? comes(row) : T(0);
-    const int walked = walks_back ? pieces - first : first + per_row;
-    const auto piece_of = [&](int step) { return walks_back ? pieces - 1 - step : step; };
+    T state(0);  // thread 0's
+    const int walked = (walks_back ? pieces - first : first + per_row) / (grouped ? 32 * kTimes : 1);
+#pragma unroll 1
     for (int begun = 0; begun < walked; begun += kAtATime) {
         const int count = min(kAtATime, walked - begun);
-        for (int i = lane; i < count; i += 32) {
-            const int piece = piece_of(begun + i);
-            brought[warp][i] = ((const Transition<T>*)part(piece))[place(piece)];
+#pragma unroll 1
+        for (int turn = 0; turn < 2; turn++) {
+            const bool is_known = turn > 0;  // what comes into each group
+#pragma unroll 1
+            for (int i = warp; grouped && i < count; i += warps) {
+                const int piece = piece_of((begun + i) * 32 * kTimes);
+                if (is_known && !is_own(piece)) continue;
+                const Group group = group_at(piece);
+                T before = is_known ? brought[i].state : T(0);
+#pragma unroll
+                for (int w = 0; w < kTimes; w++) {
+                    const Transition<T> left = lane_up<32>(group.upto[w], 1), total = lane_at<32>(group.upto[w], 31);
+                    const int steps = w * 32 + lane;
+                    T& mine = states[place(piece) + (walks_back ? -steps : steps)];
+                    if (is_known) mine = lane > 0 ? multiply_add(before, left.coeff, left.state) : before;
+                    before = multiply_add(before, total.coeff, total.state);
+                }
+                if (!is_known && lane == 0) brought[i] = group.all;
+            }
+#pragma unroll 1
+            for (int i = threadIdx.x; !grouped && i < count; i += blockDim.x) {
+                const int piece = piece_of(begun + i);
+                if (!is_known) brought[i] = behind(piece, 0);
+                if (is_known && is_own(piece)) states[place(piece)] = brought[i].state;
+            }
+            __syncthreads();
+            if (!is_known && threadIdx.x == 0) {
+                if (begun == 0) state = comes(row);
+                const auto pass = [&](int i, Transition<T> transition) {
+                    brought[i].state = state;  // what comes into it
+                    state = multiply_add(state, transition.coeff, transition.state);
+                };
+                int i = 0;
+                // Some are loaded together, as what is stored could be what is loaded next.
+#pragma unroll 1
+                for (; i + kAtOnce <= count; i += kAtOnce) {
+                    Transition<T> some[kAtOnce];
+#pragma unroll
+                    for (int j = 0; j < kAtOnce; j++) some[j] = brought[i + j];
+#pragma unroll
+                    for (int j = 0; j < kAtOnce; j++) pass(i + j, some[j]);
+                }
+#pragma unroll 1
+                for (; i < count; i++) pass(i, brought[i]);
+                if (to && begun + count == walked) post(to + row, epoch, state);
+            }
+            __syncthreads();
         }
-        __syncwarp();
-        for (int i = 0; lane == 0 && i < count; i++) {
-            const Transition<T> end = brought[warp][i];
-            brought[warp][i].state = state;  // what comes into the piece
-            state = multiply_add(state, end.coeff, end.state);
-        }
-        __syncwarp();
-        for (int i = lane; i < count; i += 32) {
-            const int piece = piece_of(begun + i);
-            if (piece >= first && piece < first + per_row) states[place(piece)] = brought[warp][i].state;
-        }
-        __syncwarp();  // before they are written again
     }
-    if (to && lane == 0) post(to + row, epoch, state);
     const Incoming<T> before_all = {initial, last_from, last_epoch};
-    for (int piece = first + lane; is_gradient && piece < first + per_row; piece += 32) {
+#pragma unroll 1
+    for (int piece = first + threadIdx.x; is_gradient && piece < first + per_row; piece += blockDim.x) {
         const int before = reverse ? piece + 1 : piece - 1;
         const bool exists = before >= 0 && before < filled;
         previous[place(piece)] = exists ? last_of(before) : before_all(row);
@@ -280,7 +324,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 // ANCHOR: backward
 // The gradient of each piece. `after` is what comes into its last step from the one behind it, `previous` the output
 // before its first one; `before` is told what goes on to that one. As linrec_wide_bwd, which starts from zero.
-// With kByMail, what comes in comes by `from` where that is given, and goes on by `to` as well.
+// With kByMail, what comes in comes by `from` where that is given, and goes on by `to` as well. Without it, blocks wait for nobody.
 template <typename Stored, int kVectors, int kThreads, bool kByMail>
 __global__ void __launch_bounds__(kThreads)
     linrec_piece_bwd(const Stored* d_outputs, const Stored* coeffs, const Stored* outputs,

@@ -20,6 +20,7 @@ __device__ void post(Mailbox<T>* to, unsigned epoch, T state) {
 }
 template <typename T>
 __device__ T fetch(const Mailbox<T>* from, unsigned epoch) {
+#pragma unroll 1
     for (int asked = 0; asked < kMostAsked; asked++) {
         unsigned found;
         asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(found) : "l"(&from->epoch) : "memory");

@@ -47,6 +47,10 @@ __device__ Transition<T> lane_up(Transition<T> mine, int lanes) {
     return {lane_up<kLanes>(mine.coeff, lanes), lane_up<kLanes>(mine.state, lanes)};
 }
 template <int kLanes, typename T>
+__device__ Transition<T> lane_down(Transition<T> mine, int lanes) {
+    return {lane_down<kLanes>(mine.coeff, lanes), lane_down<kLanes>(mine.state, lanes)};
+}
+template <int kLanes, typename T>
 __device__ Transition<T> lane_at(Transition<T> mine, int lane) {
     return {lane_at<kLanes>(mine.coeff, lane), lane_at<kLanes>(mine.state, lane)};
 }

@@ -10,10 +10,10 @@
 //! how many ranks have them.
 
 use super::Rank;
-use super::kernels::{ByMail, Kernels, Loaded, THREADS, THREADS_BY_MAIL};
+use super::kernels::{Kernels, Loaded, MOST_THREADS, OverPieces};
 use super::mail::{Boxes, Shared};
 use super::pipeline::Neighbours;
-use super::split::Cutting;
+use super::split::{Cutting, GROUP};
 use super::way::Way;
 use crate::device::launch::Mail;
 use crate::device::recurrence::room::{Contents, Pool, Room};
@@ -30,7 +30,6 @@ const ENDS: Contents = Contents { name: "ends of pieces", zeros: false };
 #[derive(Debug)]
 pub(super) struct Cut<S: Storage> {
     kernels: Kernels,
-    pub(super) by_mail: ByMail,
     pub(super) shared: Shared<S>,
     pub(super) boxes: Boxes,
     pool: Pool<S::Accum>,
@@ -39,8 +38,8 @@ pub(super) struct Cut<S: Storage> {
 impl<S: Storage> Default for Cut<S> {
     fn default() -> Self {
         let (kernels, pool) = (Kernels::default(), Pool::default());
-        let (by_mail, shared, boxes) = (ByMail::default(), Shared::default(), Boxes::default());
-        Cut { kernels, by_mail, shared, boxes, pool }
+        let (shared, boxes) = (Shared::default(), Boxes::default());
+        Cut { kernels, shared, boxes, pool }
     }
 }
 
@@ -66,7 +65,7 @@ impl<S: Storage> Cut<S> {
         stream: &'a Stream,
     ) -> Result<Call<'a, S::Accum>, Error> {
         let kernels = self.kernels.get::<S>(rank.device())?;
-        let launched = Launched::nothing(&kernels.ends);
+        let launched = Launched::nothing(&kernels.ends.function);
         let (pool, pieces) = (&self.pool, cutting.pieces_of(rank.number()));
         Ok(Call { rank, kernels, pool, stream, cutting, direction, pieces, launched })
     }
@@ -209,7 +208,7 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         previous: Option<&mut Buffer<A>>,
     ) -> Result<(), Error> {
         let (ranks, rank, filled) = (self.cutting.ranks, self.rank.number(), self.filled());
-        let launch = self.each_warp(&self.kernels.states);
+        let launch = self.each_walk(&self.kernels.states, self.cutting.pieces());
         let launch = launch.map(|launch| launch.arg(all).arg(initial).arg(states).arg(previous));
         let launch = launch.map(|launch| self.placed(launch, [ranks, rank, filled]));
         let launch = launch.map(|launch| launch.without_mail().without_mail());
@@ -228,7 +227,7 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         // Where there is one piece for each rank, it may be empty.
         let has_steps = self.pieces.seq_len > 0;
         let filled = if has_steps { self.cutting.per_row } else { 0 };
-        let launch = self.each_warp(&self.kernels.states);
+        let launch = self.each_walk(&self.kernels.states, self.cutting.per_row);
         let launch = launch.map(|launch| launch.arg(told).arg(initial).arg(states).arg(previous));
         let launch = launch.map(|launch| self.placed(launch, [1, 0, filled]));
         let launch = launch.map(|launch| launch.with_mail(&mut mail).with_mail(&mut lasts));
@@ -238,7 +237,8 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
     /// A launch over rows' pieces with what says which ones they are.
     fn placed<'l>(&self, launch: Launch<'l>, [ranks, rank, filled]: [usize; 3]) -> Launch<'l> {
         let launch = launch.arg(self.cutting.whole.num_seqs as i64).arg(ranks as i32);
-        launch.arg(rank as i32).arg(self.cutting.per_row as i32).arg(filled as i32)
+        let launch = launch.arg(rank as i32).arg(self.cutting.per_row as i32).arg(filled as i32);
+        launch.arg(i32::from(self.cutting.is_grouped()))
     }
 
     /// To every rank the state behind the last step, in this direction, of all that `states` has for each piece.
@@ -264,35 +264,21 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
     }
 
     /// A block for each piece; `None` if there is none.
-    pub(super) fn each_piece<'f>(&self, function: &'f Function) -> Option<Launch<'f>> {
-        self.each(function, THREADS)
-    }
-
-    /// A block for each row, of the kernels by mail, which have one piece of each; `None` if there is none.
-    pub(super) fn each_row_by_mail<'f>(&self, function: &'f Function) -> Option<Launch<'f>> {
-        self.each(function, THREADS_BY_MAIL)
-    }
-
-    fn each<'f>(&self, function: &'f Function, threads: u32) -> Option<Launch<'f>> {
-        // More blocks than a number holds are more than any grid has: the launch says so.
-        let blocks = u32::try_from(self.pieces.num_seqs).unwrap_or(u32::MAX);
-        (blocks > 0).then(|| function.launch(blocks, threads))
+    pub(super) fn each_piece<'f>(&self, kernel: &'f OverPieces) -> Option<Launch<'f>> {
+        launch(&kernel.function, self.pieces.num_seqs, kernel.threads)
     }
 
     /// A thread for each row; `None` if there is none.
     pub(super) fn each_row<'f>(&self, function: &'f Function) -> Option<Launch<'f>> {
-        self.rows_in_blocks(function, THREADS)
+        const THREADS: usize = 128;
+        launch(function, self.cutting.whole.num_seqs.div_ceil(THREADS), THREADS as u32)
     }
 
-    /// A warp for each row; `None` if there is none.
-    fn each_warp<'f>(&self, function: &'f Function) -> Option<Launch<'f>> {
-        self.rows_in_blocks(function, THREADS / 32)
-    }
-
-    fn rows_in_blocks<'f>(&self, function: &'f Function, rows: u32) -> Option<Launch<'f>> {
-        let blocks = self.cutting.whole.num_seqs.div_ceil(rows as usize);
-        let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
-        (blocks > 0).then(|| function.launch(blocks, THREADS))
+    /// A block for each row, which goes over so many pieces: a warp for each group of them, or else a thread for each.
+    fn each_walk<'f>(&self, function: &'f Function, pieces: usize) -> Option<Launch<'f>> {
+        let threads = if self.cutting.is_grouped() { pieces / GROUP * 32 } else { pieces };
+        let threads = threads.next_multiple_of(32).min(MOST_THREADS);
+        launch(function, self.cutting.whole.num_seqs, threads as u32)
     }
 
     /// Gives a launch over pieces the numbers that it takes last, and queues it.
@@ -329,4 +315,11 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         }
         Ok(())
     }
+}
+
+/// So many blocks of so many threads; `None` if there are none.
+fn launch(function: &Function, blocks: usize, threads: u32) -> Option<Launch<'_>> {
+    // More blocks than a number holds are more than any grid has: the launch says so.
+    let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
+    (blocks > 0).then(|| function.launch(blocks, threads))
 }

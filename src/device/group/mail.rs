@@ -200,8 +200,7 @@ impl<S: Storage> Cut<S> {
                 shared.forward_beside(all, pieces, options, beside)
             })?;
         } else {
-            let kernels = self.by_mail.get::<S>(rank.device())?;
-            let launch = call.each_row_by_mail(&kernels.forward);
+            let launch = call.each_piece(&call.kernels.forward);
             let launch = launch.map(|launch| launch.arg(inputs).arg(coeffs).arg(outputs));
             let launch = launch.map(|launch| launch.arg(initial).arg(last.as_deref_mut()));
             call.run_with_mail(launch, &mut mail)?;
@@ -250,9 +249,8 @@ impl<S: Storage> Cut<S> {
                 shared.backward_beside(inputs, results, pieces, options, beside)
             })?;
         } else {
-            let kernels = self.by_mail.get::<S>(rank.device())?;
             let none: Option<&Buffer<S::Accum>> = None;
-            let launch = call.each_row_by_mail(&kernels.backward);
+            let launch = call.each_piece(&call.kernels.backward_by_mail);
             let launch = launch.map(|launch| launch.arg(d_outputs).arg(coeffs).arg(outputs));
             let launch = launch.map(|launch| launch.arg(none).arg(&*known));
             let launch = launch.map(|launch| launch.arg(d_inputs).arg(d_coeffs));

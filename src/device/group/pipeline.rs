@@ -7,7 +7,6 @@ use std::ops::Range;
 
 use super::Rank;
 use super::cut::{Call, Cut};
-use super::kernels::THREADS;
 use super::split::Cutting;
 use crate::device::{
     BackwardOptions, Buffer, ForwardOptions, Launched, Recurrence, Shape, Storage,
@@ -124,7 +123,8 @@ impl<S: Storage> Cut<S> {
             let (mut dx, mut dc) = (d_inputs.slice(steps.clone())?, d_coeffs.slice(steps)?);
             let (mut end, start) = (ends.slice(rows.clone())?, known.slice(rows.clone())?);
             let blocks = u32::try_from(rows.len()).unwrap_or(u32::MAX);
-            let launch = call.kernels.backward.launch(blocks, THREADS);
+            let kernel = &call.kernels.backward;
+            let launch = kernel.function.launch(blocks, kernel.threads);
             let (dy, c, y) = (dy?, c?, y?);
             let launch = launch.arg(&dy).arg(&c).arg(&y).arg(&came).arg(&start);
             let launch = launch.arg(&mut dx).arg(&mut dc).arg(&mut end);

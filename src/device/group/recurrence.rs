@@ -1,8 +1,7 @@
 //! The recurrence over the ranks of a group.
 
 use super::cut::Cut;
-use super::split::{Cutting, LONG, rows};
-use super::way::LONG_WITH_TAIL;
+use super::split::{Cutting, Usual, rows};
 use super::{Part, Rank, Split, Way};
 use crate::device::{
     BackwardOptions, Buffer, Choice, ForwardOptions, Launched, Recurrence, Shape, Storage,
@@ -222,16 +221,16 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
     }
 
     fn cut_of(&self, whole: Shape) -> Result<Cutting, Error> {
-        let ranks = self.rank.size();
+        let (ranks, usual) = (self.rank.size(), Usual::whole(size_of::<S>()));
         match (self.way, self.pieces) {
-            (way, None) if way.reads_once() => Cutting::new(whole, ranks, Some(ranks), LONG),
+            (way, None) if way.reads_once() => Cutting::new(whole, ranks, Some(ranks), usual),
             (way, Some(pieces)) if way.reads_once() && pieces != ranks => {
                 let way = self.way;
                 let what = format!("{pieces} pieces by {way}, which has one for each rank");
                 Err(Error::Unsupported { engine: format!("a group of {ranks}"), what })
             }
-            (Way::TailFirst, _) => Cutting::new(whole, ranks, self.pieces, LONG_WITH_TAIL),
-            _ => Cutting::new(whole, ranks, self.pieces, LONG),
+            (Way::TailFirst, _) => Cutting::new(whole, ranks, self.pieces, Usual::with_tail()),
+            _ => Cutting::new(whole, ranks, self.pieces, usual),
         }
     }
 

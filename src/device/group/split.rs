@@ -69,24 +69,69 @@ pub(super) struct Cutting {
 /// A piece for each rank is a multiple of this if it is long: the pieces are then whole vectors.
 const UNIT: usize = 32;
 /// What is long.
-pub(super) const LONG: usize = 1024;
+const LONG: usize = 1024;
+/// And where tails are looked for.
+pub(super) const LONG_WITH_TAIL: usize = 16 * LONG;
 /// So many pieces keep a device busy if all ranks have one device's share of them.
 const MANY: usize = 2048;
+/// A piece of each array is not longer than so many bytes: pieces that are computed at the same time then lie so near to each
+/// other that memory is read faster. (On an H100, a row of 2^29 in 1024 pieces took 2.24 ms, and in 32,768 pieces 2.09.)
+const BYTES: usize = 64 << 10;
 /// Of every long row there are at least so many, so that up to as many ranks give the same bits.
-const LEAST: usize = 16;
+const LEAST: usize = 8;
+/// Pieces that are one step of the walk from state to state, where a row has many: `linrec_piece_states`.
+pub(super) const GROUP: usize = 128;
+
+/// Which pieces are made if their number is not said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Usual {
+    /// Steps of a piece, at least.
+    pub(super) least: usize,
+    /// And at most, where more pieces than keep devices busy are of use.
+    pub(super) most: usize,
+}
+
+impl Usual {
+    /// Of pieces that are read from end to end, of elements of so many bytes.
+    pub(super) fn whole(bytes: usize) -> Usual {
+        Usual { least: LONG, most: BYTES / bytes.max(1) }
+    }
+
+    /// Of pieces whose tails are looked for: most of them is then not read.
+    pub(super) fn with_tail() -> Usual {
+        Usual { least: LONG_WITH_TAIL, most: usize::MAX }
+    }
+
+    /// How many there are: the same number for 1, 2, 4, … ranks of long rows whose length has a large power of two in it, and
+    /// else one for each rank.
+    fn pieces(self, whole: Shape, ranks: usize) -> usize {
+        let busy = (MANY / whole.num_seqs.max(1)).next_power_of_two();
+        let wanted = busy.max(LEAST).max(1 << (whole.seq_len / self.most).max(1).ilog2());
+        let mut per_row = 1_usize << (wanted / ranks).max(1).ilog2();
+        while per_row > 1 {
+            let pieces = ranks * per_row;
+            let even = whole.seq_len / pieces;
+            let whole_vectors = whole.seq_len.is_multiple_of(pieces) && even.is_multiple_of(UNIT);
+            if whole_vectors && even >= self.least {
+                break;
+            }
+            per_row /= 2;
+        }
+        ranks * per_row
+    }
+}
 
 impl Cutting {
-    /// Cuts rows over so many ranks, into `pieces` in all if that is said; and else into pieces of at least so many steps, if
-    /// there are several for each rank.
+    /// Cuts rows over so many ranks, into `pieces` in all if that is said; and else as usual, if there are several for each rank.
     pub(super) fn new(
         whole: Shape,
         ranks: usize,
         pieces: Option<usize>,
-        least: usize,
+        usual: Usual,
     ) -> Result<Cutting, Error> {
         let pieces = match pieces {
             Some(pieces) => pieces,
-            None => usual(whole, ranks, least),
+            None => usual.pieces(whole, ranks),
         };
         let refused = |why: &str| {
             let what = format!("{pieces} pieces of sequences of {} steps: {why}", whole.seq_len);
@@ -107,6 +152,12 @@ impl Cutting {
             false => even,
         };
         Ok(Cutting { whole, ranks, per_row: pieces / ranks, piece_len })
+    }
+
+    /// Whether [`GROUP`] pieces of a row are one step of the walk from state to state. Then each rank has whole groups, and so
+    /// it is for up to [`LEAST`] ranks, as their number decides in which order transitions are combined.
+    pub(super) fn is_grouped(&self) -> bool {
+        self.pieces().is_multiple_of(LEAST * GROUP) && self.per_row.is_multiple_of(GROUP)
     }
 
     /// In all, of each row.
@@ -145,23 +196,6 @@ impl Cutting {
     }
 }
 
-/// How many pieces there are if nobody says it: the same number for 1, 2, 4, … ranks of long rows whose length has a
-/// large power of two in it, and else one for each rank.
-fn usual(whole: Shape, ranks: usize, least: usize) -> usize {
-    let wanted = (MANY / whole.num_seqs.max(1)).next_power_of_two().max(LEAST);
-    let mut per_row = 1_usize << (wanted / ranks).max(1).ilog2();
-    while per_row > 1 {
-        let pieces = ranks * per_row;
-        let even = whole.seq_len / pieces;
-        let whole_vectors = whole.seq_len.is_multiple_of(pieces) && even.is_multiple_of(UNIT);
-        if whole_vectors && even >= least {
-            break;
-        }
-        per_row /= 2;
-    }
-    ranks * per_row
-}
-
 /// The rows of a rank, if they are dealt out, of numbers of so many bytes.
 ///
 /// Kernels begin at vectors of 16 bytes, and how the steps of a row lie in these decides in which order they are combined. So
@@ -181,7 +215,7 @@ mod tests {
     use super::*;
 
     fn cut(whole: (usize, usize), ranks: usize, pieces: Option<usize>) -> Result<Cutting, Error> {
-        Cutting::new(whole.into(), ranks, pieces, LONG)
+        Cutting::new(whole.into(), ranks, pieces, Usual::whole(4))
     }
 
     #[test]
@@ -207,15 +241,25 @@ mod tests {
 
     #[test]
     fn the_number_of_pieces_does_not_depend_on_the_number_of_ranks() {
-        for (whole, pieces) in [((13_200, 65_536), 16), ((64, 1 << 24), 32), ((1, 1 << 30), 2048)] {
-            for ranks in [1, 2, 4, 8, 16] {
+        for (whole, pieces, is_grouped) in [
+            ((13_200, 65_536), 8, false),
+            ((64, 1 << 24), 1024, true),
+            ((16, 1 << 26), 4096, true),
+            ((1, 1 << 30), 65_536, true),
+            ((1, 1 << 22), 2048, true),
+            ((300, 1 << 17), 8, false),
+        ] {
+            for ranks in [1, 2, 4, 8] {
                 let cutting = cut(whole, ranks, None).unwrap();
                 assert_eq!((cutting.pieces(), cutting.filled()), (pieces, pieces), "{whole:?}");
+                assert_eq!(cutting.is_grouped(), is_grouped, "{whole:?} over {ranks}");
                 assert_eq!(cutting.like().seq_len, whole.1 / pieces);
             }
         }
         assert_eq!(cut((1, 4093), 4, None).unwrap().pieces(), 4);
         assert_eq!(cut((1, 3 << 20), 3, None).unwrap().pieces(), 3 * 512);
+        let with_tail = Cutting::new((1, 1 << 30).into(), 2, None, Usual::with_tail()).unwrap();
+        assert_eq!(with_tail.pieces(), 2048);
     }
 
     #[test]

@@ -3,11 +3,9 @@
 use std::fmt;
 
 use super::mail::has_blocks_of_their_own;
-use super::split::{Cutting, LONG};
+use super::split::Cutting;
 use crate::device::Shape;
 
-/// Several pieces of a stretch are so long at least, where their tails are looked for: most of them is then not read.
-pub(super) const LONG_WITH_TAIL: usize = 16 * LONG;
 /// The tail of a stretch is looked for by one block, while all others wait.
 const LONGEST_LOOK: usize = 1 << 16;
 /// Steps of a tail that one block looks at in a second: 65,536 in some 65 microseconds on an H100
@@ -33,10 +31,9 @@ pub enum Way {
     /// As [`Way::Passes`], but states go by mail from each rank to the next, as with [`Way::Mailboxes`], and no host stands between the two
     /// passes. Results have the same bits.
     PassesByMail,
-    /// As [`Way::Passes`], but the first pass looks from the end of each piece for the place behind which the product of the
-    /// coefficients is zero, over a quarter of the piece at most. If there is one, that pass reads nothing
-    /// before it, so that coefficients that fade cost next to nothing. If there is none, coefficients
-    /// are read up to a quarter more. What is not finite before such a place does not reach the ranks behind.
+    /// As [`Way::Passes`], but the first pass, which reads each piece from its end to its beginning, leaves it where the product
+    /// of the coefficients behind has become zero, so that coefficients that fade cost next to nothing. What is not
+    /// finite before such a place does not reach the ranks behind.
     TailFirst,
     /// Every stretch is read once. Sequences are dealt to so many groups; of each group in turn a rank
     /// receives the states from the rank before it, computes, and sends the states behind to the next. Ranks at the
@@ -57,7 +54,7 @@ pub enum Way {
     ///
     /// A block that waits for some ten seconds ends its kernel with an error; so a stretch takes less than that.
     Mailboxes,
-    /// As [`Way::Mailboxes`], and before that a look at the tail of each stretch, as in [`Way::TailFirst`]: over a quarter of the stretch and
+    /// As [`Way::Mailboxes`], and before that a look from the end of each stretch, as in [`Way::TailFirst`]: over a quarter of the stretch and
     /// 65,536 steps at most. Where coefficients fade, the next rank has its state before this one has begun, and ranks compute at
     /// the same time, also of a single sequence. Where they do not, it gets its state when the stretch is done, by
     /// mail all the same; the look was in vain. What is not finite before such a place does not reach the ranks behind.
@@ -114,10 +111,10 @@ impl Links {
 }
 
 impl Way {
-    /// Over how many steps of a piece the place behind which nothing is left is looked for.
+    /// Over how many steps of a piece at most the place behind which nothing is left is looked for.
     pub(super) fn tail(self, cutting: Cutting) -> usize {
         match self {
-            Way::TailFirst => cutting.piece_len / 4,
+            Way::TailFirst => cutting.piece_len,
             Way::TailByMail => look(cutting.piece_len),
             _ => 0,
         }
@@ -156,10 +153,8 @@ impl Way {
         let gather = if ranks > 1 { links.all_gather + told } else { 0.0 };
         match self {
             _ if ranks <= 1 => once,
-            Way::Passes => once * 5.0 / 3.0 + gather,
+            Way::Passes | Way::TailFirst => once * 5.0 / 3.0 + gather,
             Way::PassesByMail => once * 5.0 / 3.0 + others * links.store,
-            // A quarter of the coefficients is looked at in vain.
-            Way::TailFirst => once * (5.0 / 3.0 + 1.0 / 12.0) + gather,
             Way::Pipeline { groups } => {
                 let groups = groups.clamp(1, num_seqs.max(1)) as f64;
                 let message = 2.0 * links.message + rows / groups * bytes as f64 / links.link;
@@ -167,7 +162,7 @@ impl Way {
             }
             Way::Mailboxes | Way::TailByMail => {
                 let looked_at = if self == Way::TailByMail { look(seq_len / ranks) } else { 0 };
-                let in_vain = rows * looked_at as f64 * bytes as f64 / links.memory;
+                let in_vain = 2.0 * rows * looked_at as f64 * bytes as f64 / links.memory;
                 // However few blocks there are, none is faster than its loads of one tile after the other.
                 let look = in_vain.max(looked_at as f64 / LOOKED_AT_IN_A_SECOND);
                 let of_their_own = has_blocks_of_their_own(num_seqs, seq_len / ranks);
