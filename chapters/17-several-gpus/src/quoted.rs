@@ -15,6 +15,12 @@ const RECORDS: [&str; 2] =
 /// Two forms of asking whether a state has been told early.
 const ASKED: &str = include_str!("../results/h100/asked.csv");
 
+/// The kernels of two passes over a half of one row, each by itself, in few pieces and in many: one row of the file for each run.
+const PIECES: &str = include_str!("../results/h100/pieces.csv");
+
+/// Ranks that are processes, which sleep until they are told something, or stay awake.
+const AWAKE: &str = include_str!("../results/h100/awake.csv");
+
 /// One of the measurements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
@@ -63,6 +69,44 @@ pub fn asked_early(how: &str) -> Result<f64, Box<dyn std::error::Error + Send + 
         }
     }
     Err(format!("nothing was measured that is `{how}`").into())
+}
+
+/// Milliseconds that a kernel of two passes takes for 2^29 steps in so many pieces, the median.
+///
+/// # Errors
+///
+/// If the file cannot be read, or has no such line.
+pub fn in_pieces(
+    what: &str,
+    pieces: usize,
+) -> Result<f64, Box<dyn std::error::Error + Send + Sync>> {
+    let mut runs = Vec::new();
+    for row in Table::read(PIECES)?.rows() {
+        if (row.text("what")?, row.number("pieces")?) == (what, pieces) {
+            runs.push(row.number("ms")?);
+        }
+    }
+    if runs.is_empty() {
+        return Err(format!("`{what}` in {pieces} pieces was not measured").into());
+    }
+    Ok(median(runs))
+}
+
+/// What was measured in `unit` over two processes that are `how`: asleep or awake.
+///
+/// # Errors
+///
+/// If the file cannot be read, or has no such line.
+pub fn of_processes(
+    how: &str,
+    unit: &str,
+) -> Result<f64, Box<dyn std::error::Error + Send + Sync>> {
+    for row in Table::read(AWAKE)?.rows() {
+        if (row.text("ranks")?, row.text("how")?, row.text("unit")?) == ("2", how, unit) {
+            return row.number("value");
+        }
+    }
+    Err(format!("nothing was measured in {unit} of processes {how}").into())
 }
 
 /// What this library reached, in one case.

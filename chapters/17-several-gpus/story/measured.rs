@@ -120,6 +120,29 @@ fn values(lesson: &mut Lesson, reached: &[Reached]) -> lesson::Result {
         let efficiency = of(reached, "forward", (rows, coeffs, way))?.efficiency;
         lesson.value(name, format!("{efficiency:.2}"), Kind::Computed);
     }
+    for (name, what, pieces) in [
+        ("walk_pieces_us", "walk over pieces", 32_768),
+        ("walk_groups_us", "walk over groups", 32_768),
+    ] {
+        let microseconds = 1e3 * quoted::in_pieces(what, pieces)?;
+        lesson.value(name, format!("{microseconds:.0}"), Kind::Computed);
+    }
+    for (name, what, pieces) in [
+        ("gradients_few_ms", "gradients", 1024),
+        ("gradients_many_ms", "gradients", 32_768),
+        ("outputs_few_ms", "outputs by wide:8x256:a1:w", 1024),
+        ("outputs_many_ms", "outputs by wide:8x256:a1:w", 32_768),
+    ] {
+        lesson.value(name, format!("{:.2}", quoted::in_pieces(what, pieces)?), Kind::Computed);
+    }
+    for how in ["asleep", "awake"] {
+        let told = format!("{:.0}", quoted::of_processes(how, "us")?);
+        lesson.value(&format!("told_{how}_us"), told, Kind::Computed);
+        let efficiency = format!("{:.2}", quoted::of_processes(how, "efficiency")?);
+        lesson.value(&format!("processes_{how}"), efficiency, Kind::Computed);
+    }
+    let row_back = of(reached, "backward", (1, "1 to 1", "passes by mail"))?.efficiency;
+    lesson.value("reached_row_back", format!("{row_back:.2}"), Kind::Computed);
     let by_mail = of(reached, "forward", (13_200, "0.98 to 1", "mailboxes"))?;
     let alone = by_mail.ms * by_mail.efficiency;
     lesson.value("mail_alone_ms", format!("{alone:.2}"), Kind::Computed);

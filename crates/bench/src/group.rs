@@ -1,5 +1,6 @@
 //! `tour bench --group`: the recurrence over several GPUs of a host, beside one of them.
 
+use std::fmt;
 use std::hint;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -89,8 +90,7 @@ pub fn run(groups: &[Group], cases: &[Case], runs: usize) -> lesson::Result<Vec<
             let Some((_, timed)) = timed.into_iter().find(|(number, _)| *number == 0) else {
                 continue;
             };
-            for ((split, way), runs) in ways.into_iter().zip(timed) {
-                let how = if split == Split::Rows { String::from("rows") } else { way.to_string() };
+            for (how, runs) in ways.into_iter().zip(timed) {
                 let engine = match group.size() {
                     1 => String::from("1"),
                     size => format!("{size}{many} x {how}"),
@@ -121,18 +121,59 @@ pub fn run(groups: &[Group], cases: &[Case], runs: usize) -> lesson::Result<Vec<
     Ok(rows)
 }
 
+/// What is measured: how sequences are split, by which way, and in how many pieces if that is not the library's choice.
+#[derive(Debug, Clone, Copy)]
+struct How {
+    split: Split,
+    way: Way,
+    pieces: Option<usize>,
+}
+
+impl From<Way> for How {
+    fn from(way: Way) -> How {
+        How { split: Split::Steps, way, pieces: None }
+    }
+}
+
+/// `rows`, `mailboxes`, `passes by mail in 2048 pieces`.
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            How { split: Split::Rows, .. } => write!(f, "rows"),
+            How { way, pieces: Some(pieces), .. } => write!(f, "{way} in {pieces} pieces"),
+            How { way, .. } => write!(f, "{way}"),
+        }
+    }
+}
+
+impl How {
+    fn recurrence(self, rank: &Rank) -> GroupRecurrence<'_, f32> {
+        let recurrence = GroupRecurrence::new(rank, self.split).with_way(self.way);
+        match self.pieces {
+            Some(pieces) => recurrence.with_pieces(pieces),
+            None => recurrence,
+        }
+    }
+}
+
+/// Of a single long row, fewer pieces than the library makes.
+const PIECES: [usize; 2] = [1 << 11, 1 << 14];
+
 /// What is measured over so many devices: on one, it itself.
-fn ways((num_seqs, seq_len): (usize, usize), size: usize) -> Vec<(Split, Way)> {
+fn ways((num_seqs, seq_len): (usize, usize), size: usize) -> Vec<How> {
     let mut ways = Vec::new();
     if size == 1 || num_seqs >= size {
-        ways.push((Split::Rows, Way::Passes));
+        ways.push(How { split: Split::Rows, ..Way::Passes.into() });
     }
     if size > 1 {
         let pipeline = Way::pipeline((num_seqs, seq_len), size_of::<f32>(), size, Links::H200);
-        ways.extend([Way::Passes, Way::TailFirst, pipeline].map(|way| (Split::Steps, way)));
+        ways.extend([Way::Passes, Way::TailFirst, pipeline].map(How::from));
         // A block for each row: of a single one it is not worth waiting for.
-        ways.extend((num_seqs > 1).then_some((Split::Steps, Way::Mailboxes)));
-        ways.extend([Way::PassesByMail, Way::TailByMail].map(|way| (Split::Steps, way)));
+        ways.extend((num_seqs > 1).then_some(How::from(Way::Mailboxes)));
+        ways.extend([Way::PassesByMail, Way::TailByMail].map(How::from));
+        let long = |pieces: &usize| num_seqs == 1 && seq_len >> 16 >= *pieces;
+        let in_pieces = |pieces| How { pieces: Some(pieces), ..Way::PassesByMail.into() };
+        ways.extend(PIECES.into_iter().filter(long).map(in_pieces));
     }
     ways
 }
@@ -142,13 +183,11 @@ fn timed(
     rank: &Rank,
     case: Case,
     pass: Pass,
-    ways: &[(Split, Way)],
+    ways: &[How],
     runs: usize,
 ) -> Result<Vec<Option<Vec<f64>>>, Error> {
     let shape = (case.num_seqs, case.seq_len);
-    let recurrences =
-        ways.iter().map(|&(split, way)| GroupRecurrence::<f32>::new(rank, split).with_way(way));
-    let recurrences: Vec<_> = recurrences.collect();
+    let recurrences: Vec<_> = ways.iter().map(|how| how.recurrence(rank)).collect();
     let lens = recurrences.iter().map(|recurrence| Ok(recurrence.part(shape)?.len()));
     let lens = lens.collect::<Result<Vec<_>, Error>>()?;
     let most = lens.iter().copied().max().unwrap_or(0);

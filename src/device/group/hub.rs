@@ -121,7 +121,9 @@ fn receive_all(place: &Place, until: Instant) -> Result<Box<dyn Post>, String> {
             continue;
         };
         let serving = thread::Builder::new().name(String::from("a rank's line"));
-        serving.spawn(move || serve(stream, &seat, awake)).map_err(|error| failed(place, &error))?;
+        serving
+            .spawn(move || serve(stream, &seat, awake))
+            .map_err(|error| failed(place, &error))?;
     }
     outcome.map(|()| -> Box<dyn Post> { Box::new(Host { seat: mine }) })
 }

@@ -27,12 +27,14 @@ use crate::{Direction, Error};
 /// the state: two numbers for each piece, and three backward. Each piece is read twice for that, so that
 /// 20 bytes are moved per step where 12 would be, and 28 for 20 backward (of `f32`).
 ///
-/// In passes, transitions of pieces are combined one after the other, so that results depend on the number of pieces alone
-/// ([`GroupRecurrence::with_pieces`]), and not on how many ranks have them.
+/// In passes, transitions of pieces are combined one after the other; or, if there are 1024 for each sequence, or several times as
+/// many, and whole groups of 128 on each rank, of each group first, and then one group after the other. So results
+/// depend on the number of pieces alone ([`GroupRecurrence::with_pieces`]), and, up to 8 ranks, not on how many have them.
 ///
 /// How far results may be off follows from the [bound](mod@crate::reference) that holds for every order of evaluation. A
 /// term `x_k` meets the additions of two trees at most, whatever the number of pieces: that in which the transition
-/// of its own piece is put together, and that of the piece in which the result lies; `d` is then twice `⌈log2 L⌉ + 4`.
+/// of its own piece, and of the group with it, is put together, and that of the piece in which the result lies; `d` is then
+/// twice `⌈log2 L⌉ + 4`. (A group's tree has 7 levels, and rows with groups are 1024 times as long as a piece.)
 /// In each piece between them, of `n` steps, it meets the `n - 1` products that made the transition's coefficient, the
 /// one with it, and one addition, which are not more than the two roundings of each step that the bound counts.
 /// An empty piece changes nothing. What flows back in the gradient is multiplied as often: with each coefficient
@@ -86,8 +88,8 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
     /// piece is a multiple of 16 bytes.
     ///
     /// If nothing is said, one rank does not cut at all. For more there is a piece for each, or several where
-    /// sequences are so long that all are of the same length: as many as keep all devices busy, and for up to 16 ranks the same number
-    /// if that is a power of two. A [`Way`] in which each sequence is read once has a piece for each rank, and refuses another number.
+    /// sequences are so long that all are of the same length: as many as keep all devices busy, of at most 64 KiB each, and for up to 8
+    /// ranks the same number if that is a power of two. A [`Way`] in which each sequence is read once has a piece for each rank, and refuses another number.
     #[must_use]
     pub fn with_pieces(self, pieces: usize) -> Self {
         GroupRecurrence { pieces: Some(pieces), ..self }
