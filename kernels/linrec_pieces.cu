@@ -49,6 +49,28 @@ __device__ bool is_zero(complex<Real> a) {
     return a.re == 0 && a.im == 0;
 }
 
+// Transitions that come one after the other, each of what is before the one before: put together as a tree whose depth
+// is the logarithm of their number, as a counter in binary carries. So no step is rounded once for every tile behind it.
+template <typename T>
+struct Counter {
+    Transition<T> at[40];  // of 2^i of them, where the number has that bit
+
+    __device__ void add(long long count, Transition<T> next) {
+        int i = 0;
+#pragma unroll 1
+        for (; count >> i & 1; i++) next = compose(next, at[i]);
+        at[i] = next;
+    }
+    __device__ Transition<T> all(long long count) const {
+        Transition<T> all = {T(1), T(0)};
+#pragma unroll 1
+        for (int i = 0; count >> i; i++) {
+            if (count >> i & 1) all = compose(all, at[i]);
+        }
+        return all;
+    }
+};
+
 // The transition of each piece: the product of its coefficients, and its last state from a first one of zero. Tiles are
 // taken from the piece's end to its beginning, and pieces from the last to the first: the next pass goes the other way,
 // and finds in the cache what was read last.
@@ -71,6 +93,7 @@ __global__ void __launch_bounds__(kThreads)
     using T = Accum<Stored>;
     constexpr int kSteps = kThreads * kVectors * kPerVector<Stored>;
     __shared__ Transition<T> totals[2][kThreads / 32];
+    __shared__ Counter<T> counter;  // thread 0's
     const bool is_gradient = outputs, walks_back = is_gradient ? !reverse : reverse, may_fade = tail > 0;
     const long long piece = gridDim.x - 1 - blockIdx.x, begin = piece * piece_len;
     inputs += begin, coeffs += begin;
@@ -86,16 +109,17 @@ __global__ void __launch_bounds__(kThreads)
         return {load_vectors<false, kVectors>(inputs, true, at, T(0)),
                 load_vectors<false, kVectors>(coeffs, aligned, at, T(1))};
     };
-    Transition<T> all = {T(1), T(0)};
     const long long tiles = (piece_len + skipped + kSteps - 1) / kSteps;
     const long long last = ends ? 0 : max(0ll, tiles - tail / kSteps);
+    T product = T(1);
+    bool has_faded = false;
     Tile now = {};
     // A tile is on its way while the one behind it is computed; but the first one may be all.
     long long tile = tiles - 1, loaded = tiles;
     for (int round = 0; tile >= last; round += round < 3) {
         const bool loads = round != 1 || !may_fade, computes = round > 0 && (round != 2 || !may_fade);
         Tile next = now;
-        if (loads) next = load(--loaded);  // before the first one nothing is there
+        if (loads && loaded > last) next = load(--loaded);
         if (computes) {
             if (is_gradient) {
                 conjugate_vectors(now.c);
@@ -103,16 +127,21 @@ __global__ void __launch_bounds__(kThreads)
             }
             turn(walks_back, now.x);
             turn(walks_back, now.c);
-            all = compose(total_of_tile<kThreads>(now.c, now.x, totals[tile % 2]), all);
-            if (may_fade && is_zero(all.coeff)) break;
+            const Transition<T> total = total_of_tile<kThreads>(now.c, now.x, totals[tile % 2]);
+            if (threadIdx.x == 0) counter.add(tiles - 1 - tile, total);
             tile--;
+            product = total.coeff * product;
+            has_faded = may_fade && is_zero(product);
+            if (has_faded) break;
         }
         now = next;
     }
     if (threadIdx.x != 0) return;
+    Transition<T> all = counter.all(tiles - 1 - tile);
+    if (has_faded) all.coeff = T(0);  // as a product in another order may not be
     if (ends) ends[piece] = all;
     if (lasts) lasts[piece] = piece_len > 0 ? widen(outputs[begin + (reverse ? 0 : piece_len - 1)]) : T(0);
-    if (to && is_zero(all.coeff)) post(to + piece, epoch, all.state);
+    if (to && has_faded) post(to + piece, epoch, all.state);
 }
 // ANCHOR_END: ends
 
@@ -173,8 +202,8 @@ __global__ void __launch_bounds__(kThreads)
     T state(0);  // thread 0's
     const int walked = (walks_back ? pieces - first : first + per_row) / (grouped ? 32 * kTimes : 1);
 #pragma unroll 1
-    for (int begun = 0; begun < walked; begun += kAtATime) {
-        const int count = min(kAtATime, walked - begun);
+    for (long long begun = 0; begun < walked; begun += kAtATime) {
+        const int count = min((long long)kAtATime, walked - begun);
 #pragma unroll 1
         for (int turn = 0; turn < 2; turn++) {
             const bool is_known = turn > 0;  // what comes into each group

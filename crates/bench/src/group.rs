@@ -171,7 +171,9 @@ fn ways((num_seqs, seq_len): (usize, usize), size: usize) -> Vec<How> {
         // A block for each row: of a single one it is not worth waiting for.
         ways.extend((num_seqs > 1).then_some(How::from(Way::Mailboxes)));
         ways.extend([Way::PassesByMail, Way::TailByMail].map(How::from));
-        let long = |pieces: &usize| num_seqs == 1 && seq_len >> 16 >= *pieces;
+        let long = |pieces: &usize| {
+            num_seqs == 1 && seq_len >> 16 >= *pieces && pieces.is_multiple_of(size)
+        };
         let in_pieces = |pieces| How { pieces: Some(pieces), ..Way::PassesByMail.into() };
         ways.extend(PIECES.into_iter().filter(long).map(in_pieces));
     }

@@ -2,12 +2,12 @@
 //!
 //! In two passes. The first reads each piece and tells what it does to the state: its transition, the product of
 //! its coefficients and its last state from a first one of zero. All ranks tell all others of theirs. Then each rank walks
-//! over the transitions of a row, one after the other, to the state before each of its own pieces, and the
+//! over the transitions of a row, or of groups of pieces, one after the other, to the state before each of its own pieces, and the
 //! second pass computes the pieces from there. By mail a rank walks over its own pieces alone, from the state that the rank before
 //! it has walked to.
 //!
-//! The order in which transitions are combined is that of the pieces. So results depend on the number of pieces, and not on
-//! how many ranks have them.
+//! The order in which transitions are combined is that of the pieces. So results depend on the number of pieces, and, up to 8 ranks,
+//! not on how many have them.
 
 use super::Rank;
 use super::kernels::{Kernels, Loaded, MOST_THREADS, OverPieces};
@@ -88,7 +88,7 @@ impl<S: Storage> Cut<S> {
     }
 
     /// The outputs of this rank's stretch of each row, in two passes. The place behind which nothing is left of a state is
-    /// looked for over the last steps of each piece, if the way looks.
+    /// looked for from the end of each piece, if the way looks.
     pub(super) fn forward(
         &self,
         rank: &Rank,

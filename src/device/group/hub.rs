@@ -29,8 +29,8 @@ const GRACE: Duration = Duration::from_secs(2);
 const FAREWELL: Duration = Duration::from_secs(60);
 /// How long one looks again and again for what comes before one sleeps until then: to be woken takes some 50 microseconds, which is
 /// 3 % of a pass of 1.8 milliseconds. So long after a rank has asked for something, it mostly asks again.
-const AWAKE: Duration = Duration::from_millis(10);
-/// Rank 0 stays awake for no more ranks than these, as it has a thread for each.
+const BETWEEN_PASSES: Duration = Duration::from_millis(10);
+/// For more ranks than these nobody stays awake, as rank 0 has a thread for each.
 const MOST_AWAKE: usize = 8;
 
 /// What the others are told of a rank that says nothing any more.
@@ -40,6 +40,8 @@ const GONE: &str = "its process has ended, or cannot be reached any more";
 #[derive(Debug)]
 pub(super) struct Line {
     label: String,
+    /// How long it looks for an answer before it sleeps.
+    awake: Duration,
     stream: Mutex<TcpStream>,
 }
 
@@ -47,6 +49,13 @@ pub(super) struct Line {
 #[derive(Debug)]
 struct Host {
     seat: Seat,
+}
+
+/// How long processes of a job of so many stay awake for each other: not at all where that would take cores from those who work, a
+/// process and a thread of rank 0 for each.
+fn awake(size: usize) -> Duration {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    if size <= MOST_AWAKE && cores >= 2 * size + 2 { BETWEEN_PASSES } else { Duration::ZERO }
 }
 
 /// A way to all other processes of a job, once all of them are there.
@@ -64,7 +73,7 @@ pub(super) fn meet(place: &Place, until: Instant) -> Result<Box<dyn Post>, Error
 }
 
 fn alone() -> Result<Box<dyn Post>, String> {
-    let seat = Meeting::seats(1).pop().ok_or("a meeting has no seat")?;
+    let seat = Meeting::seats(1, Duration::ZERO).pop().ok_or("a meeting has no seat")?;
     Ok(Box::new(seat))
 }
 
@@ -84,7 +93,8 @@ fn addresses(place: &Place) -> Result<Vec<SocketAddr>, String> {
 fn receive_all(place: &Place, until: Instant) -> Result<Box<dyn Post>, String> {
     let listener = listen(place)?;
     listener.set_nonblocking(true).map_err(|error| failed(place, &error))?;
-    let mut seats = Meeting::seats(place.size).into_iter();
+    let awake = awake(place.size);
+    let mut seats = Meeting::seats(place.size, awake).into_iter();
     let mine = seats.next().ok_or("a meeting has no seat")?;
     let mut waiting: Vec<Option<Seat>> = seats.map(Some).collect();
     let (come, coming) = mpsc::channel();
@@ -113,7 +123,6 @@ fn receive_all(place: &Place, until: Instant) -> Result<Box<dyn Post>, String> {
             },
         }
     };
-    let awake = if place.size <= MOST_AWAKE { AWAKE } else { Duration::ZERO };
     for (stream, seat) in lines {
         let told = outcome.as_ref().map(|()| Vec::new()).map_err(String::as_str);
         let Ok(stream) = answer(stream, told) else {
@@ -226,8 +235,8 @@ fn serve(mut stream: TcpStream, seat: &Seat, awake: Duration) {
     let untimed = stream.set_read_timeout(None).and_then(|()| stream.set_write_timeout(None));
     let mut has_left = false;
     while untimed.is_ok() {
-        stay_awake(&stream, awake);
-        let Ok(request) = Request::read(&mut stream) else { break };
+        let request = stay_awake(&stream, awake).and_then(|()| Request::read(&mut stream));
+        let Ok(request) = request else { break };
         let answer = match request {
             Request::Gather { what, bytes, within } => seat
                 .gather(&what, bytes, Instant::now() + within)
@@ -258,17 +267,26 @@ fn serve(mut stream: TcpStream, seat: &Seat, awake: Duration) {
 }
 
 /// Waits until something has come, or so much time is over.
-fn stay_awake(stream: &TcpStream, time: Duration) {
+fn stay_awake(stream: &TcpStream, time: Duration) -> io::Result<()> {
+    if time.is_zero() {
+        return Ok(());
+    }
+    stream.set_nonblocking(true)?;
     let begun = Instant::now();
-    if time.is_zero() || stream.set_nonblocking(true).is_err() {
-        return;
-    }
-    let nothing = |seen: io::Result<usize>| seen.is_err_and(|error| is_momentary(&error));
-    while nothing(stream.peek(&mut [0])) && begun.elapsed() < time {
+    let seen = loop {
+        match stream.peek(&mut [0]) {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            // An error is told once.
+            seen => break seen.map(drop),
+        }
+        if begun.elapsed() >= time {
+            break Ok(());
+        }
         thread::yield_now();
-    }
-    // If it does not block again, the next read says so.
-    let _ = stream.set_nonblocking(false);
+    };
+    stream.set_nonblocking(false)?;
+    seen
 }
 
 /// What an error says, without the rank in front, which the other side knows.
@@ -298,8 +316,8 @@ fn call(place: &Place, until: Instant) -> Result<Box<dyn Post>, String> {
     });
     match begun.map_err(lost)? {
         Answer::Done(_) => {
-            let label = label(place.rank, place.size);
-            Ok(Box::new(Line { label, stream: Mutex::new(stream) }))
+            let (label, awake) = (label(place.rank, place.size), awake(place.size));
+            Ok(Box::new(Line { label, awake, stream: Mutex::new(stream) }))
         }
         Answer::Refused(why) => Err(why),
     }
@@ -340,7 +358,7 @@ impl Line {
         let answered = stream.set_read_timeout(timeout).and_then(|()| {
             stream.set_write_timeout(timeout)?;
             request.write(&mut *stream)?;
-            stay_awake(&stream, AWAKE);
+            stay_awake(&stream, self.awake)?;
             Answer::read(&mut *stream)
         });
         match answered {
@@ -384,5 +402,45 @@ impl Post for Line {
         let request = Request::Leave { why: why.map(str::to_owned) };
         // Whoever leaves does not ask what becomes of it.
         drop(self.ask(&request, Instant::now() + GRACE));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+
+    fn both_ends() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let here = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (here, listener.accept().unwrap().0)
+    }
+
+    /// Whether something comes at once, later than one is awake, or never, as the other end is closed.
+    #[test]
+    fn what_comes_is_read_whenever_it_comes() {
+        let (mut here, mut there) = both_ends();
+        let long = Duration::from_secs(60);
+        there.write_all(b"1").unwrap();
+        stay_awake(&here, long).unwrap();
+        let sent = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(100));
+            there.write_all(b"2").unwrap();
+        });
+        stay_awake(&here, Duration::from_millis(1)).unwrap();
+        // It blocks again until the second one is there, and then there are no more.
+        let mut both = [0; 2];
+        here.read_exact(&mut both).unwrap();
+        assert_eq!(&both, b"12");
+        sent.join().unwrap();
+        stay_awake(&here, long).unwrap();
+        assert_eq!(here.read(&mut both).unwrap(), 0);
+    }
+
+    #[test]
+    fn nobody_stays_awake_for_many() {
+        assert_eq!(awake(MOST_AWAKE + 1), Duration::ZERO);
+        assert_eq!(awake(usize::MAX / 4), Duration::ZERO);
     }
 }

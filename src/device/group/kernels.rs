@@ -8,6 +8,7 @@ use crate::kernels::{ElementType, program};
 
 /// The file with the kernels.
 const SOURCE: &str = "linrec_pieces.cu";
+
 /// Those for one type of elements, loaded when they are first needed.
 #[derive(Debug, Default)]
 pub(super) struct Kernels(OnceLock<Loaded>);
@@ -77,7 +78,8 @@ impl Loaded {
 /// Those with a block for each piece, and how many threads it has.
 ///
 /// Blocks that hand a state on by mail are so large that an SM has one: the next rank begins when as many sequences as there
-/// are blocks have gone through. Numbers of 16 bits take twice the registers. Of a tail little is read, so tiles are smaller there.
+/// are blocks have gone through. Numbers of 16 bits take twice the registers. The first
+/// pass has smaller tiles, as of a piece whose coefficients fade one or two are read.
 fn over_pieces(element: ElementType) -> [(String, u32); 4] {
     let (stored, vectors) = (element.cuda_name(), if element.bytes() == 2 { 2 } else { 4 });
     let sized = |name, vectors: u32, threads: u32, more| {

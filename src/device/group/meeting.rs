@@ -14,14 +14,16 @@ use crate::device::launch::Recorded;
 use crate::device::lock::lock;
 use crate::device::{Buffer, Launch, Launched};
 
-/// How long a rank looks again and again before it sleeps. Ranks mostly come within microseconds of each other, and to wake one
-/// that sleeps takes longer than a pass over a short stretch.
-const AWAKE: Duration = Duration::from_micros(50);
+/// How long a rank looks again and again before it sleeps, if nobody says it. Ranks mostly come within microseconds of each other, and
+/// to wake one that sleeps takes longer than a pass over a short stretch.
+const AT_LEAST: Duration = Duration::from_micros(50);
 
 /// Where the ranks of one computation meet.
 #[derive(Debug)]
 pub(super) struct Meeting {
     size: usize,
+    /// How long a rank looks again and again before it sleeps.
+    awake: Duration,
     state: Mutex<State>,
     /// Something of the state is another than before.
     changed: Condvar,
@@ -62,10 +64,10 @@ pub(super) struct Seat {
 }
 
 impl Meeting {
-    /// A place for each of so many ranks.
-    pub(super) fn seats(size: usize) -> Vec<Seat> {
-        let state = Mutex::default();
-        let meeting = Arc::new(Meeting { size, state, changed: Condvar::new() });
+    /// A place for each of so many ranks, who stay awake for so long when they wait, or a little at least.
+    pub(super) fn seats(size: usize, awake: Duration) -> Vec<Seat> {
+        let (state, awake) = (Mutex::default(), awake.max(AT_LEAST));
+        let meeting = Arc::new(Meeting { size, awake, state, changed: Condvar::new() });
         let seat = |rank| Seat { meeting: meeting.clone(), rank, rounds: AtomicU64::default() };
         (0..size).map(seat).collect()
     }
@@ -154,7 +156,7 @@ impl Seat {
                 None if left.is_zero() => {
                     format!("{} did not come in time", named(&missing))
                 }
-                None if begun.elapsed() < AWAKE => {
+                None if begun.elapsed() < self.meeting.awake => {
                     drop(state);
                     thread::yield_now();
                     state = lock(&self.meeting.state);

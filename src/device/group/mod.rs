@@ -310,7 +310,7 @@ impl Group {
                 }
             }
         };
-        let seats = Meeting::seats(size);
+        let seats = Meeting::seats(size, Duration::ZERO);
         let meeting = seats.first().map(Seat::meeting);
         let ranks = seats.into_iter().zip(devices).enumerate();
         let ranks: Vec<_> = ranks

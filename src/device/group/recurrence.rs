@@ -34,7 +34,8 @@ use crate::{Direction, Error};
 /// How far results may be off follows from the [bound](mod@crate::reference) that holds for every order of evaluation. A
 /// term `x_k` meets the additions of two trees at most, whatever the number of pieces: that in which the transition
 /// of its own piece, and of the group with it, is put together, and that of the piece in which the result lies; `d` is then
-/// twice `⌈log2 L⌉ + 4`. (A group's tree has 7 levels, and rows with groups are 1024 times as long as a piece.)
+/// twice `⌈log2 L⌉ + 4`. (The tiles of a piece are combined as a tree, too; that of a group has 6 levels,
+/// and rows with groups are 1024 times as long as a piece.)
 /// In each piece between them, of `n` steps, it meets the `n - 1` products that made the transition's coefficient, the
 /// one with it, and one addition, which are not more than the two roundings of each step that the bound counts.
 /// An empty piece changes nothing. What flows back in the gradient is multiplied as often: with each coefficient
@@ -84,12 +85,12 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
     }
 
     /// Cuts each sequence into so many pieces: a multiple of the number of ranks, and if it is not that number itself, a
-    /// divisor of the sequences' length. The same number gives the same bits on any number of ranks, one included, if each
-    /// piece is a multiple of 16 bytes.
+    /// divisor of the sequences' length. The same number gives the same bits on up to 8 ranks, one included, if each
+    /// piece is a multiple of 16 bytes; and on any number of them if it is no multiple of 1024.
     ///
     /// If nothing is said, one rank does not cut at all. For more there is a piece for each, or several where
-    /// sequences are so long that all are of the same length: as many as keep all devices busy, of at most 64 KiB each, and for up to 8
-    /// ranks the same number if that is a power of two. A [`Way`] in which each sequence is read once has a piece for each rank, and refuses another number.
+    /// sequences are so long that all are of the same length: as many as keep all devices busy, of at most 64 KiB each if the length can be
+    /// divided so often, and for up to 8 ranks the same number if that is a power of two. A [`Way`] in which each sequence is read once has a piece for each rank, and refuses another number.
     #[must_use]
     pub fn with_pieces(self, pieces: usize) -> Self {
         GroupRecurrence { pieces: Some(pieces), ..self }

@@ -71,10 +71,10 @@ const UNIT: usize = 32;
 /// What is long.
 const LONG: usize = 1024;
 /// And where tails are looked for.
-pub(super) const LONG_WITH_TAIL: usize = 16 * LONG;
+const LONG_WITH_TAIL: usize = 16 * LONG;
 /// So many pieces keep a device busy if all ranks have one device's share of them.
 const MANY: usize = 2048;
-/// A piece of each array is not longer than so many bytes: pieces that are computed at the same time then lie so near to each
+/// A piece of each array is not longer than so many bytes, if pieces of one length can be so short: pieces that are computed at the same time then lie so near to each
 /// other that memory is read faster: on an H100 the gradients of a row of 2^29 take 3.75 ms in 1024 pieces, and 3.57 in 32,768
 /// (`chapters/17-several-gpus/results/h100/pieces.csv`).
 const BYTES: usize = 64 << 10;
@@ -88,7 +88,7 @@ pub(super) const GROUP: usize = 128;
 pub(super) struct Usual {
     /// Steps of a piece, at least.
     pub(super) least: usize,
-    /// And at most, where more pieces than keep devices busy are of use.
+    /// And at most, if the sequences' length can be divided so often.
     pub(super) most: usize,
 }
 
@@ -107,8 +107,8 @@ impl Usual {
     /// else one for each rank.
     fn pieces(self, whole: Shape, ranks: usize) -> usize {
         let busy = (MANY / whole.num_seqs.max(1)).next_power_of_two();
-        let wanted = busy.max(LEAST).max(1 << (whole.seq_len / self.most).max(1).ilog2());
-        let mut per_row = 1_usize << (wanted / ranks).max(1).ilog2();
+        let wanted = busy.max(LEAST).max(whole.seq_len.div_ceil(self.most).next_power_of_two());
+        let mut per_row = wanted.div_ceil(ranks).next_power_of_two();
         while per_row > 1 {
             let pieces = ranks * per_row;
             let even = whole.seq_len / pieces;
@@ -258,7 +258,7 @@ mod tests {
             }
         }
         assert_eq!(cut((1, 4093), 4, None).unwrap().pieces(), 4);
-        assert_eq!(cut((1, 3 << 20), 3, None).unwrap().pieces(), 3 * 512);
+        assert_eq!(cut((1, 3 << 20), 3, None).unwrap().pieces(), 3 * 1024);
         let with_tail = Cutting::new((1, 1 << 30).into(), 2, None, Usual::with_tail()).unwrap();
         assert_eq!(with_tail.pieces(), 2048);
     }

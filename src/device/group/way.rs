@@ -24,7 +24,7 @@ fn look(stretch_len: usize) -> usize {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Way {
     /// Every rank reads its stretches twice: what its pieces do to the state, which all tell all others in one
-    /// all-gather, and then the outputs. Results depend on the number of pieces alone, and not on how many ranks have
+    /// all-gather, and then the outputs. Results depend on the number of pieces, and, up to 8 ranks, not on how many have
     /// them.
     #[default]
     Passes,
@@ -134,7 +134,7 @@ impl Way {
     /// with elements of so many bytes; coefficients that do not fade.
     ///
     /// A pass that moves `n` bytes takes `n / memory`. Two passes move five thirds of the bytes of one, and
-    /// then tell two numbers for each sequence. In a pipeline the last rank begins when the first group has gone
+    /// then tell two numbers for each piece, here of one for each sequence. In a pipeline the last rank begins when the first group has gone
     /// through all others, and each group of each rank costs two messages. With mailboxes the last rank begins when
     /// the sequences that a device works on at a time have gone through the others: one of few, and of many as many as
     /// there are blocks. Two passes by mail tell one state from each rank to the next, and tails by mail, which do not say it, are

@@ -9,7 +9,7 @@ use linrec::device::{
 };
 use linrec::kernels::{ElementType, KernelChoice};
 use linrec::simt::Access;
-use linrec::{Direction, Element, Engine, Options};
+use linrec::{Direction, Element, Engine, Options, reference};
 use num_complex::Complex;
 
 /// Judges an engine over so many cases that are drawn; over the whole table if the environment asks for that.
@@ -200,6 +200,38 @@ fn dense(
         log_coeffs: false,
         inputs: contract::InputKind::Dense,
         layout: contract::Layout::Standard,
+    }
+}
+
+/// What comes late in a piece is not rounded once for every tile before it: here each of these would round it up.
+#[test]
+fn long_pieces_are_put_together_as_a_tree() {
+    const TILE: usize = 2048;
+    let seq_len = 1 << 18;
+    let mut inputs = ndarray::Array2::<f32>::zeros((1, seq_len));
+    let half = seq_len / 2;
+    let little = 0.99 * f32::EPSILON / 2.0;
+    (TILE - 1..half - 1).step_by(TILE).for_each(|step| inputs[[0, step]] = little);
+    inputs[[0, half - 1]] = 1.0;
+    let coeffs = ndarray::Array2::ones((1, seq_len));
+    for (group, way) in [
+        (emulated(2), Way::Passes),
+        (emulated(2), Way::TailFirst),
+        (shared(2), Way::PassesByMail),
+        (shared(2), Way::TailByMail),
+    ] {
+        let engine = GroupEngine::<f32>::new(group, Split::Steps).with_way(way).with_pieces(2);
+        let options = Options::default();
+        let found = engine.forward(inputs.view(), coeffs.view(), &options).unwrap().outputs;
+        let exact = reference::forward(inputs.view(), coeffs.view(), &options).unwrap().outputs;
+        let domain = engine.domain();
+        let (levels, exp_ulps) = ((domain.levels)(seq_len), domain.exp_ulps);
+        let rounding = reference::Rounding { levels, exp_ulps };
+        let bound = reference::forward_bound(inputs.view(), coeffs.view(), &options, rounding);
+        let bound = bound.unwrap().outputs;
+        // The step behind the piece, where the bound has allowed for the fewest steps.
+        let off = (f64::from(found[[0, half]]) - exact[[0, half]]).abs();
+        assert!(off <= bound[[0, half]], "{way}: {off:e} of {:e}", bound[[0, half]]);
     }
 }
 
