@@ -74,10 +74,11 @@ const LONG: usize = 1024;
 const LONG_WITH_TAIL: usize = 16 * LONG;
 /// So many pieces keep a device busy if all ranks have one device's share of them.
 const MANY: usize = 2048;
-/// A piece of each array is not longer than so many bytes, if pieces of one length can be so short: pieces that are computed at the same time then lie so near to each
-/// other that memory is read faster: on an H100 the gradients of a row of 2^29 take 3.75 ms in 1024 pieces, and 3.57 in 32,768
-/// (`chapters/17-several-gpus/results/h100/pieces.csv`).
+/// A piece of each array is not longer than so many bytes, if the length can be divided so often: pieces that are computed at the
+/// same time then lie so near to each other that memory is read faster (`chapters/17-several-gpus/results/h100/pieces.csv`).
 const BYTES: usize = 64 << 10;
+/// And shorter than so many bytes, a tile of the kernels over pieces, there are not several for each rank.
+const TILE_BYTES: usize = 8 << 10;
 /// Of every long row there are at least so many, so that up to as many ranks give the same bits.
 const LEAST: usize = 8;
 /// Pieces that are one step of the walk from state to state, where a row has many: `linrec_piece_states`.
@@ -95,7 +96,7 @@ pub(super) struct Usual {
 impl Usual {
     /// Of pieces that are read from end to end, of elements of so many bytes.
     pub(super) fn whole(bytes: usize) -> Usual {
-        Usual { least: LONG, most: BYTES / bytes.max(1) }
+        Usual { least: TILE_BYTES / bytes.max(1), most: BYTES / bytes.max(1) }
     }
 
     /// Of pieces whose tails are looked for: most of them is then not read.
@@ -258,7 +259,7 @@ mod tests {
             }
         }
         assert_eq!(cut((1, 4093), 4, None).unwrap().pieces(), 4);
-        assert_eq!(cut((1, 3 << 20), 3, None).unwrap().pieces(), 3 * 1024);
+        assert_eq!(cut((1, 3 << 20), 3, None).unwrap().pieces(), 3 * 512);
         let with_tail = Cutting::new((1, 1 << 30).into(), 2, None, Usual::with_tail()).unwrap();
         assert_eq!(with_tail.pieces(), 2048);
     }
