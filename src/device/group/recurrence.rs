@@ -90,7 +90,9 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
     ///
     /// If nothing is said, one rank does not cut at all. For more there is a piece for each, or several where
     /// sequences are so long that all are of the same length: as many as keep all devices busy, of at most 64 KiB each if the length can be
-    /// divided so often, and for up to 8 ranks the same number if that is a power of two. A [`Way`] in which each sequence is read once has a piece for each rank, and refuses another number.
+    /// divided so often, and for up to 8 ranks the same number if that is a power of two. Few sequences whose length cannot be divided
+    /// are computed by as few blocks: pad them with steps whose coefficient is 1 and whose input is 0, to a multiple of 2^20, say.
+    /// A [`Way`] in which each sequence is read once has a piece for each rank, and refuses another number.
     #[must_use]
     pub fn with_pieces(self, pieces: usize) -> Self {
         GroupRecurrence { pieces: Some(pieces), ..self }

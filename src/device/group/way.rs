@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::mail::has_blocks_of_their_own;
-use super::split::Cutting;
+use super::split::{Cutting, Usual};
 use crate::device::Shape;
 
 /// The tail of a stretch is looked for by one block, while all others wait.
@@ -133,7 +133,8 @@ impl Way {
     /// What a forward pass by this way is expected to take, in seconds, for all sequences of a shape over so many ranks
     /// with elements of so many bytes; coefficients that do not fade.
     ///
-    /// A pass that moves `n` bytes takes `n / memory`. Two passes move five thirds of the bytes of one, and
+    /// A pass that moves `n` bytes takes `n / memory`. Two passes move five thirds of the bytes of one, the first ones by a block for
+    /// each piece, which may be too few of them where a sequence's length cannot be divided, and
     /// then tell two numbers for each piece, here of one for each sequence. In a pipeline the last rank begins when the first group has gone
     /// through all others, and each group of each rank costs two messages. With mailboxes the last rank begins when
     /// the sequences that a device works on at a time have gone through the others: one of few, and of many as many as
@@ -146,15 +147,21 @@ impl Way {
         ranks: usize,
         links: Links,
     ) -> f64 {
-        let Shape { num_seqs, seq_len } = shape.into();
+        let shape @ Shape { num_seqs, seq_len } = shape.into();
         let (rows, others) = (num_seqs as f64, ranks.saturating_sub(1) as f64);
         let once = 3.0 * rows * seq_len as f64 * bytes as f64 / ranks.max(1) as f64 / links.memory;
         let told = 2.0 * rows * bytes as f64 * others / links.link;
         let gather = if ranks > 1 { links.all_gather + told } else { 0.0 };
+        // Of two passes; with two blocks on each SM it is as fast as memory.
+        let first = || {
+            let cutting = Cutting::new(shape, ranks, None, Usual::whole(bytes));
+            let blocks = num_seqs * cutting.map_or(1, |cutting| cutting.per_row);
+            once * 2.0 / 3.0 * (2.0 * links.at_a_time as f64 / blocks.max(1) as f64).max(1.0)
+        };
         match self {
             _ if ranks <= 1 => once,
-            Way::Passes | Way::TailFirst => once * 5.0 / 3.0 + gather,
-            Way::PassesByMail => once * 5.0 / 3.0 + others * links.store,
+            Way::Passes | Way::TailFirst => first() + once + gather,
+            Way::PassesByMail => first() + once + others * links.store,
             Way::Pipeline { groups } => {
                 let groups = groups.clamp(1, num_seqs.max(1)) as f64;
                 let message = 2.0 * links.message + rows / groups * bytes as f64 / links.link;
@@ -203,6 +210,8 @@ impl Way {
     /// // Few are shared by all blocks, one after the other: one by mailboxes would be on one device at a time.
     /// assert_eq!(Way::fastest((16, 1 << 26), 4, 4, Links::H200), Way::Mailboxes);
     /// assert_eq!(Way::fastest((1, 1 << 30), 4, 4, Links::H200), Way::PassesByMail);
+    /// // Here two passes would be by one block on each device, as the length is odd: one step more or less is worth a thought.
+    /// assert_eq!(Way::fastest((1, (1 << 30) + 1), 4, 4, Links::H200), Way::Mailboxes);
     /// ```
     pub fn fastest(shape: impl Into<Shape>, bytes: usize, ranks: usize, links: Links) -> Way {
         let shape = shape.into();
