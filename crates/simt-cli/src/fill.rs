@@ -116,7 +116,7 @@ fn operations(mut rest: &str) -> Option<Vec<(char, i64)>> {
     Some(operations)
 }
 
-/// The same number for the same seed and place, on every machine (SplitMix64).
+/// A number between two others, drawn by a seed and a place: it is the same on every machine (SplitMix64).
 fn drawn(ty: Type, low: f64, high: f64, seed: u64, number: u64) -> Vec<u8> {
     let mut state = seed.wrapping_add(1).wrapping_mul(0xd1b5_4a32_d192_ed03);
     state = state.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));

@@ -10,7 +10,7 @@
 //! not on how many have them.
 
 use super::Rank;
-use super::kernels::{Kernels, Loaded, MOST_THREADS, OverPieces};
+use super::kernels::{Kernels, Loaded, MOST_THREADS, OverPieces, launch};
 use super::mail::{Boxes, Shared};
 use super::pipeline::Neighbours;
 use super::split::{Cutting, GROUP};
@@ -215,7 +215,8 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         self.queue(launch.map(|launch| launch.arg(self.reverse())))
     }
 
-    /// The same from what this rank has told alone, and from what comes by mail: of states, and of last outputs.
+    /// The state before each piece, and what a gradient needs beside it, from what this rank has told alone, and from what comes by
+    /// mail: of states, and of last outputs.
     fn states_by_mail(
         &mut self,
         told: &Buffer<A>,
@@ -265,7 +266,7 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
 
     /// A block for each piece; `None` if there is none.
     pub(super) fn each_piece<'f>(&self, kernel: &'f OverPieces) -> Option<Launch<'f>> {
-        launch(&kernel.function, self.pieces.num_seqs, kernel.threads)
+        kernel.launch(self.pieces.num_seqs)
     }
 
     /// A thread for each row; `None` if there is none.
@@ -287,7 +288,7 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         self.queue(launch)
     }
 
-    /// The same with all other ranks' launches.
+    /// Gives a launch over pieces the numbers that it takes last, and queues it together with all other ranks' launches.
     pub(super) fn run_beside(&mut self, launch: Option<Launch>) -> Result<(), Error> {
         let launch = launch.map(|launch| self.sized(launch));
         self.queue_beside(launch)
@@ -315,11 +316,4 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         }
         Ok(())
     }
-}
-
-/// So many blocks of so many threads; `None` if there are none.
-fn launch(function: &Function, blocks: usize, threads: u32) -> Option<Launch<'_>> {
-    // More blocks than a number holds are more than any grid has: the launch says so.
-    let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
-    (blocks > 0).then(|| function.launch(blocks, threads))
 }

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use crate::Error;
-use crate::device::{Device, Function, Module, Storage};
+use crate::device::{Device, Function, Launch, Module, Storage};
 use crate::kernels::{ElementType, program};
 
 /// The file with the kernels.
@@ -25,7 +25,7 @@ pub(super) struct Loaded {
     pub(super) forward: OverPieces,
     /// The gradient of each piece.
     pub(super) backward: OverPieces,
-    /// The same by mailboxes.
+    /// The gradient of each piece, which is handed on by mailboxes.
     pub(super) backward_by_mail: OverPieces,
     /// The last output of each piece.
     pub(super) lasts: Function,
@@ -37,7 +37,21 @@ pub(super) struct Loaded {
 #[derive(Debug)]
 pub(super) struct OverPieces {
     pub(super) function: Function,
-    pub(super) threads: u32,
+    threads: u32,
+}
+
+impl OverPieces {
+    /// A launch over so many pieces; `None` if there are none.
+    pub(super) fn launch(&self, pieces: usize) -> Option<Launch<'_>> {
+        launch(&self.function, pieces, self.threads)
+    }
+}
+
+/// So many blocks of so many threads; `None` if there are none.
+pub(super) fn launch(function: &Function, blocks: usize, threads: u32) -> Option<Launch<'_>> {
+    // More blocks than a number holds are more than any grid has: the launch says so.
+    let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
+    (blocks > 0).then(|| function.launch(blocks, threads))
 }
 
 impl Kernels {

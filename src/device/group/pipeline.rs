@@ -122,13 +122,11 @@ impl<S: Storage> Cut<S> {
             let [dy, c, y] = [d_outputs, coeffs, outputs].map(|array| array.slice(steps.clone()));
             let (mut dx, mut dc) = (d_inputs.slice(steps.clone())?, d_coeffs.slice(steps)?);
             let (mut end, start) = (ends.slice(rows.clone())?, known.slice(rows.clone())?);
-            let blocks = u32::try_from(rows.len()).unwrap_or(u32::MAX);
-            let kernel = &call.kernels.backward;
-            let launch = kernel.function.launch(blocks, kernel.threads);
+            let launch = call.kernels.backward.launch(rows.len());
             let (dy, c, y) = (dy?, c?, y?);
-            let launch = launch.arg(&dy).arg(&c).arg(&y).arg(&came).arg(&start);
-            let launch = launch.arg(&mut dx).arg(&mut dc).arg(&mut end);
-            call.run(Some(launch.without_mail()))?;
+            let launch = launch.map(|launch| launch.arg(&dy).arg(&c).arg(&y).arg(&came));
+            let launch = launch.map(|launch| launch.arg(&start).arg(&mut dx).arg(&mut dc));
+            call.run(launch.map(|launch| launch.arg(&mut end).without_mail()))?;
             if let Some(before) = before {
                 rank.hand_on(&end, before)?;
             }

@@ -226,7 +226,7 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
     }
 
     fn cut_of(&self, whole: Shape) -> Result<Cutting, Error> {
-        let (ranks, usual) = (self.rank.size(), Usual::whole(size_of::<S>()));
+        let (ranks, usual) = (self.rank.size(), Usual::of(self.way, size_of::<S>()));
         match (self.way, self.pieces) {
             (way, None) if way.reads_once() => Cutting::new(whole, ranks, Some(ranks), usual),
             (way, Some(pieces)) if way.reads_once() && pieces != ranks => {
@@ -234,7 +234,6 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
                 let what = format!("{pieces} pieces by {way}, which has one for each rank");
                 Err(Error::Unsupported { engine: format!("a group of {ranks}"), what })
             }
-            (Way::TailFirst, _) => Cutting::new(whole, ranks, self.pieces, Usual::with_tail()),
             _ => Cutting::new(whole, ranks, self.pieces, usual),
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use super::Way;
 use crate::Error;
 use crate::device::Shape;
 
@@ -88,20 +89,19 @@ pub(super) const GROUP: usize = 128;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Usual {
     /// Steps of a piece, at least.
-    pub(super) least: usize,
+    least: usize,
     /// And at most, if the sequences' length can be divided so often.
-    pub(super) most: usize,
+    most: usize,
 }
 
 impl Usual {
-    /// Of pieces that are read from end to end, of elements of so many bytes.
-    pub(super) fn whole(bytes: usize) -> Usual {
-        Usual { least: TILE_BYTES / bytes.max(1), most: BYTES / bytes.max(1) }
-    }
-
-    /// Of pieces whose tails are looked for: most of them is then not read.
-    pub(super) fn with_tail() -> Usual {
-        Usual { least: LONG_WITH_TAIL, most: usize::MAX }
+    /// Of elements of so many bytes, by a way.
+    pub(super) fn of(way: Way, bytes: usize) -> Usual {
+        match way {
+            // Most of each is not read.
+            Way::TailFirst => Usual { least: LONG_WITH_TAIL, most: usize::MAX },
+            _ => Usual { least: TILE_BYTES / bytes.max(1), most: BYTES / bytes.max(1) },
+        }
     }
 
     /// How many there are: the same number for 1, 2, 4, … ranks of long rows whose length has a large power of two in it, and
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     fn cut(whole: (usize, usize), ranks: usize, pieces: Option<usize>) -> Result<Cutting, Error> {
-        Cutting::new(whole.into(), ranks, pieces, Usual::whole(4))
+        Cutting::new(whole.into(), ranks, pieces, Usual::of(Way::Passes, 4))
     }
 
     #[test]
@@ -260,7 +260,8 @@ mod tests {
         }
         assert_eq!(cut((1, 4093), 4, None).unwrap().pieces(), 4);
         assert_eq!(cut((1, 3 << 20), 3, None).unwrap().pieces(), 3 * 512);
-        let with_tail = Cutting::new((1, 1 << 30).into(), 2, None, Usual::with_tail()).unwrap();
+        let with_tail = Usual::of(Way::TailFirst, 4);
+        let with_tail = Cutting::new((1, 1 << 30).into(), 2, None, with_tail).unwrap();
         assert_eq!(with_tail.pieces(), 2048);
     }
 

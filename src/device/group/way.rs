@@ -154,7 +154,7 @@ impl Way {
         let gather = if ranks > 1 { links.all_gather + told } else { 0.0 };
         // Of two passes; with two blocks on each SM it is as fast as memory.
         let first = || {
-            let cutting = Cutting::new(shape, ranks, None, Usual::whole(bytes));
+            let cutting = Cutting::new(shape, ranks, None, Usual::of(self, bytes));
             let blocks = num_seqs * cutting.map_or(1, |cutting| cutting.per_row);
             once * 2.0 / 3.0 * (2.0 * links.at_a_time as f64 / blocks.max(1) as f64).max(1.0)
         };

@@ -239,7 +239,7 @@ fn needs_others(name: &str) -> bool {
     }
 }
 
-/// The same operands, each in a register drawn anew.
+/// Operands of an instruction, each moved to a register drawn anew.
 fn with_registers(name: &str, operands: &str, random: &mut Random) -> String {
     // Of several results, no two may be in the same register.
     let distinct = operands.contains(['{', '|']) || needs_others(name);

@@ -136,7 +136,8 @@ impl Registers {
         set_of(&mut self.words, d, lanes, operands, value);
     }
 
-    /// The same of 64-bit registers.
+    /// Sets a 64-bit register in the given lanes to what `value` makes of the lane's number and of what other 64-bit registers hold
+    /// there. It is asked for all lanes, and must not panic for any.
     #[inline(always)]
     pub(crate) fn longs_of<const N: usize>(
         &mut self,

@@ -155,7 +155,7 @@ fn cut_off(units: i64, exponent: i32) -> u32 {
     }
 }
 
-/// The same of integers, of which the sum is exact.
+/// The sum of products of integers and a summand, which is exact, and is then brought to 32 bits.
 pub(super) fn integer_sum(products: impl Iterator<Item = i64>, c: u32, how: How) -> u32 {
     let sum = products.sum::<i64>() + i64::from(c as i32);
     match how {
@@ -164,7 +164,7 @@ pub(super) fn integer_sum(products: impl Iterator<Item = i64>, c: u32, how: How)
     }
 }
 
-/// The same of `f64`.
+/// The sum of products of `f64` and a summand: one fused multiply-add after the other.
 pub(super) fn double_sum(pairs: impl Iterator<Item = [u64; 2]>, c: u64) -> u64 {
     let sum = pairs
         .fold(f64::from_bits(c), |sum, [a, b]| f64::from_bits(a).mul_add(f64::from_bits(b), sum));

@@ -31,7 +31,7 @@ pub(super) const U64: Typed = typed("u64", Kind::Integer, Type::U64);
 pub(super) const F32: Typed = typed("f32", Kind::Float, Type::F32);
 /// Two halves in one 32-bit register.
 pub(super) const F16X2: Typed = typed("f16x2", Kind::Float, Type::F16x2);
-/// The same of bf16; its registers are declared `.b32`.
+/// Two numbers of bf16 in one 32-bit register, which is declared `.b32`.
 pub(super) const BF16X2: Typed = typed("bf16x2", Kind::Float, Type::Bf16x2);
 
 const TYPES: [Typed; 17] = [

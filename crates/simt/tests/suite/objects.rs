@@ -17,7 +17,7 @@ pub fn kernel(body: &str) -> Module {
     kernel_beside("", body)
 }
 
-/// The same, with variables of the module.
+/// A kernel as that of [`kernel`], in a module with these variables.
 pub fn kernel_beside(variables: &str, body: &str) -> Module {
     let source = format!(
         ".version 8.0

@@ -7,7 +7,7 @@ use crate::objects::{WAYS, buffer, launch, words};
 const SOURCES: [&str; 2] =
     [include_str!("../data/textures-12.0.ptx"), include_str!("../data/textures-13.2.ptx")];
 
-/// The same module of two compilers, with a memory of its own each.
+/// What two compilers make of one file, each run over a memory of its own.
 #[test]
 fn what_nvrtc_makes_of_cuda_fetches_texels() {
     for source in SOURCES {
