@@ -17,16 +17,9 @@ fn main() -> io::Result<()> {
     for folder in sorted(&puzzles)?.into_iter().filter(|path| path.is_dir()) {
         let include = |path: &Path| format!("include_str!({:?})", path.display().to_string());
         let (toml, cu) = (folder.join("puzzle.toml"), folder.join("puzzle.cu"));
-        let mut modules = String::new();
-        for path in sorted(&folder.join("ptx")).unwrap_or_default() {
-            let _ = write!(modules, "({:?}, {}), ", stem(&path), include(&path));
-        }
         let (toml, cu) = (include(&toml), include(&cu));
-        let _ = writeln!(
-            text,
-            "    Files {{ folder: {:?}, toml: {toml}, cu: {cu}, modules: &[{modules}] }},",
-            stem(&folder)
-        );
+        let folder = stem(&folder);
+        let _ = writeln!(text, "    Files {{ folder: {folder:?}, toml: {toml}, cu: {cu} }},");
     }
     text.push_str("]\n");
     fs::write(PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()).join("puzzles.rs"), text)

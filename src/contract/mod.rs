@@ -22,7 +22,7 @@ mod domain;
 pub mod golden;
 mod report;
 mod stored;
-#[cfg(feature = "simt")]
+#[cfg(feature = "studies")]
 pub mod suspect;
 mod table;
 

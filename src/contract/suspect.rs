@@ -1,4 +1,4 @@
-//! Kernels with one planted mistake, `kernels/broken`, and what finds them: the emulator, which watches them, or the
+//! Kernels with one planted mistake, of `kernels/mistakes.toml`, and what finds them: the emulator, which watches them, or the
 //! table, which compares their numbers.
 //!
 //! ```
@@ -17,7 +17,7 @@ use std::fmt;
 
 use super::{Domain, cases, check};
 use crate::device::{Device, KernelEngine};
-use crate::kernels::{self, KernelChoice};
+use crate::kernels::{self, KernelChoice, Mistake};
 use crate::{Engine, Error};
 
 /// What was found.
@@ -37,12 +37,7 @@ impl fmt::Display for Finding {
 
 /// The names of the broken kernels that should do what this one does, `linrec_tile.cu`: such as `lost_carry`.
 pub fn names(twin: &str) -> impl Iterator<Item = &'static str> {
-    kernels::sources()
-        .filter(move |(_, text)| {
-            let first = text.strip_prefix("// ").and_then(|text| text.strip_prefix(twin));
-            first.is_some_and(|rest| rest.starts_with(" with one mistake: "))
-        })
-        .filter_map(|(path, _)| path.strip_prefix("broken/")?.strip_suffix(".cu"))
+    Mistake::all().iter().filter(move |mistake| mistake.twin == twin).map(|mistake| &*mistake.name)
 }
 
 /// A shipped kernel of any name (`broken/lost_carry`) in the place of `choice`, on the emulator and as an engine, with

@@ -7,11 +7,11 @@
 //!
 //! ```
 //! use linrec::Direction;
-//! use linrec::kernels::{ElementType, KernelChoice, Pass};
+//! use linrec::kernels::{self, ElementType, KernelChoice, Pass};
 //!
 //! let choice: KernelChoice = "ref:64".parse()?;
 //! let program = choice.program(ElementType::F32);
-//! let ptx = program.shipped().expect("the reference kernel is shipped for f32");
+//! let ptx = kernels::shipped_as(&program).expect("the reference kernel is shipped for f32");
 //!
 //! let entry = choice.entry(ElementType::F32, Pass::Forward, Direction::Reverse);
 //! assert_eq!(entry, "linrec_ref_fwd<float, true>");
@@ -63,22 +63,28 @@
 //! - and last, if [`KernelChoice::takes_mail`], two pointers to mailboxes, null where sequences do not go on on other
 //!   devices, and a 32-bit epoch ([`Way::is_by_mail`](crate::device::Way::is_by_mail)).
 
+mod archive;
 mod best;
 mod choice;
 mod element_type;
 mod families;
 mod hash;
+#[cfg(feature = "studies")]
+mod mistakes;
 mod pass;
 mod program;
 mod ptx;
 mod shipped;
 
+pub use archive::modules;
 pub use best::{Query, Tuned};
 pub use choice::{Geometry, SharedOut};
 pub use element_type::ElementType;
 pub use families::*;
 pub use hash::Hash;
+#[cfg(feature = "studies")]
+pub use mistakes::{Finder, Mistake};
 pub use pass::Pass;
 pub use program::{Header, OPTIONS, Program};
-pub use ptx::Ptx;
-pub use shipped::{program, shipped, source, sources};
+pub use ptx::{Ptx, Unpacked};
+pub use shipped::{program, shipped, shipped_as, source, sources};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Hash, Ptx, shipped};
+use super::Hash;
 
 /// How every kernel is compiled. `--fmad=false`: the source says where a product and a sum are to be
 /// rounded together, and no compiler decides otherwise.
@@ -15,7 +15,7 @@ pub const OPTIONS: &[&str] = &["--fmad=false", "-lineinfo", "--std=c++17"];
 ///
 /// let source = "template <typename T> __global__ void twice(T* x) { x[threadIdx.x] *= 2; }";
 /// let program = Program::new("twice.cu", source).with_entries(["twice<float>", "twice<double>"]);
-/// assert!(program.shipped().is_none());
+/// assert_eq!(program.file, "twice.cu");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
@@ -97,28 +97,6 @@ impl Program {
             texts.extend_from_slice(list);
         }
         Hash::of(texts.iter().map(String::as_str))
-    }
-
-    /// A shipped PTX that holds its entries, if there is one that was made from this program: with exactly
-    /// these entries, or with others beside them, as kernels that are needed one at a time may be shipped together.
-    pub fn shipped(&self) -> Option<Ptx> {
-        let hash = self.hash().to_string();
-        let exactly = shipped().map(|(_, ptx)| ptx).find(|ptx| ptx.hash() == Some(&hash));
-        exactly.or_else(|| {
-            // Without entries all kernels of the source are meant, and a part of them will not do.
-            shipped()
-                .map(|(_, ptx)| ptx)
-                .find(|ptx| !self.entries.is_empty() && self.is_part_of(ptx))
-        })
-    }
-
-    /// Whether `ptx` was made from this program with other entries beside its own.
-    fn is_part_of(&self, ptx: &Ptx) -> bool {
-        let has = |entry: &String| ptx.symbol(entry).is_some();
-        self.entries.iter().all(has) && {
-            let entries = ptx.entries().map(|(entry, _)| entry);
-            ptx.hash() == Some(&*self.clone().with_entries(entries).hash().to_string())
-        }
     }
 }
 

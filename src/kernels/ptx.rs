@@ -1,6 +1,8 @@
 //! Compiled kernels, and what their head says of them.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::sync::LazyLock;
 
 /// PTX, with a head of comments that says where it comes from and how its kernels are called.
 ///
@@ -11,10 +13,20 @@ use std::borrow::Cow;
 /// // hash 4f0c…
 /// // entry linrec_ref_fwd<float, false> = linrec_ref_fwd_float_false
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Ptx {
-    text: Cow<'static, str>,
+    text: Text,
 }
+
+#[derive(Clone)]
+enum Text {
+    Here(Cow<'static, str>),
+    /// The head, and the whole text, which is unpacked when it is first asked for.
+    Packed(&'static str, &'static Unpacked),
+}
+
+/// A text that is unpacked when it is first asked for.
+pub type Unpacked = LazyLock<String, Box<dyn FnOnce() -> String + Send>>;
 
 impl Ptx {
     /// PTX that was made from the program with the fingerprint `hash`, with a head that says so.
@@ -32,17 +44,25 @@ impl Ptx {
         }
         text.push_str(body.trim_matches(['\n', '\0']));
         text.push('\n');
-        Ptx { text: text.into() }
+        Ptx::from_text(text)
     }
 
     /// PTX with its head, from a file.
     pub fn from_text(text: impl Into<Cow<'static, str>>) -> Ptx {
-        Ptx { text: text.into() }
+        Ptx { text: Text::Here(text.into()) }
+    }
+
+    /// PTX whose head is known and whose text is still packed.
+    pub fn packed(head: &'static str, text: &'static Unpacked) -> Ptx {
+        Ptx { text: Text::Packed(head, text) }
     }
 
     /// The whole text, which a driver and the emulator take as it is.
     pub fn text(&self) -> &str {
-        &self.text
+        match &self.text {
+            Text::Here(text) => text,
+            Text::Packed(_, text) => text,
+        }
     }
 
     /// The fingerprint of the program that it was made from, if the head has one.
@@ -70,6 +90,30 @@ impl Ptx {
     }
 
     fn head(&self) -> impl Iterator<Item = &str> {
-        self.text.lines().map_while(|line| line.strip_prefix("// "))
+        let head = match &self.text {
+            Text::Here(text) => text,
+            Text::Packed(head, _) => *head,
+        };
+        head.lines().map_while(|line| line.strip_prefix("// "))
+    }
+}
+
+/// Two are equal if their texts are.
+impl PartialEq for Ptx {
+    fn eq(&self, other: &Ptx) -> bool {
+        // Of what is packed the place says it, and different heads belong to different texts.
+        match (&self.text, &other.text) {
+            (Text::Packed(_, one), Text::Packed(_, other)) if std::ptr::eq(*one, *other) => true,
+            _ => self.head().eq(other.head()) && self.text() == other.text(),
+        }
+    }
+}
+
+impl Eq for Ptx {}
+
+/// The head; the text is long.
+impl fmt::Debug for Ptx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.head()).finish()
     }
 }

@@ -27,7 +27,7 @@ enum Command {
     Notebooks(NotebooksArgs),
     /// Run chapters and keep what they wrote in their results/, which the pages quote
     Record(RecordArgs),
-    /// Compile the kernels of kernels/shipped.toml into kernels/ptx, and the puzzles' answers
+    /// Compile the kernels, the planted mistakes and the puzzles' answers to PTX, or print a module
     Ptx(PtxArgs),
     /// Compile what runs inside the book's pages to wasm32, into crates/live/module
     Live(LiveArgs),
@@ -94,6 +94,9 @@ struct PtxArgs {
     /// Install the CUDA compiler into target/nvrtc, and stop there
     #[arg(long, conflicts_with = "check")]
     prepare: bool,
+    /// Print a module (`ref-f32`, `01-guard/solution`), or the source of a kernel (`broken/lost_carry.cu`)
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["check", "prepare"])]
+    show: Option<String>,
 }
 
 #[derive(Args)]
@@ -180,6 +183,8 @@ fn run_lab(root: &Path, args: &LabArgs) -> Result<()> {
 fn run_ptx(root: &Path, args: &PtxArgs) -> Result<()> {
     if args.prepare {
         println!("the CUDA compiler is in {}", ptx::install(root)?.display());
+    } else if let Some(name) = &args.show {
+        println!("{}", ptx::show(name)?);
     } else {
         println!("{}", if args.check { ptx::check(root)? } else { ptx::generate(root)? });
     }

@@ -34,12 +34,15 @@ pub fn read(root: &Path) -> Result<Vec<Puzzle>> {
 /// When a file cannot be read.
 pub fn delivered(root: &Path) -> Result<BTreeMap<String, Value>> {
     let delivered = |folder: &PathBuf| {
-        let mut modules = BTreeMap::new();
-        for path in paths(&folder.join("ptx"))? {
-            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            modules.insert(name, text(&path)?);
-        }
         let name = workspace::name_of(folder);
+        let answers = puzzle::find(&name);
+        let answers = answers.with_context(|| {
+            format!("{} was not there when this program was built", folder.display())
+        })?;
+        let modules: BTreeMap<&str, String> = answers
+            .compiled()
+            .filter_map(|name| Some((name, answers.ptx(name)?.text().to_owned())))
+            .collect();
         let description: Value = toml::from_str(&text(&folder.join("puzzle.toml"))?)
             .with_context(|| format!("{} cannot be used", folder.display()))?;
         let kernel = text(&folder.join("puzzle.cu"))?;

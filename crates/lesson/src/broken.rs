@@ -17,11 +17,9 @@ pub fn main(
         twins.iter().flat_map(|twin| suspect::names(twin).map(move |name| (name, twin))).collect();
     broken.sort_unstable();
     let Some(asked) = std::env::args().nth(1) else {
-        println!(
-            "Kernels with one mistake each (the source marks it); name one to see what is found:"
-        );
+        println!("Kernels with one mistake each; name one to see what is found:");
         for (name, _) in broken {
-            println!("  {name:<34} kernels/broken/{name}.cu");
+            println!("  {name}");
         }
         return output::end(ExitCode::SUCCESS);
     };
@@ -31,7 +29,8 @@ pub fn main(
         eprintln!("error: there is no broken kernel `{asked}` here; without a name all are listed");
         return ExitCode::from(2);
     };
-    println!("kernels/broken/{name}.cu, which should do what kernels/{twin} does");
+    println!("broken/{name}.cu, which should do what kernels/{twin} does");
+    println!("(`cargo xtask ptx --show broken/{name}.cu` prints it and marks the mistake)");
     match examine(name) {
         Ok(Some(finding)) => println!("{}:\n  {}", finding.case, finding.what),
         Ok(None) => println!("nothing was found"),

@@ -1,7 +1,6 @@
 //! Puzzles: a kernel with a hole, answers to choose from, and what is said of the one that is chosen, or of PTX that a reader
 //! brings. The judge is that of the terminal and the notebooks.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use linrec::device::Device;
@@ -63,7 +62,8 @@ impl Puzzles {
     /// What there is to read and to choose. Nothing in it tells which answer is right.
     pub fn begin(&mut self, delivered: Delivered) -> Result<Value, String> {
         let Delivered { folder, description, kernel, modules } = delivered;
-        let modules = modules.into_iter().map(|(name, text)| (name, Cow::Owned(text))).collect();
+        let modules =
+            modules.into_iter().map(|(name, text)| (name, Ptx::from_text(text))).collect();
         let puzzle = Puzzle::new(&folder, description, &kernel)?.with_modules(modules);
         let choices = puzzle.choices().into_iter().map(|candidate| {
             let source = puzzle.source(&candidate.hole);

@@ -1,6 +1,5 @@
 //! `puzzle.toml` and `puzzle.cu`: a puzzle as its folder describes it.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
@@ -41,7 +40,7 @@ pub struct Puzzle {
     pub(crate) cut: Cut,
     pub(crate) remarks: Vec<Remark>,
     candidates: Vec<Candidate>,
-    modules: BTreeMap<String, Cow<'static, str>>,
+    modules: BTreeMap<String, Ptx>,
 }
 
 /// How a kernel is launched.
@@ -199,7 +198,7 @@ impl Puzzle {
     }
 
     /// The puzzle with the PTX of its answers, by their names.
-    pub fn with_modules(mut self, modules: BTreeMap<String, Cow<'static, str>>) -> Puzzle {
+    pub fn with_modules(mut self, modules: BTreeMap<String, Ptx>) -> Puzzle {
         self.modules = modules;
         self
     }
@@ -289,10 +288,10 @@ impl Puzzle {
 
     /// The PTX of the answer with this name, if there is such a one and it is compiled.
     pub fn ptx(&self, name: &str) -> Option<Ptx> {
-        self.modules.get(name).map(|text| Ptx::from_text(text.clone()))
+        self.modules.get(name).cloned()
     }
 
-    /// The names of all PTX in the folder.
+    /// The names of the answers that are compiled.
     pub fn compiled(&self) -> impl Iterator<Item = &str> {
         self.modules.keys().map(String::as_str)
     }

@@ -45,11 +45,13 @@ struct Files {
     folder: &'static str,
     toml: &'static str,
     cu: &'static str,
-    modules: &'static [(&'static str, &'static str)],
 }
 
 #[cfg(feature = "folders")]
 static FILES: &[Files] = include!(concat!(env!("OUT_DIR"), "/puzzles.rs"));
+/// The PTX of all answers: `01-guard/solution`.
+#[cfg(feature = "folders")]
+static ANSWERS: &[u8] = include_bytes!("../../../puzzles/ptx.zst");
 
 /// All puzzles, in their order.
 ///
@@ -59,8 +61,12 @@ static FILES: &[Files] = include!(concat!(env!("OUT_DIR"), "/puzzles.rs"));
 #[cfg(feature = "folders")]
 pub fn all() -> &'static [Puzzle] {
     static ALL: LazyLock<Vec<Puzzle>> = LazyLock::new(|| {
+        let answers = linrec::kernels::modules(ANSWERS);
         let parsed = FILES.iter().map(|files| {
-            let modules = files.modules.iter().map(|&(name, text)| (name.to_owned(), text.into()));
+            let modules = answers.iter().filter_map(|(name, ptx)| {
+                let name = name.strip_prefix(files.folder)?.strip_prefix('/')?;
+                Some((name.to_owned(), ptx.clone()))
+            });
             Puzzle::parse(files.folder, files.toml, files.cu)
                 .map(|puzzle| puzzle.with_modules(modules.collect()))
                 .unwrap_or_else(|error| panic!("puzzles/{}: {error}", files.folder))

@@ -20,7 +20,7 @@ pub use cache::cache_folder;
 pub use library::Nvrtc;
 
 use crate::Error;
-use crate::kernels::{Program, Ptx};
+use crate::kernels::{Program, Ptx, shipped_as};
 
 /// The compute capability that the shipped PTX is for, as in `compute_80`.
 pub const SHIPPED_ARCHITECTURE: u32 = 80;
@@ -50,7 +50,7 @@ pub struct Compiled {
 /// If it has to be compiled and NVRTC cannot be found, or refuses the program.
 pub fn obtain(program: &Program, architecture: u32) -> Result<Ptx, Error> {
     if architecture >= SHIPPED_ARCHITECTURE
-        && let Some(ptx) = program.shipped()
+        && let Some(ptx) = shipped_as(program)
     {
         return Ok(ptx);
     }

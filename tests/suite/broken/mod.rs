@@ -3,13 +3,16 @@
 
 mod vectors;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::emulator::engine::{OnEmulator, SharedOut};
 use crate::emulator::{Argument, Shipped, allocate, download, upload, zeros};
 use linrec::contract::{self, Case, CoeffKind, Domain, suspect};
 use linrec::device::KernelEngine;
-use linrec::kernels::{self, Algocode, KernelChoice, Memcode, PipeConfig, TileConfig};
+use linrec::kernels::{
+    self, Algocode, Finder, KernelChoice, Memcode, Mistake, PipeConfig, TileConfig,
+};
 use linrec::reference::{self, Rounding};
 use linrec::simt::{Memory, Report, ReportKind};
 use linrec::{Engine, Options};
@@ -44,6 +47,7 @@ fn assert_report<T>(
     words: &[&str],
 ) {
     let Err(report) = outcome else { panic!("{name}: nothing was found") };
+    assert_finder(name, Finder::Emulator);
     let sentence = report.to_string();
     println!("{sentence}");
     assert_eq!(report.kind, kind, "{sentence}");
@@ -448,6 +452,7 @@ fn judge(
 
 #[test]
 fn lost_carry() {
+    assert_finder("lost_carry", Finder::Contract);
     let (engine, domain) = block_scan("broken/lost_carry");
     // In a row that ends early the loss shows in the final state, which the padding does not change.
     let full = |case: &Case| case.seq_len > 384;
@@ -470,6 +475,7 @@ fn lost_carry() {
 
 #[test]
 fn unshifted_coefficient() {
+    assert_finder("unshifted_coefficient", Finder::Contract);
     let (engine, domain) = linrec_ref("broken/unshifted_coefficient");
     let mut seen = 0;
     for (case, outcome) in judge(&engine, &domain, CoeffKind::Gate) {
@@ -533,6 +539,7 @@ fn totals_not_in_turns() {
 
 #[test]
 fn forgotten_between_tiles() {
+    assert_finder("forgotten_between_tiles", Finder::Contract);
     let (engine, domain) = per_sequence("forgotten_between_tiles", PIPE);
     let mut seen = 0;
     for (seq_len, outcome) in judge_near_one(&engine, &domain) {
@@ -549,6 +556,7 @@ fn forgotten_between_tiles() {
 
 #[test]
 fn unshifted_in_scan() {
+    assert_finder("unshifted_in_scan", Finder::Contract);
     let (engine, domain) = per_sequence("unshifted_in_scan", PIPE);
     let mut seen = 0;
     for (seq_len, outcome) in judge_near_one(&engine, &domain) {
@@ -564,6 +572,7 @@ fn unshifted_in_scan() {
 
 #[test]
 fn zero_for_missing_coefficients() {
+    assert_finder("zero_for_missing_coefficients", Finder::Contract);
     let tile = KernelChoice::Tile(TileConfig::DEFAULT);
     let (engine, domain) = per_sequence("zero_for_missing_coefficients", tile);
     let (mut seen, mut hidden) = (0, 0);
@@ -620,45 +629,29 @@ fn block_scan_takes_any_length_up_to_its_tile() {
 }
 
 #[test]
-fn every_broken_kernel_differs_from_its_twin_in_one_place() {
-    let mut count = 0;
-    for (path, text) in kernels::sources() {
-        let Some(name) = path.strip_prefix("broken/") else { continue };
-        count += 1;
-        let twin =
-            text.split_once(" with one mistake: ").and_then(|(head, _)| head.strip_prefix("// "));
-        let twin =
-            twin.unwrap_or_else(|| panic!("{name} does not begin with the name of its twin"));
-        let twin = kernels::source(twin).unwrap_or_else(|| panic!("{name}: there is no {twin}"));
-        let marks = text.matches("MISTAKE").count();
-        assert_eq!(marks, 1, "{name} marks {marks} mistakes");
-        let parts = text.split_once("// ANCHOR: mistake").and_then(|(before, rest)| {
-            let (marked, behind) = rest.split_once("// ANCHOR_END: mistake")?;
-            Some([body(before), lines(marked), lines(behind)])
-        });
-        let [before, marked, behind] =
-            parts.unwrap_or_else(|| panic!("{name} does not mark its mistake"));
-        let twin = body(twin);
-        let rest = twin.strip_prefix(&before[..]).and_then(|rest| rest.strip_suffix(&behind[..]));
-        let rest = rest.unwrap_or_else(|| {
-            let at = before.iter().chain([&"the marked lines"]).zip(&twin).find(|(a, b)| a != b);
-            panic!("{name} and its twin differ outside the marked lines, if not here: {at:?}")
-        });
-        assert!(marked != rest, "{name} is its twin");
-        assert!(marked.len().max(rest.len()) <= 4, "{name} marks more than one mistake");
+fn every_mistake_is_one_edit_of_its_twin() {
+    let mut names = BTreeSet::new();
+    for mistake in Mistake::all() {
+        let Mistake { name, find, replace, why, .. } = mistake;
+        assert!(names.insert(name), "{name} is there twice");
+        let planted = text(name);
+        assert_eq!(planted.matches("MISTAKE").count(), 1, "{name} marks its mistake once");
+        assert_eq!(planted.matches(&**replace).count(), 1, "{name}");
+        assert!(find != replace && !why.is_empty(), "{name} is its twin");
+        let lines = find.lines().count().max(replace.lines().count());
+        assert!(lines <= 4, "{name} changes {lines} lines");
     }
-    assert!(count >= 10);
+    assert!(names.len() >= 37, "{} mistakes", names.len());
+    // An edit that fits nowhere, or in several places.
+    let mistake = &Mistake::all()[0];
+    let twin = kernels::source(&mistake.twin).unwrap();
+    for twin in [String::new(), format!("{twin}\n{twin}")] {
+        assert!(mistake.plant(&twin).unwrap_err().contains("not exactly once"));
+    }
 }
 
-/// The lines without indentation, empty ones, anchors and includes: those of a folder below are others.
-fn lines(text: &str) -> Vec<&str> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let no_line = ["// ANCHOR", "#include"];
-    lines.filter(|line| !no_line.iter().any(|start| line.starts_with(start))).collect()
-}
-
-/// The lines behind the comment at the top of a file.
-fn body(text: &str) -> Vec<&str> {
-    let comment = text.lines().take_while(|line| line.starts_with("//"));
-    lines(&text[comment.map(|line| line.len() + 1).sum::<usize>()..])
+/// Asserts that the table says what finds this mistake.
+fn assert_finder(name: &str, finder: Finder) {
+    let mistake = Mistake::all().iter().find(|mistake| mistake.name == name);
+    assert_eq!(mistake.map(|mistake| mistake.found_by), Some(finder), "{name}");
 }

@@ -2,9 +2,9 @@
 
 use linrec::Direction;
 use linrec::contract::{Case, CoeffKind, InputKind};
-use linrec::kernels::{KernelChoice, RowsConfig, WideConfig};
+use linrec::kernels::{Finder, KernelChoice, RowsConfig, WideConfig};
 
-use super::{judge, per_sequence};
+use super::{assert_finder, judge, per_sequence};
 
 /// A tile of 256 floats.
 const TILE: usize = 256;
@@ -27,6 +27,9 @@ fn assert_shown(
     shows: impl Fn(&Case) -> bool,
     words: &[&str],
 ) {
+    // A number that is wrong is said with the one that is right.
+    let numbers = words.contains(&"instead of");
+    assert_finder(name, if numbers { Finder::Contract } else { Finder::Emulator });
     let (engine, domain) = per_sequence(name, choice);
     let (mut seen, mut hidden) = (0, 0);
     // Of short sequences of sparse inputs all may be zero.

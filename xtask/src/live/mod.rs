@@ -130,7 +130,7 @@ pub fn check(root: &Path) -> Result<String> {
         "the modules of the live pages are older than {} (`cargo xtask live` makes them again)",
         changed.join(", ")
     );
-    Scenes::read(root)?.check(root)?;
+    Scenes::read(root)?.check()?;
     Ok(format!(
         "the modules of the live pages are made from the {} sources that are there",
         manifest.len()
@@ -162,7 +162,7 @@ pub fn write(root: &Path, output: &Path) -> Result<()> {
     }
     for scene in scenes.iter() {
         let name = format!("scene-{}", scene.name);
-        let text = format!("linrecLive.arrive({}, {});\n", json!(name), scene.full(root)?);
+        let text = format!("linrecLive.arrive({}, {});\n", json!(name), scene.full()?);
         fs::write(folder.join(name + ".js"), text)?;
     }
     for (name, puzzle) in puzzles::delivered(root)? {

@@ -5,10 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use linrec::kernels::{self, Mistake, Ptx};
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-use crate::ptx::List;
 
 /// All of them.
 #[derive(Debug, Deserialize)]
@@ -91,51 +90,32 @@ impl Scenes {
     }
 
     /// Whether all can be made.
-    pub(super) fn check(&self, root: &Path) -> Result<()> {
-        self.scenes.iter().try_for_each(|scene| scene.full(root).map(drop))
+    pub(super) fn check(&self) -> Result<()> {
+        self.scenes.iter().try_for_each(|scene| scene.full().map(drop))
     }
 }
 
 impl Scene {
-    /// The names of the kernel's broken twins: the first line of each names it.
-    fn broken(&self, root: &Path) -> Result<Vec<String>> {
-        let list = List::read(&root.join("kernels/shipped.toml"))?;
-        let own = list.kernels.iter().find(|kernel| kernel.name == self.kernel);
-        let own = own.with_context(|| format!("{} is not shipped", self.kernel))?;
-        let twin = format!("// {} with one mistake: ", own.source);
-        let mut names = Vec::new();
-        for kernel in list.kernels.iter().filter(|kernel| kernel.source.starts_with("broken/")) {
-            let text = fs::read_to_string(root.join("kernels").join(&kernel.source))
-                .with_context(|| format!("there is no source {}", kernel.source))?;
-            names.extend(text.starts_with(&twin).then(|| kernel.name.clone()));
-        }
-        Ok(names)
-    }
-
     /// The PTX of a shipped name, with this scene's entry in it, and what it was compiled from.
-    fn variant(&self, root: &Path, name: &str) -> Result<Value> {
-        let path = root.join("kernels/ptx").join(format!("{name}.ptx"));
-        let ptx = fs::read_to_string(&path).with_context(|| format!("there is no PTX {name}"))?;
+    fn variant(&self, name: &str) -> Result<Value> {
+        let ptx = shipped(name)?;
         let function = |entry: &str| entry.split('<').next().map(str::to_owned);
         let any = self.others.iter().any(|other| other == name);
-        let symbol = ptx.lines().find_map(|line| {
-            let (entry, symbol) = line.strip_prefix("// entry ")?.split_once(" = ")?;
-            let fits = entry == self.entry || any && function(entry) == function(&self.entry);
-            fits.then_some(symbol)
-        });
+        let fits =
+            |entry: &str| entry == self.entry || any && function(entry) == function(&self.entry);
+        let symbol = ptx.entries().find_map(|(entry, symbol)| fits(entry).then_some(symbol));
         let symbol = symbol.with_context(|| format!("{name} has no entry `{}`", self.entry))?;
         let mut sources = BTreeMap::new();
-        for line in ptx.lines() {
+        for line in ptx.text().lines() {
             let file = line.trim().strip_prefix(".file").and_then(|rest| rest.split('"').nth(1));
             let Some(file) = file else { continue };
-            let text = fs::read_to_string(root.join(file))
-                .with_context(|| format!("there is no source {file}"))?;
-            sources.insert(file.to_owned(), text);
+            let text = file.strip_prefix("kernels/").and_then(kernels::source);
+            sources.insert(file, text.with_context(|| format!("there is no source {file}"))?);
         }
         let name = name
             .strip_prefix("broken/")
             .map_or("as it is shipped".to_owned(), |mistake| mistake.replace('_', " "));
-        let ptx = without_others(&ptx, symbol);
+        let ptx = without_others(ptx.text(), symbol);
         Ok(json!({ "name": name, "ptx": ptx, "symbol": symbol, "sources": sources }))
     }
 
@@ -144,18 +124,23 @@ impl Scene {
     /// # Errors
     ///
     /// When its kernel is not shipped, or a source of it is missing.
-    pub fn full(&self, root: &Path) -> Result<Value> {
+    pub fn full(&self) -> Result<Value> {
         let wrong = || format!("scene {}", self.name);
-        let shipped = self.variant(root, &self.kernel).with_context(wrong)?;
-        let mut variants = vec![shipped];
+        let mut variants = vec![self.variant(&self.kernel).with_context(wrong)?];
         if self.mistakes {
-            for name in self.broken(root).with_context(wrong)? {
-                // Not every mistake is in this entry.
-                variants.extend(self.variant(root, &name).ok());
-            }
+            let source = shipped(&self.kernel)?;
+            let source = source.text().lines().next().unwrap_or_default();
+            let own = |mistake: &&Mistake| source.contains(&format!(" kernels/{} ", mistake.twin));
+            // Not every mistake is in this entry.
+            variants.extend(
+                Mistake::all()
+                    .iter()
+                    .filter(own)
+                    .filter_map(|own| self.variant(&own.module()).ok()),
+            );
         }
         for name in &self.others {
-            variants.push(self.variant(root, name).with_context(wrong)?);
+            variants.push(self.variant(name).with_context(wrong)?);
         }
         Ok(json!({
             "title": self.title,
@@ -167,6 +152,12 @@ impl Scene {
             "arguments": self.arguments,
         }))
     }
+}
+
+/// The PTX of a shipped name.
+fn shipped(name: &str) -> Result<Ptx> {
+    let found = kernels::shipped().find(|(shipped, _)| *shipped == name);
+    Ok(found.with_context(|| format!("there is no PTX {name}"))?.1)
 }
 
 /// The PTX with other kernels than one left out, every line where it was.

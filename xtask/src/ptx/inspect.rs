@@ -5,18 +5,13 @@ use std::path::Path;
 use linrec::kernels::Ptx;
 use linrec::simt::Module;
 
-use super::{Files, list::List};
+use super::list::List;
 use crate::failure::Failure;
 
-/// The most entries, those for studies not counted, and the most bytes of PTX in all.
-const MOST: Limit = Limit { entries: 195, bytes: 14_500_000 };
+/// The most entries, those for studies not counted.
+const MOST: usize = 195;
 /// The most of the selective scan alone, which has kernels of its own for each type, size and exponential.
-const MOST_OF_SCANS: Limit = Limit { entries: 80, bytes: 16_000_000 };
-
-struct Limit {
-    entries: usize,
-    bytes: usize,
-}
+const MOST_OF_SCANS: usize = 80;
 
 /// What is wrong with the PTX at `path`.
 pub(super) fn failures(path: &Path, ptx: &Ptx) -> Vec<Failure> {
@@ -39,23 +34,17 @@ pub(super) fn failures(path: &Path, ptx: &Ptx) -> Vec<Failure> {
 }
 
 /// Whether the list keeps to its limits.
-pub(super) fn sizes(list: &List, files: &Files) -> Vec<Failure> {
-    let failure = |what| Failure::new(Path::new("kernels/shipped.toml"), None, what);
+pub(super) fn sizes(list: &List) -> Vec<Failure> {
     let is_scan = |path: &str| path.starts_with("selective");
     let mut failures = Vec::new();
-    for (scans, limit, what) in [(false, MOST, ""), (true, MOST_OF_SCANS, " of the selective scan")]
+    for (scans, most, what) in [(false, MOST, ""), (true, MOST_OF_SCANS, " of the selective scan")]
     {
         let counted = list.kernels.iter().filter(|kernel| !kernel.is_study());
         let counted = counted.filter(|kernel| is_scan(&kernel.source) == scans);
         let entries: usize = counted.map(|kernel| kernel.entries.len()).sum();
-        let files = files.iter().filter(|(path, _)| is_scan(path) == scans);
-        let bytes: usize = files.map(|(_, text)| text.len()).sum();
-        if entries > limit.entries {
-            failures.push(failure(format!("{entries} entries{what}, more than {}", limit.entries)));
-        }
-        if bytes > limit.bytes {
-            failures
-                .push(failure(format!("{bytes} bytes of PTX{what}, more than {}", limit.bytes)));
+        if entries > most {
+            let what = format!("{entries} entries{what}, more than {most}");
+            failures.push(Failure::new(Path::new("kernels/shipped.toml"), None, what));
         }
     }
     failures
@@ -79,7 +68,7 @@ mod tests {
                 "nvrtc = \"12.0\"\narchitecture = 80\n[[kernel]]\nname = \"k\"\n\
                  source = \"{source}\"\nentries = {entries:?}\n"
             );
-            let failures = sizes(&List::parse(&list).unwrap(), &Files::new());
+            let failures = sizes(&List::parse(&list).unwrap());
             failures.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(told("a.cu", 195), [""; 0]);

@@ -1,34 +1,35 @@
-//! `kernels/shipped.toml`.
+//! `kernels/shipped.toml` and `kernels/mistakes.toml`.
 
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use linrec::kernels::Mistake;
 use serde::Deserialize;
 
 /// What is shipped, and which compiler makes it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct List {
+pub(super) struct List {
     /// The compiler's version: `12.0`.
     pub(super) nvrtc: String,
     /// The compute capability, as in `compute_80`.
     pub(super) architecture: u32,
     #[serde(rename = "kernel")]
-    pub(crate) kernels: Vec<Kernel>,
+    pub(super) kernels: Vec<Kernel>,
 }
 
-/// One PTX file.
+/// One module of PTX.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Kernel {
-    /// Its path in `kernels/ptx`, without the ending.
-    pub(crate) name: String,
+pub(super) struct Kernel {
+    /// What it is called.
+    pub(super) name: String,
     /// The source's path in `kernels`.
-    pub(crate) source: String,
+    pub(super) source: String,
     /// Its kernels, as C++ writes them.
-    pub(crate) entries: Vec<String>,
+    pub(super) entries: Vec<String>,
 }
 
 impl Kernel {
@@ -41,11 +42,28 @@ impl Kernel {
     }
 }
 
+/// The planted mistakes in the folder `kernels`.
+pub(super) fn mistakes(kernels: &Path) -> Result<Vec<Mistake>> {
+    let path = kernels.join("mistakes.toml");
+    let text =
+        fs::read_to_string(&path).with_context(|| format!("{} is missing", path.display()))?;
+    Mistake::read(&text).map_err(anyhow::Error::msg)
+}
+
 impl List {
-    pub(crate) fn read(path: &Path) -> Result<List> {
+    /// The kernels of `shipped.toml` and those of `mistakes.toml`, which are in the folder `kernels`.
+    pub(super) fn read(kernels: &Path) -> Result<List> {
+        let path = kernels.join("shipped.toml");
         let text =
-            fs::read_to_string(path).with_context(|| format!("{} is missing", path.display()))?;
-        List::parse(&text).with_context(|| format!("{} cannot be used", path.display()))
+            fs::read_to_string(&path).with_context(|| format!("{} is missing", path.display()))?;
+        let mut list =
+            List::parse(&text).with_context(|| format!("{} cannot be used", path.display()))?;
+        list.kernels.extend(mistakes(kernels)?.into_iter().map(|mistake| Kernel {
+            name: mistake.module(),
+            source: format!("{}.cu", mistake.module()),
+            entries: mistake.entries,
+        }));
+        Ok(list)
     }
 
     pub(super) fn parse(text: &str) -> Result<List> {

@@ -1,14 +1,17 @@
-//! `cargo xtask ptx`: the kernels' PTX, compiled as `kernels/shipped.toml` says, and that of the puzzles' answers.
+//! `cargo xtask ptx`: the PTX of the kernels in `kernels/shipped.toml`, of the planted mistakes in
+//! `kernels/mistakes.toml`, and of the puzzles' answers.
 //!
-//! Everything in `kernels/ptx` is generated: one file per entry of the list, and `table.rs`, by which
-//! the library has them and the sources in it. So is the folder `ptx` of each puzzle.
+//! Everything in `kernels/ptx` is generated: the archives, and `table.rs`, by which the library has them and the
+//! sources in it. So is `puzzles/ptx.zst`.
 
+mod archive;
 mod compiler;
 mod inspect;
 mod list;
 mod puzzles;
 mod table;
 
+pub use archive::show;
 pub use compiler::install;
 
 use std::collections::BTreeMap;
@@ -18,20 +21,24 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use linrec::kernels::Program;
-use puzzle::Puzzle;
 
 use crate::failure::{Failure, none_of};
-pub(crate) use list::List;
+use list::List;
 
-/// The files of `kernels/ptx` by their path in it, with slashes, and their text.
+/// Texts by their names: PTX modules, or files by their path, with slashes.
 type Files = BTreeMap<String, String>;
+
+/// The file beside the archives.
+const TABLE: &str = "table.rs";
+/// The puzzles' archive.
+const ANSWERS: &str = "puzzles/ptx.zst";
 
 /// All that is compiled.
 struct Compiled {
-    /// What `kernels/ptx` is to hold.
+    /// The modules of `kernels/ptx`.
     kernels: Files,
-    puzzles: Vec<Puzzle>,
-    /// What `puzzles` is to hold.
+    table: String,
+    /// The modules of the puzzles.
     answers: Files,
 }
 
@@ -43,8 +50,10 @@ struct Compiled {
 /// When NVRTC cannot be had, when a kernel does not compile or its PTX is not fit to be shipped.
 pub fn generate(root: &Path) -> Result<String> {
     let compiled = compile(root)?;
-    replace(&folder(root), &compiled.kernels)?;
-    puzzles::write(root, &compiled.puzzles, &compiled.answers)?;
+    archive::write_all(&folder(root), &compiled.kernels, &compiled.table)?;
+    let answers = root.join(ANSWERS);
+    lesson::files::write(&answers, &archive::pack(&compiled.answers)?)
+        .with_context(|| format!("{} cannot be written", answers.display()))?;
     Ok(format!("compiled {compiled}"))
 }
 
@@ -56,10 +65,17 @@ pub fn generate(root: &Path) -> Result<String> {
 /// As for [`generate`], and when a file differs, is missing or should not be there.
 pub fn check(root: &Path) -> Result<String> {
     let compiled = compile(root)?;
+    let folder = folder(root);
     let mut found =
-        differences(Path::new("kernels/ptx"), &compiled.kernels, &present(&folder(root))?);
-    let answers = puzzles::present(root)?;
-    found.extend(differences(Path::new("puzzles"), &compiled.answers, &answers));
+        differences(Path::new("kernels/ptx"), &compiled.kernels, &archive::read_all(&folder)?);
+    found.extend(differences(
+        Path::new("puzzles"),
+        &compiled.answers,
+        &archive::read(&root.join(ANSWERS))?,
+    ));
+    let table = |text: String| Files::from([(TABLE.to_owned(), text)]);
+    let present = texts(&folder, |path| path == TABLE)?;
+    found.extend(differences(Path::new("kernels/ptx"), &table(compiled.table.clone()), &present));
     none_of(&found, "what is compiled (`cargo xtask ptx` mends it)")?;
     Ok(format!("checked {compiled}"))
 }
@@ -68,29 +84,12 @@ fn folder(root: &Path) -> PathBuf {
     root.join("kernels/ptx")
 }
 
-/// Replaces all that is in a folder by these files.
-fn replace(folder: &Path, files: &Files) -> Result<()> {
-    lesson::files::replace_folder(folder, |new| {
-        for (path, text) in files {
-            let path = new.join(path);
-            if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent)?;
-            }
-            fs::write(&path, text)
-                .with_context(|| format!("{} cannot be written", path.display()))?;
-        }
-        Ok::<_, anyhow::Error>(())
-    })
-    .with_context(|| format!("{} cannot be replaced", folder.display()))
-}
-
 impl fmt::Display for Compiled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kilobytes =
             |files: &Files| files.values().map(String::len).sum::<usize>().div_ceil(1000);
         let Compiled { kernels, answers, .. } = self;
-        // One of the files is the table.
-        write!(f, "{} PTX files, {} KB; ", kernels.len() - 1, kilobytes(kernels))?;
+        write!(f, "{} modules of PTX, {} KB; ", kernels.len(), kilobytes(kernels))?;
         write!(f, "for the puzzles {}, {} KB", answers.len(), kilobytes(answers))
     }
 }
@@ -98,16 +97,19 @@ impl fmt::Display for Compiled {
 /// Compiles everything.
 fn compile(root: &Path) -> Result<Compiled> {
     let kernels = root.join("kernels");
-    let list = List::read(&kernels.join("shipped.toml"))?;
-    let sources = sources(&kernels)?;
+    let list = List::read(&kernels)?;
+    let (sources, mistakes) = (sources(&kernels)?, list::mistakes(&kernels)?);
     let nvrtc = compiler::pinned(root, &list.nvrtc)?;
 
-    let mut files = Files::new();
-    let mut failures = Vec::new();
+    let (mut modules, mut failures) = (Files::new(), Vec::new());
     for kernel in &list.kernels {
         let read = |path: &str| sources.get(path).map(|text| text.clone().into());
-        let Some(program) = Program::gather(&kernel.source, read) else {
-            bail!("kernels/shipped.toml names {}, which is not in kernels/", kernel.source);
+        let program = match mistakes.iter().find(|mistake| mistake.module() == kernel.name) {
+            Some(mistake) => mistake.program(read),
+            None => Program::gather(&kernel.source, read),
+        };
+        let Some(program) = program else {
+            bail!("{} cannot be made of what is in kernels/", kernel.source);
         };
         let program = program.with_entries(&kernel.entries);
         let compiled = nvrtc.compile(&program, list.architecture)?;
@@ -115,18 +117,17 @@ fn compile(root: &Path) -> Result<Compiled> {
             let what = format!("the compiler says: {}", compiled.log);
             failures.push(Failure::new(Path::new(&program.file), None, what));
         }
-        let path = format!("{}.ptx", kernel.name);
-        failures.extend(inspect::failures(&Path::new("kernels/ptx").join(&path), &compiled.ptx));
-        files.insert(path, compiled.ptx.text().to_owned());
+        failures
+            .extend(inspect::failures(&Path::new("kernels/ptx").join(&kernel.name), &compiled.ptx));
+        modules.insert(kernel.name.clone(), compiled.ptx.text().to_owned());
     }
-    failures.extend(inspect::sizes(&list, &files));
+    failures.extend(inspect::sizes(&list));
     let puzzles = crate::puzzles::read(root)?;
     let (answers, unfit) = puzzles::compile(&puzzles, &nvrtc, list.architecture)?;
     failures.extend(unfit);
     none_of(&failures, "the compiled kernels")?;
 
-    files.insert("table.rs".to_owned(), table::write(&sources, &files));
-    Ok(Compiled { kernels: files, puzzles, answers })
+    Ok(Compiled { table: table::write(&sources, &modules), kernels: modules, answers })
 }
 
 /// Every source and header below `kernels`, by its path there. Line ends are those of Unix, so that
@@ -135,13 +136,6 @@ fn sources(kernels: &Path) -> Result<Files> {
     texts(kernels, |path| {
         !path.starts_with("ptx/") && (path.ends_with(".cu") || path.ends_with(".cuh"))
     })
-}
-
-fn present(folder: &Path) -> Result<Files> {
-    if !folder.is_dir() {
-        return Ok(Files::new());
-    }
-    texts(folder, |_| true)
 }
 
 fn texts(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Files> {
@@ -217,19 +211,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_generated_takes_the_place_of_all_that_was() {
-        let root = tempfile::tempdir().unwrap();
-        let folder = root.path().join("ptx");
-        for generated in
-            [[("a.ptx", "1\n"), ("old/b.ptx", "2\n")], [("a.ptx", "3\n"), ("c/b.ptx", "")]]
-        {
-            replace(&folder, &files(&generated)).unwrap();
-            assert_eq!(present(&folder).unwrap(), files(&generated));
-        }
-        assert!(!folder.join("old").exists());
-    }
-
-    #[test]
     fn sources_are_found_with_unix_line_ends_and_without_what_is_generated() {
         let root = tempfile::tempdir().unwrap();
         for path in ["a.cu", "broken/b.cu", "c.cuh", "README.md", "ptx/d.cu"] {
@@ -248,19 +229,30 @@ mod tests {
     #[test]
     fn everything_on_the_list_is_there_and_nothing_else() {
         let kernels = crate::workspace::root().unwrap().join("kernels");
-        let list = List::read(&kernels.join("shipped.toml")).unwrap();
-        let mut present = present(&kernels.join("ptx")).unwrap();
-        let table = present.remove("table.rs");
-        assert_eq!(table, Some(table::write(&sources(&kernels).unwrap(), &present)));
-        let mut listed: Vec<_> =
-            list.kernels.iter().map(|kernel| format!("{}.ptx", kernel.name)).collect();
+        let list = List::read(&kernels).unwrap();
+        let present = archive::read_all(&kernels.join("ptx")).unwrap();
+        let table = fs::read_to_string(kernels.join("ptx").join(TABLE)).unwrap();
+        assert_eq!(table, table::write(&sources(&kernels).unwrap(), &present));
+        let mut listed: Vec<_> = list.kernels.iter().map(|kernel| &kernel.name).collect();
         listed.sort();
-        assert!(present.keys().eq(&listed), "{:?} instead of {listed:?}", present.keys());
+        assert!(
+            present.keys().eq(listed.iter().copied()),
+            "{:?} instead of {listed:?}",
+            present.keys()
+        );
         for kernel in &list.kernels {
-            let ptx =
-                linrec::kernels::Ptx::from_text(present[&format!("{}.ptx", kernel.name)].clone());
+            let ptx = linrec::kernels::Ptx::from_text(present[&kernel.name].clone());
             let entries: Vec<_> = ptx.entries().map(|(entry, _)| entry).collect();
             assert_eq!(entries, kernel.entries, "{}", kernel.name);
         }
+    }
+
+    #[test]
+    fn all_archives_together_are_small() {
+        let root = crate::workspace::root().unwrap();
+        let mut archives = vec![root.join(ANSWERS)];
+        archives.extend(fs::read_dir(folder(&root)).unwrap().map(|entry| entry.unwrap().path()));
+        let bytes: u64 = archives.iter().map(|path| path.metadata().unwrap().len()).sum();
+        assert!(bytes < 4_000_000, "{bytes} bytes");
     }
 }

@@ -6,10 +6,10 @@ use anyhow::Result;
 use linrec::device::nvrtc::Nvrtc;
 use puzzle::Puzzle;
 
-use super::{Files, inspect, replace, texts};
+use super::{Files, inspect};
 use crate::failure::Failure;
 
-/// What `puzzles/` is to hold of PTX, by its path there (`01-guard/ptx/solution.ptx`), and what is not fit.
+/// The answers' modules, by folder and name (`01-guard/solution`), and what is not fit.
 pub(super) fn compile(
     puzzles: &[Puzzle],
     nvrtc: &Nvrtc,
@@ -20,7 +20,7 @@ pub(super) fn compile(
         for candidate in puzzle.candidates() {
             // A warning about what stands in a hole is part of the puzzle.
             let compiled = nvrtc.compile(&puzzle.program_of(candidate), architecture)?;
-            let path = format!("{}/ptx/{}.ptx", puzzle.folder, candidate.name);
+            let path = format!("{}/{}", puzzle.folder, candidate.name);
             failures.extend(inspect::failures(&Path::new("puzzles").join(&path), &compiled.ptx));
             files.insert(path, compiled.ptx.text().to_owned());
         }
@@ -28,28 +28,11 @@ pub(super) fn compile(
     Ok((files, failures))
 }
 
-/// The PTX that is in `puzzles/`.
-pub(super) fn present(root: &Path) -> Result<Files> {
-    texts(&root.join("puzzles"), |path| path.contains("/ptx/"))
-}
-
-/// Replaces the PTX of each puzzle.
-pub(super) fn write(root: &Path, puzzles: &[Puzzle], files: &Files) -> Result<()> {
-    for puzzle in puzzles {
-        let below = format!("{}/ptx/", puzzle.folder);
-        let mine = files
-            .iter()
-            .filter_map(|(path, text)| Some((path.strip_prefix(&below)?.to_owned(), text.clone())));
-        replace(&root.join("puzzles").join(&below), &mine.collect())?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use linrec::kernels::Ptx;
 
-    use super::*;
+    use crate::ptx::{ANSWERS, archive};
     use crate::puzzles::read;
     use crate::workspace;
 
@@ -57,11 +40,11 @@ mod tests {
     #[test]
     fn the_puzzles_ptx_is_that_of_their_answers() {
         let root = workspace::root().unwrap();
-        let present = present(&root).unwrap();
+        let present = archive::read(&root.join(ANSWERS)).unwrap();
         let mut wanted = Vec::new();
         for puzzle in read(&root).unwrap() {
             for candidate in puzzle.candidates() {
-                let path = format!("{}/ptx/{}.ptx", puzzle.folder, candidate.name);
+                let path = format!("{}/{}", puzzle.folder, candidate.name);
                 let text = present.get(&path).unwrap_or_else(|| panic!("{path} is missing"));
                 let hash = puzzle.program_of(candidate).hash().to_string();
                 assert_eq!(Ptx::from_text(text.clone()).hash(), Some(&*hash), "{path} is stale");
@@ -70,12 +53,5 @@ mod tests {
         }
         wanted.sort();
         assert!(present.keys().eq(&wanted), "{:?} instead of {wanted:?}", present.keys());
-    }
-
-    #[test]
-    fn the_puzzles_ptx_is_small() {
-        let bytes: usize =
-            present(&workspace::root().unwrap()).unwrap().values().map(String::len).sum();
-        assert!(bytes < 1_200_000, "{bytes} bytes");
     }
 }

@@ -1,5 +1,6 @@
 //! The debugger on kernels of this repository.
 
+use linrec::kernels;
 use serde_json::{Value, json};
 
 use crate::Live;
@@ -29,8 +30,13 @@ fn scene(ptx: &str, source: &str) -> Value {
 }
 
 fn block_scan() -> Value {
-    let ptx = include_str!("../../../../kernels/ptx/block_scan.ptx");
-    scene(ptx, include_str!("../../../../kernels/block_scan.cu"))
+    shipped("block_scan")
+}
+
+/// `block_scan`, or a mistake in its place.
+fn shipped(name: &str) -> Value {
+    let (_, ptx) = kernels::shipped().find(|(shipped, _)| *shipped == name).unwrap();
+    scene(ptx.text(), kernels::source(&format!("{name}.cu")).unwrap())
 }
 
 fn ask(live: &mut Live, request: &Value) -> Value {
@@ -125,14 +131,11 @@ fn the_end_says_whether_the_outputs_are_right() {
     assert_eq!(arrays["arrays"].as_array().unwrap().len(), 4);
 
     // A mistake that no rule forbids, and one that stops it.
-    let ptx = include_str!("../../../../kernels/ptx/broken/lost_carry.ptx");
-    open(&mut live, scene(ptx, include_str!("../../../../kernels/broken/lost_carry.cu")));
+    open(&mut live, shipped("broken/lost_carry"));
     let end = to(&mut live, u64::MAX);
     assert!(end["says"].as_str().unwrap().contains("But output"), "{end}");
     assert_eq!(end["wrong"], true);
-    let ptx = include_str!("../../../../kernels/ptx/broken/missing_barrier_before_reuse.ptx");
-    let source = include_str!("../../../../kernels/broken/missing_barrier_before_reuse.cu");
-    let opened = open(&mut live, scene(ptx, source));
+    let opened = open(&mut live, shipped("broken/missing_barrier_before_reuse"));
     assert!(
         opened["end"].as_str().unwrap().contains("missing_barrier_before_reuse.cu:"),
         "{opened}"

@@ -69,7 +69,7 @@ fn every_scene_has_the_bits_of_the_native_emulator() {
     let mut chrome = browser();
     open(&mut chrome, &output.join(PAGE), &format!("#live={SCENE}"));
     let scenes = Scenes::read(book.root()).unwrap();
-    let all = scenes.iter().flat_map(|scene| variants(&scene.full(book.root()).unwrap()));
+    let all = scenes.iter().flat_map(|scene| variants(&scene.full().unwrap()));
     for full in all {
         let mut native = Live::default();
         let mut length = 0;
@@ -163,7 +163,7 @@ fn how_soon_it_is_there() {
     first.sort_by(f64::total_cmp);
     // 4 warps and 4096 elements: back from the end, by one instruction at a time and anywhere.
     let scenes = Scenes::read(book.root()).unwrap();
-    let full = variants(&scenes.named("pipe-bwd").unwrap().full(book.root()).unwrap()).remove(0);
+    let full = variants(&scenes.named("pipe-bwd").unwrap().full().unwrap()).remove(0);
     let sizes = json!({"len": 4096, "rows": 1});
     let opened = ask(&mut chrome, &json!({"do": "open", "id": 9, "scene": full, "sizes": sizes}));
     let length = opened["length"].as_u64().unwrap();

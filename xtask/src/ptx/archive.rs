@@ -1,0 +1,174 @@
+//! The archives of PTX, as `linrec::kernels` reads them: made here, and taken apart to be compared.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use linrec::kernels::{KernelChoice, Ptx};
+use zstd::stream::{Decoder, encode_all};
+
+use super::Files;
+
+/// The best of the levels that need no more memory to unpack.
+const LEVEL: i32 = 19;
+
+/// Which archive of `kernels/ptx` a module is in, without the ending.
+pub(super) fn of(name: &str) -> &'static str {
+    let family = name.split(['-', '/']).next().unwrap_or_default();
+    match family {
+        "broken" => "mistakes",
+        "exercises" | "ladder" | "long" | "fused" => "studies",
+        "selective" => "selective-scan",
+        // The kernels of the catalogue, and those for pieces of a row, which are made of them.
+        "pieces" => "recurrence",
+        family if family.parse::<KernelChoice>().is_ok() => "recurrence",
+        _ => "others",
+    }
+}
+
+/// The archive of these modules, by their names.
+pub(super) fn pack(modules: &Files) -> Result<Vec<u8>> {
+    let (mut contents, mut frames) = (String::new(), Vec::new());
+    for (name, text) in modules {
+        let frame = encode_all(text.as_bytes(), LEVEL)?;
+        let head = text.lines().take_while(|line| line.starts_with("// "));
+        contents += &format!("// module {name} {}\n", frame.len());
+        head.for_each(|line| contents.extend([line, "\n"]));
+        frames.extend(frame);
+    }
+    let mut archive = encode_all(contents.as_bytes(), LEVEL)?;
+    archive.extend(frames);
+    Ok(archive)
+}
+
+/// The modules of an archive, by their names.
+fn unpack(mut bytes: &[u8]) -> Result<Files> {
+    let mut frame = || {
+        let mut text = String::new();
+        Decoder::with_buffer(&mut bytes)?.single_frame().read_to_string(&mut text)?;
+        Ok::<_, std::io::Error>(text)
+    };
+    let contents = frame()?;
+    let names =
+        contents.lines().filter_map(|line| line.strip_prefix("// module ")?.split(' ').next());
+    names.map(|name| Ok((name.to_owned(), frame()?))).collect()
+}
+
+/// The modules of an archive in a file; none if there is no such file.
+pub(super) fn read(path: &Path) -> Result<Files> {
+    if !path.exists() {
+        return Ok(Files::new());
+    }
+    let bytes = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    unpack(&bytes).with_context(|| format!("{} is no archive of PTX", path.display()))
+}
+
+/// The modules of all archives in `folder`.
+pub(super) fn read_all(folder: &Path) -> Result<Files> {
+    let mut all = Files::new();
+    let files =
+        if folder.is_dir() { fs::read_dir(folder)?.collect::<Result<_, _>>()? } else { Vec::new() };
+    for path in files
+        .iter()
+        .map(fs::DirEntry::path)
+        .filter(|path| path.extension().is_some_and(|end| end == "zst"))
+    {
+        for (name, text) in read(&path)? {
+            let archive = path.file_stem().unwrap_or_default();
+            ensure!(
+                archive == of(&name),
+                "{name} is in {}, and belongs to {}",
+                path.display(),
+                of(&name)
+            );
+            all.insert(name, text);
+        }
+    }
+    Ok(all)
+}
+
+/// Replaces what is in `folder` by the archives of these modules and the table that puts them into the library.
+pub(super) fn write_all(folder: &Path, modules: &Files, table: &str) -> Result<()> {
+    let mut archives = BTreeMap::<&str, Files>::new();
+    for (name, text) in modules {
+        archives.entry(of(name)).or_default().insert(name.clone(), text.clone());
+    }
+    lesson::files::replace_folder(folder, |new| {
+        for (archive, modules) in &archives {
+            fs::write(new.join(format!("{archive}.zst")), pack(modules)?)?;
+        }
+        fs::write(new.join(super::TABLE), table)?;
+        Ok::<_, anyhow::Error>(())
+    })
+    .with_context(|| format!("{} cannot be replaced", folder.display()))
+}
+
+/// The text of the module with this name, or of the source, in the library that this program was built with.
+pub fn show(name: &str) -> Result<String> {
+    if let Some(source) = linrec::kernels::source(name) {
+        return Ok(source.to_owned());
+    }
+    let shipped = linrec::kernels::shipped().map(|(name, ptx)| (name.to_owned(), ptx));
+    let answers = puzzle::all().iter().flat_map(|puzzle| {
+        let named = |name: &str| Some((format!("{}/{name}", puzzle.folder), puzzle.ptx(name)?));
+        puzzle
+            .candidates()
+            .iter()
+            .filter_map(move |candidate| named(&candidate.name))
+            .collect::<Vec<_>>()
+    });
+    let all: BTreeMap<String, Ptx> = shipped.chain(answers).collect();
+    let names = || all.keys().map(String::as_str).collect::<Vec<_>>().join("\n");
+    let found =
+        all.get(name).with_context(|| format!("there is no PTX {name}; there are\n{}", names()));
+    Ok(found?.text().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_packed_comes_back_and_the_library_reads_it() {
+        let module = |body: &str| format!("// hash 1\n// entry a<1> = a_1\n.version 8.0\n{body}\n");
+        let files: Files = ["ref-f32", "broken/a", "pieces-f64"]
+            .map(|name| (name.to_owned(), module(name)))
+            .into();
+        let packed = pack(&files).unwrap();
+        assert_eq!(packed, pack(&files).unwrap());
+        assert_eq!(unpack(&packed).unwrap(), files);
+        for (name, ptx) in linrec::kernels::modules(packed.leak()) {
+            assert_eq!(ptx.symbol("a<1>"), Some("a_1"));
+            assert_eq!(ptx.text(), files[name]);
+        }
+        assert!(unpack(b"// module a 1\n").is_err() && unpack(&[]).is_err());
+    }
+
+    #[test]
+    fn families_share_an_archive_and_a_stray_module_is_noticed() {
+        let names = [
+            "pipe-8x64-0-f32",
+            "pieces-f32",
+            "selective-scan-bwd-8-f16",
+            "broken/a",
+            "long/three",
+            "sums-f32",
+        ];
+        let archives =
+            ["recurrence", "recurrence", "selective-scan", "mistakes", "studies", "others"];
+        assert_eq!(names.map(of), archives);
+
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("ptx");
+        for names in [["a-f32", "broken/a"], ["a-f32", "ref-f64"]] {
+            let files: Files = names.map(|name| (name.to_owned(), "// hash 1\n".to_owned())).into();
+            write_all(&folder, &files, "table").unwrap();
+            assert_eq!(read_all(&folder).unwrap(), files);
+        }
+        assert!(!folder.join("mistakes.zst").exists());
+        fs::copy(folder.join("others.zst"), folder.join("mistakes.zst")).unwrap();
+        assert!(read_all(&folder).unwrap_err().to_string().contains("belongs to others"));
+    }
+}
