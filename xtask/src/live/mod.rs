@@ -1,10 +1,13 @@
 //! `cargo xtask live`: what runs inside the book's pages, compiled to wasm32 from `crates/live`.
 //!
-//! It is kept in `crates/live/module`, so that the book is built without a compiler for it: as two modules, since a page waits
-//! for every byte, and only that of the puzzles needs their judge. Beside them are the hashes of all that they were made from:
-//! `cargo xtask live --check` compares these with what is there.
+//! They are kept in `crates/live/module`, so that the book is built without a compiler for wasm32: as two modules, since a page
+//! waits for every byte, and only that of the puzzles needs their judge. Beside them, `made.txt` has their hashes and the version
+//! of the emulator in them.
+//!
+//! A module is made again when the emulator has a new version, or when its answers differ from those of the code that is
+//! there: the tests in a browser compare all scenes, widgets and puzzles. Any other change of the emulator leaves it as it is,
+//! since each new module adds more than a megabyte to the repository's history.
 
-mod manifest;
 mod scenes;
 
 use std::env;
@@ -18,14 +21,16 @@ use base64::Engine;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
 use crate::{puzzles, workspace};
-use manifest::Manifest;
 pub use scenes::{Scene, Scenes};
 
-/// Where the modules are, and what they were made from.
+/// Where the modules are, and what is known of them.
 const FOLDER: &str = "crates/live/module";
-const MANIFEST: &str = "sources.txt";
+const MADE: &str = "made.txt";
+/// What has the version of the emulator.
+const EMULATOR: &str = "emulator/Cargo.toml";
 /// The modules, with the features that they are made with (the last one with all), and the scripts of the book that hold them.
 const MODULES: [(&str, &[&str], &str); 2] = [
     ("live.wasm.gz", &["--no-default-features"], "module.js"),
@@ -61,13 +66,13 @@ pub fn generate(root: &Path) -> Result<String> {
         done.push(format!("{name} of {} bytes, {} packed", module.len(), packed.len()));
         modules.push((name, packed));
     }
-    let manifest = Manifest::of(root, &built.join("live.d"), &modules)?;
+    let made = made(root, &modules)?;
     let folder = root.join(FOLDER);
     fs::create_dir_all(&folder)?;
     for (name, packed) in &modules {
         fs::write(folder.join(name), packed)?;
     }
-    fs::write(folder.join(MANIFEST), manifest.to_string())?;
+    fs::write(folder.join(MADE), made)?;
     Ok(format!("compiled {}", done.join("; ")))
 }
 
@@ -114,27 +119,34 @@ fn sysroot() -> Option<String> {
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }
 
-/// Compares what the module was made from with what is there; returns what was found, as a sentence.
+/// Compares the modules with what is known of them, and makes every scene; returns what was found, as a sentence.
 ///
 /// # Errors
 ///
-/// When a source has changed since, or a module is not the one that was made.
+/// When a module is not the one that was made, the emulator has a new version, or a scene cannot be made.
 pub fn check(root: &Path) -> Result<String> {
-    let folder = root.join(FOLDER);
-    let text = fs::read_to_string(folder.join(MANIFEST)).context("there is no module")?;
-    let manifest: Manifest = text.parse()?;
     let modules = MODULES.iter().map(|(name, ..)| Ok((*name, packed(root, name)?)));
-    let changed = manifest.changed(root, &modules.collect::<Result<Vec<_>>>()?)?;
+    let made = made(root, &modules.collect::<Result<Vec<_>>>()?)?;
+    let kept = fs::read_to_string(root.join(FOLDER).join(MADE)).context("there is no module")?;
     ensure!(
-        changed.is_empty(),
-        "the modules of the live pages are older than {} (`cargo xtask live` makes them again)",
-        changed.join(", ")
+        kept.replace('\r', "") == made,
+        "the modules of the live pages are not those of\n{made}(`cargo xtask live` makes them again)"
     );
     Scenes::read(root)?.check()?;
-    Ok(format!(
-        "the modules of the live pages are made from the {} sources that are there",
-        manifest.len()
-    ))
+    Ok(format!("the modules of the live pages are those of\n{}", made.trim_end()))
+}
+
+/// What is known of the modules: a line for each with its hash, and the emulator's version.
+fn made(root: &Path, modules: &[(&str, Vec<u8>)]) -> Result<String> {
+    let manifest: toml::Table = fs::read_to_string(root.join(EMULATOR))
+        .with_context(|| format!("{EMULATOR} cannot be read"))?
+        .parse()?;
+    let version = manifest["workspace"]["package"]["version"].as_str();
+    let version = version.with_context(|| format!("{EMULATOR} has no version"))?;
+    let hex =
+        |bytes: &[u8]| Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let lines = modules.iter().map(|(name, bytes)| format!("{} {name}\n", hex(bytes) as String));
+    Ok(format!("{}emulator {version}\n", lines.collect::<String>()))
 }
 
 /// Writes into the built book what its live pages load: the script, the modules, and a file for each scene and each puzzle. In
