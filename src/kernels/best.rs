@@ -117,7 +117,7 @@ impl KernelChoice {
     /// A [`Recurrence`](crate::device::Recurrence) by the [fastest](crate::device::Choice) asks it at every new shape.
     ///
     /// ```
-    /// use linrec::kernels::{ElementType, KernelChoice, Pass, Query};
+    /// use linrec::kernels::{ElementType, KernelChoice, Pass, Query, shipped_as};
     ///
     /// let choice = KernelChoice::best(Query {
     ///     element: ElementType::F32,
@@ -127,7 +127,7 @@ impl KernelChoice {
     ///     whole: true,
     ///     shipped_only: true,
     /// });
-    /// assert!(choice.program(ElementType::F32).shipped().is_some());
+    /// assert!(shipped_as(&choice.program(ElementType::F32)).is_some());
     /// ```
     pub fn best(query: Query) -> KernelChoice {
         KernelChoice::best_where(query, |_| true)
@@ -245,6 +245,7 @@ fn octaves(one: u64, other: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernels::shipped_as;
 
     const RULE: &str = "element,pass,num_seqs,seq_len,kernel,ms,ratio
 f32,forward,10000,16,rows:4x1x128:w,0.005,0.95
@@ -454,7 +455,7 @@ f64,forward,10000,512,wide:4x64,0.1,0.9
                         let choice = KernelChoice::best(query);
                         assert!(choice.takes(element, seq_len), "{query:?}: {choice}");
                         assert!(whole || choice.multiple_of(element) == 1, "{query:?}: {choice}");
-                        let is_shipped = choice.program(element).shipped().is_some();
+                        let is_shipped = shipped_as(&choice.program(element)).is_some();
                         assert!(!shipped_only || is_shipped, "{element}: {choice}");
                     }
                 }

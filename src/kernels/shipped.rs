@@ -34,6 +34,28 @@ pub fn program(path: &str) -> Option<Program> {
     Program::gather(path, |path| source(path).map(Into::into))
 }
 
+/// A shipped PTX that holds a program's entries, if there is one that was made from this program: with exactly
+/// these entries, or with others beside them, as kernels that are needed one at a time may be shipped together.
+pub fn shipped_as(program: &Program) -> Option<Ptx> {
+    let hash = program.hash().to_string();
+    let exactly = shipped().map(|(_, ptx)| ptx).find(|ptx| ptx.hash() == Some(&hash));
+    exactly.or_else(|| {
+        // Without entries all kernels of the source are meant, and a part of them will not do.
+        shipped()
+            .map(|(_, ptx)| ptx)
+            .find(|ptx| !program.entries.is_empty() && is_part_of(program, ptx))
+    })
+}
+
+/// Whether `ptx` was made from this program with other entries beside its own.
+fn is_part_of(program: &Program, ptx: &Ptx) -> bool {
+    let has = |entry: &String| ptx.symbol(entry).is_some();
+    program.entries.iter().all(has) && {
+        let entries = ptx.entries().map(|(entry, _)| entry);
+        ptx.hash() == Some(&*program.clone().with_entries(entries).hash().to_string())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,6 @@
 //! The catalogue: what is shipped is what the sources say, and does what their comments say.
 
 use std::collections::HashSet;
-use std::path::Path;
 
 use crate::emulator::{Argument, Shipped, allocate, download, upload};
 use linrec::device::nvrtc::{self, Nvrtc};
@@ -36,7 +35,7 @@ fn every_shipped_kernel_is_found_alone() {
     for (name, ptx) in kernels::shipped() {
         let program = program_of(name, &ptx);
         for (entry, _) in ptx.entries() {
-            let alone = program.clone().with_entries([entry]).shipped();
+            let alone = kernels::shipped_as(&program.clone().with_entries([entry]));
             let alone = alone.unwrap_or_else(|| panic!("{name}: {entry} is not found alone"));
             assert!(alone.symbol(entry).is_some(), "{name}: {entry}");
         }
@@ -99,7 +98,8 @@ fn the_reference_kernel_is_shipped_for_all_element_types_of_the_contract() {
     use ElementType::{Complex64, Complex128, F32, F64};
     for element in [F32, F64, Complex64, Complex128] {
         let program = KernelChoice::default().program(element);
-        let ptx = program.shipped().unwrap_or_else(|| panic!("{element} is not shipped"));
+        let ptx =
+            kernels::shipped_as(&program).unwrap_or_else(|| panic!("{element} is not shipped"));
         for entry in &program.entries {
             assert!(ptx.symbol(entry).is_some(), "{entry}");
         }
@@ -116,7 +116,7 @@ fn the_reference_kernel_is_shipped_for_all_element_types_of_the_contract() {
         program.with_entries(Vec::<String>::new()),
     ];
     for program in changed {
-        assert!(program.shipped().is_none());
+        assert!(kernels::shipped_as(&program).is_none());
     }
 }
 
@@ -210,62 +210,5 @@ fn every_configuration_compiles_for_every_architecture() {
             let target = format!(".target sm_{}", nvrtc.nearest(architecture).unwrap());
             assert!(compiled.ptx.text().contains(&target), "{target}");
         }
-    }
-}
-
-#[test]
-#[ignore = "needs NVRTC"]
-fn what_does_not_compile_is_a_sentence_with_the_compilers_own() {
-    let nvrtc = compiler();
-    let plain = |source: &'static str| Program::new("mine.cu", source);
-    let unknown_option = Program { options: vec!["--nonsense".into()], ..plain("") };
-    for (program, expected) in [
-        (
-            plain("__global__ void f() { y = 3; }"),
-            "mine.cu(1): error: identifier \"y\" is undefined",
-        ),
-        (plain("#include \"none.cuh\"\n"), "none.cuh"),
-        (plain("__global__ void f() {}").with_entries(["g<float>"]), "g"),
-        (plain("// \0"), "the source holds a zero byte"),
-        (unknown_option, "--nonsense"),
-    ] {
-        let error = nvrtc.compile(&program, 80).unwrap_err().to_string();
-        assert!(error.starts_with("NVRTC: mine.cu could not be compiled"), "{error}");
-        assert!(error.contains(expected), "`{expected}` is not in: {error}");
-    }
-    let error = nvrtc::compile(&plain("__global__ void f() {}"), 10).unwrap_err().to_string();
-    assert!(error.ends_with("does not compile for compute capability 1.0"), "{error}");
-}
-
-#[test]
-#[ignore = "needs NVRTC"]
-fn a_warning_is_no_error_and_is_handed_on() {
-    let program = Program::new("mine.cu", "__global__ void f() { int unused = 1; }");
-    let compiled = nvrtc::compile(&program.with_entries(["f"]), 80).unwrap();
-    assert!(compiled.log.contains("unused"), "{}", compiled.log);
-    assert_eq!(compiled.ptx.symbol("f"), Some("f"));
-}
-
-#[test]
-#[allow(unsafe_code)]
-fn what_is_no_library_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("libnvrtc.so.12");
-    std::fs::write(&file, "not a library").unwrap();
-    // SAFETY: there is no code in any of these files.
-    let (load, load_below) =
-        unsafe { (|file: &Path| Nvrtc::load(file), |folder: &Path| Nvrtc::load_below(folder)) };
-    let error = load(&file).unwrap_err().to_string();
-    assert!(error.contains("could not be loaded: its builtins are not beside it"), "{error}");
-    std::fs::write(folder.path().join("libnvrtc-builtins.so.12.0"), "nor this").unwrap();
-    let error = load(&file).unwrap_err().to_string();
-    assert!(error.contains("could not be loaded"), "{error}");
-    let error = load_below(folder.path()).unwrap_err().to_string();
-    assert!(error.starts_with("NVRTC: ") && error.contains("libnvrtc.so.12"), "{error}");
-    let error = load_below(&folder.path().join("empty")).unwrap_err().to_string();
-    assert!(error.contains("there is no NVRTC in"), "{error}");
-    for file in ["libnvrtc.so.12", "./libnvrtc.so.12"] {
-        let error = load(Path::new(file)).unwrap_err().to_string();
-        assert!(error.ends_with("could not be loaded: it is not a whole path"), "{error}");
     }
 }
