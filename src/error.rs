@@ -77,13 +77,6 @@ impl Error {
     }
 }
 
-#[cfg(any(feature = "cuda", feature = "simt"))]
-impl From<nvrtc::Error> for Error {
-    fn from(error: nvrtc::Error) -> Error {
-        Error::device("NVRTC", error.message())
-    }
-}
-
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -18,7 +18,9 @@
 //! # Ok::<(), linrec::Error>(())
 //! ```
 
-pub use ::nvrtc::{Compiled, Nvrtc, cache_folder, compile};
+use std::path::PathBuf;
+
+pub use ::nvrtc::{Compiled, Nvrtc};
 
 use crate::Error;
 use crate::kernels::{Program, Ptx, shipped_as};
@@ -43,7 +45,35 @@ pub fn obtain(program: &Program, architecture: u32) -> Result<Ptx, Error> {
     Nvrtc::find().map_err(|error| {
         let (file, entries) = (&program.file, program.entries.join(", "));
         let message = error.message();
-        ::nvrtc::Error::new(format!("{message} (no PTX is shipped for {entries} of {file})"))
+        failure(format!("{message} (no PTX is shipped for {entries} of {file})"))
     })?;
-    Ok(::nvrtc::obtain(program, architecture)?)
+    ::nvrtc::obtain(program, architecture).map_err(|error| failure(error.message()))
+}
+
+/// Compiles `program` for GPUs of the compute capability `architecture` (80 for 8.0) and later, with
+/// the NVRTC that [`Nvrtc::find`] finds.
+///
+/// # Errors
+///
+/// If NVRTC cannot be found, or refuses the program; the message holds the compiler's own.
+pub fn compile(program: &Program, architecture: u32) -> Result<Compiled, Error> {
+    ::nvrtc::compile(program, architecture).map_err(|error| failure(error.message()))
+}
+
+/// The folder where compiled PTX is kept between runs; `None` if nothing is kept.
+///
+/// `LINREC_CACHE` names it (empty: nothing is kept); else it is `linrec` in the user's folder for caches.
+/// It may be deleted at any time. It is made when it is first written to, for this user alone.
+///
+/// # Errors
+///
+/// If other users could put files there: then nothing is kept either.
+pub fn cache_folder() -> Result<Option<PathBuf>, Error> {
+    ::nvrtc::cache_folder().map_err(|error| failure(error.message()))
+}
+
+/// An error of the compiler's. (Not by `From`: closures that say `Ok(())` where any error will do know theirs by there
+/// being one only.)
+fn failure(message: impl Into<String>) -> Error {
+    Error::device("NVRTC", message)
 }

@@ -1,11 +1,12 @@
-//! How long the emulator takes for kernels of this repository, and how much memory:
-//! `cargo run --release -p simt --example speed -- pipe`. The peak is that of the process (Linux), so that
+//! How long the emulator takes for the library's kernels, how many instructions, and how much memory:
+//! `cargo run --release -p bench --example emulator -- pipe`. The peak is that of the process (Linux), so that
 //! a case is measured by itself; most of what it prints is the same in every run, and the counters tell whether it was
 //! the same work.
 
 use std::time::Instant;
 
-use simt::{Counters, Launch, Memory, Module};
+use linrec::kernels;
+use linrec::simt::{Counters, Launch, Memory, Module};
 
 /// Elements of the sequence, unless the second argument says another number.
 const LEN: usize = 2_096_000;
@@ -73,9 +74,8 @@ impl Bench {
         dynamic_shared: u32,
         arguments: &[u64],
     ) {
-        let path = format!("{}/../../kernels/ptx/{name}.ptx", env!("CARGO_MANIFEST_DIR"));
-        let module = Module::parse(&std::fs::read_to_string(path).expect("it is shipped"));
-        let module = module.expect("it is PTX");
+        let ptx = kernels::shipped().find_map(|(shipped, ptx)| (shipped == name).then_some(ptx));
+        let module = Module::parse(ptx.expect("it is shipped").text()).expect("it is PTX");
         let kernel = module.kernels().find(|kernel| kernel.name().contains(entry));
         let kernel = kernel.expect("it has the kernel");
         let mut bytes: Vec<u8> = arguments.iter().flat_map(|value| value.to_le_bytes()).collect();

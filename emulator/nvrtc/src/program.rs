@@ -19,13 +19,13 @@ pub const OPTIONS: &[&str] = &["--fmad=false", "-lineinfo", "--std=c++17"];
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// The source's name, in messages and in the line numbers of the PTX: `kernels/linrec_ref.cu`.
+    /// The source's name, in messages and in the line numbers of the PTX: `kernels/scale.cu`.
     pub file: String,
     /// The CUDA C++ source.
     pub source: Cow<'static, str>,
     /// What the source includes.
     pub headers: Vec<Header>,
-    /// The kernels to compile, as C++ writes them: `linrec_ref_fwd<float, false>`. Templates exist
+    /// The kernels to compile, as C++ writes them: `scale<float>`. Templates exist
     /// only in the instances named here; kernels that are no templates need not be named.
     pub entries: Vec<String>,
     /// The compiler's options, without the architecture. At first [`OPTIONS`].
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn includes_are_relative_to_the_including_file() {
-        assert_eq!(beside("linrec_ref.cu", "element.cuh"), "element.cuh");
+        assert_eq!(beside("scale.cu", "element.cuh"), "element.cuh");
         assert_eq!(beside("broken/lost_carry.cu", "../element.cuh"), "element.cuh");
         assert_eq!(beside("broken/lost_carry.cu", "./a.cuh"), "broken/a.cuh");
     }

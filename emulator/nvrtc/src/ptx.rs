@@ -9,7 +9,7 @@ use std::borrow::Cow;
 ///
 /// ```text
 /// // hash 4f0c…
-/// // entry linrec_ref_fwd<float, false> = linrec_ref_fwd_float_false
+/// // entry scale<float> = scale_float
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ptx {

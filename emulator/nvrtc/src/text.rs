@@ -107,15 +107,15 @@ mod tests {
     #[test]
     fn names_are_the_programs_and_versions_no_newer_than_need_be() {
         let read = |path: &str| match path {
-            "linrec_ref.cu" => Some("#include \"element.cuh\"\n".into()),
+            "scale.cu" => Some("#include \"element.cuh\"\n".into()),
             "element.cuh" => Some("".into()),
             _ => None,
         };
-        let program = Program::gather("linrec_ref.cu", read).unwrap();
+        let program = Program::gather("scale.cu", read).unwrap();
         let written = ".version 9.5\n.target sm_80\n\
-                       .global .align 8 .u64 _ZN4_INTERNAL_0_4_x_cu_71882nv6target5sm_90E = 90;\n\t.file\t1 \"/home/me/kernels/linrec_ref.cu\"\n\
+                       .global .align 8 .u64 _ZN4_INTERNAL_0_4_x_cu_71882nv6target5sm_90E = 90;\n\t.file\t1 \"/home/me/kernels/scale.cu\"\n\
                        \t.file\t2 \"C:\\\\me\\\\element.cuh\", 12, 34\n\t.file\t3 \"/usr/other.h\"\n\0";
-        let expected = ".version 8.0\n.target sm_80\n\t.file\t1 \"kernels/linrec_ref.cu\"\n\
+        let expected = ".version 8.0\n.target sm_80\n\t.file\t1 \"kernels/scale.cu\"\n\
                         \t.file\t2 \"kernels/element.cuh\", 12, 34\n\t.file\t3 \"/usr/other.h\"\n";
         assert_eq!(tidy(written, &program), expected);
         assert_eq!(tidy(".version 7.8\n", &program), ".version 7.8\n");

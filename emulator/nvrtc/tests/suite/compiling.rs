@@ -3,40 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use nvrtc::{Nvrtc, Program};
-
-#[test]
-#[ignore = "needs NVRTC"]
-fn what_does_not_compile_is_a_sentence_with_the_compilers_own() {
-    let nvrtc = Nvrtc::find().unwrap_or_else(|error| panic!("{error}"));
-    let plain = |source: &'static str| Program::new("mine.cu", source);
-    let unknown_option = Program { options: vec!["--nonsense".into()], ..plain("") };
-    for (program, expected) in [
-        (
-            plain("__global__ void f() { y = 3; }"),
-            "mine.cu(1): error: identifier \"y\" is undefined",
-        ),
-        (plain("#include \"none.cuh\"\n"), "none.cuh"),
-        (plain("__global__ void f() {}").with_entries(["g<float>"]), "g"),
-        (plain("// \0"), "the source holds a zero byte"),
-        (unknown_option, "--nonsense"),
-    ] {
-        let error = nvrtc.compile(&program, 80).unwrap_err().to_string();
-        assert!(error.starts_with("NVRTC: mine.cu could not be compiled"), "{error}");
-        assert!(error.contains(expected), "`{expected}` is not in: {error}");
-    }
-    let error = nvrtc::compile(&plain("__global__ void f() {}"), 10).unwrap_err().to_string();
-    assert!(error.ends_with("does not compile for compute capability 1.0"), "{error}");
-}
-
-#[test]
-#[ignore = "needs NVRTC"]
-fn a_warning_is_no_error_and_is_handed_on() {
-    let program = Program::new("mine.cu", "__global__ void f() { int unused = 1; }");
-    let compiled = nvrtc::compile(&program.with_entries(["f"]), 80).unwrap();
-    assert!(compiled.log.contains("unused"), "{}", compiled.log);
-    assert_eq!(compiled.ptx.symbol("f"), Some("f"));
-}
+use nvrtc::Nvrtc;
 
 #[test]
 #[allow(unsafe_code)]
@@ -59,5 +26,45 @@ fn what_is_no_library_is_refused() {
     for file in ["libnvrtc.so.12", "./libnvrtc.so.12"] {
         let error = load(Path::new(file)).unwrap_err().to_string();
         assert!(error.ends_with("could not be loaded: it is not a whole path"), "{error}");
+    }
+}
+
+/// What the gate leaves out where there is none.
+mod with_nvrtc {
+    use nvrtc::Program;
+
+    use super::*;
+
+    #[test]
+    #[ignore = "needs NVRTC"]
+    fn what_does_not_compile_is_a_sentence_with_the_compilers_own() {
+        let nvrtc = Nvrtc::find().unwrap_or_else(|error| panic!("{error}"));
+        let plain = |source: &'static str| Program::new("mine.cu", source);
+        let unknown_option = Program { options: vec!["--nonsense".into()], ..plain("") };
+        for (program, expected) in [
+            (
+                plain("__global__ void f() { y = 3; }"),
+                "mine.cu(1): error: identifier \"y\" is undefined",
+            ),
+            (plain("#include \"none.cuh\"\n"), "none.cuh"),
+            (plain("__global__ void f() {}").with_entries(["g<float>"]), "g"),
+            (plain("// \0"), "the source holds a zero byte"),
+            (unknown_option, "--nonsense"),
+        ] {
+            let error = nvrtc.compile(&program, 80).unwrap_err().to_string();
+            assert!(error.starts_with("NVRTC: mine.cu could not be compiled"), "{error}");
+            assert!(error.contains(expected), "`{expected}` is not in: {error}");
+        }
+        let error = nvrtc::compile(&plain("__global__ void f() {}"), 10).unwrap_err().to_string();
+        assert!(error.ends_with("does not compile for compute capability 1.0"), "{error}");
+    }
+
+    #[test]
+    #[ignore = "needs NVRTC"]
+    fn a_warning_is_no_error_and_is_handed_on() {
+        let program = Program::new("mine.cu", "__global__ void f() { int unused = 1; }");
+        let compiled = nvrtc::compile(&program.with_entries(["f"]), 80).unwrap();
+        assert!(compiled.log.contains("unused"), "{}", compiled.log);
+        assert_eq!(compiled.ptx.symbol("f"), Some("f"));
     }
 }

@@ -14,9 +14,10 @@ struct Seen {
     counters: Counters,
 }
 
-/// A kernel of this repository with arrays of `len` elements.
+const PTX: &str = include_str!("../data/steps-12.0.ptx");
+
+/// A kernel of `steps.cu` with arrays of `len` elements.
 struct Case {
-    ptx: &'static str,
     entry: &'static str,
     len: usize,
     grid: u32,
@@ -25,31 +26,27 @@ struct Case {
 }
 
 /// Two rows of a sequence each: a barrier, shared memory, a loop over tiles.
-const PIPE: Case = Case {
-    ptx: include_str!("../../../../kernels/ptx/pipe-4x128-0-f32.ptx"),
-    entry: "linrec_pipe_fwd_float_4_128_0_3",
+const ROWS: Case = Case {
+    entry: "rows",
     len: 4096,
     grid: 2,
     block: 128,
-    arguments: |_, [inputs, coeffs, outputs], len| {
-        vec![inputs, coeffs, outputs, 0, 0, 2, len as u64 / 2, 0]
-    },
+    arguments: |_, [inputs, coeffs, outputs], len| vec![inputs, coeffs, outputs, len as u64 / 2],
 };
 
 /// Blocks that wait for each other.
-const LOOK_BACK: Case = Case {
-    ptx: include_str!("../../../../kernels/ptx/look_back.ptx"),
-    entry: "look_back",
-    len: 2000,
-    grid: 8,
+const CHAIN: Case = Case {
+    entry: "chain_of_blocks",
+    len: 1000,
+    grid: 32,
     block: 32,
     arguments: |memory, [inputs, coeffs, outputs], len| {
         let next = memory.allocate("next_tile", 4).unwrap();
-        let published = memory.allocate("published", 32).unwrap();
-        let states = memory.allocate("states", 32).unwrap();
+        let published = memory.allocate("published", 4 * 32).unwrap();
+        let states = memory.allocate("states", 4 * 32).unwrap();
         memory.fill(next, 4, 0).unwrap();
-        memory.fill(published, 32, 0).unwrap();
-        vec![inputs, coeffs, outputs, 0, 0, len as u64, next, published, states]
+        memory.fill(published, 4 * 32, 0).unwrap();
+        vec![inputs, coeffs, outputs, len as u64, next, published, states]
     },
 };
 
@@ -75,7 +72,7 @@ impl Case {
 
     fn native(&self) -> (Vec<u8>, Counters) {
         let (memory, arguments, outputs) = self.memory();
-        let module = Module::parse(self.ptx).unwrap();
+        let module = Module::parse(PTX).unwrap();
         let kernel = module.kernel(self.entry).unwrap();
         let launch = self.launch(kernel, &arguments).prepare(&memory).unwrap();
         let all = 0..u64::from(self.grid);
@@ -87,7 +84,7 @@ impl Case {
 
     fn stepper(&self) -> (Stepper, u64) {
         let (memory, arguments, outputs) = self.memory();
-        let module = Module::parse_named(self.ptx).unwrap();
+        let module = Module::parse_named(PTX).unwrap();
         let kernel = module.kernel(self.entry).unwrap();
         let launch = self.launch(kernel, &arguments);
         (Stepper::new(launch, memory, kernel.communicates()).unwrap(), outputs)
@@ -117,7 +114,7 @@ fn read(memory: &Memory, address: u64, len: usize) -> Vec<u8> {
 
 #[test]
 fn the_end_is_that_of_a_launch_in_one_go() {
-    for case in [PIPE, LOOK_BACK] {
+    for case in [ROWS, CHAIN] {
         let (outputs, counters) = case.native();
         let (mut stepper, address) = case.stepper();
         assert_eq!(stepper.result().as_ref(), Ok(&counters), "{}", case.entry);
@@ -134,7 +131,7 @@ fn the_end_is_that_of_a_launch_in_one_go() {
 
 #[test]
 fn every_moment_can_be_come_back_to() {
-    for case in [PIPE, LOOK_BACK] {
+    for case in [ROWS, CHAIN] {
         let (mut stepper, address) = case.stepper();
         let moments: Vec<usize> = (0..stepper.len()).step_by(stepper.len() / 37).collect();
         stepper.seek(0);
@@ -166,8 +163,7 @@ fn every_moment_can_be_come_back_to() {
 /// The end is where an access races with one far before it, whether one comes there from the beginning or from in between.
 #[test]
 fn a_race_is_found_again_from_every_moment() {
-    let ptx = include_str!("../../../../kernels/ptx/broken/unpublished_neighbour.ptx");
-    let case = Case { ptx, ..LOOK_BACK };
+    let case = Case { entry: "chain_without_waiting", ..CHAIN };
     let (mut stepper, address) = case.stepper();
     let report = stepper.result().clone().unwrap_err();
     assert_eq!(report.kind, ReportKind::Race);
@@ -183,7 +179,7 @@ fn a_race_is_found_again_from_every_moment() {
 /// A warp that has arrived at a barrier waits until the others have.
 #[test]
 fn it_is_seen_who_waits() {
-    let (mut stepper, _) = PIPE.stepper();
+    let (mut stepper, _) = ROWS.stepper();
     let barrier = |step: &simt::Step| stepper.kernel().is_barrier(step.pc);
     let first = stepper.steps().iter().position(barrier).unwrap();
     stepper.seek(first + 1);
@@ -199,7 +195,7 @@ fn it_is_seen_who_waits() {
 
 #[test]
 fn a_trace_of_a_part_is_that_part_of_the_whole() {
-    let (mut stepper, _) = PIPE.stepper();
+    let (mut stepper, _) = ROWS.stepper();
     let all = stepper.len();
     let mut whole = Trace::new(1 << 20);
     stepper.trace(0..all, &mut whole);
