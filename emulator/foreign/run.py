@@ -31,17 +31,6 @@ ROUNDS = 24  # of leaving out what the compiler refuses
 # Headers of NVIDIA that hold device code; of all others the compiler has what device code needs.
 FOR_DEVICES = ("cooperative_groups", "cuda_fp16", "cuda_bf16", "cuda_pipeline", "cuda_awbarrier", "cuComplex", "curand_kernel",
                "mma.h", "math_constants", "cub/", "cuda/", "sm_", "vector_functions", "cuda_texture_types")
-# Included by NVIDIA's own headers; NVRTC has none of the standard library's.
-UTILITY = """#pragma once
-namespace std {
-template <typename T> struct simt_value { typedef T type; };
-template <typename T> struct simt_value<T &> { typedef T type; };
-template <typename T> struct simt_value<T &&> { typedef T type; };
-template <typename T> constexpr typename simt_value<T>::type &&move(T &&value) {
-    return static_cast<typename simt_value<T>::type &&>(value);
-}
-}
-"""
 
 
 # The device code of a file that holds host code as well, by one rule for all files. A file is a sequence of items:
@@ -148,12 +137,10 @@ def kernel_of(item):
         return None
     # `__launch_bounds__(256, 2)` has parentheses as well.
     while found := re.search("__launch_bounds__|__cluster_dims__", head):
-        depth = 0
-        for at in range(head.find("(", found.start()) % (len(head) + 1), len(head)):
-            depth += {"(": 1, ")": -1}.get(head[at], 0)
-            if depth == 0:
-                break
-        else:
+        depth, at = 0, head.find("(", found.start())
+        while 0 <= at < len(head) and (depth := depth + {"(": 1, ")": -1}.get(head[at], 0)):
+            at += 1
+        if not 0 <= at < len(head):
             return None
         head = head[:found.start()] + head[at + 1:]
     name, opened, _ = head.partition("(")
@@ -278,7 +265,8 @@ class Unit:
             command = [self.options.simt, "compile", self.path, "--compile=-default-device"]
             texts = {name: cut.kept(kernel) for name, cut in self.files.items()}
             main = '#include "simt-foreign-prelude"\n#line 1\n' + texts.pop(self.path)
-            headers = {"simt-foreign-prelude": (HERE / "prelude.cuh").read_text(), "utility": UTILITY} | texts
+            headers = {"simt-foreign-prelude": (HERE / "prelude.cuh").read_text(),
+                       "utility": (HERE / "utility.cuh").read_text()} | texts
             for number, (name, text) in enumerate(headers.items()):
                 Path(scratch, f"header{number}").write_text(text)
                 command.append(f"--header={name}=header{number}")
@@ -360,7 +348,7 @@ class Gpu:
             self.call("cuModuleLoadData", c.byref(module), ptx.read_bytes() + b"\0")
             self.call("cuModuleGetFunction", c.byref(function), module, lines[0][1].encode())
             for name, (_, _, _, size, *_) in buffers.items():
-                self.call("cuMemAlloc_v2", c.byref(at[name]), max(int(size), 1))
+                self.call("cuMemAlloc_v2", c.byref(at[name]), c.c_size_t(max(int(size), 1)))
 
             def filled(data, holes):
                 for hole in holes:

@@ -1,6 +1,7 @@
 """What run.py makes of texts: `python3 -m unittest discover foreign`."""
 
 import contextlib
+import ctypes
 import io
 import math
 import struct
@@ -124,6 +125,66 @@ class Comparison(unittest.TestCase):
         self.assertIn("1 of 2", run.difference("f32", floats(0, 1), floats(-0.0, 1)))
         self.assertEqual(run.numbers("bf16", bytes([0x80, 0x3F, 0, 0xC0])), [1, -2])
         self.assertEqual(run.numbers("i16", bytes([255, 255])), (-1,))
+
+
+class Driver:
+    """A driver that keeps what it is given, and whose kernel writes what `wanted` says."""
+
+    def __init__(self, wanted):
+        self.wanted, self.memory, self.constants, self.given = wanted, {}, {}, []
+
+    def __getattr__(self, name):
+        return lambda *arguments: 0
+
+    def cuMemAlloc_v2(self, address, size):
+        address._obj.value = 4096 * (len(self.memory) + 1)
+        self.memory[address._obj.value] = bytes(size.value)
+        return 0
+
+    def cuModuleGetGlobal_v2(self, address, size, module, symbol):
+        self.constants[symbol] = address._obj.value = 1 << 20
+        return 0
+
+    def cuMemcpyHtoD_v2(self, address, data, size):
+        self.memory[address.value] = data
+        return 0
+
+    def cuMemcpyDtoH_v2(self, host, address, size):
+        host.raw = self.memory[address.value]
+        return 0
+
+    def cuLaunchKernel(self, function, *launch):
+        self.launch, (_, pointers, _) = launch[:7], launch[7:]
+        self.given = [ctypes.string_at(pointer, 8) for pointer in pointers]
+        self.memory |= self.wanted
+        return 0
+
+
+class Gpu(unittest.TestCase):
+    def test_a_launch_is_done_with_the_bytes_that_it_has_elsewhere(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch("ctypes.CDLL") as library:
+            save, ptx = Path(folder), Path(folder, "0.ptx")
+            for file, data in {"before/x": b"\0" * 8, "after/x": b"\1" * 8, "before/t": b"\0" * 16, "after/t": b"\0" * 16,
+                               "before/mask": b"\7" * 4}.items():
+                (save / file).parent.mkdir(exist_ok=True)
+                (save / file).write_bytes(data)
+            lines = ["kernel _Z1kPf", "argument 0 0000000000000000 0&x+4", "argument 8 0700000000000000", "buffer x u32 8",
+                     "buffer t u64 16 8&x+0", "variable mask u8 4 _ZL4mask"]
+            (save / "launch.txt").write_text("\n".join(lines) + "\n")
+            ptx.write_text(".version 8.0")
+            row = {"grid": "2,3", "block": "64", "shared": "16"}
+            table = struct.pack("<QQ", 0, 4096)
+            driver = library.return_value = Driver({4096: b"\1" * 8, 8192: b"\0" * 16})
+            self.assertIsNone(run.Gpu().compare(row, ptx, save))
+            self.assertEqual(driver.launch, (2, 3, 1, 64, 1, 1, 16))
+            self.assertEqual(driver.given, [struct.pack("<Q", 4100), struct.pack("<Q", 7)])
+            self.assertEqual((driver.constants, driver.memory[1 << 20]), ({b"_ZL4mask": 1 << 20}, b"\7" * 4))
+            driver = library.return_value = Driver({})
+            self.assertIn("x: 2 of 2 numbers differ", run.Gpu().compare(row, ptx, save))
+            self.assertEqual(driver.memory[8192], table, "an address in a buffer is the buffer's on the GPU")
+            (save / "launch.txt").write_text("kernel k\nargument 0 0000000000000000 0@t\n")
+            with self.assertRaisesRegex(OSError, "textures"):
+                run.Gpu().compare(row, ptx, save)
 
 
 if __name__ == "__main__":
