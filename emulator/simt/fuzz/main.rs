@@ -1,5 +1,5 @@
 //! Fuzzes the PTX parser, or with `--execute` the machine that runs what it accepts:
-//! `cargo run -p simt-fuzz -- --execute --runs 10000000 --seed 1`. With `--programs` it prints so many of the random
+//! `cargo run -p simt-fuzz --example fuzz -- --execute --runs 10000000 --seed 1`. With `--programs` it prints so many of the random
 //! programs that are right, as a module.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -112,3 +112,15 @@ fn wrong_cuda_is_told() {
     let ended = shell.simt(&["run", "wrong.cu"]);
     assert!(ended.code == 2 && !ended.error.is_empty(), "{ended:?}");
 }
+
+#[cfg(feature = "nvrtc")]
+#[test]
+fn headers_are_names_with_files() {
+    let shell = Shell::new();
+    shell.write("k.cu", b"");
+    for (header, said) in [("x", "is not NAME=FILE"), ("x=none.h", "cannot read none.h")] {
+        let ended = shell.simt(&["compile", "k.cu", "--header", header]);
+        assert!(ended.code == 2 && ended.error.contains(said), "{ended:?}");
+    }
+    assert!(shell.simt(&["compile", "none.cu"]).error.contains("cannot read none.cu"));
+}

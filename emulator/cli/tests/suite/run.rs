@@ -193,3 +193,24 @@ fn an_output_that_is_closed_or_full_does_not_make_it_panic() {
     assert_eq!(code, Some(2), "{said}");
     assert!(said.starts_with("simt: the standard output cannot be written: "), "{said}");
 }
+
+#[test]
+fn a_launch_is_saved_with_all_its_bytes() {
+    let shell = Shell::new();
+    let ended = shell.run("--kernel store --arg {to:f32[1]=1;u32=2;f32=3} --block 1 --variable calls:u32=5 --variable factors:f32[2]=0,9 --save here");
+    assert_eq!((ended.code, ended.error.as_str()), (0, ""), "{ended:?}");
+    let read = |file: &str| fs::read(shell.path("here").join(file)).unwrap();
+    assert_eq!(
+        String::from_utf8(read("launch.txt")).unwrap(),
+        "kernel store\nargument 0 00000000000000000200000000004040 0&to+0\nbuffer to f32 4\n\
+         variable calls u32 4 calls\nvariable factors f32 8 factors\n"
+    );
+    let bytes = |value: f32| value.to_le_bytes().to_vec();
+    assert_eq!((read("before/to"), read("after/to")), (bytes(1.0), bytes(27.0)));
+    assert_eq!((read("before/calls"), read("after/calls")), (vec![5, 0, 0, 0], vec![7, 0, 0, 0]));
+
+    let words = "--kernel follow --block 1 --buffer x:u32[4]=0 --arg *{null;&x+8} --save there";
+    assert_eq!(shell.run(words).code, 0);
+    let text = fs::read_to_string(shell.path("there/launch.txt")).unwrap();
+    assert!(text.ends_with("buffer x u32 16\nbuffer arg0 u64 16 8&x+8\n"), "{text}");
+}
