@@ -117,7 +117,7 @@ impl KernelChoice {
     /// A [`Recurrence`](crate::device::Recurrence) by the [fastest](crate::device::Choice) asks it at every new shape.
     ///
     /// ```
-    /// use linrec::kernels::{ElementType, KernelChoice, Pass, Query};
+    /// use linrec::kernels::{ElementType, KernelChoice, Pass, Query, shipped_as};
     ///
     /// let choice = KernelChoice::best(Query {
     ///     element: ElementType::F32,
@@ -127,7 +127,7 @@ impl KernelChoice {
     ///     whole: true,
     ///     shipped_only: true,
     /// });
-    /// assert!(linrec::kernels::shipped_as(&choice.program(ElementType::F32)).is_some());
+    /// assert!(shipped_as(&choice.program(ElementType::F32)).is_some());
     /// ```
     pub fn best(query: Query) -> KernelChoice {
         KernelChoice::best_where(query, |_| true)

@@ -7,11 +7,11 @@
 //!
 //! ```
 //! use linrec::Direction;
-//! use linrec::kernels::{self, ElementType, KernelChoice, Pass};
+//! use linrec::kernels::{ElementType, KernelChoice, Pass, shipped_as};
 //!
 //! let choice: KernelChoice = "ref:64".parse()?;
 //! let program = choice.program(ElementType::F32);
-//! let ptx = kernels::shipped_as(&program).expect("the reference kernel is shipped for f32");
+//! let ptx = shipped_as(&program).expect("the reference kernel is shipped for f32");
 //!
 //! let entry = choice.entry(ElementType::F32, Pass::Forward, Direction::Reverse);
 //! assert_eq!(entry, "linrec_ref_fwd<float, true>");
@@ -68,12 +68,9 @@ mod best;
 mod choice;
 mod element_type;
 mod families;
-mod hash;
 #[cfg(feature = "studies")]
 mod mistakes;
 mod pass;
-mod program;
-mod ptx;
 mod shipped;
 
 pub use archive::modules;
@@ -81,10 +78,9 @@ pub use best::{Query, Tuned};
 pub use choice::{Geometry, SharedOut};
 pub use element_type::ElementType;
 pub use families::*;
-pub use hash::Hash;
 #[cfg(feature = "studies")]
 pub use mistakes::{Finder, Mistake};
 pub use pass::Pass;
-pub use program::{Header, OPTIONS, Program};
-pub use ptx::{Ptx, Unpacked};
 pub use shipped::{program, shipped, shipped_as, source, sources};
+
+pub use nvrtc::{Hash, Header, OPTIONS, Program, Ptx};

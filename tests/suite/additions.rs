@@ -121,7 +121,7 @@ fn named(source: &str, families: &[&str]) -> Vec<String> {
 fn no_family_is_named_outside_of_its_file() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let mut files = Vec::new();
-    for folder in ["src", "crates/simt/src", "crates/lesson/src", "crates/bench/src"] {
+    for folder in ["src", "emulator/simt/src", "crates/lesson/src", "crates/bench/src"] {
         let folder = root.join(folder);
         if folder.is_dir() {
             sources(&folder, &mut files);

@@ -15,8 +15,6 @@ mod emulator;
 mod engines;
 mod exponential;
 mod extremes;
-#[cfg(target_os = "linux")]
-mod foreign;
 mod golden;
 mod group;
 mod kernels;

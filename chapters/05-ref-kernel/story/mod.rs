@@ -7,7 +7,7 @@ use ch01_sequential_loop::linrec as sequential;
 use lesson::{Kind, Lesson, Table};
 use linrec::contract::{self, Domain};
 use linrec::device::{Buffer, Device, KernelEngine, Recurrence, Storage};
-use linrec::kernels::{self, ElementType, KernelChoice, OPTIONS, Pass, RefConfig};
+use linrec::kernels::{ElementType, KernelChoice, OPTIONS, Pass, RefConfig, shipped_as};
 use linrec::reference::{self, Rounding};
 use linrec::simt::{Access, Module};
 use linrec::{Direction, Element, Engine, Error, Options};
@@ -70,7 +70,7 @@ fn which(lesson: &mut Lesson, device: &Device) -> lesson::Result {
 fn compile(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("ptx", "From source to PTX")?;
     let program = CHOICE.program(ElementType::F32);
-    let ptx = kernels::shipped_as(&program).ok_or("the reference kernel is not shipped for f32")?;
+    let ptx = shipped_as(&program).ok_or("the reference kernel is not shipped for f32")?;
     let symbol = ptx.symbol("linrec_ref_fwd<float, false>").unwrap_or_default();
     lesson.say(&format!(
         "{} was compiled with {}. In the PTX, linrec_ref_fwd<float, false> is called {symbol}. This is the \
@@ -224,7 +224,7 @@ fn dispatch(lesson: &mut Lesson, device: &Device) -> lesson::Result {
         ElementType::Bf16,
         ElementType::F16,
     ] {
-        let shipped = kernels::shipped_as(&CHOICE.program(element)).is_some();
+        let shipped = shipped_as(&CHOICE.program(element)).is_some();
         let report = if shipped { reports.next() } else { None };
         let (cases, error) = match &report {
             Some(report) => (report.cases.to_string(), format!("{:.2}", report.worst)),

@@ -128,7 +128,7 @@ impl Rung {
 
 #[cfg(test)]
 mod tests {
-    use linrec::kernels;
+    use linrec::kernels::shipped_as;
 
     use super::{Idea, Rung};
 
@@ -137,7 +137,7 @@ mod tests {
         for idea in Idea::ALL {
             let rung = Rung::shipped(idea);
             assert_eq!(rung.tile(), 1024);
-            assert!(kernels::shipped_as(&rung.program().unwrap()).is_some(), "{}", rung.name());
+            assert!(shipped_as(&rung.program().unwrap()).is_some(), "{}", rung.name());
         }
     }
 

@@ -6,7 +6,7 @@ use bench::{LENGTHS, Peer, clock, figure, median, race};
 use lesson::{Kind, Lesson, Table};
 use linrec::cpu::{Cpu, Simd, roof};
 use linrec::device::Device;
-use linrec::kernels::{self, ElementType, KernelChoice, Pass, Query, Tuned};
+use linrec::kernels::{ElementType, KernelChoice, Pass, Query, Tuned, shipped_as};
 use linrec::{Engine, Error, Options};
 use ndarray::{ArrayView2, ArrayViewMut2};
 
@@ -156,7 +156,7 @@ pub(super) fn pick(lesson: &mut Lesson) -> lesson::Result {
             whole: false,
             shipped_only: true,
         });
-        kernels::shipped_as(&choice.program(element)).is_some()
+        shipped_as(&choice.program(element)).is_some()
     });
     lesson.check("types without a shipped kernel", f64::from(u8::from(!known)), 0.0);
     lesson.value("finalists", rule.len(), Kind::Computed);

@@ -7,10 +7,10 @@ use simt::special;
 use crate::errors::{Errors, Over};
 
 /// A sum for each function and each value of an argument's upper 9 bits, of what an H200 gave.
-const MEASURED: &str = include_str!("../../../crates/simt/tests/data/special_functions-9.0.csv");
+const MEASURED: &str = include_str!("../../../emulator/simt/tests/data/special_functions-9.0.csv");
 /// Over how many arguments the functions' sums were compared.
 const COUNTS: &str =
-    include_str!("../../../crates/simt/tests/data/special_functions-9.0-counts.csv");
+    include_str!("../../../emulator/simt/tests/data/special_functions-9.0-counts.csv");
 
 /// A function as the appendix measures it.
 struct Row {

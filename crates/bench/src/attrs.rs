@@ -6,7 +6,7 @@ use lesson::output::println;
 use lesson::{Table, machine};
 use linrec::Direction;
 use linrec::device::{Device, Job, Recurrence, Storage, dispatch};
-use linrec::kernels::{self, ElementType, KernelChoice, Pass};
+use linrec::kernels::{ElementType, KernelChoice, Pass, shipped_as};
 use rayon::prelude::*;
 use serde::Deserialize;
 
@@ -287,7 +287,7 @@ pub fn of_ptx(kernels: &[&str], element: ElementType) -> lesson::Result<Table> {
     ]);
     let shipped = KernelChoice::shipped(element).filter(|choice| kernels.contains(&choice.name()));
     for choice in shipped {
-        let Some(ptx) = kernels::shipped_as(&choice.program(element)) else { continue };
+        let Some(ptx) = shipped_as(&choice.program(element)) else { continue };
         let module = Device::simt().module(ptx.text())?;
         for pass in Pass::ALL {
             let entry = choice.entry(element, pass, Direction::Forward);

@@ -8,21 +8,17 @@
 //! program that is not agreed on is made as short as it gets, and printed with the first word that differs. The exit code
 //! is 0 if all agree, 1 if some do not, and 2 if a module cannot be run.
 
-#[path = "../../../crates/simt/fuzz/mod.rs"]
-#[allow(dead_code, reason = "the emulator's tests use the rest")]
-mod fuzz;
-
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use clap::Parser;
-use fuzz::programs::{self, BLOCKS, Program, THREADS, WORDS, Way, Writing, word_name};
 use linrec::Error;
 use linrec::device::{Buffer, Device, Function};
 use num_complex::Complex;
 use rayon::prelude::*;
+use simt_fuzz::programs::{self, BLOCKS, Program, THREADS, WORDS, Way, Writing, word_name};
 
 /// Runs random programs on a GPU and in the emulator, and compares every bit.
 #[derive(Parser)]

@@ -8,7 +8,7 @@ use linrec::device::{
     BackwardOptions, Buffer, Choice, Device, ForwardOptions, KernelEngine, Recurrence, Shape,
     Storage,
 };
-use linrec::kernels::{ElementType, KernelChoice, Pass, Query};
+use linrec::kernels::{ElementType, KernelChoice, Pass, Query, shipped_as};
 use linrec::{Direction, Element, Engine, Error, Options};
 use ndarray::{Array2, array};
 use num_complex::Complex;
@@ -295,10 +295,7 @@ fn without_a_compiler_a_shipped_kernel_takes_the_place() {
             let launched =
                 auto.forward_into(&inputs, &coeffs, &mut outputs, (8, seq_len), options)?;
             let choice = launched.choice().unwrap();
-            assert!(
-                linrec::kernels::shipped_as(&choice.program(ElementType::F32)).is_some(),
-                "{choice}"
-            );
+            assert!(shipped_as(&choice.program(ElementType::F32)).is_some(), "{choice}");
             let last = outputs.download()?[8 * seq_len - 1];
             assert_abs_diff_eq!(last, 2.0 - 0.5_f32.powi(seq_len as i32 - 1), epsilon = 1e-6);
             let refused = auto.refused();

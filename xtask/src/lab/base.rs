@@ -23,7 +23,16 @@ const LIBRARY: &str = ":dep linrec = { path = \"..\" }\n:dep lesson = { path = \
 const STAMP: &str = "kept/base.txt";
 
 /// What the library and the chapters are made of.
-const SOURCES: [&str; 6] = ["Cargo.toml", "Cargo.lock", "crates", "src", "kernels", "chapters"];
+const SOURCES: [&str; 8] = [
+    "Cargo.toml",
+    "Cargo.lock",
+    "crates",
+    "emulator/nvrtc",
+    "emulator/simt",
+    "src",
+    "kernels",
+    "chapters",
+];
 
 /// Whether that has been done in the lab's folder, for whichever version of the library.
 pub(super) fn is_built(folder: &Path) -> bool {

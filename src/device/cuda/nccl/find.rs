@@ -5,10 +5,10 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use libloading::Library;
+use nvrtc::trust::{self, Above};
 
 use super::library::{failure, open};
 use crate::Error;
-use crate::device::nvrtc::trust::{self, Above};
 
 /// The variable that names the library's file.
 const VARIABLE: &str = "LINREC_NCCL";

@@ -23,8 +23,17 @@ use answer::Site;
 use connections::Limits;
 
 /// What a built book depends on, besides this program.
-const SOURCES: [&str; 8] =
-    ["book.toml", "chapters", "crates", "kernels", "notebooks", "src", "tests", "xtask/theme"];
+const SOURCES: [&str; 9] = [
+    "book.toml",
+    "chapters",
+    "crates",
+    "emulator/simt",
+    "kernels",
+    "notebooks",
+    "src",
+    "tests",
+    "xtask/theme",
+];
 
 /// Serves the book of the workspace at `root` on 127.0.0.1 until the program is ended.
 ///
