@@ -125,12 +125,7 @@ impl Panel for Times<'_> {
                 area.draw(&Circle::new((x(ms), y(number)), 6, color.filled()))?;
             }
             let ours = self.marks.rungs.iter().find(|(rung, _)| rung == name).map(|(_, ms)| *ms);
-            let ours = ours.or(match *name {
-                "unfused" => Some(self.marks.unfused),
-                "shipped" => Some(self.marks.shipped),
-                "shipped, exact" => Some(self.marks.exact),
-                _ => None,
-            });
+            let ours = ours.or((*name == "unfused").then_some(self.marks.unfused));
             let theirs = (*name == "block_scan").then_some(self.marks.mamba);
             for (ms, color) in [(ours, BLACK), (theirs, kernels::color("mamba"))] {
                 let Some(ms) = ms else { continue };

@@ -172,6 +172,10 @@ pub(super) fn race(lesson: &mut Lesson) -> lesson::Result {
             let ratio = of(&ratios, engine);
             cells.push(ratio.map_or(String::new(), |ratio| format!("{ratio:.3}")));
             if let Some(ratio) = ratio {
+                if engine == "torch associative_scan" {
+                    let key = format!("associative_{length}");
+                    lesson.value(&key, format!("{ratio:.2}"), Kind::Computed);
+                }
                 curves[number].push((length as f64, ratio));
                 if engine != "linrec" && ratio > ours {
                     behind.push(format!("{engine} at {length}"));
