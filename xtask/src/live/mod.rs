@@ -143,9 +143,10 @@ fn made(root: &Path, modules: &[(&str, Vec<u8>)]) -> Result<String> {
         .parse()?;
     let version = manifest["workspace"]["package"]["version"].as_str();
     let version = version.with_context(|| format!("{EMULATOR} has no version"))?;
-    let hex =
-        |bytes: &[u8]| Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-    let lines = modules.iter().map(|(name, bytes)| format!("{} {name}\n", hex(bytes) as String));
+    let hash = |bytes: &[u8]| -> String {
+        Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    let lines = modules.iter().map(|(name, bytes)| format!("{} {name}\n", hash(bytes)));
     Ok(format!("{}emulator {version}\n", lines.collect::<String>()))
 }
 
