@@ -1,21 +1,26 @@
 //! What was measured on an H200, beside Mamba's own kernel.
 
 use bench::csv::{Row, Table as Csv};
+use bench::recorded;
 use lesson::{Kind, Lesson, Table};
 
 use crate::roofs::{Gpu, Work, roofs};
 
 /// The library's kernels by their public interface, of `bench`'s example `fused`: medians of nine.
-const SCAN: &str = include_str!("../results/h200/scan.csv");
+const SCAN: &str = "scan.csv";
 /// The rungs of the ladder, of `examples/rungs.rs`: empty until they have been measured.
-const LADDER: &str = include_str!("../results/h200/fused.csv");
+const LADDER: &str = "fused.csv";
 /// Mamba's own kernel, quoted from this project's reference measurements.
-const MAMBA: &str = include_str!("../results/h200/mamba.csv");
+const MAMBA: &str = "mamba.csv";
 /// Kernels that do nothing but one thing, quoted from trials.
-const ROOFS: &str = include_str!("../results/h200/roofs.csv");
+const ROOFS: &str = "roofs.csv";
 
 /// Loops that walk, as they were assembled for the GPU: instructions for so many states and steps, powers among them.
-const ASSEMBLED: &str = include_str!("../results/h200/assembled.csv");
+const ASSEMBLED: &str = "assembled.csv";
+
+fn read(file: &str) -> lesson::Result<Csv> {
+    Csv::read(&recorded::table(include_str!("../results/h200/tables.json"), file)?)
+}
 
 /// What was to be reached: pass, batch, steps, element, multiples of Mamba's speed.
 const AIMS: [(&str, &str, &str, &str, f64); 15] = [
@@ -58,7 +63,7 @@ fn mamba(row: &Row, table: &Csv, pass: &str) -> lesson::Result<Option<f64>> {
 
 /// The record's rows of some passes, beside Mamba's times; all as values, too.
 fn beside_mamba(lesson: &mut Lesson, passes: &[&str]) -> lesson::Result<Table> {
-    let (scan, theirs) = (Csv::read(SCAN)?, Csv::read(MAMBA)?);
+    let (scan, theirs) = (read(SCAN)?, read(MAMBA)?);
     // A table of one pass has no column for it, which would make it wider than a page.
     let several = (passes.len() > 1).then_some("pass");
     let header = ["shape", "states", "element", "exponential", "ms", "Mamba's ms", "times", "aim"];
@@ -102,7 +107,7 @@ fn beside_mamba(lesson: &mut Lesson, passes: &[&str]) -> lesson::Result<Table> {
 /// The library's kernel, forward.
 pub(super) fn forward(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("speed", "How fast it is")?;
-    let scan = Csv::read(SCAN)?;
+    let scan = read(SCAN)?;
     let origin = scan.rows().next();
     let origin = origin.map(|row| Ok(format!("{}, {}", row.text("machine")?, row.text("date")?)));
     let origin: String =
@@ -129,7 +134,7 @@ pub(super) fn forward(lesson: &mut Lesson) -> lesson::Result {
     }
     let (fast, exact) = (shipped(&scan, "fast")?, shipped(&scan, "exact")?);
     lesson.value("exact_ratio", format!("{:.2}", fast / exact), Kind::Computed);
-    for row in Csv::read(ROOFS)?.rows() {
+    for row in read(ROOFS)?.rows() {
         let (roof, least): (_, f64) = (row.text("roof")?, row.number("ms")?);
         let key = roof.replace(' ', "_");
         lesson.value(&format!("measured_{key}_ms"), format!("{least:.2}"), Kind::Computed);
@@ -167,7 +172,7 @@ fn time(
 /// Which part of the measured time the issue of instructions explains: of so many ms, by what the emulator counts.
 pub(super) fn part_of_issue(lesson: &mut Lesson, key: &str, issue: f64) -> lesson::Result {
     let exponential = if key.ends_with("exact") { "exact" } else { "fast" };
-    let part = issue / shipped(&Csv::read(SCAN)?, exponential)?;
+    let part = issue / shipped(&read(SCAN)?, exponential)?;
     lesson.value(&format!("{key}_part_of_issue"), format!("{part:.2}"), Kind::Computed);
     Ok(())
 }
@@ -179,7 +184,7 @@ pub(super) fn assembled(lesson: &mut Lesson, outputs: f64) -> lesson::Result {
          least ms by the issue of these alone. That of lane has loads, softplus and gate in it:",
     );
     let mut table = Table::new(["loop of", "instructions", "powers", "places", "ms"]);
-    for row in Csv::read(ASSEMBLED)?.rows() {
+    for row in read(ASSEMBLED)?.rows() {
         let (states, all, powers): (f64, f64, f64) =
             (row.number("states")?, row.number("instructions")?, row.number("powers")?);
         let each = crate::problem::STATES as f64 / states;
@@ -200,10 +205,10 @@ pub(super) fn assembled(lesson: &mut Lesson, outputs: f64) -> lesson::Result {
 /// The rungs, if they have been measured.
 pub(super) fn ladder(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("rungs", "How fast the rungs are")?;
-    let record = Csv::read(LADDER)?;
+    let record = read(LADDER)?;
     if record.rows().next().is_none() {
         lesson.say(
-            "The rungs below the last have not been measured on a GPU yet: results/h200/fused.csv has no rows. \
+            "The rungs below the last have not been measured on a GPU yet: fused.csv in results/h200/tables.json has no rows. \
              `examples/rungs.rs` fills it on a machine with an H200.",
         );
         return Ok(());
@@ -243,20 +248,20 @@ pub(super) struct Marks {
 
 impl Marks {
     pub(super) fn read() -> lesson::Result<Marks> {
-        let ms = |text: &str, wanted: &[(&str, &str)]| -> lesson::Result<f64> {
-            let table = Csv::read(text)?;
+        let ms = |file: &str, wanted: &[(&str, &str)]| -> lesson::Result<f64> {
+            let table = read(file)?;
             let row = table.rows_with(wanted).next();
             row.ok_or("a record has no such row")?.number("ms")
         };
         let long = ("seq_len", "16384");
         let f32 = ("element", "f32");
-        let rungs = Csv::read(LADDER)?;
+        let rungs = read(LADDER)?;
         let rungs = rungs.rows_with(&[("seq_len", "16384"), ("batch", "8")]);
         let rungs = rungs.map(|row| Ok((row.text("kernel")?.to_owned(), row.number("ms")?)));
         Ok(Marks {
             rungs: rungs.collect::<lesson::Result<_>>()?,
-            shipped: shipped(&Csv::read(SCAN)?, "fast")?,
-            exact: shipped(&Csv::read(SCAN)?, "exact")?,
+            shipped: shipped(&read(SCAN)?, "fast")?,
+            exact: shipped(&read(SCAN)?, "exact")?,
             mamba: ms(MAMBA, &[long, f32, ("direction", "forward")])?,
             unfused: ms(ROOFS, &[long, f32, ("roof", "unfused")])?,
         })
