@@ -11,16 +11,21 @@ use xtask::record::pack::LONG;
 /// They say where, with what driver and at what clocks all else was measured.
 const ORIGIN: [&str; 2] = ["origin.csv", "clocks.csv"];
 
+/// Pages, sources and notebooks.
+const ENDINGS: [&str; 3] = ["md", "rs", "ipynb"];
+
 /// The files and tables in `chapters/*/results` that nothing reads, and the files that are too long.
 fn faults(root: &Path) -> Vec<String> {
     let mut faults = Vec::new();
-    let everywhere = texts(root, &["README.md", "chapters", "crates", "notebooks", "src"]);
+    let everywhere = ["README.md", "chapters", "crates", "notebooks", "src"];
+    let everywhere = everywhere.map(|place| texts(&root.join(place), &ENDINGS)).concat();
     for chapter in fs::read_dir(root.join("chapters")).unwrap().map(|entry| entry.unwrap().path()) {
         let results = chapter.join("results");
         if !results.is_dir() {
             continue;
         }
-        let own = texts(&chapter, &["."]);
+        // A story names what it draws, too: a figure is for a page.
+        let (own, pages) = (texts(&chapter, &ENDINGS), texts(&chapter, &ENDINGS[..1]));
         let in_chapters = chapter.strip_prefix(root.join("chapters")).unwrap();
         for entry in WalkDir::new(&results).sort_by_file_name() {
             let entry = entry.unwrap();
@@ -48,7 +53,8 @@ fn faults(root: &Path) -> Vec<String> {
                         }
                     }
                 }
-                _ if is_read(name, &own) || everywhere.contains(&from_elsewhere) => {}
+                _ if everywhere.contains(&from_elsewhere) => {}
+                _ if is_read(name, if name.ends_with(".svg") { &pages } else { &own }) => {}
                 _ => faults.push(format!("nothing reads {shown}")),
             }
         }
@@ -56,16 +62,13 @@ fn faults(root: &Path) -> Vec<String> {
     faults
 }
 
-/// The pages, notebooks and sources in these folders, without examples, which write records.
-fn texts(root: &Path, folders: &[&str]) -> String {
+/// The files with these endings in a folder, without examples, which write records.
+fn texts(folder: &Path, endings: &[&str]) -> String {
     let left_out = ["results", "examples", "target"];
-    let files = folders.iter().flat_map(|folder| {
-        WalkDir::new(root.join(folder))
-            .into_iter()
-            .filter_entry(|entry| !left_out.contains(&entry.file_name().to_str().unwrap_or("")))
-            .filter_map(Result::ok)
-    });
-    let endings = ["md", "rs", "ipynb"];
+    let files = WalkDir::new(folder)
+        .into_iter()
+        .filter_entry(|entry| !left_out.contains(&entry.file_name().to_str().unwrap_or("")))
+        .filter_map(Result::ok);
     files
         .filter(|file| file.path().extension().is_some_and(|e| endings.iter().any(|one| e == *one)))
         .map(|file| fs::read_to_string(file.path()).unwrap())
@@ -100,6 +103,8 @@ fn what_is_dead_or_long_is_found() {
     assert_eq!(faults(book.root()), Vec::<String>::new());
     let results = "chapters/01-sample/results";
     fs::create_dir(book.path(&format!("{results}/gpu"))).unwrap();
+    book.write(&format!("{results}/dead.svg"), "");
+    book.write("chapters/01-sample/src/story.rs", "lesson.figure(\"dead.svg\")");
     let table = |file: &str| format!(r#"{{"file": "{file}", "rows": []}}"#);
     let tables = ["origin.csv", "cost.csv", "bits.csv"].map(table).join(",");
     book.write(&format!("{results}/gpu/tables.json"), &format!(r#"{{"tables": [{tables}]}}"#));
@@ -109,6 +114,7 @@ fn what_is_dead_or_long_is_found() {
     assert_eq!(
         faults(book.root()),
         [
+            format!("nothing reads {results}/dead.svg"),
             format!("{results}/gpu/long.csv is long, and not compressed"),
             format!("nothing reads {results}/gpu/runs.csv.gz"),
             format!("nothing reads cost.csv in {results}/gpu/tables.json"),
