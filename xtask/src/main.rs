@@ -27,6 +27,8 @@ enum Command {
     Notebooks(NotebooksArgs),
     /// Run chapters and keep what they wrote in their results/, which the pages quote
     Record(RecordArgs),
+    /// Keep the CSV files in a folder of results/: together in its tables.json, and long ones compressed
+    Pack(PackArgs),
     /// Compile the kernels, the planted mistakes and the puzzles' answers to PTX, or print a module
     Ptx(PtxArgs),
     /// Compile what runs inside the book's pages to wasm32, into crates/live/module
@@ -87,6 +89,13 @@ struct RecordArgs {
 }
 
 #[derive(Args)]
+struct PackArgs {
+    /// The folders, such as chapters/09-loads-and-stores/results/h200
+    #[arg(required = true, value_name = "FOLDER")]
+    folders: Vec<PathBuf>,
+}
+
+#[derive(Args)]
 struct PtxArgs {
     /// Change nothing: fail if what is there differs from what would be compiled
     #[arg(long)]
@@ -143,6 +152,10 @@ fn run(cli: &Cli) -> Result<()> {
             notebooks::run(&Lab::prepare(&root)?, &args.notebooks, args.check)
         }
         Command::Record(args) => run_record(&root, args),
+        Command::Pack(args) => args
+            .folders
+            .iter()
+            .try_for_each(|folder| Ok(println!("{}", record::pack::pack(folder)?))),
         Command::Ptx(args) => run_ptx(&root, args),
         Command::Live(args) => {
             println!("{}", if args.check { live::check(&root)? } else { live::generate(&root)? });

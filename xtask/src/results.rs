@@ -10,6 +10,9 @@ use serde::Deserialize;
 /// The folder of a chapter that holds what its run wrote.
 pub const FOLDER: &str = "results";
 
+/// The file of what was measured on another machine, in a folder of the results.
+pub const TABLES: &str = "tables.json";
+
 /// One recorded run of a chapter.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Run {
@@ -29,10 +32,10 @@ pub struct Run {
     pub checks: Vec<Check>,
     /// The charts.
     #[serde(default)]
-    pub figures: Vec<Output>,
+    pub figures: Vec<Figure>,
     /// The tables.
     #[serde(default)]
-    pub tables: Vec<Output>,
+    pub tables: Vec<Table>,
 }
 
 /// A number or word that the page quotes.
@@ -57,13 +60,24 @@ pub struct Check {
     pub pass: bool,
 }
 
-/// A file beside `run.json`.
+/// A chart, in a file beside `run.json`.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Output {
-    /// Its name.
+pub struct Figure {
+    /// The file's name.
     pub file: String,
     /// Whether it shows times.
     pub timing: bool,
+}
+
+/// A table.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Table {
+    /// The name of the file that a run writes it to.
+    pub file: String,
+    /// Whether it shows times.
+    pub timing: bool,
+    /// The lines of that file.
+    pub rows: Vec<String>,
 }
 
 impl Run {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo run --release -p ch06-tile-kernel --example excerpt -- OUT chapters/06-tile-kernel/results/h200
+//! cargo xtask pack chapters/06-tile-kernel/results/h200
 //! ```
 
 use std::process::ExitCode;

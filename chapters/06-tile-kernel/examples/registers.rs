@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! cargo run --release -p ch06-tile-kernel --example registers -- PTXAS chapters/06-tile-kernel/results/ptxas
+//! cargo xtask pack chapters/06-tile-kernel/results/ptxas
 //! ```
 
 use std::error::Error;

@@ -2,7 +2,7 @@
 
 mod pictures;
 
-use bench::{Row, Runs};
+use bench::{Row, Runs, recorded};
 use ch02_two_threads::Transition;
 use ch05_ref_kernel::fused::fused;
 use lesson::plot::{self, Chart};
@@ -591,7 +591,8 @@ fn per_request(counters: &Counters) -> f64 {
 // How long it takes, from the record of an H200.
 
 /// Every measurement: see `examples/excerpt.rs`.
-const RECORD: &str = include_str!("../results/h200/speed.csv");
+const RECORD: &str = "speed.csv";
+const H200: &str = include_str!("../results/h200/tables.json");
 
 /// The engines of the record, and what they are called here.
 const ENGINES: [(&str, &str); 3] =
@@ -600,7 +601,7 @@ const ENGINES: [(&str, &str); 3] =
 /// Medians of the measurements, beside the roof.
 fn speed(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("speed", "What an H200 says")?;
-    let rows = Row::read(RECORD)?;
+    let rows = Row::read(&recorded::table(H200, RECORD)?)?;
     let runs: Runs = rows.iter().collect();
     let first = rows.first().ok_or("the record is empty")?;
     let (machine, num_seqs) = (&first.machine, first.num_seqs);

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use bench::Runs;
 use bench::field::beside_roof;
 use bench::figure::with_roof;
 use bench::traffic::{self, Traffic};
+use bench::{Runs, recorded};
 use lesson::plot::{self, Chart, Dot, kernels};
 use lesson::{Kind, Lesson, Table};
 use linrec::device::Device;
@@ -28,7 +28,7 @@ const DRAWN: [(&str, &str); 5] = [
 /// Medians of the record, as a figure and as tables.
 pub(super) fn speed(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("speed", "Tiles of many sizes")?;
-    let runs = Runs::read(RECORD)?;
+    let runs = Runs::read(&recorded::text(RECORD)?)?;
     let ratio = |engine: &str, seq_len| runs.median(engine, seq_len).map(|run| run.ratio);
     let cell = |ratio: Option<f64>| ratio.map_or_else(|| String::from("–"), |r| format!("{r:.2}"));
     let count = runs.count("roof", 4096);
@@ -88,7 +88,8 @@ pub(super) fn speed(lesson: &mut Lesson) -> lesson::Result {
 // What moves between the caches and the memory, as a profiler counted it on an H200.
 
 /// What Nsight Compute counted; `examples/traffic.rs` made the table.
-const COUNTED: &str = include_str!("../results/h200/traffic.csv");
+const COUNTED: &str = "traffic.csv";
+const H200: &str = include_str!("../results/h200/tables.json");
 
 /// The length of the sequences that are looked at.
 const TRAFFIC_LEN: usize = 4096;
@@ -96,8 +97,8 @@ const TRAFFIC_LEN: usize = 4096;
 /// Traffic and load of every configuration.
 pub(super) fn traffic(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("traffic", "From cache to cache")?;
-    let counted = traffic::read(COUNTED)?;
-    let runs = Runs::read(RECORD)?;
+    let counted = traffic::read(&recorded::table(H200, COUNTED)?)?;
+    let runs = Runs::read(&recorded::text(RECORD)?)?;
     let kernels: Vec<(&Traffic, f64)> = ["4x32", "4x64", "4x128", "4x256"]
         .into_iter()
         .chain(["8x32", "8x64", "8x128", "8x256"])
@@ -167,7 +168,8 @@ pub(super) fn traffic(lesson: &mut Lesson) -> lesson::Result {
 /// One kernel whose threads have more steps the longer the sequence is.
 pub(super) fn one_kernel(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("one-kernel", "One kernel, more and more steps per thread")?;
-    let (counted, runs) = (traffic::read(COUNTED)?, Runs::read(RECORD)?);
+    let counted = traffic::read(&recorded::table(H200, COUNTED)?)?;
+    let runs = Runs::read(&recorded::text(RECORD)?)?;
     let ratio = |seq_len| runs.median("pipe:16x32:0", seq_len).map_or(f64::NAN, |run| run.ratio);
     lesson.say(
         "16 x 32 gives each of its 32 threads more steps the longer the sequence is, up to 16. Its stores were \
@@ -205,7 +207,7 @@ fn name(engine: &str) -> String {
 // Beside the post's own kernel, in the same run.
 
 /// Both pipes in the twelve sizes of the post, measured by `crates/bench/post/run`.
-const POST: &str = include_str!("../results/h200/post.csv");
+const POST: &[u8] = include_bytes!("../results/h200/post.csv.gz");
 
 /// The size that the post takes.
 const POST_SIZE: &str = "8x64:0";
@@ -233,7 +235,7 @@ impl Contest {
 /// One contest for each length.
 fn contests(pass: &str, direction: &str) -> lesson::Result<Vec<Contest>> {
     let mut contests: BTreeMap<usize, Contest> = BTreeMap::new();
-    let table = bench::csv::Table::read(POST)?;
+    let table = bench::csv::Table::read(&recorded::text(POST)?)?;
     for row in table.rows_with(&[("pass", pass), ("direction", direction)]) {
         let (seq_len, ratio) = (row.number("seq_len")?, row.number("ratio")?);
         let contest = contests.entry(seq_len).or_insert_with(|| Contest {

@@ -454,7 +454,7 @@ fn legend(area: &Area, top: i32) -> Result {
 }
 
 /// What was measured on an H200: every run, forward.
-const RECORD: &str = include_str!("../results/h200/speed.csv");
+const RECORD: &[u8] = include_bytes!("../results/h200/speed.csv.gz");
 
 /// A number with commas between thousands, as in a text.
 fn grouped(number: usize) -> String {

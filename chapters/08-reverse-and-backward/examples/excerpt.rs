@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo run --release -p ch08-reverse-and-backward --example excerpt -- OUT chapters/08-reverse-and-backward/results/h200
+//! cargo xtask pack chapters/08-reverse-and-backward/results/h200
 //! ```
 //!
 //! `passes.csv` is no table of the bundle: chapter 9's `traffic times OUT` adds it.

@@ -1,13 +1,14 @@
 //! The measurements of an H200 that the page shows: see `examples/excerpt.rs`.
 
 use bench::csv::Table;
-use bench::{Row, Runs};
+use bench::{Row, Runs, recorded};
 use linrec::kernels::Pass;
 
 /// Runs of the roof and of the pipe kernel with 4 elements for each of 128 threads, in both passes.
-const PASSES: &str = include_str!("../results/h200/passes.csv");
+const PASSES: &str = "passes.csv";
 /// The numbers that were compared between GPU and emulator.
-const BITS: &str = include_str!("../results/h200/bits.csv");
+const BITS: &str = "bits.csv";
+const H200: &str = include_str!("../results/h200/tables.json");
 
 /// The runs of one pass.
 ///
@@ -15,7 +16,8 @@ const BITS: &str = include_str!("../results/h200/bits.csv");
 ///
 /// A sentence, if the record cannot be read.
 pub fn passes(pass: Pass) -> lesson::Result<Runs> {
-    Ok(Row::read(PASSES)?.iter().filter(|row| row.direction == pass).collect())
+    let rows = Row::read(&recorded::table(H200, PASSES)?)?;
+    Ok(rows.iter().filter(|row| row.direction == pass).collect())
 }
 
 /// How many numbers of an element type were compared with the emulator's, and how many of them differed.
@@ -24,7 +26,7 @@ pub fn passes(pass: Pass) -> lesson::Result<Runs> {
 ///
 /// A sentence, if the record cannot be read.
 pub fn compared(element: &str) -> lesson::Result<(u64, u64)> {
-    let table = Table::read(BITS)?;
+    let table = Table::read(&recorded::table(H200, BITS)?)?;
     table.rows_with(&[("element", element)]).try_fold((0, 0), |(words, different), row| {
         Ok((words + row.number::<u64>("words")?, different + row.number::<u64>("different")?))
     })

@@ -1,17 +1,17 @@
 //! The measurements of an H200 that the page shows: see `examples/excerpt.rs` and `examples/traffic`.
 
 use bench::csv::Table;
-use bench::{Row, Runs};
+use bench::{Row, Runs, recorded};
 use linrec::kernels::Pass;
 
 /// Every run of the bundle that is shown here, forward and backward.
-const SPEED: &str = include_str!("../results/h200/speed.csv");
+const SPEED: &[u8] = include_bytes!("../results/h200/speed.csv.gz");
 /// Every run of `examples/traffic`: more kernels, and more element types.
-const TIMES: &str = include_str!("../results/h200/times.csv");
+const TIMES: &[u8] = include_bytes!("../results/h200/times.csv.gz");
 /// What Nsight Compute counted.
-const TRAFFIC: &str = include_str!("../results/h200/traffic.csv");
+const TRAFFIC: &str = "traffic.csv";
 /// How far apart the loads and stores of a tile are in the machine code.
-const SPANS: &str = include_str!("../results/h200/spans.csv");
+const SPANS: &str = "spans.csv";
 
 /// The bundle's runs of one pass.
 ///
@@ -19,7 +19,7 @@ const SPANS: &str = include_str!("../results/h200/spans.csv");
 ///
 /// A sentence, if the record cannot be read.
 pub fn speed(pass: Pass) -> lesson::Result<Runs> {
-    Ok(Row::read(SPEED)?.iter().filter(|row| row.direction == pass).collect())
+    Ok(Row::read(&recorded::text(SPEED)?)?.iter().filter(|row| row.direction == pass).collect())
 }
 
 /// The runs of `examples/traffic` of one pass and one element type: `f32`.
@@ -29,7 +29,7 @@ pub fn speed(pass: Pass) -> lesson::Result<Runs> {
 /// A sentence, if the record cannot be read.
 pub fn times(pass: Pass, element: &str) -> lesson::Result<Runs> {
     let is_it = |row: &&Row| row.direction == pass && row.element.to_string() == element;
-    Ok(Row::read(TIMES)?.iter().filter(is_it).collect())
+    Ok(Row::read(&recorded::text(TIMES)?)?.iter().filter(is_it).collect())
 }
 
 /// What Nsight Compute counted in one launch: a number of the column `what`.
@@ -48,9 +48,10 @@ pub fn span(kernel: &str, what: &str) -> Option<f64> {
     cell(SPANS, &[("kernel", kernel)], what)
 }
 
-/// A number of the first row that has these words in these columns.
-fn cell(csv: &str, wanted: &[(&str, &str)], what: &str) -> Option<f64> {
-    Table::read(csv).ok()?.rows_with(wanted).next()?.number(what).ok()
+/// A number of the first row of a table that has these words in these columns.
+fn cell(file: &str, wanted: &[(&str, &str)], what: &str) -> Option<f64> {
+    let csv = recorded::table(include_str!("../results/h200/tables.json"), file).ok()?;
+    Table::read(&csv).ok()?.rows_with(wanted).next()?.number(what).ok()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo run --release -p ch10-speed-of-memory --example ladder -- --csv chapters/10-speed-of-memory/results/h200/ladder.csv
+//! cargo xtask pack chapters/10-speed-of-memory/results/h200
 //! ```
 //!
 //! First each is held to the contract. Then, at every length, all take turns, each after the caches have been

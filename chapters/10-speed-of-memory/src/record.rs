@@ -3,20 +3,22 @@
 use bench::csv::Table;
 use bench::graphs::Call;
 use bench::log::{self, Line};
-use bench::{Run, Runs, median};
+use bench::{Run, Runs, median, recorded};
 
 /// Every run of `examples/ladder.rs`.
-const LADDER: &str = include_str!("../results/h200/ladder.csv");
+const LADDER: &[u8] = include_bytes!("../results/h200/ladder.csv.gz");
 
 /// The fastest kernel for each element type and pass at some lengths, after the roof of the same rounds: from the
 /// record of `tour tune`.
-const TYPES: &str = include_str!("../results/h200/types.csv");
+const TYPES: &str = "types.csv";
 
 /// Every run of [`bench::graphs`].
-const GRAPHS: &str = include_str!("../results/h200/graphs.csv");
+const GRAPHS: &[u8] = include_bytes!("../results/h200/graphs.csv.gz");
 
 /// Numbers of results that were compared with the emulator's.
-const BITS: &str = include_str!("../results/h200/bits.csv");
+const BITS: &str = "bits.csv";
+
+const H200: &str = include_str!("../results/h200/tables.json");
 
 /// How many numbers of the results of rows and wide were compared between an H200 and the emulator, and how many of
 /// them were different.
@@ -25,14 +27,15 @@ const BITS: &str = include_str!("../results/h200/bits.csv");
 ///
 /// A sentence, if the record cannot be read.
 pub fn bits() -> lesson::Result<(u64, u64)> {
-    Table::read(BITS)?.rows().try_fold((0, 0), |(numbers, different), row| {
+    let table = Table::read(&recorded::table(H200, BITS)?)?;
+    table.rows().try_fold((0, 0), |(numbers, different), row| {
         Ok((numbers + row.number::<u64>("words")?, different + row.number::<u64>("different")?))
     })
 }
 
 /// Microseconds for each call of a chain, the median of all runs: `plain`, `graph` or `batch`.
 pub fn call_us(way: &str, num_seqs: usize, seq_len: usize) -> Option<f64> {
-    let calls = Call::read(GRAPHS).ok()?.into_iter();
+    let calls = Call::read(&recorded::text(GRAPHS).ok()?).ok()?.into_iter();
     let mine = calls.filter(|call| {
         (call.engine.as_str(), call.num_seqs, call.seq_len) == (way, num_seqs, seq_len)
     });
@@ -50,7 +53,7 @@ impl Ladder {
     ///
     /// A sentence, if it cannot be read.
     pub fn read() -> lesson::Result<Ladder> {
-        Runs::read(LADDER).map(Ladder)
+        Runs::read(&recorded::text(LADDER)?).map(Ladder)
     }
 
     /// The lengths that were measured.
@@ -85,7 +88,7 @@ impl Ladder {
 ///
 /// A sentence, if the record cannot be read.
 pub fn types() -> lesson::Result<Vec<Line>> {
-    let lines = log::read(TYPES)?;
+    let lines = log::read(&recorded::table(H200, TYPES)?)?;
     Ok(lines.into_iter().filter(|line| line.engine != "roof").collect())
 }
 

@@ -5,29 +5,32 @@ use std::sync::LazyLock;
 use bench::attrs::Taken;
 use bench::csv::Table;
 use bench::log::{self, Line};
-use bench::{Peer, Race};
+use bench::{Peer, Race, recorded};
 use linrec::kernels::ElementType;
 
 /// Tables of `tour attrs`.
 const ATTRS: [&str; 5] = [
-    include_str!("../results/h200/attrs-ref-f32.csv"),
-    include_str!("../results/h200/attrs-tile-f32.csv"),
-    include_str!("../results/h200/attrs-pipe-f32.csv"),
-    include_str!("../results/h200/attrs-rows-f32.csv"),
-    include_str!("../results/h200/attrs-wide-f32.csv"),
+    "attrs-ref-f32.csv",
+    "attrs-tile-f32.csv",
+    "attrs-pipe-f32.csv",
+    "attrs-rows-f32.csv",
+    "attrs-wide-f32.csv",
 ];
 
 /// The GPU.
-const MACHINE: &str = include_str!("../results/h200/machine.csv");
+const MACHINE: &str = "machine.csv";
 
-/// The record of `tour tune`.
-const RUNS: &str = include_str!("../results/h200/runs.csv");
+/// The record of `tour tune`: all runs over 13,200 sequences of `f32`; of others the smallest, the
+/// median and the largest (`crates/bench/examples/shorten.rs`).
+const RUNS: &[u8] = include_bytes!("../results/h200/runs.csv.gz");
 
 /// The record of `tour bench`.
-const BENCH: &str = include_str!("../results/h200/bench.csv");
+const BENCH: &[u8] = include_bytes!("../results/h200/bench.csv.gz");
 
 /// What others reach: quoted, with its source.
-const PEERS: &str = include_str!("../results/h200/peers.csv");
+const PEERS: &str = "peers.csv";
+
+const H200: &str = include_str!("../results/h200/tables.json");
 
 /// What every configuration takes.
 ///
@@ -35,13 +38,14 @@ const PEERS: &str = include_str!("../results/h200/peers.csv");
 ///
 /// A sentence, if the record cannot be read.
 pub fn attrs() -> lesson::Result<Vec<Taken>> {
-    let tables: Result<Vec<_>, _> = ATTRS.into_iter().map(Taken::read).collect();
+    let read = |file| Taken::read(&recorded::table(H200, file)?);
+    let tables: lesson::Result<Vec<_>> = ATTRS.into_iter().map(read).collect();
     Ok(tables?.concat())
 }
 
 /// A property of the GPU by the name of its column; empty if it was not recorded.
 pub fn machine(column: &str) -> String {
-    let table = Table::read(MACHINE);
+    let table = recorded::table(H200, MACHINE).and_then(|csv| Table::read(&csv));
     let row = table.iter().flat_map(Table::rows).next();
     row.and_then(|row| row.get(column)).unwrap_or_default().to_owned()
 }
@@ -68,8 +72,10 @@ pub fn plane() -> lesson::Result<Vec<Line>> {
 
 /// Those lines of the record. It is long, and is read once.
 fn runs(are_wanted: impl Fn(&Line) -> bool) -> lesson::Result<Vec<Line>> {
-    static ALL: LazyLock<Result<Vec<Line>, String>> =
-        LazyLock::new(|| log::read(RUNS).map_err(|error| error.to_string()));
+    static ALL: LazyLock<Result<Vec<Line>, String>> = LazyLock::new(|| {
+        let lines = recorded::text(RUNS).and_then(|csv| log::read(&csv));
+        lines.map_err(|error| error.to_string())
+    });
     let all = ALL.as_ref().map_err(Clone::clone)?;
     Ok(all.iter().filter(|line| are_wanted(line)).cloned().collect())
 }
@@ -80,7 +86,7 @@ fn runs(are_wanted: impl Fn(&Line) -> bool) -> lesson::Result<Vec<Line>> {
 ///
 /// A sentence, if the record cannot be read.
 pub fn race() -> lesson::Result<Race> {
-    Race::read(BENCH)
+    Race::read(&recorded::text(BENCH)?)
 }
 
 /// The peers with 13,200 sequences.
@@ -89,7 +95,7 @@ pub fn race() -> lesson::Result<Race> {
 ///
 /// A sentence, if the record cannot be read.
 pub fn peers() -> lesson::Result<Vec<Peer>> {
-    let peers = Peer::read(PEERS)?.into_iter();
+    let peers = Peer::read(&recorded::table(H200, PEERS)?)?.into_iter();
     Ok(peers.filter(|peer| peer.num_seqs == 13_200).collect())
 }
 

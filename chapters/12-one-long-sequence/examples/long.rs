@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo run --release -p ch12-one-long-sequence --example long -- --csv chapters/12-one-long-sequence/results/h200/long.csv
+//! cargo xtask pack chapters/12-one-long-sequence/results/h200
 //! ```
 //!
 //! First each is held to the contract. Then, at every length, all take turns, each after the caches have been overwritten;

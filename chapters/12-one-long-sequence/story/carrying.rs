@@ -4,12 +4,14 @@
 //! the clock was read by a kernel with stores of it at every station, which the library's does not have.
 
 use bench::csv::Table as Csv;
+use bench::recorded;
 use lesson::{Kind, Lesson, Table};
 
 /// Cycles from station to station of a wave, means over blocks and waves.
-const STATIONS: &str = include_str!("../results/h200/stations.csv");
+const STATIONS: &str = "stations.csv";
 /// What other forms reached, and beside each the first form in the same rounds: medians of nine.
-const ATTEMPTS: &str = include_str!("../results/h200/attempts.csv");
+const ATTEMPTS: &str = "attempts.csv";
+const H200: &str = include_str!("../results/h200/tables.json");
 
 /// How the record calls the two forms: with shuffles, and as the library has it.
 const FIRST: &str = "shuffles";
@@ -19,7 +21,7 @@ const TODAY: &str = "no shuffles";
 pub(super) fn stations(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("stations", "Where a wave's time goes")?;
     lesson.say(
-        "Cycles of a wave on an H200, from station to station (results/h200/stations.csv). The first form of the kernel, which \
+        "Cycles of a wave on an H200, from station to station (stations.csv in results/h200/tables.json). The first form of the kernel, which \
          scans with shuffles:",
     );
     let first = Wave::of(FIRST)?;
@@ -56,7 +58,7 @@ struct Wave {
 
 impl Wave {
     fn of(form: &str) -> lesson::Result<Wave> {
-        let record = Csv::read(STATIONS)?;
+        let record = Csv::read(&recorded::table(H200, STATIONS)?)?;
         let mut wave = Wave { cycles: 0, stations: Vec::new() };
         for row in record.rows().filter(|row| row.get("form") == Some(form)) {
             wave.cycles = row.number("wave")?;
@@ -89,10 +91,10 @@ impl Wave {
 /// Other forms of the kernel.
 pub(super) fn attempts(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("attempts", "What was tried")?;
-    let record = Csv::read(ATTEMPTS)?;
+    let record = Csv::read(&recorded::table(H200, ATTEMPTS)?)?;
     lesson.say(
         "Parts of the roof at 2^28 steps, and what the first form reached in the same rounds \
-         (results/h200/attempts.csv):",
+         (attempts.csv in results/h200/tables.json):",
     );
     let mut table = Table::new(["attempt", "reached", "first form"]);
     let mut before: Vec<f64> = Vec::new();

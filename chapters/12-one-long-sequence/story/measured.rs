@@ -2,17 +2,19 @@
 
 use bench::csv::Table as Csv;
 use bench::figure::H200_GB_PER_S;
-use bench::{Peer, Race, Run};
+use bench::{Peer, Race, Run, recorded};
 use lesson::plot::{self, Chart, Dot, kernels};
 use lesson::{Kind, Lesson, Table};
 use linrec::kernels::Pass;
 
 /// Every run of `examples/long.rs`: empty until it has been measured.
-const RECORD: &str = include_str!("../results/h200/long.csv");
+const RECORD: &[u8] = include_bytes!("../results/h200/long.csv.gz");
 /// What others reached, in GB/s.
-const PEERS: &str = include_str!("../../11-tuning/results/h200/peers.csv");
+const PEERS: &str = "peers.csv";
 /// Better ways to call CUB, as parts of the roof: taken down from a trial.
-const CUB: &str = include_str!("../results/h200/cub.csv");
+const CUB: &str = "cub.csv";
+const H200: &str = include_str!("../results/h200/tables.json");
+const CHAPTER_11: &str = include_str!("../../11-tuning/results/h200/tables.json");
 
 /// The ways in the order of the page: the beginning of their names in the record, and how they are called here.
 const WAYS: [(&str, &str); 6] = [
@@ -31,7 +33,7 @@ struct Record(Race);
 
 impl Record {
     fn read() -> lesson::Result<Record> {
-        Ok(Record(Race::read(RECORD)?))
+        Ok(Record(Race::read(&recorded::text(RECORD)?)?))
     }
 
     fn best(&self, pass: Pass, way: &str, seq_len: usize) -> Option<(&str, Run)> {
@@ -46,7 +48,7 @@ impl Record {
     fn is_missing(&self, lesson: &mut Lesson) -> bool {
         if self.0.is_empty() {
             lesson.say(
-                "Not measured yet: results/h200/long.csv has no rows. `examples/long.rs` fills it on a machine with an \
+                "Not measured yet: results/h200/long.csv.gz has no rows. `examples/long.rs` fills it on a machine with an \
                  H200.",
             );
         }
@@ -55,7 +57,7 @@ impl Record {
 
     /// The date and the machine of the measurements.
     fn origin() -> Option<(String, String)> {
-        let table = Csv::read(RECORD).ok()?;
+        let table = Csv::read(&recorded::text(RECORD).ok()?).ok()?;
         let row = table.rows().next()?;
         Some((row.get("machine")?.to_owned(), row.get("date")?.to_owned()))
     }
@@ -111,7 +113,7 @@ pub(super) fn speed(lesson: &mut Lesson) -> lesson::Result {
     let most = lengths.last().copied().unwrap_or(0);
     let runs = record.0.count(Pass::Forward, "roof", most);
     lesson.say(&format!(
-        "{machine}, {date} (results/h200/long.csv). One sequence in f32, forward, as a part of the roof in the same round; \
+        "{machine}, {date} (results/h200/long.csv.gz). One sequence in f32, forward, as a part of the roof in the same round; \
          medians of {runs} runs or more:",
     ));
     let header = ["steps", "roof, ms"].into_iter().chain(WAYS.map(|(_, name)| name));
@@ -217,7 +219,7 @@ pub(super) fn backward(lesson: &mut Lesson) -> lesson::Result {
 
 /// The lengths and GB/s of CUB's device scan.
 fn cub() -> lesson::Result<Vec<(usize, f64)>> {
-    let peers = Peer::read(PEERS)?.into_iter();
+    let peers = Peer::read(&recorded::table(CHAPTER_11, PEERS)?)?.into_iter();
     let mine = peers.filter(|peer| peer.num_seqs == 1 && peer.name.starts_with("CUB"));
     Ok(mine.map(|peer| (peer.seq_len, peer.gb_per_s)).collect())
 }
@@ -228,7 +230,7 @@ pub(super) fn quoted(lesson: &mut Lesson) -> lesson::Result {
     let record = Record::read()?;
     lesson.say(
         "CUB's device scan with an operator on pairs, on an H200 in November 2026, quoted \
-         (chapters/11-tuning/results/h200/peers.csv); and the part of the roof of this chapter's record, which is of another \
+         (peers.csv in chapters/11-tuning/results/h200/tables.json); and the part of the roof of this chapter's record, which is of another \
          day:",
     );
     let mut table = Table::new(["steps", "GB/s", "part of the roof", "waves or once"]);
@@ -241,9 +243,9 @@ pub(super) fn quoted(lesson: &mut Lesson) -> lesson::Result {
     }
     lesson.table("cub.csv", Kind::Computed, &table)?;
 
-    lesson.say("Better ways to call it, as parts of an addition's speed (results/h200/cub.csv):");
+    lesson.say("Better ways to call it, as parts of an addition's speed (cub.csv in results/h200/tables.json):");
     let mut table = Table::new(["CUB 3.6", "steps", "part of the roof"]);
-    for row in Csv::read(CUB)?.rows() {
+    for row in Csv::read(&recorded::table(H200, CUB)?)?.rows() {
         let ratio = row.number("ratio")?;
         table.row([
             row.text("how")?.to_owned(),

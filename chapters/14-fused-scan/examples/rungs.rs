@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo run --release -p ch14-fused-scan --example rungs > chapters/14-fused-scan/results/h200/fused.csv
+//! cargo xtask pack chapters/14-fused-scan/results/h200
 //! ```
 //!
 //! First each is held to its bound. Then all take turns, each after the caches have been overwritten; a line has the median

@@ -1,22 +1,27 @@
 //! What was measured on an H200, beside Mamba's own kernel.
 
 use bench::csv::{Row, Table as Csv};
+use bench::recorded;
 use lesson::{Kind, Lesson, Table};
 
 use crate::roofs::{Gpu, Work, roofs};
 
 /// The library's kernels by their public interface, of `bench`'s example `fused`: medians of nine.
-const SCAN: &str = include_str!("../results/h200/scan.csv");
+const SCAN: &str = "scan.csv";
 /// The rungs of the ladder, of `examples/rungs.rs`.
-const LADDER: &str = include_str!("../results/h200/fused.csv");
+const LADDER: &str = "fused.csv";
 /// Mamba's own kernel, quoted from this project's reference measurements.
-const MAMBA: &str = include_str!("../results/h200/mamba.csv");
+const MAMBA: &str = "mamba.csv";
 /// Kernels that do nothing but one thing, quoted from trials.
-const ROOFS: &str = include_str!("../results/h200/roofs.csv");
+const ROOFS: &str = "roofs.csv";
 
 /// Loops that walk, as they were assembled for the GPU: the instructions for a number of states and
 /// steps, and the powers among them.
-const ASSEMBLED: &str = include_str!("../results/h200/assembled.csv");
+const ASSEMBLED: &str = "assembled.csv";
+
+fn read(file: &str) -> lesson::Result<Csv> {
+    Csv::read(&recorded::table(include_str!("../results/h200/tables.json"), file)?)
+}
 
 /// What was to be reached: pass, batch, steps, element, multiples of Mamba's speed.
 const AIMS: [(&str, &str, &str, &str, f64); 15] = [
@@ -64,7 +69,7 @@ fn kernel_of(states: &str, exponential: &str) -> &'static str {
 
 /// The record's rows of some passes, beside Mamba's times; all as values, too.
 fn beside_mamba(lesson: &mut Lesson, passes: &[&str]) -> lesson::Result<Table> {
-    let (scan, theirs) = (Csv::read(SCAN)?, Csv::read(MAMBA)?);
+    let (scan, theirs) = (read(SCAN)?, read(MAMBA)?);
     // A table of several passes names them. One of the forward pass alone names its kernel.
     let first = if passes.len() > 1 { "pass" } else { "kernel" };
     let header = ["shape", "states", "element", "exponential", "ms", "Mamba's ms", "times", "aim"];
@@ -109,7 +114,7 @@ fn beside_mamba(lesson: &mut Lesson, passes: &[&str]) -> lesson::Result<Table> {
 /// The library's kernel, forward.
 pub(super) fn forward(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("speed", "How fast it is")?;
-    let scan = Csv::read(SCAN)?;
+    let scan = read(SCAN)?;
     let origin = scan.rows().next();
     let origin = origin.map(|row| Ok(format!("{}, {}", row.text("machine")?, row.text("date")?)));
     let origin: String =
@@ -141,7 +146,7 @@ pub(super) fn forward(lesson: &mut Lesson) -> lesson::Result {
     let general = rung("shipped")?;
     let ratio = general / rung("shipped, exact")?;
     lesson.value("general_exact_ratio", format!("{ratio:.2}"), Kind::Computed);
-    for row in Csv::read(ROOFS)?.rows() {
+    for row in read(ROOFS)?.rows() {
         let (roof, least): (_, f64) = (row.text("roof")?, row.number("ms")?);
         let key = roof.replace(' ', "_");
         lesson.value(&format!("measured_{key}_ms"), format!("{least:.2}"), Kind::Computed);
@@ -155,7 +160,7 @@ pub(super) fn forward(lesson: &mut Lesson) -> lesson::Result {
 
 /// The ms of a rung at the size of the roofs' picture.
 fn rung(name: &str) -> lesson::Result<f64> {
-    let record = Csv::read(LADDER)?;
+    let record = read(LADDER)?;
     let wanted = [("kernel", name), ("batch", "8"), ("seq_len", "16384")];
     let row = record.rows_with(&wanted).next();
     row.ok_or("the record has no such rung")?.number("ms")
@@ -203,7 +208,7 @@ pub(super) fn assembled(lesson: &mut Lesson, outputs: f64) -> lesson::Result {
          least ms by the issue of these alone. That of lane has loads, softplus and gate in it:",
     );
     let mut table = Table::new(["loop of", "instructions", "powers", "places", "ms"]);
-    for row in Csv::read(ASSEMBLED)?.rows() {
+    for row in read(ASSEMBLED)?.rows() {
         let (states, all, powers): (f64, f64, f64) =
             (row.number("states")?, row.number("instructions")?, row.number("powers")?);
         let each = crate::problem::STATES as f64 / states;
@@ -224,7 +229,7 @@ pub(super) fn assembled(lesson: &mut Lesson, outputs: f64) -> lesson::Result {
 /// The rungs.
 pub(super) fn ladder(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("rungs", "How fast the rungs are")?;
-    let record = Csv::read(LADDER)?;
+    let record = read(LADDER)?;
     lesson.say(
         "Each rung by itself, medians of nine: the kernels whose instructions are counted above. shipped is the general \
          kernel, selective_scan_fwd. With the fast exponential the library launches the plain one for these shapes:",
@@ -262,14 +267,14 @@ pub(super) struct Marks {
 
 impl Marks {
     pub(super) fn read() -> lesson::Result<Marks> {
-        let ms = |text: &str, wanted: &[(&str, &str)]| -> lesson::Result<f64> {
-            let table = Csv::read(text)?;
+        let ms = |file: &str, wanted: &[(&str, &str)]| -> lesson::Result<f64> {
+            let table = read(file)?;
             let row = table.rows_with(wanted).next();
             row.ok_or("a record has no such row")?.number("ms")
         };
         let long = ("seq_len", "16384");
         let f32 = ("element", "f32");
-        let rungs = Csv::read(LADDER)?;
+        let rungs = read(LADDER)?;
         let rungs = rungs.rows_with(&[("seq_len", "16384"), ("batch", "8")]);
         let rungs = rungs.map(|row| Ok((row.text("kernel")?.to_owned(), row.number("ms")?)));
         Ok(Marks {

@@ -4,22 +4,29 @@
 use std::collections::BTreeMap;
 
 use bench::csv::Table;
-use bench::{Row, median};
+use bench::{Row, median, recorded};
+
+/// The tables of H200s, and of H100s.
+const H200: &str = include_str!("../results/h200/tables.json");
+const H100: &str = include_str!("../results/h100/tables.json");
 
 /// The measurements, with their source.
-const TRIALS: &str = include_str!("../results/h200/trials.csv");
+const TRIALS: &str = "trials.csv";
 /// Those of this library, by `tour bench --group` or the bundle: in one process, and in one for each GPU.
-const RECORDS: [&str; 2] =
-    [include_str!("../results/h100/group.csv"), include_str!("../results/h100/processes.csv")];
+const RECORDS: [&[u8]; 2] = [
+    include_bytes!("../results/h100/group.csv.gz"),
+    include_bytes!("../results/h100/processes.csv.gz"),
+];
 
 /// Two forms of asking whether a state has been told early.
-const ASKED: &str = include_str!("../results/h100/asked.csv");
+const ASKED: &str = "asked.csv";
 
-/// The kernels of two passes over a half of one row, each by itself, in few pieces and in many: one row of the file for each run.
-const PIECES: &str = include_str!("../results/h100/pieces.csv");
+/// The kernels of two passes over a half of one row, each by itself, in few pieces and in many: one
+/// row for each run.
+const PIECES: &str = "pieces.csv";
 
 /// Ranks that are processes, which sleep until they are told something, or stay awake.
-const AWAKE: &str = include_str!("../results/h100/awake.csv");
+const AWAKE: &str = "awake.csv";
 
 /// One of the measurements.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,7 +49,7 @@ pub struct Trial {
 ///
 /// If the file cannot be read.
 pub fn trials() -> Result<Vec<Trial>, Box<dyn std::error::Error + Send + Sync>> {
-    let table = Table::read(TRIALS)?;
+    let table = Table::read(&recorded::table(H200, TRIALS)?)?;
     let rows = table.rows().map(|row| {
         Ok(Trial {
             what: row.text("what")?.to_owned(),
@@ -62,7 +69,7 @@ pub fn trials() -> Result<Vec<Trial>, Box<dyn std::error::Error + Send + Sync>> 
 ///
 /// If the file cannot be read, or has no such line.
 pub fn asked_early(how: &str) -> Result<f64, Box<dyn std::error::Error + Send + Sync>> {
-    for row in Table::read(ASKED)?.rows() {
+    for row in Table::read(&recorded::table(H100, ASKED)?)?.rows() {
         let of = (row.text("pass")?, row.text("num_seqs")?, row.text("way")?);
         if row.text("asked")?.starts_with(how) && of == ("backward", "16", "1") {
             return row.number("ms");
@@ -81,7 +88,7 @@ pub fn in_pieces(
     pieces: usize,
 ) -> Result<f64, Box<dyn std::error::Error + Send + Sync>> {
     let mut runs = Vec::new();
-    for row in Table::read(PIECES)?.rows() {
+    for row in Table::read(&recorded::table(H100, PIECES)?)?.rows() {
         if (row.text("what")?, row.number("pieces")?) == (what, pieces) {
             runs.push(row.number("ms")?);
         }
@@ -101,7 +108,7 @@ pub fn of_processes(
     how: &str,
     unit: &str,
 ) -> Result<f64, Box<dyn std::error::Error + Send + Sync>> {
-    for row in Table::read(AWAKE)?.rows() {
+    for row in Table::read(&recorded::table(H100, AWAKE)?)?.rows() {
         if (row.text("ranks")?, row.text("how")?, row.text("unit")?) == ("2", how, unit) {
             return row.number("value");
         }
@@ -150,7 +157,7 @@ pub fn reached() -> Result<Vec<Reached>, Box<dyn std::error::Error + Send + Sync
         // In the order in which they were measured first.
         let mut order = Vec::new();
         let mut runs: BTreeMap<_, Vec<Row>> = BTreeMap::new();
-        for row in Row::read(record)? {
+        for row in Row::read(&recorded::text(record)?)? {
             let case = (row.direction.to_string(), row.num_seqs, row.seq_len, row.engine.clone());
             if !runs.contains_key(&case) {
                 order.push(case.clone());
@@ -203,7 +210,7 @@ mod tests {
 
     #[test]
     fn every_measurement_says_where_it_is_from() {
-        let table = Table::read(TRIALS).unwrap();
+        let table = Table::read(&recorded::table(H200, TRIALS).unwrap()).unwrap();
         for row in table.rows() {
             assert!(
                 ["date", "machine", "source"]

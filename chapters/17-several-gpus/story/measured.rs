@@ -19,7 +19,7 @@ pub(super) fn links(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("links", "What a link moves, and what a message costs")?;
     lesson.say(
         "Four H200s of one host, November 2026. These are figures of trial programs, written to find out what is worth \
-         building (results/h200/trials.csv):",
+         building (trials.csv in results/h200/tables.json):",
     );
     let mut table = Table::new(["what", "GPUs", "measured"]);
     for trial in quoted::trials()?.iter().filter(|trial| trial.what == "link") {
@@ -78,7 +78,7 @@ pub(super) fn reached(lesson: &mut Lesson) -> lesson::Result {
     let (date, machine) = &first.measured;
     lesson.say(&format!(
         "Efficiency: the time on one GPU, over their number times that on all of them. This library, {machine}, {date}, one \
-         process, in f32, medians (results/h100/group.csv):"
+         process, in f32, medians (results/h100/group.csv.gz):"
     ));
     let mut table = Table::new(["sequences", "coefficients", "way", "forward", "backward"]);
     for case in CASES {
@@ -178,7 +178,7 @@ pub(super) fn all_ways(lesson: &mut Lesson) -> lesson::Result {
     let reached = quoted::reached()?;
     lesson.say(
         "The same record: rows dealt out, and by each way of cutting them; and that of a process for each GPU \
-         (results/h100/processes.csv).",
+         (results/h100/processes.csv.gz).",
     );
     for (is_spread, started) in [(false, "one process"), (true, "a process for each GPU")] {
         for pass in ["forward", "backward"] {
@@ -198,7 +198,7 @@ pub(super) fn all_ways(lesson: &mut Lesson) -> lesson::Result {
 pub(super) fn trials(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("trials", "What the trials reached")?;
     lesson.say(
-        "Trial programs, forward, on four H200s of one host, November 2026 (results/h200/trials.csv):",
+        "Trial programs, forward, on four H200s of one host, November 2026 (trials.csv in results/h200/tables.json):",
     );
     let all = quoted::trials()?;
     let mut table = Table::new(["case", "efficiency"]);

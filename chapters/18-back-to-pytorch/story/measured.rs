@@ -3,25 +3,27 @@
 use std::collections::BTreeMap;
 
 use bench::csv::Table as Csv;
-use bench::median;
+use bench::{median, recorded};
 use lesson::plot::{self, Chart};
 use lesson::{Kind, Lesson, Table};
 
 use super::trained::origin;
 
 /// By `python/benches/overhead.py`: all runs.
-const CALLS: &str = include_str!("../results/h200/overhead.csv");
+const CALLS: &str = "overhead.csv";
 /// What a call cost before plain calls went past the dispatcher: medians.
-const BEFORE: &str = include_str!("../results/h200/before.csv");
+const BEFORE: &str = "before.csv";
 /// By `python/benches/figure.py`: all runs.
-const FIGURE: &str = include_str!("../results/h200/figure.csv");
-const TWO_SUMS: &str = include_str!("../results/h200/heinsen.csv");
+const FIGURE: &[u8] = include_bytes!("../results/h200/figure.csv.gz");
+const TWO_SUMS: &str = "heinsen.csv";
 /// By `python/benches/selective.py`: all runs.
-const SELECTIVE: &str = include_str!("../results/h200/selective.csv");
+const SELECTIVE: &str = "selective.csv";
 /// Chapter 14's record: the fused scan, launched from Rust.
-const FROM_RUST: &str = include_str!("../../14-fused-scan/results/h200/scan.csv");
+const FROM_RUST: &str = "scan.csv";
 /// By `python/peers/run.py`: the counts of each suite.
-const PEERS: &str = include_str!("../results/h200/peers.csv");
+const PEERS: &str = "peers.csv";
+const H200: &str = include_str!("../results/h200/tables.json");
+const CHAPTER_14: &str = include_str!("../../14-fused-scan/results/h200/tables.json");
 
 /// A record, unless nothing has been measured yet.
 fn measured(lesson: &mut Lesson, text: &str) -> lesson::Result<Option<Csv>> {
@@ -58,7 +60,7 @@ const AIM: f64 = 8.0;
 
 pub(super) fn calls(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("calls", "What a call costs")?;
-    let Some(record) = measured(lesson, CALLS)? else { return Ok(()) };
+    let Some(record) = measured(lesson, &recorded::table(H200, CALLS)?)? else { return Ok(()) };
     lesson.say(&format!(
         "Microseconds of a call on four rows of 32 steps, by the clock on the wall: the kernel is shorter than the call \
          ({}).",
@@ -110,7 +112,7 @@ pub(super) fn calls(lesson: &mut Lesson) -> lesson::Result {
     }
     lesson.say("Above an operator that does nothing, in the three cases:");
     lesson.table("above.csv", Kind::Computed, &above)?;
-    let before = Csv::read(BEFORE)?;
+    let before = Csv::read(&recorded::table(H200, BEFORE)?)?;
     let mut table = Table::new(["before, on the same kind of machine", "microseconds"]);
     for row in before.rows() {
         table.row([row.text("name")?, row.text("microseconds")?]);
@@ -135,7 +137,7 @@ const ENGINES: [(&str, &str); 10] = [
 
 pub(super) fn race(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("race", "The post's figure from Python")?;
-    let Some(record) = measured(lesson, FIGURE)? else { return Ok(()) };
+    let Some(record) = measured(lesson, &recorded::text(FIGURE)?)? else { return Ok(()) };
     let first = record.rows().next().ok_or("figure.csv is empty")?;
     lesson.say(&format!(
         "{} rows of f32: the time of torch.add as a part of each one's time in the same round, the median of the rounds, in one process ({}). JAX is timed by the \
@@ -208,7 +210,7 @@ pub(super) fn race(lesson: &mut Lesson) -> lesson::Result {
 
 pub(super) fn two_sums(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("sums", "Two cumulative sums, in torch")?;
-    let Some(record) = measured(lesson, TWO_SUMS)? else { return Ok(()) };
+    let Some(record) = measured(lesson, &recorded::table(H200, TWO_SUMS)?)? else { return Ok(()) };
     lesson.say(&format!(
         "Chapter 15's two sums of logarithms as PyTorch's users write them, beside the recurrence; inputs in (0, 1], \
          coefficients in (0.98, 1] ({}). Bytes are those that the operations read and write, the peak is memory beside the \
@@ -235,8 +237,8 @@ pub(super) fn two_sums(lesson: &mut Lesson) -> lesson::Result {
 
 pub(super) fn selective(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("selective", "Mamba's scan, by its own name")?;
-    let Some(record) = measured(lesson, SELECTIVE)? else { return Ok(()) };
-    let from_rust = Csv::read(FROM_RUST)?;
+    let Some(record) = measured(lesson, &recorded::table(H200, SELECTIVE)?)? else { return Ok(()) };
+    let from_rust = Csv::read(&recorded::table(CHAPTER_14, FROM_RUST)?)?;
     lesson.say(&format!(
         "Milliseconds of selective_scan on 8 rows of 2048 channels with 16 states, forward, between two events on the GPU \
          ({}); and of the same kernel launched from Rust, from chapter 14's record.",
@@ -280,7 +282,7 @@ pub(super) fn selective(lesson: &mut Lesson) -> lesson::Result {
 
 pub(super) fn peers(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("peers", "Other people's tests")?;
-    let Some(record) = measured(lesson, PEERS)? else { return Ok(()) };
+    let Some(record) = measured(lesson, &recorded::table(H200, PEERS)?)? else { return Ok(()) };
     lesson.say(&format!(
         "Cases of the suites of other packages, with their operators replaced by ours ({}). What is left out is about other \
          things: an LPC of higher order, and the block around Mamba's scan.",

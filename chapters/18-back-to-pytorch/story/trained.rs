@@ -1,19 +1,24 @@
 //! What was trained in PyTorch, from its records.
 
 use bench::csv::Table as Csv;
+use bench::recorded;
 use lesson::plot::{self, Chart};
 use lesson::{Kind, Lesson, Table};
 
 /// By `python/examples/selective_copying.py`: the share of right answers on the way, and at the end.
-const COPYING: &str = include_str!("../results/python/copying.csv");
-const COPIED: &str = include_str!("../results/python/copied.csv");
+const COPYING: &str = "copying.csv";
+const COPIED: &str = "copied.csv";
 /// What chapter 13 has reached in Rust.
-const CHAPTER_13: &str = include_str!("../../13-mamba/results/training.csv");
+const CHAPTER_13: &str = include_str!("../../13-mamba/results/run.json");
 /// By `python/examples/characters.py`.
-const CHARACTERS: &str = include_str!("../results/python/characters.csv");
-const BASELINES: &str = include_str!("../results/python/baselines.csv");
-const PACE: &str = include_str!("../results/python/pace.csv");
+const CHARACTERS: &str = "characters.csv";
+const BASELINES: &str = "baselines.csv";
+const PACE: &str = "pace.csv";
 const SAMPLE: &str = include_str!("../results/python/sample.txt");
+
+fn read(file: &str) -> lesson::Result<Csv> {
+    Csv::read(&recorded::table(include_str!("../results/python/tables.json"), file)?)
+}
 
 /// Where and when a record was made: its first row says so.
 pub(super) fn origin(record: &Csv) -> lesson::Result<String> {
@@ -33,7 +38,7 @@ fn points(
 
 pub(super) fn copying(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("copying", "Chapter 13's block, in PyTorch")?;
-    let (record, ends) = (Csv::read(COPYING)?, Csv::read(COPIED)?);
+    let (record, ends) = (read(COPYING)?, read(COPIED)?);
     lesson.say(&format!(
         "The block and the task of chapter 13, with selective_scan in place of the scan in Rust ({}). Right answers to each \
          question, to all, and to all for sequences twice as long:",
@@ -51,7 +56,7 @@ pub(super) fn copying(lesson: &mut Lesson) -> lesson::Result {
         "all",
         "twice as long",
     ]);
-    for row in Csv::read(CHAPTER_13)?.rows() {
+    for row in Csv::read(&recorded::table(CHAPTER_13, "training.csv")?)?.rows() {
         let cells =
             ["block", "seed", "last", "last but one", "before that", "all", "twice as long"];
         let cells: lesson::Result<Vec<_>> = cells.iter().map(|name| row.text(name)).collect();
@@ -104,7 +109,7 @@ pub(super) fn copying(lesson: &mut Lesson) -> lesson::Result {
 
 pub(super) fn characters(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("characters", "A model of characters")?;
-    let (curve, baselines) = (Csv::read(CHARACTERS)?, Csv::read(BASELINES)?);
+    let (curve, baselines) = (read(CHARACTERS)?, read(BASELINES)?);
     lesson.say(&format!(
         "Two layers of minGRU read the first half of Alice's Adventures in Wonderland but for its last tenth, on which they \
          are tested ({}). Bits per character, beside what is reached by counting what followed the last few characters:",
@@ -152,7 +157,7 @@ pub(super) fn characters(lesson: &mut Lesson) -> lesson::Result {
     }
 
     lesson.step("pace", "Beside a loop, on a CPU")?;
-    let pace = Csv::read(PACE)?;
+    let pace = read(PACE)?;
     lesson.say(&format!(
         "Both passes of the recurrence alone, as this model calls it (along the middle axis), and of a loop of PyTorch's \
          operations; the number of elements is always the same ({}):",

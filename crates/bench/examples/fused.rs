@@ -4,6 +4,7 @@
 //! ```text
 //! cargo run --release -p bench --example fused -- --shapes 8x2048x1024x16,1x2048x65536x16
 //! cargo run --release -p bench --example fused -- --csv > chapters/14-fused-scan/results/h200/scan.csv
+//! cargo xtask pack chapters/14-fused-scan/results/h200
 //! ```
 //!
 //! With D, z, bias and softplus, by the project's protocol: caches that hold nothing of use, and medians. Beside each time is

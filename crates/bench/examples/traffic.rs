@@ -12,6 +12,7 @@
 //!
 //! ```text
 //! cargo run -p bench --example traffic -- chapters/07-pipe-kernel/results/h200/traffic.csv one.csv
+//! cargo xtask pack chapters/07-pipe-kernel/results/h200
 //! ```
 
 use std::path::Path;

@@ -49,6 +49,8 @@ use std::path::Path;
 
 pub use device_choice::DeviceChoice;
 pub use excerpt::Excerpt;
+/// What the chapters keep of an H200, say, is read by this.
+pub use lesson::recorded;
 pub use median::median;
 pub use peers::Peer;
 pub use row::{Row, bytes};

@@ -262,6 +262,8 @@ fn end_of_lines(file: &mut File) -> io::Result<u64> {
 pub(crate) mod tests {
     use std::fs;
 
+    use lesson::recorded;
+
     use super::*;
 
     /// A line with these runs.
@@ -359,11 +361,15 @@ pub(crate) mod tests {
     #[test]
     fn what_is_committed_is_written_as_it_was_read() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../chapters");
-        for file in ["11-tuning/results/h200/runs.csv", "10-speed-of-memory/results/h200/types.csv"]
-        {
-            let text = fs::read_to_string(format!("{folder}/{file}")).unwrap();
+        let read_file = |file: &str| fs::read(format!("{folder}/{file}")).unwrap();
+        let types = read_file("10-speed-of-memory/results/h200/tables.json");
+        let types = std::str::from_utf8(&types).unwrap();
+        for text in [
+            recorded::text(&read_file("11-tuning/results/h200/runs.csv.gz")).unwrap(),
+            recorded::table(types, "types.csv").unwrap(),
+        ] {
             let rows = csv::rows(&csv::read::<Written>(&text).unwrap()).unwrap();
-            assert!(format!("{HEADER}\n{rows}") == text, "{file}");
+            assert!(format!("{HEADER}\n{rows}") == text, "{}", &text[..200]);
             // What is computed from a line's runs is what was computed before they were rounded.
             for (line, row) in read(&text).unwrap().iter().zip(csv::read::<Written>(&text).unwrap())
             {

@@ -125,6 +125,7 @@ pub fn bytes(pass: Pass, elements: usize, element_bytes: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lesson::recorded;
 
     /// What is committed, and what a processor's record looks like.
     #[test]
@@ -132,12 +133,16 @@ mod tests {
         let cpu = "2026-11-21,\"Some CPU, 2 cores, linux, AVX2, 1 thread\",f32,forward,roof,1,1024,0.001229,10.00,1.0000\n";
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../chapters");
         let committed = [
-            "06-tile-kernel/results/h200/speed.csv",
-            "09-loads-and-stores/results/h200/times.csv",
-            "11-tuning/results/h200/bench.csv",
-            "10-speed-of-memory/results/h200/ladder.csv",
+            "06-tile-kernel/results/h200/tables.json",
+            "09-loads-and-stores/results/h200/times.csv.gz",
+            "11-tuning/results/h200/bench.csv.gz",
+            "10-speed-of-memory/results/h200/ladder.csv.gz",
         ]
-        .map(|file| std::fs::read_to_string(format!("{folder}/{file}")).unwrap());
+        .map(|file| std::fs::read(format!("{folder}/{file}")).unwrap())
+        .map(|kept| match std::str::from_utf8(&kept) {
+            Ok(json) => recorded::table(json, "speed.csv").unwrap(),
+            Err(_) => recorded::text(&kept).unwrap(),
+        });
         for text in committed.into_iter().chain([format!("{HEADER}\n{cpu}"), format!("{HEADER}\n")])
         {
             assert!(Row::to_csv(&Row::read(&text).unwrap()).unwrap() == text, "{}", &text[..200]);

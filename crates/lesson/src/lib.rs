@@ -24,7 +24,8 @@
 //! ```
 //!
 //! A run leaves in `target/tour/NN-name/` its figures (SVG), its tables (CSV), its transcript
-//! (`output.txt`, with an anchor around each step) and [`run.json`](Record).
+//! (`output.txt`, with an anchor around each step) and [`run.json`](Record). [`recorded`] reads what is kept of
+//! runs and of other machines.
 
 pub mod broken;
 mod cli;
@@ -37,6 +38,7 @@ pub mod output;
 pub mod plot;
 mod progress;
 mod record;
+pub mod recorded;
 mod story;
 mod table;
 

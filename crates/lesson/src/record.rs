@@ -31,7 +31,7 @@ pub struct Record {
     pub checks: Vec<Check>,
     /// The figures, in order.
     pub figures: Vec<Figure>,
-    /// The tables that were written as CSV, in order.
+    /// The tables, in order.
     pub tables: Vec<RecordedTable>,
 }
 
@@ -68,13 +68,15 @@ pub struct Figure {
     pub timing: bool,
 }
 
-/// A table that was written as CSV.
+/// A table that was shown, and written as CSV.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordedTable {
     /// Its file in the chapter's output folder.
     pub file: String,
     /// Whether it depends on the clock.
     pub timing: bool,
+    /// The lines of that file: what is kept of a run has the tables here alone.
+    pub rows: Vec<String>,
 }
 
 impl Record {

@@ -170,10 +170,10 @@ impl Lesson {
     /// If the file cannot be written.
     pub fn table(&mut self, file: &str, kind: Kind, table: &Table) -> Result {
         self.show(table.to_text());
-        self.write(file, &table.to_csv())?;
-        self.record
-            .tables
-            .push(RecordedTable { file: file.to_owned(), timing: kind == Kind::Timed });
+        let csv = table.to_csv();
+        self.write(file, &csv)?;
+        let (timing, rows) = (kind == Kind::Timed, csv.lines().map(str::to_owned).collect());
+        self.record.tables.push(RecordedTable { file: file.to_owned(), timing, rows });
         Ok(())
     }
 

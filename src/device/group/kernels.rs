@@ -95,7 +95,7 @@ impl Loaded {
 /// are blocks have gone through. Numbers of 16 bits take twice the registers. The others have tiles of 8 KiB, as pieces may be as
 /// short, and of a piece whose coefficients fade one or two tiles are read. (On an H100 the gradients of 2^28 steps take 2.18 ms in pieces
 /// of 1024 steps, and 1.83 in pieces of 16,384; in large blocks 6.85 and 1.79:
-/// `chapters/17-several-gpus/results/h100/sizes.csv`.)
+/// `sizes.csv` in `chapters/17-several-gpus/results/h100/tables.json`.)
 fn over_pieces(element: ElementType) -> [(String, u32); 4] {
     let (stored, vectors) = (element.cuda_name(), if element.bytes() == 2 { 2 } else { 4 });
     let sized = |name, vectors: u32, threads: u32, more| {

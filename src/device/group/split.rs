@@ -75,8 +75,9 @@ const LONG: usize = 1024;
 const LONG_WITH_TAIL: usize = 16 * LONG;
 /// So many pieces keep a device busy if all ranks have one device's share of them.
 const MANY: usize = 2048;
-/// A piece of each array is not longer than so many bytes, if the length can be divided so often: pieces that are computed at the
-/// same time then lie so near to each other that memory is read faster (`chapters/17-several-gpus/results/h100/pieces.csv`).
+/// A piece of each array is not longer than so many bytes, if the length can be divided so often:
+/// pieces that are computed at the same time then lie so near to each other that memory is read
+/// faster (`pieces.csv` in `chapters/17-several-gpus/results/h100/tables.json`).
 const BYTES: usize = 64 << 10;
 /// And shorter than so many bytes, a tile of the kernels over pieces, there are not several for each rank.
 const TILE_BYTES: usize = 8 << 10;

@@ -9,7 +9,8 @@ use crate::device::Shape;
 /// The tail of a stretch is looked for by one block, while all others wait.
 const LONGEST_LOOK: usize = 1 << 16;
 /// Steps of a tail that one block looks at in a second: 65,536 in some 30 microseconds on an H100
-/// (`chapters/17-several-gpus/results/h100/group.csv`: one row of ones took two of them 4.23 ms, and one, without a look, 4.20).
+/// (`chapters/17-several-gpus/results/h100/group.csv.gz`: one row of ones took two of them 4.23 ms,
+/// and one, without a look, 4.20).
 const LOOKED_AT_IN_A_SECOND: f64 = 2e9;
 
 /// Over how many steps of a stretch its tail is looked for before it is told by mail.

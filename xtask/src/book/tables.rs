@@ -1,10 +1,10 @@
-//! Tables from the CSV files that a run wrote.
+//! Tables of a run, and of other machines.
 
-use std::path::Path;
+use std::fs;
 
 use super::page::Page;
 use super::svg::escape;
-use crate::results::FOLDER;
+use crate::results::{FOLDER, TABLES};
 
 /// The table of `file.csv` or of `file.csv column, column`, in a box that scrolls sideways.
 pub fn table(page: &Page, arguments: &str) -> Result<String, String> {
@@ -15,8 +15,7 @@ pub fn table(page: &Page, arguments: &str) -> Result<String, String> {
     if file.is_empty() {
         return Err("write `{{#table file.csv}}`".to_owned());
     }
-    let path = page.folder().join(FOLDER).join(file);
-    let (header, rows) = read(&path).map_err(|error| format!("table `{file}`: {error}"))?;
+    let (header, rows) = read(page, file).map_err(|error| format!("table `{file}`: {error}"))?;
     if rows.is_empty() {
         return Err(format!("table `{file}` has no rows"));
     }
@@ -24,8 +23,17 @@ pub fn table(page: &Page, arguments: &str) -> Result<String, String> {
     Ok(html(&header, &rows, &chosen))
 }
 
-fn read(path: &Path) -> csv::Result<(Vec<String>, Vec<Vec<String>>)> {
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_path(path)?;
+/// The header and the rows of a table of the chapter's run, or of another `machine/file.csv`.
+fn read(page: &Page, file: &str) -> lesson::Result<(Vec<String>, Vec<Vec<String>>)> {
+    let results = page.folder().join(FOLDER);
+    let (path, file) = match file.rsplit_once('/') {
+        Some((machine, file)) => (results.join(machine).join(TABLES), file),
+        None => (results.join("run.json"), file),
+    };
+    let json = fs::read_to_string(&path)
+        .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+    let text = lesson::recorded::table(&json, file)?;
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let header = reader.headers()?.iter().map(str::to_owned).collect();
     let rows = reader
         .records()

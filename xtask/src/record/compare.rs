@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use crate::failure::Failure;
 use crate::numbers::{numbers_agree, texts_agree};
-use crate::results::{Check, Output, Run, Value};
+use crate::results::{Check, Run, Table, Value};
 
 /// The differences between the results in `recorded` and in `fresh`.
 ///
@@ -29,23 +29,21 @@ pub fn compare(recorded: &Path, fresh: &Path) -> Result<Vec<Failure>> {
         compare_values(key, value, new.values.get(key), &mut differ);
     }
     compare_checks(&old.checks, &new.checks, &mut differ);
-    for (kind, old, new) in
-        [("figure", &old.figures, &new.figures), ("table", &old.tables, &new.tables)]
-    {
-        let name = |output: &Output| output.file.clone();
-        let (names, fresh_names): (Vec<_>, Vec<_>) =
-            (old.iter().map(name).collect(), new.iter().map(name).collect());
-        compare_names(kind, &names, &fresh_names, &mut differ);
-        for output in old.iter().filter(|output| !output.timing) {
-            if !fresh_names.contains(&output.file) {
-                continue;
-            }
-            let texts = (read(recorded, &output.file)?, read(fresh, &output.file)?);
-            match kind {
-                "table" => compare_tables(&output.file, &texts.0, &texts.1, &mut differ),
-                _ if texts.0 != texts.1 => differ(&output.file, None, "differs".to_owned()),
-                _ => {}
-            }
+    let names =
+        |run: &Run| run.figures.iter().map(|figure| figure.file.clone()).collect::<Vec<_>>();
+    let fresh_names = names(&new);
+    compare_names("figure", &names(&old), &fresh_names, &mut differ);
+    for figure in old.figures.iter().filter(|figure| !figure.timing) {
+        let file = &figure.file;
+        if fresh_names.contains(file) && read(recorded, file)? != read(fresh, file)? {
+            differ(file, None, "differs".to_owned());
+        }
+    }
+    let names = |run: &Run| run.tables.iter().map(|table| table.file.clone()).collect::<Vec<_>>();
+    compare_names("table", &names(&old), &names(&new), &mut differ);
+    for table in old.tables.iter().filter(|table| !table.timing) {
+        if let Some(fresh) = new.tables.iter().find(|fresh| fresh.file == table.file) {
+            compare_tables(table, fresh, &mut differ);
         }
     }
     Ok(differences)
@@ -110,18 +108,14 @@ fn compare_checks(
     }
 }
 
-fn compare_tables(
-    file: &str,
-    old: &str,
-    new: &str,
-    differ: &mut impl FnMut(&str, Option<usize>, String),
-) {
-    let lines = (old.lines().count(), new.lines().count());
+fn compare_tables(old: &Table, new: &Table, differ: &mut impl FnMut(&str, Option<usize>, String)) {
+    let file = &old.file;
+    let lines = (old.rows.len(), new.rows.len());
     if lines.0 != lines.1 {
         differ(file, None, format!("had {} lines, has {}", lines.0, lines.1));
         return;
     }
-    for (at, (old, new)) in old.lines().zip(new.lines()).enumerate() {
+    for (at, (old, new)) in old.rows.iter().zip(&new.rows).enumerate() {
         let (cells, fresh): (Vec<_>, Vec<_>) = (old.split(',').collect(), new.split(',').collect());
         let agree = cells.len() == fresh.len()
             && cells.iter().zip(&fresh).all(|(old, new)| texts_agree(old, new));

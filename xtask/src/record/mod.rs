@@ -1,6 +1,7 @@
 //! Running chapters and keeping, or comparing, what they wrote.
 
 pub mod compare;
+pub mod pack;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use lesson::files;
 use lesson::output::println;
 
-use crate::results::{FOLDER, Run};
+use crate::results::{FOLDER, Run, Table};
 use crate::{failure, workspace};
 
 /// Runs the chapter with the number or name `name` and replaces its `results/` by what the run wrote.
@@ -20,7 +21,7 @@ use crate::{failure, workspace};
 pub fn record(root: &Path, name: &str) -> Result<()> {
     let (chapter, folder) = run(root, name)?;
     let results = chapter.join(FOLDER);
-    replace(&folder, &results)?;
+    replace(&folder, &results, &Run::load(&folder)?.tables)?;
     println!("recorded {}", results.strip_prefix(root).unwrap_or(&results).display());
     Ok(())
 }
@@ -74,13 +75,18 @@ fn run(root: &Path, name: &str) -> Result<(PathBuf, PathBuf)> {
     Ok((chapter, written))
 }
 
-/// Replaces the folder `old` by a copy of `new`. The old one goes only when the copy is complete.
+/// Replaces the folder `old` by a copy of `new` without the files of the tables, whose rows `run.json` has.
+/// The old one goes only when the copy is complete.
 ///
 /// Folders inside `old` that `new` does not have stay: they are records of other machines, a GPU's say,
 /// which no run of the chapter makes.
-fn replace(new: &Path, old: &Path) -> Result<()> {
+fn replace(new: &Path, old: &Path, tables: &[Table]) -> Result<()> {
     files::replace_folder(old, |copy| {
         copy_folder(new, copy)?;
+        for table in tables {
+            fs::remove_file(copy.join(&table.file))
+                .with_context(|| format!("the run wrote no {}", table.file))?;
+        }
         for folder in folders(old)? {
             let name = folder.file_name().unwrap_or_default();
             if !copy.join(name).exists() {
@@ -128,7 +134,10 @@ mod tests {
         fs::create_dir_all(new.join("inner")).unwrap();
         fs::write(old.join("stale.svg"), "stale").unwrap();
         fs::write(new.join("inner/a.csv"), "a").unwrap();
-        replace(&new, &old).unwrap();
+        fs::write(new.join("cost.csv"), "length,ms\n").unwrap();
+        let table = Table { file: "cost.csv".into(), timing: true, rows: vec!["length,ms".into()] };
+        replace(&new, &old, &[table]).unwrap();
+        assert!(!old.join("cost.csv").exists());
         assert!(!old.join("stale.svg").exists());
         assert_eq!(fs::read_to_string(old.join("inner/a.csv")).unwrap(), "a");
         assert_eq!(fs::read_to_string(old.join("h200/bits.csv")).unwrap(), "bits");

@@ -20,7 +20,7 @@ fn a_good_book_passes() {
     let book = Fixture::new();
     assert_eq!(book.failures(), "");
     let output = book.path("target/book");
-    for left_out in ["01-sample/src", "01-sample/results/run.json", "01-sample/results/cost.csv"] {
+    for left_out in ["01-sample/src", "01-sample/results/run.json"] {
         assert!(!output.join(left_out).exists(), "{left_out} is in the book");
     }
     assert!(output.join("01-sample/figures/lanes.svg").is_file());
@@ -29,7 +29,12 @@ fn a_good_book_passes() {
 #[test]
 fn a_page_is_rewritten() {
     let book = Fixture::new();
-    book.append("End of `$code$`: [text](src/lib.rs#L3).");
+    book.append("End of `$code$`: [text](src/lib.rs#L3).\n\n{{#table gpu/bits.csv}}");
+    fs::create_dir(book.path("chapters/01-sample/results/gpu")).unwrap();
+    book.write(
+        "chapters/01-sample/results/gpu/tables.json",
+        r#"{"tables": [{"file": "bits.csv", "rows": ["words,kernel", "4720260,tile"]}]}"#,
+    );
     assert_eq!(book.failures(), "");
     let page = fs::read_to_string(book.path("target/book/01-sample/index.html")).unwrap();
     for expected in [
@@ -46,6 +51,7 @@ fn a_page_is_rewritten() {
         "<td class=\"number\">801.25</td>",
         "<td>strided &amp; padded</td>",
         "<tr><th class=\"number\">length</th><th class=\"number\">two threads (ns)</th></tr>",
+        "<tr><td class=\"number\">4720260</td><td>tile</td></tr>",
         // Figures: inline, named for those who cannot see them.
         "<figure id=\"figure-decay\">",
         "aria-label=\"The first input decays by c^l, for c of 0.98",
@@ -139,7 +145,8 @@ fn results_that_are_missing_fail() {
     found_in("{{#value special-functions steps}}", &["there is no folder special-functions"]);
     found_in("{{#value 02 steps}}", &["run.json cannot be read"]);
     found_in("$a = {{#value none}}$", &["no value `none`"]);
-    found_in("{{#table none.csv}}", &["table `none.csv`"]);
+    found_in("{{#table none.csv}}", &["table `none.csv`: there is no table `none.csv`"]);
+    found_in("{{#table h200/bits.csv}}", &["table `h200/bits.csv`", "h200/tables.json cannot be"]);
     found_in("{{#table cost.csv length, width}}", &["has no column `width`"]);
     found_in("{{#figure none.svg A caption.}}", &["figure `none.svg` is neither in"]);
     found_in("{{#figure decay.svg See [it](none.rs).}}", &["link to `none.rs`"]);

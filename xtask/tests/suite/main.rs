@@ -2,6 +2,7 @@
 
 mod book;
 mod browser;
+mod kept;
 mod notebook_pages;
 mod notebooks;
 mod output;

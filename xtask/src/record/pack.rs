@@ -1,0 +1,120 @@
+//! Keeping what was measured on another machine.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use flate2::{Compression, write::GzEncoder};
+use serde::{Deserialize, Serialize};
+use serde_json::ser::{PrettyFormatter, Serializer};
+
+use crate::results::TABLES;
+
+/// What is longer, in bytes, is kept compressed.
+pub const LONG: usize = 60_000;
+
+#[derive(Default, Serialize, Deserialize)]
+struct Kept {
+    tables: Vec<Table>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Table {
+    file: String,
+    rows: Vec<String>,
+}
+
+/// Moves the CSV files of a folder into its `tables.json`, in place of tables of the same name, and compresses those that
+/// are long. The bytes depend on the tables alone.
+///
+/// # Errors
+///
+/// When there are no CSV files, or a file cannot be read or written.
+pub fn pack(folder: &Path) -> Result<String> {
+    let files = csv_files(folder)?;
+    if files.is_empty() {
+        bail!("there is no CSV file in {}", folder.display());
+    }
+    let path = folder.join(TABLES);
+    let kept: Kept = match fs::read_to_string(&path) {
+        Ok(text) => serde_json::from_str(&text)
+            .with_context(|| format!("{} cannot be read", path.display()))?,
+        Err(_) => Kept::default(),
+    };
+    let mut tables: BTreeMap<_, _> =
+        kept.tables.into_iter().map(|table| (table.file, table.rows)).collect();
+    for (name, file) in &files {
+        let text = fs::read_to_string(file)
+            .with_context(|| format!("{} cannot be read", file.display()))?;
+        let compressed = folder.join(format!("{name}.gz"));
+        if text.len() > LONG {
+            tables.remove(name);
+            let mut gzip = GzEncoder::new(File::create(&compressed)?, Compression::best());
+            gzip.write_all(text.as_bytes())?;
+            gzip.finish()?;
+        } else {
+            tables.insert(name.clone(), text.lines().map(str::to_owned).collect());
+            if compressed.exists() {
+                fs::remove_file(compressed)?;
+            }
+        }
+    }
+    let tables: Vec<_> = tables.into_iter().map(|(file, rows)| Table { file, rows }).collect();
+    if !tables.is_empty() {
+        // A line for each row, so that differences can be read; most of the indentation would be in vain.
+        let mut json = Vec::new();
+        let format = PrettyFormatter::with_indent(b" ");
+        Kept { tables }.serialize(&mut Serializer::with_formatter(&mut json, format))?;
+        json.push(b'\n');
+        lesson::files::write(&path, json)?;
+    }
+    for file in files.values() {
+        fs::remove_file(file)?;
+    }
+    Ok(format!("packed {} tables in {}", files.len(), folder.display()))
+}
+
+/// The CSV files in a folder, by name.
+fn csv_files(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    let entries = fs::read_dir(folder)
+        .with_context(|| format!("{} cannot be read", folder.display()))?
+        .collect::<std::io::Result<Vec<_>>>()?;
+    let paths = entries.into_iter().map(|entry| entry.path());
+    let tables = paths.filter(|path| path.extension().is_some_and(|ending| ending == "csv"));
+    Ok(tables.filter_map(|path| Some((path.file_name()?.to_str()?.to_owned(), path))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lesson::recorded;
+
+    #[test]
+    fn what_was_packed_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+        let json = || fs::read_to_string(folder.path().join(TABLES)).unwrap();
+        assert!(pack(folder.path()).is_err(), "there is nothing to pack");
+
+        let long = "length,ms\n".to_owned() + &"16,0.25\n".repeat(LONG / 8);
+        for (name, text) in [("a.csv", "x,y\n\"1,5\",2\n"), ("b.csv", "x\n"), ("runs.csv", &long)] {
+            write(name, text);
+        }
+        write("note.txt", "is left alone");
+        pack(folder.path()).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+        assert_eq!(recorded::table(&json(), "a.csv").unwrap(), "x,y\n\"1,5\",2\n");
+        let gzip = folder.path().join("runs.csv.gz");
+        assert_eq!(recorded::text(&fs::read(&gzip).unwrap()).unwrap(), long);
+
+        write("b.csv", "x\n7\n");
+        write("runs.csv", "length,ms\n");
+        pack(folder.path()).unwrap();
+        let tables =
+            ["a.csv", "b.csv", "runs.csv"].map(|name| recorded::table(&json(), name).unwrap());
+        assert_eq!(tables, ["x,y\n\"1,5\",2\n", "x\n7\n", "length,ms\n"]);
+        assert!(!gzip.exists(), "the earlier form is gone");
+    }
+}

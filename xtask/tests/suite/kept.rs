@@ -1,0 +1,123 @@
+//! What the chapters keep in their results is read by something, and small.
+
+use std::fs;
+use std::path::Path;
+
+use walkdir::WalkDir;
+
+use crate::support::Fixture;
+use xtask::record::pack::LONG;
+
+/// They say where, with what driver and at what clocks all else was measured.
+const ORIGIN: [&str; 2] = ["origin.csv", "clocks.csv"];
+
+/// Pages, sources and notebooks.
+const ENDINGS: [&str; 3] = ["md", "rs", "ipynb"];
+
+/// The files and tables in `chapters/*/results` that nothing reads, and the files that are too long.
+fn faults(root: &Path) -> Vec<String> {
+    let mut faults = Vec::new();
+    let everywhere = ["README.md", "chapters", "crates", "notebooks", "src"];
+    let everywhere = everywhere.map(|place| texts(&root.join(place), &ENDINGS)).concat();
+    for chapter in fs::read_dir(root.join("chapters")).unwrap().map(|entry| entry.unwrap().path()) {
+        let results = chapter.join("results");
+        if !results.is_dir() {
+            continue;
+        }
+        // A story names what it draws, too: a figure is for a page.
+        let (own, pages) = (texts(&chapter, &ENDINGS), texts(&chapter, &ENDINGS[..1]));
+        let in_chapters = chapter.strip_prefix(root.join("chapters")).unwrap();
+        for entry in WalkDir::new(&results).sort_by_file_name() {
+            let entry = entry.unwrap();
+            if !entry.file_type().is_file() {
+                continue;
+            }
+            let path = entry.path();
+            let shown = path.strip_prefix(root).unwrap().display();
+            let name = entry.file_name().to_str().unwrap();
+            let is_drawn_or_packed = [".svg", ".gz"].iter().any(|ending| name.ends_with(ending));
+            if !is_drawn_or_packed && entry.metadata().unwrap().len() > LONG as u64 {
+                faults.push(format!("{shown} is long, and not compressed"));
+            }
+            let from_elsewhere = in_chapters.join(path.strip_prefix(&chapter).unwrap());
+            let from_elsewhere = from_elsewhere.to_str().unwrap().replace('\\', "/");
+            match name {
+                "run.json" | "output.txt" => {}
+                "tables.json" => {
+                    let json = fs::read_to_string(path).unwrap();
+                    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+                    for table in json["tables"].as_array().unwrap() {
+                        let table = table["file"].as_str().unwrap();
+                        if !ORIGIN.contains(&table) && !is_read(table, &own) {
+                            faults.push(format!("nothing reads {table} in {shown}"));
+                        }
+                    }
+                }
+                _ if everywhere.contains(&from_elsewhere) => {}
+                _ if is_read(name, if name.ends_with(".svg") { &pages } else { &own }) => {}
+                _ => faults.push(format!("nothing reads {shown}")),
+            }
+        }
+    }
+    faults
+}
+
+/// The files with these endings in a folder, without examples, which write records.
+fn texts(folder: &Path, endings: &[&str]) -> String {
+    let left_out = ["results", "examples", "target"];
+    let files = WalkDir::new(folder)
+        .into_iter()
+        .filter_entry(|entry| !left_out.contains(&entry.file_name().to_str().unwrap_or("")))
+        .filter_map(Result::ok);
+    files
+        .filter(|file| file.path().extension().is_some_and(|e| endings.iter().any(|one| e == *one)))
+        .map(|file| fs::read_to_string(file.path()).unwrap())
+        .collect()
+}
+
+/// Whether a text names a file, other than as a table of the chapter's run.
+fn is_read(name: &str, text: &str) -> bool {
+    text.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + name.len()..]);
+        let is_longer =
+            before.ends_with(|c: char| c.is_alphanumeric() || c == '-') || after.starts_with(".gz");
+        let before = before.trim_end_matches('"').trim_end();
+        !is_longer && !before.ends_with(".table(") && !before.ends_with("{{#table")
+    })
+}
+
+#[test]
+fn all_that_is_kept_is_read_and_small() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap();
+    let faults = faults(&root);
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn what_is_dead_or_long_is_found() {
+    let book = Fixture::new();
+    for folder in ["crates", "src"] {
+        fs::create_dir(book.path(folder)).unwrap();
+    }
+    book.write("README.md", "");
+    assert_eq!(faults(book.root()), Vec::<String>::new());
+    let results = "chapters/01-sample/results";
+    fs::create_dir(book.path(&format!("{results}/gpu"))).unwrap();
+    book.write(&format!("{results}/dead.svg"), "");
+    book.write("chapters/01-sample/src/story.rs", "lesson.figure(\"dead.svg\")");
+    let table = |file: &str| format!(r#"{{"file": "{file}", "rows": []}}"#);
+    let tables = ["origin.csv", "cost.csv", "bits.csv"].map(table).join(",");
+    book.write(&format!("{results}/gpu/tables.json"), &format!(r#"{{"tables": [{tables}]}}"#));
+    book.write(&format!("{results}/gpu/runs.csv.gz"), "");
+    book.write(&format!("{results}/gpu/long.csv"), &"1\n".repeat(LONG));
+    book.append("{{#table gpu/bits.csv}} `runs.csv` `gpu/long.csv`");
+    assert_eq!(
+        faults(book.root()),
+        [
+            format!("nothing reads {results}/dead.svg"),
+            format!("{results}/gpu/long.csv is long, and not compressed"),
+            format!("nothing reads {results}/gpu/runs.csv.gz"),
+            format!("nothing reads cost.csv in {results}/gpu/tables.json"),
+        ]
+    );
+}
