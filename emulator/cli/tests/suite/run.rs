@@ -123,7 +123,13 @@ fn a_file_is_listed() {
 #[test]
 fn every_command_has_help() {
     let shell = Shell::new();
-    for arguments in [&["--help"][..], &["run", "--help"], &["list", "--help"], &["--version"]] {
+    for arguments in [
+        &["--help"][..],
+        &["run", "--help"],
+        &["list", "--help"],
+        &["compile", "--help"],
+        &["--version"],
+    ] {
         let ended = shell.simt(arguments);
         assert!(ended.code == 0 && ended.out.contains("simt"), "{ended:?}");
     }
