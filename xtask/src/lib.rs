@@ -2,6 +2,7 @@
 
 pub mod book;
 pub mod bundle;
+pub mod chapters;
 pub mod failure;
 pub mod lab;
 pub mod live;

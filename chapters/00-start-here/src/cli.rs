@@ -83,7 +83,7 @@ fn code(right: bool) -> ExitCode {
 }
 
 fn list() {
-    for chapter in &catalogue::CHAPTERS {
+    for chapter in catalogue::CHAPTERS {
         println!("{:>2}  {:<28}  chapters/{}", chapter.number, chapter.title, chapter.slug);
     }
 }

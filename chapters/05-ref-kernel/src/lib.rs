@@ -22,9 +22,4 @@ pub use suspect::Suspect;
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter = lesson::Chapter {
-    number: 5,
-    slug: "05-ref-kernel",
-    title: "The reference kernel",
-    run: story::run,
-};
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -31,9 +31,4 @@ pub const TILE: KernelChoice = KernelChoice::Tile(TileConfig::DEFAULT);
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter = lesson::Chapter {
-    number: 7,
-    slug: "07-pipe-kernel",
-    title: "The pipe kernel",
-    run: story::run,
-};
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

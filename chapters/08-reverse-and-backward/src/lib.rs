@@ -29,9 +29,4 @@ pub const TILE_LEN: usize = 8 * 64;
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter = lesson::Chapter {
-    number: 8,
-    slug: "08-reverse-and-backward",
-    title: "Reverse and backward",
-    run: story::run,
-};
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

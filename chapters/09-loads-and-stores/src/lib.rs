@@ -20,9 +20,4 @@ mod story;
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter = lesson::Chapter {
-    number: 9,
-    slug: "09-loads-and-stores",
-    title: "Loads and stores",
-    run: story::run,
-};
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

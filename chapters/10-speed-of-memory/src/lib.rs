@@ -18,9 +18,4 @@ mod story;
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter = lesson::Chapter {
-    number: 10,
-    slug: "10-speed-of-memory",
-    title: "The speed of memory",
-    run: story::run,
-};
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -18,9 +18,4 @@ mod story;
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter = lesson::Chapter {
-    number: 11,
-    slug: "11-tuning",
-    title: "Tuning and benchmarking",
-    run: story::run,
-};
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -72,5 +72,4 @@ pub use step::{step, step_by_step};
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter =
-    lesson::Chapter { number: 13, slug: "13-mamba", title: "Mamba", run: story::run };
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

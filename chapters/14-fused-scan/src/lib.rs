@@ -28,5 +28,4 @@ mod story;
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter =
-    lesson::Chapter { number: 14, slug: "14-fused-scan", title: "The fused scan", run: story::run };
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

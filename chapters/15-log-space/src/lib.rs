@@ -56,5 +56,4 @@ pub use signed_log::{Real, SignedLog};
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter =
-    lesson::Chapter { number: 15, slug: "15-log-space", title: "Log space", run: story::run };
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

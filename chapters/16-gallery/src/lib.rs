@@ -26,5 +26,4 @@ pub use problem::{Problem, expect};
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter =
-    lesson::Chapter { number: 16, slug: "16-gallery", title: "Gallery", run: story::run };
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -24,5 +24,4 @@ mod story;
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter =
-    lesson::Chapter { number: 17, slug: "17-several-gpus", title: "Several GPUs", run: story::run };
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -17,9 +17,4 @@ mod story;
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter = lesson::Chapter {
-    number: 18,
-    slug: "18-back-to-pytorch",
-    title: "Back to PyTorch",
-    run: story::run,
-};
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

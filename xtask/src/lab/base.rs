@@ -12,6 +12,7 @@ use lesson::output::println;
 use walkdir::WalkDir;
 
 use super::Lab;
+use crate::chapters::{self, Chapter};
 use crate::notebooks::execute;
 use crate::notebooks::format::{Cell, Notebook};
 use crate::workspace;
@@ -71,20 +72,11 @@ pub(super) fn build(lab: &Lab, evcxr: &Path) -> Result<()> {
 
 /// The cell that asks for all chapters.
 fn chapters(root: &Path) -> Result<String> {
-    let mut names = Vec::new();
-    let folder = root.join("chapters");
-    for entry in folder.read_dir().with_context(|| format!("no folder {}", folder.display()))? {
-        let name = workspace::name_of(&entry?.path());
-        // Chapter 0 is the tour, a program.
-        if name.split_once('-').is_some_and(|(number, _)| number.parse().is_ok_and(|n: u32| n > 0))
-        {
-            names.push(name);
-        }
-    }
-    names.sort();
-    let dependency =
-        |name: &String| format!(":dep ch{name} = {{ path = \"../chapters/{name}\" }}\n");
-    Ok(names.iter().map(dependency).collect::<String>() + "lesson::notebook::VERSION")
+    let dependency = |chapter: &Chapter| {
+        format!(":dep ch{0} = {{ path = \"../chapters/{0}\" }}\n", chapter.folder)
+    };
+    let all = chapters::read(root)?;
+    Ok(all.iter().map(dependency).collect::<String>() + "lesson::notebook::VERSION")
 }
 
 /// A number that differs when a file was changed.
