@@ -1,5 +1,5 @@
-//! The list of chapters is `chapters/SUMMARY.md`: a line has a chapter's folder, its title and a sentence about it. Whatever
-//! else names all chapters is made from it here, or compared with it.
+//! The list of chapters is `chapters/SUMMARY.md`: a line has a chapter's folder, its title and a
+//! sentence about it. Whatever else names all chapters is made from it here, or compared with it.
 
 use std::fs;
 use std::path::Path;
@@ -146,7 +146,8 @@ pub fn check(root: &Path) -> Result<String> {
     Ok(format!("{} chapters are named as in {LIST}", chapters.len()))
 }
 
-/// The folders that have the record of a run which can be compared: the chapters, and pages of the appendix with a crate.
+/// The folders that have the record of a run which can be compared: the chapters, and pages of the
+/// appendix with a crate.
 ///
 /// # Errors
 ///
@@ -163,7 +164,8 @@ pub fn recorded(root: &Path) -> Result<Vec<String>> {
     Ok(folders.collect())
 }
 
-/// The packages of chapters whose library needs no device: it does not ask for one in what it depends on.
+/// The packages of chapters whose library needs no device: it does not ask for one in what it
+/// depends on.
 ///
 /// # Errors
 ///

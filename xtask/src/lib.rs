@@ -13,5 +13,6 @@ pub mod puzzles;
 pub mod python;
 pub mod record;
 pub mod results;
+pub mod rules;
 pub mod wheel;
 pub mod workspace;

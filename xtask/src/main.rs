@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 use lesson::output::{self, eprintln, println};
 use xtask::lab::{self, Lab};
-use xtask::{book, bundle, chapters, live, notebooks, ptx, record, wheel, workspace};
+use xtask::{book, bundle, chapters, live, notebooks, ptx, record, rules, wheel, workspace};
 
 /// The project's own tools.
 #[derive(Parser)]
@@ -29,6 +29,8 @@ enum Command {
     Notebooks(NotebooksArgs),
     /// Run chapters and keep what they wrote in their results/, which the pages quote
     Record(RecordArgs),
+    /// Check the rules that keep the project light: budgets, wide comments, what is made, circles
+    Rules(RulesArgs),
     /// Compile the kernels of kernels/shipped.toml into kernels/ptx, and the puzzles' answers
     Ptx(PtxArgs),
     /// Compile what runs inside the book's pages to wasm32, into crates/live/module
@@ -90,12 +92,23 @@ struct NotebooksArgs {
 
 #[derive(Args)]
 struct RecordArgs {
-    /// The chapters' numbers, or the folder's name where it has none; with --check all of them if there is none
+    /// The chapters' numbers, or the folder's name where it has none; with --check all of them if
+    /// there is none
     #[arg(required_unless_present = "check", value_name = "NN")]
     chapters: Vec<String>,
     /// Change nothing: compare a run with the recorded results, timings left out
     #[arg(long)]
     check: bool,
+}
+
+#[derive(Args)]
+struct RulesArgs {
+    /// The commit before the change, instead of where this branch left origin/main
+    #[arg(long, value_name = "REV")]
+    since: Option<String>,
+    /// Only write budgets of what there is now, rounded up, into each Cargo.toml
+    #[arg(long, conflicts_with = "since")]
+    set: bool,
 }
 
 #[derive(Args)]
@@ -165,6 +178,11 @@ fn run(cli: &Cli) -> Result<()> {
             notebooks::run(&Lab::prepare(&root)?, &args.notebooks, args.check)
         }
         Command::Record(args) => run_record(&root, args),
+        Command::Rules(RulesArgs { since, set }) => {
+            let since = since.as_deref();
+            println!("{}", if *set { rules::set(&root)? } else { rules::check(&root, since)? });
+            Ok(())
+        }
         Command::Ptx(args) => run_ptx(&root, args),
         Command::Live(args) => {
             println!("{}", if args.check { live::check(&root)? } else { live::generate(&root)? });

@@ -26,8 +26,8 @@ pub const CHAPTERS: &[Chapter] = &[
     // end of chapters
 ];
 
-/// The chapters that were asked for, by number (`3`, `03`) or folder (`03-matrix-form`); all of them
-/// if none was named.
+/// The chapters that were asked for, by number (`3`, `03`) or folder (`03-matrix-form`); all of
+/// them if none was named.
 ///
 /// # Errors
 ///

@@ -18,8 +18,8 @@ mod story;
 
 use linrec::kernels::{KernelChoice, Memcode, PipeConfig};
 
-/// The pipe kernel with one of the three ways between memory and registers: 8 elements for each of up to 64
-/// threads.
+/// The pipe kernel with one of the three ways between memory and registers: 8 elements for each of
+/// up to 64 threads.
 pub fn pipe(memcode: Memcode) -> KernelChoice {
     KernelChoice::Pipe(PipeConfig { memcode, ..PipeConfig::DEFAULT })
 }

@@ -1,6 +1,7 @@
 //! Chapter 11: Tuning and benchmarking.
 //!
-//! The tools that the page shows, `tour attrs`, `tour tune` and `tour bench`, are in the package [`bench`](mod@bench).
+//! The tools that the page shows, `tour attrs`, `tour tune` and `tour bench`, are in the package
+//! [`bench`](mod@bench).
 //!
 //! - [`occupancy`]: how many blocks an SM holds, by hand.
 //! - [`record`]: what was measured on an H200.

@@ -5,7 +5,8 @@
 //! - [`layout`]: where the elements of somebody else's array lie, and when two of them are one.
 //! - [`double`]: the gradients of the gradients, which are the recurrence again.
 //!
-//! The story also reads what was measured and trained with the package: `results/h200` and `results/python`.
+//! The story also reads what was measured and trained with the package: `results/h200` and
+//! `results/python`.
 
 pub mod double;
 pub mod exercises;

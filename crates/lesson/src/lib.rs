@@ -56,7 +56,8 @@ pub type Error = Box<dyn std::error::Error + Send + Sync>;
 /// A chapter of the tutorial.
 #[derive(Debug, Clone, Copy)]
 pub struct Chapter {
-    /// Its number, the same for page, crate, notebook and figures; 0 in the appendix, where folders have none.
+    /// Its number, the same for page, crate, notebook and figures; 0 in the appendix, where folders
+    /// have none.
     pub number: u8,
     /// The name of its folder, such as `01-sequential-loop`.
     pub slug: &'static str,
@@ -66,8 +67,8 @@ pub struct Chapter {
     pub run: fn(&mut Lesson) -> Result,
 }
 
-/// The chapter that the calling package is: the package is called `ch` and the folder's name, and its description is the
-/// title.
+/// The chapter that the calling package is: the package is called `ch` and the folder's name, and
+/// its description is the title.
 #[macro_export]
 macro_rules! chapter {
     ($run:path) => {
@@ -109,8 +110,8 @@ pub fn run(chapter: &Chapter, settings: &Settings) -> Result<Record> {
     tell(chapter.number, chapter.slug, chapter.title, settings, chapter.run)
 }
 
-/// Tells a story that is not a plain function, under a number, a folder's name and a title, and writes
-/// its record to the output folder.
+/// Tells a story that is not a plain function, under a number, a folder's name and a title, and
+/// writes its record to the output folder.
 ///
 /// # Errors
 ///

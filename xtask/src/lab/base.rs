@@ -1,4 +1,5 @@
-//! What all notebooks need, compiled once before the first of them is opened: the library and the chapters.
+//! What all notebooks need, compiled once before the first of them is opened: the library and the
+//! chapters.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -31,8 +32,8 @@ pub(super) fn is_built(folder: &Path) -> bool {
     folder.join(STAMP).is_file()
 }
 
-/// Fetches the workspace's dependencies and lets the kernel compile the library and the chapters, unless that has
-/// been done since the last change to them.
+/// Fetches the workspace's dependencies and lets the kernel compile the library and the chapters,
+/// unless that has been done since the last change to them.
 pub(super) fn build(lab: &Lab, evcxr: &Path) -> Result<()> {
     let stamp = lab.folder.join(STAMP);
     let chapters = chapters(&lab.root)?;
@@ -95,7 +96,8 @@ fn fingerprint(root: &Path) -> u64 {
     hasher.finish()
 }
 
-/// Deletes what was kept for notebooks that are not open, which then begin with a copy of what is new.
+/// Deletes what was kept for notebooks that are not open, which then begin with a copy of what is
+/// new.
 fn forget_others(kept: &Path) -> Result<()> {
     for entry in kept.read_dir().with_context(|| format!("no folder {}", kept.display()))? {
         let folder = entry?.path();

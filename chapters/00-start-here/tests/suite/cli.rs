@@ -36,7 +36,8 @@ fn full() -> Stdio {
     std::fs::OpenOptions::new().write(true).open("/dev/full").expect("the device").into()
 }
 
-/// Runs the tour with this in place of the standard output: the exit code, and what it says to the standard error.
+/// Runs the tour with this in place of the standard output: the exit code, and what it says to the
+/// standard error.
 pub fn told(folder: &Path, args: &[&str], stdout: Stdio) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tour"));
     let command = command.args(args).current_dir(folder).stdout(stdout).stderr(Stdio::piped());
