@@ -23,14 +23,14 @@ enum Command {
     Book(BookArgs),
     /// Write the chapters of chapters/SUMMARY.md into whatever else names all of them
     Chapters(ChaptersArgs),
+    /// Check the rules that keep the project light: budgets, wide comments, what is made, circles
+    Rules(RulesArgs),
     /// Open the notebooks in JupyterLab; what that needs is installed into target/lab first
     Lab(LabArgs),
     /// Run notebooks from a clean state and keep their outputs
     Notebooks(NotebooksArgs),
     /// Run chapters and keep what they wrote in their results/, which the pages quote
     Record(RecordArgs),
-    /// Check the rules that keep the project light: budgets, wide comments, what is made, circles
-    Rules(RulesArgs),
     /// Compile the kernels of kernels/shipped.toml into kernels/ptx, and the puzzles' answers
     Ptx(PtxArgs),
     /// Compile what runs inside the book's pages to wasm32, into crates/live/module
@@ -68,6 +68,16 @@ struct ChaptersArgs {
 }
 
 #[derive(Args)]
+struct RulesArgs {
+    /// The commit before the change, instead of where this branch left origin/main
+    #[arg(long, value_name = "REV")]
+    since: Option<String>,
+    /// Only write budgets of what there is now, rounded up, into each Cargo.toml
+    #[arg(long, conflicts_with = "since")]
+    set: bool,
+}
+
+#[derive(Args)]
 struct LabArgs {
     /// Install and compile what is missing, and stop there
     #[arg(long, conflicts_with_all = ["no_open", "port"])]
@@ -99,16 +109,6 @@ struct RecordArgs {
     /// Change nothing: compare a run with the recorded results, timings left out
     #[arg(long)]
     check: bool,
-}
-
-#[derive(Args)]
-struct RulesArgs {
-    /// The commit before the change, instead of where this branch left origin/main
-    #[arg(long, value_name = "REV")]
-    since: Option<String>,
-    /// Only write budgets of what there is now, rounded up, into each Cargo.toml
-    #[arg(long, conflicts_with = "since")]
-    set: bool,
 }
 
 #[derive(Args)]
@@ -167,10 +167,13 @@ fn run(cli: &Cli) -> Result<()> {
             Ok(())
         }
         Command::Chapters(args) => {
-            println!(
-                "{}",
-                if args.check { chapters::check(&root)? } else { chapters::write(&root)? }
-            );
+            let write = if args.check { chapters::check } else { chapters::write };
+            println!("{}", write(&root)?);
+            Ok(())
+        }
+        Command::Rules(RulesArgs { since, set }) => {
+            let since = since.as_deref();
+            println!("{}", if *set { rules::set(&root)? } else { rules::check(&root, since)? });
             Ok(())
         }
         Command::Lab(args) => run_lab(&root, args),
@@ -178,11 +181,6 @@ fn run(cli: &Cli) -> Result<()> {
             notebooks::run(&Lab::prepare(&root)?, &args.notebooks, args.check)
         }
         Command::Record(args) => run_record(&root, args),
-        Command::Rules(RulesArgs { since, set }) => {
-            let since = since.as_deref();
-            println!("{}", if *set { rules::set(&root)? } else { rules::check(&root, since)? });
-            Ok(())
-        }
         Command::Ptx(args) => run_ptx(&root, args),
         Command::Live(args) => {
             println!("{}", if args.check { live::check(&root)? } else { live::generate(&root)? });

@@ -1,9 +1,8 @@
 //! `cargo xtask live`: what runs inside the book's pages, compiled to wasm32 from `crates/live`.
 //!
-//! It is kept in `crates/live/module`, so that the book is built without a compiler for it: as two
-//! modules, since a page waits for every byte, and only that of the puzzles needs their judge.
-//! Beside them are the hashes of all that they were made from: `cargo xtask live --check` compares
-//! these with what is there.
+//! It is kept in `crates/live/module`, so that the book is built without a compiler for it: as two modules, since a page waits
+//! for every byte, and only that of the puzzles needs their judge. Beside them are the hashes of all that they were made from:
+//! `cargo xtask live --check` compares these with what is there.
 
 mod manifest;
 mod scenes;
@@ -27,8 +26,7 @@ pub use scenes::{Scene, Scenes};
 /// Where the modules are, and what they were made from.
 const FOLDER: &str = "crates/live/module";
 const MANIFEST: &str = "sources.txt";
-/// The modules, with the features that they are made with (the last one with all), and the scripts
-/// of the book that hold them.
+/// The modules, with the features that they are made with (the last one with all), and the scripts of the book that hold them.
 const MODULES: [(&str, &[&str], &str); 2] = [
     ("live.wasm.gz", &["--no-default-features"], "module.js"),
     ("puzzles.wasm.gz", &[], "module-puzzles.js"),
@@ -74,8 +72,7 @@ pub fn generate(root: &Path) -> Result<String> {
 }
 
 fn compile(root: &Path, features: &[&str]) -> Result<()> {
-    // Vectors of 16 bytes, which browsers have had for years; and no path of this machine in a
-    // message.
+    // Vectors of 16 bytes, which browsers have had for years; and no path of this machine in a message.
     let mut flags = vec!["-Ctarget-feature=+simd128".to_owned()];
     let home = env::var("CARGO_HOME").ok().or_else(|| Some(env::var("HOME").ok()? + "/.cargo"));
     let folders =
@@ -86,8 +83,7 @@ fn compile(root: &Path, features: &[&str]) -> Result<()> {
     let status = workspace::cargo()
         .args(["build", "--release", "--quiet", "--package", "live", "--target", TARGET])
         .args(features)
-        // Small, since a page waits for it; but for the emulator, for which a reader waits. (Level
-        // 3 is larger and no faster.)
+        // Small, since a page waits for it; but for the emulator, for which a reader waits. (Level 3 is larger and no faster.)
         .args(["--config", "profile.release.package.simt.opt-level=2"])
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
         .envs(
@@ -118,8 +114,7 @@ fn sysroot() -> Option<String> {
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }
 
-/// Compares what the module was made from with what is there; returns what was found, as a
-/// sentence.
+/// Compares what the module was made from with what is there; returns what was found, as a sentence.
 ///
 /// # Errors
 ///
@@ -142,9 +137,8 @@ pub fn check(root: &Path) -> Result<String> {
     ))
 }
 
-/// Writes into the built book what its live pages load: the script, the modules, and a file for
-/// each scene and each puzzle. In scripts, since a page that is opened from disk may load nothing
-/// else.
+/// Writes into the built book what its live pages load: the script, the modules, and a file for each scene and each puzzle. In
+/// scripts, since a page that is opened from disk may load nothing else.
 ///
 /// # Errors
 ///
