@@ -2,6 +2,7 @@
 
 pub mod book;
 pub mod bundle;
+pub mod chapters;
 pub mod failure;
 pub mod lab;
 pub mod live;
@@ -12,5 +13,6 @@ pub mod puzzles;
 pub mod python;
 pub mod record;
 pub mod results;
+pub mod rules;
 pub mod wheel;
 pub mod workspace;

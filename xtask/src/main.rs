@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 use lesson::output::{self, eprintln, println};
 use xtask::lab::{self, Lab};
-use xtask::{book, bundle, live, notebooks, ptx, record, wheel, workspace};
+use xtask::{book, bundle, chapters, live, notebooks, ptx, record, rules, wheel, workspace};
 
 /// The project's own tools.
 #[derive(Parser)]
@@ -21,6 +21,10 @@ struct Cli {
 enum Command {
     /// Build the book from chapters/ into target/book
     Book(BookArgs),
+    /// Write the chapters of chapters/SUMMARY.md into whatever else names all of them
+    Chapters(ChaptersArgs),
+    /// Check the rules that keep the project light: budgets, wide comments, what is made, circles
+    Rules(RulesArgs),
     /// Open the notebooks in JupyterLab; what that needs is installed into target/lab first
     Lab(LabArgs),
     /// Run notebooks from a clean state and keep their outputs
@@ -56,6 +60,26 @@ struct BookArgs {
 }
 
 #[derive(Args)]
+struct ChaptersArgs {
+    /// Change nothing: compare
+    #[arg(long)]
+    check: bool,
+    /// Only name the packages whose library needs no device, as arguments of cargo
+    #[arg(long, conflicts_with = "check")]
+    without_device: bool,
+}
+
+#[derive(Args)]
+struct RulesArgs {
+    /// The commit before the change, instead of where this branch left origin/main
+    #[arg(long, value_name = "REV")]
+    since: Option<String>,
+    /// Only write budgets of what there is now, rounded up, into each Cargo.toml
+    #[arg(long, conflicts_with = "since")]
+    set: bool,
+}
+
+#[derive(Args)]
 struct LabArgs {
     /// Install and compile what is missing, and stop there
     #[arg(long, conflicts_with_all = ["no_open", "port"])]
@@ -80,8 +104,9 @@ struct NotebooksArgs {
 
 #[derive(Args)]
 struct RecordArgs {
-    /// The chapters' numbers, or the folder's name where it has none
-    #[arg(required = true, value_name = "NN")]
+    /// The chapters' numbers, or the folder's name where it has none; with --check all of them if
+    /// there is none
+    #[arg(required_unless_present = "check", value_name = "NN")]
     chapters: Vec<String>,
     /// Change nothing: compare a run with the recorded results, timings left out
     #[arg(long)]
@@ -147,6 +172,22 @@ fn run(cli: &Cli) -> Result<()> {
     let root = workspace::root()?;
     match &cli.command {
         Command::Book(args) => run_book(&root, args),
+        Command::Chapters(ChaptersArgs { without_device: true, .. }) => {
+            for package in chapters::without_device(&root)? {
+                println!("--package={package}");
+            }
+            Ok(())
+        }
+        Command::Chapters(args) => {
+            let write = if args.check { chapters::check } else { chapters::write };
+            println!("{}", write(&root)?);
+            Ok(())
+        }
+        Command::Rules(RulesArgs { since, set }) => {
+            let since = since.as_deref();
+            println!("{}", if *set { rules::set(&root)? } else { rules::check(&root, since)? });
+            Ok(())
+        }
         Command::Lab(args) => run_lab(&root, args),
         Command::Notebooks(args) => {
             notebooks::run(&Lab::prepare(&root)?, &args.notebooks, args.check)
@@ -218,7 +259,8 @@ fn run_wheel(root: &Path, args: &WheelArgs) -> Result<()> {
 
 fn run_record(root: &Path, args: &RecordArgs) -> Result<()> {
     let mut failed = Vec::new();
-    for name in &args.chapters {
+    let all = if args.chapters.is_empty() { chapters::recorded(root)? } else { Vec::new() };
+    for name in args.chapters.iter().chain(&all) {
         let result =
             if args.check { record::check(root, name) } else { record::record(root, name) };
         // Go on with the other chapters: one message at the end names all that failed.

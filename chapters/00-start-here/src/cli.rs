@@ -40,8 +40,9 @@ enum Command {
     List,
     /// Fill in kernels that have a hole each, and see at once what is wrong with them.
     ///
-    /// Without arguments it shows the next open puzzle, copies its kernel into my-puzzles and tries it whenever you save the
-    /// file: on the emulator, which says what is wrong, and on a GPU if there is one.
+    /// Without arguments it shows the next open puzzle, copies its kernel into my-puzzles and tries
+    /// it whenever you save the file: on the emulator, which says what is wrong, and on a GPU if
+    /// there is one.
     Puzzle(puzzles::Settings),
     /// Say what this machine offers, and whether the library works on it.
     Doctor,
@@ -68,7 +69,8 @@ pub fn run() -> lesson::Result<ExitCode> {
         }
         Some(Command::Puzzle(settings)) => puzzles::run(&settings),
         Some(Command::Doctor) => doctor::run(),
-        // Beside a GPU's own speeds, those that others reached; without a GPU, what one took of an H200.
+        // Beside a GPU's own speeds, those that others reached; without a GPU, what one took of an
+        // H200.
         Some(Command::Bench(settings)) => command::run(&settings, &record::peers()?).map(code),
         Some(Command::Attrs(settings)) => {
             attrs::run(&settings, &record::attrs()?).map(|()| ExitCode::SUCCESS)
@@ -83,7 +85,7 @@ fn code(right: bool) -> ExitCode {
 }
 
 fn list() {
-    for chapter in &catalogue::CHAPTERS {
+    for chapter in catalogue::CHAPTERS {
         println!("{:>2}  {:<28}  chapters/{}", chapter.number, chapter.title, chapter.slug);
     }
 }

@@ -33,9 +33,4 @@ pub use sequence::{linrec, linrec_into};
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter = lesson::Chapter {
-    number: 1,
-    slug: "01-sequential-loop",
-    title: "The sequential loop",
-    run: story::run,
-};
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

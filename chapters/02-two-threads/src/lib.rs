@@ -34,9 +34,4 @@ pub use two_threads::two_threads;
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter = lesson::Chapter {
-    number: 2,
-    slug: "02-two-threads",
-    title: "Two threads, then many",
-    run: story::run,
-};
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -31,9 +31,4 @@ pub use engine::Matrix;
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter = lesson::Chapter {
-    number: 3,
-    slug: "03-matrix-form",
-    title: "The matrix form",
-    run: story::run,
-};
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -23,5 +23,4 @@ pub use engine::ThroughForward;
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter =
-    lesson::Chapter { number: 4, slug: "04-gradient", title: "The gradient", run: story::run };
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

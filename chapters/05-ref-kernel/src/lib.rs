@@ -1,7 +1,7 @@
 //! Chapter 05: The reference kernel.
 //!
-//! - [`by_hand`]: everything between two slices on the host and a kernel on a device: module, function,
-//!   buffers, launch; and how a type and a direction choose an instance of the kernel.
+//! - [`by_hand`]: everything between two slices on the host and a kernel on a device: module,
+//!   function, buffers, launch; and how a type and a direction choose an instance of the kernel.
 //! - [`fused`](mod@fused): chapter 1's loop with one rounding a step, which has the kernel's bits.
 //! - [`patterns`]: what one load instruction of a warp asks of the memory.
 //! - [`Suspect`]: a kernel with a planted mistake, as an engine that the contract can try.
@@ -22,9 +22,4 @@ pub use suspect::Suspect;
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter = lesson::Chapter {
-    number: 5,
-    slug: "05-ref-kernel",
-    title: "The reference kernel",
-    run: story::run,
-};
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -1,6 +1,7 @@
 //! Chapter 07: The pipe kernel.
 //!
-//! - [`InTiles`]: any engine, given a long sequence tile by tile; the state is handed on from outside.
+//! - [`InTiles`]: any engine, given a long sequence tile by tile; the state is handed on from
+//!   outside.
 //! - [`PIPE`]: the kernel that does the same inside one launch.
 //! - [`life`]: what the warps of a block do over its tiles, from the emulator's trace.
 //! - [`far`]: rows of an array that is larger than this machine's memory.
@@ -20,7 +21,8 @@ use linrec::kernels::{KernelChoice, PipeConfig, TileConfig};
 
 pub use in_tiles::InTiles;
 
-/// The kernel of this chapter: 8 elements for each of up to 64 threads, so that a tile has 512 steps.
+/// The kernel of this chapter: 8 elements for each of up to 64 threads, so that a tile has 512
+/// steps.
 pub const PIPE: KernelChoice = KernelChoice::Pipe(PipeConfig::DEFAULT);
 
 /// Steps of its largest tile.
@@ -31,9 +33,4 @@ pub const TILE: KernelChoice = KernelChoice::Tile(TileConfig::DEFAULT);
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter = lesson::Chapter {
-    number: 7,
-    slug: "07-pipe-kernel",
-    title: "The pipe kernel",
-    run: story::run,
-};
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

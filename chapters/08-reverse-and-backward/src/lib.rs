@@ -18,8 +18,8 @@ mod story;
 
 use linrec::kernels::{KernelChoice, Memcode, PipeConfig};
 
-/// The pipe kernel with one of the three ways between memory and registers: 8 elements for each of up to 64
-/// threads.
+/// The pipe kernel with one of the three ways between memory and registers: 8 elements for each of
+/// up to 64 threads.
 pub fn pipe(memcode: Memcode) -> KernelChoice {
     KernelChoice::Pipe(PipeConfig { memcode, ..PipeConfig::DEFAULT })
 }
@@ -29,9 +29,4 @@ pub const TILE_LEN: usize = 8 * 64;
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter = lesson::Chapter {
-    number: 8,
-    slug: "08-reverse-and-backward",
-    title: "Reverse and backward",
-    run: story::run,
-};
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -1,6 +1,7 @@
 //! Chapter 09: Loads and stores.
 //!
-//! - [`banks`]: what threads that pick their own elements cost in shared memory, counted by the emulator.
+//! - [`banks`]: what threads that pick their own elements cost in shared memory, counted by the
+//!   emulator.
 //! - [`strides`]: the pipe kernel with the distance between elements in a variable or not.
 //! - [`ahead`]: the pipe kernel that asks for a whole tile before it waits.
 //! - [`stored`]: the recurrence in numbers of 2 to 16 bytes, and its errors.
@@ -20,9 +21,4 @@ mod story;
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter = lesson::Chapter {
-    number: 9,
-    slug: "09-loads-and-stores",
-    title: "Loads and stores",
-    run: story::run,
-};
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

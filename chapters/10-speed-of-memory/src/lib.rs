@@ -1,6 +1,7 @@
 //! Chapter 10: The speed of memory.
 //!
-//! - [`rung`]: the steps of the ladder, from the pipe kernel to one at the speed of an addition, with their sizes.
+//! - [`rung`]: the steps of the ladder, from the pipe kernel to one at the speed of an addition,
+//!   with their sizes.
 //! - [`kernel`]: a step loaded on a device: over buffers, and as an engine.
 //! - [`count`]: what a step costs, counted by the emulator.
 //! - [`record`]: what was measured on an H200.
@@ -18,9 +19,4 @@ mod story;
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter = lesson::Chapter {
-    number: 10,
-    slug: "10-speed-of-memory",
-    title: "The speed of memory",
-    run: story::run,
-};
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -1,6 +1,7 @@
 //! Chapter 11: Tuning and benchmarking.
 //!
-//! The tools that the page shows, `tour attrs`, `tour tune` and `tour bench`, are in the package [`bench`](mod@bench).
+//! The tools that the page shows, `tour attrs`, `tour tune` and `tour bench`, are in the package
+//! [`bench`](mod@bench).
 //!
 //! - [`occupancy`]: how many blocks an SM holds, by hand.
 //! - [`record`]: what was measured on an H200.
@@ -18,9 +19,4 @@ mod story;
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter = lesson::Chapter {
-    number: 11,
-    slug: "11-tuning",
-    title: "Tuning and benchmarking",
-    run: story::run,
-};
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

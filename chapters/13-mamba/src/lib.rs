@@ -1,14 +1,17 @@
 //! Chapter 13: Mamba.
 //!
-//! - [`dissection`] is the selective scan of the blog post on whole arrays, [`direct`](direct()) its definition step by step.
-//! - [`selective_scan`] is the same with everything that Mamba's own function has, channel by channel and on all cores,
-//!   [`selective_scan_backward`] its gradients; [`golden`] holds Mamba's numbers.
-//! - `on_device`, of the feature `device`, has the dissection and its gradients on a GPU, or on the emulator of one.
+//! - [`dissection`] is the selective scan of the blog post on whole arrays, [`direct`](direct())
+//!   its definition step by step.
+//! - [`selective_scan`] is the same with everything that Mamba's own function has, channel by
+//!   channel and on all cores, [`selective_scan_backward`] its gradients; [`golden`] holds Mamba's
+//!   numbers.
+//! - `on_device`, of the feature `device`, has the dissection and its gradients on a GPU, or on the
+//!   emulator of one.
 //! - [`step`](step()) goes on by one position, [`block::Memory`] does the same for a whole block.
 //! - [`rounding`] and [`bounds`] say how far results in single precision may be off.
 //! - [`post`] draws the post's problem, [`competitors`] are other ways to it, to be timed.
-//! - [`block`], [`task`] and [`training`]: a small Mamba block that learns what a fixed one cannot. [`writer`] teaches one to
-//!   write, token by token.
+//! - [`block`], [`task`] and [`training`]: a small Mamba block that learns what a fixed one cannot.
+//!   [`writer`] teaches one to write, token by token.
 //!
 //! ```
 //! use ch13_mamba::{Arguments, selective_scan};
@@ -72,5 +75,4 @@ pub use step::{step, step_by_step};
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter =
-    lesson::Chapter { number: 13, slug: "13-mamba", title: "Mamba", run: story::run };
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -1,6 +1,7 @@
 //! Chapter 14: The fused scan.
 //!
-//! - [`problem`]: a selective scan to compute, its results in double precision, and how far arithmetic of `f32` may be off.
+//! - [`problem`]: a selective scan to compute, its results in double precision, and how far
+//!   arithmetic of `f32` may be off.
 //! - [`ladder`]: the kernels of `kernels/fused` and the library's own, on any device.
 //! - [`counts`]: what they read, and what they execute, from the emulator's counters and traces.
 //! - [`roofs`]: how long memory, special functions and the issue of instructions take at least.
@@ -28,5 +29,4 @@ mod story;
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter =
-    lesson::Chapter { number: 14, slug: "14-fused-scan", title: "The fused scan", run: story::run };
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -3,12 +3,13 @@
 //! The recurrence as two prefix sums over logarithms:
 //!
 //! - [`heinsen()`]: the special case, in which everything is positive.
-//! - [`SignedLog`]: a number as a sign and the logarithm of its size; [`two_sums()`] is the general case
-//!   made of such numbers, and [`complex_two_sums`] the same with complex logarithms, to compare.
-//! - [`LogSpace`]: an [`Engine`](linrec::Engine) that starts the sums afresh at zeros, and wherever they have
-//!   come too far.
-//! - [`bound`]: how far its results may be off, derived from the logarithms of the very problem: what the
-//!   contract judges the engine by.
+//! - [`SignedLog`]: a number as a sign and the logarithm of its size; [`two_sums()`] is the general
+//!   case made of such numbers, and [`complex_two_sums`] the same with complex logarithms, to
+//!   compare.
+//! - [`LogSpace`]: an [`Engine`](linrec::Engine) that starts the sums afresh at zeros, and wherever
+//!   they have come too far.
+//! - [`bound`]: how far its results may be off, derived from the logarithms of the very problem:
+//!   what the contract judges the engine by.
 //! - [`stored`]: the same formula with every array stored in 16 bits.
 //! - [`min_gru`]: a recurrent network whose gates are logarithms from the start.
 //! - [`atlas`]: the error of each method over length and coefficients, as maps.
@@ -56,5 +57,4 @@ pub use signed_log::{Real, SignedLog};
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter =
-    lesson::Chapter { number: 15, slug: "15-log-space", title: "Log space", run: story::run };
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -1,8 +1,10 @@
 //! Chapter 16: Gallery.
 //!
-//! - [`models`]: eleven things that the recurrence is, each in a few lines: what makes its inputs and its
-//!   coefficients, how its outputs are read, and a formula that knows nothing of the recurrence.
-//! - [`Problem`] is what each of them hands over, and [`Catalogue`](catalogue) the table of them all.
+//! - [`models`]: eleven things that the recurrence is, each in a few lines: what makes its inputs
+//!   and its coefficients, how its outputs are read, and a formula that knows nothing of the
+//!   recurrence.
+//! - [`Problem`] is what each of them hands over, and [`Catalogue`](catalogue) the table of them
+//!   all.
 //! - [`sunspots`]: three centuries of a real series.
 //! - [`newton`] evaluates a recurrence that is *not* linear, by linear ones.
 //! - [`cups`]: a game that shows what element-wise coefficients cannot do.
@@ -26,5 +28,4 @@ pub use problem::{Problem, expect};
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter =
-    lesson::Chapter { number: 16, slug: "16-gallery", title: "Gallery", run: story::run };
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

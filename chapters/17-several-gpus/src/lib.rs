@@ -2,7 +2,8 @@
 //!
 //! - [`by_hand`]: a row cut over the ranks of a group, in a screen of code.
 //! - [`called`]: the library's `GroupRecurrence`, as a program calls it.
-//! - [`mailbox`]: ranks that reach each other's memory, and the kernel of `kernels/long/mailbox.cu`.
+//! - [`mailbox`]: ranks that reach each other's memory, and the kernel of
+//!   `kernels/long/mailbox.cu`.
 //! - [`scan`]: the fused selective scan, cut along its length.
 //! - [`simulate`]: what a pass takes over any number of GPUs, event by event, from what links take.
 //! - [`quoted`]: what was measured on several H200s, by other programs.
@@ -24,5 +25,4 @@ mod story;
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter =
-    lesson::Chapter { number: 17, slug: "17-several-gpus", title: "Several GPUs", run: story::run };
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -5,7 +5,8 @@
 //! - [`layout`]: where the elements of somebody else's array lie, and when two of them are one.
 //! - [`double`]: the gradients of the gradients, which are the recurrence again.
 //!
-//! The story also reads what was measured and trained with the package: `results/h200` and `results/python`.
+//! The story also reads what was measured and trained with the package: `results/h200` and
+//! `results/python`.
 
 pub mod double;
 pub mod exercises;
@@ -17,9 +18,4 @@ mod story;
 
 /// This chapter.
 #[cfg(feature = "story")]
-pub const CHAPTER: lesson::Chapter = lesson::Chapter {
-    number: 18,
-    slug: "18-back-to-pytorch",
-    title: "Back to PyTorch",
-    run: story::run,
-};
+pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

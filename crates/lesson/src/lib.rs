@@ -7,6 +7,7 @@
 //! ```no_run
 //! use lesson::{self, Chapter, Kind, Lesson};
 //!
+//! // In a package of the tutorial, `lesson::chapter!(run)` takes all but the function from Cargo.toml.
 //! const CHAPTER: Chapter =
 //!     Chapter { number: 1, slug: "01-sequential-loop", title: "The sequential loop", run };
 //!
@@ -57,7 +58,8 @@ pub type Error = Box<dyn std::error::Error + Send + Sync>;
 /// A chapter of the tutorial.
 #[derive(Debug, Clone, Copy)]
 pub struct Chapter {
-    /// Its number, the same for page, crate, notebook and figures; 0 in the appendix, where folders have none.
+    /// Its number, the same for page, crate, notebook and figures; 0 in the appendix, where folders
+    /// have none.
     pub number: u8,
     /// The name of its folder, such as `01-sequential-loop`.
     pub slug: &'static str,
@@ -65,6 +67,30 @@ pub struct Chapter {
     pub title: &'static str,
     /// Tells its story.
     pub run: fn(&mut Lesson) -> Result,
+}
+
+/// The chapter that the calling package is: the package is called `ch` and the folder's name, and
+/// its description is the title.
+#[macro_export]
+macro_rules! chapter {
+    ($run:path) => {
+        $crate::Chapter::of(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_DESCRIPTION"), $run)
+    };
+}
+
+impl Chapter {
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn of(
+        package: &'static str,
+        title: &'static str,
+        run: fn(&mut Lesson) -> Result,
+    ) -> Self {
+        let slug = package.split_at(2).1;
+        let digits = slug.as_bytes();
+        let number = 10 * (digits[0] - b'0') + (digits[1] - b'0');
+        Self { number, slug, title, run }
+    }
 }
 
 /// Whether something depends on the clock. What is computed comes out the same on every run, and is
@@ -86,8 +112,8 @@ pub fn run(chapter: &Chapter, settings: &Settings) -> Result<Record> {
     tell(chapter.number, chapter.slug, chapter.title, settings, chapter.run)
 }
 
-/// Tells a story that is not a plain function, under a number, a folder's name and a title, and writes
-/// its record to the output folder.
+/// Tells a story that is not a plain function, under a number, a folder's name and a title, and
+/// writes its record to the output folder.
 ///
 /// # Errors
 ///

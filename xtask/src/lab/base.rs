@@ -1,4 +1,5 @@
-//! What all notebooks need, compiled once before the first of them is opened: the library and the chapters.
+//! What all notebooks need, compiled once before the first of them is opened: the library and the
+//! chapters.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,6 +13,7 @@ use lesson::output::println;
 use walkdir::WalkDir;
 
 use super::Lab;
+use crate::chapters::{self, Chapter};
 use crate::notebooks::execute;
 use crate::notebooks::format::{Cell, Notebook};
 use crate::workspace;
@@ -39,8 +41,8 @@ pub(super) fn is_built(folder: &Path) -> bool {
     folder.join(STAMP).is_file()
 }
 
-/// Fetches the workspace's dependencies and lets the kernel compile the library and the chapters, unless that has
-/// been done since the last change to them.
+/// Fetches the workspace's dependencies and lets the kernel compile the library and the chapters,
+/// unless that has been done since the last change to them.
 pub(super) fn build(lab: &Lab, evcxr: &Path) -> Result<()> {
     let stamp = lab.folder.join(STAMP);
     let chapters = chapters(&lab.root)?;
@@ -80,20 +82,11 @@ pub(super) fn build(lab: &Lab, evcxr: &Path) -> Result<()> {
 
 /// The cell that asks for all chapters.
 fn chapters(root: &Path) -> Result<String> {
-    let mut names = Vec::new();
-    let folder = root.join("chapters");
-    for entry in folder.read_dir().with_context(|| format!("no folder {}", folder.display()))? {
-        let name = workspace::name_of(&entry?.path());
-        // Chapter 0 is the tour, a program.
-        if name.split_once('-').is_some_and(|(number, _)| number.parse().is_ok_and(|n: u32| n > 0))
-        {
-            names.push(name);
-        }
-    }
-    names.sort();
-    let dependency =
-        |name: &String| format!(":dep ch{name} = {{ path = \"../chapters/{name}\" }}\n");
-    Ok(names.iter().map(dependency).collect::<String>() + "lesson::notebook::VERSION")
+    let dependency = |chapter: &Chapter| {
+        format!(":dep ch{0} = {{ path = \"../chapters/{0}\" }}\n", chapter.folder)
+    };
+    let all = chapters::read(root)?;
+    Ok(all.iter().map(dependency).collect::<String>() + "lesson::notebook::VERSION")
 }
 
 /// A number that differs when a file was changed.
@@ -112,7 +105,8 @@ fn fingerprint(root: &Path) -> u64 {
     hasher.finish()
 }
 
-/// Deletes what was kept for notebooks that are not open, which then begin with a copy of what is new.
+/// Deletes what was kept for notebooks that are not open, which then begin with a copy of what is
+/// new.
 fn forget_others(kept: &Path) -> Result<()> {
     for entry in kept.read_dir().with_context(|| format!("no folder {}", kept.display()))? {
         let folder = entry?.path();
