@@ -122,7 +122,7 @@ mod tests {
             repository.write("src/a.rs", "use crate::b;\n");
             repository.write("src/b/mod.rs", "// b\n");
             repository.write("low/Cargo.toml", "[package]\nname = \"low\"\n");
-            repository.write("low/src/lib.rs", &format!("// {}\n", "wide ".repeat(30)));
+            repository.write("low/src/lib.rs", format!("// {}\n", "wide ".repeat(30)));
             set(repository.root()).unwrap();
             repository.commit("All");
             repository
