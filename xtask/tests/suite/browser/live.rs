@@ -245,6 +245,47 @@ fn a_widget_follows_its_controls() {
     assert_eq!(complaints(&chrome), Vec::<String>::new());
 }
 
+/// A mistake ends the launch with a sentence. The README shows a picture of it: LINREC_SCREENSHOTS names its folder.
+#[test]
+#[ignore = "needs a browser"]
+fn a_mistake_is_reported_in_the_page() {
+    let (_book, output) = built();
+    let mut chrome = browser();
+    let page = output.join("05-ref-kernel/index.html");
+    // Without scroll bars, which a picture of what is outside of the window does not have either.
+    chrome.call("Emulation.setScrollbarsHidden", json!({"hidden": true})).unwrap();
+    open(&mut chrome, &page, "#live=block-scan&kernel=missing+barrier+after+publishing");
+    // What is above it and arrives later would move it.
+    chrome.evaluate(include_str!("look.js")).unwrap();
+    let seen = chrome.evaluate(
+        "(async () => {
+            const stepper = document.querySelector('[data-scene=block-scan] .stepper');
+            const says = stepper.querySelector('.says');
+            const end = new KeyboardEvent('keydown', { key: 'End', bubbles: true });
+            stepper.querySelector('.ways').dispatchEvent(end);
+            const wait = () => new Promise((go) => setTimeout(go, 20));
+            for (let i = 0; i < 500 && !says.matches('.wrong'); i++) await wait();
+            const [top, bottom] = ['.title', 'section'].map((part) => stepper.querySelector(part).getBoundingClientRect());
+            const clip = { x: top.x - 12, y: top.y + scrollY - 12, width: top.width + 24, height: bottom.y - top.y, scale: 1 };
+            return [says.textContent, clip];
+        })()",
+    );
+    let (says, clip): (String, Value) = serde_json::from_value(seen.unwrap()).unwrap();
+    assert!(says.contains("which lane 31 of warp 0 writes at"), "{says}");
+    assert!(says.ends_with("no barrier lies between the two"), "{says}");
+    if let Some(folder) = env::var_os("LINREC_SCREENSHOTS") {
+        fs::write(Path::new(&folder).join("report.png"), picture(&mut chrome, &clip)).unwrap();
+    }
+    assert_eq!(complaints(&chrome), Vec::<String>::new());
+}
+
+/// What is inside `clip` of the page that is open, as a PNG.
+fn picture(chrome: &mut Chrome, clip: &Value) -> Vec<u8> {
+    let asked = json!({"format": "png", "clip": clip, "captureBeyondViewport": true});
+    let picture = chrome.call("Page.captureScreenshot", asked).unwrap();
+    base64::engine::general_purpose::STANDARD.decode(picture["data"].as_str().unwrap()).unwrap()
+}
+
 /// The pictures that are looked at by people: into the folder that LINREC_SCREENSHOTS names, or a temporary one.
 #[test]
 #[ignore = "needs a browser"]
@@ -279,12 +320,8 @@ fn pictures_can_be_taken_of_all() {
             );
             let places: Vec<(String, Value)> = serde_json::from_value(places.unwrap()).unwrap();
             for (name, clip) in places {
-                let picture = json!({"format": "png", "clip": clip, "captureBeyondViewport": true});
-                let picture = chrome.call("Page.captureScreenshot", picture).unwrap();
-                let picture = base64::engine::general_purpose::STANDARD
-                    .decode(picture["data"].as_str().unwrap());
-                fs::write(folder.join(format!("{name}-{scheme}-{width}.png")), picture.unwrap())
-                    .unwrap();
+                let file = folder.join(format!("{name}-{scheme}-{width}.png"));
+                fs::write(file, picture(&mut chrome, &clip)).unwrap();
                 taken += 1;
             }
         }
