@@ -7,7 +7,7 @@
 //! ```no_run
 //! use lesson::{self, Chapter, Kind, Lesson};
 //!
-//! // In a package of the tutorial, `lesson::chapter!(run)` takes all but the function from Cargo.toml.
+//! // In the tutorial, `lesson::chapter!(run)` takes the rest from the package.
 //! const CHAPTER: Chapter =
 //!     Chapter { number: 1, slug: "01-sequential-loop", title: "The sequential loop", run };
 //!

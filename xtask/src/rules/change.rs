@@ -22,10 +22,13 @@ pub fn wide_comments(root: &Path, start: &str) -> Result<Vec<Failure>> {
         if !root.join(file).is_file() {
             continue;
         }
+        let mut is_block = false;
         for (at, line) in text(root, file)?.lines().enumerate() {
             let is_comment = line.trim_start().starts_with("//");
-            // An address cannot be broken.
-            let can_break = line.split_whitespace().count() > 2;
+            let said = line.trim_start().trim_start_matches(['/', '!', ' ']);
+            is_block ^= is_comment && said.starts_with("```");
+            // An address, a row of a table and what stands in a block cannot be broken.
+            let can_break = !is_block && said.contains(' ') && !said.starts_with('|');
             let columns = line.chars().count();
             if is_comment && can_break && columns > COLUMNS {
                 let what = format!("the comment is {columns} columns wide, not {COLUMNS} at most");

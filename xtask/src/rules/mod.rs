@@ -224,7 +224,11 @@ mod tests {
         all.keeps("the rules");
         all.edit("low/src/main.rs", "// ", "\n// ");
         all.breaks("low/src/main.rs:2: the comment is 153 columns wide");
-        all.write("low/src/main.rs", format!("// https://{}\n", "a".repeat(100)));
+        let long = "a".repeat(100);
+        let kept = format!(
+            "// https://{long}\n// ```console\n// cargo {long}\n// ```\n// | a | {long} |\n"
+        );
+        all.write("low/src/main.rs", kept);
         all.keeps("the rules");
     }
 
