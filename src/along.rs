@@ -8,11 +8,13 @@ use ndarray::{
 use crate::validate::{allocate, same_shape};
 use crate::{Element, Engine, Error, Gradients, Options, Outputs};
 
-/// Computes the recurrence along `axis` of arrays with any number of dimensions, on this machine's CPU: along
-/// axis 2 of `[batch, channels, length]`, say, or along axis 1 of `[batch, length, channels]`.
+/// Computes the recurrence along `axis` of arrays with any number of dimensions, on this machine's
+/// CPU: along axis 2 of `[batch, channels, length]`, say, or along axis 1 of
+/// `[batch, length, channels]`.
 ///
-/// Shapes: `inputs` and `coeffs` alike; the initial and the final state have their shape without `axis`. Any strides
-/// are accepted and nothing is copied as a whole. Otherwise as [`forward`](crate::forward).
+/// Shapes: `inputs` and `coeffs` alike; the initial and the final state have their shape without
+/// `axis`. Any strides are accepted and nothing is copied as a whole. Otherwise as
+/// [`forward`](crate::forward).
 ///
 /// ```
 /// use linrec::Options;
@@ -100,10 +102,11 @@ pub fn forward_along_into<T: Element, D: RemoveAxis>(
     Ok(())
 }
 
-/// Computes the gradients along `axis` of arrays with any number of dimensions, on this machine's CPU.
+/// Computes the gradients along `axis` of arrays with any number of dimensions, on this machine's
+/// CPU.
 ///
-/// `outputs` are those of [`forward_along`] with the same `coeffs`, `axis` and `options`. Otherwise as
-/// [`backward`](crate::backward).
+/// `outputs` are those of [`forward_along`] with the same `coeffs`, `axis` and `options`. Otherwise
+/// as [`backward`](crate::backward).
 ///
 /// # Errors
 ///
@@ -132,7 +135,8 @@ pub fn backward_along<T: Element, D: RemoveAxis>(
 
 /// Computes the gradients into arrays of the caller's, of any strides.
 ///
-/// All of `d_inputs`, `d_coeffs` and `d_initial` is written, none is read. Otherwise as [`backward_along`].
+/// All of `d_inputs`, `d_coeffs` and `d_initial` is written, none is read. Otherwise as
+/// [`backward_along`].
 ///
 /// # Errors
 ///
@@ -348,8 +352,8 @@ mod tests {
         })
     }
 
-    /// A copy of `array`: laid out as it is (0), with the first axis the fastest in memory (1), or as every second
-    /// element of something larger (2), two of its axes backwards.
+    /// A copy of `array`: laid out as it is (0), with the first axis the fastest in memory (1), or
+    /// as every second element of something larger (2), two of its axes backwards.
     fn laid_out(array: &Array4<f64>, layout: usize) -> Array4<f64> {
         match layout {
             0 => array.clone(),

@@ -44,7 +44,8 @@ pub trait Element:
     /// `radius · e^(i angle)`, with the angle in radians; a real number is the radius alone.
     fn from_polar(radius: f64, angle: f64) -> Self;
 
-    /// This number as a [`Wide`](Element::Wide) one, in which the reference is computed; nothing is rounded.
+    /// This number as a [`Wide`](Element::Wide) one, in which the reference is computed; nothing is
+    /// rounded.
     fn widen(self) -> Self::Wide;
 
     /// A wide number, rounded to this type.

@@ -10,8 +10,8 @@ use crate::{Element, Error, Options};
 pub struct Outputs<T, D: Dimension = Ix2> {
     /// `y`, of the shape of the inputs: `[num_seqs, seq_len]`.
     pub outputs: Array<T, D>,
-    /// The last state computed, one per sequence: `y_{L-1}`, or `y_0` in reverse, with the same bits. For
-    /// sequences of length zero it is the initial state.
+    /// The last state computed, one per sequence: `y_{L-1}`, or `y_0` in reverse, with the same
+    /// bits. For sequences of length zero it is the initial state.
     pub final_state: Array<T, D::Smaller>,
 }
 
@@ -71,8 +71,8 @@ pub trait Engine<T: Element>: Sync {
 
     /// [`Engine::forward`] into an array of the caller's, of any strides; returns the final state.
     ///
-    /// Every element of `outputs` is written, none is read. An engine that says nothing else computes an array of its
-    /// own and copies it.
+    /// Every element of `outputs` is written, none is read. An engine that says nothing else
+    /// computes an array of its own and copies it.
     ///
     /// # Errors
     ///
@@ -90,8 +90,8 @@ pub trait Engine<T: Element>: Sync {
         Ok(computed.final_state)
     }
 
-    /// [`Engine::backward`] into arrays of the caller's, of any strides; returns the gradient with respect to the
-    /// initial state.
+    /// [`Engine::backward`] into arrays of the caller's, of any strides; returns the gradient with
+    /// respect to the initial state.
     ///
     /// Every element of `d_inputs` and `d_coeffs` is written, none is read.
     ///

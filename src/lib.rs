@@ -25,24 +25,26 @@
 //!
 //! # A tour
 //!
-//! - [`Options`] chooses the [`Direction`], the initial state, and coefficients given as logarithms.
+//! - [`Options`] chooses the [`Direction`], the initial state, and coefficients given as
+//!   logarithms.
 //! - [`Element`] is implemented for `f32`, `f64` and their complex numbers.
 //! - [`Engine`] is the interface that every way of computing the recurrence shares;
 //!   [`cpu::Cpu`] is the one behind [`forward`] and [`backward`].
 //! - [`mod@reference`] holds the loop in double precision and the error bound that every engine is
 //!   held to, `contract` (a feature) the table of cases that checks it.
-//! - [`device`] runs CUDA kernels on an NVIDIA GPU or on an emulator of one ([`simt`]), [`kernels`] is
-//!   the catalogue of the project's own.
+//! - [`device`] runs CUDA kernels on an NVIDIA GPU or on an emulator of one ([`simt`]), [`kernels`]
+//!   is the catalogue of the project's own.
 //!
 //! # Features
 //!
-//! Both of the first two are on by default; [`device`], [`kernels`] and [`simt`] are there with either of them, and without
-//! both a user of the CPU compiles neither cudarc, nor the emulator, nor any PTX.
+//! Both of the first two are on by default; [`device`], [`kernels`] and [`simt`] are there with
+//! either of them, and without both a user of the CPU compiles neither cudarc, nor the emulator,
+//! nor any PTX.
 //!
-//! - `cuda`: NVIDIA GPUs, and the compiler NVRTC. The libraries are found at run time. With this one alone there is no
-//!   emulated device, so that [`device::Device::auto`] takes a GPU or fails.
-//! - `simt`: the emulated device. With this one alone [`device::Device::cuda`] is always an error, and kernels are those
-//!   that are shipped.
+//! - `cuda`: NVIDIA GPUs, and the compiler NVRTC. The libraries are found at run time. With this
+//!   one alone there is no emulated device, so that [`device::Device::auto`] takes a GPU or fails.
+//! - `simt`: the emulated device. With this one alone [`device::Device::cuda`] is always an error,
+//!   and kernels are those that are shipped.
 //! - `contract`: the table of cases that every engine must pass, and the golden data.
 
 pub mod cpu;
@@ -76,22 +78,23 @@ pub use crate::options::{Direction, Options};
 
 /// Computes the recurrence on this machine's CPU, with [`cpu::Cpu`].
 ///
-/// Shapes: `inputs` and `coeffs` `[num_seqs, seq_len]`, the initial state `[num_seqs]`. For other axes and more
-/// dimensions there is [`forward_along`].
+/// Shapes: `inputs` and `coeffs` `[num_seqs, seq_len]`, the initial state `[num_seqs]`. For other
+/// axes and more dimensions there is [`forward_along`].
 ///
 /// # Large coefficients
 ///
-/// The steps of a sequence are not taken one after the other: coefficients of consecutive steps are multiplied before
-/// they meet a state. If such a product overflows, results can be infinite or NaN where a loop's are finite: for
-/// `c = [1e200, 1e200, 1, 1]` in `f64` and inputs of zero, say, where the loop gives 0, `inf * 0` may give NaN. What is
-/// finite is within the bound of [`mod@reference`]. Recurrences of models have coefficients of at most 1, and no such products; for others
-/// the loop of [`mod@reference`] takes the steps in their order.
+/// The steps of a sequence are not taken one after the other: coefficients of consecutive steps are
+/// multiplied before they meet a state. If such a product overflows, results can be infinite or NaN
+/// where a loop's are finite: for `c = [1e200, 1e200, 1, 1]` in `f64` and inputs of zero, say,
+/// where the loop gives 0, `inf * 0` may give NaN. What is finite is within the bound of
+/// [`mod@reference`]. Recurrences of models have coefficients of at most 1, and no such products;
+/// for others the loop of [`mod@reference`] takes the steps in their order.
 ///
 /// # Threads
 ///
-/// Large arrays are computed by the threads of the current rayon pool. A process that was made by `fork` (without
-/// `exec`) has the pool and none of its threads, and a call there waits for ever: fork first, or use
-/// [`cpu::Cpu::single_threaded`] there.
+/// Large arrays are computed by the threads of the current rayon pool. A process that was made by
+/// `fork` (without `exec`) has the pool and none of its threads, and a call there waits for ever:
+/// fork first, or use [`cpu::Cpu::single_threaded`] there.
 ///
 /// # Errors
 ///
@@ -104,7 +107,8 @@ pub fn forward<T: Element>(
     cpu::Cpu::default().forward(inputs, coeffs, options)
 }
 
-/// Computes the outputs into an array of the caller's, of any strides, and returns the final state `[num_seqs]`.
+/// Computes the outputs into an array of the caller's, of any strides, and returns the final state
+/// `[num_seqs]`.
 ///
 /// Every element of `outputs` is written, none is read. Otherwise as [`forward`].
 ///
@@ -122,8 +126,9 @@ pub fn forward_into<T: Element>(
 
 /// Computes the gradients on this machine's CPU, with [`cpu::Cpu`].
 ///
-/// `outputs` are those of [`forward`] with the same `coeffs` and `options`. What is said there of large coefficients
-/// and of threads holds here, too. For other axes and more dimensions there is [`backward_along`].
+/// `outputs` are those of [`forward`] with the same `coeffs` and `options`. What is said there of
+/// large coefficients and of threads holds here, too. For other axes and more dimensions there is
+/// [`backward_along`].
 ///
 /// # Errors
 ///
@@ -137,8 +142,8 @@ pub fn backward<T: Element>(
     cpu::Cpu::default().backward(d_outputs, coeffs, outputs, options)
 }
 
-/// Computes the gradients into arrays of the caller's, of any strides, and returns that of the initial state
-/// `[num_seqs]`.
+/// Computes the gradients into arrays of the caller's, of any strides, and returns that of the
+/// initial state `[num_seqs]`.
 ///
 /// Every element of `d_inputs` and `d_coeffs` is written, none is read. Otherwise as [`backward`].
 ///

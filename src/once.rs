@@ -1,7 +1,8 @@
 //! Long functions that are generic to call and compiled once for each type of numbers.
 //!
-//! What has a type parameter is compiled in each crate that calls it. Nearly every chapter and test calls the reference
-//! and the contract's judge; as methods of a type, without parameters, they are compiled in this crate.
+//! What has a type parameter is compiled in each crate that calls it. Nearly every chapter and test
+//! calls the reference and the contract's judge; as methods of a type, without parameters, they are
+//! compiled in this crate.
 
 use ndarray::ArrayView2;
 

@@ -44,17 +44,20 @@ impl Direction {
 ///
 /// A state is borrowed (`array.view().into()`, `(&array).into()`) or owned (`array.into()`).
 ///
-/// `D` is the dimension of the states: one less than that of the arrays, and so `Ix1` for `[num_seqs, seq_len]`.
+/// `D` is the dimension of the states: one less than that of the arrays, and so `Ix1` for
+/// `[num_seqs, seq_len]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options<'a, T, D: Dimension = Ix1> {
     /// Which way the recurrence walks.
     pub direction: Direction,
-    /// The state before the first step, one per sequence (shape `[num_seqs]`; of arrays of more dimensions, their
-    /// shape without the axis of the sequence): `y_{-1}`, and for [`Direction::Reverse`] `y_L`. `None` means zero.
+    /// The state before the first step, one per sequence (shape `[num_seqs]`; of arrays of more
+    /// dimensions, their shape without the axis of the sequence): `y_{-1}`, and for
+    /// [`Direction::Reverse`] `y_L`. `None` means zero.
     pub initial: Option<CowArray<'a, T, D>>,
-    /// The coefficients are given as `ln c`; gradients are with respect to `ln c` as well. Each engine computes `c` by an
-    /// exponential of its own: the CPU's by the standard library's, those of devices by one of multiply-adds, which
-    /// gives the same bits on every device ([`Recurrence`](crate::device::Recurrence#logarithms)).
+    /// The coefficients are given as `ln c`; gradients are with respect to `ln c` as well. Each
+    /// engine computes `c` by an exponential of its own: the CPU's by the standard library's, those
+    /// of devices by one of multiply-adds, which gives the same bits on every device
+    /// ([`Recurrence`](crate::device::Recurrence#logarithms)).
     pub log_coeffs: bool,
 }
 

@@ -31,7 +31,8 @@ pub struct Array {
     read_only: bool,
 }
 
-// SAFETY: the owner keeps the memory for the time of the call, and whichever thread computes reads and writes there.
+// SAFETY: the owner keeps the memory for the time of the call, and whichever thread computes reads
+// and writes there.
 unsafe impl Send for Array {}
 // SAFETY: as above; what is shared is read only.
 unsafe impl Sync for Array {}
@@ -90,7 +91,8 @@ impl Array {
         PyValueError::new_err(format!("{name} {shape:?} of {dtype} {what}"))
     }
 
-    /// The first and the last element's distance from `data`, in elements; `None` if no number holds it.
+    /// The first and the last element's distance from `data`, in elements; `None` if no number
+    /// holds it.
     fn reach(&self) -> Option<(isize, isize)> {
         let (mut low, mut high) = (0_isize, 0_isize);
         for (&size, &stride) in self.shape.iter().zip(&self.strides) {
@@ -152,8 +154,9 @@ impl Array {
     /// 2. Nothing writes there as long as the view is used.
     pub unsafe fn view<T>(&self) -> ArrayViewD<'_, T> {
         let (shape, first) = self.laid_out::<T>();
-        // SAFETY: (1) the owner says that these elements are there and initialised, and keeps them; (2) as the caller
-        // promises; (3) they are in one allocation, whose size a number holds, and aligned: `new` has seen to it.
+        // SAFETY: (1) the owner says that these elements are there and initialised, and keeps them;
+        // (2) as the caller promises; (3) they are in one allocation, whose size a number holds,
+        // and aligned: `new` has seen to it.
         let mut view = unsafe { ArrayViewD::from_shape_ptr(shape, first) };
         self.backwards().for_each(|axis| view.invert_axis(axis));
         view
@@ -164,8 +167,8 @@ impl Array {
     /// # Safety
     ///
     /// 1. The array's elements are of type `T` and on the CPU.
-    /// 2. Nothing else reads or writes there as long as the view is used, and no two elements are one:
-    ///    [`check_results`] has found no mistake.
+    /// 2. Nothing else reads or writes there as long as the view is used, and no two elements are
+    ///    one: [`check_results`] has found no mistake.
     pub unsafe fn view_mut<T>(&mut self) -> ArrayViewMutD<'_, T> {
         let (shape, first) = self.laid_out::<T>();
         let backwards = self.backwards();

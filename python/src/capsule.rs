@@ -51,11 +51,12 @@ struct Versioned {
     tensor: DlTensor,
 }
 
-/// The array in a capsule, which its owner keeps as long as the capsule is there and is not consumed: `capsule` is an
-/// argument of the call, and nothing here consumes it.
+/// The array in a capsule, which its owner keeps as long as the capsule is there and is not
+/// consumed: `capsule` is an argument of the call, and nothing here consumes it.
 pub fn read(name: &'static str, capsule: &Bound<'_, PyCapsule>) -> PyResult<Array> {
     let (tensor, read_only) = if let Some(pointer) = pointer(capsule, c"dltensor") {
-        // SAFETY: the capsule's name says what it points to (`DLManagedTensor` begins with the tensor).
+        // SAFETY: the capsule's name says what it points to (`DLManagedTensor` begins with the
+        // tensor).
         (unsafe { &*pointer.cast::<DlTensor>() }, false)
     } else if let Some(pointer) = pointer(capsule, c"dltensor_versioned") {
         let versioned = pointer.cast::<Versioned>();

@@ -41,8 +41,8 @@ fn forward_of<T: Element>(mut arrays: Forward, asked: Asked) -> PyResult<()> {
     let options = options::<T>(initial.as_ref(), asked);
     let axis = Axis(asked.axis);
     let mut last = states::<T>(&inputs.shape, axis);
-    // SAFETY: (1) the arrays are of this type, on the CPU; (2) none that is written lies where another one does, and the
-    // caller lets nobody write to those that are read.
+    // SAFETY: (1) the arrays are of this type, on the CPU; (2) none that is written lies where
+    // another one does, and the caller lets nobody write to those that are read.
     let (inputs, coeffs, outputs) = unsafe { (inputs.view(), coeffs.view(), outputs.view_mut()) };
     pool::within(|| {
         linrec::forward_along_into(inputs, coeffs, axis, &options, outputs, last.view_mut())

@@ -17,7 +17,8 @@ use crate::array::{Array, Dtype};
 use crate::failure::exception;
 use crate::recurrence::{Asked, Backward, Forward};
 
-/// The variable that names the kernels: `auto:shipped` (the default), `auto`, or one of the catalogue.
+/// The variable that names the kernels: `auto:shipped` (the default), `auto`, or one of the
+/// catalogue.
 const KERNELS: &str = "LINREC_KERNELS";
 
 /// The arrays have been checked: all are on this device.
@@ -114,9 +115,10 @@ impl Lent {
     // ANCHOR: lent
     pub fn new(ordinal: usize, stream: usize) -> PyResult<Lent> {
         let device = Device::cuda(ordinal).map_err(exception)?;
-        // SAFETY: (1) the caller passes the handle of a stream of the device's primary context, which outlives the call,
-        // and no clone does; (2) nothing is used on it but memory of the caller's, who orders what else is done there,
-        // and what the library allocates for the call.
+        // SAFETY: (1) the caller passes the handle of a stream of the device's primary context,
+        // which outlives the call, and no clone does; (2) nothing is used on it but memory of the
+        // caller's, who orders what else is done there, and what the library allocates for the
+        // call.
         let stream = unsafe { device.lent_stream(stream as *mut c_void) }.map_err(exception)?;
         Ok(Lent { device, stream })
     }
@@ -125,9 +127,10 @@ impl Lent {
     /// An array of the caller's, which lies row after row.
     pub fn buffer<S: Storage>(&self, array: &Array) -> PyResult<Buffer<S>> {
         let address = array.address()?;
-        // SAFETY: (1) the array's owner says that its elements are there, and keeps them until the call returns, and
-        // then until the stream's work so far is over: whoever works on a stream frees in its order; (2) and (3) the
-        // caller orders on the stream what else reads and writes there.
+        // SAFETY: (1) the array's owner says that its elements are there, and keeps them until the
+        // call returns, and then until the stream's work so far is over: whoever works on a stream
+        // frees in its order; (2) and (3) the caller orders on the stream what else reads and
+        // writes there.
         unsafe { self.device.lent_buffer(address, array.len()) }.map_err(exception)
     }
 
@@ -184,7 +187,8 @@ fn recurrence<S: Storage>(device: &Device) -> PyResult<Recurrence<S>> {
     })
 }
 
-/// What is loaded for a device and a type of elements: it is made once, and a clone of it is returned.
+/// What is loaded for a device and a type of elements: it is made once, and a clone of it is
+/// returned.
 pub fn kept<V: Any + Clone + Send + Sync>(
     device: &Device,
     element: Dtype,

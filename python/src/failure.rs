@@ -6,7 +6,8 @@ use linrec::Error;
 use pyo3::exceptions::{PyMemoryError, PyNotImplementedError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-/// The exception for an error of the library: its sentence, of the class that a Python programmer expects.
+/// The exception for an error of the library: its sentence, of the class that a Python programmer
+/// expects.
 pub fn exception(error: Error) -> PyErr {
     let message = error.to_string();
     match error {
@@ -19,7 +20,8 @@ pub fn exception(error: Error) -> PyErr {
     }
 }
 
-/// Computes while other threads of Python run. A panic, which is a mistake of this library, becomes a `RuntimeError`.
+/// Computes while other threads of Python run. A panic, which is a mistake of this library, becomes
+/// a `RuntimeError`.
 // ANCHOR: compute
 pub fn compute<R: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<R> + Send) -> PyResult<R> {
     let done = py.detach(|| catch_unwind(AssertUnwindSafe(work)));

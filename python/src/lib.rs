@@ -1,8 +1,9 @@
-//! What Python calls: the recurrence and the selective scan over arrays of any library that exports them as DLPack.
+//! What Python calls: the recurrence and the selective scan over arrays of any library that exports
+//! them as DLPack.
 //!
-//! Arrays come as capsules and are borrowed for the time of a call. Every result is written into an array of the
-//! caller's, so that nothing is allocated here that Python would have to free. What goes wrong is an exception, a panic
-//! included. Other threads of Python run while a call computes.
+//! Arrays come as capsules and are borrowed for the time of a call. Every result is written into an
+//! array of the caller's, so that nothing is allocated here that Python would have to free. What
+//! goes wrong is an exception, a panic included. Other threads of Python run while a call computes.
 
 mod array;
 mod capsule;

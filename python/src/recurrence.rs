@@ -38,8 +38,9 @@ pub struct Backward {
 
 /// Computes the outputs of the recurrence along an axis.
 ///
-/// All arrays are DLPack capsules of one device and one type of elements; those of states are `float32` where elements
-/// have 16 bits. On a GPU they lie row after row, the axis is the last one, and `stream` is the handle of the stream.
+/// All arrays are DLPack capsules of one device and one type of elements; those of states are
+/// `float32` where elements have 16 bits. On a GPU they lie row after row, the axis is the last
+/// one, and `stream` is the handle of the stream.
 #[pyfunction]
 #[pyo3(signature = (inputs, coeffs, initial, outputs, *, axis, reverse, log_coeffs, stream=0))]
 // As many arguments as the operation has.
@@ -116,7 +117,8 @@ pub fn backward(
     })
 }
 
-/// Where all of the arrays are; an exception unless they are on one device and of the types that they have to be of.
+/// Where all of the arrays are; an exception unless they are on one device and of the types that
+/// they have to be of.
 pub fn check<'a>(arrays: &[&Array], states: impl Iterator<Item = &'a Array>) -> PyResult<Place> {
     let first = arrays[0];
     let accumulator = first.dtype.accumulator();

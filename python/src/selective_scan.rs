@@ -46,8 +46,9 @@ struct Gradients {
 
 /// Computes the outputs, and if they are wanted the last states and what the backward pass needs.
 ///
-/// Arrays with an axis of time are `[batch, channels, length]`, varying B and C `[batch, groups, states, length]`; A and
-/// constant ones `[channels, states]`, D and the bias `[channels]`, states `[batch, channels, states]`, all of `float32`.
+/// Arrays with an axis of time are `[batch, channels, length]`, varying B and C
+/// `[batch, groups, states, length]`; A and constant ones `[channels, states]`, D and the bias
+/// `[channels]`, states `[batch, channels, states]`, all of `float32`.
 #[pyfunction]
 #[pyo3(signature = (u, delta, a, b, c, d, z, delta_bias, softplus, out, last, checkpoints, *, stream))]
 // As many arguments as the operation has.
@@ -331,7 +332,8 @@ impl<S: Storage> Coupling<S> {
     }
 }
 
-/// The GPU that all arrays are on. Those that vary in time are of the type of `u`, all others of `float32`.
+/// The GPU that all arrays are on. Those that vary in time are of the type of `u`, all others of
+/// `float32`.
 fn check<'a>(stored: ElementType, arrays: impl Iterator<Item = &'a Array>) -> PyResult<usize> {
     let mut place = None;
     for array in arrays {

@@ -1,7 +1,8 @@
-//! The forward pass as a function that XLA calls: a handler of its foreign function interface, on the CPU.
+//! The forward pass as a function that XLA calls: a handler of its foreign function interface, on
+//! the CPU.
 //!
-//! The interface is one of C structures that begin with their own sizes and only grow at their ends, so that what was
-//! there in version 0.0 is where it was.
+//! The interface is one of C structures that begin with their own sizes and only grow at their
+//! ends, so that what was there in version 0.0 is where it was.
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -124,12 +125,13 @@ struct Frame {
 
 /// The handler as a capsule, for `jax.ffi.register_ffi_target`.
 ///
-/// It takes inputs, coefficients `[..., length]` and initial states `[...]`, the attribute `flags` (1: reverse, 2: the
-/// coefficients are logarithms), and returns the outputs.
+/// It takes inputs, coefficients `[..., length]` and initial states `[...]`, the attribute `flags`
+/// (1: reverse, 2: the coefficients are logarithms), and returns the outputs.
 #[pyfunction]
 pub fn xla_forward(py: Python<'_>) -> PyResult<Py<PyAny>> {
     let handler = forward as unsafe extern "C" fn(*mut Frame) -> *mut c_void;
-    // SAFETY: (1) the pointer is not null; (2) the name lives as long as the program; (3) there is nothing to free.
+    // SAFETY: (1) the pointer is not null; (2) the name lives as long as the program; (3) there is
+    // nothing to free.
     let capsule = unsafe { ffi::PyCapsule_New(handler as *mut c_void, CAPSULE.as_ptr(), None) };
     // SAFETY: a new reference, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, capsule) }.map(Bound::unbind)

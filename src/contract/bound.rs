@@ -9,9 +9,10 @@ use crate::{Element, Error, Gradients, Options, Outputs};
 // ANCHOR: error_bound
 /// The largest errors that an engine may make, result by result, beside [`crate::reference`].
 ///
-/// [`Domain`] is one: the bound that holds for every engine that multiplies and adds. An engine whose
-/// errors depend on the data in another way states its own, and [`run_within`](super::run_within)
-/// judges it by that. The rounding of the reference itself belongs to the bound.
+/// [`Domain`] is one: the bound that holds for every engine that multiplies and adds. An engine
+/// whose errors depend on the data in another way states its own, and
+/// [`run_within`](super::run_within) judges it by that. The rounding of the reference itself
+/// belongs to the bound.
 pub trait ErrorBound<T: Element>: Sync {
     /// The largest errors of [`Engine::forward`](crate::Engine::forward) for these arrays of shape
     /// `[num_seqs, seq_len]`.
@@ -26,8 +27,8 @@ pub trait ErrorBound<T: Element>: Sync {
         options: &Options<T>,
     ) -> Result<Outputs<f64>, Error>;
 
-    /// The largest errors of [`Engine::backward`](crate::Engine::backward) for these arrays, when the
-    /// reference is given the same `outputs`.
+    /// The largest errors of [`Engine::backward`](crate::Engine::backward) for these arrays, when
+    /// the reference is given the same `outputs`.
     ///
     /// # Errors
     ///

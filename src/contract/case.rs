@@ -90,8 +90,9 @@ impl Layout {
         Layout::SharedCoeffs,
     ];
 
-    /// An array of the same shape and values, laid out in memory in this way. [`Layout::SharedCoeffs`] is the standard
-    /// layout here: what is shared is the coefficients alone, see [`Data::coeffs`].
+    /// An array of the same shape and values, laid out in memory in this way.
+    /// [`Layout::SharedCoeffs`] is the standard layout here: what is shared is the coefficients
+    /// alone, see [`Data::coeffs`].
     pub fn apply<T: Element>(self, values: Array2<T>) -> Array2<T> {
         let (rows, columns) = values.dim();
         match self {
@@ -163,7 +164,8 @@ impl<T: Element> Data<T> {
         self.coeffs.broadcast(self.inputs.dim()).unwrap_or(self.coeffs.view())
     }
 
-    /// This data with every array replaced by what `change` makes of it; the options stay, with the initial state.
+    /// This data with every array replaced by what `change` makes of it; the options stay, with the
+    /// initial state.
     pub(super) fn map(self, change: impl Fn(Array2<T>) -> Array2<T>) -> Data<T> {
         Data {
             inputs: change(self.inputs),

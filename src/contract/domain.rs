@@ -15,8 +15,8 @@ pub struct Domain {
     pub table: Table,
     /// The longest sequence the engine takes.
     pub max_len: usize,
-    /// The sequence lengths that it takes are multiples of this. The table's lengths are rounded up to such
-    /// ones: see [`Domain::fitted`].
+    /// The sequence lengths that it takes are multiples of this. The table's lengths are rounded up
+    /// to such ones: see [`Domain::fitted`].
     pub multiple_of: usize,
     /// A length at which the engine changes what it does; cases just around it join the table.
     pub tile: usize,
@@ -31,10 +31,12 @@ pub struct Domain {
     pub reverse: bool,
     /// Whether it takes coefficients as logarithms.
     pub log_coeffs: bool,
-    /// Whether its numbers reach far enough for coefficients above one, whose products grow to e^16.
+    /// Whether its numbers reach far enough for coefficients above one, whose products grow to
+    /// e^16.
     pub growing: bool,
-    /// Whether the final state is the last output, to the bit. Where an output is rounded to 16 bits and the state is
-    /// not, the state may be what whole tiles have made of the initial one, which rounds in another order.
+    /// Whether the final state is the last output, to the bit. Where an output is rounded to 16
+    /// bits and the state is not, the state may be what whole tiles have made of the initial one,
+    /// which rounds in another order.
     pub final_is_last: bool,
 }
 
@@ -67,7 +69,8 @@ impl Domain {
         seq_len <= self.max_len && seq_len.is_multiple_of(self.multiple_of)
     }
 
-    /// This domain with as much of the table as the environment asks for: see [`Table::asked`]. For tests.
+    /// This domain with as much of the table as the environment asks for: see [`Table::asked`]. For
+    /// tests.
     pub fn as_asked(self) -> Domain {
         Domain { table: Table::asked(), ..self }
     }
@@ -79,8 +82,8 @@ impl Domain {
         fitted.filter(|case| seen.insert(case.clone())).collect()
     }
 
-    /// The case with the next length that is a multiple of `multiple_of`; `None` if the engine does not take
-    /// it.
+    /// The case with the next length that is a multiple of `multiple_of`; `None` if the engine does
+    /// not take it.
     ///
     /// ```
     /// use linrec::contract::{Domain, cases};

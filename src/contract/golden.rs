@@ -2,7 +2,8 @@
 //!
 //! `tests/data/` holds NumPy archives made with PyTorch 2.11, gradients by its autograd: the blog
 //! post's own reference loop (`linrec_f64.npz`), and the same loop with complex coefficients of
-//! modulus 0.9 to 1 (`complex_f64.npz`). They are compiled in, so that any program can check itself.
+//! modulus 0.9 to 1 (`complex_f64.npz`). They are compiled in, so that any program can check
+//! itself.
 
 use std::io::Cursor;
 
@@ -99,8 +100,8 @@ impl<W> Golden<W> {
     }
 }
 
-/// How far an array is from what it should be: `max |a − b| / max |b|`, infinite where `a` has NaN or
-/// another shape.
+/// How far an array is from what it should be: `max |a − b| / max |b|`, infinite where `a` has NaN
+/// or another shape.
 pub fn array_distance<T: Element, D: Dimension>(
     got: &ArrayBase<impl Data<Elem = T>, D>,
     expected: &ArrayBase<impl Data<Elem = T::Wide>, D>,

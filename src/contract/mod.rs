@@ -9,12 +9,13 @@
 //! ```
 //!
 //! The oracle is the sequential loop in double precision, and the tolerance of every single result
-//! is derived from the engine's order of evaluation ([`crate::reference`]). The cases
-//! ([`cases`]) are chosen so that near misses fail: coefficients near one, so that a lost carry
-//! shows; lengths just off the powers of two and off the engine's own tile; strided and reversed
-//! views; zeros, ones, signs, growth and underflow. Tests run a part of them, [`Table::Quick`], which says what it leaves
-//! out; with `LINREC_CONTRACT=full` in the environment they run all ([`Domain::as_asked`]). An engine that rounds in a way of its own brings its
-//! own bound ([`ErrorBound`], [`run_within`]).
+//! is derived from the engine's order of evaluation ([`crate::reference`]). The cases ([`cases`])
+//! are chosen so that near misses fail: coefficients near one, so that a lost carry shows; lengths
+//! just off the powers of two and off the engine's own tile; strided and reversed views; zeros,
+//! ones, signs, growth and underflow. Tests run a part of them, [`Table::Quick`], which says what
+//! it leaves out; with `LINREC_CONTRACT=full` in the environment they run all
+//! ([`Domain::as_asked`]). An engine that rounds in a way of its own brings its own bound
+//! ([`ErrorBound`], [`run_within`]).
 
 mod bound;
 mod case;
@@ -48,11 +49,11 @@ pub fn run<T: Element>(engine: &dyn Engine<T>, domain: &Domain) -> Report {
     run_within(engine, domain, domain)
 }
 
-/// Runs every case of the table that lies in the engine's domain, [`Domain::cases`], and judges the results by
-/// `bound`.
+/// Runs every case of the table that lies in the engine's domain, [`Domain::cases`], and judges the
+/// results by `bound`.
 ///
-/// For an engine that states a bound of its own. The domain says which cases are run, and whether gradients and the
-/// last output are compared; its `levels` and `exp_ulps` do not count.
+/// For an engine that states a bound of its own. The domain says which cases are run, and whether
+/// gradients and the last output are compared; its `levels` and `exp_ulps` do not count.
 pub fn run_within<T: Element>(
     engine: &dyn Engine<T>,
     domain: &Domain,
@@ -61,10 +62,11 @@ pub fn run_within<T: Element>(
     T::run(engine, domain, bound, T::NAME, &Stored::exactly())
 }
 
-/// Runs every case of the table that lies in the domain of an engine whose arrays are stored as `S`, which may have
-/// fewer bits than `S::Accum`.
+/// Runs every case of the table that lies in the domain of an engine whose arrays are stored as
+/// `S`, which may have fewer bits than `S::Accum`.
 ///
-/// The engine is given numbers that `S` holds exactly, and its results may be off by the rounding to `S` as well.
+/// The engine is given numbers that `S` holds exactly, and its results may be off by the rounding
+/// to `S` as well.
 #[cfg(any(feature = "cuda", feature = "simt"))]
 pub fn run_stored<S: Storage>(engine: &dyn Engine<S::Accum>, domain: &Domain) -> Report {
     let (element, stored) = (S::ELEMENT.rust_name(), Stored::as_in::<S>());
@@ -102,8 +104,8 @@ pub fn check<T: Element>(
     check_within(engine, domain, domain, case)
 }
 
-/// Runs one case of an engine that states a bound of its own; returns the largest error in units of `bound`, or what
-/// went wrong.
+/// Runs one case of an engine that states a bound of its own; returns the largest error in units of
+/// `bound`, or what went wrong.
 pub fn check_within<T: Element>(
     engine: &dyn Engine<T>,
     domain: &Domain,
@@ -157,7 +159,8 @@ fn widen<T: Element>(bound: &mut Array2<f64>, exact: &Array2<T::Wide>, stored: &
 
 /// What `work` returns; a failure if it panics, which no engine may do.
 fn unpanicked<R>(work: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
-    // The engine is only read, and what it returned is dropped: nothing half-done is seen afterwards.
+    // The engine is only read, and what it returned is dropped: nothing half-done is seen
+    // afterwards.
     panic::catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err(String::from("the engine panicked")))
 }

@@ -1,5 +1,5 @@
-//! Kernels with one planted mistake, of `kernels/mistakes.toml`, and what finds them: the emulator, which watches them, or the
-//! table, which compares their numbers.
+//! Kernels with one planted mistake, of `kernels/mistakes.toml`, and what finds them: the emulator,
+//! which watches them, or the table, which compares their numbers.
 //!
 //! ```
 //! use linrec::contract::suspect;
@@ -35,13 +35,14 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The names of the broken kernels that should do what this one does, `linrec_tile.cu`: such as `lost_carry`.
+/// The names of the broken kernels that should do what this one does, `linrec_tile.cu`: such as
+/// `lost_carry`.
 pub fn names(twin: &str) -> impl Iterator<Item = &'static str> {
     Mistake::all().iter().filter(move |mistake| mistake.twin == twin).map(|mistake| &*mistake.name)
 }
 
-/// A shipped kernel of any name (`broken/lost_carry`) in the place of `choice`, on the emulator and as an engine, with
-/// what it takes. The long lengths of the table add nothing.
+/// A shipped kernel of any name (`broken/lost_carry`) in the place of `choice`, on the emulator and
+/// as an engine, with what it takes. The long lengths of the table add nothing.
 ///
 /// # Errors
 ///
@@ -62,8 +63,8 @@ pub fn load(name: &str, choice: KernelChoice) -> Result<(KernelEngine<f32>, Doma
     Ok((engine, Domain { max_len, backward, ..domain }))
 }
 
-/// Tries the cases of the table with something to compute until one goes wrong, the longest sequences first. `None` if
-/// nothing does.
+/// Tries the cases of the table with something to compute until one goes wrong, the longest
+/// sequences first. `None` if nothing does.
 pub fn examine(engine: &dyn Engine<f32>, domain: &Domain) -> Option<Finding> {
     let mut cases = cases(domain.tile);
     cases.retain(|case| domain.contains(case) && case.num_seqs > 0 && case.seq_len > 0);

@@ -11,16 +11,19 @@ use crate::Direction;
 pub enum Table {
     /// All of [`cases`].
     Full,
-    /// A part that takes a thirtieth of the time, and in which every planted mistake of this project shows.
+    /// A part that takes a thirtieth of the time, and in which every planted mistake of this
+    /// project shows.
     ///
-    /// Up to 100 elements it leaves out every second combination of direction and initial state, but for plain cases of up
-    /// to three sequences; seventeen come with plain coefficients that are near one, signed, zero in places, or growing.
-    /// From there on it leaves out all of these combinations but two; sequences that come alone with plain coefficients,
-    /// by threes with a layout, logarithms or sparse inputs, and by seventeens with coefficients that are not near one.
-    /// Beyond 2100 elements sequences come alone, with plain coefficients that are near one, signed, zero in places, or
-    /// growing; beyond 10,000 only near one.
+    /// Up to 100 elements it leaves out every second combination of direction and initial state,
+    /// but for plain cases of up to three sequences; seventeen come with plain coefficients that
+    /// are near one, signed, zero in places, or growing. From there on it leaves out all of these
+    /// combinations but two; sequences that come alone with plain coefficients, by threes with a
+    /// layout, logarithms or sparse inputs, and by seventeens with coefficients that are not near
+    /// one. Beyond 2100 elements sequences come alone, with plain coefficients that are near one,
+    /// signed, zero in places, or growing; beyond 10,000 only near one.
     Quick,
-    /// So many cases of shapes that the table does not have, drawn at random; the same ones every time.
+    /// So many cases of shapes that the table does not have, drawn at random; the same ones every
+    /// time.
     Drawn(usize),
 }
 
@@ -28,8 +31,8 @@ impl Table {
     /// The variable of the environment that [`Table::asked`] reads.
     pub const VARIABLE: &str = "LINREC_CONTRACT";
 
-    /// What the environment asks for: [`Table::Quick`] if `LINREC_CONTRACT` is unset, empty or `quick`, else
-    /// [`Table::Full`].
+    /// What the environment asks for: [`Table::Quick`] if `LINREC_CONTRACT` is unset, empty or
+    /// `quick`, else [`Table::Full`].
     pub fn asked() -> Table {
         match std::env::var_os(Table::VARIABLE) {
             Some(value) if !value.is_empty() && value != "quick" => Table::Full,

@@ -132,8 +132,8 @@ fn pairs_ps(simd: V3, a: __m256, b: __m256) -> (__m256, __m256) {
     (simd.avx._mm256_unpacklo_ps(a, b), simd.avx._mm256_unpackhi_ps(a, b))
 }
 
-/// The `f64` of two vectors in turn, the lower and the upper one of each half. A half has two, so these are the even
-/// and the odd ones, too.
+/// The `f64` of two vectors in turn, the lower and the upper one of each half. A half has two, so
+/// these are the even and the odd ones, too.
 #[inline(always)]
 fn pairs_pd(simd: V3, a: __m256d, b: __m256d) -> (__m256d, __m256d) {
     (simd.avx._mm256_unpacklo_pd(a, b), simd.avx._mm256_unpackhi_pd(a, b))

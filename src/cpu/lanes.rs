@@ -18,7 +18,8 @@ pub trait Lanes<T, const W: usize>: Copy + Send + Sync {
     /// Writes the lanes into an array.
     fn store(self, vector: Self::Vector, to: &mut [T; W]);
 
-    /// Writes the lanes into an array, past the caches where the instruction set can and the array lies so.
+    /// Writes the lanes into an array, past the caches where the instruction set can and the array
+    /// lies so.
     fn stream(self, vector: Self::Vector, to: &mut [T; W], fence: &Fence);
 
     /// One number in every lane.
@@ -36,8 +37,8 @@ pub trait Lanes<T, const W: usize>: Copy + Send + Sync {
     /// The complex conjugate.
     fn conj(self, a: Self::Vector) -> Self::Vector;
 
-    /// Moves every lane up by `BY` (1, 2, 4 or 8, less than `W`): lane `i` gets lane `i - BY`, and the
-    /// lowest `BY` lanes get the number that all lanes of `fill` hold.
+    /// Moves every lane up by `BY` (1, 2, 4 or 8, less than `W`): lane `i` gets lane `i - BY`, and
+    /// the lowest `BY` lanes get the number that all lanes of `fill` hold.
     fn up<const BY: usize>(self, vector: Self::Vector, fill: Self::Vector) -> Self::Vector;
 
     /// Moves every lane down by `BY`, as [`Lanes::up`] does the other way.

@@ -46,7 +46,8 @@ pub enum Stores {
 pub enum Target<'a, T: Element> {
     /// Into the caller's array.
     Array(ArrayViewMut2<'a, T>),
-    /// Into a copy that is contiguous along its rows, and is [stored](Target::store) when it is complete.
+    /// Into a copy that is contiguous along its rows, and is [stored](Target::store) when it is
+    /// complete.
     Copy(ArrayViewMut2<'a, T>, Array2<T>, Stores),
     /// Past the caches.
     Stream(Stream<'a, T>),

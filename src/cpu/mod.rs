@@ -1,8 +1,8 @@
 //! The recurrence on a CPU, at the speed of its memory.
 //!
-//! [`Cpu`] is the engine behind [`forward`](crate::forward) and [`backward`](crate::backward), and the
-//! one to use where there is no GPU. A sequential loop waits for its multiply-add: each needs the
-//! result of the one before. Here
+//! [`Cpu`] is the engine behind [`forward`](crate::forward) and [`backward`](crate::backward), and
+//! the one to use where there is no GPU. A sequential loop waits for its multiply-add: each needs
+//! the result of the one before. Here
 //!
 //! - within a row, a vector of consecutive steps is scanned at once, with the widest vector
 //!   instructions that the machine has ([`Simd`], chosen at run time);
@@ -10,9 +10,9 @@
 //! - few long rows are cut into tiles on which all threads work at once;
 //! - results that would not stay in the caches go past them ([`Cpu::streaming_beyond`]).
 //!
-//! The result is the same for every number of threads, to the last bit (but for the sign of a zero): threads
-//! guess, and correct what they guessed wrong. It does depend on the instruction set, whose vectors
-//! differ in width.
+//! The result is the same for every number of threads, to the last bit (but for the sign of a
+//! zero): threads guess, and correct what they guessed wrong. It does depend on the instruction
+//! set, whose vectors differ in width.
 //!
 //! [`roof`] measures how fast the memory is.
 //!
@@ -78,7 +78,8 @@ impl Cpu {
         Cpu { simd: Simd::best(), parallel: true, streaming_beyond: None }
     }
 
-    /// This engine on the calling thread alone: to measure one core, or where the other threads have other work.
+    /// This engine on the calling thread alone: to measure one core, or where the other threads
+    /// have other work.
     pub fn single_threaded(self) -> Self {
         Cpu { parallel: false, ..self }
     }
@@ -88,13 +89,15 @@ impl Cpu {
         simd.is_available().then_some(Cpu { simd, ..self })
     }
 
-    /// This engine with streaming (non-temporal) stores where the arrays of a pass, three forward and five backward,
-    /// take more than so many bytes together: 0 for all passes, `usize::MAX` for none.
+    /// This engine with streaming (non-temporal) stores where the arrays of a pass, three forward
+    /// and five backward, take more than so many bytes together: 0 for all passes, `usize::MAX` for
+    /// none.
     ///
-    /// Results of a streaming store go past the caches. That saves reading what they overwrite, which is a quarter of
-    /// what a forward pass moves; but who reads them next takes them from memory. So by default the limit is what this
-    /// machine's last cache holds (for all threads together where there are several such caches, and at most 16 MiB for
-    /// each core, as virtual machines show caches of which they have a part). On other processors than x86-64 nothing
+    /// Results of a streaming store go past the caches. That saves reading what they overwrite,
+    /// which is a quarter of what a forward pass moves; but who reads them next takes them from
+    /// memory. So by default the limit is what this machine's last cache holds (for all threads
+    /// together where there are several such caches, and at most 16 MiB for each core, as virtual
+    /// machines show caches of which they have a part). On other processors than x86-64 nothing
     /// streams. Results have the same bits either way.
     pub fn streaming_beyond(self, bytes: usize) -> Self {
         Cpu { streaming_beyond: Some(bytes), ..self }

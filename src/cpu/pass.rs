@@ -1,5 +1,5 @@
-//! What the forward and the backward pass have in common: rectangles of arrays that can be cut along
-//! both axes, and tiles in contiguous memory that can be scanned.
+//! What the forward and the backward pass have in common: rectangles of arrays that can be cut
+//! along both axes, and tiles in contiguous memory that can be scanned.
 
 use std::ops::Range;
 
@@ -56,8 +56,8 @@ pub trait Tile<T: Element>: Sized {
     fn store(self, simd: Simd);
 }
 
-/// Columns of the rows of a tile. A value of its own, with nothing behind a reference but elements: so that a scan of many
-/// short rows looks once at what they have in common.
+/// Columns of the rows of a tile. A value of its own, with nothing behind a reference but elements:
+/// so that a scan of many short rows looks once at what they have in common.
 pub trait Rows<T: Element>: Sized {
     /// What a scan reads and writes along a row.
     type Row<'r>: Row<T>
@@ -70,7 +70,8 @@ pub trait Rows<T: Element>: Sized {
 
 /// Scans rows; `carries` holds what comes before and then after each of them.
 ///
-/// This alone is compiled for every instruction set: what deals out rows, cuts tiles and copies them is compiled once.
+/// This alone is compiled for every instruction set: what deals out rows, cuts tiles and copies
+/// them is compiled once.
 pub fn scan_rows<T: Element, R: Rows<T>>(
     simd: Simd,
     streams: bool,
@@ -163,8 +164,8 @@ pub trait Row<T: Element>: Sized {
 
 /// The columns that a walk meets first, at most `width`, and the rest.
 ///
-/// The cut is at a multiple of `width` from the first column, whatever the walk: so vectors begin at the
-/// same columns as without it, and the result has the same bits.
+/// The cut is at a multiple of `width` from the first column, whatever the walk: so vectors begin
+/// at the same columns as without it, and the result has the same bits.
 #[inline(always)]
 pub fn first(
     reverse: bool,
@@ -444,7 +445,8 @@ impl<'a, T: Element> Tile<T> for BackwardTile<'a, T> {
         Self: 'r;
 
     fn rows(&mut self, columns: Option<Range<usize>>) -> BackwardRows<'_, 'a, T> {
-        // The states before the columns in the direction of the recurrence, which is opposite to the walk's.
+        // The states before the columns in the direction of the recurrence, which is opposite to
+        // the walk's.
         let states = match (self.walk, &columns) {
             (Direction::Reverse, &Some(Range { start, .. })) if start > 0 => {
                 self.outputs.column(start - 1)
@@ -528,7 +530,8 @@ impl<T: Element> Row<T> for BackwardRow<'_, '_, T> {
         columns: Range<usize>,
         carry: T,
     ) -> T {
-        // The state before the columns in the direction of the recurrence, which is opposite to the walk's.
+        // The state before the columns in the direction of the recurrence, which is opposite to the
+        // walk's.
         let state = if REVERSE {
             self.outputs[..columns.start].last()
         } else {

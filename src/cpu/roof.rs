@@ -1,13 +1,14 @@
 //! The roof: element-wise kernels that read and write what the recurrence reads and writes.
 //!
-//! No engine is faster than the memory, and these say how fast that is: [`forward`] reads two arrays and
-//! writes one, as a forward pass does, [`backward`] reads three and writes two. They run on the
-//! threads, with the vector instructions and with the stores of a given [`Cpu`].
+//! No engine is faster than the memory, and these say how fast that is: [`forward`] reads two
+//! arrays and writes one, as a forward pass does, [`backward`] reads three and writes two. They run
+//! on the threads, with the vector instructions and with the stores of a given [`Cpu`].
 //!
-//! There are two roofs, and *the* roof is the faster one: with ordinary stores, which first read the cache line that they
-//! are about to overwrite (16 bytes are moved for 12, and 28 for 20), and with streaming stores, which do not and go past
-//! the caches. [`Cpu::streaming_beyond`] chooses: 0 for the streaming one, `usize::MAX` for the other. Of themselves they do
-//! as the engine does. (Streaming stores want whole vectors. Arrays whose elements straddle cache lines have none.)
+//! There are two roofs, and *the* roof is the faster one: with ordinary stores, which first read
+//! the cache line that they are about to overwrite (16 bytes are moved for 12, and 28 for 20), and
+//! with streaming stores, which do not and go past the caches. [`Cpu::streaming_beyond`] chooses: 0
+//! for the streaming one, `usize::MAX` for the other. Of themselves they do as the engine does.
+//! (Streaming stores want whole vectors. Arrays whose elements straddle cache lines have none.)
 
 use rayon::prelude::*;
 

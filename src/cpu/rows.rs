@@ -10,8 +10,8 @@ use crate::{Direction, Element};
 /// The number of elements below which rows are not dealt any further.
 const GRAIN: usize = 1 << 16;
 
-/// The number of elements below which rows are not dealt any further if results stream. There are fewer and larger groups
-/// then, since the last results of each leave while nothing is scanned.
+/// The number of elements below which rows are not dealt any further if results stream. There are
+/// fewer and larger groups then, since the last results of each leave while nothing is scanned.
 const STREAMED_GRAIN: usize = 1 << 18;
 
 /// Rows of fewer bytes do not stream unless they adjoin: they have few whole lines.
@@ -28,7 +28,8 @@ pub fn can_stream<T: Element, P: Pass<T>>(pass: &P) -> bool {
     pass.is_loaded() && (long || pass.results_adjoin())
 }
 
-/// Runs a pass, one task per group of rows; `carries` holds what comes before and then after each row.
+/// Runs a pass, one task per group of rows; `carries` holds what comes before and then after each
+/// row.
 pub fn run<T: Element, P: Pass<T>>(
     simd: Simd,
     parallel: bool,
@@ -68,8 +69,8 @@ fn walk<T: Element, P: Pass<T>>(
     };
     let mut rest = pass;
     while rest.dim().0 > 0 {
-        // A walk down the columns takes the rows from the last one up: so memory is read in one direction, as the
-        // prefetcher of a CPU likes it.
+        // A walk down the columns takes the rows from the last one up: so memory is read in one
+        // direction, as the prefetcher of a CPU likes it.
         let remaining = rest.dim().0;
         let height = tile_rows.min(remaining);
         let cut = if walk == Direction::Reverse { remaining - height } else { height };

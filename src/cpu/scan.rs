@@ -11,7 +11,8 @@
 use super::lanes::{Lanes, Pair};
 use crate::Element;
 
-/// What the recurrence reads and writes along a piece of a row (`A` = `[T]`) or in one vector (`[T; W]`).
+/// What the recurrence reads and writes along a piece of a row (`A` = `[T]`) or in one vector
+/// (`[T; W]`).
 pub struct Forward<'a, A: ?Sized> {
     pub inputs: &'a A,
     pub coeffs: &'a A,
@@ -82,12 +83,13 @@ fn forward_tail<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>
     let carry = forward_vector::<T, W, L, REVERSE>(lanes, vector, carry);
     let len = tail.outputs.len();
     tail.outputs.copy_from_slice(&outputs[..len]);
-    // The state after the neutral steps was combined in another order. What comes after the last step has
-    // that step's bits. In a walk down the array the neutral steps come first.
+    // The state after the neutral steps was combined in another order. What comes after the last
+    // step has that step's bits. In a walk down the array the neutral steps come first.
     if REVERSE { carry } else { lanes.splat(outputs[len - 1]) }
 }
 
-/// What the gradient reads and writes along a piece of a row (`A` = `[T]`) or in one vector (`[T; W]`).
+/// What the gradient reads and writes along a piece of a row (`A` = `[T]`) or in one vector
+/// (`[T; W]`).
 pub struct Backward<'a, T, A: ?Sized> {
     pub d_outputs: &'a A,
     pub coeffs: &'a A,
@@ -104,10 +106,10 @@ pub struct Backward<'a, T, A: ?Sized> {
 /// (in the direction of the recurrence); returns that of the steps before it.
 ///
 /// With `δ_l` the gradient of the state after step `l`, which is also that of the step's input,
-/// `g_l = c̄_l δ_l` is the gradient of the state before it. It obeys a recurrence with the coefficients
-/// unshifted, `g_l = c̄_l g_{l+1} + c̄_l d_l`, from which `δ_l = d_l + g_{l+1}`; past the first step it
-/// is the gradient of the initial state. `REVERSE` is the direction of this walk, opposite to
-/// that of the recurrence itself.
+/// `g_l = c̄_l δ_l` is the gradient of the state before it. It obeys a recurrence with the
+/// coefficients unshifted, `g_l = c̄_l g_{l+1} + c̄_l d_l`, from which `δ_l = d_l + g_{l+1}`; past
+/// the first step it is the gradient of the initial state. `REVERSE` is the direction of this walk,
+/// opposite to that of the recurrence itself.
 #[inline(always)]
 pub fn backward<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
     lanes: L,

@@ -66,8 +66,8 @@ impl fmt::Display for Simd {
 /// An element type whose vectors are known: the hook by which [`Element`](crate::Element) reaches
 /// the instructions of its type. Not for use outside of this crate.
 ///
-/// The passes are methods without type parameters, so that they are compiled once, in this crate, and
-/// not again in each that calls them.
+/// The passes are methods without type parameters, so that they are compiled once, in this crate,
+/// and not again in each that calls them.
 #[doc(hidden)]
 pub trait Kernel: Sized {
     /// Runs the job in the lanes of `simd`, or in portable ones where the machine does not have it.
@@ -76,7 +76,8 @@ pub trait Kernel: Sized {
     /// Computes the forward pass; `carries` are the states before and then after each row.
     fn forward(cpu: &Cpu, pass: Forward<Self>, carries: ArrayViewMut1<Self>);
 
-    /// Computes the backward pass; `carries` are the gradients of the states after and then before each row.
+    /// Computes the backward pass; `carries` are the gradients of the states after and then before
+    /// each row.
     fn backward(cpu: &Cpu, pass: Backward<Self>, carries: ArrayViewMut1<Self>);
 }
 

@@ -1,14 +1,16 @@
 //! Few long rows: each cut into tiles, on which all threads work at once.
 //!
-//! A thread does not wait for the carry of the tile before its own. It guesses zero, scans the tile, and notes
-//! the carry after each piece of it. When the right carry is there, it scans again from the beginning until the
-//! carry after a piece is the noted one: from there on everything would be as it is already. The
-//! influence of a state fades with every coefficient below one, so that mostly a piece or two are enough,
-//! and those still lie in the thread's cache. Where it does not fade (all coefficients 1, say) the whole
-//! tile is scanned again, out of the cache. The memory is read and written once in either case.
+//! A thread does not wait for the carry of the tile before its own. It guesses zero, scans the
+//! tile, and notes the carry after each piece of it. When the right carry is there, it scans again
+//! from the beginning until the carry after a piece is the noted one: from there on everything
+//! would be as it is already. The influence of a state fades with every coefficient below one, so
+//! that mostly a piece or two are enough, and those still lie in the thread's cache. Where it does
+//! not fade (all coefficients 1, say) the whole tile is scanned again, out of the cache. The memory
+//! is read and written once in either case.
 //!
-//! Where results [stream](super::stream), those of the first pieces stay in a cache until the carry is there, and the others
-//! leave at once. If they have to be corrected, they leave twice; what they are computed from is still in a cache.
+//! Where results [stream](super::stream), those of the first pieces stay in a cache until the carry
+//! is there, and the others leave at once. If they have to be corrected, they leave twice; what
+//! they are computed from is still in a cache.
 //!
 //! So every output is the one that a single thread would have computed.
 //!
@@ -30,18 +32,21 @@ use super::rows::cut_columns;
 use super::simd::Simd;
 use crate::{Direction, Element};
 
-/// The size of a tile in each array. Handing tiles out costs little then, and the pieces that are scanned again
-/// are at its beginning and still in a cache.
+/// The size of a tile in each array. Handing tiles out costs little then, and the pieces that are
+/// scanned again are at its beginning and still in a cache.
 const TILE_BYTES: usize = 1 << 20;
 
-/// The size of a tile in each array if results stream: small enough for its inputs to stay in the second cache.
+/// The size of a tile in each array if results stream: small enough for its inputs to stay in the
+/// second cache.
 const STREAMED_TILE_BYTES: usize = 1 << 19;
 
-/// The size of the part of such a tile, in each array, whose results stay in a cache until the carry is there.
+/// The size of the part of such a tile, in each array, whose results stay in a cache until the
+/// carry is there.
 const STAGED_BYTES: usize = 1 << 14;
 
-/// The size of a tile's first pieces in each array, a multiple of every vector's. Each further piece is as
-/// long as all before it: so there are few, and never more than twice as much is scanned again as must be.
+/// The size of a tile's first pieces in each array, a multiple of every vector's. Each further
+/// piece is as long as all before it: so there are few, and never more than twice as much is
+/// scanned again as must be.
 const PIECE_BYTES: usize = 1 << 12;
 
 /// A row is cut if it has at least this many tiles.

@@ -1,12 +1,13 @@
 //! Results that go past the caches.
 //!
-//! An ordinary store first reads the cache line that it is about to overwrite: a forward pass moves 16 bytes for 12, a
-//! backward pass 28 for 20. A streaming (non-temporal) store of a whole line does not, and leaves nothing in the caches. So
-//! results stream that would not stay there: if all arrays of a pass together are larger than the [last cache](Cache).
+//! An ordinary store first reads the cache line that it is about to overwrite: a forward pass moves
+//! 16 bytes for 12, a backward pass 28 for 20. A streaming (non-temporal) store of a whole line
+//! does not, and leaves nothing in the caches. So results stream that would not stay there: if all
+//! arrays of a pass together are larger than the [last cache](Cache).
 //!
-//! Streaming stores want whole lines, and rows begin anywhere. So a scan writes some results at a time to a stage in the
-//! nearest cache, from which a [`Stream`] moves what fills lines; and what the scan is about to read is [fetched](fetch)
-//! beside it.
+//! Streaming stores want whole lines, and rows begin anywhere. So a scan writes some results at a
+//! time to a stage in the nearest cache, from which a [`Stream`] moves what fills lines; and what
+//! the scan is about to read is [fetched](fetch) beside it.
 //!
 //! On x86-64 only. Elsewhere no pass streams.
 
@@ -20,17 +21,20 @@ use crate::{Direction, Element};
 /// The bytes of a cache line.
 const LINE: usize = 64;
 
-/// As many bytes of results are scanned, and then leave, at a time: few enough for reading and writing to overlap.
+/// As many bytes of results are scanned, and then leave, at a time: few enough for reading and
+/// writing to overlap.
 const STEP_BYTES: usize = 512;
 
-/// Inputs are fetched this many bytes before they are scanned: about what arrives in the time that memory takes to answer.
-/// The processor's own prefetchers end with the page of 4 KiB, this does not.
+/// Inputs are fetched this many bytes before they are scanned: about what arrives in the time that
+/// memory takes to answer. The processor's own prefetchers end with the page of 4 KiB, this does
+/// not.
 const AHEAD_BYTES: usize = 4096;
 
 /// The most elements of a line or a vector.
 const MAX_UNIT: usize = 16;
 
-/// The columns that are scanned at a time where so many arrays of results (one or two) stream: a multiple of every vector's.
+/// The columns that are scanned at a time where so many arrays of results (one or two) stream: a
+/// multiple of every vector's.
 pub const fn step<T>(results: usize) -> usize {
     STEP_BYTES / size_of::<T>() / results
 }
@@ -44,14 +48,15 @@ struct Cache {
 }
 
 impl Cache {
-    /// Few processors have more of a last cache for each core. A virtual machine of few cores mostly shows the cache of
-    /// the whole socket, of which it has a part.
+    /// Few processors have more of a last cache for each core. A virtual machine of few cores
+    /// mostly shows the cache of the whole socket, of which it has a part.
     const MAX_BYTES_PER_SHARER: usize = 16 << 20;
 
     /// Where the processor does not say.
     const UNKNOWN: Cache = Cache { bytes: 32 << 20, sharers: 1 };
 
-    /// What `bytes` that are shared by at most `ids` processors are worth, on a machine that has so many `processors`.
+    /// What `bytes` that are shared by at most `ids` processors are worth, on a machine that has so
+    /// many `processors`.
     fn new(bytes: usize, ids: usize, processors: usize) -> Self {
         let sharers = ids.min(processors).max(1);
         Cache { bytes: bytes.min(sharers * Cache::MAX_BYTES_PER_SHARER), sharers }
@@ -77,7 +82,8 @@ pub fn beyond_caches(threads: usize) -> usize {
     if cfg!(target_arch = "x86_64") { Cache::last().of_threads(threads) } else { usize::MAX }
 }
 
-/// The bytes of the last cache, and the greatest number of processors that may share it, as the processor says.
+/// The bytes of the last cache, and the greatest number of processors that may share it, as the
+/// processor says.
 #[cfg(target_arch = "x86_64")]
 fn reported() -> Option<(usize, usize)> {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
@@ -100,7 +106,8 @@ fn reported() -> Option<(usize, usize)> {
     None
 }
 
-/// Asks for the elements of `rows` that a walk will come to a while after `columns`, which may lie in the rows beside them.
+/// Asks for the elements of `rows` that a walk will come to a while after `columns`, which may lie
+/// in the rows beside them.
 #[inline(always)]
 pub fn fetch<T, const ARRAYS: usize, const REVERSE: bool>(
     rows: [&[T]; ARRAYS],
@@ -118,14 +125,15 @@ pub fn fetch<T, const ARRAYS: usize, const REVERSE: bool>(
     }
 }
 
-/// How many elements lie before the first whole cache line; all of them if no line begins with an element.
+/// How many elements lie before the first whole cache line; all of them if no line begins with an
+/// element.
 #[inline(always)]
 pub fn before_first_line<T>(elements: &[T]) -> usize {
     elements.as_ptr().align_offset(LINE).min(elements.len())
 }
 
-/// Streaming stores wait for no others. This is dropped after them, and what the thread does then comes after them for all
-/// threads.
+/// Streaming stores wait for no others. This is dropped after them, and what the thread does then
+/// comes after them for all threads.
 pub struct Fence;
 
 impl Drop for Fence {
@@ -149,7 +157,8 @@ pub fn copy<T: Element, const W: usize, L: Lanes<T, W>>(
     for (from, to) in from.as_chunks::<W>().0.iter().zip(to.as_chunks_mut::<W>().0) {
         lanes.stream(lanes.load(from), to, fence);
     }
-    // A line is a whole number of vectors, or a vector of complex numbers is a whole number of lines.
+    // A line is a whole number of vectors, or a vector of complex numbers is a whole number of
+    // lines.
     let rest = from.len() / W * W;
     let ends = [(head, head_to), (&from[rest..], &mut to[rest..]), (tail, tail_to)];
     if ends.iter().any(|(from, _)| !from.is_empty()) {
@@ -185,7 +194,8 @@ pub struct Stream<'a, T: Element> {
     walk: Direction,
     /// How many of `to` the walk has met.
     walked: usize,
-    /// The last so many of them have not left. They lie together in the stage, at the end where the walk begins.
+    /// The last so many of them have not left. They lie together in the stage, at the end where the
+    /// walk begins.
     waiting: usize,
     stage: Vec<T>,
     fence: Fence,
@@ -295,7 +305,8 @@ mod machine {
     /// Asks for a cache line, wherever it is.
     #[inline(always)]
     pub fn fetch(place: *const i8) {
-        // SAFETY: 1. Every processor of this kind has SSE. 2. A hint reads nothing that the program sees and faults nowhere.
+        // SAFETY: 1. Every processor of this kind has SSE. 2. A hint reads nothing that the program
+        // sees and faults nowhere.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(place) }
     }
 
@@ -315,8 +326,9 @@ mod machine {
                 // SAFETY:
                 // 1. `to` has as many bytes as the vector, and is aligned where it has to be.
                 // 2. Elements are floating-point numbers or pairs of them, and any bytes are one.
-                // 3. Nobody else accesses `to` before the fence: this thread does not, and for others to have it the
-                //    borrow must end, which is longer than the fence takes: whoever has a `Fence` drops it first.
+                // 3. Nobody else accesses `to` before the fence: this thread does not, and for
+                //    others to have it the borrow must end, which is longer than the fence takes:
+                //    whoever has a `Fence` drops it first.
                 // 4. `simd` proves that the machine has the instruction.
                 unsafe {
                     if to.is_aligned() {

@@ -47,7 +47,8 @@ pub enum Slot {
     },
 }
 
-/// The bytes of a parameter of any size, such as a struct that a kernel takes by value, with addresses of buffers in them.
+/// The bytes of a parameter of any size, such as a struct that a kernel takes by value, with
+/// addresses of buffers in them.
 ///
 /// ```
 /// # use linrec::device::{Bytes, Device};
@@ -84,8 +85,9 @@ impl<'a> Bytes<'a> {
         Bytes { bytes: bytes.into(), pointers: Vec::new(), buffers: PhantomData }
     }
 
-    /// With the address of a buffer in the eight bytes from `at` on, or zeros for `None`. There are more bytes afterwards if
-    /// there were not so many. What is no buffer has no address, and leaves the bytes as they are.
+    /// With the address of a buffer in the eight bytes from `at` on, or zeros for `None`. There are
+    /// more bytes afterwards if there were not so many. What is no buffer has no address, and
+    /// leaves the bytes as they are.
     #[must_use]
     pub fn address(mut self, at: usize, buffer: impl Argument<'a>) -> Bytes<'a> {
         let slot = buffer.into_slot();

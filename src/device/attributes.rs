@@ -7,8 +7,8 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attributes {
-    /// How many blocks run at the same time at least: streaming multiprocessors (SMs) of a GPU; on the
-    /// emulator the threads of the current `rayon` pool.
+    /// How many blocks run at the same time at least: streaming multiprocessors (SMs) of a GPU; on
+    /// the emulator the threads of the current `rayon` pool.
     pub multiprocessors: u32,
     /// Lanes in a warp.
     pub warp_size: u32,
@@ -42,7 +42,7 @@ pub struct Attributes {
     /// Whether it takes launches whose blocks wait for each other
     /// ([`Launch::cooperative`](super::Launch::cooperative)).
     pub cooperative: bool,
-    /// Whether it uses the host's page tables, so that kernels can reach all of the host's memory. Some of it
-    /// they can reach in any case: see [the safety of launches](super#safety).
+    /// Whether it uses the host's page tables, so that kernels can reach all of the host's memory.
+    /// Some of it they can reach in any case: see [the safety of launches](super#safety).
     pub reaches_host_memory: bool,
 }

@@ -5,9 +5,10 @@ use crate::Error;
 
 /// A stopwatch for single launches.
 ///
-/// Before every measurement twice as many bytes as the device's last cache holds are overwritten, so that
-/// inputs come from memory; then the work is timed by two events on the device's own clock. To compare
-/// several ways of doing the same, measure them in turns and take medians: clocks and temperature drift.
+/// Before every measurement twice as many bytes as the device's last cache holds are overwritten,
+/// so that inputs come from memory; then the work is timed by two events on the device's own clock.
+/// To compare several ways of doing the same, measure them in turns and take medians: clocks and
+/// temperature drift.
 ///
 /// ```
 /// # use linrec::device::{Bench, Device};

@@ -7,7 +7,8 @@ use std::{io, thread};
 
 use super::Launch;
 
-/// What was said of a launch; the rest is as [`simt::Launch::new`](crate::simt::Launch::new) has it.
+/// What was said of a launch; the rest is as [`simt::Launch::new`](crate::simt::Launch::new) has
+/// it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Bounds {
     pub(super) instructions: Option<u64>,
@@ -17,24 +18,25 @@ pub(super) struct Bounds {
 
 impl Launch<'_> {
     /// Lets the warps of all its blocks execute at most so many instructions, instead of
-    /// [`simt::Launch::INSTRUCTIONS`](crate::simt::Launch::INSTRUCTIONS). On the emulator only; passed, it is an
-    /// [`Error::Kernel`](crate::Error::Kernel) that says where.
+    /// [`simt::Launch::INSTRUCTIONS`](crate::simt::Launch::INSTRUCTIONS). On the emulator only;
+    /// passed, it is an [`Error::Kernel`](crate::Error::Kernel) that says where.
     pub fn instructions(mut self, most: u64) -> Self {
         self.bounds.instructions = Some(most);
         self
     }
 
     /// Lets the emulator take at most so many bytes of this machine for the launch, instead of
-    /// [`simt::Launch::HOST_BYTES`](crate::simt::Launch::HOST_BYTES). On the emulator only; passed, it is an
-    /// [`Error::Kernel`](crate::Error::Kernel) that says what they were needed for.
+    /// [`simt::Launch::HOST_BYTES`](crate::simt::Launch::HOST_BYTES). On the emulator only; passed,
+    /// it is an [`Error::Kernel`](crate::Error::Kernel) that says what they were needed for.
     pub fn host_bytes(mut self, most: u64) -> Self {
         self.bounds.host_bytes = Some(most);
         self
     }
 
     /// Ends the launch some milliseconds after this time, if it has not ended before: an
-    /// [`Error::Kernel`](crate::Error::Kernel) of kind [`Cancelled`](crate::simt::ReportKind::Cancelled). On the emulator
-    /// only. In a [`Graph`](super::Graph) every replay gives the launch this time anew.
+    /// [`Error::Kernel`](crate::Error::Kernel) of kind
+    /// [`Cancelled`](crate::simt::ReportKind::Cancelled). On the emulator only. In a
+    /// [`Graph`](super::Graph) every replay gives the launch this time anew.
     pub fn deadline(mut self, time: Duration) -> Self {
         self.bounds.deadline = Some(time);
         self

@@ -98,8 +98,9 @@ impl<T: Pod> Buffer<T> {
         Ok(buffer)
     }
 
-    /// By what another process on this host finds an array that was made [for peers](Buffer::for_peers), which then stays for
-    /// as long as this process: that process may have it open for as long.
+    /// By what another process on this host finds an array that was made
+    /// [for peers](Buffer::for_peers), which then stays for as long as this process: that process
+    /// may have it open for as long.
     pub(super) fn told(&self) -> Result<[u8; 64], Error> {
         match &self.memory.place {
             Place::Cuda(memory) => {
@@ -161,8 +162,8 @@ impl<T: Pod> Buffer<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::ShapeMismatch`] if there are not as many values as elements, [`Error::Device`] if the
-    /// copy fails.
+    /// [`Error::ShapeMismatch`] if there are not as many values as elements, [`Error::Device`] if
+    /// the copy fails.
     pub fn upload(&mut self, values: &[T]) -> Result<(), Error> {
         if values.len() != self.len {
             let arrays = vec![("buffer", vec![self.len]), ("values", vec![values.len()])];
@@ -206,8 +207,8 @@ impl<T: Pod> Buffer<T> {
         }
     }
 
-    /// Writes 0xFF into every byte, which is NaN in every format: what a kernel forgets to write then
-    /// shows.
+    /// Writes 0xFF into every byte, which is NaN in every format: what a kernel forgets to write
+    /// then shows.
     ///
     /// # Errors
     ///
@@ -225,7 +226,8 @@ impl<T: Pod> Buffer<T> {
         self.fill(0)
     }
 
-    /// A new array of zeros; while launches are being recorded, too, as no replay depends on when it was filled.
+    /// A new array of zeros; while launches are being recorded, too, as no replay depends on when
+    /// it was filled.
     pub(super) fn new_zeros(device: &Device, name: &str, len: usize) -> Result<Buffer<T>, Error> {
         let mut buffer = Buffer::new(device, name, len)?;
         buffer.fill_now(0)?;
@@ -254,8 +256,8 @@ impl<T: Pod> Buffer<T> {
         Buffer { memory, start, len: self.len * size_of::<T>(), numbers: PhantomData }
     }
 
-    /// A part of the array, as a handle of its own to the same memory: what is written through one is
-    /// seen through the other.
+    /// A part of the array, as a handle of its own to the same memory: what is written through one
+    /// is seen through the other.
     ///
     /// ```
     /// use linrec::device::Device;
@@ -313,8 +315,9 @@ impl<T> Buffer<T> {
         &self.memory.device
     }
 
-    /// Whether the first element's address is a multiple of `bytes`, a power of two up to 256. Memory that is
-    /// allocated begins at such an address; a slice may begin anywhere in it, and what is lent anywhere.
+    /// Whether the first element's address is a multiple of `bytes`, a power of two up to 256.
+    /// Memory that is allocated begins at such an address; a slice may begin anywhere in it, and
+    /// what is lent anywhere.
     pub fn is_aligned_to(&self, bytes: u64) -> bool {
         let first = match &self.memory.place {
             Place::Cuda(memory) => memory.address(self.start),
@@ -342,7 +345,8 @@ fn bytes_of<T>(device: &Device, name: &str, len: usize) -> Result<u64, Error> {
 impl Drop for Place {
     fn drop(&mut self) {
         if let Place::Simt { emulator, address } = self {
-            // The address is one that the emulator gave out, and this is the one place that frees it.
+            // The address is one that the emulator gave out, and this is the one place that frees
+            // it.
             let _ = emulator.memory.free(*address);
         }
     }

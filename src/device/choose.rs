@@ -17,8 +17,8 @@ enum Wanted {
 }
 
 impl Device {
-    /// The first NVIDIA GPU if there is one that can be used, else the emulator; without the feature `cuda` the
-    /// emulator, and without `simt` a GPU or an error.
+    /// The first NVIDIA GPU if there is one that can be used, else the emulator; without the
+    /// feature `cuda` the emulator, and without `simt` a GPU or an error.
     ///
     /// The environment variable `LINREC_DEVICE` chooses another: `simt`, `cuda`, `cuda:1`.
     ///
@@ -34,8 +34,8 @@ impl Device {
         }
     }
 
-    /// The device of a process that is one of several on its host: the GPU with its number, or an emulated device if
-    /// there is no GPU or `LINREC_DEVICE` says `simt`.
+    /// The device of a process that is one of several on its host: the GPU with its number, or an
+    /// emulated device if there is no GPU or `LINREC_DEVICE` says `simt`.
     pub(super) fn of_process(local: usize) -> Result<Device, Error> {
         let value = std::env::var_os(VARIABLE).unwrap_or_default();
         let value = value.to_string_lossy();

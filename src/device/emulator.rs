@@ -25,8 +25,8 @@ thread_local! {
     static BY_ITSELF: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Lets this thread run the blocks of all its launches by itself, and deal none to the current pool: it is one of several, and
-/// the pool's threads may be waiting for it.
+/// Lets this thread run the blocks of all its launches by itself, and deal none to the current
+/// pool: it is one of several, and the pool's threads may be waiting for it.
 pub(crate) fn run_by_itself() {
     BY_ITSELF.set(true);
 }
@@ -53,8 +53,9 @@ pub(crate) struct Emulation<'a> {
 impl Emulator {
     pub(crate) const LABEL: &str = "simt";
 
-    /// How many blocks it says that it holds at once, whatever the blocks. They take turns on one core, so that few of
-    /// them are soon done; and eight are enough for a first block, a last one, and some between.
+    /// How many blocks it says that it holds at once, whatever the blocks. They take turns on one
+    /// core, so that few of them are soon done; and eight are enough for a first block, a last one,
+    /// and some between.
     pub(crate) const RESIDENT_BLOCKS: u32 = 8;
 
     /// How many blocks of so many threads can wait for each other.
@@ -67,8 +68,8 @@ impl Emulator {
         Emulator::labelled(Self::LABEL.to_owned(), None)
     }
 
-    /// One of several. It does its work on the thread that asks for it: that several run side by side is the doing of
-    /// those who call them.
+    /// One of several. It does its work on the thread that asks for it: that several run side by
+    /// side is the doing of those who call them.
     #[cfg_attr(not(feature = "simt"), expect(dead_code))]
     pub(crate) fn numbered(number: usize) -> Emulator {
         Emulator::labelled(format!("{}:{number}", Self::LABEL), Some(number))
@@ -103,8 +104,9 @@ impl Emulator {
         }
     }
 
-    /// Runs the blocks of a launch: dealt to the threads of the current pool, or all together if they
-    /// wait for each other, or one after the other if they are traced or if it is one of several.
+    /// Runs the blocks of a launch: dealt to the threads of the current pool, or all together if
+    /// they wait for each other, or one after the other if they are traced or if it is one of
+    /// several.
     pub(crate) fn run(&self, emulation: Emulation) -> Result<Counters, Error> {
         let Emulation { launch, blocks, cooperative, trace } = emulation;
         let together = cooperative || launch.kernel.communicates();

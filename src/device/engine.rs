@@ -9,9 +9,10 @@ use crate::{Engine, Error, Gradients, Options, Outputs};
 
 /// The copying wrapper around a [`Recurrence`]: arrays go to the device and results come back.
 ///
-/// Made for tests and for arrays at hand; where speed matters, data stays on the device. Results are
-/// filled with NaN before a kernel writes them. Of storage narrower than the numbers computed with, the arrays are
-/// rounded on their way. All options are supported ([logarithms](Recurrence#logarithms) by a kernel of their own).
+/// Made for tests and for arrays at hand; where speed matters, data stays on the device. Results
+/// are filled with NaN before a kernel writes them. Of storage narrower than the numbers computed
+/// with, the arrays are rounded on their way. All options are supported
+/// ([logarithms](Recurrence#logarithms) by a kernel of their own).
 ///
 /// ```
 /// use linrec::device::{Device, KernelEngine};
@@ -32,10 +33,11 @@ pub struct KernelEngine<S> {
 }
 
 impl Device {
-    /// The recurrence on this device over arrays of the host, by the fastest kernel for every shape.
+    /// The recurrence on this device over arrays of the host, by the fastest kernel for every
+    /// shape.
     ///
-    /// Arrays are copied to the device and back, which takes longer than the work itself: for data that
-    /// is there already take a [`Recurrence`].
+    /// Arrays are copied to the device and back, which takes longer than the work itself: for data
+    /// that is there already take a [`Recurrence`].
     ///
     /// ```
     /// use linrec::device::Device;
@@ -90,8 +92,8 @@ impl<S: Storage> KernelEngine<S> {
         &self.copying.over_buffers
     }
 
-    /// What the engine takes, and how often it rounds; by the fastest kernels any length, and at most as often as a
-    /// tree.
+    /// What the engine takes, and how often it rounds; by the fastest kernels any length, and at
+    /// most as often as a tree.
     #[cfg(feature = "contract")]
     pub fn domain(&self) -> crate::contract::Domain {
         use super::Narrowing;

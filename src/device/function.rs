@@ -67,8 +67,8 @@ impl<M> Default for Modules<M> {
 }
 
 impl<M> Modules<M> {
-    /// The module of this text, loaded if it is not there. Two threads that ask at the same time may
-    /// both load it.
+    /// The module of this text, loaded if it is not there. Two threads that ask at the same time
+    /// may both load it.
     fn get(&self, ptx: &str, load: impl FnOnce() -> Result<M, Error>) -> Result<Arc<M>, Error> {
         if let Some(module) = lock(&self.0).get(ptx) {
             return Ok(module.clone());
@@ -99,8 +99,8 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] with the names that there are; on the emulator also if the kernel does what is not emulated,
-    /// with the line of the PTX.
+    /// [`Error::Device`] with the names that there are; on the emulator also if the kernel does
+    /// what is not emulated, with the line of the PTX.
     pub fn function(&self, name: &str) -> Result<Function, Error> {
         let entry = self.entries.iter().find(|(entry, _)| entry == name);
         let symbol = entry.map_or(name, |(_, symbol)| symbol);
@@ -180,12 +180,13 @@ impl Function {
         }
     }
 
-    /// How many blocks of `threads` threads, with `shared_bytes` bytes of dynamic shared memory each, the whole device
-    /// holds at once: as many as a [cooperative](Launch::cooperative) launch can have. On a GPU that is
-    /// [`Function::occupancy`] times the number of SMs. The emulator says 8 whatever the blocks, since few are soon
-    /// emulated; it takes more.
+    /// How many blocks of `threads` threads, with `shared_bytes` bytes of dynamic shared memory
+    /// each, the whole device holds at once: as many as a [cooperative](Launch::cooperative) launch
+    /// can have. On a GPU that is [`Function::occupancy`] times the number of SMs. The emulator
+    /// says 8 whatever the blocks, since few are soon emulated; it takes more.
     ///
-    /// Results must not depend on it: another GPU, another driver or a change of the kernel gives another number.
+    /// Results must not depend on it: another GPU, another driver or a change of the kernel gives
+    /// another number.
     ///
     /// # Errors
     ///

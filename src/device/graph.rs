@@ -14,17 +14,18 @@ use crate::simt::Counters;
 
 /// Launches that were recorded once, to be replayed with one call. Made by [`Device::record`].
 ///
-/// Queueing a launch costs the host some microseconds, more than a small kernel takes; queueing a graph
-/// of twenty costs about as much as one. A replay does exactly what the launches would: the same
-/// kernels with the same numbers, at the same addresses, in the order of their recording, over what
-/// the buffers hold by then.
+/// Queueing a launch costs the host some microseconds, more than a small kernel takes; queueing a
+/// graph of twenty costs about as much as one. A replay does exactly what the launches would: the
+/// same kernels with the same numbers, at the same addresses, in the order of their recording, over
+/// what the buffers hold by then.
 ///
-/// A graph keeps all that it needs: its kernels stay loaded, and the memory of its buffers is given back
-/// when the last handle is dropped *and* the graph. On the emulator a replay runs the launches
+/// A graph keeps all that it needs: its kernels stay loaded, and the memory of its buffers is given
+/// back when the last handle is dropped *and* the graph. On the emulator a replay runs the launches
 /// one after the other.
 #[derive(Debug)]
 pub struct Graph {
-    /// Before what it needs, so that it is dropped first; `None` on the emulator, and of no launches.
+    /// Before what it needs, so that it is dropped first; `None` on the emulator, and of no
+    /// launches.
     on_gpu: Option<GpuGraph>,
     device: Device,
     launches: Vec<Recorded>,
@@ -36,9 +37,9 @@ impl Device {
     /// Records the launches that `body` queues on the stream it is given; none of them runs.
     ///
     /// What a graph does not repeat is an error inside of `body`: launches on other streams (give
-    /// [`ForwardOptions::stream`](super::ForwardOptions) the recording's), copies between host and device, filling
-    /// buffers, waiting, events, replays and further recordings. Buffers may be made, and kernels
-    /// loaded.
+    /// [`ForwardOptions::stream`](super::ForwardOptions) the recording's), copies between host and
+    /// device, filling buffers, waiting, events, replays and further recordings. Buffers may be
+    /// made, and kernels loaded.
     ///
     /// ```
     /// use linrec::device::{Choice, Device, ForwardOptions, Recurrence};
@@ -107,16 +108,16 @@ impl Graph {
         &self.device
     }
 
-    /// Queues all launches on a stream, asynchronously; on the emulator they have run when this returns, and
-    /// [`Launched::counters`] is their sum.
+    /// Queues all launches on a stream, asynchronously; on the emulator they have run when this
+    /// returns, and [`Launched::counters`] is their sum.
     ///
     /// Replays of one graph never overlap, whatever their streams.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if the stream is of another device, if launches are being recorded, or if the
-    /// device fails; [`Error::Kernel`] with what the emulator found, and then the launches behind that one
-    /// have not run.
+    /// [`Error::Device`] if the stream is of another device, if launches are being recorded, or if
+    /// the device fails; [`Error::Kernel`] with what the emulator found, and then the launches
+    /// behind that one have not run.
     pub fn replay(&self, stream: &Stream) -> Result<Launched, Error> {
         self.device.must_be(&stream.device, "replaying a graph", "the stream")?;
         stream.must_run("replaying a graph")?;

@@ -15,7 +15,8 @@ use super::{Backend, Buffer, Dim, Function, Launched, Stream, recording};
 use crate::Error;
 use crate::simt::{self, Kernel, ReportKind, Trace};
 
-/// Mailboxes of all sequences of a launch: in one of them comes the state before each, by the other the one behind it goes on.
+/// Mailboxes of all sequences of a launch: in one of them comes the state before each, by the other
+/// the one behind it goes on.
 #[derive(Debug)]
 pub(super) struct Mail {
     pub(super) from: Option<Buffer<u8>>,
@@ -86,14 +87,16 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Has all blocks of the grid on the device at once, so that blocks may wait for each other: at a barrier of
-    /// the whole grid, or for what another block writes. A launch that does not say this may run its blocks in any
-    /// order and one after the other, and a block that waits for a later one then waits for ever.
+    /// Has all blocks of the grid on the device at once, so that blocks may wait for each other: at
+    /// a barrier of the whole grid, or for what another block writes. A launch that does not say
+    /// this may run its blocks in any order and one after the other, and a block that waits for a
+    /// later one then waits for ever.
     ///
-    /// On a GPU, [`Launch::run`] refuses a grid of more blocks than [`Function::resident_blocks`]; the emulator takes
-    /// any number, as long as all blocks together have 8192 warps at most. What is recorded is checked when it is
-    /// recorded, and stays cooperative. Nothing ends a block that waits for what never comes: on a GPU it keeps
-    /// the device busy for ever, and the emulator reports it.
+    /// On a GPU, [`Launch::run`] refuses a grid of more blocks than [`Function::resident_blocks`];
+    /// the emulator takes any number, as long as all blocks together have 8192 warps at most. What
+    /// is recorded is checked when it is recorded, and stays cooperative. Nothing ends a block that
+    /// waits for what never comes: on a GPU it keeps the device busy for ever, and the emulator
+    /// reports it.
     ///
     /// ```
     /// # use linrec::device::Device;
@@ -136,8 +139,8 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// The three arguments of a kernel that [takes mail](crate::kernels::KernelChoice::takes_mail), for sequences that lie on this
-    /// device alone: two pointers that are null, and 0.
+    /// The three arguments of a kernel that [takes mail](crate::kernels::KernelChoice::takes_mail),
+    /// for sequences that lie on this device alone: two pointers that are null, and 0.
     pub fn without_mail(self) -> Self {
         let none: Option<&Buffer<u8>> = None;
         self.arg(none).arg(none).arg(0_u32)
@@ -149,8 +152,9 @@ impl<'a> Launch<'a> {
         self.peer_arg(from.as_ref()).peer_arg(to.as_mut()).arg(*epoch)
     }
 
-    /// The next argument, in memory that the device [reaches](super::Device::reach) and that kernels of other devices may
-    /// use at the same time: whatever order that needs is the kernels' own.
+    /// The next argument, in memory that the device [reaches](super::Device::reach) and that
+    /// kernels of other devices may use at the same time: whatever order that needs is the kernels'
+    /// own.
     fn peer_arg(mut self, argument: impl Argument<'a>) -> Self {
         self.peers.push(self.slots.len());
         self.arg(argument)
@@ -171,19 +175,20 @@ impl<'a> Launch<'a> {
 
     /// Queues the launch on a stream; on the emulator it has run when this returns.
     ///
-    /// A mistake of the kernel is found by the emulator now ([`Error::Kernel`]), and by a GPU, if it
-    /// is one that a GPU notices, in a later operation on the device.
+    /// A mistake of the kernel is found by the emulator now ([`Error::Kernel`]), and by a GPU, if
+    /// it is one that a GPU notices, in a later operation on the device.
     ///
-    /// On the stream that [`Device::record`](super::Device::record) passes in, the launch is checked and
-    /// recorded, and runs when the graph is replayed.
+    /// On the stream that [`Device::record`](super::Device::record) passes in, the launch is
+    /// checked and recorded, and runs when the graph is replayed.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if there are too many or too few arguments, or some of the wrong size or on
-    /// another device; if grid, block or shared memory pass a limit; if the launch is cooperative, and its blocks do
-    /// not fit on the device at once or the device takes no such launches; if the device refuses; or if
-    /// blocks, bounds or a trace are asked of a GPU, or a trace of a recording; or if launches are being recorded
-    /// and this is another stream. [`Error::Kernel`] with what the emulator found.
+    /// [`Error::Device`] if there are too many or too few arguments, or some of the wrong size or
+    /// on another device; if grid, block or shared memory pass a limit; if the launch is
+    /// cooperative, and its blocks do not fit on the device at once or the device takes no such
+    /// launches; if the device refuses; or if blocks, bounds or a trace are asked of a GPU, or a
+    /// trace of a recording; or if launches are being recorded and this is another stream.
+    /// [`Error::Kernel`] with what the emulator found.
     pub fn run(self, stream: &Stream) -> Result<Launched, Error> {
         let operation = format!("launching `{}`", self.function.name());
         self.function.device.must_be(&stream.device, &operation, "the stream")?;
@@ -205,16 +210,17 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// Runs launches of one kernel side by side, each with all its blocks, which may wait for what those of another write: as
-    /// GPUs of one host do that reach each other's memory. On the emulator only, where the launches are on one device, and
-    /// take turns; what a launch writes and another reads has to be ordered as between devices
-    /// (a release and an acquire of the whole system), or is reported. Over when this returns.
+    /// Runs launches of one kernel side by side, each with all its blocks, which may wait for what
+    /// those of another write: as GPUs of one host do that reach each other's memory. On the
+    /// emulator only, where the launches are on one device, and take turns; what a launch writes
+    /// and another reads has to be ordered as between devices (a release and an acquire of the
+    /// whole system), or is reported. Over when this returns.
     ///
     /// # Errors
     ///
-    /// As for [`Launch::run`]; [`Error::Device`] if a launch is on a GPU or another device than the first one, or differs
-    /// from it in kernel or grid; [`Error::Kernel`] with what the emulator found, in which the kernel's name is
-    /// followed by the launch, counted from 0.
+    /// As for [`Launch::run`]; [`Error::Device`] if a launch is on a GPU or another device than the
+    /// first one, or differs from it in kernel or grid; [`Error::Kernel`] with what the emulator
+    /// found, in which the kernel's name is followed by the launch, counted from 0.
     pub fn run_side_by_side(launches: &[Launch<'_>]) -> Result<Vec<Launched>, Error> {
         let Some(first) = launches.first() else { return Ok(Vec::new()) };
         let operation = format!("launching `{}` side by side", first.function.name());
@@ -304,7 +310,8 @@ impl<'a> Launch<'a> {
         if !self.cooperative {
             return Ok(());
         }
-        // Of a block and a grid that have been checked, the first product is small, and the second a u64.
+        // Of a block and a grid that have been checked, the first product is small, and the second
+        // a u64.
         let threads = self.block.iter().product();
         let blocks: u64 = self.grid.iter().map(|&extent| u64::from(extent)).product();
         let fit = match self.function.code {

@@ -1,8 +1,8 @@
 //! Kernels on an NVIDIA GPU, or on the emulator of one: the same code for both.
 //!
-//! A [`Device`] has memory ([`Buffer`]), takes kernels as PTX ([`Module`], [`Function`]) and runs them
-//! ([`Launch`]) in the order of a [`Stream`]. [`Device::auto`] is the first GPU of the machine, or
-//! [the emulator](crate::simt) where there is none; results are the same, bit for bit.
+//! A [`Device`] has memory ([`Buffer`]), takes kernels as PTX ([`Module`], [`Function`]) and runs
+//! them ([`Launch`]) in the order of a [`Stream`]. [`Device::auto`] is the first GPU of the
+//! machine, or [the emulator](crate::simt) where there is none; results are the same, bit for bit.
 //!
 //! ```
 //! use linrec::device::{Choice, Device, Recurrence};
@@ -25,31 +25,34 @@
 //! - [`Module`], [`Function`], [`Launch`] with its [`Argument`]s;
 //! - [`Stream`], [`Event`] and [`Bench`]: order and time;
 //! - [`Graph`]: launches that [`Device::record`] writes down once and one call repeats;
-//! - [`Recurrence`]: the recurrence over buffers, by the kernel that one names or the fastest for each shape
-//!   ([`Choice`]);
+//! - [`Recurrence`]: the recurrence over buffers, by the kernel that one names or the fastest for
+//!   each shape ([`Choice`]);
 //! - [`SelectiveScan`]: Mamba's selective scan over buffers, as one kernel;
-//! - [`KernelEngine`] (also from [`Device::engine`]): an [`Engine`](crate::Engine) around it, over arrays of the host;
+//! - [`KernelEngine`] (also from [`Device::engine`]): an [`Engine`](crate::Engine) around it, over
+//!   arrays of the host;
 //! - [`nvrtc`]: CUDA C++ to PTX at run time.
 //!
 //! # What a GPU and the emulator do differently
 //!
-//! The emulator explains a kernel's mistakes ([`Error::Kernel`]), counts what
-//! the kernel did ([`Launched::counters`]), records traces, and runs single blocks of a grid; all of
-//! it is over when `run` returns. A GPU works asynchronously and notices few mistakes; those it
-//! notices show in a later operation.
+//! The emulator explains a kernel's mistakes ([`Error::Kernel`]), counts what the kernel did
+//! ([`Launched::counters`]), records traces, and runs single blocks of a grid; all of it is over
+//! when `run` returns. A GPU works asynchronously and notices few mistakes; those it notices show
+//! in a later operation.
 //!
-//! A GPU on which a kernel has failed (an illegal address, an illegal instruction, a `trap`, an `assert`) is lost to
-//! the process, with all that is on it: whatever is asked of it from then on is an error. CUDA keeps
-//! that error for the process and not for the context, so that dropping everything and opening the
-//! device again does not help. Only a new process does. A program that has to go on runs kernels it is not
-//! sure of in a process of their own, or on the emulator, which loses nothing.
+//! A GPU on which a kernel has failed (an illegal address, an illegal instruction, a `trap`, an
+//! `assert`) is lost to the process, with all that is on it: whatever is asked of it from then on
+//! is an error. CUDA keeps that error for the process and not for the context, so that dropping
+//! everything and opening the device again does not help. Only a new process does. A program that
+//! has to go on runs kernels it is not sure of in a process of their own, or on the emulator, which
+//! loses nothing.
 //!
 //! # After `fork`
 //!
-//! A process that `fork` made, without `exec`, has neither its parent's CUDA nor the threads of its parent's
-//! `rayon` pool. If the parent has used a device, an operation in the child fails or **waits for ever**;
-//! the emulator, whose blocks run in that pool, waits for ever as well. Open devices after the fork, and in one of
-//! the two only, or start workers as new programs (in Python: `multiprocessing` with `spawn`).
+//! A process that `fork` made, without `exec`, has neither its parent's CUDA nor the threads of its
+//! parent's `rayon` pool. If the parent has used a device, an operation in the child fails or
+//! **waits for ever**; the emulator, whose blocks run in that pool, waits for ever as well. Open
+//! devices after the fork, and in one of the two only, or start workers as new programs (in Python:
+//! `multiprocessing` with `spawn`).
 //!
 //! # Safety
 //!
@@ -60,25 +63,29 @@
 //!    a kernel that writes wrong numbers, writes to the wrong buffer or races with another spoils
 //!    numbers and nothing else.
 //! 2. The number of arguments and the size of each are those that the PTX declares
-//!    ([`Declarations`](crate::simt::Declarations)) and, where the driver says it (from CUDA 12.4 on), those that it
-//!    compiled. It is given copies, with zeros behind them: it reads nothing else of the host.
-//! 3. Buffers, modules and contexts live until the work queued on them is over, and as long as a graph that
-//!    would use them again. Of memory and streams that are [lent](Device::lent_buffer), the lender has promised it. The host's side of a copy lives until the copy is over, and is kept for good where an
-//!    error leaves that open.
-//! 4. The kernel stays within the buffers that it is given. This is the one condition that **nothing
-//!    guarantees on a GPU**. The emulator stops a kernel at every address outside of its buffers. A GPU stops
-//!    it only where nothing at all is mapped, and what is mapped is more than the program's buffers: memory of the
-//!    driver, and some of the host's. Of 118 ranges of memory that a process had mapped, a kernel on an H200 could
-//!    read 19. Where a GPU shares the host's page tables ([`Attributes::reaches_host_memory`], as on Grace
-//!    Hopper or under Linux's heterogeneous memory management), it can reach all of them.
+//!    ([`Declarations`](crate::simt::Declarations)) and, where the driver says it (from CUDA 12.4
+//!    on), those that it compiled. It is given copies, with zeros behind them: it reads nothing
+//!    else of the host.
+//! 3. Buffers, modules and contexts live until the work queued on them is over, and as long as a
+//!    graph that would use them again. Of memory and streams that are [lent](Device::lent_buffer),
+//!    the lender has promised it. The host's side of a copy lives until the copy is over, and is
+//!    kept for good where an error leaves that open.
+//! 4. The kernel stays within the buffers that it is given. This is the one condition that
+//!    **nothing guarantees on a GPU**. The emulator stops a kernel at every address outside of its
+//!    buffers. A GPU stops it only where nothing at all is mapped, and what is mapped is more than
+//!    the program's buffers: memory of the driver, and some of the host's. Of 118 ranges of memory
+//!    that a process had mapped, a kernel on an H200 could read 19. Where a GPU shares the host's
+//!    page tables ([`Attributes::reaches_host_memory`], as on Grace Hopper or under Linux's
+//!    heterogeneous memory management), it can reach all of them.
 //!
-//! So PTX is machine code, and running it is as safe as running any other: load what you trust, and try a new kernel
-//! on the emulator first, which finds every address that is wrong.
+//! So PTX is machine code, and running it is as safe as running any other: load what you trust, and
+//! try a new kernel on the emulator first, which finds every address that is wrong.
 //!
-//! Blocks that wait for each other are safe in a [cooperative](Launch::cooperative) launch: it has all of them on the
-//! device at once, or it is refused. What nothing guarantees on a GPU is that they wait for what comes. A kernel that
-//! waits for ever spoils nothing, but the device is busy from then on, whatever waits for it does not
-//! return, and only the end of the process ends it. The emulator reports such a kernel.
+//! Blocks that wait for each other are safe in a [cooperative](Launch::cooperative) launch: it has
+//! all of them on the device at once, or it is refused. What nothing guarantees on a GPU is that
+//! they wait for what comes. A kernel that waits for ever spoils nothing, but the device is busy
+//! from then on, whatever waits for it does not return, and only the end of the process ends it.
+//! The emulator reports such a kernel.
 
 mod argument;
 mod attributes;
@@ -90,7 +97,8 @@ mod copying;
 #[cfg_attr(not(feature = "cuda"), path = "without_cuda/cuda.rs")]
 mod cuda;
 mod dim;
-// Without the feature there is no such device; its crate is there to say what parameters kernels take.
+// Without the feature there is no such device; its crate is there to say what parameters kernels
+// take.
 #[cfg_attr(not(feature = "simt"), expect(dead_code))]
 mod emulator;
 mod engine;
@@ -171,17 +179,20 @@ enum Backend {
 impl Device {
     /// The NVIDIA GPU with this ordinal, counted from 0. Calling it again gives the same device.
     ///
-    /// In a process made by `fork`, do not call it if the parent has: see [after `fork`](self#after-fork).
+    /// In a process made by `fork`, do not call it if the parent has: see
+    /// [after `fork`](self#after-fork).
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if there is no driver or no such GPU, with what to do about it; if an error has ended the use
-    /// of this GPU before, after which only a new process has it again; and without the feature `cuda`.
+    /// [`Error::Device`] if there is no driver or no such GPU, with what to do about it; if an
+    /// error has ended the use of this GPU before, after which only a new process has it again; and
+    /// without the feature `cuda`.
     pub fn cuda(ordinal: usize) -> Result<Device, Error> {
         Ok(Device { backend: Backend::Cuda(Gpu::open(ordinal)?) })
     }
 
-    /// The emulator. There is one that takes all cores, and with the feature `simt` it is always there.
+    /// The emulator. There is one that takes all cores, and with the feature `simt` it is always
+    /// there.
     #[cfg(feature = "simt")]
     pub fn simt() -> Device {
         static EMULATOR: OnceLock<Arc<Emulator>> = OnceLock::new();
@@ -189,9 +200,9 @@ impl Device {
         Device { backend: Backend::Simt(emulator.clone()) }
     }
 
-    /// So many further emulated devices, each with memory of its own: `simt:0`, `simt:1`, … They stand for the GPUs of
-    /// a [`Group`]. Each does its work on the thread that asks for it, so that they run side by side where as many
-    /// threads use them.
+    /// So many further emulated devices, each with memory of its own: `simt:0`, `simt:1`, … They
+    /// stand for the GPUs of a [`Group`]. Each does its work on the thread that asks for it, so
+    /// that they run side by side where as many threads use them.
     ///
     /// ```
     /// use linrec::device::Device;
@@ -240,8 +251,8 @@ impl Device {
         }
     }
 
-    /// Bytes of memory: free, and in all. On the emulator that is what arrays may add up to; it takes
-    /// host memory only for what is touched of them.
+    /// Bytes of memory: free, and in all. On the emulator that is what arrays may add up to; it
+    /// takes host memory only for what is touched of them.
     ///
     /// # Errors
     ///
@@ -280,8 +291,8 @@ impl Device {
         self.allocate_named(&format!("{number}[{len}]"), len)
     }
 
-    /// An array of `len` numbers, with anything in it, which the emulator's reports call `name`; the emulator
-    /// reports a kernel that reads an element before one has written it.
+    /// An array of `len` numbers, with anything in it, which the emulator's reports call `name`;
+    /// the emulator reports a kernel that reads an element before one has written it.
     ///
     /// # Errors
     ///
@@ -294,7 +305,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if there is not enough memory, if the device fails, or while launches are being recorded.
+    /// [`Error::Device`] if there is not enough memory, if the device fails, or while launches are
+    /// being recorded.
     pub fn zeros<T: Pod>(&self, len: usize) -> Result<Buffer<T>, Error> {
         let mut buffer = self.allocate(len)?;
         buffer.zero()?;
@@ -316,8 +328,9 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] with the line that the emulator does not know, if none of the kernels can run on it (of one among
-    /// others [`Module::function`] says it), or with what the driver's compiler says.
+    /// [`Error::Device`] with the line that the emulator does not know, if none of the kernels can
+    /// run on it (of one among others [`Module::function`] says it), or with what the driver's
+    /// compiler says.
     pub fn module(&self, ptx: &str) -> Result<Module, Error> {
         Module::load(self, ptx)
     }
@@ -373,17 +386,19 @@ impl Device {
         Ok(Stream { device: self.clone(), queue })
     }
 
-    /// A stream that another library has made on this GPU, to work in its order: PyTorch's current stream, say.
+    /// A stream that another library has made on this GPU, to work in its order: PyTorch's current
+    /// stream, say.
     ///
-    /// What a call computes on its way lies in memory that is allocated and freed in the stream's order, so that a call
-    /// works where the stream is being captured into a graph.
+    /// What a call computes on its way lies in memory that is allocated and freed in the stream's
+    /// order, so that a call works where the stream is being captured into a graph.
     ///
     /// # Safety
     ///
-    /// 1. `handle` is a `CUstream` of the primary context of this GPU (null is its default stream), and outlives every
-    ///    clone of the stream.
-    /// 2. The order of work that the device otherwise keeps is the caller's on this stream: a buffer that is used on
-    ///    it is used on another stream, or dropped, only where that comes after this stream's work.
+    /// 1. `handle` is a `CUstream` of the primary context of this GPU (null is its default stream),
+    ///    and outlives every clone of the stream.
+    /// 2. The order of work that the device otherwise keeps is the caller's on this stream: a
+    ///    buffer that is used on it is used on another stream, or dropped, only where that comes
+    ///    after this stream's work.
     ///
     /// # Errors
     ///
@@ -400,20 +415,22 @@ impl Device {
         }
     }
 
-    /// An array of `len` numbers in memory that another library has allocated on this GPU. Nothing is copied, and the
-    /// memory is not freed when the buffer is dropped.
+    /// An array of `len` numbers in memory that another library has allocated on this GPU. Nothing
+    /// is copied, and the memory is not freed when the buffer is dropped.
     ///
     /// # Safety
     ///
-    /// 1. From `address` on, `len` numbers of type `T` lie in memory of this GPU, which stays allocated until the last
-    ///    handle to the buffer is dropped and all work queued on it is over.
+    /// 1. From `address` on, `len` numbers of type `T` lie in memory of this GPU, which stays
+    ///    allocated until the last handle to the buffer is dropped and all work queued on it is
+    ///    over.
     /// 2. What else reads or writes there is ordered with that work by the caller.
-    /// 3. Where the buffer is written to (as a `&mut Buffer`), nothing relies on the memory keeping its contents.
+    /// 3. Where the buffer is written to (as a `&mut Buffer`), nothing relies on the memory keeping
+    ///    its contents.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] on the emulator, if the address is not a multiple of the numbers' size, or if the
-    /// array leaves the address space.
+    /// [`Error::Device`] on the emulator, if the address is not a multiple of the numbers' size, or
+    /// if the array leaves the address space.
     #[allow(unsafe_code)]
     pub unsafe fn lent_buffer<T: Pod>(&self, address: u64, len: usize) -> Result<Buffer<T>, Error> {
         Buffer::lent(self, address, len)
@@ -428,8 +445,8 @@ impl Device {
         Event::new(self)
     }
 
-    /// Lets kernels of this device reach memory of another one that was allocated for that ([`Buffer::for_peers`]): on the
-    /// emulator, which reaches its own.
+    /// Lets kernels of this device reach memory of another one that was allocated for that
+    /// ([`Buffer::for_peers`]): on the emulator, which reaches its own.
     fn reach(&self, other: &Device) -> Result<(), Error> {
         match (&self.backend, &other.backend) {
             _ if self == other => Ok(()),

@@ -30,8 +30,8 @@ pub const SHIPPED_ARCHITECTURE: u32 = 80;
 
 /// The PTX of `program` for a GPU of the compute capability `architecture` (80 for 8.0).
 ///
-/// Shipped PTX is taken where there is one, then PTX compiled earlier (see [`cache_folder`]), and else
-/// it is compiled now and kept. For the emulator the architecture is [`SHIPPED_ARCHITECTURE`].
+/// Shipped PTX is taken where there is one, then PTX compiled earlier (see [`cache_folder`]), and
+/// else it is compiled now and kept. For the emulator the architecture is [`SHIPPED_ARCHITECTURE`].
 ///
 /// # Errors
 ///
@@ -50,8 +50,8 @@ pub fn obtain(program: &Program, architecture: u32) -> Result<Ptx, Error> {
     ::nvrtc::obtain(program, architecture).map_err(|error| failure(error.message()))
 }
 
-/// Compiles `program` for GPUs of the compute capability `architecture` (80 for 8.0) and later, with
-/// the NVRTC that [`Nvrtc::find`] finds.
+/// Compiles `program` for GPUs of the compute capability `architecture` (80 for 8.0) and later,
+/// with the NVRTC that [`Nvrtc::find`] finds.
 ///
 /// # Errors
 ///
@@ -62,8 +62,9 @@ pub fn compile(program: &Program, architecture: u32) -> Result<Compiled, Error> 
 
 /// The folder where compiled PTX is kept between runs; `None` if nothing is kept.
 ///
-/// `LINREC_CACHE` names it (empty: nothing is kept); else it is `linrec` in the user's folder for caches.
-/// It may be deleted at any time. It is made when it is first written to, for this user alone.
+/// `LINREC_CACHE` names it (empty: nothing is kept); else it is `linrec` in the user's folder for
+/// caches. It may be deleted at any time. It is made when it is first written to, for this user
+/// alone.
 ///
 /// # Errors
 ///
@@ -72,8 +73,8 @@ pub fn cache_folder() -> Result<Option<PathBuf>, Error> {
     ::nvrtc::cache_folder().map_err(|error| failure(error.message()))
 }
 
-/// An error of the compiler's. (Not by `From`: closures that say `Ok(())` where any error will do know theirs by there
-/// being one only.)
+/// An error of the compiler's. (Not by `From`: closures that say `Ok(())` where any error will do
+/// know theirs by there being one only.)
 fn failure(message: impl Into<String>) -> Error {
     Error::device("NVRTC", message)
 }

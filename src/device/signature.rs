@@ -1,10 +1,11 @@
 //! What a kernel expects of its arguments, and the memory in which it is given them.
 //!
-//! A launch hands the driver one host pointer per parameter, and the driver reads as many bytes there as the
-//! compiled kernel has. Three things see to it that it reads nothing else of the host: arguments are refused
-//! whose number or sizes are not those that the PTX declares, as [`Declarations`](crate::simt::Declarations) has
-//! them; where the driver says what it has compiled, a module is refused of which it says anything else; and the
-//! pointers are into a block of copies, with zeros behind them.
+//! A launch hands the driver one host pointer per parameter, and the driver reads as many bytes
+//! there as the compiled kernel has. Three things see to it that it reads nothing else of the host:
+//! arguments are refused whose number or sizes are not those that the PTX declares, as
+//! [`Declarations`](crate::simt::Declarations) has them; where the driver says what it has
+//! compiled, a module is refused of which it says anything else; and the pointers are into a block
+//! of copies, with zeros behind them.
 
 use super::argument::Slot;
 use crate::simt::Param;

@@ -12,9 +12,9 @@ use crate::Error;
 
 /// A queue of work on a device, done in order and asynchronously to the host.
 ///
-/// Most programs need [`Device::stream`] only, the one that is always there. Work on further streams
-/// ([`Device::new_stream`]) may run at the same time as that of others; where it touches the same
-/// buffers, it keeps the order in which the host queued it.
+/// Most programs need [`Device::stream`] only, the one that is always there. Work on further
+/// streams ([`Device::new_stream`]) may run at the same time as that of others; where it touches
+/// the same buffers, it keeps the order in which the host queued it.
 ///
 /// The emulator has done its work when the call that queues it returns.
 #[derive(Debug, Clone)]
@@ -151,8 +151,8 @@ impl Event {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if one of them has not been recorded or is of another device, or if a kernel
-    /// queued before has failed.
+    /// [`Error::Device`] if one of them has not been recorded or is of another device, or if a
+    /// kernel queued before has failed.
     pub fn elapsed_ms(&self, end: &Event) -> Result<f64, Error> {
         self.device.must_be(&end.device, "timing", "the second event")?;
         recording::refuse(&self.device, "timing")?;

@@ -1,9 +1,11 @@
-//! Archives of PTX: the modules of a family, each compressed, and unpacked when its text is first asked for.
+//! Archives of PTX: the modules of a family, each compressed, and unpacked when its text is first
+//! asked for.
 //!
-//! An archive is a row of Zstandard frames (RFC 8878), so `zstd -dc kernels/ptx/recurrence.zst` prints all of it.
-//! The first frame is the table of contents: for each module a line `// module NAME BYTES` with the length of
-//! its frame, followed by the head of its PTX. So a kernel is found, and checked against its source, without
-//! unpacking any module. `cargo xtask ptx` writes archives.
+//! An archive is a row of Zstandard frames (RFC 8878), so `zstd -dc kernels/ptx/recurrence.zst`
+//! prints all of it. The first frame is the table of contents: for each module a line
+//! `// module NAME BYTES` with the length of its frame, followed by the head of its PTX. So a
+//! kernel is found, and checked against its source, without unpacking any module. `cargo xtask ptx`
+//! writes archives.
 
 use std::io::Read;
 use std::sync::LazyLock;
@@ -18,7 +20,8 @@ use super::Ptx;
 ///
 /// # Panics
 ///
-/// If `bytes` are not an archive. Only files that `cargo xtask ptx` has made and a test has read are part of a program.
+/// If `bytes` are not an archive. Only files that `cargo xtask ptx` has made and a test has read
+/// are part of a program.
 pub fn modules(bytes: &'static [u8]) -> Vec<(&'static str, Ptx)> {
     let mut rest = bytes;
     let contents: &'static str = unpack(&mut rest).leak();

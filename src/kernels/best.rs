@@ -99,22 +99,24 @@ pub struct Query {
     pub num_seqs: u64,
     /// How long they are.
     pub seq_len: u64,
-    /// Whether every row begins and ends at a multiple of 16 bytes: the length is a multiple of a 16-byte vector,
-    /// and all arrays begin at one.
+    /// Whether every row begins and ends at a multiple of 16 bytes: the length is a multiple of a
+    /// 16-byte vector, and all arrays begin at one.
     pub whole: bool,
-    /// Whether it has to be a kernel whose PTX is part of this library; another one may have to be compiled when it
-    /// is loaded.
+    /// Whether it has to be a kernel whose PTX is part of this library; another one may have to be
+    /// compiled when it is loaded.
     pub shipped_only: bool,
 }
 
 impl KernelChoice {
     /// The kernel that was fastest where it was measured, at the shape nearest to this one.
     ///
-    /// What was not measured is taken from its neighbours: a shape from the nearest one, by ratios of
-    /// numbers of sequences and of lengths, and an element type (or shapes that are far from all of its own) from another
-    /// one of as many bytes, or else from `f32` with rows of as many bytes. A kernel whose blocks share sequences is
-    /// taken only where its family was measured with as many of them that were at most twice as long. The rule was measured on an H200 and is a good guess elsewhere.
-    /// A [`Recurrence`](crate::device::Recurrence) by the [fastest](crate::device::Choice) asks it at every new shape.
+    /// What was not measured is taken from its neighbours: a shape from the nearest one, by ratios
+    /// of numbers of sequences and of lengths, and an element type (or shapes that are far from all
+    /// of its own) from another one of as many bytes, or else from `f32` with rows of as many
+    /// bytes. A kernel whose blocks share sequences is taken only where its family was measured
+    /// with as many of them that were at most twice as long. The rule was measured on an H200 and
+    /// is a good guess elsewhere. A [`Recurrence`](crate::device::Recurrence) by the
+    /// [fastest](crate::device::Choice) asks it at every new shape.
     ///
     /// ```
     /// use linrec::kernels::{ElementType, KernelChoice, Pass, Query, shipped_as};
@@ -136,8 +138,8 @@ impl KernelChoice {
     /// As [`KernelChoice::best`], among those that are allowed.
     pub(crate) fn best_where(query: Query, allowed: impl Fn(KernelChoice) -> bool) -> KernelChoice {
         best_of(Tuned::measured(), query, allowed).unwrap_or_else(|| {
-            // One that takes any rows is shipped for every type; the later families are the faster ones, but for those
-            // whose blocks share rows, which are for few of them.
+            // One that takes any rows is shipped for every type; the later families are the faster
+            // ones, but for those whose blocks share rows, which are for few of them.
             let any = KernelChoice::shipped(query.element).filter(|choice| {
                 let geometry = choice.geometry(query.element, query.pass, 1, 1);
                 choice.max_len(query.element).is_none()
@@ -148,8 +150,8 @@ impl KernelChoice {
         })
     }
 
-    /// The fastest among the kernels of one family, as [`KernelChoice::best`]. `None` if none was measured that takes
-    /// such rows.
+    /// The fastest among the kernels of one family, as [`KernelChoice::best`]. `None` if none was
+    /// measured that takes such rows.
     pub fn best_named(family: &str, query: Query) -> Option<KernelChoice> {
         best_of(Tuned::measured(), query, |choice| choice.name() == family)
     }
@@ -158,8 +160,8 @@ impl KernelChoice {
 /// A line of another element type is as far away as a shape that differs by so many factors of two.
 const OTHER_ELEMENT: f64 = 8.0;
 
-/// What a kernel whose blocks share sequences counts for. It takes a workspace, and a device that holds all of its blocks
-/// at once, so that a draw is not enough.
+/// What a kernel whose blocks share sequences counts for. It takes a workspace, and a device that
+/// holds all of its blocks at once, so that a draw is not enough.
 const SHARED: f64 = 0.99;
 
 fn best_of(
@@ -182,8 +184,8 @@ fn best_of(
         let bytes = wanted.seq_len.saturating_mul(wanted.element.bytes() as u64);
         bytes / line.element.bytes() as u64
     };
-    // Blocks that share rows are for few long ones: where some kernel of the family, if not this one, was measured with as
-    // many rows, and with rows that were not much longer.
+    // Blocks that share rows are for few long ones: where some kernel of the family, if not this
+    // one, was measured with as many rows, and with rows that were not much longer.
     let mut known: Vec<(&str, ElementType)> = rule
         .iter()
         .filter(|line| line.pass == wanted.pass && shares(line))

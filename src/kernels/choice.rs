@@ -14,26 +14,29 @@ pub struct Geometry {
     pub threads: u32,
     /// Bytes of dynamic shared memory of a block.
     pub shared_bytes: u32,
-    /// What the kernel is given beside, if blocks share sequences; `None` if each sequence is one block's.
+    /// What the kernel is given beside, if blocks share sequences; `None` if each sequence is one
+    /// block's.
     pub shared_out: Option<SharedOut>,
 }
 
 /// How sequences are shared out among the blocks of a grid: tile by tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedOut {
-    /// 16-byte vectors in a tile. It depends on the shape alone, so that results do not depend on the device.
+    /// 16-byte vectors in a tile. It depends on the shape alone, so that results do not depend on
+    /// the device.
     pub tile_vectors: u32,
-    /// Bytes in which blocks tell each other what their tiles do; zero before the first launch, and left by each launch
-    /// as the next one needs it.
+    /// Bytes in which blocks tell each other what their tiles do; zero before the first launch, and
+    /// left by each launch as the next one needs it.
     pub workspace_bytes: u64,
-    /// Whether there is a block for each tile, which it can take as it comes; or else any number of blocks, all of which
-    /// have to be on the device at once, and no more than [`Geometry::blocks`].
+    /// Whether there is a block for each tile, which it can take as it comes; or else any number of
+    /// blocks, all of which have to be on the device at once, and no more than
+    /// [`Geometry::blocks`].
     pub one_tile: bool,
 }
 
 impl KernelChoice {
-    /// The kernels that are shipped for an element type, in their order, the reference kernel first; without the early
-    /// stages of a scan, which do not compute the recurrence.
+    /// The kernels that are shipped for an element type, in their order, the reference kernel
+    /// first; without the early stages of a scan, which do not compute the recurrence.
     ///
     /// They are those whose entries are in the shipped PTX.
     ///
@@ -62,8 +65,8 @@ impl KernelChoice {
         all.iter().filter(move |(_, of)| *of == element).map(|(choice, _)| *choice)
     }
 
-    /// What to compile: one module with an entry for each pass and, where that is not an argument, for
-    /// each direction. The early stages of a scan have no backward pass.
+    /// What to compile: one module with an entry for each pass and, where that is not an argument,
+    /// for each direction. The early stages of a scan have no backward pass.
     pub fn program(&self, element: ElementType) -> Program {
         let mut entries: Vec<_> = self
             .passes()
@@ -79,7 +82,8 @@ impl KernelChoice {
         program.with_entries(entries)
     }
 
-    /// The entry of [`KernelChoice::program`] that computes `pass` in `direction`, as C++ writes it.
+    /// The entry of [`KernelChoice::program`] that computes `pass` in `direction`, as C++ writes
+    /// it.
     ///
     /// `direction` is that of the recurrence, in the backward pass as well.
     pub fn entry(&self, element: ElementType, pass: Pass, direction: Direction) -> String {
@@ -91,7 +95,8 @@ impl KernelChoice {
         format!("linrec_{}_{short}<{}, {arguments}>", self.name(), element.cuda_name())
     }
 
-    /// The kernel that has an entry, of which elements, and for which pass; `None` if it is none of the catalogue's.
+    /// The kernel that has an entry, of which elements, and for which pass; `None` if it is none of
+    /// the catalogue's.
     ///
     /// How it is launched, as far as that does not show, is as usual.
     ///

@@ -7,8 +7,8 @@ use crate::Error;
 
 /// The type of the elements of a kernel's arrays.
 ///
-/// The 16-bit formats are computed with in `f32`, all others in themselves; initial and final states
-/// are of the type of computation.
+/// The 16-bit formats are computed with in `f32`, all others in themselves; initial and final
+/// states are of the type of computation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ElementType {
     /// `f32`.
@@ -77,8 +77,8 @@ impl ElementType {
     }
 }
 
-/// As Rust writes it; `complex64` and `complex128` for the complex numbers, with the bits of both parts, as NumPy and
-/// PyTorch call them.
+/// As Rust writes it; `complex64` and `complex128` for the complex numbers, with the bits of both
+/// parts, as NumPy and PyTorch call them.
 impl fmt::Display for ElementType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.rust_name())

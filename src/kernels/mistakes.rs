@@ -1,7 +1,8 @@
 //! Planted mistakes: kernels that are wrong in one place, made from those that are right.
 //!
-//! `kernels/mistakes.toml` has them as edits. A mistake has the source of its twin without the comment at the top and
-//! without the marks of anchors; its own place is marked as the anchor `mistake`.
+//! `kernels/mistakes.toml` has them as edits. A mistake has the source of its twin without the
+//! comment at the top and without the marks of anchors; its own place is marked as the anchor
+//! `mistake`.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -117,8 +118,9 @@ impl Mistake {
         Ok(text + after)
     }
 
-    /// The mistake as a program, with the headers of its twin and no entries yet; `read` gives the text of a source at a
-    /// path under `kernels/`. `None` if there is no twin, or the edit does not fit it.
+    /// The mistake as a program, with the headers of its twin and no entries yet; `read` gives the
+    /// text of a source at a path under `kernels/`. `None` if there is no twin, or the edit does
+    /// not fit it.
     pub fn program(&self, read: impl Fn(&str) -> Option<Cow<'static, str>>) -> Option<Program> {
         let planted = self.plant(&read(&self.twin)?).ok()?;
         // Headers are named as the twin names them: NVRTC takes one with two names for two.

@@ -1,4 +1,5 @@
-//! The catalogue of the CUDA kernels: their sources, the PTX that is shipped, and how to ask for one.
+//! The catalogue of the CUDA kernels: their sources, the PTX that is shipped, and how to ask for
+//! one.
 //!
 //! A [`KernelChoice`] says which kernel and with which launch; together with an [`ElementType`] it
 //! is a [`Program`]: a source file, its headers, and the template instances to compile. For some
@@ -21,18 +22,20 @@
 //!
 //! # How a kernel is written
 //!
-//! A kernel has one spelling, on command lines, in tables and files and in the names of engines. [`KernelChoice`]
-//! writes it (`Display`) and reads it (`FromStr`):
+//! A kernel has one spelling, on command lines, in tables and files and in the names of engines.
+//! [`KernelChoice`] writes it (`Display`) and reads it (`FromStr`):
 //!
 //! ```text
 //! kernel = family [ ":" size { "x" size } { ":" option } ]
 //! ```
 //!
-//! The sizes and options of a family are with [`KernelChoice`]; an option that is as usual is not written.
+//! The sizes and options of a family are with [`KernelChoice`]; an option that is as usual is not
+//! written.
 //!
-//! So `ref:64`, `tile:4x256:0:2`, `pipe:8x64:1`, `rows:16x2x32:w`, `wide:4x256:a1:w`. Where it is read, sizes that are left out, from
-//! the last one on, are the family's usual ones: `pipe` is `pipe:8x64:0`. An engine is a kernel at a device, `pipe:8x64:0@simt`; a file has dashes for colons and the element
-//! type at its end, `pipe-8x64-0-f32.ptx`.
+//! So `ref:64`, `tile:4x256:0:2`, `pipe:8x64:1`, `rows:16x2x32:w`, `wide:4x256:a1:w`. Where it is
+//! read, sizes that are left out, from the last one on, are the family's usual ones: `pipe` is
+//! `pipe:8x64:0`. An engine is a kernel at a device, `pipe:8x64:0@simt`; a file has dashes for
+//! colons and the element type at its end, `pipe-8x64-0-f32.ptx`.
 //!
 //! ```
 //! use linrec::kernels::{KernelChoice, Memcode, PipeConfig};
@@ -46,22 +49,25 @@
 //!
 //! # Which one
 //!
-//! [`KernelChoice::best`] looks a shape up in a table of measurements ([`Tuned`]): what was fastest on an H200.
+//! [`KernelChoice::best`] looks a shape up in a table of measurements ([`Tuned`]): what was fastest
+//! on an H200.
 //!
 //! # Arguments
 //!
 //! Every kernel that computes the recurrence takes the same arguments, whatever its algorithm:
-//! arrays `[num_seqs, seq_len]` row after row, states `[num_seqs]` of the type of computation, which
-//! may be null, and two 64-bit numbers.
+//! arrays `[num_seqs, seq_len]` row after row, states `[num_seqs]` of the type of computation,
+//! which may be null, and two 64-bit numbers.
 //!
 //! - [`Pass::Forward`]: `inputs, coeffs, outputs, initial, final_state, num_seqs, seq_len`;
-//! - [`Pass::Backward`]: `d_outputs, coeffs, outputs, initial, d_inputs, d_coeffs, d_initial, num_seqs,
-//!   seq_len`;
-//! - after these, if [`KernelChoice::takes_direction`], a 32-bit `reverse`: 0 or 1; or, if sequences are
-//!   [shared out](SharedOut), a 32-bit `tile_vectors`, a pointer to the workspace and, for a kernel with a block for each
-//!   tile, a 32-bit `deal`: 1 if blocks take tiles as they come, 0 if all are on the device at once;
-//! - and last, if [`KernelChoice::takes_mail`], two pointers to mailboxes, null where sequences do not go on on other
-//!   devices, and a 32-bit epoch ([`Way::is_by_mail`](crate::device::Way::is_by_mail)).
+//! - [`Pass::Backward`]:
+//!   `d_outputs, coeffs, outputs, initial, d_inputs, d_coeffs, d_initial, num_seqs, seq_len`;
+//! - after these, if [`KernelChoice::takes_direction`], a 32-bit `reverse`: 0 or 1; or, if
+//!   sequences are [shared out](SharedOut), a 32-bit `tile_vectors`, a pointer to the workspace
+//!   and, for a kernel with a block for each tile, a 32-bit `deal`: 1 if blocks take tiles as they
+//!   come, 0 if all are on the device at once;
+//! - and last, if [`KernelChoice::takes_mail`], two pointers to mailboxes, null where sequences do
+//!   not go on on other devices, and a 32-bit epoch
+//!   ([`Way::is_by_mail`](crate::device::Way::is_by_mail)).
 
 mod archive;
 mod best;

@@ -6,8 +6,9 @@ use std::sync::LazyLock;
 use super::mistakes;
 use super::{Program, Ptx, archive};
 
-// SOURCES and ARCHIVES: without the feature `studies` not all of them. Written by `cargo xtask ptx`. They are statics,
-// because a constant is copied into every part of a program that names it.
+// SOURCES and ARCHIVES: without the feature `studies` not all of them. Written by
+// `cargo xtask ptx`. They are statics, because a constant is copied into every part of a program
+// that names it.
 include!("../../kernels/ptx/table.rs");
 
 /// Every source and header: its path under `kernels/`, and its text.
@@ -40,8 +41,9 @@ pub fn shipped() -> impl Iterator<Item = (&'static str, Ptx)> {
     MODULES.iter().cloned()
 }
 
-/// The shipped PTX that holds the entries of `program`, if there is one that was made from it: with exactly these
-/// entries, or with others beside them, as kernels that are needed one at a time may be shipped together.
+/// The shipped PTX that holds the entries of `program`, if there is one that was made from it: with
+/// exactly these entries, or with others beside them, as kernels that are needed one at a time may
+/// be shipped together.
 pub fn shipped_as(program: &Program) -> Option<Ptx> {
     let hash = program.hash().to_string();
     let exactly = shipped().map(|(_, ptx)| ptx).find(|ptx| ptx.hash() == Some(&hash));
@@ -61,8 +63,8 @@ fn is_part_of(program: &Program, ptx: &Ptx) -> bool {
 
 /// One source of the catalogue as a program, with the headers that it includes and no entries yet.
 ///
-/// `path` is the path under `kernels/`: `linrec_ref.cu`, `broken/lost_carry.cu`. `None` if there is no
-/// such source.
+/// `path` is the path under `kernels/`: `linrec_ref.cu`, `broken/lost_carry.cu`. `None` if there is
+/// no such source.
 pub fn program(path: &str) -> Option<Program> {
     let read = |path: &str| source(path).map(Into::into);
     #[cfg(feature = "studies")]

@@ -14,13 +14,14 @@
 //! ```
 //!
 //! `γ = v / (1 − n v)` with `v = ε + 2^-53` (the reference rounds, too) and `n` the largest number
-//! of roundings that a term meets: the textbook bound for products of `1 + μ` (Higham, *Accuracy and
-//! Stability of Numerical Algorithms*, lemma 3.1).
+//! of roundings that a term meets: the textbook bound for products of `1 + μ` (Higham, *Accuracy
+//! and Stability of Numerical Algorithms*, lemma 3.1).
 //!
-//! Numbers near zero do not follow `1 + μ`: they are off by up to the smallest subnormal `η`. Each of
-//! the `L + d` operations can add one `η`, which the later steps multiply by at most the largest
-//! product of coefficients, and which, inside such a product, is multiplied by at most the largest `ŷ`.
-//! (A complex product is four real ones: each of its parts can be off by `η`, the whole by `√2 η`.)
+//! Numbers near zero do not follow `1 + μ`: they are off by up to the smallest subnormal `η`. Each
+//! of the `L + d` operations can add one `η`, which the later steps multiply by at most the largest
+//! product of coefficients, and which, inside such a product, is multiplied by at most the largest
+//! `ŷ`. (A complex product is four real ones: each of its parts can be off by `η`, the whole by
+//! `√2 η`.)
 
 use ndarray::{Array1, Array2, ArrayView2};
 

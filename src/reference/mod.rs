@@ -55,8 +55,8 @@ pub fn forward_bound<T: Element>(
     T::forward_bound(inputs, coeffs, options, rounding)
 }
 
-/// The largest errors that [`Engine::backward`](crate::Engine::backward) may make, result by result,
-/// when it is given the same `outputs` as the reference.
+/// The largest errors that [`Engine::backward`](crate::Engine::backward) may make, result by
+/// result, when it is given the same `outputs` as the reference.
 ///
 /// The gradient of the inputs is a recurrence itself, in the other direction. The gradient of a
 /// coefficient is `y_{i-1} δ_i`, so it inherits the error of `δ_i` and adds that of the product.

@@ -80,7 +80,8 @@ fn string(text: &str) -> Option<usize> {
     Some(text.len())
 }
 
-/// Where a program names a family: its variant, its configuration, its source or kernels, or its spelling.
+/// Where a program names a family: its variant, its configuration, its source or kernels, or its
+/// spelling.
 fn named(source: &str, families: &[&str]) -> Vec<String> {
     let tokens = tokens(source);
     // A bare "wide" is also a word of PTX; where kernels are chosen it is a family.

@@ -1,4 +1,5 @@
-//! A GPU and the emulator give the same words, for every kernel that is shipped: bit by bit, NaN as NaN.
+//! A GPU and the emulator give the same words, for every kernel that is shipped: bit by bit, NaN as
+//! NaN.
 //!
 //! With a folder in the environment variable `LINREC_RECORD` the test writes `bits.csv` there; the
 //! variables `LINREC_DRIVER` and `LINREC_DATE` name the driver and the day in it.
@@ -84,7 +85,8 @@ fn a_single_bit_is_noticed_and_nan_is_nan() {
     assert!(first.contains("0x0 (0) on the emulator"), "{first}");
 }
 
-/// The cases that are compared: some of the contract's table, and some of other shapes; the same ones every time.
+/// The cases that are compared: some of the contract's table, and some of other shapes; the same
+/// ones every time.
 fn cases() -> Vec<Case> {
     let mut random = StdRng::seed_from_u64(2026);
     let mut cases = contract::cases(64);
@@ -110,7 +112,8 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Those that a kernel takes, with lengths that it takes; what grows beyond its numbers grows on both sides.
+/// Those that a kernel takes, with lengths that it takes; what grows beyond its numbers grows on
+/// both sides.
 fn taken(domain: &Domain, cases: &[Case]) -> Vec<Case> {
     let domain = Domain { growing: true, ..domain.clone() };
     cases.iter().filter_map(|case| domain.fitted(case)).collect()
@@ -180,8 +183,8 @@ impl fmt::Display for Row {
     }
 }
 
-/// Every kernel that is shipped for the type, several at a time: of those whose blocks wait for each other, each keeps one core
-/// busy.
+/// Every kernel that is shipped for the type, several at a time: of those whose blocks wait for
+/// each other, each keeps one core busy.
 fn compare_all<S: Storage>(gpu: &Device, cases: &[Case]) -> Result<Vec<Row>, Error>
 where
     S::Accum: Words,

@@ -1,5 +1,5 @@
-//! The contract: every kernel against every case of its domain, in every type that arrays are stored as. (The engine of
-//! the CPU is judged in `cpu`.)
+//! The contract: every kernel against every case of its domain, in every type that arrays are
+//! stored as. (The engine of the CPU is judged in `cpu`.)
 
 use crate::engines::{self, Entry};
 use half::{bf16, f16};

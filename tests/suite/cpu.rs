@@ -1,4 +1,5 @@
-//! The CPU engine against the contract, with every set of vector instructions that this machine has.
+//! The CPU engine against the contract, with every set of vector instructions that this machine
+//! has.
 
 use linrec::contract::{self, Case, CoeffKind, Domain, InputKind, Layout, Table, golden};
 use linrec::cpu::{Cpu, Simd, roof};
@@ -54,8 +55,8 @@ fn contract_complex_f64() {
     passes::<Complex<f64>>();
 }
 
-/// Rows so long that all threads share one, with lengths around a whole number of tiles (1 MB): with
-/// coefficients whose influence fades within a tile, and with some whose does not.
+/// Rows so long that all threads share one, with lengths around a whole number of tiles (1 MB):
+/// with coefficients whose influence fades within a tile, and with some whose does not.
 #[test]
 fn long_rows() {
     fn check<T: Element>() {

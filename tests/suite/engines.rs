@@ -26,8 +26,8 @@ pub fn all<T: Element + Storage<Accum = T>>() -> Vec<Entry<T>> {
     engines
 }
 
-/// Each kernel that is shipped, on the emulator and on the GPUs that are found, and there the engine that picks a
-/// kernel by itself.
+/// Each kernel that is shipped, on the emulator and on the GPUs that are found, and there the
+/// engine that picks a kernel by itself.
 pub fn kernels<S: Storage>() -> Vec<Entry<S::Accum>> {
     let mut engines = Vec::new();
     for device in under_test() {
@@ -43,8 +43,8 @@ pub fn kernels<S: Storage>() -> Vec<Entry<S::Accum>> {
     engines
 }
 
-/// Whether a device computes `ex2.approx` and its like with the bits that the emulator has, which are those of compute
-/// capability 9.0.
+/// Whether a device computes `ex2.approx` and its like with the bits that the emulator has, which
+/// are those of compute capability 9.0.
 pub fn has_emulated_functions(device: &Device) -> bool {
     device.is_simt() || device.attributes().compute_capability == (9, 0)
 }

@@ -1,4 +1,5 @@
-//! What the engine for CPUs says of shapes that no memory holds, and of coefficients whose products overflow.
+//! What the engine for CPUs says of shapes that no memory holds, and of coefficients whose products
+//! overflow.
 
 use linrec::contract::Domain;
 use linrec::reference::{self, Rounding};

@@ -56,8 +56,8 @@ fn engines_agree_in_f32_within_the_bound() {
     }
 }
 
-/// The golden inputs are rounded to f32 first, so the reference is computed from the rounded ones: the
-/// golden file vouches for the reference (above), and the reference for f32.
+/// The golden inputs are rounded to f32 first, so the reference is computed from the rounded ones:
+/// the golden file vouches for the reference (above), and the reference for f32.
 fn within_the_bound(Entry { engine, domain }: &Entry<f32>, case: &Golden<f64>) {
     let narrow = |array: &Array2<f64>| array.mapv(|value| value as f32);
     let (inputs, coeffs) = (narrow(&case.inputs), narrow(&case.coeffs));

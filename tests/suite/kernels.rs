@@ -29,7 +29,8 @@ fn no_shipped_ptx_is_stale() {
     }
 }
 
-/// Kernels that are shipped together are often needed one at a time, where no NVRTC could compile them.
+/// Kernels that are shipped together are often needed one at a time, where no NVRTC could compile
+/// them.
 #[test]
 fn every_shipped_kernel_is_found_alone() {
     for (name, ptx) in kernels::shipped() {
@@ -55,7 +56,8 @@ fn every_shipped_ptx_runs_in_the_emulator_with_rounding_spelled_out() {
             assert!(!symbol.starts_with("_Z"), "{name}: {symbol} is no name for a person");
         }
         let is_scan = name.starts_with("selective");
-        // Planted mistakes, exercises and steps of the ladder do not count: nobody launches them but to study them.
+        // Planted mistakes, exercises and steps of the ladder do not count: nobody launches them
+        // but to study them.
         if !["broken/", "exercises/", "ladder/", "long/", "fused/"]
             .iter()
             .any(|folder| name.starts_with(folder))
@@ -70,8 +72,8 @@ fn every_shipped_ptx_runs_in_the_emulator_with_rounding_spelled_out() {
     assert!(bytes[0] <= 16_000_000 && bytes[1] <= 14_500_000, "{bytes:?} bytes");
 }
 
-/// An array whose elements are chosen at run time cannot be in registers. One line of that kind has cost the wide kernel
-/// two thirds of its speed, with every result right.
+/// An array whose elements are chosen at run time cannot be in registers. One line of that kind has
+/// cost the wide kernel two thirds of its speed, with every result right.
 #[test]
 fn no_shipped_kernel_keeps_an_array_in_local_memory() {
     for (name, ptx) in kernels::shipped() {

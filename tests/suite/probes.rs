@@ -1,4 +1,5 @@
-//! The program that tools watch: it has to know every kernel that is shipped, and every planted mistake has to show in it.
+//! The program that tools watch: it has to know every kernel that is shipped, and every planted
+//! mistake has to show in it.
 
 #[path = "probe/probes/mod.rs"]
 #[allow(dead_code, reason = "the program uses the rest")]

@@ -4,7 +4,8 @@ use linrec::Direction;
 use linrec::kernels::{ElementType, KernelChoice, Pass};
 use proptest::prelude::*;
 
-/// A configuration of any family with any sizes: what is tried by a tuner, with other numbers in it.
+/// A configuration of any family with any sizes: what is tried by a tuner, with other numbers in
+/// it.
 fn any_kernel() -> impl Strategy<Value = String> {
     let families = KernelChoice::families();
     (0..families.len(), any::<prop::sample::Index>(), any::<[u32; 4]>()).prop_map(

@@ -21,8 +21,8 @@ fn numbers<T: Element>(seed: u32, len: usize, low: f64) -> Vec<T> {
 
 const GUARDS: usize = 40;
 
-/// An array of what no result is, which begins `skew` elements after a multiple of 64 bytes (or of what the allocation is
-/// aligned to), with guards before and behind.
+/// An array of what no result is, which begins `skew` elements after a multiple of 64 bytes (or of
+/// what the allocation is aligned to), with guards before and behind.
 struct Placed<T> {
     all: Vec<T>,
     poison: T,
@@ -147,8 +147,8 @@ fn long_rows_stream_with_the_same_bits() {
     });
 }
 
-/// A complex number is aligned as its parts are, so that cache lines may end within numbers: nothing streams then, and all
-/// is written.
+/// A complex number is aligned as its parts are, so that cache lines may end within numbers:
+/// nothing streams then, and all is written.
 #[test]
 fn numbers_that_straddle_lines_are_written() {
     for skew in 0..16 {

@@ -1,5 +1,5 @@
-//! The kernels that move 16-byte vectors: what they ask of memory, where arrays may begin, and how far
-//! rows may lie apart.
+//! The kernels that move 16-byte vectors: what they ask of memory, where arrays may begin, and how
+//! far rows may lie apart.
 
 use linrec::contract::Domain;
 use linrec::device::{
@@ -71,8 +71,8 @@ fn judge(name: &str, got: &[f32], exact: ArrayView2<f64>, bound: ArrayView2<f64>
     }
 }
 
-/// An array on the device that begins `skew` elements after a multiple of 16 bytes, with something before and
-/// after it.
+/// An array on the device that begins `skew` elements after a multiple of 16 bytes, with something
+/// before and after it.
 fn placed(device: &Device, values: &[f32], skew: usize) -> Result<[Buffer<f32>; 2], Error> {
     let mut around = vec![GUARD; skew];
     around.extend(values);
@@ -112,7 +112,8 @@ fn forward(
     Ok(launched)
 }
 
-/// The backward pass: gradient of the outputs, coefficients, outputs; gradients of inputs and coefficients.
+/// The backward pass: gradient of the outputs, coefficients, outputs; gradients of inputs and
+/// coefficients.
 fn backward(
     recurrence: &Recurrence<f32>,
     problem: &Problem,
@@ -136,7 +137,8 @@ fn arrays_may_begin_anywhere_and_each_somewhere_else() {
     for device in under_test() {
         for choice in KernelChoice::shipped(F32).filter(takes_any) {
             let recurrence = Recurrence::<f32>::new(&device, choice).unwrap();
-            // Of 7 steps, and of two tiles of the wide kernel with some steps more, where so many are taken.
+            // Of 7 steps, and of two tiles of the wide kernel with some steps more, where so many
+            // are taken.
             let longest = choice.max_len(F32).map_or(2053, |most| most.min(2054) as usize - 1);
             for (seq_len, direction) in [
                 (7, Direction::Forward),
@@ -165,9 +167,9 @@ fn conflicts(counters: &Counters) -> u64 {
     counters.sites.iter().map(|site| site.conflicts).sum()
 }
 
-/// Sequences of 18 pieces of 128 elements, which is what a warp asks for at once: 512 bytes, 16 sectors. For
-/// blocks of 128 threads with two vectors each that is two tiles and a quarter, for 256 threads with four vectors
-/// one tile, not full.
+/// Sequences of 18 pieces of 128 elements, which is what a warp asks for at once: 512 bytes, 16
+/// sectors. For blocks of 128 threads with two vectors each that is two tiles and a quarter, for
+/// 256 threads with four vectors one tile, not full.
 const PIECES: u64 = 18;
 const ROWS: u64 = 3;
 
@@ -181,9 +183,9 @@ fn wide_asks_for_every_sector_once() {
         let forward = forward(&recurrence, &problem, [0; 3]).unwrap();
         (forward, backward(&recurrence, &problem, [0; 5]).unwrap())
     };
-    // Beside its vectors, a warp of the backward pass takes one coefficient and one output from the vectors of the
-    // warps beside it: all nine that have vectors but the one at an end of the sequence; and the one behind
-    // the last of them takes a coefficient.
+    // Beside its vectors, a warp of the backward pass takes one coefficient and one output from the
+    // vectors of the warps beside it: all nine that have vectors but the one at an end of the
+    // sequence; and the one behind the last of them takes a coefficient.
     let edges = ROWS * (9 + 8);
 
     let (forward, backward) = wide(WideConfig::default());
@@ -198,8 +200,8 @@ fn wide_asks_for_every_sector_once() {
         assert_eq!(conflicts(launched.counters().unwrap()), 0);
     }
 
-    // With a tile ahead the vectors come by way of shared memory, and not in any other way. A warp has four pieces:
-    // five warps have vectors, the last of them two.
+    // With a tile ahead the vectors come by way of shared memory, and not in any other way. A warp
+    // has four pieces: five warps have vectors, the last of them two.
     let edges = ROWS * (4 + 4);
     let (forward, backward) = wide(WideConfig { vectors: 4, threads: 256, ahead: 1, whole: true });
     assert_eq!(asked(&forward, Access::CopyAsync), [2 * vectors, 16 * 2 * vectors]);
@@ -215,7 +217,8 @@ fn wide_asks_for_every_sector_once() {
 
 #[test]
 fn rows_ask_for_a_sector_as_often_as_a_lane_has_vectors_or_elements_in_it() {
-    // Eight rows of 16 lanes, so four warps; a lane has 32 bytes of each array, which are one sector.
+    // Eight rows of 16 lanes, so four warps; a lane has 32 bytes of each array, which are one
+    // sector.
     let problem = Problem::new((8, 128), Direction::Forward);
     for (whole, times) in [(true, 2), (false, 8)] {
         let choice = KernelChoice::Rows(RowsConfig { whole, ..RowsConfig::default() });
@@ -232,7 +235,8 @@ fn rows_ask_for_a_sector_as_often_as_a_lane_has_vectors_or_elements_in_it() {
     }
 }
 
-/// The last rows of arrays of a little more than 2^31 elements, of which the emulator keeps what is touched.
+/// The last rows of arrays of a little more than 2^31 elements, of which the emulator keeps what is
+/// touched.
 struct Far {
     problem: Problem,
     num_seqs: usize,

@@ -1,4 +1,5 @@
-//! Kernels whose blocks share a sequence: the same bits for every number of blocks, in every launch and on every device.
+//! Kernels whose blocks share a sequence: the same bits for every number of blocks, in every launch
+//! and on every device.
 
 use linrec::Direction;
 use linrec::Error;
@@ -34,8 +35,8 @@ impl Tiles {
     }
 }
 
-/// What a kernel is run on: rows that begin `skew` elements behind a multiple of 16 bytes, and the first of which
-/// may be all NaN.
+/// What a kernel is run on: rows that begin `skew` elements behind a multiple of 16 bytes, and the
+/// first of which may be all NaN.
 #[derive(Debug, Clone, Copy)]
 struct Case {
     num_seqs: usize,
@@ -85,8 +86,8 @@ impl Case {
         result.slice(self.skew..).unwrap()
     }
 
-    /// The bits of all results of each of `launches` launches in a row, the states last; by so many blocks, or one for
-    /// each tile, which it takes as it comes.
+    /// The bits of all results of each of `launches` launches in a row, the states last; by so many
+    /// blocks, or one for each tile, which it takes as it comes.
     fn each(
         &self,
         device: &Device,
@@ -164,7 +165,8 @@ fn every_number_of_blocks_and_every_device_gives_the_same_bits() {
     for case in cases {
         let passes = Pass::ALL.map(|pass| case.bits(&Device::simt(), (WAVES, pass), Some(1)));
         let once = Pass::ALL.map(|pass| case.bits(&Device::simt(), (ONCE, pass), None));
-        // Forward, lanes of the two have as many vectors, and so tiles are combined in the same order.
+        // Forward, lanes of the two have as many vectors, and so tiles are combined in the same
+        // order.
         assert_eq!(once[0], passes[0], "{case:?}, one tile for each block");
         for device in under_test() {
             for (pass, expected) in Pass::ALL.into_iter().zip(&passes) {
@@ -257,7 +259,8 @@ fn a_block_that_is_not_there_is_noticed() {
 fn gpus_give_the_bits_of_2_31_elements_and_some() {
     let seq_len = (1_usize << 31) + 5;
     for gpu in &crate::device::gpus() {
-        // Ones, and coefficients of 1 but for one of 0 on the way: outputs count the steps since then.
+        // Ones, and coefficients of 1 but for one of 0 on the way: outputs count the steps since
+        // then.
         let mut coeffs = vec![1.0_f32; 4096];
         let (x, c) = (gpu.allocate::<f32>(seq_len).unwrap(), gpu.allocate(seq_len).unwrap());
         let ones = vec![1.0_f32; 1 << 24];

@@ -31,7 +31,8 @@ enum Command {
     Notebooks(NotebooksArgs),
     /// Run chapters and keep what they wrote in their results/, which the pages quote
     Record(RecordArgs),
-    /// Keep the CSV files in a folder of results/: together in its tables.json, and long ones compressed
+    /// Keep the CSV files in a folder of results/: together in its tables.json, and long ones
+    /// compressed
     Pack(PackArgs),
     /// Compile the kernels, the planted mistakes and the puzzles' answers to PTX, or print a module
     Ptx(PtxArgs),
@@ -128,7 +129,8 @@ struct PtxArgs {
     /// Install the CUDA compiler into target/nvrtc, and stop there
     #[arg(long, conflicts_with = "check")]
     prepare: bool,
-    /// Print a module (`ref-f32`, `01-guard/solution`), or the source of a kernel (`broken/lost_carry.cu`)
+    /// Print a module (`ref-f32`, `01-guard/solution`), or the source of a kernel
+    /// (`broken/lost_carry.cu`)
     #[arg(long, value_name = "NAME", conflicts_with_all = ["check", "prepare"])]
     show: Option<String>,
 }

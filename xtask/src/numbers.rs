@@ -7,7 +7,8 @@ use regex::Regex;
 /// How far two numbers may be apart, relative to the larger one.
 const TOLERANCE: f64 = 1e-6;
 
-/// Whether two texts are the same, the numbers in them within the tolerance. Blanks and line ends count as one.
+/// Whether two texts are the same, the numbers in them within the tolerance. Blanks and line ends
+/// count as one.
 #[must_use]
 pub fn texts_agree(old: &str, new: &str) -> bool {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();

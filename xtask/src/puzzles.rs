@@ -1,4 +1,5 @@
-//! The folder `puzzles/`: what its descriptions say, and a puzzle in one piece for the pages that have it.
+//! The folder `puzzles/`: what its descriptions say, and a puzzle in one piece for the pages that
+//! have it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +28,8 @@ pub fn read(root: &Path) -> Result<Vec<Puzzle>> {
     folders(root)?.iter().map(read).collect()
 }
 
-/// Each puzzle by its folder's name, as `crates/live` takes it: the description, the kernel, and the PTX of all answers.
+/// Each puzzle by its folder's name, as `crates/live` takes it: the description, the kernel, and
+/// the PTX of all answers.
 ///
 /// # Errors
 ///

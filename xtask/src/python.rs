@@ -1,5 +1,5 @@
-//! Python environments of our own, below `target`: nothing is installed anywhere else, and only files whose hashes are
-//! committed.
+//! Python environments of our own, below `target`: nothing is installed anywhere else, and only
+//! files whose hashes are committed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,13 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// The environment in `folder` with the packages of `list`. One that has them already is left as it is;
-    /// otherwise it is made anew, after `announce` was called.
+    /// The environment in `folder` with the packages of `list`. One that has them already is left
+    /// as it is; otherwise it is made anew, after `announce` was called.
     ///
     /// # Errors
     ///
-    /// When Python, its module `venv` or the package index is missing; the message ends with the list's advice.
+    /// When Python, its module `venv` or the package index is missing; the message ends with the
+    /// list's advice.
     pub fn with(folder: &Path, list: &Requirements, announce: impl FnOnce()) -> Result<Self> {
         let environment = Environment { folder: folder.to_owned() };
         let installed = fs::read_to_string(folder.join(INSTALLED)).ok();
@@ -65,7 +66,8 @@ impl Environment {
     fn install(&self, list: &Requirements) -> Result<()> {
         let python = if cfg!(windows) { "python" } else { "python3" };
         let needed = "Python 3 with its module venv is needed (on Debian the packages python3 and python3-venv)";
-        // -I: no module is taken from the current folder, nor from where variables or the user's settings lead.
+        // -I: no module is taken from the current folder, nor from where variables or the user's
+        // settings lead.
         run(
             Command::new(python).args(["-I", "-m", "venv", "--clear"]).arg(&self.folder),
             &format!("{needed}. {}", list.advice),
@@ -90,7 +92,8 @@ impl Environment {
 
 /// What an environment is to hold.
 pub struct Requirements {
-    /// All packages with their versions and their files' hashes, in pip's format: also what they need in turn.
+    /// All packages with their versions and their files' hashes, in pip's format: also what they
+    /// need in turn.
     pub packages: &'static str,
     /// What is needed for it, as the end of the message when it fails.
     pub advice: &'static str,
@@ -111,7 +114,8 @@ fn run(command: &mut Command, advice: &str) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// A package on the disk whose file has another hash than the list says. Its maker is Python's own `zipfile`.
+    /// A package on the disk whose file has another hash than the list says. Its maker is Python's
+    /// own `zipfile`.
     #[test]
     fn a_file_with_another_hash_is_not_installed() {
         const WHEEL: &str = "import sys, zipfile\n\

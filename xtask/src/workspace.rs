@@ -6,7 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// The root of the workspace: the nearest folder at or above the current one that holds `book.toml`.
+/// The root of the workspace: the nearest folder at or above the current one that holds
+/// `book.toml`.
 ///
 /// # Errors
 ///
@@ -31,7 +32,8 @@ pub fn cargo() -> Command {
     Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// The folder inside `chapters` of the chapter with the number `name` (`3`), or of the page in the appendix with that name.
+/// The folder inside `chapters` of the chapter with the number `name` (`3`), or of the page in the
+/// appendix with that name.
 ///
 /// # Errors
 ///

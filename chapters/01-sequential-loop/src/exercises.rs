@@ -6,7 +6,8 @@ use ndarray::ArrayView1;
 use crate::{Loop, linrec};
 
 // ANCHOR: horner
-/// The polynomial `w_0 t^n + w_1 t^{n-1} + … + w_n` at `t`, with the highest power's coefficient first.
+/// The polynomial `w_0 t^n + w_1 t^{n-1} + … + w_n` at `t`, with the highest power's coefficient
+/// first.
 pub fn polynomial(w: &[f64], t: f64) -> f64 {
     let states = linrec(w, &vec![t; w.len()], 0.0);
     states.last().copied().unwrap_or(0.0)

@@ -64,7 +64,8 @@ fn first_steps(lesson: &mut Lesson) -> Result {
 
 // The state, and the two directions.
 
-/// Splits a sequence at every place: the first part's final state is the second one's initial state.
+/// Splits a sequence at every place: the first part's final state is the second one's initial
+/// state.
 fn any_split(lesson: &mut Lesson) -> Result {
     lesson.step("state", "The state is all that the past leaves behind")?;
     let (x, c) = (random(1000, -1.0..1.0, 1), random(1000, 0.98..1.0, 2));
@@ -306,7 +307,8 @@ fn case(coeffs: CoeffKind, seq_len: usize) -> Case {
 /// Elements of a sequence that is compared with double precision.
 const COMPARED: usize = 4093;
 
-/// The positions that are looked at apart from each other: what they are called, the first and the one past the last.
+/// The positions that are looked at apart from each other: what they are called, the first and the
+/// one past the last.
 const POSITIONS: [(&str, (usize, usize)); 4] = [
     ("l < 10", (0, 10)),
     ("10 to 99", (10, 100)),

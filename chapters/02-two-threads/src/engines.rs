@@ -14,7 +14,8 @@ use crate::{Part, many_threads, two_threads};
 pub struct TwoThreads;
 
 impl TwoThreads {
-    /// What it takes, and how often it rounds: at one level the second half takes in what came before.
+    /// What it takes, and how often it rounds: at one level the second half takes in what came
+    /// before.
     pub fn domain() -> Domain {
         Domain { levels: |_| 1, ..Domain::default() }
     }
@@ -72,8 +73,8 @@ impl ManyThreads {
         ManyThreads { name: format!("{threads} threads"), threads }
     }
 
-    /// What it takes, and how often it rounds: at the levels of a tree over the threads, of which there are
-    /// never more than elements, and once where all parts take in what came before.
+    /// What it takes, and how often it rounds: at the levels of a tree over the threads, of which
+    /// there are never more than elements, and once where all parts take in what came before.
     pub fn domain(&self) -> Domain {
         Domain { tile: self.threads, levels: Domain::tree_levels, ..Domain::default() }
     }

@@ -33,8 +33,8 @@ pub fn two_threads_in_thirds<T: Element>(sequence: Part<T>, initial: T) -> io::R
 // ANCHOR_END: share
 
 // ANCHOR: on_the_way
-/// [`Part::combine`] without the stored products: what comes from before the part shrinks, or grows,
-/// on its way from element to element.
+/// [`Part::combine`] without the stored products: what comes from before the part shrinks, or
+/// grows, on its way from element to element.
 pub fn combine_on_the_way<T: Element>(coeffs: ArrayView1<T>, before: T, outputs: &mut [T]) {
     let mut carried = before;
     for (y, &c) in outputs.iter_mut().zip(coeffs) {

@@ -1,4 +1,5 @@
-//! What is measured: the cost of a thread and of a step, then time against the length and the threads.
+//! What is measured: the cost of a thread and of a step, then time against the length and the
+//! threads.
 
 use std::hint::black_box;
 use std::thread;

@@ -126,13 +126,14 @@ pub fn convolve<R: FftNum + Element>(
     Ok(outputs)
 }
 
-/// How far each output of [`Convolution::padded`] may be from the exact convolution, to first order:
-/// `(2κ + 3ε) ‖K‖₂ ‖x‖₂ + κ ‖K‖₁ ‖x‖₂` for the transforms and their product, and
+/// How far each output of [`Convolution::padded`] may be from the exact convolution, to first
+/// order: `(2κ + 3ε) ‖K‖₂ ‖x‖₂ + κ ‖K‖₁ ‖x‖₂` for the transforms and their product, and
 /// `ε ‖(j c^j)_j‖₂ ‖x‖₂` for the rounded powers in the kernel, with `ε` the unit round-off.
 ///
-/// `κ` is the relative error of one transform of length `P` in the 2-norm: `24 ε (log₂ P + 1)`, from
-/// Higham (2002), theorem 24.2, with the twiddle factors off by `17 ε` at most (they are the cosine
-/// and sine of an angle that is rounded three times) and one more level to pack real numbers.
+/// `κ` is the relative error of one transform of length `P` in the 2-norm: `24 ε (log₂ P + 1)`,
+/// from Higham (2002), theorem 24.2, with the twiddle factors off by `17 ε` at most (they are the
+/// cosine and sine of an angle that is rounded three times) and one more level to pack real
+/// numbers.
 pub fn error_bound<R: Element>(inputs: ArrayView1<R>, coeff: R) -> f64 {
     let seq_len = inputs.len();
     let unit = R::UNIT_ROUNDOFF;

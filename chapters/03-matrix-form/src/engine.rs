@@ -9,8 +9,8 @@ use crate::mixing::{mix, mix_back, mixing_matrix};
 
 /// Computes `y = C̃ᵀ x` with the whole matrix in memory, one sequence after the other.
 ///
-/// Takes every option. A sequence of length `L` needs `L²` elements for the time of its computation;
-/// beyond [`Matrix::MAX_LEN`] the engine refuses.
+/// Takes every option. A sequence of length `L` needs `L²` elements for the time of its
+/// computation; beyond [`Matrix::MAX_LEN`] the engine refuses.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Matrix;
 

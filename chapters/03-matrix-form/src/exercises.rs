@@ -98,7 +98,8 @@ mod tests {
         let matrix = mixing_matrix(coeffs.view()).unwrap();
         let got = attention(matrix.view(), queries.view(), keys.view(), values.view()).unwrap();
 
-        // The matrix does what a state of `width` numbers does: h_l = c_l h_{l-1} + k_l v_l, y_l = q_l · h_l.
+        // The matrix does what a state of `width` numbers does: h_l = c_l h_{l-1} + k_l v_l, y_l =
+        // q_l · h_l.
         let inputs = (&keys.t() * &values).to_owned();
         let spread = coeffs.broadcast((width, seq_len)).unwrap();
         let states = linrec::forward(inputs.view(), spread, &Options::default()).unwrap().outputs;

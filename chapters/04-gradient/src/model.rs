@@ -119,8 +119,9 @@ impl Memory {
     // ANCHOR_END: gradient
 }
 
-/// The optimiser Adam (Kingma and Ba, 2015): steps along the gradient's running mean, divided by the
-/// root of its running square. Both running means are linear recurrences with one shared coefficient.
+/// The optimiser Adam (Kingma and Ba, 2015): steps along the gradient's running mean, divided by
+/// the root of its running square. Both running means are linear recurrences with one shared
+/// coefficient.
 // ANCHOR: adam
 #[derive(Debug, Clone)]
 pub struct Adam {

@@ -124,7 +124,8 @@ fn reach(lesson: &mut Lesson) -> lesson::Result {
 
 const LEN: usize = 40;
 
-/// A loss `Σ w_l sin(y_l)` of one sequence, as a function of inputs, coefficients and initial state.
+/// A loss `Σ w_l sin(y_l)` of one sequence, as a function of inputs, coefficients and initial
+/// state.
 struct Problem {
     weights: Array1<f64>,
     /// Inputs, coefficients and the initial state, one after another.

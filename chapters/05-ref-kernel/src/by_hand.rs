@@ -13,12 +13,13 @@ pub const CHOICE: KernelChoice = KernelChoice::Ref(RefConfig { threads: THREADS 
 /// Computes the recurrence forward from zero, for `num_seqs` sequences of `seq_len` elements each,
 /// row after row; also returns what the emulator counted.
 ///
-/// **Nothing is checked.** If the slices are shorter than the shape says, the kernel reads past their
-/// end: the emulator reports that, a GPU may not.
+/// **Nothing is checked.** If the slices are shorter than the shape says, the kernel reads past
+/// their end: the emulator reports that, a GPU may not.
 ///
 /// # Errors
 ///
-/// [`Error::Device`] if the device refuses or fails, [`Error::Kernel`] with what the emulator found.
+/// [`Error::Device`] if the device refuses or fails, [`Error::Kernel`] with what the emulator
+/// found.
 // ANCHOR: forward
 pub fn forward(
     device: &Device,

@@ -19,8 +19,8 @@ pub fn sectors(addresses: &[u64], bytes: u64) -> usize {
 }
 // ANCHOR_END: sectors
 
-/// The first sequence, of rows of `seq_len` elements, whose offset is no longer the same in a signed
-/// 32-bit number.
+/// The first sequence, of rows of `seq_len` elements, whose offset is no longer the same in a
+/// signed 32-bit number.
 // ANCHOR: first_wrong
 pub fn first_wrong_sequence(seq_len: u64) -> Option<u64> {
     (seq_len > 0).then(|| (1_u64 << 31).div_ceil(seq_len))
@@ -34,8 +34,8 @@ const COLUMNS: &str = include_str!("columns.ptx");
 ///
 /// # Errors
 ///
-/// [`Error::ShapeMismatch`] if the slices do not have `num_seqs * seq_len` elements, and those of the
-/// device.
+/// [`Error::ShapeMismatch`] if the slices do not have `num_seqs * seq_len` elements, and those of
+/// the device.
 // ANCHOR: columns
 pub fn columns(
     device: &Device,

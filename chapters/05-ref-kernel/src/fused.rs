@@ -4,8 +4,8 @@ use ch01_sequential_loop::rows;
 use linrec::{Element, Error, Options, Outputs};
 use ndarray::ArrayView2;
 
-/// Computes the recurrence with one rounding a step: `mul_add` multiplies and adds exactly, and rounds
-/// the sum.
+/// Computes the recurrence with one rounding a step: `mul_add` multiplies and adds exactly, and
+/// rounds the sum.
 ///
 /// Shapes: `inputs` and `coeffs` `[num_seqs, seq_len]`.
 ///

@@ -1,5 +1,5 @@
-//! What one load instruction of a warp asks of the memory: the kernels of `access_patterns.cu`, each
-//! launched once on the emulator, which counts.
+//! What one load instruction of a warp asks of the memory: the kernels of `access_patterns.cu`,
+//! each launched once on the emulator, which counts.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -50,7 +50,8 @@ const THREADS: u32 = 128;
 pub struct Cost {
     /// Everything that was counted.
     pub counters: Counters,
-    /// Where each lane of the first warp's first load lies, in bytes from the first sector that it touches.
+    /// Where each lane of the first warp's first load lies, in bytes from the first sector that it
+    /// touches.
     pub addresses: [u64; 32],
     /// The bytes that each lane loads there.
     pub bytes: u64,
@@ -103,7 +104,8 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if there is no such kernel (a vector of 3 floats, say) or too little memory.
+    /// [`Error::Device`] if there is no such kernel (a vector of 3 floats, say) or too little
+    /// memory.
     pub fn cost(self) -> Result<Cost, Error> {
         let device = Device::simt();
         let kernel = shipped(&device, "access_patterns")?.function(&self.entry())?;
@@ -137,7 +139,8 @@ impl Pattern {
     }
 }
 
-/// The addresses of the trace's first load, in bytes from the first sector, and the bytes of a lane.
+/// The addresses of the trace's first load, in bytes from the first sector, and the bytes of a
+/// lane.
 pub(crate) fn first_load(trace: &Trace) -> Option<([u64; 32], u64)> {
     trace.events.iter().find_map(|event| match &event.what {
         What::Load(load) if !load.shared => {

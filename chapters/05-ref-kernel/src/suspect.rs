@@ -75,8 +75,8 @@ impl Suspect {
         ]
     }
 
-    /// Tries the cases of the contract's table until one goes wrong, the longest sequences first, and
-    /// then the last rows of an array of more than 2^31 elements. `None` if nothing does.
+    /// Tries the cases of the contract's table until one goes wrong, the longest sequences first,
+    /// and then the last rows of an array of more than 2^31 elements. `None` if nothing does.
     pub fn examine(&self) -> Option<Finding> {
         suspect::examine(self, &self.domain()).or_else(|| self.far_rows())
     }
@@ -126,8 +126,8 @@ impl Suspect {
 const FAR_SEQS: usize = (1 << 25) + 32;
 const FAR_LEN: usize = 64;
 
-/// Runs only the last block of a launch whose last 32 rows begin at element 2^31. On the emulator the
-/// three arrays of 8 GiB take room only where they are touched. Returns the last of those rows.
+/// Runs only the last block of a launch whose last 32 rows begin at element 2^31. On the emulator
+/// the three arrays of 8 GiB take room only where they are touched. Returns the last of those rows.
 ///
 /// # Errors
 ///
@@ -254,7 +254,8 @@ impl Arrays {
     }
 }
 
-/// One sequence through `look_back`, which also takes a counter of tiles, and a flag and a state of each.
+/// One sequence through `look_back`, which also takes a counter of tiles, and a flag and a state of
+/// each.
 fn look_back(
     kernel: &Function,
     sequence: &Arrays,

@@ -245,7 +245,8 @@ pub(super) fn clock(lesson: &mut Lesson, device: &Device) -> lesson::Result {
 /// Measurements of each; their median counts.
 const SPEED_RUNS: usize = 15;
 
-/// Measures the kernel on the emulator, on one thread of this machine and on all, beside chapter 1's loop.
+/// Measures the kernel on the emulator, on one thread of this machine and on all, beside chapter
+/// 1's loop.
 pub(super) fn speed(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("speed", "How fast the emulator is")?;
     let shape @ (num_seqs, seq_len) = lesson.size((4096, 512), (13_200, 4096));

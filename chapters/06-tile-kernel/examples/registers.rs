@@ -1,5 +1,6 @@
-//! Compiles larger and larger tiles, and one whose loops are not unrolled, and asks NVIDIA's assembler what a thread
-//! takes. No GPU is needed, but NVRTC (see `kernels/README.md`) and `ptxas`: `pip install nvidia-cuda-nvcc-cu12`.
+//! Compiles larger and larger tiles, and one whose loops are not unrolled, and asks NVIDIA's
+//! assembler what a thread takes. No GPU is needed, but NVRTC (see `kernels/README.md`) and
+//! `ptxas`: `pip install nvidia-cuda-nvcc-cu12`.
 //!
 //! ```text
 //! cargo run --release -p ch06-tile-kernel --example registers -- PTXAS chapters/06-tile-kernel/results/ptxas

@@ -9,8 +9,8 @@ use linrec::Element;
 use crate::layout::Share;
 use crate::levels::{LANES, compose, scan_warp};
 
-/// Level 2 of the recurrence in reverse, with the lanes in the order of the row: every lane needs what the
-/// lanes above it make of the state, down to its own first step.
+/// Level 2 of the recurrence in reverse, with the lanes in the order of the row: every lane needs
+/// what the lanes above it make of the state, down to its own first step.
 // ANCHOR: scan_warp_down
 pub fn scan_warp_down<T: Element>(lanes: &mut [Transition<T>]) {
     let mut reach = 1;
@@ -42,8 +42,8 @@ pub fn filled(tile_len: usize, threads: usize, max_elems: usize) -> Vec<Share> {
 }
 // ANCHOR_END: filled
 
-/// Requests and sectors of one array of `f32` that begins at a sector, if the threads have these shares and
-/// each reads its steps one by one.
+/// Requests and sectors of one array of `f32` that begins at a sector, if the threads have these
+/// shares and each reads its steps one by one.
 // ANCHOR: sectors
 pub fn requests_and_sectors(shares: &[Share], max_elems: usize) -> (usize, usize) {
     let (mut requests, mut sectors) = (0, 0);
@@ -63,8 +63,8 @@ pub fn requests_and_sectors(shares: &[Share], max_elems: usize) -> (usize, usize
 }
 // ANCHOR_END: sectors
 
-/// Level 3 as the post does it: one warp takes the transitions of all warps and scans them as in level 2.
-/// Returns the state before each warp.
+/// Level 3 as the post does it: one warp takes the transitions of all warps and scans them as in
+/// level 2. Returns the state before each warp.
 // ANCHOR: scan_block_by_shuffles
 pub fn scan_block_by_shuffles<T: Element>(totals: &[Transition<T>], initial: T) -> Vec<T> {
     // A barrier: all totals are in shared memory, and the first warp reads one into each lane.
@@ -111,7 +111,8 @@ mod tests {
         {
             let inputs: Vec<f64> = (0..tile_len).map(|l| (l % 7) as f64 - 3.0).collect();
             let coeffs: Vec<f64> = (0..tile_len).map(|l| [1.0, -1.0, 0.5][l % 3]).collect();
-            // A coefficient of 1/2 at every third step: products stay exact for a warp, not for a block.
+            // A coefficient of 1/2 at every third step: products stay exact for a warp, not for a
+            // block.
             let expected = scan_tile(&inputs, &coeffs, 0.0, &shares(tile_len, threads), 4);
             let spread = spread(tile_len, threads);
             let counts = || spread.iter().map(|share| share.count);

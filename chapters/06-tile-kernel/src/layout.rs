@@ -18,8 +18,8 @@ impl Share {
     }
 }
 
-/// The part of each of `threads` threads, computed as the kernel computes it: as evenly as possible, and
-/// those with a step less come last.
+/// The part of each of `threads` threads, computed as the kernel computes it: as evenly as
+/// possible, and those with a step less come last.
 ///
 /// No threads have no parts.
 // ANCHOR: shares

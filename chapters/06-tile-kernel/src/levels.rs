@@ -1,5 +1,5 @@
-//! The three levels of the kernel on the host: the same operations in the same order, and so, for real
-//! numbers, the same bits.
+//! The three levels of the kernel on the host: the same operations in the same order, and so, for
+//! real numbers, the same bits.
 
 use ch02_two_threads::Transition;
 use linrec::Element;
@@ -9,7 +9,8 @@ use crate::layout::Share;
 /// Lanes in a warp.
 pub const LANES: usize = 32;
 
-/// First one stretch, then the next. Chapter 2's operator, with one rounding for a product and a sum.
+/// First one stretch, then the next. Chapter 2's operator, with one rounding for a product and a
+/// sum.
 // ANCHOR: compose
 pub fn compose<T: Element>(first: Transition<T>, then: Transition<T>) -> Transition<T> {
     Transition {
@@ -19,8 +20,8 @@ pub fn compose<T: Element>(first: Transition<T>, then: Transition<T>) -> Transit
 }
 // ANCHOR_END: compose
 
-/// Level 1, in a thread: afterwards `states[i]` is what the steps up to `i` make of a state of zero, and
-/// `coeffs[i]` what they multiply any other state with.
+/// Level 1, in a thread: afterwards `states[i]` is what the steps up to `i` make of a state of
+/// zero, and `coeffs[i]` what they multiply any other state with.
 pub fn scan_thread<T: Element>(coeffs: &mut [T], states: &mut [T]) {
     for i in 1..states.len() {
         states[i] = states[i - 1].mul_add(coeffs[i], states[i]);
@@ -28,8 +29,9 @@ pub fn scan_thread<T: Element>(coeffs: &mut [T], states: &mut [T]) {
     }
 }
 
-/// Level 2, across the lanes of a warp: from the transition of each lane's steps to that from the warp's
-/// first step to the lane's last. The lanes act at the same time, so all read before one writes.
+/// Level 2, across the lanes of a warp: from the transition of each lane's steps to that from the
+/// warp's first step to the lane's last. The lanes act at the same time, so all read before one
+/// writes.
 // ANCHOR: scan_warp
 pub fn scan_warp<T: Element>(lanes: &mut [Transition<T>]) {
     let mut reach = 1;
@@ -43,8 +45,8 @@ pub fn scan_warp<T: Element>(lanes: &mut [Transition<T>]) {
 }
 // ANCHOR_END: scan_warp
 
-/// Level 3, across the warps of a block: from the transitions of whole warps to the state before each, given
-/// that before the first; the last entry is the state after all of them.
+/// Level 3, across the warps of a block: from the transitions of whole warps to the state before
+/// each, given that before the first; the last entry is the state after all of them.
 pub fn scan_block<T: Element>(totals: &[Transition<T>], mut carry: T) -> Vec<T> {
     let mut states = vec![carry];
     for total in totals {
@@ -54,12 +56,13 @@ pub fn scan_block<T: Element>(totals: &[Transition<T>], mut carry: T) -> Vec<T> 
     states
 }
 
-/// All levels: the outputs of one tile, of which every thread has a part of at most `max_elems` steps, in
-/// whole warps. `initial` is the state before it.
+/// All levels: the outputs of one tile, of which every thread has a part of at most `max_elems`
+/// steps, in whole warps. `initial` is the state before it.
 ///
 /// # Panics
 ///
-/// If the parts do not follow each other and make up the tile, or if one is larger than `max_elems`.
+/// If the parts do not follow each other and make up the tile, or if one is larger than
+/// `max_elems`.
 pub fn scan_tile<T: Element>(
     inputs: &[T],
     coeffs: &[T],

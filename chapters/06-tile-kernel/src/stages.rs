@@ -11,7 +11,8 @@ pub const CHOICE: KernelChoice = KernelChoice::Tile(TileConfig::DEFAULT);
 /// What the four stages do, in the order of [`Algocode::ALL`].
 pub const STAGES: [&str; 4] = ["copies", "1: thread", "2: warp", "3: block"];
 
-/// The kernel with so many levels: [`Algocode::Copy`] copies the inputs, [`Algocode::Block`] computes the recurrence.
+/// The kernel with so many levels: [`Algocode::Copy`] copies the inputs, [`Algocode::Block`]
+/// computes the recurrence.
 // ANCHOR: stage
 pub fn stage(algocode: Algocode) -> KernelChoice {
     KernelChoice::Tile(TileConfig { algocode, ..TileConfig::DEFAULT })

@@ -1,5 +1,5 @@
-//! One block of the tile kernel under the eyes of the emulator: which thread loaded what, what the lanes
-//! held before every round of shuffles, what the warps left in shared memory.
+//! One block of the tile kernel under the eyes of the emulator: which thread loaded what, what the
+//! lanes held before every round of shuffles, what the warps left in shared memory.
 
 use std::collections::BTreeMap;
 
@@ -93,8 +93,9 @@ fn loaded(events: &[Event], threads: usize, num_steps: usize) -> Vec<Vec<usize>>
     steps
 }
 
-/// What the lanes of a warp gave to each pair of shuffles. The coefficient goes first, as `shuffle_up` for
-/// transitions says. The last pair shares the result, and gives the transition before each lane.
+/// What the lanes of a warp gave to each pair of shuffles. The coefficient goes first, as
+/// `shuffle_up` for transitions says. The last pair shares the result, and gives the transition
+/// before each lane.
 fn rounds<'a>(events: impl Iterator<Item = &'a Event>) -> Vec<[Transition<f32>; 32]> {
     let shuffles: Vec<[f32; 32]> = events
         .filter_map(|event| match &event.what {

@@ -1,4 +1,5 @@
-//! Runs a pipe kernel with a planted mistake on the emulator and says what is found; without a name, lists them.
+//! Runs a pipe kernel with a planted mistake on the emulator and says what is found; without a
+//! name, lists them.
 //!
 //! ```text
 //! cargo run --release -p ch07-pipe-kernel --example broken

@@ -33,7 +33,8 @@ impl Pieces {
     ///
     /// # Errors
     ///
-    /// [`Error::ShapeMismatch`] if the slices differ in length or do not hold whole rows, and those of the device.
+    /// [`Error::ShapeMismatch`] if the slices differ in length or do not hold whole rows, and those
+    /// of the device.
     pub fn push(&mut self, inputs: &[f32], coeffs: &[f32]) -> Result<Vec<f32>, Error> {
         let device = self.recurrence.device();
         let num_seqs = self.before.len();
@@ -52,8 +53,8 @@ impl Pieces {
 }
 // ANCHOR_END: pieces
 
-/// The outputs of all tiles, and the state after each: `[num_seqs, seq_len]` and `[num_seqs, tiles]`; forward, from
-/// zero.
+/// The outputs of all tiles, and the state after each: `[num_seqs, seq_len]` and
+/// `[num_seqs, tiles]`; forward, from zero.
 ///
 /// # Errors
 ///
@@ -81,8 +82,8 @@ pub fn after_tiles(
 }
 // ANCHOR_END: after_tiles
 
-/// The outputs of one tile once more, given the states after all tiles; forward, and the first tile from zero. A
-/// tile that does not exist has no steps.
+/// The outputs of one tile once more, given the states after all tiles; forward, and the first tile
+/// from zero. A tile that does not exist has no steps.
 ///
 /// # Errors
 ///
@@ -108,8 +109,8 @@ pub fn again(
 }
 // ANCHOR_END: again
 
-/// The outputs, forward from zero, with every tile as a sequence of its own: no tile waits for another one of the
-/// same launch.
+/// The outputs, forward from zero, with every tile as a sequence of its own: no tile waits for
+/// another one of the same launch.
 ///
 /// # Errors
 ///
@@ -156,7 +157,8 @@ pub fn all_tiles_at_once(
 }
 // ANCHOR_END: at_once
 
-/// The shortest sequence for which a signed 32-bit number cannot hold where the next tile would begin.
+/// The shortest sequence for which a signed 32-bit number cannot hold where the next tile would
+/// begin.
 // ANCHOR: first_wrong
 pub fn first_wrong_length(tile: u64) -> Option<u64> {
     // The last tile that begins below 2^31 and ends at or beyond it is the first to go wrong.

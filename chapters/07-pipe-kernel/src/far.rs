@@ -11,9 +11,9 @@ pub const NUM_SEQS: usize = 40_000;
 /// The length of each sequence.
 pub const SEQ_LEN: usize = 65_536;
 
-/// Runs the blocks of the last `rows` sequences of a launch over all [`NUM_SEQS`], on the emulator, which keeps
-/// only those parts of an array that are touched. All of them get the same inputs and coefficients, `SEQ_LEN`
-/// of each. Returns their outputs, one after the other.
+/// Runs the blocks of the last `rows` sequences of a launch over all [`NUM_SEQS`], on the emulator,
+/// which keeps only those parts of an array that are touched. All of them get the same inputs and
+/// coefficients, `SEQ_LEN` of each. Returns their outputs, one after the other.
 ///
 /// # Errors
 ///

@@ -4,8 +4,8 @@ use ch04_gradient::ThroughForward;
 use linrec::{Direction, Element, Engine, Error, Gradients, Options, Outputs, validate};
 use ndarray::{Array1, ArrayView2, CowArray, s};
 
-/// An engine that is never given more than `tile` steps at once: a longer sequence goes through it tile by
-/// tile, and the final state of one call is the initial state of the next.
+/// An engine that is never given more than `tile` steps at once: a longer sequence goes through it
+/// tile by tile, and the final state of one call is the initial state of the next.
 ///
 /// ```
 /// use ch07_pipe_kernel::{InTiles, TILE};

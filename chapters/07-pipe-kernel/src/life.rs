@@ -117,7 +117,8 @@ mod tests {
         for stretch in &life {
             println!("{stretch:?}");
         }
-        // Every warp publishes a total of two floats in each tile, and the arrays are taken in turns.
+        // Every warp publishes a total of two floats in each tile, and the arrays are taken in
+        // turns.
         for warp in [0, 1] {
             let published: Vec<_> = life.iter().filter(|stretch| stretch.warp == warp).collect();
             let published = published.iter().filter_map(|stretch| match stretch.act {

@@ -287,7 +287,8 @@ fn counted(steps: u64) -> lesson::Result<(u64, u64)> {
 
 // The contract, for the real element types; the tests hold the complex ones to it, too.
 
-/// The longest sequence of the contract's table that runs here, just beyond a tile; the tests run them all.
+/// The longest sequence of the contract's table that runs here, just beyond a tile; the tests run
+/// them all.
 const MAX_LEN: usize = 513;
 
 /// Holds both types to the contract.

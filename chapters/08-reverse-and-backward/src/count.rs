@@ -85,8 +85,8 @@ mod tests {
         for memcode in Memcode::ALL {
             let counters = count::<f32>(pipe(memcode), Pass::Backward, (3, 700)).unwrap();
             let elements = 3 * 700 * 4;
-            // Nothing is loaded twice; one output of each row is not needed at all, and neither is its first
-            // coefficient unless the gradient of the initial state is wanted.
+            // Nothing is loaded twice; one output of each row is not needed at all, and neither is
+            // its first coefficient unless the gradient of the initial state is wanted.
             let loads = of(&counters, Access::GlobalLoad).bytes;
             assert_eq!(loads, 3 * elements - 2 * 3 * 4, "memcode {memcode}");
             assert_eq!(of(&counters, Access::GlobalStore).bytes, 2 * elements);

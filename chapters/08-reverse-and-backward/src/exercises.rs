@@ -108,7 +108,8 @@ mod tests {
                 assert_eq!(with(fill), usual);
             }
             assert!(with(f32::NAN).iter().all(|delta| delta.is_nan()));
-            // It reaches no output that could have been finite otherwise, but products of coefficients.
+            // It reaches no output that could have been finite otherwise, but products of
+            // coefficients.
             assert!(usual.iter().all(|delta| delta.is_finite()));
         }
     }

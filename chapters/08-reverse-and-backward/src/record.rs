@@ -20,7 +20,8 @@ pub fn passes(pass: Pass) -> lesson::Result<Runs> {
     Ok(rows.iter().filter(|row| row.direction == pass).collect())
 }
 
-/// How many numbers of an element type were compared with the emulator's, and how many of them differed.
+/// How many numbers of an element type were compared with the emulator's, and how many of them
+/// differed.
 ///
 /// # Errors
 ///

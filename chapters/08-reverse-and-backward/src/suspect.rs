@@ -40,8 +40,8 @@ pub fn by_kind(engine: &dyn Engine<f32>, domain: &Domain, max_len: usize) -> Vec
     CoeffKind::ALL.into_iter().map(verdict).collect()
 }
 
-/// The largest relative error of the gradients of `engine` where all steps share one coefficient, against
-/// `other`: in `d_inputs`, and in `d_initial`.
+/// The largest relative error of the gradients of `engine` where all steps share one coefficient,
+/// against `other`: in `d_inputs`, and in `d_initial`.
 ///
 /// # Errors
 ///

@@ -10,9 +10,9 @@ use linrec::{Direction, Error};
 /// One element of a row, as one lane accessed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Access {
-    /// The array: of a forward pass, 0 for inputs and 1 for coefficients, or 0 for outputs; of a backward pass,
-    /// 0 for the outputs' gradients, 1 for coefficients and 2 for outputs, or 0 and 1 for the gradients that it
-    /// writes. [`INITIAL`] is the initial state.
+    /// The array: of a forward pass, 0 for inputs and 1 for coefficients, or 0 for outputs; of a
+    /// backward pass, 0 for the outputs' gradients, 1 for coefficients and 2 for outputs, or 0 and
+    /// 1 for the gradients that it writes. [`INITIAL`] is the initial state.
     pub array: usize,
     /// The element's place in the row.
     pub position: usize,
@@ -47,8 +47,8 @@ impl Watched {
     }
 }
 
-/// The first word of each array, and of the initial state. What follows counts up, so that every word says
-/// where it lies. As numbers all of them are harmless.
+/// The first word of each array, and of the initial state. What follows counts up, so that every
+/// word says where it lies. As numbers all of them are harmless.
 const FIRST_WORDS: [u32; 4] = [0x3e80_0000, 0x3f00_0000, 0x3f80_0000, 0x4000_0000];
 /// Positions that can be told apart.
 const MOST: usize = 1 << 23;
@@ -109,7 +109,8 @@ pub fn watch(
     })
 }
 
-/// The tile of each event: a warp is at the next one when it loads from the first array after a store.
+/// The tile of each event: a warp is at the next one when it loads from the first array after a
+/// store.
 fn tiles(events: &[Event]) -> Vec<u32> {
     let (mut tiles, mut stored) = ([0_u32; 32], [false; 32]);
     let mut of_events = Vec::with_capacity(events.len());

@@ -1,5 +1,5 @@
-//! The pipe kernel with memcode 1 done another way, which asks for a whole tile before it waits for any of it:
-//! `kernels/exercises/loads_ahead.cu`.
+//! The pipe kernel with memcode 1 done another way, which asks for a whole tile before it waits for
+//! any of it: `kernels/exercises/loads_ahead.cu`.
 
 use linrec::Error;
 use linrec::device::{Device, Module};

@@ -1,7 +1,7 @@
 //! Solutions to the exercises that ask for code.
 
-/// How many times a warp goes to the banks of shared memory if lane `l` reads bank word `l * steps`, and after every
-/// 32 bank words of the tile so many are left free.
+/// How many times a warp goes to the banks of shared memory if lane `l` reads bank word
+/// `l * steps`, and after every 32 bank words of the tile so many are left free.
 // ANCHOR: passes
 pub fn passes(steps: usize, free: usize) -> usize {
     let mut words_of_bank = [0; 32];
@@ -13,8 +13,8 @@ pub fn passes(steps: usize, free: usize) -> usize {
 }
 // ANCHOR_END: passes
 
-/// How many of the `count` elements from `position` on memcode 2 copies singly, in vectors of `per_vector`, and
-/// singly again. Rows begin where `per_vector` divides the position.
+/// How many of the `count` elements from `position` on memcode 2 copies singly, in vectors of
+/// `per_vector`, and singly again. Rows begin where `per_vector` divides the position.
 // ANCHOR: vectors
 pub fn vectors(position: usize, count: usize, per_vector: usize) -> [usize; 3] {
     let skew = position % per_vector;

@@ -1,4 +1,5 @@
-//! The measurements of an H200 that the page shows: see `examples/excerpt.rs` and `examples/traffic`.
+//! The measurements of an H200 that the page shows: see `examples/excerpt.rs` and
+//! `examples/traffic`.
 
 use bench::csv::Table;
 use bench::{Row, Runs, recorded};

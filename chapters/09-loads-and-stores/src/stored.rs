@@ -17,8 +17,8 @@ pub struct Errors {
     pub narrow_state: f64,
 }
 
-/// Runs the recurrence over random inputs, with coefficients near one, both of them numbers that `S` can hold.
-/// The exact outputs are those of a loop in double precision over the same numbers.
+/// Runs the recurrence over random inputs, with coefficients near one, both of them numbers that
+/// `S` can hold. The exact outputs are those of a loop in double precision over the same numbers.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! The pipe kernel with the distance between a thread's elements known to the compiler, or in a variable:
-//! `kernels/exercises/variable_stride.cu`.
+//! The pipe kernel with the distance between a thread's elements known to the compiler, or in a
+//! variable: `kernels/exercises/variable_stride.cu`.
 
 use linrec::device::{Buffer, Device, Function, Launch, Module, Storage};
 use linrec::kernels::{self, ElementType, KernelChoice, Pass, PipeConfig};
@@ -72,8 +72,8 @@ pub fn catalogue(
     device.program(&program.with_entries(entries))
 }
 
-/// A forward pass from zero by a kernel that takes what the pipe kernel takes, with the blocks of the pipe
-/// kernel of this size and so many bytes of dynamic shared memory.
+/// A forward pass from zero by a kernel that takes what the pipe kernel takes, with the blocks of
+/// the pipe kernel of this size and so many bytes of dynamic shared memory.
 ///
 /// The kernel takes arrays of `f32`, and it is up to the caller that `S` is that.
 pub fn launch<'a, S: Storage>(

@@ -23,7 +23,8 @@ pub(super) fn strides(lesson: &mut Lesson, device: &Device) -> lesson::Result {
         let all = module(device)?;
         for direction in [Direction::Forward, Direction::Reverse] {
             let options = Options { direction, ..Options::default() };
-            // Of this size only 8 x 64 is shipped; the outputs of one tile size are those of any kernel of it.
+            // Of this size only 8 x 64 is shipped; the outputs of one tile size are those of any
+            // kernel of it.
             let mut expected = None;
             if (elems, threads) == SIZES[1] {
                 let engine = KernelEngine::<f32>::new(device, strides::pipe((elems, threads)))?;

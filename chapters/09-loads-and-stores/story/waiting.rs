@@ -120,8 +120,8 @@ enum Kernel {
     Ahead,
 }
 
-/// Requests of a warp to global memory before the first instruction that needs what they bring, which puts it into
-/// shared memory or hands it to another lane; and their bytes.
+/// Requests of a warp to global memory before the first instruction that needs what they bring,
+/// which puts it into shared memory or hands it to another lane; and their bytes.
 fn first_requests(kernel: Kernel) -> lesson::Result<(usize, u32)> {
     let device = Device::simt();
     let ones = device.upload(&vec![1.0_f32; TILE_LEN])?;

@@ -1,12 +1,14 @@
-//! Measures every step of the ladder, in several sizes, beside the roof and the pipe kernel, on a GPU:
+//! Measures every step of the ladder, in several sizes, beside the roof and the pipe kernel, on a
+//! GPU:
 //!
 //! ```text
 //! cargo run --release -p ch10-speed-of-memory --example ladder -- --csv chapters/10-speed-of-memory/results/h200/ladder.csv
 //! cargo xtask pack chapters/10-speed-of-memory/results/h200
 //! ```
 //!
-//! First each is held to the contract. Then, at every length, all take turns, each after the caches have been
-//! overwritten; every run is a line of the record. Steps are compiled when they are needed, so it wants NVRTC.
+//! First each is held to the contract. Then, at every length, all take turns, each after the caches
+//! have been overwritten; every run is a line of the record. Steps are compiled when they are
+//! needed, so it wants NVRTC.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

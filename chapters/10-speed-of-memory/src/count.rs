@@ -72,7 +72,8 @@ mod tests {
     fn consecutive_vectors_fill_their_requests() {
         for idea in Idea::ALL {
             let counters = count(Rung::shipped(idea), (2, 2048)).unwrap();
-            // 512 bytes in 16 sectors; or vectors 32 bytes apart, whose other halves are another request's.
+            // 512 bytes in 16 sectors; or vectors 32 bytes apart, whose other halves are another
+            // request's.
             let expected = if idea == Idea::Blocked { 32.0 } else { 16.0 };
             assert_eq!(sectors_per_request(&counters), [expected; 2], "{idea:?}");
         }

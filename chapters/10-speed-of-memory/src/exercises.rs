@@ -4,8 +4,8 @@ use linrec::Error;
 use linrec::device::{Buffer, Choice, Device, ForwardOptions, Graph, Recurrence};
 use linrec::kernels::{ElementType, RowsConfig};
 
-/// The fewest threads that a block needs so that a tile holds a whole row of `f32`, with so many vectors for each
-/// thread; `None` if a block of 1024 does not reach.
+/// The fewest threads that a block needs so that a tile holds a whole row of `f32`, with so many
+/// vectors for each thread; `None` if a block of 1024 does not reach.
 // ANCHOR: threads_for
 pub fn threads_for(seq_len: u32, vectors: u32) -> Option<u32> {
     let threads = seq_len.div_ceil(4 * vectors).next_multiple_of(32);
@@ -13,8 +13,8 @@ pub fn threads_for(seq_len: u32, vectors: u32) -> Option<u32> {
 }
 // ANCHOR_END: threads_for
 
-/// Parts of the sectors that the requests of one blocked warp touch again: with `vectors` for each lane, a
-/// request touches this many sectors for each that it needs.
+/// Parts of the sectors that the requests of one blocked warp touch again: with `vectors` for each
+/// lane, a request touches this many sectors for each that it needs.
 // ANCHOR: touched
 pub fn touched(vectors: u32) -> f64 {
     let (lanes, bytes, sector) = (32, 16, 32);
@@ -24,8 +24,8 @@ pub fn touched(vectors: u32) -> f64 {
 }
 // ANCHOR_END: touched
 
-/// By the rule of the page, the configuration for short rows of a type: two vectors for each lane. `None` if a warp
-/// does not reach, or the row is not made of whole vectors.
+/// By the rule of the page, the configuration for short rows of a type: two vectors for each lane.
+/// `None` if a warp does not reach, or the row is not made of whole vectors.
 // ANCHOR: for_short
 pub fn for_short(element: ElementType, seq_len: u32) -> Option<RowsConfig> {
     let vectors = (seq_len * element.bytes() as u32).div_ceil(16);

@@ -66,8 +66,9 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if a row does not consist of whole vectors, or an array does not begin at a multiple of
-    /// 16 bytes; [`Error::Device`] if there are more sequences than a grid takes, or the device fails.
+    /// [`Error::Unsupported`] if a row does not consist of whole vectors, or an array does not
+    /// begin at a multiple of 16 bytes; [`Error::Device`] if there are more sequences than a grid
+    /// takes, or the device fails.
     // ANCHOR: launch
     pub fn launch(
         &self,

@@ -8,8 +8,8 @@ use bench::{Run, Runs, median, recorded};
 /// Every run of `examples/ladder.rs`.
 const LADDER: &[u8] = include_bytes!("../results/h200/ladder.csv.gz");
 
-/// The fastest kernel for each element type and pass at some lengths, after the roof of the same rounds: from the
-/// record of `tour tune`.
+/// The fastest kernel for each element type and pass at some lengths, after the roof of the same
+/// rounds: from the record of `tour tune`.
 const TYPES: &str = "types.csv";
 
 /// Every run of [`bench::graphs`].
@@ -20,8 +20,8 @@ const BITS: &str = "bits.csv";
 
 const H200: &str = include_str!("../results/h200/tables.json");
 
-/// How many numbers of the results of rows and wide were compared between an H200 and the emulator, and how many of
-/// them were different.
+/// How many numbers of the results of rows and wide were compared between an H200 and the emulator,
+/// and how many of them were different.
 ///
 /// # Errors
 ///

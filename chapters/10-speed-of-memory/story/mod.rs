@@ -236,7 +236,8 @@ fn ahead(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("ahead-speed.csv", Kind::Computed, &table)
 }
 
-/// How many rows are worked on at a time, how many bytes of them are in flight, and what comes of it.
+/// How many rows are worked on at a time, how many bytes of them are in flight, and what comes of
+/// it.
 fn flight(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("flight", "Rows at a time")?;
     let (taken, lines) = (record::attrs()?, record::tuning()?);
@@ -499,7 +500,8 @@ fn figure(race: &Race, ladder: &Ladder) -> lesson::Result<String> {
     let long = ladder.lengths().into_iter().filter(|&len| len >= 256);
     let long: Vec<usize> = long.collect();
     let mut below = axes("long rows: from pipe to wide, step by step", (0.82, 1.2));
-    // The steps between two kernels have forms of their own, and colours that lead from one to the other.
+    // The steps between two kernels have forms of their own, and colours that lead from one to the
+    // other.
     let (pipe, wide) = (kernels::color("pipe"), kernels::color("wide"));
     let steps = ["pipe", "vectors", "blocked", "pieces", "early", "wide"];
     for (step, name) in steps.into_iter().enumerate() {

@@ -38,7 +38,8 @@ fn asked(rung: Rung) -> Result<Vec<Asked>, Error> {
     let mut trace = Trace::new(1 << 16);
     launch.arg(1_i64).arg(seq_len as i64).traced(&mut trace).run(&device.stream())?;
 
-    // Inputs and coefficients are one buffer here, and each vector is asked for twice: once for each.
+    // Inputs and coefficients are one buffer here, and each vector is asked for twice: once for
+    // each.
     let loads =
         trace.events.iter().filter(|event| event.warp == 0).filter_map(|event| match &event.what {
             What::Load(load) if !load.shared => Some((event.lanes, load.addresses)),

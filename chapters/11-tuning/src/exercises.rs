@@ -15,22 +15,23 @@ pub fn most_registers(limits: &Limits, threads: u32, warps: u32) -> Option<u32> 
 }
 // ANCHOR_END: most_registers
 
-/// Bytes that have to be in flight at any time, so that a memory of this bandwidth (in units of 10^9 bytes
-/// per second) is kept busy, if each of them takes `nanoseconds` to arrive: Little's law.
+/// Bytes that have to be in flight at any time, so that a memory of this bandwidth (in units of
+/// 10^9 bytes per second) is kept busy, if each of them takes `nanoseconds` to arrive: Little's
+/// law.
 // ANCHOR: little
 pub fn bytes_in_flight(gb_per_s: f64, nanoseconds: f64) -> f64 {
     gb_per_s * nanoseconds
 }
 
-/// The part of [`bytes_in_flight`] that falls to each lane of a GPU with `warps` warps on each of its
-/// `sms`: the bytes that a lane has to have in flight so that the memory is kept busy.
+/// The part of [`bytes_in_flight`] that falls to each lane of a GPU with `warps` warps on each of
+/// its `sms`: the bytes that a lane has to have in flight so that the memory is kept busy.
 pub fn bytes_for_each_lane(gb_per_s: f64, nanoseconds: f64, sms: u32, warps: u32) -> f64 {
     bytes_in_flight(gb_per_s, nanoseconds) / f64::from(sms * warps * 32)
 }
 // ANCHOR_END: little
 
-/// The one kernel that gives away the least, at the shape where it gives away most, if it has to serve all the
-/// shapes of the rule; and how much that is: 1 means nothing.
+/// The one kernel that gives away the least, at the shape where it gives away most, if it has to
+/// serve all the shapes of the rule; and how much that is: 1 means nothing.
 // ANCHOR: one_for_all
 pub fn one_for_all(rule: &[Tuned]) -> Option<(KernelChoice, f64)> {
     let shape = |line: &Tuned| (line.pass.name(), line.num_seqs, line.seq_len);

@@ -57,8 +57,8 @@ impl std::fmt::Display for Limit {
     }
 }
 
-/// How many blocks of `threads` threads with so many registers each, and so many bytes of shared memory for
-/// a block, an SM holds; and what keeps it from holding one more.
+/// How many blocks of `threads` threads with so many registers each, and so many bytes of shared
+/// memory for a block, an SM holds; and what keeps it from holding one more.
 // ANCHOR: blocks
 pub fn blocks(limits: &Limits, registers: u32, threads: u32, shared_bytes: u32) -> (u32, Limit) {
     let warps = threads.div_ceil(32).max(1);

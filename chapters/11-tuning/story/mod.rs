@@ -291,7 +291,8 @@ fn bandwidth(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Bytes per second, in units of 10^9, of a path of so many bits at so many MHz, with two transfers a clock.
+/// Bytes per second, in units of 10^9, of a path of so many bits at so many MHz, with two transfers
+/// a clock.
 // ANCHOR: theoretical
 fn theoretical(bus_bits: Option<f64>, clock_mhz: Option<f64>) -> Option<f64> {
     Some(bus_bits? / 8.0 * 2.0 * clock_mhz? * 1e6 / 1e9)
@@ -422,8 +423,8 @@ fn choice(lesson: &mut Lesson) -> lesson::Result {
     lesson.figure("choice.svg", "Every configuration of the pipe kernel", Kind::Computed, &svg)
 }
 
-/// A configuration of the pipe kernel; where sequences are so short that a smaller block is the same launch,
-/// that one was measured in its place.
+/// A configuration of the pipe kernel; where sequences are so short that a smaller block is the
+/// same launch, that one was measured in its place.
 fn same_launch<'a>(lines: &[&'a Line], name: &str) -> Option<&'a Line> {
     let (elems, rest) = name.split_once('x')?;
     let (threads, memcode) = rest.split_once(':')?;
@@ -502,7 +503,8 @@ const COUNTERS: [fn(&PerElement) -> f64; 7] = [
     |counted| counted.barriers,
 ];
 
-/// The time of a configuration as a multiple of the roof's; of the smallest block that is the same launch.
+/// The time of a configuration as a multiple of the roof's; of the smallest block that is the same
+/// launch.
 fn time(lines: &[Line], choice: KernelChoice, seq_len: usize) -> Option<f64> {
     let element = ElementType::F32;
     // Blocks that would have more threads than the sequence needs are the same launch.
@@ -524,7 +526,8 @@ fn time(lines: &[Line], choice: KernelChoice, seq_len: usize) -> Option<f64> {
     here.filter(|line| line.num_seqs == 13_200).find(same).map(|line| 1.0 / line.ratio)
 }
 
-/// Spearman's rank correlation of pairs; `None` of fewer than three, or if one side is all the same.
+/// Spearman's rank correlation of pairs; `None` of fewer than three, or if one side is all the
+/// same.
 // ANCHOR: ranks
 fn rank_correlation(pairs: &[(f64, f64)]) -> Option<f64> {
     if pairs.len() < 3 {

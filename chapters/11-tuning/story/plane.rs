@@ -27,7 +27,8 @@ impl Picked {
 /// Lengths of many rows that are shown beside the few ones: the longest.
 const LONGEST: usize = 65_536;
 
-/// What the rule takes at the shapes of the plane: those of few sequences, and as long ones of many.
+/// What the rule takes at the shapes of the plane: those of few sequences, and as long ones of
+/// many.
 fn picked(lines: &[Line], pass: Pass) -> Vec<Picked> {
     let is_few = |line: &&Line| line.num_seqs < 13_200;
     let mut lengths: Vec<usize> = lines.iter().filter(is_few).map(|line| line.seq_len).collect();
@@ -55,8 +56,9 @@ fn picked(lines: &[Line], pass: Pass) -> Vec<Picked> {
     shapes.into_iter().filter_map(at).collect()
 }
 
-/// How far below the lower of its two neighbours a place is, along lengths or along numbers of sequences: its part of
-/// that neighbour, with the place. At the ends there is but one neighbour, and no dip.
+/// How far below the lower of its two neighbours a place is, along lengths or along numbers of
+/// sequences: its part of that neighbour, with the place. At the ends there is but one neighbour,
+/// and no dip.
 // ANCHOR: dips
 fn dips(all: &[Picked]) -> Vec<(f64, &Picked)> {
     let mut found = Vec::new();
@@ -227,7 +229,8 @@ impl Panel for Plane<'_> {
                 continue;
             };
             let corners = [(x(column), y(row)), (x(column + 1) - 2, y(row + 1) - 2)];
-            // Nothing of the colour at a third of the roof, most of it at the roof; text has to be read on either.
+            // Nothing of the colour at a third of the roof, most of it at the roof; text has to be
+            // read on either.
             let strength = (0.7 * (one.ratio - 0.3) / 0.7).clamp(0.0, 0.7);
             area.draw(&Rectangle::new(corners, COLORS[0].mix(strength).filled()))?;
             area.draw(&Rectangle::new(corners, GREY.stroke_width(1)))?;

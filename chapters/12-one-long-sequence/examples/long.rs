@@ -5,8 +5,9 @@
 //! cargo xtask pack chapters/12-one-long-sequence/results/h200
 //! ```
 //!
-//! First each is held to the contract. Then, at every length, all take turns, each after the caches have been overwritten;
-//! every run is a line of the record. The ways of the chapter are compiled for tiles of 8192, so it wants NVRTC.
+//! First each is held to the contract. Then, at every length, all take turns, each after the caches
+//! have been overwritten; every run is a line of the record. The ways of the chapter are compiled
+//! for tiles of 8192, so it wants NVRTC.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,7 +25,8 @@ use linrec::kernels::{KernelChoice, Pass};
 use linrec::reference::{self, Rounding};
 use linrec::{Engine, Options};
 
-/// The library's: two sizes of each that shares the sequence, and the best with a block for each row.
+/// The library's: two sizes of each that shares the sequence, and the best with a block for each
+/// row.
 const FORWARD: [&str; 4] = ["waves:4x288", "waves:4x352:a4", "once:4x512", "wide:4x512:a2:w"];
 const BACKWARD: [&str; 4] = ["waves:4x288", "waves:4x352:a4", "once:4x512", "wide:4x512:a1:w"];
 /// Tiles of 8192 steps, in registers.

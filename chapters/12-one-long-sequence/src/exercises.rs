@@ -27,8 +27,9 @@ impl Transition {
     }
 }
 
-/// The part of the roof's speed that a chained scan reaches at most: tiles of so many steps at 12 bytes each, a state that
-/// takes `hop_ns` nanoseconds from one block to the next, and a memory that moves so many GB/s.
+/// The part of the roof's speed that a chained scan reaches at most: tiles of so many steps at 12
+/// bytes each, a state that takes `hop_ns` nanoseconds from one block to the next, and a memory
+/// that moves so many GB/s.
 // ANCHOR: chain
 pub fn chained_at_most(tile: usize, hop_ns: f64, gb_per_s: f64) -> f64 {
     // GB/s are bytes per nanosecond.
@@ -48,8 +49,8 @@ pub enum Told {
     Prefix(f32),
 }
 
-/// The state before tile `tile`, by what the tiles before it have told, and how many tiles back a state was found (the
-/// beginning of the sequence is behind tile 0). `None` if it has to wait.
+/// The state before tile `tile`, by what the tiles before it have told, and how many tiles back a
+/// state was found (the beginning of the sequence is behind tile 0). `None` if it has to wait.
 // ANCHOR: look_back
 pub fn look_back(told: &[Told], tile: usize, initial: f32) -> Option<(f32, usize)> {
     let mut between = Vec::new();
@@ -86,7 +87,8 @@ impl Chained {
         Chained { tile, epoch: 0, words }
     }
 
-    /// The outputs, from zero, by so many threads; `inputs` and `coeffs` are of equal length, `most` at most.
+    /// The outputs, from zero, by so many threads; `inputs` and `coeffs` are of equal length,
+    /// `most` at most.
     pub fn outputs(&mut self, inputs: &[f32], coeffs: &[f32], threads: usize) -> Vec<f32> {
         self.epoch += 1;
         let (tile, epoch, words) = (self.tile, self.epoch, &self.words);

@@ -68,7 +68,8 @@ pub struct Kernel {
 /// Threads of the block that scans over the tiles in [`Way::Three`].
 const SCANNING: u32 = 1024;
 
-/// 128 bytes, as words of 32 bits: what [`Way::Chained`] and [`Way::Decoupled`] have for each tile, and once more.
+/// 128 bytes, as words of 32 bits: what [`Way::Chained`] and [`Way::Decoupled`] have for each tile,
+/// and once more.
 const WORDS: usize = 32;
 
 /// What a launch computes with: one sequence.
@@ -89,8 +90,8 @@ pub struct Arrays<'a> {
 /// How the emulator runs [`Way::Chained`] and [`Way::Decoupled`].
 #[derive(Debug, Default)]
 pub struct Watch<'a> {
-    /// Which blocks run together, as if there were no room for more: the next ones begin when these have ended. All
-    /// at once if it is not given.
+    /// Which blocks run together, as if there were no room for more: the next ones begin when these
+    /// have ended. All at once if it is not given.
     pub blocks: Option<&'a [Range<u64>]>,
     /// For each tile, for how long its block is kept back once it knows what the tile does.
     pub delays: Option<&'a [i32]>,
@@ -145,8 +146,8 @@ impl Kernel {
         seq_len.div_ceil(self.size.steps()).max(1)
     }
 
-    /// What a launch over a sequence of up to so many steps needs beside its arrays. One launch uses it at a time, and
-    /// leaves it ready for the next.
+    /// What a launch over a sequence of up to so many steps needs beside its arrays. One launch
+    /// uses it at a time, and leaves it ready for the next.
     ///
     /// # Errors
     ///
@@ -169,8 +170,9 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if an array does not begin at a multiple of 16 bytes, [`Error::Device`] if the workspace is
-    /// too small or the device fails, and [`Error::Kernel`] with what the emulator finds.
+    /// [`Error::Unsupported`] if an array does not begin at a multiple of 16 bytes,
+    /// [`Error::Device`] if the workspace is too small or the device fails, and [`Error::Kernel`]
+    /// with what the emulator finds.
     pub fn launch(
         &self,
         arrays: Arrays,

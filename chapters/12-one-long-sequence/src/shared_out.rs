@@ -1,5 +1,5 @@
-//! The library's kernels whose blocks share a sequence, launched by hand on the emulator: in grids of any number of
-//! blocks, and with tiles as short as one likes.
+//! The library's kernels whose blocks share a sequence, launched by hand on the emulator: in grids
+//! of any number of blocks, and with tiles as short as one likes.
 
 use linrec::device::{Buffer, Device, Function};
 use linrec::kernels::{self, ElementType, KernelChoice, OnceConfig, Pass, WavesConfig};
@@ -81,7 +81,8 @@ impl SharedOut {
         Ok(SharedOut { device, function, way, steps })
     }
 
-    /// How many tiles a sequence has, which begins at a multiple of 16 bytes: a vector more than needed.
+    /// How many tiles a sequence has, which begins at a multiple of 16 bytes: a vector more than
+    /// needed.
     pub fn tiles(&self, seq_len: usize) -> usize {
         (seq_len + 3).div_ceil(self.steps)
     }

@@ -28,10 +28,11 @@ pub fn names() -> Vec<&'static str> {
     names
 }
 
-/// What is found in a mistake, or in its correct twin by the name of `long/chained`; nothing if nothing is.
+/// What is found in a mistake, or in its correct twin by the name of `long/chained`; nothing if
+/// nothing is.
 ///
-/// It is tried in three ways: all blocks at once, the later blocks before the others, and two launches
-/// with one workspace, in which the first block is late.
+/// It is tried in three ways: all blocks at once, the later blocks before the others, and two
+/// launches with one workspace, in which the first block is late.
 ///
 /// # Errors
 ///

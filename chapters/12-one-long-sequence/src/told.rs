@@ -1,7 +1,7 @@
 //! Who told what, and who waited for whom: from the emulator's trace.
 //!
-//! The emulator lets the blocks take turns, each warp for at most 256 instructions. A *turn* is one round of it, and serves
-//! as a clock.
+//! The emulator lets the blocks take turns, each warp for at most 256 instructions. A *turn* is one
+//! round of it, and serves as a clock.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,8 @@ pub struct Life {
     pub deeds: Vec<(u64, usize, Act)>,
     /// What was told, in order.
     pub told: Vec<Told>,
-    /// How many tiles back each block that looks back found a state: 1 is the tile just before its own.
+    /// How many tiles back each block that looks back found a state: 1 is the tile just before its
+    /// own.
     pub distances: BTreeMap<u64, usize>,
     /// Tiles whose outputs a block stored, and in which turn the first of them.
     pub stored: Vec<(u64, usize, usize)>,
@@ -97,7 +98,8 @@ impl Life {
         let without_copies = |event: &&Event| !matches!(event.what, What::Copy(_));
         for event in trace.events.iter().filter(without_copies) {
             let now = (event.block, event.warp);
-            // A warp that nobody else comes between has had more than one turn, too, if it did so much.
+            // A warp that nobody else comes between has had more than one turn, too, if it did so
+            // much.
             in_a_row = if now == last { in_a_row + 1 } else { 0 };
             if now < last || in_a_row == TURN {
                 life.turns += 1;
@@ -180,7 +182,8 @@ fn lanes(event: &Event) -> impl Iterator<Item = usize> {
     (0..32).filter(move |lane| lanes >> lane & 1 > 0)
 }
 
-/// Whether a store is of outputs: what one lane stores is a final state, or what a launch leaves for the next.
+/// Whether a store is of outputs: what one lane stores is a final state, or what a launch leaves
+/// for the next.
 fn is_output(event: &Event) -> bool {
     matches!(&event.what, What::Store(store) if !store.shared) && event.lanes.count_ones() > 1
 }

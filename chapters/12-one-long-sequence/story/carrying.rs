@@ -1,7 +1,8 @@
 //! Where the time of a wave goes, and what was tried to make it shorter.
 //!
-//! Both records were taken down from trials, of one sequence of 2^28 steps with tiles of 4 vectors for each of 288 threads:
-//! the clock was read by a kernel with stores of it at every station, which the library's does not have.
+//! Both records were taken down from trials, of one sequence of 2^28 steps with tiles of 4 vectors
+//! for each of 288 threads: the clock was read by a kernel with stores of it at every station,
+//! which the library's does not have.
 
 use bench::csv::Table as Csv;
 use bench::recorded;

@@ -16,7 +16,8 @@ const CUB: &str = "cub.csv";
 const H200: &str = include_str!("../results/h200/tables.json");
 const CHAPTER_11: &str = include_str!("../../11-tuning/results/h200/tables.json");
 
-/// The ways in the order of the page: the beginning of their names in the record, and how they are called here.
+/// The ways in the order of the page: the beginning of their names in the record, and how they are
+/// called here.
 const WAYS: [(&str, &str); 6] = [
     ("wide", "a block for the row"),
     ("three", "three launches"),

@@ -230,7 +230,8 @@ fn patterns() -> [(&'static str, Vec<i32>); 3] {
     ]
 }
 
-/// One sequence, computed with other blocks late each time: outputs that change, and where states were found.
+/// One sequence, computed with other blocks late each time: outputs that change, and where states
+/// were found.
 fn bits(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("bits", "What the bits depend on")?;
     let seq_len = COMPARED * STEPS;

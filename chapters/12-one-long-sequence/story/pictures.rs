@@ -10,7 +10,8 @@ const LEFT: i32 = 70;
 const RIGHT: i32 = 12;
 const TOP: i32 = 34;
 
-/// What blocks did in each turn: a row for each block, and a line from where a state was told to where it was taken.
+/// What blocks did in each turn: a row for each block, and a line from where a state was told to
+/// where it was taken.
 struct Waiting<'a> {
     title: &'static str,
     life: &'a Life,

@@ -1,12 +1,13 @@
-//! Times the unfused scan in f32 on a GPU, with D, z, bias and softplus: forward, backward, the recurrence of the forward
-//! pass alone, and an element-wise kernel over as many large arrays as the recurrence has.
+//! Times the unfused scan in f32 on a GPU, with D, z, bias and softplus: forward, backward, the
+//! recurrence of the forward pass alone, and an element-wise kernel over as many large arrays as
+//! the recurrence has.
 //!
 //! ```text
 //! cargo run --release -p ch13-mamba --example unfused -- 8 2048 16 1024
 //! ```
 //!
-//! That is batch, channels, states and length. Each line is one measurement, in milliseconds and in gigabytes per second;
-//! the bytes of a backward pass are not counted.
+//! That is batch, channels, states and length. Each line is one measurement, in milliseconds and in
+//! gigabytes per second; the bytes of a backward pass are not counted.
 
 use std::process::ExitCode;
 

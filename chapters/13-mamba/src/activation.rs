@@ -1,7 +1,7 @@
 //! The two functions that bring a number into a range, with their slopes.
 //!
-//! They are computed in double precision and rounded once. Only arrays without the state's dimension go through
-//! them, so that costs little, and an error bound has one rounding to count.
+//! They are computed in double precision and rounded once. Only arrays without the state's
+//! dimension go through them, so that costs little, and an error bound has one rounding to count.
 
 use crate::Real;
 

@@ -10,8 +10,9 @@ use crate::{Real, State};
 
 /// The arguments of a selective scan, under the names and in the shapes of Mamba's own function.
 ///
-/// Sizes: `batch`, `channels`, `groups` (a divisor of `channels`), `states` per channel, `len`. `S` is what states are
-/// made of, and `S::Real` everything that has none: the same, if states are real.
+/// Sizes: `batch`, `channels`, `groups` (a divisor of `channels`), `states` per channel, `len`. `S`
+/// is what states are made of, and `S::Real` everything that has none: the same, if states are
+/// real.
 #[derive(Debug, Clone, Copy)]
 // ANCHOR: arguments
 pub struct Arguments<'a, S: State> {
@@ -94,7 +95,8 @@ impl<S> From<Array2<S>> for MixingArray<S> {
 }
 
 impl<S: Copy> MixingView<'_, S> {
-    /// The number for a sequence, a channel, a state and a position, with so many channels in a group.
+    /// The number for a sequence, a channel, a state and a position, with so many channels in a
+    /// group.
     pub fn at(&self, [i, j, n, l]: [usize; 4], group_size: usize) -> S {
         match self {
             Mixing::Varying(array) => array[[i, j / group_size, n, l]],
@@ -128,7 +130,8 @@ impl<S> MixingArray<S> {
         }
     }
 
-    /// `B` or `C` with each element replaced by what `number` makes of it, which may be of another type.
+    /// `B` or `C` with each element replaced by what `number` makes of it, which may be of another
+    /// type.
     pub fn mapv<R>(&self, number: impl FnMut(S) -> R) -> MixingArray<R>
     where
         S: Copy,
@@ -140,8 +143,8 @@ impl<S> MixingArray<S> {
     }
 }
 
-/// Complex `B` or `C` as Mamba's function takes them if they depend on the input: `[batch, groups, states, 2 · len]`, real
-/// and imaginary parts in turns.
+/// Complex `B` or `C` as Mamba's function takes them if they depend on the input:
+/// `[batch, groups, states, 2 · len]`, real and imaginary parts in turns.
 ///
 /// # Errors
 ///
@@ -237,8 +240,8 @@ impl<S: State> Arguments<'_, S> {
     }
 }
 
-/// An array of zeros for a result, or an error where the memory cannot be had: a view that was broadcast can
-/// describe far more elements than it holds.
+/// An array of zeros for a result, or an error where the memory cannot be had: a view that was
+/// broadcast can describe far more elements than it holds.
 pub(crate) fn zeros<T: Element, S: IntoDimension>(shape: S) -> Result<Array<T, S::Dim>, Error> {
     let shape = shape.into_dimension();
     let len = shape.slice().iter().fold(1_usize, |len, &n| len.saturating_mul(n));

@@ -1,5 +1,5 @@
-//! How far a selective scan in `f32` may be from the same one in double precision: every operation once
-//! more, on [`Count`]s.
+//! How far a selective scan in `f32` may be from the same one in double precision: every operation
+//! once more, on [`Count`]s.
 
 use linrec::{Element, Error};
 use ndarray::{Array1, Array2, Array3, Array4, ArrayView3, Axis, Zip};
@@ -9,13 +9,14 @@ use crate::arguments::{Arguments, Mixing, MixingArray, MixingView, Sizes};
 use crate::rounding::Count;
 use crate::{Gradients, Output, State};
 
-/// A function that is computed in double precision and rounded once. (The second rounding is far more than
-/// what double precision adds.)
+/// A function that is computed in double precision and rounded once. (The second rounding is far
+/// more than what double precision adds.)
 const ACTIVATION_ROUNDINGS: f64 = 2.0;
 
 /// The largest errors that [`selective_scan`](crate::selective_scan) may make, result by result.
 ///
-/// `levels` are those of the engine behind the recurrence, see [`Rounding`](linrec::reference::Rounding).
+/// `levels` are those of the engine behind the recurrence, see
+/// [`Rounding`](linrec::reference::Rounding).
 ///
 /// # Errors
 ///
@@ -309,8 +310,8 @@ fn product<S: Element>(a: Count, b: Count) -> Count {
     a.times(b, S::PRODUCT_ROUNDINGS)
 }
 
-/// A linear recurrence on counts, as [`linrec::reference`] counts it: a term meets a product and an addition in
-/// every step, and the additions at the levels that combine partial results.
+/// A linear recurrence on counts, as [`linrec::reference`] counts it: a term meets a product and an
+/// addition in every step, and the additions at the levels that combine partial results.
 // ANCHOR: walk
 struct Walk {
     levels: f64,

@@ -1,13 +1,13 @@
 //! One channel of a selective scan: its states are the sequences of a linear recurrence.
 //!
-//! All arrays are slices: `len` numbers for what a channel has once, `states · len` for what each of its
-//! states has, row by row. The loops contain nothing that keeps a compiler from vector instructions, and
-//! [`Arch::dispatch`] has them compiled for several instruction sets. Since no product and sum are fused, all of them
-//! compute the same bits.
+//! All arrays are slices: `len` numbers for what a channel has once, `states · len` for what each
+//! of its states has, row by row. The loops contain nothing that keeps a compiler from vector
+//! instructions, and [`Arch::dispatch`] has them compiled for several instruction sets. Since no
+//! product and sum are fused, all of them compute the same bits.
 //!
-//! The closures take what they write to for themselves (`let y = y`), so that they can be called once only. To
-//! a closure that can be called again, `dispatch` gets by way of a function that is not compiled for the wider
-//! instructions, and neither is the closure then.
+//! The closures take what they write to for themselves (`let y = y`), so that they can be called
+//! once only. To a closure that can be called again, `dispatch` gets by way of a function that is
+//! not compiled for the wider instructions, and neither is the closure then.
 
 use linrec::cpu::Cpu;
 use linrec::{Engine, Error, Options};
@@ -43,8 +43,8 @@ impl<'a, S: State> Channel<'a, S> {
 
 /// The arrays of a channel that exist for each of its states, `[states, len]`.
 ///
-/// They are written again for every channel. For a thousand steps and 16 states each takes 64 KiB, so that
-/// they stay in a core's cache.
+/// They are written again for every channel. For a thousand steps and 16 states each takes 64 KiB,
+/// so that they stay in a core's cache.
 #[derive(Debug)]
 pub struct Expanded<S: State> {
     /// The recurrence's inputs `x = Δ B u`.
@@ -153,8 +153,8 @@ pub struct ChannelGradients<S: State> {
 
 /// The way back through one channel.
 ///
-/// `d_y` is the gradient of [`contract`]'s result, `d_last` of the last states; the gradients of `B` and `C`,
-/// which other channels may share, are added to `d_b` and `d_c`.
+/// `d_y` is the gradient of [`contract`]'s result, `d_last` of the last states; the gradients of
+/// `B` and `C`, which other channels may share, are added to `d_b` and `d_c`.
 ///
 /// # Errors
 ///
@@ -207,7 +207,8 @@ pub fn backward<S: State>(
 }
 // ANCHOR_END: backward
 
-/// One state's share: adds `B δ` to the first sum and `A ∂/∂(ΔA)` to the second, and returns `A`'s gradient.
+/// One state's share: adds `B δ` to the first sum and `A ∂/∂(ΔA)` to the second, and returns `A`'s
+/// gradient.
 // ANCHOR: chain
 fn chain<S: State>(
     delta: &[S::Real],
@@ -235,7 +236,8 @@ fn chain<S: State>(
 }
 // ANCHOR_END: chain
 
-/// What `factors` `[states, len]` hear of a sum over the states that they were read in, whose gradient is `row`.
+/// What `factors` `[states, len]` hear of a sum over the states that they were read in, whose
+/// gradient is `row`.
 fn outer<S: State>(row: &[S::Real], factors: &[S], products: &mut [S]) {
     let len = row.len().max(1);
     Arch::new().dispatch(
@@ -252,8 +254,8 @@ fn outer<S: State>(row: &[S::Real], factors: &[S], products: &mut [S]) {
     );
 }
 
-/// Adds to `sums` `[states, len]` what `factors`, of the same shape, hear of a sum over the states that they were read in, whose
-/// gradient is `row`.
+/// Adds to `sums` `[states, len]` what `factors`, of the same shape, hear of a sum over the states
+/// that they were read in, whose gradient is `row`.
 fn add_read<S: State>(row: &[S::Real], factors: ArrayView2<S>, sums: &mut [S]) {
     let len = row.len().max(1);
     let factors = factors.to_slice().unwrap_or_default();

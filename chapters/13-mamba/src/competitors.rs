@@ -1,7 +1,8 @@
-//! Other ways to the same scan, to be timed: the plain loops, whole arrays in memory, and one fused loop.
+//! Other ways to the same scan, to be timed: the plain loops, whole arrays in memory, and one fused
+//! loop.
 //!
-//! All are for one sequence with one group, without `D`, `z`, bias and softplus, in `f32`, and deal the channels to the
-//! threads of the current rayon pool.
+//! All are for one sequence with one group, without `D`, `z`, bias and softplus, in `f32`, and deal
+//! the channels to the threads of the current rayon pool.
 
 use linrec::cpu::Cpu;
 use linrec::{Engine, Error, Options};
@@ -155,8 +156,9 @@ impl Unfused {
     }
 }
 
-/// One loop over time, with the 16 states of a channel in registers: nothing that has the states' dimension
-/// ever reaches memory. `b` and `c` are read state by state, so they are wanted as `[len, 16]`.
+/// One loop over time, with the 16 states of a channel in registers: nothing that has the states'
+/// dimension ever reaches memory. `b` and `c` are read state by state, so they are wanted as
+/// `[len, 16]`.
 // ANCHOR: fused
 pub fn fused(problem: &Problem, by_time: [&[[f32; 16]]; 2], y: &mut [f32]) {
     problem.rows(y).enumerate().for_each(|(number, y)| {

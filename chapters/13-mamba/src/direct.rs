@@ -1,4 +1,5 @@
-//! A selective scan step by step, straight from its definition: what the other ones are compared with.
+//! A selective scan step by step, straight from its definition: what the other ones are compared
+//! with.
 
 use linrec::{Element, Error};
 

@@ -1,5 +1,5 @@
-//! The selective scan of the blog post, step by step on whole arrays: the shortest way to write it, and the one to
-//! read first.
+//! The selective scan of the blog post, step by step on whole arrays: the shortest way to write it,
+//! and the one to read first.
 
 use linrec::{Error, Options};
 use ndarray::{Array1, Array2, Array3, Array4, Axis};
@@ -7,7 +7,8 @@ use ndarray::{Array1, Array2, Array3, Array4, Axis};
 use crate::Real;
 use crate::arguments::Arguments;
 
-/// One channel, the core of all: `u` and `delta` `[len]`, `a` `[states]`, `write` (B) and `read` (C) `[states, len]`.
+/// One channel, the core of all: `u` and `delta` `[len]`, `a` `[states]`, `write` (B) and `read`
+/// (C) `[states, len]`.
 ///
 /// # Errors
 ///
@@ -62,7 +63,8 @@ pub fn contract<T: Real>(arguments: &Arguments<T>, states: &Array4<T>) -> Result
 }
 // ANCHOR_END: contract
 
-/// The whole of it. `D`, `z`, the bias, softplus and a state to begin with are left to [`selective_scan`](crate::selective_scan).
+/// The whole of it. `D`, `z`, the bias, softplus and a state to begin with are left to
+/// [`selective_scan`](crate::selective_scan).
 ///
 /// # Errors
 ///

@@ -9,8 +9,8 @@ use crate::{
     Arguments, Mixing, MixingArray, Real, dissection, selective_scan, selective_scan_backward,
 };
 
-/// The gradient of `A` over a sequence that is cut in two at some position: the second half begins with the states that
-/// the first one ends with.
+/// The gradient of `A` over a sequence that is cut in two at some position: the second half begins
+/// with the states that the first one ends with.
 ///
 /// # Errors
 ///
@@ -24,7 +24,8 @@ pub fn in_two(
 ) -> Result<Array2<f64>, Error> {
     let [first, mut second] = [part(given, 0, at), part(given, at, d_y.dim().2)];
     second.initial = Some(selective_scan(cpu, &first.arguments())?.last_state);
-    // On the way back the second half comes first, and says what the states between the two are worth to it.
+    // On the way back the second half comes first, and says what the states between the two are
+    // worth to it.
     let d_y = [d_y.slice(s![.., .., ..at]), d_y.slice(s![.., .., at..])];
     let behind = selective_scan_backward(cpu, &second.arguments(), d_y[1], None)?;
     let between = Some(behind.d_initial.view());
@@ -50,8 +51,8 @@ fn part(given: &Given<f64>, from: usize, to: usize) -> Given<f64> {
     }
 }
 
-/// The gradient of `A` `[channels, states]` from that of the states `[channels · states, len]`, for one sequence,
-/// with the coefficients given to the library as logarithms.
+/// The gradient of `A` `[channels, states]` from that of the states `[channels · states, len]`, for
+/// one sequence, with the coefficients given to the library as logarithms.
 ///
 /// # Errors
 ///
@@ -75,7 +76,8 @@ pub fn d_a(arguments: &Arguments<f64>, d_states: ArrayView2<f64>) -> Result<Arra
 }
 // ANCHOR_END: logarithms
 
-/// `Δ` and `B` of a scan with `A = -1` and `C = 1` that is a gated memory: `h = (1 - σ(s)) h + σ(s) u`.
+/// `Δ` and `B` of a scan with `A = -1` and `C = 1` that is a gated memory:
+/// `h = (1 - σ(s)) h + σ(s) u`.
 // ANCHOR: gate
 pub fn gate<T: Real>(s: T) -> (T, T) {
     let delta = crate::activation::softplus(s.widen());

@@ -1,7 +1,8 @@
-//! Mamba's own numbers: `selective_scan_ref` in double precision, with gradients by PyTorch's autograd.
+//! Mamba's own numbers: `selective_scan_ref` in double precision, with gradients by PyTorch's
+//! autograd.
 //!
-//! `tests/data/selective_scan_f64.npz` was made with PyTorch 2.11. It is compiled in, so that the chapter can check
-//! itself wherever it runs.
+//! `tests/data/selective_scan_f64.npz` was made with PyTorch 2.11. It is compiled in, so that the
+//! chapter can check itself wherever it runs.
 
 use std::io::Cursor;
 
@@ -25,7 +26,8 @@ pub struct Golden {
     pub d_y: Array3<f64>,
     /// `y` and the last state.
     pub output: Output<f64>,
-    /// The gradients; zero where an argument was not given, and of the first states, of which Mamba's function knows nothing.
+    /// The gradients; zero where an argument was not given, and of the first states, of which
+    /// Mamba's function knows nothing.
     pub gradients: Gradients<f64>,
 }
 
@@ -114,7 +116,8 @@ impl<S: State> Given<S> {
     }
 }
 
-/// All cases: the plain scan, groups, and everything that can be asked for, without and with groups.
+/// All cases: the plain scan, groups, and everything that can be asked for, without and with
+/// groups.
 ///
 /// # Errors
 ///
@@ -183,7 +186,8 @@ pub fn distances(cpu: &Cpu, golden: &Golden) -> Result<Vec<(&'static str, f64)>,
     Ok(compared(golden, &output, &d))
 }
 
-/// The distance of every array from Mamba's, by its name: `max |a − b| / max |b|`, in double precision.
+/// The distance of every array from Mamba's, by its name: `max |a − b| / max |b|`, in double
+/// precision.
 pub fn compared(
     golden: &Golden,
     output: &Output<f64>,

@@ -14,7 +14,8 @@ use crate::scan::{Own, Shared};
 
 /// The gradients of a loss, each in the shape of the argument it belongs to.
 ///
-/// Those of complex numbers follow PyTorch's convention, as the library's: a step against them reduces the loss.
+/// Those of complex numbers follow PyTorch's convention, as the library's: a step against them
+/// reduces the loss.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gradients<S: State> {
     /// Of `u`.
@@ -64,11 +65,11 @@ impl<S: State> Gradients<S> {
 /// So many channels are done one after the other: each such piece has its own sums for `B` and `C`.
 const PIECE: usize = 32;
 
-/// Computes the gradients of a loss from those of the results: `d_y` `[batch, channels, len]` and, if the
-/// loss looks at the last states, `d_last_state` `[batch, channels, states]`.
+/// Computes the gradients of a loss from those of the results: `d_y` `[batch, channels, len]` and,
+/// if the loss looks at the last states, `d_last_state` `[batch, channels, states]`.
 ///
-/// The states are computed again, channel by channel, rather than kept from the forward pass. The result is
-/// the same for every number of threads.
+/// The states are computed again, channel by channel, rather than kept from the forward pass. The
+/// result is the same for every number of threads.
 ///
 /// # Errors
 ///

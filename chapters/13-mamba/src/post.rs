@@ -17,8 +17,9 @@ pub const STATES: usize = 16;
 /// The length of the sequence.
 pub const LEN: usize = 1024;
 
-/// Draws the problem as the post does: `A` is the only parameter that does not depend on the input; a projection
-/// with random weights makes everything else of random inputs; `Δ` then goes through softplus.
+/// Draws the problem as the post does: `A` is the only parameter that does not depend on the input;
+/// a projection with random weights makes everything else of random inputs; `Δ` then goes through
+/// softplus.
 // ANCHOR: draw
 pub fn draw(seed: u64) -> Given<f32> {
     let mut rng = StdRng::seed_from_u64(seed);

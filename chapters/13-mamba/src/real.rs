@@ -1,4 +1,5 @@
-//! The numbers of a selective scan, and an exponential that a compiler can turn into vector instructions.
+//! The numbers of a selective scan, and an exponential that a compiler can turn into vector
+//! instructions.
 
 use std::ops::{AddAssign, DivAssign};
 
@@ -15,10 +16,11 @@ pub trait Real:
 impl Real for f32 {}
 impl Real for f64 {}
 
-/// What the states of a channel are made of, and with them `A`, `B` and `C`: real numbers, or complex ones.
+/// What the states of a channel are made of, and with them `A`, `B` and `C`: real numbers, or
+/// complex ones.
 ///
-/// A complex state stands for itself and for its conjugate. Both together are read as `C h` and its conjugate, whose sum is
-/// twice the real part.
+/// A complex state stands for itself and for its conjugate. Both together are read as `C h` and its
+/// conjugate, whose sum is twice the real part.
 // ANCHOR: state
 pub trait State: Element<Wide = <Self as State>::Precise> + AddAssign {
     /// The real numbers of the same precision.
@@ -39,7 +41,8 @@ pub trait State: Element<Wide = <Self as State>::Precise> + AddAssign {
     /// `e^self`.
     fn exponential(self) -> Self;
 
-    /// The complex conjugate; a real number is its own. As [`Element::conj`], for vector instructions.
+    /// The complex conjugate; a real number is its own. As [`Element::conj`], for vector
+    /// instructions.
     fn conjugate(self) -> Self;
 
     /// This number times a real one.
@@ -48,11 +51,12 @@ pub trait State: Element<Wide = <Self as State>::Precise> + AddAssign {
     /// What a state `self` gives to the output where it is read by `c`: `C h`, or `2 Re(C h)`.
     fn read(self, c: Self) -> Self::Real;
 
-    /// The gradient of [`read`](State::read) by one factor: this is the other, `d` the gradient of the result.
+    /// The gradient of [`read`](State::read) by one factor: this is the other, `d` the gradient of
+    /// the result.
     fn read_back(self, d: Self::Real) -> Self;
 
-    /// `Re(conj(self) other)`: the gradient of a real number that was multiplied by this one, if `other` is the gradient
-    /// of the product.
+    /// `Re(conj(self) other)`: the gradient of a real number that was multiplied by this one, if
+    /// `other` is the gradient of the product.
     fn dot(self, other: Self) -> Self::Real;
 
     /// The real part.
@@ -66,7 +70,8 @@ macro_rules! state {
             type Real = $real;
             type Precise = f64;
             const COUNT: f64 = 1.0;
-            // Standard libraries promise less than one unit in the last place, which is at most 2 u.
+            // Standard libraries promise less than one unit in the last place, which is at most 2
+            // u.
             const EXP_ROUNDINGS: f64 = 2.0;
             const EXP_UNDERFLOW: f64 = $underflow;
 
@@ -138,10 +143,10 @@ state!(f64, f64::exp, f64::MIN_POSITIVE);
 
 /// `e^x`, without a branch or a table: products, sums, and a shift of bits.
 ///
-/// With `n` the whole number nearest to `x / ln 2` it is `2^n e^r`, where `r = x - n ln 2` lies within
-/// 0.347 of zero. There the Taylor series up to `r^7` leaves `r^8 / 8!`, less than `0.1 u`; the roundings
-/// on the way are small against the last one, of `1 + (r + …)`. Where the result would be subnormal it is 0;
-/// above `x = 88` (results from `1.6e38`) it is infinite.
+/// With `n` the whole number nearest to `x / ln 2` it is `2^n e^r`, where `r = x - n ln 2` lies
+/// within 0.347 of zero. There the Taylor series up to `r^7` leaves `r^8 / 8!`, less than `0.1 u`;
+/// the roundings on the way are small against the last one, of `1 + (r + …)`. Where the result
+/// would be subnormal it is 0; above `x = 88` (results from `1.6e38`) it is infinite.
 // ANCHOR: exp
 #[inline(always)]
 fn exp_f32(x: f32) -> f32 {

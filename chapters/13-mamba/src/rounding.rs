@@ -1,8 +1,8 @@
 //! Counting roundings: a number type for error bounds.
 //!
-//! What is computed in floating point is a sum of terms, and every operation multiplies the terms that pass
-//! through it by some `1 + ε` with `|ε| ≤ u`. A [`Count`] knows, of such a sum, how large the terms are and how many
-//! roundings they have met.
+//! What is computed in floating point is a sum of terms, and every operation multiplies the terms
+//! that pass through it by some `1 + ε` with `|ε| ≤ u`. A [`Count`] knows, of such a sum, how large
+//! the terms are and how many roundings they have met.
 
 use std::ops::{Add, Mul};
 
@@ -35,8 +35,8 @@ impl Count {
         }
     }
 
-    /// The product with another number, by an operation with so many roundings: 1 for real numbers, and more for
-    /// complex ones.
+    /// The product with another number, by an operation with so many roundings: 1 for real numbers,
+    /// and more for complex ones.
     pub fn times(self, other: Count, roundings: f64) -> Count {
         let product = Count {
             size: self.size * other.size,
@@ -99,10 +99,11 @@ impl Count {
         }
     }
 
-    /// The largest error of a number computed in `T`, compared with one computed in double precision, which
-    /// was rounded as often.
+    /// The largest error of a number computed in `T`, compared with one computed in double
+    /// precision, which was rounded as often.
     ///
-    /// A product of `n` factors between `1 - ε` and `1 / (1 - ε)` differs from one by at most `n ε / (1 - n ε)`.
+    /// A product of `n` factors between `1 - ε` and `1 / (1 - ε)` differs from one by at most
+    /// `n ε / (1 - n ε)`.
     // ANCHOR: bound
     pub fn bound<T: Element>(&self) -> f64 {
         let unit = T::UNIT_ROUNDOFF + f64::UNIT_ROUNDOFF;

@@ -34,7 +34,8 @@ pub fn selective_scan<S: State>(cpu: &Cpu, arguments: &Arguments<S>) -> Result<O
     selective_scan_by(&cpu.clone().single_threaded(), arguments)
 }
 
-/// Computes a selective scan, its recurrences by any engine; channels are dealt to the threads of the current rayon pool.
+/// Computes a selective scan, its recurrences by any engine; channels are dealt to the threads of
+/// the current rayon pool.
 ///
 /// # Errors
 ///
@@ -78,7 +79,8 @@ pub(crate) struct Shared<'a, S: Clone> {
     c: Mixed<'a, S>,
 }
 
-/// `B` or `C`: a matrix `[states, len]` for each group of each sequence, or a row of states for each channel.
+/// `B` or `C`: a matrix `[states, len]` for each group of each sequence, or a row of states for
+/// each channel.
 type Mixed<'a, S> = Mixing<Vec<Cow<'a, [S]>>, ArrayView2<'a, S>>;
 
 impl<'a, S: State> Shared<'a, S> {

@@ -8,11 +8,12 @@ use crate::arguments::{Arguments, zeros};
 use crate::scan::step_size;
 use crate::{Output, State};
 
-/// Takes the states `[batch, channels, states]` one step on, past position `l` of the arguments, and returns `y` there,
-/// `[batch, channels]`.
+/// Takes the states `[batch, channels, states]` one step on, past position `l` of the arguments,
+/// and returns `y` there, `[batch, channels]`.
 ///
-/// What comes before and behind that position is not looked at, nor is `initial`. Each operation is rounded as in
-/// [`selective_scan_by`](crate::selective_scan_by) with the sequential loop, so that the bits are the same.
+/// What comes before and behind that position is not looked at, nor is `initial`. Each operation is
+/// rounded as in [`selective_scan_by`](crate::selective_scan_by) with the sequential loop, so that
+/// the bits are the same.
 ///
 /// # Errors
 ///

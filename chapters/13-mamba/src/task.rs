@@ -43,8 +43,9 @@ impl Task {
         self.len() == 0
     }
 
-    /// Draws a batch. Within a stretch of random length and place come random symbols at random positions; all
-    /// others are blank. The questions are "which was the last symbol?", "which came before it?" and so on.
+    /// Draws a batch. Within a stretch of random length and place come random symbols at random
+    /// positions; all others are blank. The questions are "which was the last symbol?", "which came
+    /// before it?" and so on.
     // ANCHOR: draw
     pub fn draw(&self, rng: &mut StdRng, num_seqs: usize) -> Batch {
         let mut tokens = Array2::zeros((num_seqs, self.len()));

@@ -13,7 +13,8 @@ use crate::task::{Batch, Task};
 /// What a block's answers to a batch are worth.
 #[derive(Debug, Clone)]
 pub struct Score<T> {
-    /// The mean over all questions of minus the logarithm of the probability given to the right answer.
+    /// The mean over all questions of minus the logarithm of the probability given to the right
+    /// answer.
     pub loss: f64,
     /// For each question, the share of sequences in which the right answer has the largest logit.
     pub right: Vec<f64>,
@@ -21,7 +22,8 @@ pub struct Score<T> {
     pub d_logits: Array2<T>,
 }
 
-/// Judges logits `[answers, num_seqs · len]`, of which only the last positions of each sequence count.
+/// Judges logits `[answers, num_seqs · len]`, of which only the last positions of each sequence
+/// count.
 // ANCHOR: score
 pub fn score<T: Real>(logits: &Array2<T>, batch: &Batch) -> Score<T> {
     let (len, asked) = (batch.tokens.ncols(), batch.answers.ncols());
@@ -87,7 +89,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of this chapter: the same for both kinds of block, but for what the recurrence may look at.
+    /// The plan of this chapter: the same for both kinds of block, but for what the recurrence may
+    /// look at.
     pub fn of_the_chapter(is_selective: bool) -> Plan {
         let task = Task { symbols: 8, asked: 3, most: 12, positions: 32 };
         let config = Config {
@@ -111,7 +114,8 @@ pub struct Trained {
     pub block: Block<f32>,
     /// Steps, and the accuracy after them on sequences that are not trained with.
     pub curve: Vec<(f64, f64)>,
-    /// The share of right answers at the end to each question, for sequences that were used for nothing else.
+    /// The share of right answers at the end to each question, for sequences that were used for
+    /// nothing else.
     pub right: Vec<f64>,
 }
 
@@ -121,8 +125,9 @@ const KEPT: f64 = 0.99;
 impl Plan {
     /// Trains a block on fresh sequences in every step; all randomness comes from `seed`.
     ///
-    /// What is tested is a moving average of the weights, which settles where the weights themselves still
-    /// jump about: `average = average · 0.99 + weights · 0.01`, a linear recurrence.
+    /// What is tested is a moving average of the weights, which settles where the weights
+    /// themselves still jump about: `average = average · 0.99 + weights · 0.01`, a linear
+    /// recurrence.
     ///
     /// `watch` is called after every step.
     ///

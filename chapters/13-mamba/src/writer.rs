@@ -1,4 +1,5 @@
-//! A block that writes: it learns which character comes next in a text, and then draws one after the other.
+//! A block that writes: it learns which character comes next in a text, and then draws one after
+//! the other.
 
 use ch04_gradient::model::Adam;
 use linrec::Error;
@@ -50,7 +51,8 @@ impl Text {
         self.alphabet.binary_search(&character).ok()
     }
 
-    /// Pieces of the text from random places on, it goes in a circle: the answer at each position is the next token.
+    /// Pieces of the text from random places on, it goes in a circle: the answer at each position
+    /// is the next token.
     // ANCHOR: draw
     pub fn draw(&self, rng: &mut StdRng, num_seqs: usize, len: usize) -> Batch {
         let size = self.tokens.len();
@@ -84,8 +86,8 @@ impl Lessons {
     /// Those of this chapter.
     pub const OF_THE_CHAPTER: Lessons = Lessons { steps: 400, batch: 8, len: 48, rate: 0.02 };
 
-    /// Teaches a block of this chapter's sizes; all randomness comes from `seed`. With it comes the mean loss over the last
-    /// tenth of the steps, in bits for each character.
+    /// Teaches a block of this chapter's sizes; all randomness comes from `seed`. With it comes the
+    /// mean loss over the last tenth of the steps, in bits for each character.
     ///
     /// # Errors
     ///
@@ -126,7 +128,8 @@ impl Lessons {
     // ANCHOR_END: teach
 }
 
-/// Writes with a block, one token at a time: what has been written is nowhere but in the block's memory.
+/// Writes with a block, one token at a time: what has been written is nowhere but in the block's
+/// memory.
 // ANCHOR: sampler
 pub struct Sampler<'a, T> {
     block: &'a Block<T>,
@@ -137,8 +140,8 @@ pub struct Sampler<'a, T> {
 }
 
 impl<'a, T: Real> Sampler<'a, T> {
-    /// Begins with a token. The temperature divides the logits: at 1 a token is drawn with the block's own probability of it,
-    /// towards 0 it is more and more often the likeliest one.
+    /// Begins with a token. The temperature divides the logits: at 1 a token is drawn with the
+    /// block's own probability of it, towards 0 it is more and more often the likeliest one.
     ///
     /// # Errors
     ///
@@ -188,7 +191,8 @@ fn refused(what: String) -> Error {
     Error::Unsupported { engine: "a sampler".to_owned(), what }
 }
 
-/// The share of a text's characters that are the likeliest ones to the block, where it has read what stands before them.
+/// The share of a text's characters that are the likeliest ones to the block, where it has read
+/// what stands before them.
 ///
 /// # Errors
 ///

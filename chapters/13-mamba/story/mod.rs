@@ -428,8 +428,8 @@ fn inside(lesson: &mut Lesson, trained: &Trained) -> lesson::Result {
     lesson.say("The mean over all states of all channels, over 256 sequences:");
     lesson.table("inside.csv", Kind::Computed, &table)?;
 
-    // Channels that hardly step anywhere: what is lost if nothing at all is written into their states, and if the
-    // same is done to as many of those that step furthest.
+    // Channels that hardly step anywhere: what is lost if nothing at all is written into their
+    // states, and if the same is done to as many of those that step furthest.
     let furthest = |row: usize| delta.row(row).iter().copied().fold(0.0, f64::max);
     let mut still: Vec<usize> = (0..delta.nrows()).collect();
     still.sort_by(|&a, &b| furthest(a).total_cmp(&furthest(b)));
@@ -455,12 +455,13 @@ fn inside(lesson: &mut Lesson, trained: &Trained) -> lesson::Result {
     Ok(())
 }
 
-/// A step size that is drawn as none, and what the bias is set to for a channel that is never to step.
+/// A step size that is drawn as none, and what the bias is set to for a channel that is never to
+/// step.
 const STILL: f64 = 0.03;
 const NEVER: f32 = -30.0;
 
-/// `Δ` `[channels, positions]`, and the means over all states of coefficient and size of input at each position;
-/// the positions of the sequences `[batch, len]` one after the other.
+/// `Δ` `[channels, positions]`, and the means over all states of coefficient and size of input at
+/// each position; the positions of the sequences `[batch, len]` one after the other.
 type Steps = (Array2<f64>, Vec<f64>, Vec<f64>);
 
 fn steps(block: &Block<f32>, tokens: &Array2<usize>) -> Result<Steps, linrec::Error> {

@@ -32,7 +32,8 @@ pub(super) fn on_device(lesson: &mut Lesson, device: &Device) -> lesson::Result 
     }
     lesson.check("on the device, Mamba's numbers and gradients", worst, 1e-11);
 
-    // The emulator executes each instruction of each warp: a part of the post's problem is enough for it.
+    // The emulator executes each instruction of each warp: a part of the post's problem is enough
+    // for it.
     let given = post::draw(super::SEEDS[0]);
     let given = if device.is_simt() { part(&given) } else { given };
     let (_, channels, len) = given.u.dim();

@@ -1,4 +1,5 @@
-//! Runs a fused scan with a planted mistake on the emulator and says what is found; without a name, lists them.
+//! Runs a fused scan with a planted mistake on the emulator and says what is found; without a name,
+//! lists them.
 //!
 //! ```text
 //! cargo run --release -p ch14-fused-scan --example broken

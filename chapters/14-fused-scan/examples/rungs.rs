@@ -5,8 +5,8 @@
 //! cargo xtask pack chapters/14-fused-scan/results/h200
 //! ```
 //!
-//! First each is held to its bound. Then all take turns, each after the caches have been overwritten; a line has the median
-//! of nine runs.
+//! First each is held to its bound. Then all take turns, each after the caches have been
+//! overwritten; a line has the median of nine runs.
 
 use std::process::ExitCode;
 

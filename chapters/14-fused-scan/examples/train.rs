@@ -1,11 +1,12 @@
-//! Trains chapter 13's block with its scan on a device, fused and unfused, and says how long each takes:
+//! Trains chapter 13's block with its scan on a device, fused and unfused, and says how long each
+//! takes:
 //!
 //! ```text
 //! cargo run --release -p ch14-fused-scan --example train
 //! ```
 //!
-//! On the best device that is found: a GPU, or the emulator, which has no speed to speak of. The rest of the block is computed by the
-//! processor in all cases.
+//! On the best device that is found: a GPU, or the emulator, which has no speed to speak of. The
+//! rest of the block is computed by the processor in all cases.
 
 use std::process::ExitCode;
 use std::time::Instant;

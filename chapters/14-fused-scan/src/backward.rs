@@ -1,4 +1,5 @@
-//! The gradients of the library's scan: computed with few threads and many, and beside double precision.
+//! The gradients of the library's scan: computed with few threads and many, and beside double
+//! precision.
 
 use ch13_mamba::{Arguments, Gradients, selective_scan_backward};
 use linrec::Error;

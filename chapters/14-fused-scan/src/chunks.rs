@@ -6,7 +6,8 @@ use linrec::device::{Device, Exponential, ScanForwardOptions, SelectiveScan};
 use crate::ladder::Arrays;
 use crate::problem::{Problem, STATES};
 
-/// The outputs, and how many instructions there were for each state of each output, with so many chunks at most.
+/// The outputs, and how many instructions there were for each state of each output, with so many
+/// chunks at most.
 ///
 /// # Errors
 ///

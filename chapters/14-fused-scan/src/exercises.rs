@@ -1,7 +1,7 @@
 //! The solutions of the page's exercises.
 
-/// Bytes that are moved for each step of a channel with so many states, in so many bytes each: unfused, and fused. With `D`
-/// and a gate; what channels share is not counted.
+/// Bytes that are moved for each step of a channel with so many states, in so many bytes each:
+/// unfused, and fused. With `D` and a gate; what channels share is not counted.
 // ANCHOR: bytes
 pub fn bytes(states: usize, each: usize) -> (usize, usize) {
     // u and delta are read, coefficients and inputs written.
@@ -16,8 +16,8 @@ pub fn bytes(states: usize, each: usize) -> (usize, usize) {
 
 /// How many states a channel must have for the issue of instructions to take as long as the memory.
 ///
-/// For each output, memory moves `bytes` at `gb_per_s`, and each state takes `places` of the `lanes` that a GPU with `sms`
-/// multiprocessors of `clock_ghz` issues in a clock.
+/// For each output, memory moves `bytes` at `gb_per_s`, and each state takes `places` of the
+/// `lanes` that a GPU with `sms` multiprocessors of `clock_ghz` issues in a clock.
 // ANCHOR: crossing
 pub fn crossing(bytes: f64, gb_per_s: f64, places: f64, sms: f64, clock_ghz: f64) -> f64 {
     let (memory_ns, state_ns) = (bytes / gb_per_s, places / (128.0 * sms * clock_ghz));
@@ -38,8 +38,8 @@ pub fn powers<const N: usize>(d: f32) -> [f32; N] {
 }
 // ANCHOR_END: powers
 
-/// The gradients of a loss with respect to coefficients and inputs of a recurrence that begins at zero, by those of its
-/// outputs. Of the forward pass it keeps one state for each `every` steps.
+/// The gradients of a loss with respect to coefficients and inputs of a recurrence that begins at
+/// zero, by those of its outputs. Of the forward pass it keeps one state for each `every` steps.
 // ANCHOR: checkpoints
 pub fn gradients(
     inputs: &[f32],
@@ -105,7 +105,8 @@ mod tests {
             let decays = powers::<16>(d);
             for (n, decay) in decays.into_iter().enumerate() {
                 let exact = (-f64::from(d) * (n + 1) as f64).exp();
-                // Each of n + 1 factors is off by its own error, and by those of n products at most.
+                // Each of n + 1 factors is off by its own error, and by those of n products at
+                // most.
                 let bound = (2 * n + 2) as f64 * f64::from(f32::EPSILON) * exact + 1e-37;
                 assert!((f64::from(decay) - exact).abs() <= bound, "{d}, {n}");
             }

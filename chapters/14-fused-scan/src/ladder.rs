@@ -94,8 +94,9 @@ impl Rung {
     }
 }
 
-/// Shared memory of the library's kernel, with four warps that compute and no more than 16 states: three tiles of u and one
-/// each of delta and z, of 64 channels; rows of B and C; pairs and couplings for two tiles; sums of step sizes; restarts.
+/// Shared memory of the library's kernel, with four warps that compute and no more than 16 states:
+/// three tiles of u and one each of delta and z, of 64 channels; rows of B and C; pairs and
+/// couplings for two tiles; sums of step sizes; restarts.
 const SHARED_BYTES: u32 =
     (5 * 64 + 32) * 32 * 4 + 2 * 64 * 32 * 8 + 2 * 32 * 32 * 4 + 2 * 64 * 4 + 16;
 /// What its last argument says: step sizes through softplus, and B and C that vary.
@@ -146,7 +147,8 @@ impl Arrays {
         Ok(Arrays { sizes: problem.sizes, inputs })
     }
 
-    /// Uploads a problem into one piece of memory, array behind array, so that addresses tell them apart.
+    /// Uploads a problem into one piece of memory, array behind array, so that addresses tell them
+    /// apart.
     ///
     /// # Errors
     ///
@@ -215,8 +217,8 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if the rows are not made of whole vectors where they have to be, [`Error::Device`] if the
-    /// device fails, and [`Error::Kernel`] with what the emulator finds.
+    /// [`Error::Unsupported`] if the rows are not made of whole vectors where they have to be,
+    /// [`Error::Device`] if the device fails, and [`Error::Kernel`] with what the emulator finds.
     pub fn launch(
         &self,
         arrays: &Arrays,
@@ -252,7 +254,8 @@ impl Kernel {
         let launch = if self.rung.is_shipped() {
             let none = None::<&Buffer<f32>>;
             let launch = launch.shared(SHARED_BYTES).arg(u).arg(delta).arg(a).arg(b).arg(c).arg(d);
-            // No bias, no first states, no restarts; neither last states nor checkpoints are wanted, and nothing is cut.
+            // No bias, no first states, no restarts; neither last states nor checkpoints are
+            // wanted, and nothing is cut.
             let launch = launch.arg(z).arg(none).arg(none).arg(none).arg(out).arg(none).arg(none);
             let launch = launch.arg(none).arg(none).arg(batch as i32).arg(channels).arg(1_i32);
             let chunk_steps = (len as u64).next_multiple_of(32) as i64;

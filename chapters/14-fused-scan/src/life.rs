@@ -42,7 +42,8 @@ pub struct Deed {
     pub turn: i64,
 }
 
-/// Runs the library's kernel over tiles of 64 channels on the emulator, and says what the first warp of each kind does when.
+/// Runs the library's kernel over tiles of 64 channels on the emulator, and says what the first
+/// warp of each kind does when.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! A selective scan to compute, and what comes out of it: in double precision, with the largest error of `f32`.
+//! A selective scan to compute, and what comes out of it: in double precision, with the largest
+//! error of `f32`.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -46,7 +47,8 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem of this size. Of `slow` ones the decays are near one, so that a state that gets lost shows.
+    /// A problem of this size. Of `slow` ones the decays are near one, so that a state that gets
+    /// lost shows.
     pub fn draw(sizes: Sizes, slow: bool, seed: u64) -> Problem {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut draw = |count: usize, low: f32, high: f32| -> Vec<f32> {
@@ -78,7 +80,8 @@ pub struct Bounded {
 /// In which order a kernel adds up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
-    /// Levels at which partial states are combined: none for a walk, [`linrec::contract::Domain::tree_levels`] for a scan.
+    /// Levels at which partial states are combined: none for a walk,
+    /// [`linrec::contract::Domain::tree_levels`] for a scan.
     pub levels: usize,
     /// How often a summand of the sum over the states is rounded, at most.
     pub additions: usize,
@@ -87,7 +90,8 @@ pub struct Order {
 /// The unit round-off of `f32`, and the smallest number that is not taken for zero.
 const U: f64 = 1.0 / (1 << 24) as f64;
 const TINY: f64 = f32::MIN_POSITIVE as f64;
-/// The relative errors of a power of two and of a reciprocal, as `kernels/selective_scan.cuh` makes them.
+/// The relative errors of a power of two and of a reciprocal, as `kernels/selective_scan.cuh` makes
+/// them.
 const POWER: f64 = 4.0 * U;
 const RECIPROCAL: f64 = 2.0 * U;
 
@@ -184,8 +188,8 @@ impl Problem {
     // ANCHOR_END: output
 }
 
-/// The largest error as a part of its bound, which is to first order and has a thousandth more for the others; NaN
-/// counts as the worst.
+/// The largest error as a part of its bound, which is to first order and has a thousandth more for
+/// the others; NaN counts as the worst.
 pub fn worst(computed: &[f32], expected: &[Bounded]) -> f64 {
     let shares = computed.iter().zip(expected).map(|(&got, expected)| {
         let share = (f64::from(got) - expected.value).abs() / (1.001 * expected.bound);

@@ -38,7 +38,8 @@ pub struct Roofs {
     pub issue: f64,
 }
 
-/// What an SM does in a clock: 16 powers of two; and an instruction of a warp for each of four schedulers.
+/// What an SM does in a clock: 16 powers of two; and an instruction of a warp for each of four
+/// schedulers.
 const SPECIAL: f64 = 16.0;
 const LANES: f64 = 4.0 * 32.0;
 /// Places of ordinary instructions that a power of two takes.

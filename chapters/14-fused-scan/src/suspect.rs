@@ -24,7 +24,8 @@ pub fn names() -> Vec<&'static str> {
     names
 }
 
-/// What is found in a mistake, or in its correct twin by the name of `fused/quad`; nothing if nothing is.
+/// What is found in a mistake, or in its correct twin by the name of `fused/quad`; nothing if
+/// nothing is.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! Chapter 13's block, trained with the fused scan inside: everything else of it stays where it was.
+//! Chapter 13's block, trained with the fused scan inside: everything else of it stays where it
+//! was.
 
 use ch13_mamba::block::{Block, Scanner};
 use ch13_mamba::on_device::{Given, Held};
@@ -95,8 +96,8 @@ fn coupling_gradient<'a>(
     }
 }
 
-/// The loss of a block and its gradient by all weights, by two who compute its scan: both losses, and the largest
-/// difference of gradients as a part of the largest.
+/// The loss of a block and its gradient by all weights, by two who compute its scan: both losses,
+/// and the largest difference of gradients as a part of the largest.
 ///
 /// # Errors
 ///

@@ -300,8 +300,8 @@ impl Method {
         Ok(bounds.into_iter().zip(&problem.y_hat).map(|(bound, y_hat)| bound / y_hat).collect())
     }
 
-    /// The bound of every output, relative to `ŷ`, of a method that multiplies and is given the logarithms of the
-    /// coefficients.
+    /// The bound of every output, relative to `ŷ`, of a method that multiplies and is given the
+    /// logarithms of the coefficients.
     fn bounds_of_logs(&self, x: &[f32], logs: &[f32], problem: &Problem) -> Result<Vec<f64>> {
         let bounds = self.library_bounds(x, logs, true)?;
         Ok(bounds.into_iter().zip(&problem.y_hat).map(|(bound, y_hat)| bound / y_hat).collect())

@@ -7,7 +7,8 @@
 //! - `A` the way that the coefficients' logarithms have gone, `Σ |ln c|` since the segment's start,
 //! - `X` the largest `|ln |x_k||` of the terms so far, the carry among them,
 //! - `T = X + A + ln(l + 2)`, which no `|ln|` of a partial sum exceeds,
-//! - `D` the additions that an entry of a prefix sum meets (the depth of the tree, or `l + 1` in order),
+//! - `D` the additions that an entry of a prefix sum meets (the depth of the tree, or `l + 1` in
+//!   order),
 //! - `ŷ` the recurrence on absolute values,
 //!
 //! the steps of [`two_sums`](crate::two_sums) round as follows, in units of `u` and relative to

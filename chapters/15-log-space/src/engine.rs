@@ -29,7 +29,8 @@ impl LogSpace {
         LogSpace { name: format!("log space, reach {reach}"), order: Order::Tree, reach }
     }
 
-    /// This engine with its prefix sums in the given order; for [`Order::InOrder`] its name says so.
+    /// This engine with its prefix sums in the given order; for [`Order::InOrder`] its name says
+    /// so.
     pub fn with_order(self, order: Order) -> Self {
         let name = match order {
             Order::Tree => self.name,
@@ -149,7 +150,8 @@ impl<T: Real> Engine<T> for LogSpace {
     // ANCHOR_END: backward
 }
 
-/// The elements of an array `[num_seqs, seq_len]`, each row in the order in which the recurrence walks along it.
+/// The elements of an array `[num_seqs, seq_len]`, each row in the order in which the recurrence
+/// walks along it.
 fn walking<S: RawData, T>(mut array: ArrayBase<S, Ix2>, options: &Options<T>) -> ArrayBase<S, Ix2> {
     if options.direction == linrec::Direction::Reverse {
         array.invert_axis(Axis(1));

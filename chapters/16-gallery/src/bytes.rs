@@ -1,7 +1,7 @@
 //! Operations and bytes of the gallery's models.
 //!
-//! Counted for each channel and position, in `f32`: a number is 4 bytes. An addition, a product and a special function
-//! (`exp`, a square root, a division) count as one operation each.
+//! Counted for each channel and position, in `f32`: a number is 4 bytes. An addition, a product and
+//! a special function (`exp`, a square root, a division) count as one operation each.
 
 /// What a model does for each channel at each position.
 #[derive(Debug, Clone, Copy)]
@@ -22,8 +22,8 @@ pub struct Cost {
     pub reading: Option<f64>,
 }
 
-/// Floating-point operations that an H200 can do in the time of one byte: 67 · 10^12 `f32` operations a second over
-/// 4.8 · 10^12 bytes a second, both from its data sheet.
+/// Floating-point operations that an H200 can do in the time of one byte: 67 · 10^12 `f32`
+/// operations a second over 4.8 · 10^12 bytes a second, both from its data sheet.
 pub const H200_BALANCE: f64 = 67.0 / 4.8;
 
 /// Bytes of a number.
@@ -100,7 +100,8 @@ pub const MODELS: [Cost; 10] = [
         making: 2.0,
         ..real("S4D, 32 complex states", 32.0, 1.0, false)
     },
-    // A state belongs to all channels, and each channel adds to it: a matrix product before and after.
+    // A state belongs to all channels, and each channel adds to it: a matrix product before and
+    // after.
     Cost {
         complex: true,
         reading: Some(4.0 * 256.0),
@@ -111,7 +112,8 @@ pub const MODELS: [Cost; 10] = [
     Cost { reading: None, making: 10.0, ..real("minGRU", 1.0, 2.0, true) },
     Cost { reading: Some(0.5), making: 7.0, ..real("xLSTM's scalar memory", 2.0, 3.0, true) },
     Cost { reading: Some(3.0), making: 1.0, ..real("RWKV-4", 2.0, 2.0, false) },
-    // B and C are shared by all channels of a position, so that a channel's share of their bytes is small.
+    // B and C are shared by all channels of a position, so that a channel's share of their bytes is
+    // small.
     Cost { reading: Some(2.0), making: 4.0, ..real("Mamba, 16 states", 16.0, 2.0, true) },
     // For each of the 64 values: its share of four vectors of 64 keys, and its own number.
     Cost {

@@ -7,8 +7,9 @@ use crate::models::iir::SecondOrder;
 use crate::models::interest::account;
 use crate::{Problem, expect};
 
-/// The advantage of what was done over what was expected (generalised advantage estimation, Schulman et al. 2016):
-/// `A_l = δ_l + γ λ A_{l+1}`, with `δ_l = r_l + γ v_{l+1} − v_l`. `values` has one entry more than `rewards`.
+/// The advantage of what was done over what was expected (generalised advantage estimation,
+/// Schulman et al. 2016): `A_l = δ_l + γ λ A_{l+1}`, with `δ_l = r_l + γ v_{l+1} − v_l`. `values`
+/// has one entry more than `rewards`.
 ///
 /// # Errors
 ///
@@ -29,7 +30,8 @@ pub fn advantages(
 }
 // ANCHOR_END: advantages
 
-/// The filter by two recurrences one after the other: right for every pair of poles, also for a double one.
+/// The filter by two recurrences one after the other: right for every pair of poles, also for a
+/// double one.
 ///
 /// # Errors
 ///
@@ -47,8 +49,8 @@ pub fn cascade(filter: SecondOrder, signal: ArrayView1<f64>) -> Result<Array1<f6
 
 /// The constant payment that settles a loan when every period has its own rate.
 ///
-/// The balance is linear in the payment: what the loan alone would have become, less the payment times what
-/// payments of one would have become.
+/// The balance is linear in the payment: what the loan alone would have become, less the payment
+/// times what payments of one would have become.
 ///
 /// # Errors
 ///
@@ -64,7 +66,8 @@ pub fn settle(loan: f64, rates: ArrayView1<f64>) -> Result<f64, Error> {
 }
 // ANCHOR_END: settle
 
-/// Whether the number of ones so far is odd, at every position, by a coefficient of −1 for each of them.
+/// Whether the number of ones so far is odd, at every position, by a coefficient of −1 for each of
+/// them.
 ///
 /// # Errors
 ///

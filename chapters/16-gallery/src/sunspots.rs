@@ -1,6 +1,7 @@
 //! A real series: the mean sunspot number of every year from 1700 to 2008.
 //!
-//! Compiled by the National Geophysical Data Center (NOAA), in the public domain; `data/SOURCE.txt` says more.
+//! Compiled by the National Geophysical Data Center (NOAA), in the public domain; `data/SOURCE.txt`
+//! says more.
 
 use linrec::{Direction, Error, Options};
 use ndarray::{Array1, ArrayView1};
@@ -17,7 +18,8 @@ pub fn numbers() -> Array1<f64> {
     lines.filter_map(|line| line.split_once(',')?.1.parse().ok()).collect()
 }
 
-/// A moving average that forgets the share `1 − keep` a step, walked in one direction from the first value it meets.
+/// A moving average that forgets the share `1 − keep` a step, walked in one direction from the
+/// first value it meets.
 ///
 /// # Errors
 ///
@@ -52,10 +54,11 @@ pub fn smooth_both_ways(series: ArrayView1<f64>, keep: f64) -> Result<Array1<f64
 }
 // ANCHOR_END: smooth
 
-/// The filter of the second order that predicts a series best from its last two values, by least squares.
+/// The filter of the second order that predicts a series best from its last two values, by least
+/// squares.
 ///
-/// The series is expected to have mean zero. `None` if it does not determine the filter: a series that is too short, or
-/// a straight line through zero.
+/// The series is expected to have mean zero. `None` if it does not determine the filter: a series
+/// that is too short, or a straight line through zero.
 // ANCHOR: fit
 pub fn fit(series: ArrayView1<f64>) -> Option<SecondOrder> {
     let len = series.len();
@@ -67,7 +70,8 @@ pub fn fit(series: ArrayView1<f64>) -> Option<SecondOrder> {
     (a1.is_finite() && a2.is_finite()).then_some(SecondOrder { a1, a2 })
 }
 
-/// What the filter did not foresee: each value less its prediction from the two before (zeros before the first).
+/// What the filter did not foresee: each value less its prediction from the two before (zeros
+/// before the first).
 pub fn surprises(series: ArrayView1<f64>, filter: SecondOrder) -> Array1<f64> {
     let back = |l: usize, steps: usize| if l >= steps { series[l - steps] } else { 0.0 };
     Array1::from_shape_fn(series.len(), |l| {
@@ -76,7 +80,8 @@ pub fn surprises(series: ArrayView1<f64>, filter: SecondOrder) -> Array1<f64> {
 }
 // ANCHOR_END: fit
 
-/// What the filter expects of the next `steps` values, if nothing surprises it any more: its own ringing.
+/// What the filter expects of the next `steps` values, if nothing surprises it any more: its own
+/// ringing.
 ///
 /// # Errors
 ///

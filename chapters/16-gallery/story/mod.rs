@@ -56,7 +56,8 @@ pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     fused(lesson)
 }
 
-/// How far from its formula a model may be, as `max |a − b| / max |b|`: what golden data are held to.
+/// How far from its formula a model may be, as `max |a − b| / max |b|`: what golden data are held
+/// to.
 const LIMIT: f64 = 1e-11;
 
 fn what_is_what(lesson: &mut Lesson) -> lesson::Result {
@@ -219,7 +220,8 @@ fn smooth(lesson: &mut Lesson) -> lesson::Result {
         .line("there and back", part(&both_ways));
     lesson.figure("sunspots.svg", "Sunspots, smoothed", Kind::Computed, &plot::svg(&[&chart])?)?;
 
-    // In the middle of a long series a single 1 becomes c^|l − k| (1 − c) / (1 + c), the same to both sides.
+    // In the middle of a long series a single 1 becomes c^|l − k| (1 − c) / (1 + c), the same to
+    // both sides.
     let middle = 200;
     let mut impulse = Array1::zeros(2 * middle + 1);
     impulse[middle] = 1.0;

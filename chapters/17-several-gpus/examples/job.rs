@@ -1,4 +1,5 @@
-//! One process of a job over several GPUs, or emulated devices: started by torchrun, srun, mpirun or by hand.
+//! One process of a job over several GPUs, or emulated devices: started by torchrun, srun, mpirun
+//! or by hand.
 //!
 //! Each process makes its own stretch of the rows. Nobody has all of them.
 

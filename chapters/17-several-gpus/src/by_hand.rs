@@ -1,4 +1,5 @@
-//! One row after the other, cut over the ranks of a group: what a rank has to know of the others, and no more.
+//! One row after the other, cut over the ranks of a group: what a rank has to know of the others,
+//! and no more.
 
 use std::ops::Range;
 
@@ -13,8 +14,8 @@ pub fn stretch(seq_len: usize, rank: usize, ranks: usize) -> Range<usize> {
     (rank * each).min(seq_len)..((rank + 1) * each).min(seq_len)
 }
 
-/// The outputs of a rank's stretch of all rows, which it has as arrays of its own; `initial` are the states before the
-/// rows, which all ranks know.
+/// The outputs of a rank's stretch of all rows, which it has as arrays of its own; `initial` are
+/// the states before the rows, which all ranks know.
 ///
 /// # Errors
 ///

@@ -4,7 +4,8 @@ use linrec::Error;
 use linrec::device::{Device, Group, GroupRecurrence, Links, Part, Split, Way};
 use ndarray::{ArrayView2, s};
 
-/// The outputs of rows that are cut over devices: of each its part, row after row, and which part of the rows that is.
+/// The outputs of rows that are cut over devices: of each its part, row after row, and which part
+/// of the rows that is.
 ///
 /// # Errors
 ///

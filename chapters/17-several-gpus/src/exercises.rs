@@ -22,16 +22,16 @@ impl Transition {
     }
 }
 
-/// How many bytes each rank receives where every rank tells all others two numbers of so many bytes for each row, and where
-/// states alone go from one to the next.
+/// How many bytes each rank receives where every rank tells all others two numbers of so many bytes
+/// for each row, and where states alone go from one to the next.
 // ANCHOR: bytes
 pub fn received(rows: usize, ranks: usize, bytes: usize) -> (usize, usize) {
     (2 * bytes * rows * (ranks - 1), bytes * rows)
 }
 // ANCHOR_END: bytes
 
-/// The states before each rank in rounds: in round k a rank tells the one 2^k further what it knows. Returns them with the number
-/// of rounds.
+/// The states before each rank in rounds: in round k a rank tells the one 2^k further what it
+/// knows. Returns them with the number of rounds.
 // ANCHOR: rounds
 pub fn in_rounds(ranks: &[Transition], initial: f64) -> (Vec<f64>, usize) {
     // Of each rank: what it and those before it do that it knows of.
@@ -51,8 +51,8 @@ pub fn in_rounds(ranks: &[Transition], initial: f64) -> (Vec<f64>, usize) {
 }
 // ANCHOR_END: rounds
 
-/// From the last step backwards: how many steps it takes until the product of the coefficients is zero in `f32`; `None` if it
-/// never is.
+/// From the last step backwards: how many steps it takes until the product of the coefficients is
+/// zero in `f32`; `None` if it never is.
 // ANCHOR: tail
 pub fn tail(coeffs: &[f32]) -> Option<usize> {
     let mut product = 1.0_f32;

@@ -1,5 +1,5 @@
-//! Rows cut over ranks that reach each other's memory: on the emulator, where all ranks share one device, and their launches
-//! take turns.
+//! Rows cut over ranks that reach each other's memory: on the emulator, where all ranks share one
+//! device, and their launches take turns.
 
 use std::sync::Mutex;
 
@@ -68,12 +68,13 @@ impl Mailboxes {
         }
     }
 
-    /// The outputs of rows from zero states, and what each rank's launch counted. `order` is that in which launches have
-    /// their turns: of ranks, by number.
+    /// The outputs of rows from zero states, and what each rank's launch counted. `order` is that
+    /// in which launches have their turns: of ranks, by number.
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if stretches are no whole vectors, and [`Error::Kernel`] with what the emulator finds.
+    /// [`Error::Unsupported`] if stretches are no whole vectors, and [`Error::Kernel`] with what
+    /// the emulator finds.
     // ANCHOR: outputs
     pub fn outputs(
         &self,

@@ -1,5 +1,5 @@
-//! What was measured on several GPUs: by programs that were written to find out whether this is worth building, and by
-//! this library.
+//! What was measured on several GPUs: by programs that were written to find out whether this is
+//! worth building, and by this library.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,8 @@ const H100: &str = include_str!("../results/h100/tables.json");
 
 /// The measurements, with their source.
 const TRIALS: &str = "trials.csv";
-/// Those of this library, by `tour bench --group` or the bundle: in one process, and in one for each GPU.
+/// Those of this library, by `tour bench --group` or the bundle: in one process, and in one for
+/// each GPU.
 const RECORDS: [&[u8]; 2] = [
     include_bytes!("../results/h100/group.csv.gz"),
     include_bytes!("../results/h100/processes.csv.gz"),
@@ -62,8 +63,8 @@ pub fn trials() -> Result<Vec<Trial>, Box<dyn std::error::Error + Send + Sync>> 
     rows.collect()
 }
 
-/// Milliseconds that the gradient of 16 rows took one GPU, where a kernel by mail `waits` for the answer whether a state has been told
-/// early, or where the question is `sent` with a tile.
+/// Milliseconds that the gradient of 16 rows took one GPU, where a kernel by mail `waits` for the
+/// answer whether a state has been told early, or where the question is `sent` with a tile.
 ///
 /// # Errors
 ///

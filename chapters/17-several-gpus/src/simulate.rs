@@ -1,7 +1,8 @@
 //! What a forward pass takes over any number of GPUs, from what links and memory take.
 //!
-//! Nothing is computed here but times. Each rank does its own work in order, and a message arrives some time after it was
-//! sent: events are followed one by one, so that what waits for what comes out by itself.
+//! Nothing is computed here but times. Each rank does its own work in order, and a message arrives
+//! some time after it was sent: events are followed one by one, so that what waits for what comes
+//! out by itself.
 
 use linrec::device::Links;
 
@@ -12,7 +13,8 @@ pub struct Cluster {
     pub per_host: usize,
     /// What links and memory take within a host.
     pub inside: Links,
-    /// Seconds from a send on one host to the moment when another host has the message, without what its bytes take.
+    /// Seconds from a send on one host to the moment when another host has the message, without
+    /// what its bytes take.
     pub between: f64,
     /// Bytes in a second between hosts.
     pub between_link: f64,
@@ -82,7 +84,8 @@ impl Cluster {
         }
     }
 
-    /// Every rank receives two numbers for each row from all others, by the slowest link on its way.
+    /// Every rank receives two numbers for each row from all others, by the slowest link on its
+    /// way.
     fn gather(&self, work: Work, ranks: usize) -> f64 {
         let hosts = ranks.div_ceil(self.per_host);
         let bytes = 2.0 * BYTES * (work.rows * (ranks - 1)) as f64;

@@ -11,8 +11,8 @@ use crate::mailbox::Mailboxes;
 /// The mistakes, in the order of the page.
 pub const NAMES: [&str; 3] = ["a receive too few", "mail_without_fence", "mail_of_any_epoch"];
 
-/// What is said of one of [`NAMES`], or of the right twin of the last two by the name of `mailbox`; nothing if nothing is
-/// wrong.
+/// What is said of one of [`NAMES`], or of the right twin of the last two by the name of `mailbox`;
+/// nothing if nothing is wrong.
 ///
 /// # Errors
 ///
@@ -39,8 +39,8 @@ pub fn examine(name: &str) -> Result<Option<String>, Error> {
     Ok(None)
 }
 
-/// A pipeline over three groups of rows in which the second rank receives the states of the first two only, and computes
-/// the third group from what came before.
+/// A pipeline over three groups of rows in which the second rank receives the states of the first
+/// two only, and computes the third group from what came before.
 // ANCHOR: receive
 fn a_receive_too_few() -> Result<(), Error> {
     const GROUPS: usize = 3;

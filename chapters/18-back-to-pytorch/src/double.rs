@@ -1,7 +1,7 @@
 //! The gradients of the gradients.
 //!
-//! The backward pass is a function as any other: from `d_outputs`, `coeffs` and `outputs` it makes `d_inputs` and
-//! `d_coeffs`. Whoever wants second derivatives asks for *its* gradients.
+//! The backward pass is a function as any other: from `d_outputs`, `coeffs` and `outputs` it makes
+//! `d_inputs` and `d_coeffs`. Whoever wants second derivatives asks for *its* gradients.
 
 use ch04_gradient::shift::shift;
 use linrec::{Direction, Error, Options, forward};

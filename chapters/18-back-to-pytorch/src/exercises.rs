@@ -6,8 +6,8 @@ use ndarray::{Array1, Array2, ArrayView2, s};
 
 use crate::layout::Layout;
 
-/// A layout that the check by strides refuses although no two of its elements are one: steps of 2 and of 3 reach over
-/// each other, and meet nowhere.
+/// A layout that the check by strides refuses although no two of its elements are one: steps of 2
+/// and of 3 reach over each other, and meet nowhere.
 // ANCHOR: refused
 pub fn refused_in_vain() -> Layout {
     Layout { shape: vec![2, 3], strides: vec![3, 2], offset: 0 }
@@ -33,8 +33,8 @@ pub fn tangent(
 }
 // ANCHOR_END: tangent
 
-/// The outputs in two halves, the second of which goes on from the state of the first; and the gradient by the inputs,
-/// taken back through both.
+/// The outputs in two halves, the second of which goes on from the state of the first; and the
+/// gradient by the inputs, taken back through both.
 ///
 /// # Errors
 ///

@@ -25,7 +25,8 @@ impl Layout {
         Layout { shape: shape.to_vec(), strides, offset: 0 }
     }
 
-    /// This view with two axes exchanged, and no element moved; as it is, if there are no such axes.
+    /// This view with two axes exchanged, and no element moved; as it is, if there are no such
+    /// axes.
     #[must_use]
     pub fn transposed(mut self, a: usize, b: usize) -> Layout {
         if a.max(b) < self.shape.len() {
@@ -49,7 +50,8 @@ impl Layout {
     }
     // ANCHOR_END: every
 
-    /// This view with one more axis in front, of length `size`, along which every index shows the same elements.
+    /// This view with one more axis in front, of length `size`, along which every index shows the
+    /// same elements.
     #[must_use]
     pub fn repeated(mut self, size: usize) -> Layout {
         self.shape.insert(0, size);
@@ -83,8 +85,8 @@ impl Layout {
         !self.places().into_iter().all(|place| seen.insert(place))
     }
 
-    /// Whether two indices *may* name one element, found by looking at the axes alone: the smallest stride first, each one
-    /// has to step over all that the axes before it reach.
+    /// Whether two indices *may* name one element, found by looking at the axes alone: the smallest
+    /// stride first, each one has to step over all that the axes before it reach.
     // ANCHOR: may_meet
     pub fn may_meet_itself(&self) -> bool {
         let axes = self.shape.iter().zip(&self.strides).filter(|(size, _)| **size > 1);

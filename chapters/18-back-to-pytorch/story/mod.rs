@@ -1,4 +1,5 @@
-//! What the chapter tells when it runs. Python is not needed: what was trained and measured with it is read from records.
+//! What the chapter tells when it runs. Python is not needed: what was trained and measured with it
+//! is read from records.
 
 mod measured;
 mod trained;

@@ -5,7 +5,8 @@ use bench::recorded;
 use lesson::plot::{self, Chart};
 use lesson::{Kind, Lesson, Table};
 
-/// By `python/examples/selective_copying.py`: the share of right answers on the way, and at the end.
+/// By `python/examples/selective_copying.py`: the share of right answers on the way, and at the
+/// end.
 const COPYING: &str = "copying.csv";
 const COPIED: &str = "copied.csv";
 /// What chapter 13 has reached in Rust.

@@ -33,7 +33,8 @@ pub struct Errors {
     pub absolute: (f64, u32),
     /// The largest relative error.
     pub relative: f64,
-    /// How many results lie on the wrong side of the one before, and by how many numbers of f32 at most.
+    /// How many results lie on the wrong side of the one before, and by how many numbers of f32 at
+    /// most.
     pub backward: (u32, u32),
 }
 

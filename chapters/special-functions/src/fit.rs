@@ -1,11 +1,12 @@
 //! Whether coefficients exist with which a quadratic gives all results of a segment.
 //!
-//! A result `y`, of a sum whose lower bits are dropped, says that `y <= c0 + c1 x + c2 s < y + 1`. So `c0` must be at
-//! least `y - c1 x - c2 s`, and less than 1 above it, for every `x`: there is such a `c0` exactly if these differences
-//! spread over less than 1. The spread is a convex function of `c1` and `c2`, so its minimum can be found.
+//! A result `y`, of a sum whose lower bits are dropped, says that `y <= c0 + c1 x + c2 s < y + 1`.
+//! So `c0` must be at least `y - c1 x - c2 s`, and less than 1 above it, for every `x`: there is
+//! such a `c0` exactly if these differences spread over less than 1. The spread is a convex
+//! function of `c1` and `c2`, so its minimum can be found.
 
-/// One unit in the last place of a result, in units of the sum's last bit. (Any power of two would do: it says how `c1`
-/// and `c2` are scaled.)
+/// One unit in the last place of a result, in units of the sum's last bit. (Any power of two would
+/// do: it says how `c1` and `c2` are scaled.)
 pub const ULP: f64 = 32768.0;
 
 /// The coefficients with the smallest spread.
@@ -73,7 +74,8 @@ pub fn best(results: &[u32], squares: &[f64]) -> Fit {
 }
 // ANCHOR_END: best
 
-/// The coefficients with the smallest spread over a `few` arguments, and that spread: a search within a search, as it is convex.
+/// The coefficients with the smallest spread over a `few` arguments, and that spread: a search
+/// within a search, as it is convex.
 fn best_of_few(results: &[u32], squares: &[f64], few: &[usize]) -> ([f64; 2], f64) {
     let spread = |c: [f64; 2]| {
         let [least, largest] = limits(results, squares, c, few.iter().copied());

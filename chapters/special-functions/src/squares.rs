@@ -9,10 +9,11 @@ pub enum Square {
     Cut(u32),
     /// Of the argument the lowest bits are cut off, so many of them, and what is left is squared.
     Short(u32),
-    /// Of the array of partial products `x[i] x[j]`, each in column `i + j`, the columns below 2^k are left out.
-    Array(u32),
-    /// Of the folded array, where `x[i] x[j]` and `x[j] x[i]` are one partial product in column `i + j + 1`, the columns below 2^k
+    /// Of the array of partial products `x[i] x[j]`, each in column `i + j`, the columns below 2^k
     /// are left out.
+    Array(u32),
+    /// Of the folded array, where `x[i] x[j]` and `x[j] x[i]` are one partial product in column
+    /// `i + j + 1`, the columns below 2^k are left out.
     Folded(u32),
 }
 

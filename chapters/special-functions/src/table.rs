@@ -5,7 +5,8 @@ use simt::special;
 /// How many arguments have the same exponent.
 pub const ARGUMENTS: u32 = 1 << 23;
 
-/// A function on the arguments of [1, 2), where all its results have the same unit in the last place.
+/// A function on the arguments of [1, 2), where all its results have the same unit in the last
+/// place.
 #[derive(Debug, Clone, Copy)]
 pub struct Table {
     /// Its name.

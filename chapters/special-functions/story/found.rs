@@ -48,7 +48,8 @@ pub(super) fn segments(lesson: &mut Lesson) -> Result {
     pictures::segments(lesson, GROUP, &panels)
 }
 
-/// The squares of a segment's arguments, in units of the column below which the table's own has nothing.
+/// The squares of a segment's arguments, in units of the column below which the table's own has
+/// nothing.
 pub(super) fn squares_of(table: &Table, square: Square) -> Vec<f64> {
     let unit = f64::from(table.dropped).exp2();
     (0..1_u32 << table.bits()).map(|x| square.of(x) as f64 / unit).collect()

@@ -1,7 +1,7 @@
-//! How long the emulator takes for the library's kernels, how many instructions, and how much memory:
-//! `cargo run --release -p bench --example emulator -- pipe`. The peak is that of the process (Linux), so that
-//! a case is measured by itself; most of what it prints is the same in every run, and the counters tell whether it was
-//! the same work.
+//! How long the emulator takes for the library's kernels, how many instructions, and how much
+//! memory: `cargo run --release -p bench --example emulator -- pipe`. The peak is that of the
+//! process (Linux), so that a case is measured by itself; most of what it prints is the same in
+//! every run, and the counters tell whether it was the same work.
 
 use std::time::Instant;
 
@@ -10,7 +10,8 @@ use linrec::simt::{Counters, Launch, Memory, Module};
 
 /// Elements of the sequence, unless the second argument says another number.
 const LEN: usize = 2_096_000;
-/// Bytes that the emulator may take, more than a launch is given at first: what it took before is measured as well.
+/// Bytes that the emulator may take, more than a launch is given at first: what it took before is
+/// measured as well.
 const HOST_BYTES: u64 = 1 << 34;
 
 fn main() {
@@ -186,7 +187,8 @@ fn look_back(len: usize) {
     bench.run(("look_back", "look_back"), (blocks as u32, 32), 0, &arguments);
 }
 
-/// What the kernels that share a row out are given, with tiles of so many vectors, and how many tiles it has.
+/// What the kernels that share a row out are given, with tiles of so many vectors, and how many
+/// tiles it has.
 fn shared_out(bench: &Bench, vectors: usize) -> ([u64; 9], usize) {
     let tiles = (bench.len + 3).div_ceil(4 * vectors);
     let workspace = bench.zeros("workspace", 16 + 16 * tiles.next_multiple_of(128));
@@ -197,7 +199,8 @@ fn shared_out(bench: &Bench, vectors: usize) -> ([u64; 9], usize) {
     (arguments, tiles)
 }
 
-/// Four vectors in each of 288 threads, beside a warp that carries the state, and a ring of six tiles of both arrays.
+/// Four vectors in each of 288 threads, beside a warp that carries the state, and a ring of six
+/// tiles of both arrays.
 fn waves(len: usize, blocks: u32) {
     const THREADS: u32 = 288;
     let bench = Bench::new(len);

@@ -1,5 +1,5 @@
-//! Times the fused selective scan: the forward pass by itself, the one that leaves checkpoints, the backward pass, and a step
-//! of training, which is the last two behind each other.
+//! Times the fused selective scan: the forward pass by itself, the one that leaves checkpoints, the
+//! backward pass, and a step of training, which is the last two behind each other.
 //!
 //! ```text
 //! cargo run --release -p bench --example fused -- --shapes 8x2048x1024x16,1x2048x65536x16
@@ -7,9 +7,10 @@
 //! cargo xtask pack chapters/14-fused-scan/results/h200
 //! ```
 //!
-//! With D, z, bias and softplus, by the project's protocol: caches that hold nothing of use, and medians. Beside each time is
-//! that of Mamba's own kernels on an H200, where it is known (mamba-ssm, built with torch 2.11). With `--repeat` each gradient
-//! is computed so many times more, and any bit that changes is an error.
+//! With D, z, bias and softplus, by the project's protocol: caches that hold nothing of use, and
+//! medians. Beside each time is that of Mamba's own kernels on an H200, where it is known
+//! (mamba-ssm, built with torch 2.11). With `--repeat` each gradient is computed so many times
+//! more, and any bit that changes is an error.
 
 use std::process::ExitCode;
 
@@ -39,7 +40,8 @@ struct Cli {
     /// By the exponential that has the same bits on all devices
     #[arg(long)]
     exact: bool,
-    /// Chunks of the forward pass, as many as are to be timed beside each other; 0 is the library's own rule
+    /// Chunks of the forward pass, as many as are to be timed beside each other; 0 is the library's
+    /// own rule
     #[arg(long, value_delimiter = ',', default_value = "0")]
     chunks: Vec<usize>,
     /// Only the forward pass
@@ -56,7 +58,8 @@ struct Cli {
     repeat: usize,
 }
 
-/// Mamba's kernels on an H200: batches, channels, steps, element; milliseconds forward and backward.
+/// Mamba's kernels on an H200: batches, channels, steps, element; milliseconds forward and
+/// backward.
 const MAMBA: [(usize, usize, usize, &str, f64, f64); 12] = [
     (8, 2048, 256, "f32", 0.13328, 0.4136),
     (8, 2048, 256, "bf16", 0.08237, 0.36736),

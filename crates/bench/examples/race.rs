@@ -4,8 +4,9 @@
 //! cargo run --release -p bench --example race -- --kernels pipe:8x64:0,pipe:4x256:0 --lengths 16,1024,65536
 //! ```
 //!
-//! For every length all kernels run in turns, each with caches that hold nothing of use, `--runs` times; what is
-//! printed are medians, what goes into `--csv` is every run. Results are not looked at here: that is the contract's work.
+//! For every length all kernels run in turns, each with caches that hold nothing of use, `--runs`
+//! times; what is printed are medians, what goes into `--csv` is every run. Results are not looked
+//! at here: that is the contract's work.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

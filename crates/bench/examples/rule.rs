@@ -1,6 +1,6 @@
-//! Makes the rule that the library picks by from the record of `tour tune`, as `tour tune` itself does: after kernels have
-//! been added to those that are shipped, the same measurements have other finalists. What the rule says of kernels and
-//! shapes that are not in the record stays.
+//! Makes the rule that the library picks by from the record of `tour tune`, as `tour tune` itself
+//! does: after kernels have been added to those that are shipped, the same measurements have other
+//! finalists. What the rule says of kernels and shapes that are not in the record stays.
 //!
 //! ```text
 //! cargo run --release -p bench --example rule -- OUT/tune/runs.csv src/kernels/tuned.csv

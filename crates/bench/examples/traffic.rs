@@ -1,6 +1,6 @@
-//! Makes `traffic.csv` from what Nsight Compute wrote: how much each kernel moves between the L1 caches, the L2
-//! cache and the memory, and how busy these are. On the machine with the GPU (`race` is an
-//! example of this package; its first kernel in every round is the roof):
+//! Makes `traffic.csv` from what Nsight Compute wrote: how much each kernel moves between the L1
+//! caches, the L2 cache and the memory, and how busy these are. On the machine with the GPU (`race`
+//! is an example of this package; its first kernel in every round is the roof):
 //!
 //! ```text
 //! ncu --csv --page raw --print-units base --clock-control none --kernel-name 'regex:linrec|elementwise' \

@@ -110,7 +110,8 @@ impl Taken {
     }
 }
 
-/// Prints and writes the tables; on a machine without a GPU, those of the record of an H200 and what PTX says.
+/// Prints and writes the tables; on a machine without a GPU, those of the record of an H200 and
+/// what PTX says.
 ///
 /// # Errors
 ///
@@ -270,8 +271,8 @@ fn without_gpu(kernels: &[&str], element: ElementType, record: &[Taken]) -> less
     Ok(())
 }
 
-/// What the PTX of the shipped kernels says. It has as many registers as it likes: one for nearly every
-/// intermediate result.
+/// What the PTX of the shipped kernels says. It has as many registers as it likes: one for nearly
+/// every intermediate result.
 ///
 /// # Errors
 ///

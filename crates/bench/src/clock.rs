@@ -13,8 +13,8 @@ pub fn median(runs: usize, mut work: impl FnMut()) -> Duration {
     time
 }
 
-/// The medians of several pieces of work, run in turn so that a disturbance meets all of them; after one round that
-/// warms up.
+/// The medians of several pieces of work, run in turn so that a disturbance meets all of them;
+/// after one round that warms up.
 pub fn medians<const N: usize>(runs: usize, mut works: [&mut dyn FnMut(); N]) -> [Duration; N] {
     let seconds = |work: usize| Ok::<_, Infallible>(time(&mut *works[work]).0.as_secs_f64());
     let Ok(times) = in_turns(N, runs.max(1), seconds);

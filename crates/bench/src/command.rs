@@ -1,5 +1,5 @@
-//! `tour bench`: the library's engines beside the roof, all in one run: the kernels on a GPU where there is
-//! one, and else the CPU engine and the plain loop.
+//! `tour bench`: the library's engines beside the roof, all in one run: the kernels on a GPU where
+//! there is one, and else the CPU engine and the plain loop.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,8 @@ pub struct Settings {
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
 
-    /// How much memory the arrays take together, in MiB, where they are to be larger than the caches.
+    /// How much memory the arrays take together, in MiB, where they are to be larger than the
+    /// caches.
     #[arg(long, value_name = "MIB", default_value_t = 480, value_parser = clap::value_parser!(u32).range(1..=65536))]
     memory: u32,
 
@@ -34,8 +35,8 @@ pub struct Settings {
     #[arg(long, value_name = "KIB", default_value_t = 384, value_parser = clap::value_parser!(u32).range(1..=65536))]
     cache: u32,
 
-    /// On the CPU, which is then measured unless a device is named: narrower vector instructions than this machine's
-    /// widest: AVX-512, AVX2 or portable.
+    /// On the CPU, which is then measured unless a device is named: narrower vector instructions
+    /// than this machine's widest: AVX-512, AVX2 or portable.
     #[arg(long, value_name = "NAME", value_parser = simd)]
     simd: Option<Simd>,
 
@@ -47,7 +48,8 @@ pub struct Settings {
     #[arg(long, value_name = "NAME", default_value_t, hide_default_value = true)]
     device: DeviceChoice,
 
-    /// Over all GPUs of this machine, beside one of them: rows dealt out, and cut along their length.
+    /// Over all GPUs of this machine, beside one of them: rows dealt out, and cut along their
+    /// length.
     #[arg(long, conflicts_with_all = ["device", "simd", "element", "lengths", "tuned"])]
     group: bool,
 
@@ -59,7 +61,8 @@ pub struct Settings {
     #[arg(long, value_name = "L,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     lengths: Vec<u32>,
 
-    /// On a GPU: which configurations run, a tuned.csv of `tour tune`, instead of the library's own rule.
+    /// On a GPU: which configurations run, a tuned.csv of `tour tune`, instead of the library's own
+    /// rule.
     #[arg(long, value_name = "FILE")]
     tuned: Option<PathBuf>,
 }
@@ -90,8 +93,8 @@ fn simd(name: &str) -> Result<Simd, String> {
     simd.is_available().then_some(simd).ok_or_else(|| String::from("this machine does not have it"))
 }
 
-/// Measures what there is, prints the tables, and writes them with their figures; whether what ran was right. On a GPU,
-/// `peers` are drawn beside it.
+/// Measures what there is, prints the tables, and writes them with their figures; whether what ran
+/// was right. On a GPU, `peers` are drawn beside it.
 ///
 /// # Errors
 ///

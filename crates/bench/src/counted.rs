@@ -228,7 +228,8 @@ mod tests {
         let pipe: KernelChoice = "pipe:8x64:0".parse().unwrap();
         let [wide, pipe] =
             [wide, pipe].map(|choice| count::<f32>(choice, Pass::Forward, (8, 4096)).unwrap());
-        // Two arrays of 4 bytes, each sector once; and a quarter of a request for each of three arrays.
+        // Two arrays of 4 bytes, each sector once; and a quarter of a request for each of three
+        // arrays.
         assert_eq!((wide.loaded, wide.stored), (8.0, 4.0));
         assert_eq!(wide.requests, 0.75);
         // Eight steps a thread: every request touches a sector for every lane.

@@ -1,4 +1,5 @@
-//! Records as CSV: rows of a known type, and tables of other programs by the names of their columns.
+//! Records as CSV: rows of a known type, and tables of other programs by the names of their
+//! columns.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -7,7 +8,8 @@ use csv::{Reader, StringRecord, WriterBuilder};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Reads all rows below a header whose names are the fields of `R`; columns that `R` has no field for are left out.
+/// Reads all rows below a header whose names are the fields of `R`; columns that `R` has no field
+/// for are left out.
 ///
 /// # Errors
 ///

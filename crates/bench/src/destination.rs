@@ -6,7 +6,8 @@ use lesson::files;
 
 use crate::row::Row;
 
-/// A file that can be written to, found out before anything is measured; it is written as a whole when all is measured.
+/// A file that can be written to, found out before anything is measured; it is written as a whole
+/// when all is measured.
 #[derive(Debug)]
 pub struct Destination {
     path: PathBuf,

@@ -3,8 +3,8 @@
 use ndarray::Array2;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
-/// Arrays of one shape, `[num_seqs, seq_len]`: inputs in [-1, 1) and coefficients near one, in [0.98, 1). A seed stands for
-/// one pair of arrays, on every machine.
+/// Arrays of one shape, `[num_seqs, seq_len]`: inputs in [-1, 1) and coefficients near one, in
+/// [0.98, 1). A seed stands for one pair of arrays, on every machine.
 pub fn near_one(shape: (usize, usize), seed: u64) -> (Array2<f32>, Array2<f32>) {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut draw =

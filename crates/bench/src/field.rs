@@ -35,7 +35,8 @@ pub enum Runner<S> {
     Other(Arc<dyn Forward<S>>),
 }
 
-/// A forward pass that is none of the library's: a step on the way to one, the solution of an exercise.
+/// A forward pass that is none of the library's: a step on the way to one, the solution of an
+/// exercise.
 pub trait Forward<S>: Debug + Send + Sync {
     /// Its name in records.
     fn name(&self) -> String;
@@ -150,7 +151,8 @@ impl<S: Storage> Field<S> {
         self.bench.time_ms(work)
     }
 
-    /// Everybody in turns, so many times, each run after the caches have been overwritten. The first is the roof.
+    /// Everybody in turns, so many times, each run after the caches have been overwritten. The
+    /// first is the roof.
     ///
     /// # Errors
     ///

@@ -8,21 +8,23 @@ use crate::{Peer, Race, Run};
 /// What is drawn of ours.
 const OURS: [&str; 6] = ["wide", "pipe", "tile", "ref", "rows", "roof"];
 
-/// What is quoted: a part of the peer's name, the name in the legend, and the one in the table of colours.
+/// What is quoted: a part of the peer's name, the name in the legend, and the one in the table of
+/// colours.
 const QUOTED: [(&str, &str, &str); 3] = [
     ("accelerated-scan", "accelerated-scan (quoted)", "accelerated-scan"),
     ("CUDA pipe best", "the post's CUDA pipe (quoted)", "post"),
     ("Triton pipe", "the post's Triton pipe (quoted)", "post's Triton"),
 ];
 
-/// What the memory of an H200 can move in a second by its data sheet, in GB: what no program can pass.
+/// What the memory of an H200 can move in a second by its data sheet, in GB: what no program can
+/// pass.
 pub const H200_GB_PER_S: f64 = 4800.0;
 
 /// What [`H200_GB_PER_S`] is called in a legend.
 const DATA_SHEET: &str = "4.8 TB/s: the data sheet";
 
-/// Adds the roof to a chart of ratios to it, and what the data sheet of an H200 promises where that is below `top`.
-/// `roof` is the roof's speed in GB/s at each place along x.
+/// Adds the roof to a chart of ratios to it, and what the data sheet of an H200 promises where that
+/// is below `top`. `roof` is the roof's speed in GB/s at each place along x.
 pub fn with_roof(chart: Chart, roof: impl IntoIterator<Item = (f64, f64)>, top: f64) -> Chart {
     let roof: Vec<(f64, f64)> = roof.into_iter().collect();
     let physical = roof.iter().map(|&(x, gb_per_s)| (x, H200_GB_PER_S / gb_per_s));

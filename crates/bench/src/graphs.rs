@@ -1,8 +1,10 @@
-//! What a launch costs, and what a graph saves of it: twenty calls that depend on each other, for a few short
-//! sequences, queued one by one, replayed as a graph, and (were they independent) as one call for all.
+//! What a launch costs, and what a graph saves of it: twenty calls that depend on each other, for a
+//! few short sequences, queued one by one, replayed as a graph, and (were they independent) as one
+//! call for all.
 //!
-//! Times are the host's, from the first call to the end of the last one's work, ten chains at a time; the three ways
-//! take turns. Only shipped kernels run, so that nothing but the driver is needed.
+//! Times are the host's, from the first call to the end of the last one's work, ten chains at a
+//! time; the three ways take turns. Only shipped kernels run, so that nothing but the driver is
+//! needed.
 
 use std::time::Instant;
 
@@ -215,8 +217,8 @@ impl Chain {
     }
 }
 
-/// The calls of a chain: the first over the inputs, each other one over what the one before wrote; the outputs
-/// go to two places in turns.
+/// The calls of a chain: the first over the inputs, each other one over what the one before wrote;
+/// the outputs go to two places in turns.
 fn queue(
     recurrence: &Recurrence<f32>,
     stream: &Stream,

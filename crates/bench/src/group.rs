@@ -24,8 +24,8 @@ pub struct Case {
     pub coeffs: (f32, f32),
 }
 
-/// Those that are measured: many rows, few, and one, with coefficients that fade and that do not. Each takes 17 to 22 GB, on one
-/// GPU.
+/// Those that are measured: many rows, few, and one, with coefficients that fade and that do not.
+/// Each takes 17 to 22 GB, on one GPU.
 pub const CASES: [Case; 7] = [
     Case { num_seqs: 13_200, seq_len: 65_536, coeffs: (0.0, 1.0) },
     Case { num_seqs: 13_200, seq_len: 65_536, coeffs: (0.98, 1.0) },
@@ -36,8 +36,8 @@ pub const CASES: [Case; 7] = [
     Case { num_seqs: 1, seq_len: 1 << 30, coeffs: (1.0, 1.0) },
 ];
 
-/// What is to be measured: of a process that was started as one of several, its device and the group of all of them;
-/// else one GPU of this machine, and the first 2, 4, 8 … of them.
+/// What is to be measured: of a process that was started as one of several, its device and the
+/// group of all of them; else one GPU of this machine, and the first 2, 4, 8 … of them.
 ///
 /// # Errors
 ///
@@ -62,12 +62,13 @@ fn of_devices(devices: &[Device]) -> lesson::Result<Vec<Group>> {
     Ok(sizes.map(|size| Group::from_devices(&devices[..size])).collect::<Result<_, _>>()?)
 }
 
-/// Measures every case on each of the groups, the first of which is one device alone; prints efficiencies, and gives every run.
-/// The ratio of a row is the median time on one device over its own, so that it is the number of devices where nothing
-/// is lost. Of several processes that of rank 0 prints, and has rows.
+/// Measures every case on each of the groups, the first of which is one device alone; prints
+/// efficiencies, and gives every run. The ratio of a row is the median time on one device over its
+/// own, so that it is the number of devices where nothing is lost. Of several processes that of
+/// rank 0 prints, and has rows.
 ///
-/// A run is timed on each device from a moment at which all of them begin until its work is done, and the slowest counts. What
-/// ranks tell each other through the host is in it.
+/// A run is timed on each device from a moment at which all of them begin until its work is done,
+/// and the slowest counts. What ranks tell each other through the host is in it.
 ///
 /// # Errors
 ///
@@ -121,7 +122,8 @@ pub fn run(groups: &[Group], cases: &[Case], runs: usize) -> lesson::Result<Vec<
     Ok(rows)
 }
 
-/// What is measured: how sequences are split, by which way, and in how many pieces if that is not the library's choice.
+/// What is measured: how sequences are split, by which way, and in how many pieces if that is not
+/// the library's choice.
 #[derive(Debug, Clone, Copy)]
 struct How {
     split: Split,
@@ -180,7 +182,8 @@ fn ways((num_seqs, seq_len): (usize, usize), size: usize) -> Vec<How> {
     ways
 }
 
-/// Milliseconds of each run by each way, on the slowest rank; `None` where these ranks cannot go that way.
+/// Milliseconds of each run by each way, on the slowest rank; `None` where these ranks cannot go
+/// that way.
 fn timed(
     rank: &Rank,
     case: Case,
@@ -252,9 +255,9 @@ fn timed(
     Ok(all)
 }
 
-/// Waits until the clock of this host is at a whole multiple of some milliseconds, as all ranks do that have just met: so
-/// they begin together, though a meeting ends for one later than for another. Where it ends so close to that moment that some
-/// miss it, the run is a slow one.
+/// Waits until the clock of this host is at a whole multiple of some milliseconds, as all ranks do
+/// that have just met: so they begin together, though a meeting ends for one later than for
+/// another. Where it ends so close to that moment that some miss it, the run is a slow one.
 fn await_tick() {
     const TICK: u128 = 8_000_000;
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
@@ -291,8 +294,9 @@ mod tests {
         let case = Case { num_seqs: 5, seq_len: 640, coeffs: (0.98, 1.0) };
         let one = Case { num_seqs: 1, ..case };
         let rows = run(&of_devices(&Device::emulated(5)).unwrap(), &[case, one], 2).unwrap();
-        // Two passes, two runs. On one device one way; on two and on four rows dealt out, passes, tail first, a pipeline and
-        // mailboxes, which emulated devices of their own memory have not; and of one row neither rows nor mailboxes.
+        // Two passes, two runs. On one device one way; on two and on four rows dealt out, passes,
+        // tail first, a pipeline and mailboxes, which emulated devices of their own memory have
+        // not; and of one row neither rows nor mailboxes.
         assert_eq!(rows.len(), 2 * (2 * (1 + 4 + 4) + 2 * (1 + 3 + 3)));
         assert_eq!(rows[0].engine, "1; coefficients 0.98 to 1");
         assert!(rows.iter().any(|row| row.engine == "4 x tail first; coefficients 0.98 to 1"));

@@ -7,11 +7,11 @@ use linrec::reference::{self, Rounding};
 use linrec::{Direction, Element, Engine, Error};
 use ndarray::{Array, Dimension};
 
-/// The largest error over a few problems, forward and backward and in both directions, in units of the bound
-/// that is derived for each result: up to 1 is right. NaN counts as infinite.
+/// The largest error over a few problems, forward and backward and in both directions, in units of
+/// the bound that is derived for each result: up to 1 is right. NaN counts as infinite.
 ///
-/// The lengths are chosen by the configuration: just past one tile, and past three of them where the kernel
-/// goes on, so that a lost carry shows; a full tile and a shorter one where it does not.
+/// The lengths are chosen by the configuration: just past one tile, and past three of them where
+/// the kernel goes on, so that a lost carry shows; a full tile and a shorter one where it does not.
 ///
 /// # Errors
 ///
@@ -42,7 +42,8 @@ pub fn worst<S: Storage>(device: &Device, choice: KernelChoice) -> Result<f64, E
 }
 // ANCHOR_END: judge
 
-/// The longest sequences of one tile that are judged; a kernel that takes longer ones has more tiles.
+/// The longest sequences of one tile that are judged; a kernel that takes longer ones has more
+/// tiles.
 const LONGEST: u64 = 40_000;
 
 fn lengths(most: Option<u64>, tile: usize, multiple: usize) -> Vec<usize> {
@@ -127,7 +128,8 @@ mod tests {
 
     #[test]
     fn a_kernel_that_loses_its_carry_is_not() {
-        // The stage that stops at the warp is no recurrence once there are two warps; it has no backward pass.
+        // The stage that stops at the warp is no recurrence once there are two warps; it has no
+        // backward pass.
         let wrong = Array::from_vec(vec![1.0_f32, 2.0]);
         let exact = Array::from_vec(vec![1.0_f64, 2.5]);
         let bound = Array::from_vec(vec![1e-6, 1e-6]);

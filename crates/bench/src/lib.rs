@@ -1,19 +1,23 @@
-//! How this project measures: the one place of all that is timed, counted for comparison, and recorded.
+//! How this project measures: the one place of all that is timed, counted for comparison, and
+//! recorded.
 //!
-//! - [`command`]: `tour bench`, on a GPU ([`race`]), on several ([`group`]) or on the processor ([`cpu`]).
-//! - [`tune`]: which configuration of a kernel is the fastest: `tour tune`; [`counted`] is what the emulator can say.
+//! - [`command`]: `tour bench`, on a GPU ([`race`]), on several ([`group`]) or on the processor
+//!   ([`cpu`]).
+//! - [`tune`]: which configuration of a kernel is the fastest: `tour tune`; [`counted`] is what the
+//!   emulator can say.
 //! - [`attrs`]: what a compiled kernel takes, for every configuration: `tour attrs`.
-//! - [`field`], [`turns`], [`median()`]: the arrays and the stopwatch, taking turns, the value in the middle; [`clock`]: the
-//!   same for work on the processor.
+//! - [`field`], [`turns`], [`median()`]: the arrays and the stopwatch, taking turns, the value in
+//!   the middle; [`clock`]: the same for work on the processor.
 //! - [`judge`]: whether a configuration is right, before anybody asks how fast it is.
 //! - [`row`], [`csv`], [`log`], [`destination`]: what was measured, as files.
 //! - [`runs`], [`peers`], [`traffic`]: records that are read again.
 //! - [`rule`]: from measurements to the rule by which the library picks a kernel.
-//! - [`ladder`], [`long`], [`graphs`], [`ncu`]: the steps on the way to a kernel, ways to one long sequence, calls as graphs,
-//!   what Nsight Compute wrote.
+//! - [`ladder`], [`long`], [`graphs`], [`ncu`]: the steps on the way to a kernel, ways to one long
+//!   sequence, calls as graphs, what Nsight Compute wrote.
 //!
-//! The programs that use it are the tour, the examples of this package and of some chapters, and the bundle for machines with a
-//! GPU (`bundle/`, packed by `cargo xtask bundle`). It knows no chapter.
+//! The programs that use it are the tour, the examples of this package and of some chapters, and
+//! the bundle for machines with a GPU (`bundle/`, packed by `cargo xtask bundle`). It knows no
+//! chapter.
 
 pub mod attrs;
 pub mod clock;

@@ -21,7 +21,8 @@ pub struct Line {
     pub element: ElementType,
     /// Which computation.
     pub pass: Pass,
-    /// Who ran: `roof`, `empty`, or a kernel as [`KernelChoice`](linrec::kernels::KernelChoice) is written.
+    /// Who ran: `roof`, `empty`, or a kernel as [`KernelChoice`](linrec::kernels::KernelChoice) is
+    /// written.
     pub engine: String,
     /// How many sequences.
     pub num_seqs: usize,
@@ -71,8 +72,8 @@ impl Line {
         self.bytes() as f64 / self.ms() / 1e6
     }
 
-    /// What tables show of it: milliseconds, GB, GB/s, the part of the roof, and the configuration, which is the
-    /// engine's name without its kernel's.
+    /// What tables show of it: milliseconds, GB, GB/s, the part of the roof, and the configuration,
+    /// which is the engine's name without its kernel's.
     pub fn cells(&self) -> [String; 5] {
         [
             format!("{:.4}", self.ms()),
@@ -164,8 +165,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens a record, or begins one. What follows the last whole line is taken out of the file: whoever wrote
-    /// it was stopped in the middle.
+    /// Opens a record, or begins one. What follows the last whole line is taken out of the file:
+    /// whoever wrote it was stopped in the middle.
     ///
     /// # Errors
     ///
@@ -375,7 +376,8 @@ pub(crate) mod tests {
             {
                 let Written { ms, gb_per_s, .. } = line.to_written();
                 assert_eq!(ms, row.ms);
-                // Runs are rounded to a millionth of a ms, which counts where next to nothing is done to large arrays.
+                // Runs are rounded to a millionth of a ms, which counts where next to nothing is
+                // done to large arrays.
                 let rounding = 0.11 + gb_per_s.value * 1e-6 / line.ms();
                 assert!((gb_per_s.value - row.gb_per_s.value).abs() < rounding, "{line:?}");
             }

@@ -22,8 +22,8 @@ pub struct Settings {
     pub runs: usize,
 }
 
-/// The library's kernels and others (these forward), over one sequence of `f32` at all lengths, in turns with the roof:
-/// every run. Who does not take a length is left out there.
+/// The library's kernels and others (these forward), over one sequence of `f32` at all lengths, in
+/// turns with the roof: every run. Who does not take a length is left out there.
 ///
 /// # Errors
 ///

@@ -8,7 +8,8 @@ use crate::traffic::NUM_SEQS;
 /// Columns of ours, and the metrics of Nsight Compute.
 type Metrics<'a> = &'a [(&'a str, &'a str)];
 
-/// The metrics of [`by_shape`]: how much moves between the L1 caches, the L2 cache and the memory, and how busy these are.
+/// The metrics of [`by_shape`]: how much moves between the L1 caches, the L2 cache and the memory,
+/// and how busy these are.
 const BY_SHAPE: [(&str, &str); 10] = [
     ("nanoseconds", "gpu__time_duration.sum"),
     ("resident_warps_percent", "sm__warps_active.avg.pct_of_peak_sustained_active"),
@@ -48,7 +49,8 @@ const JOINED: [(&str, &str); 19] = [
 /// Elements of one block of the roof.
 const ROOF_BLOCK: u64 = 256 * 4;
 
-/// The table in what `ncu --csv --page raw` wrote, in front of which the program's own output stands.
+/// The table in what `ncu --csv --page raw` wrote, in front of which the program's own output
+/// stands.
 fn table(text: &str) -> lesson::Result<Table> {
     let begins =
         if text.starts_with("\"ID\"") { Some(0) } else { text.find("\n\"ID\"").map(|at| at + 1) };
@@ -56,9 +58,10 @@ fn table(text: &str) -> lesson::Result<Table> {
     Table::read(&text[begins..])
 }
 
-/// One line for each kernel and length, `engine,seq_len` and the metrics, of races under `ncu`: of what it wrote for each. The
-/// first kernel of every round is the roof, and from its blocks follows the length. Every kernel runs twice, the first
-/// time to load what is loaded late; the second one stays.
+/// One line for each kernel and length, `engine,seq_len` and the metrics, of races under `ncu`: of
+/// what it wrote for each. The first kernel of every round is the roof, and from its blocks follows
+/// the length. Every kernel runs twice, the first time to load what is loaded late; the second one
+/// stays.
 ///
 /// # Errors
 ///
@@ -103,12 +106,13 @@ fn engine(symbol: &str) -> String {
     }
 }
 
-/// Joins the table that `ncu` wrote, one row for each launch, with the lines that name the launches in order:
-/// `direction,engine,num_seqs,seq_len`.
+/// Joins the table that `ncu` wrote, one row for each launch, with the lines that name the launches
+/// in order: `direction,engine,num_seqs,seq_len`.
 ///
 /// # Errors
 ///
-/// A sentence, if this is no table of ncu's, there are more or fewer names than launches, or a unit is not known.
+/// A sentence, if this is no table of ncu's, there are more or fewer names than launches, or a unit
+/// is not known.
 pub fn join(text: &str, labels: &str) -> lesson::Result<String> {
     let table = table(text)?;
     let mut rows = table.rows();
@@ -139,8 +143,9 @@ pub fn join(text: &str, labels: &str) -> lesson::Result<String> {
     Ok(text)
 }
 
-/// Of each kernel in the source page that `ncu` printed: its loads and stores of global memory that were executed,
-/// and how many executed instructions lie between the first and the last of them, both included.
+/// Of each kernel in the source page that `ncu` printed: its loads and stores of global memory that
+/// were executed, and how many executed instructions lie between the first and the last of them,
+/// both included.
 ///
 /// # Errors
 ///

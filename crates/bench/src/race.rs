@@ -1,4 +1,5 @@
-//! `tour bench` on a GPU: the fastest configuration of each kernel beside the roof, forward and backward.
+//! `tour bench` on a GPU: the fastest configuration of each kernel beside the roof, forward and
+//! backward.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,8 @@ pub struct Settings {
     pub lengths: Vec<usize>,
     /// Measurements of each, at least.
     pub runs: usize,
-    /// The rule that says which configurations run: a `tuned.csv` of `tour tune`. Without one, the library's.
+    /// The rule that says which configurations run: a `tuned.csv` of `tour tune`. Without one, the
+    /// library's.
     pub tuned: Option<PathBuf>,
     /// Where tables and figures go.
     pub out: PathBuf,
@@ -257,7 +259,8 @@ mod tests {
                         "rows" => len <= 512,
                         _ => true,
                     };
-                    // Some kernels take a short row, but no configuration is worth a measurement there.
+                    // Some kernels take a short row, but no configuration is worth a measurement
+                    // there.
                     let is_long = ["wide", "waves", "once"].contains(&name);
                     assert!(entrant.is_some() == some || is_long, "{name} {len}");
                     let takes = |choice: KernelChoice| {

@@ -85,8 +85,8 @@ impl Measured<'_> {
         bytes(self.pass, self.shape.0 * self.shape.1, self.element.bytes())
     }
 
-    /// Every run of every engine, round by round, from `times[engine][round]` in milliseconds. The first engine is the
-    /// roof.
+    /// Every run of every engine, round by round, from `times[engine][round]` in milliseconds. The
+    /// first engine is the roof.
     pub fn rows(&self, engines: &[String], times: &[Vec<f64>], beside: Beside) -> Vec<Row> {
         let Measured { machine, element, pass, shape: (num_seqs, seq_len) } = *self;
         let (date, bytes) = (machine::date(), self.bytes() as f64);

@@ -4,8 +4,8 @@ use linrec::kernels::{ElementType, KernelChoice, Pass, Tuned};
 
 use crate::log::Line;
 
-/// The finalists of every shape that was measured: of each kernel the fastest configuration, and the fastest
-/// among those that take any rows, that are shipped, and both. Fastest first.
+/// The finalists of every shape that was measured: of each kernel the fastest configuration, and
+/// the fastest among those that take any rows, that are shipped, and both. Fastest first.
 pub fn finalists(lines: &[Line]) -> Vec<Tuned> {
     let measured: Vec<Tuned> = lines.iter().filter_map(tuned).collect();
     let mut rule = Vec::new();
@@ -18,7 +18,8 @@ pub fn finalists(lines: &[Line]) -> Vec<Tuned> {
         for line in here {
             let any_rows = line.choice.multiple_of(line.element) == 1;
             let is_shipped = shipped.contains(&line.choice);
-            // It is kept if it is the first of its name among all, or among those that have what it has.
+            // It is kept if it is the first of its name among all, or among those that have what it
+            // has.
             let groups =
                 [(true, true), (any_rows, true), (true, is_shipped), (any_rows, is_shipped)]
                     .into_iter()
@@ -35,8 +36,8 @@ pub fn finalists(lines: &[Line]) -> Vec<Tuned> {
     rule
 }
 
-/// The finalists of a record, and what an earlier rule says of kernels and shapes that are not in it: a record
-/// need not repeat all that was ever measured.
+/// The finalists of a record, and what an earlier rule says of kernels and shapes that are not in
+/// it: a record need not repeat all that was ever measured.
 pub fn renewed(earlier: &[Tuned], lines: &[Line]) -> Vec<Tuned> {
     let new = finalists(lines);
     let known = |line: &Tuned| {

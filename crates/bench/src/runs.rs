@@ -44,7 +44,8 @@ impl Runs {
         Ok(Row::read(csv)?.iter().collect())
     }
 
-    /// Every engine, as the record names it: `roof`, `ref:64`, `pipe:8x64:0` (elements per thread, threads, memcode).
+    /// Every engine, as the record names it: `roof`, `ref:64`, `pipe:8x64:0` (elements per thread,
+    /// threads, memcode).
     pub fn engines(&self) -> Vec<&str> {
         let mut engines: Vec<&str> = self.0.keys().map(|(engine, _)| engine.as_str()).collect();
         engines.dedup();

@@ -5,7 +5,8 @@ use crate::csv::{Row, Table};
 /// Sequences of the recorded runs: 100 for each of the GPU's SMs.
 pub(crate) const NUM_SEQS: u64 = 13_200;
 
-/// One kernel at one length. What moves is in multiples of what the arrays hold: 1 is each sector once.
+/// One kernel at one length. What moves is in multiples of what the arrays hold: 1 is each sector
+/// once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Traffic {
     /// As in [`crate::runs`].
@@ -20,7 +21,8 @@ pub struct Traffic {
     pub read: [f64; 2],
     /// Sectors written to the L2 cache, and to memory, per sector of the outputs.
     pub written: [f64; 2],
-    /// How much of the time the L1 caches, the inputs of the L2 cache and the memory are busy, in percent.
+    /// How much of the time the L1 caches, the inputs of the L2 cache and the memory are busy, in
+    /// percent.
     pub busy: [f64; 3],
 }
 

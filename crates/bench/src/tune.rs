@@ -1,4 +1,5 @@
-//! `tour tune`: tries the configurations of a kernel, and says which is the fastest at which length.
+//! `tour tune`: tries the configurations of a kernel, and says which is the fastest at which
+//! length.
 
 mod measure;
 mod tables;
@@ -124,8 +125,8 @@ pub struct Trouble {
     is_wrong: bool,
 }
 
-/// Which configurations are measured at which lengths: those that are worth it, and what is shipped wherever it
-/// can be used, since the library may have to choose among these.
+/// Which configurations are measured at which lengths: those that are worth it, and what is shipped
+/// wherever it can be used, since the library may have to choose among these.
 fn wanted(element: ElementType) -> impl Fn(KernelChoice, usize) -> bool {
     let shipped: Vec<KernelChoice> = KernelChoice::shipped(element).collect();
     move |choice, len| {
@@ -267,7 +268,8 @@ mod tests {
         assert!(tune(folder.path()));
         let whole = fs::read_to_string(&path).unwrap();
         let lines = crate::log::read(&whole).unwrap();
-        // The roof, the empty kernel and six sizes of a block; two lengths, two passes; five times one run.
+        // The roof, the empty kernel and six sizes of a block; two lengths, two passes; five times
+        // one run.
         assert_eq!(lines.len(), 2 * 2 * (2 + 6));
         assert!(lines.iter().all(|line| line.runs.len() == 5 && line.num_seqs == 3));
         let rule = linrec::kernels::Tuned::read(

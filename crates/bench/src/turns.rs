@@ -1,7 +1,8 @@
 //! Taking turns: a round runs everybody once, and then comes the next round.
 
-/// What everybody took in every round, `times[entrant][round]`, by `time`, which runs an entrant once and says how long
-/// that took. There is one round more than asked for: the first does not count, as what is loaded late is loaded in it.
+/// What everybody took in every round, `times[entrant][round]`, by `time`, which runs an entrant
+/// once and says how long that took. There is one round more than asked for: the first does not
+/// count, as what is loaded late is loaded in it.
 ///
 /// # Errors
 ///
@@ -26,8 +27,8 @@ pub fn in_turns<E>(
 }
 // ANCHOR_END: rounds
 
-/// How often a problem is run: where a run takes some microseconds, five times as often, since there the
-/// times of launches vary.
+/// How often a problem is run: where a run takes some microseconds, five times as often, since
+/// there the times of launches vary.
 pub fn runs_of(runs: usize, bytes: usize) -> usize {
     if bytes < 200_000_000 { 5 * runs } else { runs }
 }

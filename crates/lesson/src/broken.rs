@@ -1,4 +1,5 @@
-//! The program of a chapter that lists kernels with a planted mistake, and says what is found in one.
+//! The program of a chapter that lists kernels with a planted mistake, and says what is found in
+//! one.
 
 use std::process::ExitCode;
 
@@ -7,8 +8,9 @@ use linrec::contract::suspect::{self, Finding};
 
 use crate::output::{self, eprintln, println};
 
-/// The `main` of such a program: of the kernels that should do what one of `twins` does (`linrec_tile.cu`), the one that
-/// the command line names is handed to `examine`; without a name all are listed.
+/// The `main` of such a program: of the kernels that should do what one of `twins` does
+/// (`linrec_tile.cu`), the one that the command line names is handed to `examine`; without a name
+/// all are listed.
 pub fn main(
     twins: &[&str],
     examine: impl FnOnce(&str) -> Result<Option<Finding>, Error>,

@@ -1,15 +1,15 @@
 //! Writing results so that they are there as a whole or not at all.
 //!
-//! A new file or folder is written beside the old one and then takes its name. So a program that is ended half-way, or
-//! a disk that is full, leaves the old one.
+//! A new file or folder is written beside the old one and then takes its name. So a program that is
+//! ended half-way, or a disk that is full, leaves the old one.
 
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Writes a file, replacing one that is there. What is no regular file, a pipe or a device, is written to itself; behind
-/// a link, the file it leads to is replaced.
+/// Writes a file, replacing one that is there. What is no regular file, a pipe or a device, is
+/// written to itself; behind a link, the file it leads to is replaced.
 ///
 /// # Errors
 ///
@@ -28,7 +28,8 @@ pub fn write(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> io::Result<()
     written
 }
 
-/// Finds out whether [`write()`] can write this file, and changes nothing: a file is made beside it and removed.
+/// Finds out whether [`write()`] can write this file, and changes nothing: a file is made beside it
+/// and removed.
 ///
 /// # Errors
 ///
@@ -47,8 +48,9 @@ pub fn can_be_written(path: impl AsRef<Path>) -> io::Result<()> {
     fs::write(&unfinished, "").and_then(|()| fs::remove_file(&unfinished))
 }
 
-/// Replaces a folder, or makes it, by what `fill` writes into the folder that it is given. Until that is complete, and if
-/// it fails, the old one stays. One program at a time may replace a folder.
+/// Replaces a folder, or makes it, by what `fill` writes into the folder that it is given. Until
+/// that is complete, and if it fails, the old one stays. One program at a time may replace a
+/// folder.
 ///
 /// # Errors
 ///

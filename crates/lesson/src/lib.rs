@@ -25,8 +25,8 @@
 //! ```
 //!
 //! A run leaves in `target/tour/NN-name/` its figures (SVG), its tables (CSV), its transcript
-//! (`output.txt`, with an anchor around each step) and [`run.json`](Record). [`recorded`] reads what is kept of
-//! runs and of other machines.
+//! (`output.txt`, with an anchor around each step) and [`run.json`](Record). [`recorded`] reads
+//! what is kept of runs and of other machines.
 
 pub mod broken;
 mod cli;

@@ -25,8 +25,8 @@ pub fn date() -> String {
 
 /// The date of a day counted from 1970-01-01 in the Gregorian calendar.
 ///
-/// Years are counted from March, so that the leap day is a year's last: then whole years, and months
-/// of 153 days in five, can be divided out of the days since 0000-03-01.
+/// Years are counted from March, so that the leap day is a year's last: then whole years, and
+/// months of 153 days in five, can be divided out of the days since 0000-03-01.
 fn civil_date(days_since_1970: u64) -> String {
     const DAYS_BEFORE_1970: u64 = 719_468;
     const DAYS_IN_400_YEARS: u64 = 146_097;

@@ -1,9 +1,10 @@
 //! What a program says on its standard output, where that may be closed or full.
 //!
-//! A reader who closes the pipe early (`| head`) is satisfied, and so is the program: it goes on without saying anything,
-//! since what it writes to files is still wanted. Where the output is full, the program goes on as well, and
-//! [`end`] tells at the end, with a failing exit code. [`println!`] and [`eprintln!`] are to be imported in place of the
-//! standard library's, which panic in both cases.
+//! A reader who closes the pipe early (`| head`) is satisfied, and so is the program: it goes on
+//! without saying anything, since what it writes to files is still wanted. Where the output is
+//! full, the program goes on as well, and [`end`] tells at the end, with a failing exit code.
+//! [`println!`] and [`eprintln!`] are to be imported in place of the standard library's, which
+//! panic in both cases.
 
 use std::fmt::{Arguments, Display};
 use std::io::{self, IsTerminal, Write};
@@ -54,7 +55,8 @@ pub fn end(code: ExitCode) -> ExitCode {
     }
 }
 
-/// The end of a `main` that did one thing: its exit code ([`end`]), or 2 after a sentence that says what went wrong.
+/// The end of a `main` that did one thing: its exit code ([`end`]), or 2 after a sentence that says
+/// what went wrong.
 #[must_use]
 pub fn finish(outcome: Result<impl Termination, impl Display>) -> ExitCode {
     end(match outcome {

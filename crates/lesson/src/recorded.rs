@@ -1,7 +1,9 @@
-//! Reading what is kept of runs and of other machines: tables in a JSON file, and long ones compressed.
+//! Reading what is kept of runs and of other machines: tables in a JSON file, and long ones
+//! compressed.
 //!
-//! A chapter's `results/run.json` has the tables of its run, and a `tables.json` those of a GPU, say,
-//! beside which long ones lie compressed by gzip. `cargo xtask pack` writes these from CSV files.
+//! A chapter's `results/run.json` has the tables of its run, and a `tables.json` those of a GPU,
+//! say, beside which long ones lie compressed by gzip. `cargo xtask pack` writes these from CSV
+//! files.
 
 use std::io::Read;
 

@@ -1,5 +1,6 @@
-//! What the page's script calls: it puts a request where [`request`] says, calls [`answer`], and reads as many bytes from
-//! [`place`]. All in safe Rust: a module without threads, whose memory is the script's to read and write anyway.
+//! What the page's script calls: it puts a request where [`request`] says, calls [`answer`], and
+//! reads as many bytes from [`place`]. All in safe Rust: a module without threads, whose memory is
+//! the script's to read and write anyway.
 
 use std::cell::RefCell;
 

@@ -1,13 +1,14 @@
 //! What runs inside the book's pages: kernels under a debugger, and the chapters' widgets.
 //!
-//! A page sends a request and gets an answer, both JSON, through the three functions of `border`; a test does
-//! the same with [`Live::answer`], and both get the same words.
+//! A page sends a request and gets an answer, both JSON, through the three functions of `border`; a
+//! test does the same with [`Live::answer`], and both get the same words.
 //!
-//! - `scene`: a launch with a reader's sizes and data. `expression` and `values` are what it is written with.
+//! - `scene`: a launch with a reader's sizes and data. `expression` and `values` are what it is
+//!   written with.
 //! - `widgets`: what the chapters' own code computes, with controls and a drawing.
 //! - `debugger`: a launch gone through step by step, and what there is to see at each.
-//! - `puzzles`: kernels with a hole, and what is said of what a reader puts there; in a module of its own, as all other pages
-//!   do without.
+//! - `puzzles`: kernels with a hole, and what is said of what a reader puts there; in a module of
+//!   its own, as all other pages do without.
 
 #[cfg(target_arch = "wasm32")]
 mod border;

@@ -1,5 +1,5 @@
-//! Puzzles: a kernel with a hole, answers to choose from, and what is said of the one that is chosen, or of PTX that a reader
-//! brings. The judge is that of the terminal and the notebooks.
+//! Puzzles: a kernel with a hole, answers to choose from, and what is said of the one that is
+//! chosen, or of PTX that a reader brings. The judge is that of the terminal and the notebooks.
 
 use std::collections::BTreeMap;
 
@@ -79,7 +79,8 @@ impl Puzzles {
         Ok(begun)
     }
 
-    /// Begins to try an answer. A page stands still while it waits for an answer, so it asks for one case at a time.
+    /// Begins to try an answer. A page stands still while it waits for an answer, so it asks for
+    /// one case at a time.
     pub fn answer(&mut self, folder: &str, answer: Answer) -> Result<Value, String> {
         let begun = self.begun(folder)?;
         let puzzle = &begun.puzzle;
@@ -99,7 +100,8 @@ impl Puzzles {
         Ok(begun.last.insert(Tried { source, ptx, stands }).told(puzzle))
     }
 
-    /// Tries it on one more case: how far it is, or whether it reaches the goal, and what is said of it.
+    /// Tries it on one more case: how far it is, or whether it reaches the goal, and what is said
+    /// of it.
     pub fn go_on(&mut self, folder: &str) -> Result<Value, String> {
         let Begun { puzzle, last } = self.begun(folder)?;
         let tried = last.as_mut().ok_or("nothing has been tried")?;

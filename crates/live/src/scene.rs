@@ -31,7 +31,8 @@ pub struct Scene {
     /// What a reader may choose: its value at first, the least and the most.
     #[serde(default)]
     pub sizes: BTreeMap<String, [i64; 3]>,
-    /// `inputs: f32[rows * len] = noise`, `outputs: f32[len]`, `initial: null`, `seq_len: i64 = len`; in the order of the kernel.
+    /// `inputs: f32[rows * len] = noise`, `outputs: f32[len]`, `initial: null`,
+    /// `seq_len: i64 = len`; in the order of the kernel.
     pub arguments: Vec<String>,
 }
 
@@ -124,7 +125,8 @@ impl Scene {
     }
 }
 
-/// The kernels of a module: what each takes, and how many operations leave their rounding to the driver.
+/// The kernels of a module: what each takes, and how many operations leave their rounding to the
+/// driver.
 pub fn kernels(ptx: &str) -> Result<Value, String> {
     let module = Module::parse_named(ptx).map_err(|error| error.to_string())?;
     let kernels = module.kernels().map(|kernel| {

@@ -1,4 +1,5 @@
-//! The types of a kernel's arguments, and what fills an array: `noise`, `gates`, or numbers that a reader writes.
+//! The types of a kernel's arguments, and what fills an array: `noise`, `gates`, or numbers that a
+//! reader writes.
 
 /// A type as it is written in a scene.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

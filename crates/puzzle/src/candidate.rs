@@ -69,7 +69,8 @@ impl Cut {
     }
 }
 
-/// Whether two sources differ in blanks alone, line by line, so that the lines that messages name are the same.
+/// Whether two sources differ in blanks alone, line by line, so that the lines that messages name
+/// are the same.
 pub(crate) fn same(one: &str, other: &str) -> bool {
     let words = |text: &str| -> Vec<String> {
         let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));

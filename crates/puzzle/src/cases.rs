@@ -6,7 +6,8 @@ use linrec::contract::{Case, CoeffKind, Domain, InputKind, Layout};
 use crate::problem::{Computes, Problem};
 
 impl Problem {
-    /// Those of the table that the kernel takes, the smallest first; of long sequences those in which mistakes show.
+    /// Those of the table that the kernel takes, the smallest first; of long sequences those in
+    /// which mistakes show.
     pub(crate) fn cases(&self) -> Vec<Case> {
         let domain = Domain {
             max_len: self.max_len,
@@ -85,7 +86,8 @@ fn words(case: &Case) -> String {
     format!("{}, coefficients {coeffs}{sparse}", size([case.num_seqs, case.seq_len], false))
 }
 
-/// A number of sequences and their length in words: `3 sequences of 33 steps`; of plain arrays `99 elements`.
+/// A number of sequences and their length in words: `3 sequences of 33 steps`; of plain arrays
+/// `99 elements`.
 pub(crate) fn size([num_seqs, seq_len]: [usize; 2], of_arrays: bool) -> String {
     let plural = |count: usize| if count == 1 { "" } else { "s" };
     if of_arrays {

@@ -141,7 +141,8 @@ pub(crate) struct Remark {
 }
 
 impl Puzzle {
-    /// The puzzle of a folder with this name (`05-level-3`) and these files; their line ends may be those of Windows.
+    /// The puzzle of a folder with this name (`05-level-3`) and these files; their line ends may be
+    /// those of Windows.
     ///
     /// # Errors
     ///
@@ -218,13 +219,14 @@ impl Puzzle {
         self.cut.before.lines().count()
     }
 
-    /// All that may be put into the hole, what stands there at first and the solution before the wrong answers.
+    /// All that may be put into the hole, what stands there at first and the solution before the
+    /// wrong answers.
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates
     }
 
-    /// All that may be put into the hole, to choose from: what stands there at first, and then the others in an order
-    /// that is always the same and says nothing of them.
+    /// All that may be put into the hole, to choose from: what stands there at first, and then the
+    /// others in an order that is always the same and says nothing of them.
     pub fn choices(&self) -> Vec<&Candidate> {
         let hash = |candidate: &Candidate| {
             let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -268,7 +270,8 @@ impl Puzzle {
         Some((begin, begin + cut.hole.lines().count() + 1))
     }
 
-    /// Whether a source with two marks differs from the puzzle's outside of them, by more than blanks.
+    /// Whether a source with two marks differs from the puzzle's outside of them, by more than
+    /// blanks.
     pub fn is_changed_outside(&self, source: &str) -> bool {
         let cut = Cut::at_marks(&source.replace("\r\n", "\n"));
         cut.is_ok_and(|cut| {

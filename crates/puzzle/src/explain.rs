@@ -1,4 +1,5 @@
-//! Why a kernel is wrong, where that is known: mistakes are told by what they do, and not by how they are written.
+//! Why a kernel is wrong, where that is known: mistakes are told by what they do, and not by how
+//! they are written.
 
 use linrec::device::Device;
 use linrec::kernels::Ptx;
@@ -17,11 +18,11 @@ pub enum Part {
     Code(String),
 }
 
-/// Why a kernel does not reach the goal: `source`, compiled as `ptx`, of which the emulator has said `verdict`. Empty if
-/// that is not known.
+/// Why a kernel does not reach the goal: `source`, compiled as `ptx`, of which the emulator has
+/// said `verdict`. Empty if that is not known.
 ///
-/// A wrong answer of the puzzle is known again by its instructions. Of others, what is found may be what a wrong
-/// answer gives, and then this is shown.
+/// A wrong answer of the puzzle is known again by its instructions. Of others, what is found may be
+/// what a wrong answer gives, and then this is shown.
 pub fn explain(puzzle: &Puzzle, source: &str, ptx: &Ptx, verdict: &Verdict) -> Vec<Part> {
     let mut parts = Vec::new();
     if verdict.reached() {
@@ -104,7 +105,8 @@ fn remark<'a>(puzzle: &'a Puzzle, source: &str, told: &str, last: bool) -> Optio
     })
 }
 
-/// The wrong answer of which the same is said, or else one with the same race or missed barrier between the same places.
+/// The wrong answer of which the same is said, or else one with the same race or missed barrier
+/// between the same places.
 fn guess<'a>(
     puzzle: &'a Puzzle,
     source: &str,
@@ -182,7 +184,8 @@ fn with_places(message: &str, file: &str, place: impl Fn(u32) -> String) -> (Str
     (whole, places)
 }
 
-/// The line of the kernel from which the code at a report's place is called, if it stands in a function of its own.
+/// The line of the kernel from which the code at a report's place is called, if it stands in a
+/// function of its own.
 fn caller(ptx: &str, report: &Report) -> Option<u32> {
     let before: Vec<&str> = ptx.lines().take(report.line as usize).collect();
     let locations = before.iter().rev().map(|line| line.trim());

@@ -16,7 +16,8 @@ use crate::description::Puzzle;
 use crate::problem::{self, Arrays, Computes};
 use crate::staged::Argument;
 
-/// The instructions that a launch may execute: a hundred times what the largest one needs that is right.
+/// The instructions that a launch may execute: a hundred times what the largest one needs that is
+/// right.
 const INSTRUCTIONS: u64 = 4_000_000;
 /// The events that are recorded where loads are counted in their order.
 const EVENTS: usize = 4096;
@@ -37,7 +38,8 @@ pub enum Verdict {
     Right {
         /// In how many cases it was tried.
         cases: usize,
-        /// The largest error, in units of its bound; none where a result is one rounding away from its operands.
+        /// The largest error, in units of its bound; none where a result is one rounding away from
+        /// its operands.
         worst: Option<f64>,
         /// What was counted, and the goal; nothing on a GPU.
         counts: Vec<Counted>,
@@ -84,9 +86,11 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Runs a kernel on the puzzle's cases until one goes wrong; then, on the emulator, counts what the goal is about.
+/// Runs a kernel on the puzzle's cases until one goes wrong; then, on the emulator, counts what the
+/// goal is about.
 ///
-/// A GPU notices few mistakes, and one that it notices costs the process the GPU: try a kernel on the emulator first.
+/// A GPU notices few mistakes, and one that it notices costs the process the GPU: try a kernel on
+/// the emulator first.
 pub fn judge(puzzle: &Puzzle, ptx: &Ptx, device: &Device) -> Verdict {
     let mut trial = match Trial::begin(puzzle, ptx, device) {
         Ok(trial) => trial,
@@ -163,7 +167,8 @@ impl Trial {
     }
 }
 
-/// The puzzle's kernel in a module: by its name, or as another compiler writes that, with the parameters behind it.
+/// The puzzle's kernel in a module: by its name, or as another compiler writes that, with the
+/// parameters behind it.
 pub(crate) fn function(puzzle: &Puzzle, module: &Module) -> Result<Function, Error> {
     let entry = puzzle.entry();
     let mangled = format!("_Z{}{entry}", entry.len());

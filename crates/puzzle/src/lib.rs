@@ -1,12 +1,15 @@
-//! The puzzles: kernels with one hole each for the reader to fill in, and the judge of what is put there.
+//! The puzzles: kernels with one hole each for the reader to fill in, and the judge of what is put
+//! there.
 //!
-//! A puzzle is a folder of `puzzles/` ([`all`] has them in their order): `puzzle.cu` is the kernel with its hole,
-//! `puzzle.toml` says everything else, and `ptx/` holds the PTX of what may be put there ([`Candidate`]): the text that stands there
-//! at first, the solution, and wrong answers, each a real fault. So an answer can be chosen where there is no
-//! compiler; any other is compiled by NVRTC.
+//! A puzzle is a folder of `puzzles/` ([`all`] has them in their order): `puzzle.cu` is the kernel
+//! with its hole, `puzzle.toml` says everything else, and `ptx/` holds the PTX of what may be put
+//! there ([`Candidate`]): the text that stands there at first, the solution, and wrong answers,
+//! each a real fault. So an answer can be chosen where there is no compiler; any other is compiled
+//! by NVRTC.
 //!
-//! [`judge`] runs a kernel on cases of the contract and compares its outputs with the derived bound. Then it counts,
-//! on the emulator, what the goal of the puzzle is about. [`Trial`] does the same case by case. [`explain`] says why a kernel is wrong, where that is known.
+//! [`judge`] runs a kernel on cases of the contract and compares its outputs with the derived
+//! bound. Then it counts, on the emulator, what the goal of the puzzle is about. [`Trial`] does the
+//! same case by case. [`explain`] says why a kernel is wrong, where that is known.
 //!
 //! ```
 //! use linrec::device::Device;

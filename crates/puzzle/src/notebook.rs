@@ -48,7 +48,8 @@ pub fn hint(name: &str, count: usize) -> Text {
     Text(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// Answers a puzzle: by the letter of a choice, or by lines for the hole. What is said of a right answer is shown.
+/// Answers a puzzle: by the letter of a choice, or by lines for the hole. What is said of a right
+/// answer is shown.
 ///
 /// # Panics
 ///

@@ -109,7 +109,8 @@ impl<T: Element + Pod> Wanted<T> {
                 continue;
             }
             let place = self.place(number);
-            // An array that has to come out is filled with ones at first, bit for bit, which is a NaN.
+            // An array that has to come out is filled with ones at first, bit for bit, which is a
+            // NaN.
             let untouched = bytemuck::bytes_of(&got).iter().all(|&byte| byte == 0xFF);
             return Err(if untouched {
                 format!("nothing is written to {place}")
@@ -182,9 +183,9 @@ fn recurrence(case: &Case) -> Result<Arrays<f32>, Error> {
     })
 }
 
-/// The outputs of the forward pass are given: they are the reference's, rounded. No gradient depends on the coefficient of
-/// a sequence's first step, so in all sequences but the first that is NaN: whoever takes it for the one that follows the last
-/// step of the sequence before is told.
+/// The outputs of the forward pass are given: they are the reference's, rounded. No gradient
+/// depends on the coefficient of a sequence's first step, so in all sequences but the first that is
+/// NaN: whoever takes it for the one that follows the last step of the sequence before is told.
 pub(crate) fn gradients<T: Element + Pod>(case: &Case) -> Result<Arrays<T>, Error> {
     let data = case.data::<T>();
     let (coeffs, d_outputs) = (data.coeffs(), data.d_outputs.view());
@@ -215,8 +216,8 @@ pub(crate) fn gradients<T: Element + Pod>(case: &Case) -> Result<Arrays<T>, Erro
     })
 }
 
-/// The error of the output is at most the sum of the states' own and those of adding them up: each state meets at most
-/// as many additions as there are states.
+/// The error of the output is at most the sum of the states' own and those of adding them up: each
+/// state meets at most as many additions as there are states.
 fn states(case: &Case) -> Result<Arrays<f32>, Error> {
     let data = case.data::<f32>();
     let inputs = data.inputs.view();

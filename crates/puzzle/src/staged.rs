@@ -12,7 +12,8 @@ use crate::description::Puzzle;
 use crate::judge::{Verdict, function};
 use crate::problem::{self, Arrays, Computes};
 
-/// A launch of a puzzle's kernel, for those who make it in another way than [`judge`](crate::judge): a debugger.
+/// A launch of a puzzle's kernel, for those who make it in another way than
+/// [`judge`](crate::judge): a debugger.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Staged {
     /// The kernel's name in the PTX.
@@ -84,8 +85,8 @@ impl Puzzle {
         })
     }
 
-    /// The launch of a kernel that a verdict of the emulator's is about: the one that went wrong, or the one in which something was counted. None if it
-    /// is about no launch.
+    /// The launch of a kernel that a verdict of the emulator's is about: the one that went wrong,
+    /// or the one in which something was counted. None if it is about no launch.
     ///
     /// # Errors
     ///

@@ -72,7 +72,8 @@ impl Piece {
     }
 }
 
-/// Runs blocks of a launch: together if they wait for each other, in order if they are traced, else on all cores.
+/// Runs blocks of a launch: together if they wait for each other, in order if they are traced, else
+/// on all cores.
 pub fn run(
     launch: &Prepared<'_>,
     blocks: Range<u64>,
@@ -86,7 +87,8 @@ pub fn run(
     }
 }
 
-/// Runs blocks that do not wait for each other; of what several ranges find, the first in the order of the grid.
+/// Runs blocks that do not wait for each other; of what several ranges find, the first in the order
+/// of the grid.
 fn deal(launch: &Prepared<'_>, blocks: Range<u64>) -> Result<Counters, Report> {
     let cores = thread::available_parallelism().map_or(1, usize::from) as u64;
     let length = blocks.end.saturating_sub(blocks.start);

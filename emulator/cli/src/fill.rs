@@ -48,8 +48,8 @@ impl Fill {
         })
     }
 
-    /// The bytes of `count` elements; `None` of what is not written. `seed` tells random numbers of one buffer from those
-    /// of another.
+    /// The bytes of `count` elements; `None` of what is not written. `seed` tells random numbers of
+    /// one buffer from those of another.
     pub fn bytes(&self, ty: Type, count: usize, seed: u64) -> Result<Option<Vec<u8>>, String> {
         let all = ty.bytes().checked_mul(count).ok_or("more bytes than there are addresses")?;
         let exactly = |bytes: Vec<u8>, what: &str| {
@@ -116,7 +116,8 @@ fn operations(mut rest: &str) -> Option<Vec<(char, i64)>> {
     Some(operations)
 }
 
-/// A number between two others, drawn by a seed and a place: it is the same on every machine (SplitMix64).
+/// A number between two others, drawn by a seed and a place: it is the same on every machine
+/// (SplitMix64).
 fn drawn(ty: Type, low: f64, high: f64, seed: u64, number: u64) -> Vec<u8> {
     let mut state = seed.wrapping_add(1).wrapping_mul(0xd1b5_4a32_d192_ed03);
     state = state.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));

@@ -10,7 +10,8 @@ use crate::name::{is_meant, short};
 use crate::options::Source;
 
 impl Source {
-    /// The PTX of the file. `kernels` are instances of templates that CUDA C++ is to be compiled to.
+    /// The PTX of the file. `kernels` are instances of templates that CUDA C++ is to be compiled
+    /// to.
     pub fn ptx(&self, kernels: &[String]) -> Result<String, String> {
         match self.file.extension() {
             Some(extension) if extension == "cu" => self.compiled(kernels),

@@ -2,7 +2,8 @@
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
-/// The name as C++ writes it, with the types of the parameters: `scale<float>(float*, int)`; any other name as it is.
+/// The name as C++ writes it, with the types of the parameters: `scale<float>(float*, int)`; any
+/// other name as it is.
 pub fn readable(symbol: &str) -> String {
     let name = Symbol::new(symbol).ok().and_then(|name| name.demangle().ok());
     name.unwrap_or_else(|| symbol.to_owned())

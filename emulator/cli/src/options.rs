@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand};
 
 /// Runs CUDA kernels without a GPU, and says what they cost and what they do wrong.
 ///
-/// It exits with 0 if all went well, with 1 if a kernel did something wrong or its results are not those expected, and
-/// with 2 if it could not be run.
+/// It exits with 0 if all went well, with 1 if a kernel did something wrong or its results are not
+/// those expected, and with 2 if it could not be run.
 #[derive(Debug, Parser)]
 #[command(name = "simt", version, max_term_width = 120)]
 pub struct Options {
@@ -25,7 +25,8 @@ pub enum Command {
 /// A file with kernels.
 #[derive(Debug, Args)]
 pub struct Source {
-    /// PTX; or CUDA C++, which NVRTC compiles for compute_80 if it is found (`pip install nvidia-cuda-nvrtc-cu12`)
+    /// PTX; or CUDA C++, which NVRTC compiles for compute_80 if it is found
+    /// (`pip install nvidia-cuda-nvrtc-cu12`)
     pub file: PathBuf,
 
     /// An option for NVRTC, beside `-lineinfo` and the folder of the file; may be repeated
@@ -44,24 +45,28 @@ pub struct List {
     #[command(flatten)]
     pub source: Source,
 
-    /// An instance of a template that is to be compiled, as C++ writes it: `scale<float>`; may be repeated
+    /// An instance of a template that is to be compiled, as C++ writes it: `scale<float>`; may be
+    /// repeated
     #[arg(long, value_name = "NAME")]
     pub kernel: Vec<String>,
 }
 
-/// Compiles CUDA C++ with NVRTC, and prints the PTX. `run` and `list` do it as well, with a file named `.cu`.
+/// Compiles CUDA C++ with NVRTC, and prints the PTX. `run` and `list` do it as well, with a file
+/// named `.cu`.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: simt compile --kernel 'scale<float>' kernels.cu >kernels.ptx")]
 pub struct Compile {
     #[command(flatten)]
     pub source: Source,
 
-    /// An instance of a template that is to be there, as C++ writes it: `scale<float>`; may be repeated
+    /// An instance of a template that is to be there, as C++ writes it: `scale<float>`; may be
+    /// repeated
     #[arg(long, value_name = "NAME")]
     pub kernel: Vec<String>,
 }
 
-/// Runs a kernel, and prints what is in its buffers then and what it cost; or what it does wrong, and where.
+/// Runs a kernel, and prints what is in its buffers then and what it cost; or what it does wrong,
+/// and where.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct Run {
@@ -92,11 +97,13 @@ pub struct Run {
     #[arg(long = "buffer", value_name = "NAME:TYPE[COUNT]=FILL")]
     pub buffers: Vec<String>,
 
-    /// A variable of the module: what it holds before the launch (without `=FILL`, as it is), and what it is shown as
+    /// A variable of the module: what it holds before the launch (without `=FILL`, as it is), and
+    /// what it is shown as
     #[arg(long = "variable", value_name = "NAME:TYPE[COUNT]=FILL")]
     pub variables: Vec<String>,
 
-    /// Prints a buffer or variable, in full or its first so many numbers; at first the beginning of all of them
+    /// Prints a buffer or variable, in full or its first so many numbers; at first the beginning of
+    /// all of them
     #[arg(long, value_name = "NAME[:COUNT]")]
     pub print: Vec<String>,
 
@@ -104,8 +111,9 @@ pub struct Run {
     #[arg(long, value_name = "NAME=FILE")]
     pub write: Vec<String>,
 
-    /// Writes the launch to a folder, for another machine: `launch.txt` with the arguments' bytes, and all buffers and
-    /// variables, as they were before in `before` and as they are then in `after`
+    /// Writes the launch to a folder, for another machine: `launch.txt` with the arguments' bytes,
+    /// and all buffers and variables, as they were before in `before` and as they are then in
+    /// `after`
     #[arg(long, value_name = "FOLDER")]
     pub save: Option<PathBuf>,
 
@@ -113,8 +121,8 @@ pub struct Run {
     #[arg(long, value_name = "NAME=FILL")]
     pub expect: Vec<String>,
 
-    /// How far a number may be from the one expected, relative to that where it is above 1; at first the bits have to be
-    /// the same (NaN is any NaN)
+    /// How far a number may be from the one expected, relative to that where it is above 1; at
+    /// first the bits have to be the same (NaN is any NaN)
     #[arg(long, value_name = "NUMBER", default_value_t = 0.0)]
     pub tolerance: f64,
 
@@ -122,12 +130,13 @@ pub struct Run {
     #[arg(long)]
     pub counters: bool,
 
-    /// Prints the first so many events: what the lanes held at every load, store, shuffle and barrier
+    /// Prints the first so many events: what the lanes held at every load, store, shuffle and
+    /// barrier
     #[arg(long, value_name = "EVENTS", num_args = 0..=1, default_missing_value = "100")]
     pub trace: Option<usize>,
 
-    /// Runs all blocks together, taking turns, as kernels need whose blocks wait for each other (where that can be seen
-    /// in the kernel it is done anyway)
+    /// Runs all blocks together, taking turns, as kernels need whose blocks wait for each other
+    /// (where that can be seen in the kernel it is done anyway)
     #[arg(long)]
     pub together: bool,
 

@@ -108,9 +108,9 @@ pub fn keep(file: &Path, bytes: &[u8]) -> Result<(), String> {
     fs::write(file, bytes).map_err(|error| format!("cannot write {}: {error}", file.display()))
 }
 
-/// What a kernel is given, line by line: its name, its arguments' places and bytes, and buffers and variables with type and
-/// size. `8&x+4` behind an argument or a buffer: its byte 8 begins the address of byte 4 of `x`; `8@x`: the handle of what
-/// has the texels `x`.
+/// What a kernel is given, line by line: its name, its arguments' places and bytes, and buffers and
+/// variables with type and size. `8&x+4` behind an argument or a buffer: its byte 8 begins the
+/// address of byte 4 of `x`; `8@x`: the handle of what has the texels `x`.
 pub fn launch(plan: &Plan, views: &[View], kernel: &Kernel) -> String {
     let mut text = format!("kernel {}\n", kernel.name());
     let end = |text: &mut String, holes: &[Hole]| {
@@ -143,7 +143,8 @@ pub fn launch(plan: &Plan, views: &[View], kernel: &Kernel) -> String {
     text
 }
 
-/// Compares buffers with what is expected of them, and says where they differ; whether all are as expected.
+/// Compares buffers with what is expected of them, and says where they differ; whether all are as
+/// expected.
 pub fn expect(
     views: &[View],
     placed: &Placed,

@@ -1,4 +1,5 @@
-//! A launch's buffers and arguments, laid out before there is a device: bytes, with holes where addresses come.
+//! A launch's buffers and arguments, laid out before there is a device: bytes, with holes where
+//! addresses come.
 
 use std::collections::HashSet;
 
@@ -38,8 +39,8 @@ pub struct Piece {
     pub holes: Vec<Hole>,
 }
 
-/// Eight bytes, at an offset, that are an address: of a byte of a buffer, by the buffer's number; or the handle of what
-/// has it as texels.
+/// Eight bytes, at an offset, that are an address: of a byte of a buffer, by the buffer's number;
+/// or the handle of what has it as texels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hole {
     pub at: usize,

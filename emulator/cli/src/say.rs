@@ -1,7 +1,7 @@
 //! The standard output, which may be closed or full: the standard library's macros panic there.
 //!
-//! Who closes it early (`| head`) is satisfied, and the command goes on, as what it writes to files is still wanted. Where it is
-//! full, the exit code says so at the end.
+//! Who closes it early (`| head`) is satisfied, and the command goes on, as what it writes to files
+//! is still wanted. Where it is full, the exit code says so at the end.
 
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};

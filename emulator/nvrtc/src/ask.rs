@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 use crate::folders::{is_library, whole_paths};
 use crate::trust::{self, Above};
 
-/// NVRTC's files in the list of what the system's linker finds without being told where, which `ldconfig` prints.
+/// NVRTC's files in the list of what the system's linker finds without being told where, which
+/// `ldconfig` prints.
 pub(crate) fn linker() -> Vec<PathBuf> {
     let program = Path::new("/sbin/ldconfig");
     if !cfg!(target_os = "linux") || trust::check(program, Above::Closed).is_err() {
@@ -25,9 +26,11 @@ fn libraries_listed(text: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The folders in which Python has its packages, the user's own among them; nothing if there is no Python.
+/// The folders in which Python has its packages, the user's own among them; nothing if there is no
+/// Python.
 ///
-/// Python is told to look at nothing but its installation (`-I`): neither at the current folder nor at variables.
+/// Python is told to look at nothing but its installation (`-I`): neither at the current folder nor
+/// at variables.
 ///
 /// # Errors
 ///
@@ -54,8 +57,9 @@ pub(crate) fn python() -> Result<Vec<PathBuf>, Vec<String>> {
     Err(refusals)
 }
 
-/// What a program prints. It runs in its own folder, and what it calls by name is not looked for in the current one:
-/// the `python3` of a version manager is a script, which reads files of the folder where it runs.
+/// What a program prints. It runs in its own folder, and what it calls by name is not looked for in
+/// the current one: the `python3` of a version manager is a script, which reads files of the folder
+/// where it runs.
 fn output(program: &Path, arguments: &[&str]) -> Option<String> {
     let path = env::join_paths(whole_paths(&env::var_os("PATH").unwrap_or_default())).ok()?;
     let mut command = Command::new(program);

@@ -12,8 +12,9 @@ use crate::{Error, Hash, Program, Ptx};
 
 /// The folder where compiled PTX is kept between runs; `None` if nothing is kept.
 ///
-/// `LINREC_CACHE` names it (empty: nothing is kept); else it is `linrec` in the user's folder for caches.
-/// It may be deleted at any time. It is made when it is first written to, for this user alone.
+/// `LINREC_CACHE` names it (empty: nothing is kept); else it is `linrec` in the user's folder for
+/// caches. It may be deleted at any time. It is made when it is first written to, for this user
+/// alone.
 ///
 /// # Errors
 ///
@@ -53,8 +54,8 @@ fn own(folder: &Path) -> Result<PathBuf, String> {
 
 /// What an entry of the cache is found by.
 ///
-/// An entry is a file that is named by the key and holds the key, a hash and the PTX. One whose hash is not that of
-/// its key and PTX, or whose key is another, is as good as not there.
+/// An entry is a file that is named by the key and holds the key, a hash and the PTX. One whose
+/// hash is not that of its key and PTX, or whose key is another, is as good as not there.
 pub(crate) struct Key {
     folder: Option<PathBuf>,
     /// The hash of the program with all its texts, and who compiled it for what.

@@ -16,17 +16,19 @@ const VARIABLE: &str = "LINREC_NVRTC";
 impl Nvrtc {
     /// The NVRTC of this machine, loaded when it is first asked for.
     ///
-    /// The first that loads is taken: that of a CUDA toolkit (`CUDA_PATH`, `CUDA_HOME`, `/usr/local/cuda`), of the
-    /// folders in which the system's linker looks, of an active Python environment (`VIRTUAL_ENV`, `CONDA_PREFIX`), the
-    /// environment `target/nvrtc` of the workspace that this library was built in, or of the one around that, and
-    /// that of whatever `python3` is. If `LINREC_NVRTC` is set, to a file or a folder, nothing else is tried.
+    /// The first that loads is taken: that of a CUDA toolkit (`CUDA_PATH`, `CUDA_HOME`,
+    /// `/usr/local/cuda`), of the folders in which the system's linker looks, of an active Python
+    /// environment (`VIRTUAL_ENV`, `CONDA_PREFIX`), the environment `target/nvrtc` of the workspace
+    /// that this library was built in, or of the one around that, and that of whatever `python3`
+    /// is. If `LINREC_NVRTC` is set, to a file or a folder, nothing else is tried.
     ///
     /// # Whose code is loaded
     ///
-    /// All of these are places of the system or of the user. The current folder is none, whatever `PATH` or
-    /// `LD_LIBRARY_PATH` say: only whole paths in them count. On Unix the library, the folders above it and the links on
-    /// the way belong to the user or to root, and nobody else may write them; it may lie below a folder like `/tmp`,
-    /// and not in it. On Windows rights are not looked at. What is refused for this is told where nothing else is found.
+    /// All of these are places of the system or of the user. The current folder is none, whatever
+    /// `PATH` or `LD_LIBRARY_PATH` say: only whole paths in them count. On Unix the library, the
+    /// folders above it and the links on the way belong to the user or to root, and nobody else may
+    /// write them; it may lie below a folder like `/tmp`, and not in it. On Windows rights are not
+    /// looked at. What is refused for this is told where nothing else is found.
     ///
     /// # Errors
     ///
@@ -44,8 +46,8 @@ impl Nvrtc {
     ///
     /// # Safety
     ///
-    /// Every file below `root` that has the name of NVRTC, or of its part `builtins`, fulfils the conditions of
-    /// [`Nvrtc::load`].
+    /// Every file below `root` that has the name of NVRTC, or of its part `builtins`, fulfils the
+    /// conditions of [`Nvrtc::load`].
     #[allow(unsafe_code)]
     pub unsafe fn load_below(root: &Path) -> Result<Nvrtc, Error> {
         let mut refusal = Error::new(format!("there is no NVRTC in {}", root.display()));
@@ -87,8 +89,9 @@ fn load_trusted(file: &Path) -> Result<Nvrtc, String> {
     if let Some(builtins) = builtins_beside(&file) {
         trust::check(&builtins, Above::Closed).map_err(refused)?;
     }
-    // SAFETY: (1) the file has NVRTC's name in a place where the user or the system keep NVRTC; (2) it, its builtins
-    // and the folders above were found to be the user's or the system's, so that nobody else decides what is in them.
+    // SAFETY: (1) the file has NVRTC's name in a place where the user or the system keep NVRTC; (2)
+    // it, its builtins and the folders above were found to be the user's or the system's, so that
+    // nobody else decides what is in them.
     unsafe { Nvrtc::load(&file) }.map_err(|error| error.to_string())
 }
 
@@ -119,7 +122,8 @@ pub(crate) fn variable(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// The folder that an environment variable names; a path that begins at the current folder is refused.
+/// The folder that an environment variable names; a path that begins at the current folder is
+/// refused.
 fn folder(name: &str) -> Option<Result<PathBuf, String>> {
     let folder = PathBuf::from(variable(name)?);
     let refusal =
@@ -155,8 +159,8 @@ fn of_toolkits() -> Vec<Found> {
     files
 }
 
-/// What the system's linker would find. It is not asked to, since it looks in the current folder where
-/// `LD_LIBRARY_PATH` has an empty entry, and Windows' own looks there in any case.
+/// What the system's linker would find. It is not asked to, since it looks in the current folder
+/// where `LD_LIBRARY_PATH` has an empty entry, and Windows' own looks there in any case.
 fn of_linker() -> Vec<Found> {
     let list = if cfg!(windows) { "PATH" } else { "LD_LIBRARY_PATH" };
     let folders = whole_paths(&env::var_os(list).unwrap_or_default());
@@ -169,8 +173,8 @@ fn of_environments() -> Vec<Found> {
     below_each(&["VIRTUAL_ENV", "CONDA_PREFIX"])
 }
 
-/// The environment `nvrtc` in the folder for what is built of this library's workspace, or of one around it: where
-/// these are was known when this was compiled.
+/// The environment `nvrtc` in the folder for what is built of this library's workspace, or of one
+/// around it: where these are was known when this was compiled.
 fn of_workspace() -> Vec<Found> {
     let target = variable("CARGO_TARGET_DIR")
         .or_else(|| option_env!("CARGO_TARGET_DIR").map(OsString::from));

@@ -43,8 +43,8 @@ pub(crate) fn libraries_in(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// `libnvrtc.so`, `libnvrtc.so.12`, `nvrtc64_120_0.dll`; not the builtins, nor the second copy that a
-/// toolkit has under `.alt`.
+/// `libnvrtc.so`, `libnvrtc.so.12`, `nvrtc64_120_0.dll`; not the builtins, nor the second copy that
+/// a toolkit has under `.alt`.
 pub(crate) fn is_library(file: &Path) -> bool {
     let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let linux = name.strip_prefix("libnvrtc.so").is_some_and(|rest| {
@@ -63,7 +63,8 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
     folder.read_dir().into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
 }
 
-/// The folders of a list like `PATH`, without those that depend on the current folder, which an empty entry is.
+/// The folders of a list like `PATH`, without those that depend on the current folder, which an
+/// empty entry is.
 pub(crate) fn whole_paths(list: &OsString) -> Vec<PathBuf> {
     env::split_paths(list).filter(|folder| folder.is_absolute()).collect()
 }

@@ -1,9 +1,9 @@
 //! CUDA C++ to PTX with NVIDIA's compiler library NVRTC.
 //!
 //! NVRTC needs neither a GPU nor a driver nor a C++ compiler, so that a laptop can compile a kernel
-//! and run it in an emulator such as `simt`. It is a shared library that is looked for when it is first
-//! needed ([`Nvrtc::find`]); `pip install nvidia-cuda-nvrtc-cu12` brings it to Linux and Windows (there
-//! is none for macOS).
+//! and run it in an emulator such as `simt`. It is a shared library that is looked for when it is
+//! first needed ([`Nvrtc::find`]); `pip install nvidia-cuda-nvrtc-cu12` brings it to Linux and
+//! Windows (there is none for macOS).
 //!
 //! [`compile`] always compiles; [`obtain`] takes PTX that was compiled before, where there is some.
 //!
@@ -16,7 +16,8 @@
 //! # Ok::<(), nvrtc::Error>(())
 //! ```
 //!
-//! Without the feature `load` nothing is loaded: there are only programs, their fingerprints and PTX.
+//! Without the feature `load` nothing is loaded: there are only programs, their fingerprints and
+//! PTX.
 
 mod error;
 mod hash;
@@ -48,8 +49,8 @@ pub use cache::cache_folder;
 #[cfg(feature = "load")]
 pub use library::{Compiled, Nvrtc};
 
-/// The PTX of `program` for a GPU of the compute capability `architecture` (80 for 8.0): what was compiled
-/// earlier (see [`cache_folder`]), or else what is compiled now and kept.
+/// The PTX of `program` for a GPU of the compute capability `architecture` (80 for 8.0): what was
+/// compiled earlier (see [`cache_folder`]), or else what is compiled now and kept.
 ///
 /// # Errors
 ///
@@ -67,8 +68,8 @@ pub fn obtain(program: &Program, architecture: u32) -> Result<Ptx, Error> {
     Ok(compiled.ptx)
 }
 
-/// Compiles `program` for GPUs of the compute capability `architecture` (80 for 8.0) and later, with
-/// the NVRTC that [`Nvrtc::find`] finds.
+/// Compiles `program` for GPUs of the compute capability `architecture` (80 for 8.0) and later,
+/// with the NVRTC that [`Nvrtc::find`] finds.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! The library itself: loading it, and its C interface behind a safe one.
 //!
-//! The functions are called directly rather than through `cudarc`, which loads a library by name alone
-//! and panics where it is missing: here the file is known, may be chosen, and may be absent.
+//! The functions are called directly rather than through `cudarc`, which loads a library by name
+//! alone and panics where it is missing: here the file is known, may be chosen, and may be absent.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -75,15 +75,17 @@ impl Nvrtc {
     ///
     /// # Errors
     ///
-    /// If `file` is not a whole path: the system's linker would look for it in the current folder and
-    /// elsewhere. If there is no such library or it lacks one of the functions needed, or the builtins are missing.
+    /// If `file` is not a whole path: the system's linker would look for it in the current folder
+    /// and elsewhere. If there is no such library or it lacks one of the functions needed, or the
+    /// builtins are missing.
     ///
     /// # Safety
     ///
     /// Loading a library runs code in it.
     ///
-    /// 1. `file`, and the file beside it that has the name of NVRTC's builtins, are NVIDIA's NVRTC: its functions
-    ///    have the signatures of NVRTC's header, and nothing has to be done before it is loaded.
+    /// 1. `file`, and the file beside it that has the name of NVRTC's builtins, are NVIDIA's NVRTC:
+    ///    its functions have the signatures of NVRTC's header, and nothing has to be done before it
+    ///    is loaded.
     /// 2. Nobody else can put other files there before this returns.
     pub unsafe fn load(file: &Path) -> Result<Nvrtc, Error> {
         let refused =
@@ -91,14 +93,16 @@ impl Nvrtc {
         if !file.is_absolute() {
             return Err(refused("it is not a whole path".to_owned()));
         }
-        // If they were not there already, NVRTC would have the linker look for them when it compiles.
+        // If they were not there already, NVRTC would have the linker look for them when it
+        // compiles.
         let builtins = builtins_beside(file)
             .ok_or_else(|| refused("its builtins are not beside it".to_owned()))?;
         let failed = |error: libloading::Error| refused(error.to_string());
         // SAFETY: the caller vouches for both files.
         let (builtins, library) =
             unsafe { (open(&builtins).map_err(failed)?, open(file).map_err(failed)?) };
-        // SAFETY: (1) the library is NVRTC, as the caller says; (2) the functions are kept beside it.
+        // SAFETY: (1) the library is NVRTC, as the caller says; (2) the functions are kept beside
+        // it.
         let functions = unsafe { Functions::of(&library) }.map_err(failed)?;
         let version = functions.version().map_err(refused)?;
         let architectures = functions.supported().map_err(refused)?;
@@ -122,7 +126,8 @@ impl Nvrtc {
         self.version
     }
 
-    /// The newest architecture it can compile for that a GPU of compute capability `architecture` runs.
+    /// The newest architecture it can compile for that a GPU of compute capability `architecture`
+    /// runs.
     ///
     /// # Errors
     ///
@@ -205,9 +210,10 @@ impl<'a> Session<'a> {
         let (texts, names) = (pointers(header_texts), pointers(header_names));
         let num_headers = count(texts.len())?;
         let mut handle = ptr::null_mut();
-        // SAFETY: (1) the function has this signature, in every version since CUDA 8; (2) `source`, `file`
-        // and what `texts` and `names` point to end in a zero byte and outlive the call, which copies
-        // them; (3) there are `num_headers` pointers in each list; (4) `handle` may be written.
+        // SAFETY: (1) the function has this signature, in every version since CUDA 8; (2) `source`,
+        // `file` and what `texts` and `names` point to end in a zero byte and outlive the call,
+        // which copies them; (3) there are `num_headers` pointers in each list; (4) `handle` may be
+        // written.
         let status = unsafe {
             (functions.create)(
                 &mut handle,
@@ -223,16 +229,16 @@ impl<'a> Session<'a> {
     }
 
     fn add_name(&self, entry: &CStr) -> Result<(), String> {
-        // SAFETY: (1) the handle is of a program that has not been compiled yet and that no other thread
-        // knows; (2) `entry` ends in a zero byte and is copied.
+        // SAFETY: (1) the handle is of a program that has not been compiled yet and that no other
+        // thread knows; (2) `entry` ends in a zero byte and is copied.
         self.functions.check(unsafe { (self.functions.add_name)(self.handle, entry.as_ptr()) })
     }
 
     fn compile(&self, options: &[CString]) -> Result<(), String> {
         let options = pointers(options);
         let num_options = count(options.len())?;
-        // SAFETY: (1) the handle is live and no other thread knows it; (2) the list holds as many strings
-        // as is said, each ending in a zero byte.
+        // SAFETY: (1) the handle is live and no other thread knows it; (2) the list holds as many
+        // strings as is said, each ending in a zero byte.
         let status =
             unsafe { (self.functions.compile)(self.handle, num_options, options.as_ptr()) };
         self.functions.check(status)
@@ -248,8 +254,8 @@ impl<'a> Session<'a> {
         if name.is_null() {
             return Err(format!("it gave no name for {}", entry.to_string_lossy()));
         }
-        // SAFETY: the call succeeded, so `name` is a string that ends in a zero byte and lives as long
-        // as the program; it is copied here.
+        // SAFETY: the call succeeded, so `name` is a string that ends in a zero byte and lives as
+        // long as the program; it is copied here.
         Ok(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
     }
 
@@ -272,8 +278,8 @@ impl<'a> Session<'a> {
         // SAFETY: (1) the handle is live; (2) `bytes` may be written.
         self.functions.check(unsafe { size(self.handle, &mut bytes) })?;
         let mut text = vec![0_u8; bytes];
-        // SAFETY: `get` writes as many bytes as `size` said, its partner in this interface, and `text`
-        // has that many.
+        // SAFETY: `get` writes as many bytes as `size` said, its partner in this interface, and
+        // `text` has that many.
         self.functions.check(unsafe { get(self.handle, text.as_mut_ptr().cast()) })?;
         let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
         text.truncate(end);
@@ -294,7 +300,8 @@ impl Functions {
     /// 1. The library is NVRTC.
     /// 2. The functions are not called after it is closed.
     unsafe fn of(library: &Library) -> Result<Functions, libloading::Error> {
-        // SAFETY: each name is one of NVRTC's, with the signature that its header has declared since CUDA 8.
+        // SAFETY: each name is one of NVRTC's, with the signature that its header has declared
+        // since CUDA 8.
         unsafe {
             Ok(Functions {
                 version: *library.get(b"nvrtcVersion\0")?,
@@ -327,7 +334,8 @@ impl Functions {
         // SAFETY: the number may be written.
         self.check(unsafe { (self.num_architectures)(&mut count) })?;
         let mut architectures = vec![0; usize::try_from(count).unwrap_or(0)];
-        // SAFETY: the function writes as many numbers as its partner said, and there is room for them.
+        // SAFETY: the function writes as many numbers as its partner said, and there is room for
+        // them.
         self.check(unsafe { (self.architectures)(architectures.as_mut_ptr()) })?;
         Ok(architectures.into_iter().map(c_int::unsigned_abs).collect())
     }
@@ -357,8 +365,9 @@ unsafe fn open(file: &Path) -> Result<Library, libloading::Error> {
     unsafe { Library::new(file) }
 }
 
-/// Loads one file, given as a whole path. Windows would look for the libraries that this one needs in the current
-/// folder too: here it looks only beside the file and in the folders of the program and the system.
+/// Loads one file, given as a whole path. Windows would look for the libraries that this one needs
+/// in the current folder too: here it looks only beside the file and in the folders of the program
+/// and the system.
 ///
 /// # Safety
 ///

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use crate::Hash;
 
-/// How every kernel is compiled. `--fmad=false`: the source says where a product and a sum are to be
-/// rounded together, and no compiler decides otherwise.
+/// How every kernel is compiled. `--fmad=false`: the source says where a product and a sum are to
+/// be rounded together, and no compiler decides otherwise.
 pub const OPTIONS: &[&str] = &["--fmad=false", "-lineinfo", "--std=c++17"];
 
 /// A CUDA C++ source with all that it takes to compile it.
@@ -55,10 +55,11 @@ impl Program {
         }
     }
 
-    /// The program whose source is at `path` under `kernels/`, with all headers that it includes and no
-    /// entries yet; `read` gives the text of a file at such a path.
+    /// The program whose source is at `path` under `kernels/`, with all headers that it includes
+    /// and no entries yet; `read` gives the text of a file at such a path.
     ///
-    /// `None` if there is nothing at `path`. A header that `read` does not know is left to the compiler.
+    /// `None` if there is nothing at `path`. A header that `read` does not know is left to the
+    /// compiler.
     pub fn gather(path: &str, read: impl Fn(&str) -> Option<Cow<'static, str>>) -> Option<Program> {
         let mut program = Program::new(format!("kernels/{path}"), read(path)?);
         let mut unread = includes(path, &program.source);
@@ -81,13 +82,16 @@ impl Program {
         self
     }
 
-    /// A fingerprint of everything that the result depends on, apart from compiler and architecture.
+    /// A fingerprint of everything that the result depends on, apart from compiler and
+    /// architecture.
     ///
-    /// Windows line ends count as those of Unix, so that a checkout has the same one on every machine.
+    /// Windows line ends count as those of Unix, so that a checkout has the same one on every
+    /// machine.
     pub fn hash(&self) -> Hash {
         let unix = |text: &str| text.replace("\r\n", "\n");
         let mut texts = vec![self.file.clone(), unix(&self.source)];
-        // How many there are is told first: an entry is not taken for an option, nor for a header's name.
+        // How many there are is told first: an entry is not taken for an option, nor for a header's
+        // name.
         texts.push(self.headers.len().to_string());
         for header in &self.headers {
             texts.extend([header.name.clone(), header.file.clone(), unix(&header.text)]);

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 /// PTX, with a head of comments that says where it comes from and how its kernels are called.
 ///
-/// In PTX a kernel has a plain identifier for a name; the head says which one stands for which instance
-/// of a template:
+/// In PTX a kernel has a plain identifier for a name; the head says which one stands for which
+/// instance of a template:
 ///
 /// ```text
 /// // hash 4f0c…
@@ -31,8 +31,8 @@ pub type Unpacked = LazyLock<String, Box<dyn FnOnce() -> String + Send>>;
 impl Ptx {
     /// PTX that was made from the program with the fingerprint `hash`, with a head that says so.
     ///
-    /// `origin` are lines about where it comes from; `entries` pairs of a kernel's name in C++ and in
-    /// the PTX.
+    /// `origin` are lines about where it comes from; `entries` pairs of a kernel's name in C++ and
+    /// in the PTX.
     pub fn new(origin: &[String], hash: &str, entries: &[(String, String)], body: &str) -> Ptx {
         let mut text = String::new();
         let origin = origin.iter().cloned();

@@ -11,12 +11,13 @@ const ACCEPTED_VERSION: (u32, u32) = (8, 0);
 /// elsewhere would differ.
 ///
 /// NVRTC writes its own version in `.version`, whatever the kernels use, and a driver older than it
-/// refuses the PTX for that alone. As the sources use nothing newer than PTX 8.0 and no architecture
-/// newer than `sm_90` is compiled for, the line is lowered; should an instruction be newer, the driver
-/// says so when it loads the PTX.
+/// refuses the PTX for that alone. As the sources use nothing newer than PTX 8.0 and no
+/// architecture newer than `sm_90` is compiled for, the line is lowered; should an instruction be
+/// newer, the driver says so when it loads the PTX.
 ///
-/// NVRTC 12.0 also declares a table of all architectures, `nv::target`, that no kernel reads, under names
-/// with the number of the process in them. It is left out: the same program is to give the same text.
+/// NVRTC 12.0 also declares a table of all architectures, `nv::target`, that no kernel reads, under
+/// names with the number of the process in them. It is left out: the same program is to give the
+/// same text.
 pub(crate) fn tidy(ptx: &str, program: &Program) -> String {
     let mut tidied = String::with_capacity(ptx.len());
     for line in ptx.trim_end_matches('\0').lines() {
@@ -59,11 +60,11 @@ fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// `ptx` with readable names for its kernels: `block_scan_false` where C++ mangles `block_scan<false>` to
-/// `_Z10block_scanILb0EE…`. Names, findings and profiles are read by people.
+/// `ptx` with readable names for its kernels: `block_scan_false` where C++ mangles
+/// `block_scan<false>` to `_Z10block_scanILb0EE…`. Names, findings and profiles are read by people.
 ///
-/// `symbols` are pairs of a kernel's name in C++ and in the PTX, and are changed along. Two entries that
-/// would be called the same keep their mangled names.
+/// `symbols` are pairs of a kernel's name in C++ and in the PTX, and are changed along. Two entries
+/// that would be called the same keep their mangled names.
 pub(crate) fn rename(ptx: &str, symbols: &mut [(String, String)]) -> String {
     let names: Vec<String> = symbols.iter().map(|(entry, _)| identifier(entry)).collect();
     let mut renamed = ptx.to_owned();

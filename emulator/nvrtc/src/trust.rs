@@ -1,14 +1,16 @@
 //! Whether a file can have been put where it is, or changed, by another user of the machine.
 //!
-//! On Unix a file belongs to the user or to root, and so does every folder above it, with every link on the way;
-//! nobody else may write any of them. Without that, whoever may write one of the folders decides what is in the
-//! file. A folder in which everybody may make files and remove only their own (`/tmp`) may lie above: what belongs to
-//! the user there, nobody else can replace. But code does not lie in such a folder itself, where others could put
-//! a library beside it that it loads. A group may write if it is the user's own: one of the same name that nobody else is in, as many Linux systems
-//! make for each user. Access lists are not read, but what they let others write shows as a right of the group.
+//! On Unix a file belongs to the user or to root, and so does every folder above it, with every
+//! link on the way; nobody else may write any of them. Without that, whoever may write one of the
+//! folders decides what is in the file. A folder in which everybody may make files and remove only
+//! their own (`/tmp`) may lie above: what belongs to the user there, nobody else can replace. But
+//! code does not lie in such a folder itself, where others could put a library beside it that it
+//! loads. A group may write if it is the user's own: one of the same name that nobody else is in,
+//! as many Linux systems make for each user. Access lists are not read, but what they let others
+//! write shows as a right of the group.
 //!
-//! Windows says who may write in lists of rights alone, which are not read here: there only whole paths are
-//! asked for, so that nothing comes from the current folder.
+//! Windows says who may write in lists of rights alone, which are not read here: there only whole
+//! paths are asked for, so that nothing comes from the current folder.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +19,8 @@ use std::path::{Path, PathBuf};
 pub enum Above {
     /// A folder that nobody else may write, and shared ones (`/tmp`) only above it: for code.
     Closed,
-    /// Also directly a folder that everybody may write if each removes only their own: for data that is checked again.
+    /// Also directly a folder that everybody may write if each removes only their own: for data
+    /// that is checked again.
     OrShared,
 }
 
@@ -139,7 +142,8 @@ mod unix {
             let rights = Rights::of(&metadata);
             let kind = metadata.file_type();
             let objection = if kind.is_symlink() {
-                // Everybody may write to a link, which means nothing: it cannot be changed, only replaced.
+                // Everybody may write to a link, which means nothing: it cannot be changed, only
+                // replaced.
                 self.objection_to_owner(rights)
             } else if kind.is_dir() || kind.is_file() {
                 let least = if above == Above::OrShared { 1 } else { 2 };
@@ -155,7 +159,8 @@ mod unix {
             }
         }
 
-        /// Why something with these rights is not trusted; a folder that is `shared` may be everybody's.
+        /// Why something with these rights is not trusted; a folder that is `shared` may be
+        /// everybody's.
         fn objection(&self, rights: Rights, shared: bool) -> Option<String> {
             const STICKY: u32 = 0o1000;
             if let Some(objection) = self.objection_to_owner(rights) {
@@ -181,7 +186,8 @@ mod unix {
                 .then(|| format!("belongs to user {owner}, who is neither user {user} nor root"))
         }
 
-        /// Whether the group is the user's own, or root's: it has the user's name, and nobody else is in it.
+        /// Whether the group is the user's own, or root's: it has the user's name, and nobody else
+        /// is in it.
         fn is_alone_in(&self, group: u32) -> bool {
             let is = |field: Option<&&str>, number| {
                 field.and_then(|text| text.parse().ok()) == Some(number)
@@ -249,7 +255,8 @@ mod unix {
                     rights(ANNA, 50, 0o775),
                     Some("may be written by the users of group 50 (mode 775)"),
                 ),
-                // carl's first group is `users`, which names no members; nobody's is 7; 1001 is bert's.
+                // carl's first group is `users`, which names no members; nobody's is 7; 1001 is
+                // bert's.
                 (
                     rights(ANNA, 100, 0o775),
                     Some("may be written by the users of group 100 (mode 775)"),
@@ -341,7 +348,8 @@ mod unix {
             }
         }
 
-        /// A folder that is everybody's is none for code, even where each removes only their own; one in it may be.
+        /// A folder that is everybody's is none for code, even where each removes only their own;
+        /// one in it may be.
         #[test]
         fn code_does_not_lie_in_a_shared_folder() {
             let root = tempfile::tempdir().unwrap();

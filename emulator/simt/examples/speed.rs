@@ -1,5 +1,6 @@
-//! How long the emulator takes, and how much memory: `cargo run --release -p simt --example speed -- rows`. The peak is that of
-//! the process (Linux), so that a case is measured by itself; most of what it prints is the same in every run, and the
+//! How long the emulator takes, and how much memory:
+//! `cargo run --release -p simt --example speed -- rows`. The peak is that of the process (Linux),
+//! so that a case is measured by itself; most of what it prints is the same in every run, and the
 //! counters tell whether it was the same work.
 
 use std::time::Instant;
@@ -11,7 +12,8 @@ const PTX: &str = include_str!("../tests/data/steps-12.0.ptx");
 const LEN: usize = 2_096_000;
 /// Elements of a row.
 const ROW: usize = 1 << 10;
-/// Bytes that the emulator may take, more than a launch is given at first: what it took before is measured as well.
+/// Bytes that the emulator may take, more than a launch is given at first: what it took before is
+/// measured as well.
 const HOST_BYTES: u64 = 1 << 34;
 
 fn main() {

@@ -1,5 +1,5 @@
-//! The machine under test: mutated kernels run with small bounds, on pointers that are right and wrong. Shared by
-//! `tests/suite/execution.rs` and `examples/fuzz.rs`.
+//! The machine under test: mutated kernels run with small bounds, on pointers that are right and
+//! wrong. Shared by `tests/suite/execution.rs` and `examples/fuzz.rs`.
 
 use std::sync::atomic::AtomicBool;
 
@@ -21,7 +21,8 @@ pub enum Outcome {
     Reported(ReportKind),
 }
 
-/// Bytes of the buffers: two to be given to kernels, one that no kernel is given, and one of which nothing is touched.
+/// Bytes of the buffers: two to be given to kernels, one that no kernel is given, and one of which
+/// nothing is touched.
 const SIZES: [u64; 4] = [4096, 1001, 256, 1 << 24];
 /// Where the first buffer begins; each of the others as far behind the one before.
 const FIRST: u64 = 1 << 40;
@@ -168,8 +169,8 @@ fn assert_only_stores(before: &[Vec<u8>], after: &[Vec<u8>], events: &[Event]) {
     }
 }
 
-/// A memory with the buffers `NAMES` of `SIZES` bytes, at addresses and with contents that do not change from call to
-/// call, and with an allocation that has been freed.
+/// A memory with the buffers `NAMES` of `SIZES` bytes, at addresses and with contents that do not
+/// change from call to call, and with an allocation that has been freed.
 fn memory() -> Memory {
     let memory = Memory::with_resident_limit(1 << 30, 1 << 20);
     for ((name, bytes), number) in NAMES.into_iter().zip(SIZES).zip(1..) {
@@ -392,7 +393,8 @@ fn with_values(source: &str) -> String {
     format!("{}\n{values}{}\n", head.join("\n"), tail.join("\n"))
 }
 
-/// A source made of others: mutated byte by byte and line by line, or a kernel of instructions in any order.
+/// A source made of others: mutated byte by byte and line by line, or a kernel of instructions in
+/// any order.
 pub fn input(corpus: &Corpus, random: &mut Random) -> Vec<u8> {
     if random.below(3) == 0 {
         return mutate(&corpus.sources, random);

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use simt::{Declarations, Module, ParseError};
 
-/// Parses, and asserts what holds of every source. Returns whether it was accepted, with all of its kernels.
+/// Parses, and asserts what holds of every source. Returns whether it was accepted, with all of its
+/// kernels.
 pub fn parse(bytes: &[u8]) -> bool {
     let Ok(source) = std::str::from_utf8(bytes) else { return false };
     let declarations = declarations(source);
@@ -91,7 +92,8 @@ pub fn corpus() -> Vec<String> {
     pieces.chain([FUNCTIONS.to_string()]).collect()
 }
 
-/// What the files of the corpus do not have: variables with values, functions, and branches by an index.
+/// What the files of the corpus do not have: variables with values, functions, and branches by an
+/// index.
 const FUNCTIONS: &str = ".version 8.0
 .target sm_80
 .address_size 64

@@ -1,9 +1,10 @@
-//! What a whole launch may use: instructions, bytes of the host, and time until somebody cancels it.
+//! What a whole launch may use: instructions, bytes of the host, and time until somebody cancels
+//! it.
 //!
-//! [`Bounds`] belong to the launch and are shared by the ranges of its blocks, which may run on several cores.
-//! Each range has an [`Account`]: it draws instructions from the bounds a few thousand at a time, so that cores
-//! do not meet at one counter with every instruction, and gives back what is left when it ends, as it does with
-//! the bytes of what it had allocated.
+//! [`Bounds`] belong to the launch and are shared by the ranges of its blocks, which may run on
+//! several cores. Each range has an [`Account`]: it draws instructions from the bounds a few
+//! thousand at a time, so that cores do not meet at one counter with every instruction, and gives
+//! back what is left when it ends, as it does with the bytes of what it had allocated.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -50,7 +51,8 @@ impl<'a> Bounds<'a> {
         }
     }
 
-    /// Takes bytes of the host for as long as the launch lasts; `what` they are for is a plural, or a mass noun.
+    /// Takes bytes of the host for as long as the launch lasts; `what` they are for is a plural, or
+    /// a mass noun.
     pub(crate) fn take(&self, bytes: u64, what: &str) -> Result<()> {
         let more = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= self.host_bytes);
         match self.used.fetch_update(Relaxed, Relaxed, more) {
@@ -175,7 +177,8 @@ impl<'a> Account<'a> {
     fn grow<K: Eq + Hash, V>(&mut self, map: &mut HashMap<K, V>, what: &str) -> Result<()> {
         let more = map.len().max(64);
         let entries = map.len().saturating_add(more) as u64;
-        // One place in eight stays empty, their number is a power of two, and each has a byte of its own.
+        // One place in eight stays empty, their number is a power of two, and each has a byte of
+        // its own.
         let places = (entries.saturating_mul(8) / 7).checked_next_power_of_two();
         let bytes = bytes_of::<(K, V)>(1) + 1;
         self.take(places.map_or(u64::MAX, |places| places.saturating_mul(bytes)), what)?;

@@ -19,8 +19,8 @@ pub(crate) struct Guard {
     pub(crate) negated: bool,
 }
 
-/// The instructions. `d` is the destination. Types: only those listed at an instruction are ever given to it, and
-/// of F16, F16x2 and F32 also those with Ftz.
+/// The instructions. `d` is the destination. Types: only those listed at an instruction are ever
+/// given to it, and of F16, F16x2 and F32 also those with Ftz.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Op {
     /// One operand of the destination's type.
@@ -38,7 +38,8 @@ pub(crate) enum Op {
         a: Slot,
         b: Slot,
     },
-    /// `add`, `sub`, `mul` of floats, `div` of F32 and F64, rounded: halves to nearest. F64 is not clamped.
+    /// `add`, `sub`, `mul` of floats, `div` of F32 and F64, rounded: halves to nearest. F64 is not
+    /// clamped.
     Arithmetic {
         op: Arithmetic,
         ty: Type,
@@ -58,7 +59,8 @@ pub(crate) enum Op {
         b: Slot,
         c: Slot,
     },
-    /// `mad.lo`, `mad.hi` and `sad` of U16 to S64, or an operation on words. Where it has but two operands, `c` is `b`.
+    /// `mad.lo`, `mad.hi` and `sad` of U16 to S64, or an operation on words. Where it has but two
+    /// operands, `c` is `b`.
     Ternary {
         op: Ternary,
         ty: Type,
@@ -67,8 +69,9 @@ pub(crate) enum Op {
         b: Slot,
         c: Slot,
     },
-    /// `add`, `sub` and `mad` of U32 to S64 that read the carry flag (`takes`) or write it (`gives`). PTX has one flag
-    /// for each thread, CC.CF; here it is a predicate slot. `c` is the summand of `mad`, else the same as `b`.
+    /// `add`, `sub` and `mad` of U32 to S64 that read the carry flag (`takes`) or write it
+    /// (`gives`). PTX has one flag for each thread, CC.CF; here it is a predicate slot. `c` is the
+    /// summand of `mad`, else the same as `b`.
     Carry {
         op: Carry,
         ty: Type,
@@ -94,8 +97,9 @@ pub(crate) enum Op {
         b: Slot,
         c: Slot,
     },
-    /// `bfe`: bits of `a` (U32 to S64) from position `b`, `c` many (both 32-bit slots), sign-extended for signed types. Both are
-    /// the low 8 bits, and of 64-bit types all 32, as a GPU has it.
+    /// `bfe`: bits of `a` (U32 to S64) from position `b`, `c` many (both 32-bit slots),
+    /// sign-extended for signed types. Both are the low 8 bits, and of 64-bit types all 32, as a
+    /// GPU has it.
     BitExtract {
         ty: Type,
         d: Slot,
@@ -129,11 +133,12 @@ pub(crate) enum Op {
         b: Slot,
         predicate: Slot,
     },
-    /// `setp`: compares U16 to S64 and floats; `complement` gets the opposite before `combine`, and of pairs what the
-    /// upper halves give.
+    /// `setp`: compares U16 to S64 and floats; `complement` gets the opposite before `combine`, and
+    /// of pairs what the upper halves give.
     SetPredicate {
         compare: Compare,
-        /// For floats: the comparison also holds if an operand is NaN (`ltu`, `neu`, `nan` and so on).
+        /// For floats: the comparison also holds if an operand is NaN (`ltu`, `neu`, `nan` and so
+        /// on).
         or_unordered: bool,
         ty: Type,
         d: Slot,
@@ -149,7 +154,8 @@ pub(crate) enum Op {
         d: Slot,
         a: Slot,
     },
-    /// `and.pred`, `or.pred`, `xor.pred`; `mov.pred` is `or` of twice the same, `not.pred` is below.
+    /// `and.pred`, `or.pred`, `xor.pred`; `mov.pred` is `or` of twice the same, `not.pred` is
+    /// below.
     Predicate {
         op: Logic,
         d: Slot,
@@ -160,9 +166,9 @@ pub(crate) enum Op {
         d: Slot,
         a: Slot,
     },
-    /// `cvt`. Float to integer rounds to an integer by `round` and clamps to the type; float to a float that holds
-    /// less rounds by `round`; `integral`: float to float of the same type, rounded to an integer; integers are
-    /// clamped to the type, or not at all. No pairs.
+    /// `cvt`. Float to integer rounds to an integer by `round` and clamps to the type; float to a
+    /// float that holds less rounds by `round`; `integral`: float to float of the same type,
+    /// rounded to an integer; integers are clamped to the type, or not at all. No pairs.
     Convert {
         to: Type,
         from: Type,
@@ -172,7 +178,8 @@ pub(crate) enum Op {
         d: Slot,
         a: Slot,
     },
-    /// `cvt.rn.f16x2.f32 d, a, b`, the same for bf16 (`to`: F16 or Bf16): `a` in the upper half, `b` in the lower.
+    /// `cvt.rn.f16x2.f32 d, a, b`, the same for bf16 (`to`: F16 or Bf16): `a` in the upper half,
+    /// `b` in the lower.
     ConvertPair {
         to: Type,
         round: Round,
@@ -209,7 +216,8 @@ pub(crate) enum Op {
         d: [Option<Slot>; 4],
         a: Slot,
     },
-    /// `cvta.SPACE` (`to`: false) from a space to generic addresses and `cvta.to.SPACE` back; 64-bit slots.
+    /// `cvta.SPACE` (`to`: false) from a space to generic addresses and `cvta.to.SPACE` back;
+    /// 64-bit slots.
     ConvertAddress {
         space: Space,
         to: bool,
@@ -217,8 +225,8 @@ pub(crate) enum Op {
         a: Slot,
     },
 
-    /// `ld`, with `count` (1, 2, 4) values of type `ty`. Into a wider slot U8, U16 extend by zero, S8, S16, S32 by
-    /// sign; `wide` says that the destinations are 64-bit slots.
+    /// `ld`, with `count` (1, 2, 4) values of type `ty`. Into a wider slot U8, U16 extend by zero,
+    /// S8, S16, S32 by sign; `wide` says that the destinations are 64-bit slots.
     Load {
         space: Space,
         order: Order,
@@ -274,7 +282,8 @@ pub(crate) enum Op {
         pending: Option<u32>,
     },
 
-    /// `shfl.sync` of a 32-bit slot; `b`, `c`, `mask` are 32-bit slots; `valid` gets whether the source was in range.
+    /// `shfl.sync` of a 32-bit slot; `b`, `c`, `mask` are 32-bit slots; `valid` gets whether the
+    /// source was in range.
     Shuffle {
         op: Shuffle,
         d: Slot,
@@ -305,8 +314,8 @@ pub(crate) enum Op {
         a: Slot,
         mask: Slot,
     },
-    /// `match.any.sync` of U32 and U64: the lanes that have the same value. `match.all.sync` (`all`): the mask if all have, else
-    /// 0, and `valid` gets whether they have.
+    /// `match.any.sync` of U32 and U64: the lanes that have the same value. `match.all.sync`
+    /// (`all`): the mask if all have, else 0, and `valid` gets whether they have.
     Match {
         all: bool,
         ty: Type,
@@ -318,7 +327,8 @@ pub(crate) enum Op {
     ActiveMask {
         d: Slot,
     },
-    /// `elect.sync`: one lane of the mask, here the lowest that is there: its number in `d`, and `p` in that one.
+    /// `elect.sync`: one lane of the mask, here the lowest that is there: its number in `d`, and
+    /// `p` in that one.
     Elect {
         d: Option<Slot>,
         p: Slot,
@@ -329,7 +339,8 @@ pub(crate) enum Op {
         part: Clock,
         d: Slot,
     },
-    /// `bar.sync id` and `barrier.sync id` by so many threads of the block, or by all (`threads` is a 32-bit slot).
+    /// `bar.sync id` and `barrier.sync id` by so many threads of the block, or by all (`threads` is
+    /// a 32-bit slot).
     Barrier {
         id: BarrierId,
         threads: Option<Slot>,
@@ -352,8 +363,9 @@ pub(crate) enum Op {
         mask: Slot,
     },
 
-    /// The factors of the product of matrices that stands behind it, of which so many registers matter. A part of that
-    /// instruction, and not counted: all in one would make every instruction larger.
+    /// The factors of the product of matrices that stands behind it, of which so many registers
+    /// matter. A part of that instruction, and not counted: all in one would make every instruction
+    /// larger.
     Factors {
         wide: bool,
         counts: [u8; 2],
@@ -382,7 +394,8 @@ pub(crate) enum Op {
         address: Address,
         stride: Slot,
     },
-    /// `ldmatrix`, with `count` matrices of eight rows of eight halves: shared memory, or generic addresses that are there.
+    /// `ldmatrix`, with `count` matrices of eight rows of eight halves: shared memory, or generic
+    /// addresses that are there.
     RowsLoad {
         count: u8,
         transposed: bool,
@@ -413,21 +426,24 @@ pub(crate) enum Op {
     MbarrierInvalidate {
         address: Address,
     },
-    /// `mbarrier.arrive`: the 64-bit slot `d` gets the state before; `count` is a 32-bit slot, or else 1.
+    /// `mbarrier.arrive`: the 64-bit slot `d` gets the state before; `count` is a 32-bit slot, or
+    /// else 1.
     MbarrierArrive {
         d: Option<Slot>,
         address: Address,
         count: Option<Slot>,
     },
-    /// `mbarrier.expect_tx` and `mbarrier.arrive.expect_tx` (`arrives`): so many bytes of bulk copies belong to the phase. Without
-    /// bytes: the phase learns what the lanes have done, as it does with `cp.async.mbarrier.arrive`.
+    /// `mbarrier.expect_tx` and `mbarrier.arrive.expect_tx` (`arrives`): so many bytes of bulk
+    /// copies belong to the phase. Without bytes: the phase learns what the lanes have done, as it
+    /// does with `cp.async.mbarrier.arrive`.
     MbarrierExpect {
         d: Option<Slot>,
         address: Address,
         bytes: Option<Slot>,
         arrives: bool,
     },
-    /// Where the bulk copy behind it goes, and which mbarrier learns of it. A part of that instruction, and not counted.
+    /// Where the bulk copy behind it goes, and which mbarrier learns of it. A part of that
+    /// instruction, and not counted.
     BulkTarget {
         to: Address,
         mbarrier: Address,
@@ -443,8 +459,8 @@ pub(crate) enum Op {
         from: Address,
         bytes: Slot,
     },
-    /// `mbarrier.test_wait` and `try_wait`: whether the phase of a parity is over (`phase` is a 32-bit slot), or that of a
-    /// state (a 64-bit slot).
+    /// `mbarrier.test_wait` and `try_wait`: whether the phase of a parity is over (`phase` is a
+    /// 32-bit slot), or that of a state (a 64-bit slot).
     MbarrierTest {
         d: Slot,
         address: Address,
@@ -452,8 +468,9 @@ pub(crate) enum Op {
         parity: bool,
     },
 
-    /// `tex`, by `at`: as many 32-bit slots as the geometry has numbers, that of the layer first, coordinates as F32 or,
-    /// of linear memory (`linear`), S32. Four values of type U32, S32 or F32; `object` is a 64-bit slot.
+    /// `tex`, by `at`: as many 32-bit slots as the geometry has numbers, that of the layer first,
+    /// coordinates as F32 or, of linear memory (`linear`), S32. Four values of type U32, S32 or
+    /// F32; `object` is a 64-bit slot.
     Fetch {
         geometry: Geometry,
         linear: bool,
@@ -462,8 +479,8 @@ pub(crate) enum Op {
         object: Slot,
         at: [Slot; 3],
     },
-    /// `suld.b`, likewise by S32, of which that along x counts bytes: `count` values of type U8 to U64, into 64-bit slots
-    /// if `wide`.
+    /// `suld.b`, likewise by S32, of which that along x counts bytes: `count` values of type U8 to
+    /// U64, into 64-bit slots if `wide`.
     SurfaceLoad {
         geometry: Geometry,
         outside: Outside,
@@ -498,7 +515,8 @@ pub(crate) enum Op {
         target: u32,
         uniform: bool,
     },
-    /// `call` number so of the kernel, of a function or (`target`, a 64-bit slot) through a pointer.
+    /// `call` number so of the kernel, of a function or (`target`, a 64-bit slot) through a
+    /// pointer.
     Call {
         site: u32,
         target: Option<Slot>,
@@ -548,7 +566,8 @@ impl Op {
     }
 }
 
-/// Registers of a matrix that `wmma.load` writes: factors of halves are held in eight, some of them more than once.
+/// Registers of a matrix that `wmma.load` writes: factors of halves are held in eight, some of them
+/// more than once.
 pub(crate) fn held(fragment: Fragment) -> usize {
     match (fragment.part, fragment.element) {
         (Part::A | Part::B, super::matrix::Element::F16) => 8,

@@ -1,9 +1,9 @@
 //! A PTX emulator: CUDA kernels run without a GPU, with the same bits as on one.
 //!
-//! [`Module::parse`] decodes PTX and refuses what it does not know: the kernel that holds it, if it is in one, and
-//! the others run. A [`Launch`] on a [`Memory`] runs a
-//! kernel's blocks, 32 lanes an instruction, and either returns [`Counters`] or a [`Report`] that says
-//! what the kernel does wrong, which threads do it, and in which line.
+//! [`Module::parse`] decodes PTX and refuses what it does not know: the kernel that holds it, if it
+//! is in one, and the others run. A [`Launch`] on a [`Memory`] runs a kernel's blocks, 32 lanes an
+//! instruction, and either returns [`Counters`] or a [`Report`] that says what the kernel does
+//! wrong, which threads do it, and in which line.
 //!
 //! ```
 //! use simt::{Launch, Memory, Module};
@@ -50,14 +50,16 @@
 //!
 //! [`Declarations`] are the kernels and parameters of any PTX, also of what is not emulated.
 //!
-//! Nothing in a launch depends on the time: `%clock`, `%globaltimer` and their like count the instructions that a warp has
-//! executed. They can be waited for and compared within a warp, and measure nothing.
+//! Nothing in a launch depends on the time: `%clock`, `%globaltimer` and their like count the
+//! instructions that a warp has executed. They can be waited for and compared within a warp, and
+//! measure nothing.
 //!
-//! Textures ([`Memory::texture`]) and surfaces ([`Memory::surface`]) lie in buffers. Fetches are counted as requests, with the bytes
-//! of their texels and without sectors, since a GPU lays arrays out in a way of its own.
+//! Textures ([`Memory::texture`]) and surfaces ([`Memory::surface`]) lie in buffers. Fetches are
+//! counted as requests, with the bytes of their texels and without sectors, since a GPU lays arrays
+//! out in a way of its own.
 //!
-//! It is plain safe Rust without dependencies, threads, clocks or files: what it needs of the world is
-//! handed to it.
+//! It is plain safe Rust without dependencies, threads, clocks or files: what it needs of the world
+//! is handed to it.
 
 mod bounds;
 mod counters;

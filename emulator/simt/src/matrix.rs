@@ -1,7 +1,9 @@
-//! Matrices that a warp multiplies: their shapes, elements, and which lane holds which element in which register.
+//! Matrices that a warp multiplies: their shapes, elements, and which lane holds which element in
+//! which register.
 //!
-//! The layouts are those that PTX documents for `mma`. For `wmma` it leaves them open; here they are the same, block by block,
-//! so that a program which only loads, multiplies, stores, and changes all elements alike gets what a GPU gives.
+//! The layouts are those that PTX documents for `mma`. For `wmma` it leaves them open; here they
+//! are the same, block by block, so that a program which only loads, multiplies, stores, and
+//! changes all elements alike gets what a GPU gives.
 
 /// Rows, columns, and the depth that is summed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

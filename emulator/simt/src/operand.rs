@@ -1,4 +1,5 @@
-//! What the operands and modifiers of instructions say: types, roundings, spaces, orders, addresses.
+//! What the operands and modifiers of instructions say: types, roundings, spaces, orders,
+//! addresses.
 
 use super::program::Slot;
 
@@ -163,7 +164,8 @@ pub(crate) enum Clock {
     Whole,
 }
 
-/// Of the predicates of a block: how many hold (a 32-bit slot), whether all do, or one does (a predicate).
+/// Of the predicates of a block: how many hold (a 32-bit slot), whether all do, or one does (a
+/// predicate).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Reduction {
     Count,

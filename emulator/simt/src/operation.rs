@@ -16,8 +16,8 @@ pub(crate) enum Unary {
     PopCount,
     LeadingZeros,
     BitReverse,
-    /// `bfind` of U32, S32, U64, S64: the position of the most significant bit, 2^32-1 if there is none; with `shift` the
-    /// shift that brings it to the top.
+    /// `bfind` of U32, S32, U64, S64: the position of the most significant bit, 2^32-1 if there is
+    /// none; with `shift` the shift that brings it to the top.
     FindBit {
         shift: bool,
     },
@@ -30,10 +30,11 @@ pub(crate) enum Unary {
         round: Tf32Round,
         relu: bool,
     },
-    /// `ex2.approx`, `lg2.approx`, `rcp.approx`, `rsqrt.approx`, `sqrt.approx`, `sin.approx`, `cos.approx`,
-    /// `tanh.approx` of F32 (`ftz`: subnormal operands and results are zeros); of F64 `rcp.approx.ftz` and
-    /// `rsqrt.approx.ftz`; of halves and pairs of them `ex2.approx` (of bf16 with `ftz`) and `tanh.approx`. The bits of these are not
-    /// those of a GPU: see `approximate.rs`.
+    /// `ex2.approx`, `lg2.approx`, `rcp.approx`, `rsqrt.approx`, `sqrt.approx`, `sin.approx`,
+    /// `cos.approx`, `tanh.approx` of F32 (`ftz`: subnormal operands and results are zeros); of F64
+    /// `rcp.approx.ftz` and `rsqrt.approx.ftz`; of halves and pairs of them `ex2.approx` (of bf16
+    /// with `ftz`) and `tanh.approx`. The bits of these are not those of a GPU: see
+    /// `approximate.rs`.
     Approximate {
         function: Approximate,
         ftz: bool,
@@ -102,7 +103,8 @@ pub(crate) enum Arithmetic {
 pub(crate) enum Ternary {
     MadLow,
     MadHigh,
-    /// `shf.l` and `shf.r` of U32: `a` is the lower word, `b` the upper; `wrap` or clamp the shift `c`.
+    /// `shf.l` and `shf.r` of U32: `a` is the lower word, `b` the upper; `wrap` or clamp the shift
+    /// `c`.
     FunnelLeft {
         wrap: bool,
     },
@@ -113,12 +115,14 @@ pub(crate) enum Ternary {
     Permute(Permute),
     /// `sad`: `c + |a - b|`.
     AbsoluteDifference,
-    /// `mad24` of U32 and S32: the low 24 bits of `a` and `b`, the lower or upper 32 of their product; `sat`: of S32.
+    /// `mad24` of U32 and S32: the low 24 bits of `a` and `b`, the lower or upper 32 of their
+    /// product; `sat`: of S32.
     Mad24 {
         high: bool,
         sat: bool,
     },
-    /// `dp4a` and `dp2a`: `c` and the products of bytes of `b` with bytes of `a`, or with its halves.
+    /// `dp4a` and `dp2a`: `c` and the products of bytes of `b` with bytes of `a`, or with its
+    /// halves.
     DotProduct {
         with: Factors,
         a_signed: bool,
@@ -136,7 +140,8 @@ pub(crate) enum Ternary {
     Simd(Simd),
     /// `vadd`, `vmad` and their like, on a part of each word.
     Video(Video),
-    /// `fns`: where the bit of `a` is that comes so many ones (`c`) after position `b`, or before it.
+    /// `fns`: where the bit of `a` is that comes so many ones (`c`) after position `b`, or before
+    /// it.
     FindNth,
 }
 
@@ -164,7 +169,8 @@ pub(crate) enum SimdOp {
     Compare(Compare),
 }
 
-/// What becomes of the results: side by side, cut off or clamped to their bits (`.sat`), or summed up with `c` (`.add`).
+/// What becomes of the results: side by side, cut off or clamped to their bits (`.sat`), or summed
+/// up with `c` (`.add`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum SimdFinish {
     Cut,
@@ -234,7 +240,8 @@ pub(crate) enum Permute {
     ClampRight,
 }
 
-/// What the bytes of `b` are multiplied with: all four with bytes, the lower or the upper two with halves.
+/// What the bytes of `b` are multiplied with: all four with bytes, the lower or the upper two with
+/// halves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Factors {
     Bytes,
@@ -253,7 +260,8 @@ pub(crate) enum TestFloat {
     Subnormal,
 }
 
-/// What carries: a sum, a difference (of which the flag is that it does not borrow), a sum with half of a product.
+/// What carries: a sum, a difference (of which the flag is that it does not borrow), a sum with
+/// half of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Carry {
     Add,

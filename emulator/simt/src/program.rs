@@ -1,9 +1,9 @@
 //! A kernel, decoded: what the parser makes of PTX and what the machine runs.
 //!
-//! Every operand is a *slot*: one register of all 32 lanes of a warp. Immediates and special registers
-//! are slots too, filled when a warp starts, so that an instruction never asks what an operand is.
-//! There are three banks: 32-bit slots (which also hold 16-bit values, in their lower half; the upper half
-//! then means nothing), 64-bit slots, and predicates (one mask of 32 bits).
+//! Every operand is a *slot*: one register of all 32 lanes of a warp. Immediates and special
+//! registers are slots too, filled when a warp starts, so that an instruction never asks what an
+//! operand is. There are three banks: 32-bit slots (which also hold 16-bit values, in their lower
+//! half; the upper half then means nothing), 64-bit slots, and predicates (one mask of 32 bits).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -152,7 +152,8 @@ impl Function {
     }
 }
 
-/// Where addresses of functions begin: above the windows of generic addresses, and below global memory.
+/// Where addresses of functions begin: above the windows of generic addresses, and below global
+/// memory.
 const FUNCTIONS: u64 = 1 << 36;
 
 /// A register that the PTX names.
@@ -167,7 +168,8 @@ pub(crate) struct Register {
     pub(crate) live: Range<u32>,
 }
 
-/// A variable in shared memory, of a kernel that was read by [`Module::parse_named`](crate::Module::parse_named).
+/// A variable in shared memory, of a kernel that was read by
+/// [`Module::parse_named`](crate::Module::parse_named).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedVariable {
     /// Its name in the PTX.
@@ -198,8 +200,8 @@ pub struct Param {
 pub(crate) struct Place {
     /// The line of the PTX, from 1.
     pub(crate) line: u32,
-    /// The file (an index into [`Kernel::files`]) and line of the last `.loc` before it. Of an inlined
-    /// function this is the line inside of it.
+    /// The file (an index into [`Kernel::files`]) and line of the last `.loc` before it. Of an
+    /// inlined function this is the line inside of it.
     pub(crate) source: Option<(u16, u32)>,
 }
 
@@ -218,7 +220,8 @@ pub(crate) enum Preset {
         slot: Slot,
         value: bool,
     },
-    /// The address of a variable of the module in device memory, by its number, and so many bytes more.
+    /// The address of a variable of the module in device memory, by its number, and so many bytes
+    /// more.
     Global {
         slot: Slot,
         variable: u32,
@@ -258,13 +261,15 @@ pub(crate) enum Special {
     /// `%smid` and `%nsmid`: there is one multiprocessor, number 0.
     Multiprocessor,
     MultiprocessorCount,
-    /// `%envreg0` to `%envreg31`, which the driver sets. For CUDA these are the upper and the lower half of the address of a
-    /// cooperative launch's workspace, in `%envreg1` and `%envreg2`, and 0.
+    /// `%envreg0` to `%envreg31`, which the driver sets. For CUDA these are the upper and the
+    /// lower half of the address of a cooperative launch's workspace, in `%envreg1` and
+    /// `%envreg2`, and 0.
     Environment(u8),
 }
 
-/// A place in the shared memory that CUDA keeps for itself in each block, and its size. Code of cooperative groups asks for it, where
-/// tiles of several warps meet. Here it lies behind the kernel's own, and so far behind that who goes a little too far is not in it.
+/// A place in the shared memory that CUDA keeps for itself in each block, and its size. Code of
+/// cooperative groups asks for it, where tiles of several warps meet. Here it lies behind the
+/// kernel's own, and so far behind that who goes a little too far is not in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Reserved {
     Begin,
@@ -295,7 +300,8 @@ impl Kernel {
         self.presets.iter().any(|preset| matches!(preset, Preset::Global { .. }))
     }
 
-    /// Whether it asks for the workspace of a cooperative launch: it may wait at a barrier of the grid.
+    /// Whether it asks for the workspace of a cooperative launch: it may wait at a barrier of the
+    /// grid.
     pub(crate) fn uses_workspace(&self) -> bool {
         self.uses_special(|which| matches!(which, Special::Environment(1 | 2)))
     }
@@ -316,7 +322,8 @@ impl Kernel {
         &self.name
     }
 
-    /// The bytes of all parameters together, those between them included: the length of [`Launch::arguments`](crate::Launch::arguments).
+    /// The bytes of all parameters together, those between them included: the length of
+    /// [`Launch::arguments`](crate::Launch::arguments).
     pub fn param_bytes(&self) -> u32 {
         self.param_bytes
     }
@@ -342,7 +349,8 @@ impl Kernel {
         Some((self.files.get(usize::from(file))?.clone(), line))
     }
 
-    /// Where an instruction comes from, in words: `ref.cu:12`, or the line of the PTX where no source is known.
+    /// Where an instruction comes from, in words: `ref.cu:12`, or the line of the PTX where no
+    /// source is known.
     pub(crate) fn place_of(&self, pc: usize) -> String {
         match self.source_of(pc) {
             Some((file, line)) => format!("{file}:{line}"),

@@ -40,26 +40,31 @@ pub enum ReportKind {
     Uninitialized,
     /// Two accesses of one place, at least one a write, that nothing orders.
     Race,
-    /// A barrier that not all threads reach which have not left the kernel, or a wrong use of an mbarrier.
+    /// A barrier that not all threads reach which have not left the kernel, or a wrong use of an
+    /// mbarrier.
     Barrier,
-    /// A shuffle, vote or warp barrier whose mask does not name the lanes that execute it, or names some that do something
-    /// else. (It may name lanes that have left the kernel.) Or a product of matrices that not all lanes of a warp execute.
+    /// A shuffle, vote or warp barrier whose mask does not name the lanes that execute it, or names
+    /// some that do something else. (It may name lanes that have left the kernel.) Or a product of
+    /// matrices that not all lanes of a warp execute.
     Shuffle,
     /// All blocks wait for something that none of them will do.
     NoProgress,
-    /// The launch executed all instructions that it was given ([`Launch::instructions`](crate::Launch)), and has not ended.
+    /// The launch executed all instructions that it was given
+    /// ([`Launch::instructions`](crate::Launch)), and has not ended.
     Instructions,
     /// The emulator needs more memory of the host for the launch than this was given
     /// ([`Launch::host_bytes`](crate::Launch)).
     HostBytes,
     /// Somebody cancelled the launch ([`Launch::cancel`](crate::Launch)).
     Cancelled,
-    /// More memory was touched than the emulated device may take from its host, or than the host has.
+    /// More memory was touched than the emulated device may take from its host, or than the host
+    /// has.
     OutOfMemory,
-    /// A handle that is none of a texture or surface, or a use of one that does not go with what it is.
+    /// A handle that is none of a texture or surface, or a use of one that does not go with what it
+    /// is.
     Texture,
-    /// A call through a pointer to no function, or of a function that takes something else; or calls that are nested too
-    /// deep.
+    /// A call through a pointer to no function, or of a function that takes something else; or
+    /// calls that are nested too deep.
     Call,
     /// An `assert` of the kernel did not hold.
     Assert,

@@ -1,8 +1,9 @@
-//! The variables of a module in device memory: what they hold at first, and where they lie in a memory.
+//! The variables of a module in device memory: what they hold at first, and where they lie in a
+//! memory.
 //!
-//! They are placed when the first kernel of the module that uses one is prepared on the memory, or when the host asks
-//! for them, and stay for as long as the module or one of its kernels does: what a launch leaves in them the next one
-//! finds.
+//! They are placed when the first kernel of the module that uses one is prepared on the memory, or
+//! when the host asks for them, and stay for as long as the module or one of its kernels does: what
+//! a launch leaves in them the next one finds.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -107,8 +108,8 @@ fn pages(parts: impl Iterator<Item = (u32, usize)>) -> u64 {
 }
 
 impl Memory {
-    /// The variables of a module: placed here now, with what they hold at first, if they have not been before. Those
-    /// that a kernel declares in its body are among them.
+    /// The variables of a module: placed here now, with what they hold at first, if they have not
+    /// been before. Those that a kernel declares in its body are among them.
     ///
     /// # Errors
     ///

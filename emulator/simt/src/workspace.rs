@@ -1,9 +1,10 @@
-//! The workspace of a cooperative launch: two words of device memory, behind whose address the driver puts what
-//! `cooperative_groups` needs for a barrier of the grid.
+//! The workspace of a cooperative launch: two words of device memory, behind whose address the
+//! driver puts what `cooperative_groups` needs for a barrier of the grid.
 //!
-//! `grid.sync()` finds the address in `%envreg1` and `%envreg2`, and traps where it is null. The second word is the barrier:
-//! one thread of each block adds 1, that of block 0 as much as makes the sum of all 2^31, and all wait for the upper bit to
-//! change. The first word is the size, which nothing reads.
+//! `grid.sync()` finds the address in `%envreg1` and `%envreg2`, and traps where it is null. The
+//! second word is the barrier: one thread of each block adds 1, that of block 0 as much as makes
+//! the sum of all 2^31, and all wait for the upper bit to change. The first word is the size, which
+//! nothing reads.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,4 +1,5 @@
-//! The recurrence as an operation of burn's, with gradients of any order: a gate learns how fast to forget.
+//! The recurrence as an operation of burn's, with gradients of any order: a gate learns how fast to
+//! forget.
 //!
 //! ```console
 //! cargo run --release --manifest-path examples/burn/Cargo.toml
@@ -74,7 +75,8 @@ fn compute<T: Element>(
     }
 }
 
-/// With gradients, for any backend that computes the recurrence: for one that has gradients itself too, and so of any order.
+/// With gradients, for any backend that computes the recurrence: for one that has gradients itself
+/// too, and so of any order.
 impl<B: Recurrence, C: CheckpointStrategy> Recurrence for Autodiff<B, C> {
     fn linrec(
         inputs: FloatTensor<Self>,
@@ -101,8 +103,9 @@ impl<B: Recurrence> Backward<B, 2> for Step {
     /// Coefficients, outputs, and the direction they were computed in.
     type State = (FloatTensor<B>, FloatTensor<B>, Direction);
 
-    /// Made of the operation itself, in the other direction: the gradient by the inputs is a walk from the end with each
-    /// step's coefficient taken from the step behind it, that by the coefficients its product with the output before.
+    /// Made of the operation itself, in the other direction: the gradient by the inputs is a walk
+    /// from the end with each step's coefficient taken from the step behind it, that by the
+    /// coefficients its product with the output before.
     fn backward(
         self,
         ops: Ops<Self::State, 2>,
@@ -150,7 +153,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Cpu::seed(&device, 18);
     compare()?;
 
-    // What is to be learned: averages of noise that keep 0.9, 0.7 and 0.5 of themselves in each step.
+    // What is to be learned: averages of noise that keep 0.9, 0.7 and 0.5 of themselves in each
+    // step.
     let noise = Tensor::<Cpu, 2>::random([3, 500], Distribution::Normal(0.0, 1.0), &device);
     let kept = Tensor::<Cpu, 2>::from_floats([[0.9], [0.7], [0.5]], &device).expand([3, 500]);
     let wanted = linrec(noise.clone(), kept, Direction::Forward);
@@ -174,7 +178,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Compares the gradients with those of the library's backward pass, and a gradient's own gradient with differences.
+/// Compares the gradients with those of the library's backward pass, and a gradient's own gradient
+/// with differences.
 fn compare() -> Result<(), Box<dyn Error>> {
     let device = Default::default();
     let shape = [4, 300];
@@ -203,7 +208,8 @@ fn compare() -> Result<(), Box<dyn Error>> {
         }
     }
 
-    // The slope of the gradient by the coefficients, weighted once more, along a line: by burn, and by two points on the line.
+    // The slope of the gradient by the coefficients, weighted once more, along a line: by burn, and
+    // by two points on the line.
     let (again, line) = (random(-1.0, 1.0), random(-1.0, 1.0));
     let weighted = |coeffs: &Tensor<NdArray, 2>| -> Result<f64, Box<dyn Error>> {
         let (_, dc) = gradients::<NdArray>(&inputs, coeffs, &weights, direction)?;
@@ -216,7 +222,8 @@ fn compare() -> Result<(), Box<dyn Error>> {
     let slope = tracked.grad(&of).ok_or("there is no gradient of the gradient")?;
     let parts = slope * line.clone();
     let (scale, slope) = (scalar(parts.clone().abs())?, scalar(parts)?);
-    // By Taylor's theorem a slope by differences is off by about step², and by rounding errors over step.
+    // By Taylor's theorem a slope by differences is off by about step², and by rounding errors over
+    // step.
     let step = 1e-5;
     let [up, down] = [step, -step].map(|step| weighted(&(coeffs.clone() + line.clone() * step)));
     let differences = (up? - down?) / (2.0 * step);
@@ -227,7 +234,8 @@ fn compare() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The gradients of the sum of weighted outputs by inputs and coefficients, on the backend that the tensors are on.
+/// The gradients of the sum of weighted outputs by inputs and coefficients, on the backend that the
+/// tensors are on.
 fn gradients<B: Recurrence>(
     inputs: &Tensor<B, 2>,
     coeffs: &Tensor<B, 2>,

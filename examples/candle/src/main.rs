@@ -12,7 +12,8 @@ use candle_core::{
 use linrec::{Direction, Element, Options, forward_along};
 use ndarray::{ArrayViewD, Axis, IxDyn, ShapeBuilder};
 
-/// `y[l] = y[l-1] c[l] + x[l]` along the last axis, of inputs and coefficients of one shape, on the CPU.
+/// `y[l] = y[l-1] c[l] + x[l]` along the last axis, of inputs and coefficients of one shape, on the
+/// CPU.
 struct Recurrence(Direction);
 
 /// The recurrence along the last axis.
@@ -40,8 +41,9 @@ impl CustomOp2 for Recurrence {
         }
     }
 
-    /// Made of the operation itself, in the other direction: the gradient by the inputs is a walk from the end with each
-    /// step's coefficient taken from the step behind it, that by the coefficients its product with the output before.
+    /// Made of the operation itself, in the other direction: the gradient by the inputs is a walk
+    /// from the end with each step's coefficient taken from the step behind it, that by the
+    /// coefficients its product with the output before.
     fn bwd(
         &self,
         _inputs: &Tensor,
@@ -101,7 +103,8 @@ fn main() -> Result<()> {
     let device = Device::Cpu;
     compare(&device)?;
 
-    // What is to be learned: averages of noise that keep 0.9, 0.7 and 0.5 of themselves in each step.
+    // What is to be learned: averages of noise that keep 0.9, 0.7 and 0.5 of themselves in each
+    // step.
     let noise = Tensor::randn(0f32, 1.0, (3, 500), &device)?;
     let kept = Tensor::new(&[[0.9f32], [0.7], [0.5]], &device)?.broadcast_as((3, 500))?;
     let wanted = linrec(&noise, &kept, Direction::Forward)?;
@@ -125,7 +128,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Compares the gradients with those of the library's backward pass, for a tensor whose rows lie crosswise.
+/// Compares the gradients with those of the library's backward pass, for a tensor whose rows lie
+/// crosswise.
 fn compare(device: &Device) -> Result<()> {
     let shape = (4, 300);
     let inputs = Var::randn_f64(0.0, 1.0, shape, DType::F64, device)?;

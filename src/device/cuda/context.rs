@@ -24,8 +24,8 @@ pub(super) struct Context {
     raw: CUcontext,
 }
 
-// SAFETY: (1) the driver's functions may be called from any thread; (2) the context is a handle, and
-// whoever uses it makes it current on its own thread first.
+// SAFETY: (1) the driver's functions may be called from any thread; (2) the context is a handle,
+// and whoever uses it makes it current on its own thread first.
 #[allow(unsafe_code)]
 unsafe impl Send for Context {}
 // SAFETY: as above.
@@ -33,7 +33,8 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
-    /// Lets what runs in this context reach memory that was allocated in another one, but for that of pools.
+    /// Lets what runs in this context reach memory that was allocated in another one, but for that
+    /// of pools.
     #[allow(unsafe_code)]
     pub(super) fn reach(&self, other: &Context) -> Result<(), Failure> {
         self.bind()?;
@@ -54,7 +55,8 @@ impl Context {
         let ordinal = c_int::try_from(ordinal)
             .map_err(|_| Failure::from(CUresult::CUDA_ERROR_INVALID_DEVICE))?;
         let (mut device, mut raw) = (0, ptr::null_mut());
-        // SAFETY: (1) `cuInit` may be called any number of times; (2) `device` and `raw` may be written;
+        // SAFETY: (1) `cuInit` may be called any number of times; (2) `device` and `raw` may be
+        // written;
         // (3) the device is one that the driver gave out.
         unsafe {
             (functions.cuInit)(0).check()?;
@@ -97,7 +99,8 @@ impl Context {
     #[allow(unsafe_code)]
     pub(super) fn attribute(&self, attribute: Attribute) -> Result<c_int, Failure> {
         let mut value = 0;
-        // SAFETY: (1) `value` may be written; (2) the driver refuses an attribute that it does not know.
+        // SAFETY: (1) `value` may be written; (2) the driver refuses an attribute that it does not
+        // know.
         let asked = unsafe {
             (self.functions.cuDeviceGetAttribute)(&mut value, attribute as c_int, self.device)
         };
@@ -128,8 +131,8 @@ impl Context {
 impl Drop for Context {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
-        // SAFETY: it was retained once, is released here, and not used again. An error says only that the
-        // context has gone.
+        // SAFETY: it was retained once, is released here, and not used again. An error says only
+        // that the context has gone.
         let _ = unsafe { (self.functions.cuDevicePrimaryCtxRelease_v2)(self.device) };
     }
 }

@@ -87,7 +87,8 @@ pub(super) fn explain(
 
 /// What went wrong in `operation`, as a sentence that does not name the device.
 ///
-/// `last_kernel` is the kernel launched last: the sentence names it if the error is one of a kernel.
+/// `last_kernel` is the kernel launched last: the sentence names it if the error is one of a
+/// kernel.
 pub(super) fn sentence(operation: &str, failure: &Failure, last_kernel: Option<&str>) -> String {
     let mut sentence = format!("{operation} failed: {}", describe(failure));
     if is_lost(failure) {

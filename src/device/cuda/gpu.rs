@@ -121,7 +121,8 @@ impl Gpu {
         self.check("waiting for an event", stream.stream.wait(&event.0))
     }
 
-    /// Lets kernels of this GPU reach the memory of another one that was had for it: [`GpuMemory::for_peers`](super::GpuMemory::for_peers).
+    /// Lets kernels of this GPU reach the memory of another one that was had for it:
+    /// [`GpuMemory::for_peers`](super::GpuMemory::for_peers).
     pub(crate) fn reach(&self, other: &Gpu) -> Result<(), Error> {
         let operation = format!("reaching the memory of {}", other.label);
         self.check(&operation, self.context.reach(&other.context))

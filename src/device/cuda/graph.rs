@@ -24,9 +24,9 @@ pub(crate) struct GpuGraph {
     last_kernel: Option<Arc<str>>,
 }
 
-// SAFETY: (1) the driver takes the handle on any thread on which its context is current, and every use
-// makes it current; (2) uses must not overlap: a replay holds the lock of the GPU's order, and the only
-// other use is `drop`, to which no other is left.
+// SAFETY: (1) the driver takes the handle on any thread on which its context is current, and every
+// use makes it current; (2) uses must not overlap: a replay holds the lock of the GPU's order, and
+// the only other use is `drop`, to which no other is left.
 #[allow(unsafe_code)]
 unsafe impl Send for GpuGraph {}
 // SAFETY: as above.
@@ -49,8 +49,8 @@ impl GpuGraph {
         Ok(GpuGraph { gpu: gpu.clone(), exec, last_kernel })
     }
 
-    /// Queues the graph on a stream; the `memories` are all that its launches use, and whether one writes
-    /// there.
+    /// Queues the graph on a stream; the `memories` are all that its launches use, and whether one
+    /// writes there.
     #[allow(unsafe_code)]
     pub(crate) fn replay(
         &self,
@@ -60,9 +60,10 @@ impl GpuGraph {
         let kernel = self.last_kernel.as_ref();
         self.gpu.queue(stream, "replaying a graph", memories, kernel, |stream| {
             let functions = self.gpu.context.functions;
-            // SAFETY: (1) the handle is live, and no other thread uses it now: the order is locked; (2) the
-            // context is current, and the stream is of it; (3) the graph's kernels are loaded and its
-            // memory is there, as the graph's owner keeps both and gives them back behind this work;
+            // SAFETY: (1) the handle is live, and no other thread uses it now: the order is locked;
+            // (2) the context is current, and the stream is of it; (3) the graph's kernels are
+            // loaded and its memory is there, as the graph's owner keeps both and gives them back
+            // behind this work;
             // (4) for what the kernels do there holds what is said where a launch starts.
             unsafe { (functions.cuGraphLaunch)(self.exec, stream.stream.raw()) }.check()
         })
@@ -73,9 +74,9 @@ impl Drop for GpuGraph {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
         let _ = self.gpu.context.bind();
-        // SAFETY: (1) the context is current, or the driver refuses; (2) the handle is live and not used
-        // again; (3) a replay that is still under way is finished first: the driver frees the graph behind
-        // it.
+        // SAFETY: (1) the context is current, or the driver refuses; (2) the handle is live and not
+        // used again; (3) a replay that is still under way is finished first: the driver frees the
+        // graph behind it.
         let destroyed = unsafe { (self.gpu.context.functions.cuGraphExecDestroy)(self.exec) };
         if let Err(failure) = destroyed.check() {
             self.gpu.notice("giving a graph back", &failure);
@@ -85,9 +86,9 @@ impl Drop for GpuGraph {
 
 /// Has the driver write down launches in place of running them.
 ///
-/// The stream is made for this alone and takes no part in the order of work, as nothing ever runs on it. No
-/// code of a user runs meanwhile, so that nothing can disturb the capture, and the driver need not look out for
-/// what could: the mode is the relaxed one.
+/// The stream is made for this alone and takes no part in the order of work, as nothing ever runs
+/// on it. No code of a user runs meanwhile, so that nothing can disturb the capture, and the driver
+/// need not look out for what could: the mode is the relaxed one.
 #[allow(unsafe_code)]
 fn capture(gpu: &Gpu, launches: &[GpuLaunch]) -> Result<CUgraphExec, Failure> {
     let functions = gpu.context.functions;
@@ -99,8 +100,8 @@ fn capture(gpu: &Gpu, launches: &[GpuLaunch]) -> Result<CUgraphExec, Failure> {
     .check()?;
     let started = launches.iter().try_for_each(|launch| launch.start(gpu, &stream));
     let mut graph = ptr::null_mut();
-    // SAFETY: (1) the stream is live, and this thread began the capture; (2) the capture is ended whether or
-    // not all launches were taken; (3) `graph` may be written.
+    // SAFETY: (1) the stream is live, and this thread began the capture; (2) the capture is ended
+    // whether or not all launches were taken; (3) `graph` may be written.
     let ended = unsafe { (functions.cuStreamEndCapture)(stream.raw(), &mut graph) }.check();
     // What it has written is a graph only where it says so.
     let is_graph = ended.is_ok() && !graph.is_null();
@@ -118,8 +119,8 @@ fn instantiate(gpu: &Gpu, graph: CUgraph) -> Result<CUgraphExec, Failure> {
         return Err(Failure::odd("the graph is null"));
     }
     let mut exec = ptr::null_mut();
-    // SAFETY: (1) the graph is live, and no other thread knows it; (2) `exec` may be written; (3) no flags
-    // are asked for.
+    // SAFETY: (1) the graph is live, and no other thread knows it; (2) `exec` may be written; (3)
+    // no flags are asked for.
     unsafe { (gpu.context.functions.cuGraphInstantiateWithFlags)(&mut exec, graph, 0) }.check()?;
     if exec.is_null() { Err(Failure::odd("the graph is null")) } else { Ok(exec) }
 }

@@ -28,8 +28,8 @@ pub(super) struct RawEvent {
     raw: CUevent,
 }
 
-// SAFETY: (1) the driver takes both handles on any thread on which their context is current, and every use
-// makes it current; (2) what several threads do with one at a time, the driver orders.
+// SAFETY: (1) the driver takes both handles on any thread on which their context is current, and
+// every use makes it current; (2) what several threads do with one at a time, the driver orders.
 #[allow(unsafe_code)]
 unsafe impl Send for RawStream {}
 // SAFETY: as above.
@@ -88,7 +88,8 @@ impl RawStream {
     #[allow(unsafe_code)]
     pub(super) fn wait(&self, event: &RawEvent) -> Result<(), Failure> {
         self.context.bind()?;
-        // SAFETY: (1) the context is current; (2) stream and event are live; (3) no flags are asked for.
+        // SAFETY: (1) the context is current; (2) stream and event are live; (3) no flags are asked
+        // for.
         unsafe { (self.context.functions.cuStreamWaitEvent)(self.raw, event.raw, 0) }.check()
     }
 }
@@ -154,8 +155,8 @@ impl Drop for RawStream {
     fn drop(&mut self) {
         if !self.raw.is_null() && !self.is_lent {
             let _ = self.context.bind();
-            // SAFETY: (1) the handle is live and not used again; (2) work that is still under way is
-            // finished first. An error shows in what is done next.
+            // SAFETY: (1) the handle is live and not used again; (2) work that is still under way
+            // is finished first. An error shows in what is done next.
             let _ = unsafe { (self.context.functions.cuStreamDestroy_v2)(self.raw) };
         }
     }

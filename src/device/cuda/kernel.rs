@@ -34,9 +34,9 @@ pub(crate) struct GpuModule {
 pub(crate) struct GpuKernel {
     pub(crate) name: Arc<str>,
     pub(crate) params: Vec<Param>,
-    /// Bytes to be kept zero behind the parameters of a launch, so that the driver reads nothing else even if a
-    /// parameter has another size than the PTX seemed to declare: unless the driver has said what it compiled, as many
-    /// as there can be at all.
+    /// Bytes to be kept zero behind the parameters of a launch, so that the driver reads nothing
+    /// else even if a parameter has another size than the PTX seemed to declare: unless the driver
+    /// has said what it compiled, as many as there can be at all.
     pub(crate) room: usize,
     pub(crate) attributes: FunctionAttributes,
     pub(super) function: RawFunction,

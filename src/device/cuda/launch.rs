@@ -18,14 +18,16 @@ pub(crate) struct GpuLaunch<'a> {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
     pub(crate) shared_bytes: u32,
-    /// Whether all blocks are to be on the device at once. The driver sees to it, or refuses the launch.
+    /// Whether all blocks are to be on the device at once. The driver sees to it, or refuses the
+    /// launch.
     pub(crate) cooperative: bool,
     pub(crate) params: Packed,
 }
 
 impl Gpu {
     /// Queues `work` on a stream behind everything that it must not overtake on the `memories`; the
-    /// flag says of each whether it is written. A stream that is lent is ordered by whoever lends it.
+    /// flag says of each whether it is written. A stream that is lent is ordered by whoever lends
+    /// it.
     pub(super) fn queue(
         &self,
         stream: &GpuStream,
@@ -78,8 +80,8 @@ impl Gpu {
         Ok(())
     }
 
-    /// Queues a launch on a stream. The `memories` are what its parameters point to, and whether the
-    /// kernel writes there.
+    /// Queues a launch on a stream. The `memories` are what its parameters point to, and whether
+    /// the kernel writes there.
     pub(crate) fn launch(
         &self,
         stream: &GpuStream,
@@ -96,23 +98,23 @@ impl Gpu {
 }
 
 impl GpuLaunch<'_> {
-    /// Gives the launch to the driver. Whoever calls this sees to it that what the parameters point to lives
-    /// until the kernel is done, and that the shared memory is allowed.
+    /// Gives the launch to the driver. Whoever calls this sees to it that what the parameters point
+    /// to lives until the kernel is done, and that the shared memory is allowed.
     #[allow(unsafe_code)]
     pub(super) fn start(&self, gpu: &Gpu, stream: &RawStream) -> Result<(), Failure> {
         gpu.context.bind()?;
         let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (self.grid, self.block);
         let pointer = |param: &[u8]| param.as_ptr().cast_mut().cast::<c_void>();
         let mut params: Vec<*mut c_void> = self.params.params().map(pointer).collect();
-        // SAFETY: (1) the context is current, and the function is of a module of it that `kernel` keeps
-        // loaded; (2) there are as many pointers as the kernel has parameters, and from each so many bytes to
-        // the end of the block that the driver reads nothing else (`GpuKernel::room` says why); it copies
-        // them before it returns, and writes to none; (3) the memories are of this context and given back only
-        // behind this work: `queue` sees to it for a launch, and `GpuGraph` for a replay, and whoever lends memory
-        // or a stream has promised it; (4) they hold
-        // plain numbers, of which any bytes are valid, and the host has no reference into them; (5) what
-        // a kernel does beyond them is in `device`'s section on safety; (6) both functions take the same, but
-        // for options, of which there are none.
+        // SAFETY: (1) the context is current, and the function is of a module of it that `kernel`
+        // keeps loaded; (2) there are as many pointers as the kernel has parameters, and from each
+        // so many bytes to the end of the block that the driver reads nothing else
+        // (`GpuKernel::room` says why); it copies them before it returns, and writes to none; (3)
+        // the memories are of this context and given back only behind this work: `queue` sees to it
+        // for a launch, and `GpuGraph` for a replay, and whoever lends memory or a stream has
+        // promised it; (4) they hold plain numbers, of which any bytes are valid, and the host has
+        // no reference into them; (5) what a kernel does beyond them is in `device`'s section on
+        // safety; (6) both functions take the same, but for options, of which there are none.
         let launched = unsafe {
             let (functions, function) = (gpu.context.functions, self.kernel.function.raw());
             let (stream, params) = (stream.raw(), params.as_mut_ptr());
@@ -163,7 +165,8 @@ mod tests {
 
     const SECRET: u64 = 0x5ec2_e75e_c2e7_5ec2;
 
-    /// Whatever goes wrong before: a parameter whose size was mistaken takes zeros along, and nothing else.
+    /// Whatever goes wrong before: a parameter whose size was mistaken takes zeros along, and
+    /// nothing else.
     #[test]
     fn a_mistaken_size_reads_zeros() {
         for device in under_test() {

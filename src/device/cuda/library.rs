@@ -1,8 +1,9 @@
 //! The driver's library, and the one table of its functions.
 //!
-//! Types and constants are cudarc's, but not its functions: it declares what they return as a Rust enum
-//! of the codes that CUDA 12.0 knew, and a driver of any later version returns others, which no Rust
-//! enum may hold. Here every result is a [`Status`], an integer, whatever the driver returns.
+//! Types and constants are cudarc's, but not its functions: it declares what they return as a Rust
+//! enum of the codes that CUDA 12.0 knew, and a driver of any later version returns others, which
+//! no Rust enum may hold. Here every result is a [`Status`], an integer, whatever the driver
+//! returns.
 //!
 //! A library or a function that is not there is an error.
 #![allow(unsafe_code)]
@@ -33,9 +34,10 @@ macro_rules! functions {
             /// Looks all of them up; an error holds the names that are not there.
             #[allow(non_snake_case)]
             fn of(library: &Library) -> Result<Functions, Vec<&'static str>> {
-                // SAFETY: (1) each name is one of the driver's, and since CUDA 12.0 or the version that
-                // brought it every header declares it with this signature, but for the result, which is
-                // a C enum: an integer of the size of a `Status`; (2) the library is never closed.
+                // SAFETY: (1) each name is one of the driver's, and since CUDA 12.0 or the version
+                // that brought it every header declares it with this signature, but for the result,
+                // which is a C enum: an integer of the size of a `Status`; (2) the library is never
+                // closed.
                 $(let $needed: Option<unsafe extern "C" fn($($needs),*) -> Status> =
                     unsafe { find(library, stringify!($needed)) };)*
                 let mut missing = Vec::new();
@@ -130,8 +132,8 @@ functions! {
     }
 }
 
-/// `CUipcMemHandle`: by what another process of this host finds memory of this one. Any bytes are one; what is none of the
-/// driver's is an error of its own.
+/// `CUipcMemHandle`: by what another process of this host finds memory of this one. Any bytes are
+/// one; what is none of the driver's is an error of its own.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MemoryHandle(pub(super) [u8; 64]);
@@ -159,17 +161,19 @@ pub(super) fn functions() -> Result<&'static Functions, Unusable> {
 fn load() -> Option<Library> {
     // The first is what drivers install; some containers have the second only.
     let names = ["libcuda.so.1", "libcuda.so"];
-    // SAFETY: (1) a bare name is looked for on the linker's path, which is the system's and the user's;
+    // SAFETY: (1) a bare name is looked for on the linker's path, which is the system's and the
+    // user's;
     // (2) what has this name is NVIDIA's driver, whose initialisation can run in any program.
     names.into_iter().find_map(|name| unsafe { Library::new(name) }.ok())
 }
 
-/// The library, from where the system has it: Windows would also look in the current folder, unless told not to.
+/// The library, from where the system has it: Windows would also look in the current folder, unless
+/// told not to.
 #[cfg(windows)]
 fn load() -> Option<Library> {
     use libloading::os::windows::{LOAD_LIBRARY_SEARCH_SYSTEM32, Library as WindowsLibrary};
-    // SAFETY: what has this name in the system's folder is NVIDIA's driver, whose initialisation can run
-    // in any program.
+    // SAFETY: what has this name in the system's folder is NVIDIA's driver, whose initialisation
+    // can run in any program.
     let library =
         unsafe { WindowsLibrary::load_with_flags("nvcuda.dll", LOAD_LIBRARY_SEARCH_SYSTEM32) };
     library.ok().map(Library::from)

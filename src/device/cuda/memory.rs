@@ -36,7 +36,8 @@ pub(crate) struct GpuMemory {
 enum Keeper {
     /// This library, behind all work on it.
     Library,
-    /// This library, when nothing runs any more: other GPUs reach it, which memory in a stream's order does not allow.
+    /// This library, when nothing runs any more: other GPUs reach it, which memory in a stream's
+    /// order does not allow.
     Peers,
     /// This library, in the order of a stream that is lent, which alone uses it.
     Stream(GpuStream),
@@ -55,8 +56,8 @@ impl GpuMemory {
         Ok(memory)
     }
 
-    /// Memory of `bytes` bytes with anything in it, for work on a stream that is lent and on no other; `bytes` is not
-    /// zero. It is had and given back in the stream's order.
+    /// Memory of `bytes` bytes with anything in it, for work on a stream that is lent and on no
+    /// other; `bytes` is not zero. It is had and given back in the stream's order.
     pub(crate) fn of_stream(
         gpu: &Arc<Gpu>,
         stream: &GpuStream,
@@ -76,8 +77,8 @@ impl GpuMemory {
         GpuMemory { gpu, address, bytes, uses, keeper: Keeper::Lender }
     }
 
-    /// By what another process of this host finds this memory, which was had [for peers](GpuMemory::for_peers). It has to stay
-    /// until no other process has it open.
+    /// By what another process of this host finds this memory, which was had
+    /// [for peers](GpuMemory::for_peers). It has to stay until no other process has it open.
     #[allow(unsafe_code)]
     pub(crate) fn handle(&self) -> Result<[u8; 64], Error> {
         let asked = || {
@@ -86,21 +87,24 @@ impl GpuMemory {
             let handle_of = functions.cuIpcGetMemHandle.ok_or_else(missing)?;
             self.gpu.context.bind()?;
             let mut handle = MemoryHandle([0; 64]);
-            // SAFETY: (1) the context is current; (2) `handle` may be written; (3) the address is that of an allocation.
+            // SAFETY: (1) the context is current; (2) `handle` may be written; (3) the address is
+            // that of an allocation.
             unsafe { handle_of(&mut handle, self.address) }.check()?;
             Ok(handle.0)
         };
         self.gpu.check("naming memory to another process", asked())
     }
 
-    /// Memory of another process, of at least so many bytes, that it has told the [handle](GpuMemory::handle) of.
+    /// Memory of another process, of at least so many bytes, that it has told the
+    /// [handle](GpuMemory::handle) of.
     #[allow(unsafe_code)]
     pub(crate) fn of_process(
         gpu: &Arc<Gpu>,
         handle: [u8; 64],
         bytes: u64,
     ) -> Result<GpuMemory, Error> {
-        /// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`, the only flag that may be given: it may be another GPU's memory.
+        /// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`, the only flag that may be given: it may be another
+        /// GPU's memory.
         const LAZY: c_uint = 1;
         let opened = || {
             let functions = gpu.context.functions;
@@ -110,8 +114,8 @@ impl GpuMemory {
             functions.cuIpcCloseMemHandle.ok_or_else(missing)?;
             gpu.context.bind()?;
             let (mut address, mut start, mut there) = (0, 0, 0);
-            // SAFETY: (1) the context is current; (2) `address` may be written; (3) of a handle that is none the driver returns
-            // an error.
+            // SAFETY: (1) the context is current; (2) `address` may be written; (3) of a handle
+            // that is none the driver returns an error.
             unsafe { open(&mut address, MemoryHandle(handle), LAZY) }.check()?;
             if address == 0 || address.checked_add(bytes).is_none() {
                 return Err(Failure::odd(format!("the memory is at {address:#x}")));
@@ -119,7 +123,8 @@ impl GpuMemory {
             let keeper = Keeper::Process;
             let memory =
                 GpuMemory { gpu: gpu.clone(), address, bytes, uses: Mutex::default(), keeper };
-            // SAFETY: (1) as above; (2) what is written is there; (3) the address is one that the driver gave out.
+            // SAFETY: (1) as above; (2) what is written is there; (3) the address is one that the
+            // driver gave out.
             unsafe { range(&mut start, &mut there, address) }.check()?;
             let behind = there as u64 - (address.wrapping_sub(start)).min(there as u64);
             match behind >= bytes {
@@ -156,9 +161,9 @@ impl GpuMemory {
 
     /// Copies to the device; the copy is over when this returns `Ok`.
     ///
-    /// An error of any earlier work can end the wait for a copy before the copy ends. So what the driver is
-    /// given is not the caller's memory, which may go as soon as this returns, but memory that is kept for
-    /// good after an error.
+    /// An error of any earlier work can end the wait for a copy before the copy ends. So what the
+    /// driver is given is not the caller's memory, which may go as soon as this returns, but memory
+    /// that is kept for good after an error.
     #[allow(unsafe_code)]
     pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         self.range(offset, bytes.len() as u64)?;
@@ -174,9 +179,9 @@ impl GpuMemory {
             staged = self.copy("copying to the device", true, staged, |staged, home| {
                 let source = staged.as_ptr().cast::<c_void>();
                 let copy = self.gpu.context.functions.cuMemcpyHtoDAsync_v2;
-                // SAFETY: (1) the addresses lie in this memory, which lives as long as `self`; (2) the
-                // context is current, and the stream is its default one; (3) the host's bytes are not
-                // touched before the copy is over: `copy` sees to it.
+                // SAFETY: (1) the addresses lie in this memory, which lives as long as `self`; (2)
+                // the context is current, and the stream is its default one; (3) the host's bytes
+                // are not touched before the copy is over: `copy` sees to it.
                 unsafe { copy(address, source, staged.len(), home) }.check()
             })?;
             address += chunk.len() as u64;
@@ -184,7 +189,8 @@ impl GpuMemory {
         Ok(())
     }
 
-    /// Copies to the host, over `values`, which it gives back; the copy is over when this returns `Ok`.
+    /// Copies to the host, over `values`, which it gives back; the copy is over when this returns
+    /// `Ok`.
     #[allow(unsafe_code)]
     pub(crate) fn read<T: Pod>(&self, offset: u64, values: Vec<T>) -> Result<Vec<T>, Error> {
         let address = self.range(offset, mem::size_of_val(&*values) as u64)?.start;
@@ -198,8 +204,8 @@ impl GpuMemory {
 
     /// Queues a copy from or to `host` and waits for it.
     ///
-    /// Where it is not certain that the copy is over, or that it never began, `host` is never freed: the
-    /// device might still read or write there.
+    /// Where it is not certain that the copy is over, or that it never began, `host` is never
+    /// freed: the device might still read or write there.
     fn copy<T: Pod>(
         &self,
         operation: &str,
@@ -229,8 +235,8 @@ impl GpuMemory {
         let bytes = (range.end - range.start) as usize;
         let fill = self.gpu.context.functions.cuMemsetD8Async;
         self.queue("filling memory", true, |stream| {
-            // SAFETY: (1) the range lies in this memory, which is given back only behind the work queued
-            // on it; (2) the context is current, and the stream is of it.
+            // SAFETY: (1) the range lies in this memory, which is given back only behind the work
+            // queued on it; (2) the context is current, and the stream is of it.
             unsafe { fill(range.start, byte, bytes, stream.stream.raw()) }.check()
         })
     }
@@ -246,7 +252,8 @@ impl GpuMemory {
         }
     }
 
-    /// Queues an operation on this memory on the default stream, or on the one that it is of, in its order.
+    /// Queues an operation on this memory on the default stream, or on the one that it is of, in
+    /// its order.
     fn queue(
         &self,
         operation: &str,
@@ -276,9 +283,9 @@ impl GpuMemory {
         let is_ordered = !uses.unknown && uses.wait(&self.gpu.default_stream(), true).is_ok();
         let is_of_stream = !matches!(self.keeper, Keeper::Peers | Keeper::Process);
         if is_ordered && context.has_async_alloc && is_of_stream {
-            // SAFETY: (1) the address is that of an allocation of this context, freed only here; (2) the
-            // context is current; (3) all work on the memory is over, or ahead on the same stream, or
-            // waited for by it: launches borrow what they take until they are queued.
+            // SAFETY: (1) the address is that of an allocation of this context, freed only here;
+            // (2) the context is current; (3) all work on the memory is over, or ahead on the same
+            // stream, or waited for by it: launches borrow what they take until they are queued.
             return unsafe { (context.functions.cuMemFreeAsync)(self.address, stream.raw()) }
                 .check();
         }
@@ -287,7 +294,8 @@ impl GpuMemory {
         if let (Keeper::Process, Some(close)) =
             (&self.keeper, context.functions.cuIpcCloseMemHandle)
         {
-            // SAFETY: (1) the address is that of memory which was opened, closed only here; (2) and (3) as above.
+            // SAFETY: (1) the address is that of memory which was opened, closed only here; (2) and
+            // (3) as above.
             return unsafe { close(self.address) }.check();
         }
         // SAFETY: as above.
@@ -312,8 +320,8 @@ fn allocate(gpu: &Gpu, stream: Option<&RawStream>, bytes: u64) -> Result<CUdevic
     let functions = gpu.context.functions;
     let mut address = 0;
     // SAFETY: (1) the context is current, and the stream is of it; (2) `address` may be written;
-    // (3) what the memory holds does not matter: it is read only as numbers of which every bit pattern is
-    // one, and never by the host but in a copy.
+    // (3) what the memory holds does not matter: it is read only as numbers of which every bit
+    //     pattern is one, and never by the host but in a copy.
     let allocated = unsafe {
         match stream {
             Some(stream) => {

@@ -2,8 +2,8 @@
 //!
 //! Everything that is unsafe about CUDA stays in here. What holds it together:
 //!
-//! - the driver is called through one table of its functions, [`library`], which is there only if all
-//!   of them are; what they return is an integer until it has been looked at: [`code`];
+//! - the driver is called through one table of its functions, [`library`], which is there only if
+//!   all of them are; what they return is an integer until it has been looked at: [`code`];
 //! - a [`Gpu`] keeps its context alive, and buffers, modules, streams and events keep the [`Gpu`];
 //! - work on a buffer is ordered across streams, and memory is given back only behind that work:
 //!   [`order`].

@@ -31,8 +31,8 @@ pub(super) struct RawFunction {
     raw: CUfunction,
 }
 
-// SAFETY: the driver takes the handle on any thread on which its context is current, and every use makes it
-// current.
+// SAFETY: the driver takes the handle on any thread on which its context is current, and every use
+// makes it current.
 #[allow(unsafe_code)]
 unsafe impl Send for RawModule {}
 // SAFETY: as above.
@@ -46,8 +46,8 @@ unsafe impl Send for RawFunction {}
 unsafe impl Sync for RawFunction {}
 
 impl RawModule {
-    /// Has the driver compile a PTX text. What its compiler says of one that it refuses is in `log` then,
-    /// ready to follow other words.
+    /// Has the driver compile a PTX text. What its compiler says of one that it refuses is in `log`
+    /// then, ready to follow other words.
     #[allow(unsafe_code)]
     pub(super) fn load(
         context: &Arc<Context>,
@@ -63,9 +63,9 @@ impl RawModule {
         let size = ptr::without_provenance_mut(LOG_BYTES);
         let mut values = [text.as_mut_ptr().cast::<c_void>(), size];
         let mut raw = ptr::null_mut();
-        // SAFETY: (1) the context is current; (2) the text ends in a zero byte; (3) both arrays have the
-        // length that is passed; (4) the log is as long as its option says, and everything outlives
-        // the call.
+        // SAFETY: (1) the context is current; (2) the text ends in a zero byte; (3) both arrays
+        // have the length that is passed; (4) the log is as long as its option says, and everything
+        // outlives the call.
         let loaded = unsafe {
             (context.functions.cuModuleLoadDataEx)(
                 &mut raw,
@@ -96,8 +96,8 @@ impl Drop for RawModule {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
         let _ = self.context.bind();
-        // SAFETY: (1) the handle is live and not used again; (2) work with the module's kernels is finished
-        // first. An error shows in what is done next.
+        // SAFETY: (1) the handle is live and not used again; (2) work with the module's kernels is
+        // finished first. An error shows in what is done next.
         let _ = unsafe { (self.context.functions.cuModuleUnload)(self.raw) };
     }
 }
@@ -109,8 +109,8 @@ impl RawFunction {
         context.bind()?;
         let name = string(name)?;
         let mut raw = ptr::null_mut();
-        // SAFETY: (1) the context is current, and the module live; (2) the name ends in a zero byte; (3) `raw`
-        // may be written.
+        // SAFETY: (1) the context is current, and the module live; (2) the name ends in a zero
+        // byte; (3) `raw` may be written.
         unsafe { (context.functions.cuModuleGetFunction)(&mut raw, module.raw, name.as_ptr()) }
             .check()?;
         if raw.is_null() {
@@ -151,7 +151,8 @@ impl RawFunction {
         let bytes = c_int::try_from(bytes)
             .map_err(|_| Failure::from(CUresult::CUDA_ERROR_INVALID_VALUE))?;
         let attribute = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as c_int;
-        // SAFETY: (1) the context is current, and the function live; (2) the driver refuses what is too much.
+        // SAFETY: (1) the context is current, and the function live; (2) the driver refuses what is
+        // too much.
         unsafe { (context.functions.cuFuncSetAttribute)(self.raw, attribute, bytes) }.check()
     }
 
@@ -163,8 +164,8 @@ impl RawFunction {
         let threads = c_int::try_from(threads)
             .map_err(|_| Failure::from(CUresult::CUDA_ERROR_INVALID_VALUE))?;
         let mut blocks: c_int = 0;
-        // SAFETY: (1) the context is current, and the function live; (2) `blocks` may be written; (3) no flags
-        // are asked for.
+        // SAFETY: (1) the context is current, and the function live; (2) `blocks` may be written;
+        // (3) no flags are asked for.
         let asked = unsafe {
             (context.functions.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)(
                 &mut blocks,

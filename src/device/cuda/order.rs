@@ -1,10 +1,10 @@
 //! The order of work on a buffer across streams.
 //!
-//! Work on one stream runs in order, and a program that makes no further stream pays for nothing here.
-//! Once there are several, every buffer remembers who last wrote it and who has read it since, and
-//! every operation waits for those on other streams that it must not overtake. So two streams can
-//! touch one buffer in any order that the host writes down, and memory is not given back while
-//! something still runs on it.
+//! Work on one stream runs in order, and a program that makes no further stream pays for nothing
+//! here. Once there are several, every buffer remembers who last wrote it and who has read it
+//! since, and every operation waits for those on other streams that it must not overtake. So two
+//! streams can touch one buffer in any order that the host writes down, and memory is not given
+//! back while something still runs on it.
 //!
 //! Streams that are lent take no part in this: whoever lends one orders what is done on it.
 
@@ -53,7 +53,8 @@ impl GpuStream {
 }
 
 impl Gpu {
-    /// A further stream. From now on work is ordered across streams; what was queued before is done.
+    /// A further stream. From now on work is ordered across streams; what was queued before is
+    /// done.
     pub(crate) fn new_stream(&self) -> Result<GpuStream, Error> {
         let made = {
             let mut order = lock(&self.order);
@@ -66,7 +67,8 @@ impl Gpu {
         self.check("making a stream", made)
     }
 
-    /// A stream that somebody else has made in this GPU's primary context and that outlives this one.
+    /// A stream that somebody else has made in this GPU's primary context and that outlives this
+    /// one.
     pub(crate) fn lent_stream(&self, raw: *mut c_void) -> GpuStream {
         let stream = Arc::new(RawStream::lent(self.context.clone(), raw.cast()));
         // No work of it is ever noted, so that the number is compared with no other.

@@ -13,8 +13,8 @@ pub(super) type Place = (usize, usize);
 const BASE_ALIGN: u32 = 16;
 
 impl RawFunction {
-    /// The places of its parameters, of so many at most; `None` of a driver that does not say them, as none before
-    /// CUDA 12.4 does.
+    /// The places of its parameters, of so many at most; `None` of a driver that does not say them,
+    /// as none before CUDA 12.4 does.
     #[allow(unsafe_code)]
     pub(super) fn params(&self, most: usize) -> Result<Option<Vec<Place>>, Failure> {
         let context = self.context();
@@ -23,7 +23,8 @@ impl RawFunction {
         let mut places = Vec::new();
         while places.len() < most {
             let (mut offset, mut bytes) = (0_usize, 0_usize);
-            // SAFETY: (1) the context is current, and the function live; (2) both numbers may be written.
+            // SAFETY: (1) the context is current, and the function live; (2) both numbers may be
+            // written.
             let asked = unsafe { ask(self.raw(), places.len(), &mut offset, &mut bytes) }.check();
             match asked {
                 Ok(()) => places.push((offset, bytes)),

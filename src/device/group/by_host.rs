@@ -1,6 +1,7 @@
 //! Arrays on their way through the memory of the host.
 //!
-//! It stands in for NCCL where devices are emulated, and works for any devices. A few bytes go this way between GPUs as well.
+//! It stands in for NCCL where devices are emulated, and works for any devices. A few bytes go this
+//! way between GPUs as well.
 
 use std::time::Instant;
 

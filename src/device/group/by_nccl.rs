@@ -1,7 +1,7 @@
 //! Arrays on their way from GPU to GPU, by NCCL.
 //!
-//! Ranks tell each other by the host what they are about to do, which also says when one has failed: NCCL itself would
-//! wait for ever.
+//! Ranks tell each other by the host what they are about to do, which also says when one has
+//! failed: NCCL itself would wait for ever.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
@@ -87,7 +87,8 @@ pub(super) fn communicators(
     Ok(met.into_iter().map(Arc::new).collect())
 }
 
-/// The communicator of a rank that has this process for itself, with the id that rank 0 makes and tells.
+/// The communicator of a rank that has this process for itself, with the id that rank 0 makes and
+/// tells.
 ///
 /// # Errors
 ///

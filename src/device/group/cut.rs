@@ -1,13 +1,14 @@
 //! The recurrence over rows that are cut along their length.
 //!
-//! In two passes. The first reads each piece and tells what it does to the state: its transition, the product of
-//! its coefficients and its last state from a first one of zero. All ranks tell all others of theirs. Then each rank walks
-//! over the transitions of a row, or of groups of pieces, one after the other, to the state before each of its own pieces, and the
-//! second pass computes the pieces from there. By mail a rank walks over its own pieces alone, from the state that the rank before
-//! it has walked to.
+//! In two passes. The first reads each piece and tells what it does to the state: its transition,
+//! the product of its coefficients and its last state from a first one of zero. All ranks tell all
+//! others of theirs. Then each rank walks over the transitions of a row, or of groups of pieces,
+//! one after the other, to the state before each of its own pieces, and the second pass computes
+//! the pieces from there. By mail a rank walks over its own pieces alone, from the state that the
+//! rank before it has walked to.
 //!
-//! The order in which transitions are combined is that of the pieces. So results depend on the number of pieces, and, up to 8 ranks,
-//! not on how many have them.
+//! The order in which transitions are combined is that of the pieces. So results depend on the
+//! number of pieces, and, up to 8 ranks, not on how many have them.
 
 use super::Rank;
 use super::kernels::{Kernels, Loaded, MOST_THREADS, OverPieces, launch};
@@ -70,8 +71,8 @@ impl<S: Storage> Cut<S> {
         Ok(Call { rank, kernels, pool, stream, cutting, direction, pieces, launched })
     }
 
-    /// The mail of a pass: of the states behind each rank's stretches; and of the last outputs, which a gradient asks for, and which
-    /// go the other way than that, with the recurrence.
+    /// The mail of a pass: of the states behind each rank's stretches; and of the last outputs,
+    /// which a gradient asks for, and which go the other way than that, with the recurrence.
     pub(super) fn mail(
         &self,
         call: &Call<S::Accum>,
@@ -87,8 +88,8 @@ impl<S: Storage> Cut<S> {
         self.boxes.take(call.rank, call.cutting.whole.num_seqs, way, ways)
     }
 
-    /// The outputs of this rank's stretch of each row, in two passes. The place behind which nothing is left of a state is
-    /// looked for from the end of each piece, if the way looks.
+    /// The outputs of this rank's stretch of each row, in two passes. The place behind which
+    /// nothing is left of a state is looked for from the end of each piece, if the way looks.
     pub(super) fn forward(
         &self,
         rank: &Rank,
@@ -199,7 +200,8 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         Ok(all)
     }
 
-    /// The state before each piece; of the gradient, what comes in behind it, and the output before it.
+    /// The state before each piece; of the gradient, what comes in behind it, and the output before
+    /// it.
     fn states(
         &mut self,
         all: &Buffer<A>,
@@ -215,8 +217,8 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         self.queue(launch.map(|launch| launch.arg(self.reverse())))
     }
 
-    /// The state before each piece, and what a gradient needs beside it, from what this rank has told alone, and from what comes by
-    /// mail: of states, and of last outputs.
+    /// The state before each piece, and what a gradient needs beside it, from what this rank has
+    /// told alone, and from what comes by mail: of states, and of last outputs.
     fn states_by_mail(
         &mut self,
         told: &Buffer<A>,
@@ -242,7 +244,8 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         launch.arg(i32::from(self.cutting.is_grouped()))
     }
 
-    /// To every rank the state behind the last step, in this direction, of all that `states` has for each piece.
+    /// To every rank the state behind the last step, in this direction, of all that `states` has
+    /// for each piece.
     pub(super) fn tell_all(
         &mut self,
         states: &Buffer<A>,
@@ -275,7 +278,8 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         launch(function, self.cutting.whole.num_seqs.div_ceil(THREADS), THREADS as u32)
     }
 
-    /// A block for each row, which goes over so many pieces: a warp for each group of them, or else a thread for each.
+    /// A block for each row, which goes over so many pieces: a warp for each group of them, or else
+    /// a thread for each.
     fn each_walk<'f>(&self, function: &'f Function, pieces: usize) -> Option<Launch<'f>> {
         let threads = if self.cutting.is_grouped() { pieces / GROUP * 32 } else { pieces };
         let threads = threads.next_multiple_of(32).min(MOST_THREADS);
@@ -288,7 +292,8 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         self.queue(launch)
     }
 
-    /// Gives a launch over pieces the numbers that it takes last, and queues it together with all other ranks' launches.
+    /// Gives a launch over pieces the numbers that it takes last, and queues it together with all
+    /// other ranks' launches.
     pub(super) fn run_beside(&mut self, launch: Option<Launch>) -> Result<(), Error> {
         let launch = launch.map(|launch| self.sized(launch));
         self.queue_beside(launch)

@@ -9,8 +9,8 @@ use crate::device::copying::{fetch, results, send, send_state};
 use crate::device::{BackwardOptions, Choice, ForwardOptions, Shape, Storage};
 use crate::{Element, Engine, Error, Gradients, Options, Outputs, validate};
 
-/// The copying wrapper around a [`GroupRecurrence`]: each rank's part of the arrays goes to its device, and results come
-/// back. For tests and for arrays at hand.
+/// The copying wrapper around a [`GroupRecurrence`]: each rank's part of the arrays goes to its
+/// device, and results come back. For tests and for arrays at hand.
 ///
 /// ```
 /// use linrec::device::{Device, Group, GroupEngine, Split};

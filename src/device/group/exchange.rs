@@ -16,11 +16,12 @@ pub(super) type Told = [u8; TOLD_BYTES];
 
 /// One rank's way to the others. Arrays are those of its own device, given as bytes.
 ///
-/// Work on the arrays that is queued before is done first. All of these return when they are over for this rank, or with an
-/// error at `until` at the latest; after an error every other rank gets one, too, from what it waits for and from
-/// whatever it asks for next.
+/// Work on the arrays that is queued before is done first. All of these return when they are over
+/// for this rank, or with an error at `until` at the latest; after an error every other rank gets
+/// one, too, from what it waits for and from whatever it asks for next.
 pub(super) trait Exchange: Debug + Send + Sync {
-    /// Every rank's array in all ranks, in the order of ranks: `all` is as many times as long as `mine`.
+    /// Every rank's array in all ranks, in the order of ranks: `all` is as many times as long as
+    /// `mine`.
     fn all_gather(
         &self,
         mine: &Buffer<u8>,
@@ -64,7 +65,8 @@ pub(super) trait Exchange: Debug + Send + Sync {
 
 /// One rank's way to the others for bytes of the host. How it ends is as [`Exchange`] says.
 pub(super) trait Post: Debug + Send + Sync {
-    /// Everybody's bytes, in the order of ranks; there need not be as many of each. `what` is for messages.
+    /// Everybody's bytes, in the order of ranks; there need not be as many of each. `what` is for
+    /// messages.
     fn gather(&self, what: &str, mine: Vec<u8>, until: Instant) -> Result<Vec<Arc<[u8]>>, Error>;
 
     /// Bytes for another rank, which need not fetch them at once.

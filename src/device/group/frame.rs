@@ -1,7 +1,9 @@
-//! What ranks that are processes write to each other: requests of one rank, and the answers of rank 0.
+//! What ranks that are processes write to each other: requests of one rank, and the answers of
+//! rank 0.
 //!
-//! Numbers are little-endian, of 64 bits; in front of bytes stands how many there are. Nothing is believed
-//! that is read: what is too long is refused before it is read, and room is made as bytes come.
+//! Numbers are little-endian, of 64 bits; in front of bytes stands how many there are. Nothing is
+//! believed that is read: what is too long is refused before it is read, and room is made as bytes
+//! come.
 
 use std::io::{self, Error, ErrorKind, Read, Write};
 use std::time::Duration;

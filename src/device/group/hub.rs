@@ -1,8 +1,9 @@
 //! Ranks that are processes, and meet at rank 0 over TCP.
 //!
-//! Rank 0 listens. Every other rank connects, says who it is, and asks: each request of it is done in rank 0's process,
-//! at the rank's [`Seat`] in the [`Meeting`] there, and answered. So processes meet as threads do, and a process that ends is a
-//! connection that ends: the others are told at once.
+//! Rank 0 listens. Every other rank connects, says who it is, and asks: each request of it is done
+//! in rank 0's process, at the rank's [`Seat`] in the [`Meeting`] there, and answered. So processes
+//! meet as threads do, and a process that ends is a connection that ends: the others are told at
+//! once.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -27,8 +28,9 @@ const PAUSE: Duration = Duration::from_millis(5);
 const GRACE: Duration = Duration::from_secs(2);
 /// How long rank 0 waits for the others to end.
 const FAREWELL: Duration = Duration::from_secs(60);
-/// How long one looks again and again for what comes before one sleeps until then: to be woken takes some 50 microseconds, which is
-/// 3 % of a pass of 1.8 milliseconds. So long after a rank has asked for something, it mostly asks again.
+/// How long one looks again and again for what comes before one sleeps until then: to be woken
+/// takes some 50 microseconds, which is 3 % of a pass of 1.8 milliseconds. So long after a rank has
+/// asked for something, it mostly asks again.
 const BETWEEN_PASSES: Duration = Duration::from_millis(10);
 /// For more ranks than these nobody stays awake, as rank 0 has a thread for each.
 const MOST_AWAKE: usize = 8;
@@ -51,8 +53,8 @@ struct Host {
     seat: Seat,
 }
 
-/// How long processes of a job of so many stay awake for each other: not at all where that would take cores from those who work, a
-/// process and a thread of rank 0 for each.
+/// How long processes of a job of so many stay awake for each other: not at all where that would
+/// take cores from those who work, a process and a thread of rank 0 for each.
 fn awake(size: usize) -> Duration {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     if size <= MOST_AWAKE && cores >= 2 * size + 2 { BETWEEN_PASSES } else { Duration::ZERO }
@@ -161,7 +163,8 @@ impl Post for Host {
     }
 }
 
-/// At the addresses of this host that others are told, or at all where these are not this host's own.
+/// At the addresses of this host that others are told, or at all where these are not this host's
+/// own.
 fn listen(place: &Place) -> Result<TcpListener, String> {
     let own = addresses(place)?;
     let bound = TcpListener::bind(&own[..]);
@@ -417,7 +420,8 @@ mod tests {
         (here, listener.accept().unwrap().0)
     }
 
-    /// Whether something comes at once, later than one is awake, or never, as the other end is closed.
+    /// Whether something comes at once, later than one is awake, or never, as the other end is
+    /// closed.
     #[test]
     fn what_comes_is_read_whenever_it_comes() {
         let (mut here, mut there) = both_ends();

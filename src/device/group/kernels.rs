@@ -15,7 +15,8 @@ pub(super) struct Kernels(OnceLock<Loaded>);
 
 #[derive(Debug)]
 pub(super) struct Loaded {
-    /// What each piece does to the state; or, told by mail, what comes behind it, where its tail says that.
+    /// What each piece does to the state; or, told by mail, what comes behind it, where its tail
+    /// says that.
     pub(super) ends: OverPieces,
     /// From that to the state before each piece.
     pub(super) states: Function,
@@ -91,10 +92,11 @@ impl Loaded {
 
 /// Those with a block for each piece, and how many threads it has.
 ///
-/// Blocks that hand a state on by mail are so large that an SM has one: the next rank begins when as many sequences as there
-/// are blocks have gone through. Numbers of 16 bits take twice the registers. The others have tiles of 8 KiB, as pieces may be as
-/// short, and of a piece whose coefficients fade one or two tiles are read. (On an H100 the gradients of 2^28 steps take 2.18 ms in pieces
-/// of 1024 steps, and 1.83 in pieces of 16,384; in large blocks 6.85 and 1.79:
+/// Blocks that hand a state on by mail are so large that an SM has one: the next rank begins when
+/// as many sequences as there are blocks have gone through. Numbers of 16 bits take twice the
+/// registers. The others have tiles of 8 KiB, as pieces may be as short, and of a piece whose
+/// coefficients fade one or two tiles are read. (On an H100 the gradients of 2^28 steps take 2.18
+/// ms in pieces of 1024 steps, and 1.83 in pieces of 16,384; in large blocks 6.85 and 1.79:
 /// `sizes.csv` in `chapters/17-several-gpus/results/h100/tables.json`.)
 fn over_pieces(element: ElementType) -> [(String, u32); 4] {
     let (stored, vectors) = (element.cuda_name(), if element.bytes() == 2 { 2 } else { 4 });

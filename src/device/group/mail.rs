@@ -1,8 +1,10 @@
-//! Rows that are cut, each read once: blocks take states from mailboxes and put them into those of the next rank.
+//! Rows that are cut, each read once: blocks take states from mailboxes and put them into those of
+//! the next rank.
 //!
-//! A rank has a mailbox for each row in its own memory, which the others reach. All ranks' launches are under way at the same
-//! time. Of many rows each has a block, which waits for the mail of its row, and for nothing else. Few rows are shared by
-//! all blocks, one after the other, by the waves kernels, which take the state before a row from its mail.
+//! A rank has a mailbox for each row in its own memory, which the others reach. All ranks' launches
+//! are under way at the same time. Of many rows each has a block, which waits for the mail of its
+//! row, and for nothing else. Few rows are shared by all blocks, one after the other, by the waves
+//! kernels, which take the state before a row from its mail.
 
 use std::sync::{Mutex, OnceLock};
 
@@ -39,14 +41,15 @@ struct All {
 type Ways = (Option<usize>, Option<usize>);
 
 impl Boxes {
-    /// Of how many rows there are boxes, and the number of the last pass. Ranks agree on it: where one has failed alone, its next
-    /// pass would take mail of another one.
+    /// Of how many rows there are boxes, and the number of the last pass. Ranks agree on it: where
+    /// one has failed alone, its next pass would take mail of another one.
     pub(super) fn state(&self) -> (usize, u32) {
         lock(&self.0).as_ref().map_or((0, 0), |boxes| (boxes.rows, boxes.epoch))
     }
 
-    /// Those for a pass over so many rows: by which states come from one neighbour and go to the other, and by which the last
-    /// outputs do. All ranks call this with the same number and way, and none of them has a pass under way.
+    /// Those for a pass over so many rows: by which states come from one neighbour and go to the
+    /// other, and by which the last outputs do. All ranks call this with the same number and way,
+    /// and none of them has a pass under way.
     pub(super) fn take(
         &self,
         rank: &Rank,
@@ -95,9 +98,9 @@ impl<S> Default for Shared<S> {
     }
 }
 
-/// From so many sequences on, and up to so many steps of each on a rank, each has a block of its own. Else all blocks of
-/// a rank share each of them: the next rank then begins when the first sequence has gone through, and not as many as there are
-/// blocks.
+/// From so many sequences on, and up to so many steps of each on a rank, each has a block of its
+/// own. Else all blocks of a rank share each of them: the next rank then begins when the first
+/// sequence has gone through, and not as many as there are blocks.
 const MANY: usize = 20 * 132;
 const LONG: usize = 1 << 18;
 
@@ -107,8 +110,8 @@ pub(super) fn has_blocks_of_their_own(num_seqs: usize, stretch_len: usize) -> bo
 }
 
 impl<S: Storage> Shared<S> {
-    /// The kernel by which all blocks share each sequence, if that is how these are computed: by one that was named, or
-    /// else by shape.
+    /// The kernel by which all blocks share each sequence, if that is how these are computed: by
+    /// one that was named, or else by shape.
     fn of<'a>(
         &'a self,
         recurrence: &'a Recurrence<S>,
@@ -147,8 +150,8 @@ impl<A: Storage<Accum = A>> Call<'_, A> {
         Ok(())
     }
 
-    /// Tells the next rank what comes behind this one's stretches, where their last `tail` steps say it. Of the gradient,
-    /// inputs are those of its recurrence, and there are outputs.
+    /// Tells the next rank what comes behind this one's stretches, where their last `tail` steps
+    /// say it. Of the gradient, inputs are those of its recurrence, and there are outputs.
     fn tell_tails<S: Storage<Accum = A>>(
         &mut self,
         (inputs, coeffs, outputs): (&Buffer<S>, &Buffer<S>, Option<&Buffer<S>>),
@@ -169,7 +172,8 @@ impl<A: Storage<Accum = A>> Call<'_, A> {
 }
 
 impl<S: Storage> Cut<S> {
-    /// The outputs of this rank's stretch of each row. A look over the last steps of each comes first, if the way looks.
+    /// The outputs of this rank's stretch of each row. A look over the last steps of each comes
+    /// first, if the way looks.
     pub(super) fn forward_by_mail(
         &self,
         rank: &Rank,

@@ -14,8 +14,9 @@ use crate::device::launch::Recorded;
 use crate::device::lock::lock;
 use crate::device::{Buffer, Launch, Launched};
 
-/// How long a rank looks again and again before it sleeps, if nobody says it. Ranks mostly come within microseconds of each other, and
-/// to wake one that sleeps takes longer than a pass over a short stretch.
+/// How long a rank looks again and again before it sleeps, if nobody says it. Ranks mostly come
+/// within microseconds of each other, and to wake one that sleeps takes longer than a pass over a
+/// short stretch.
 const AT_LEAST: Duration = Duration::from_micros(50);
 
 /// Where the ranks of one computation meet.
@@ -35,8 +36,8 @@ struct State {
     failed: Option<String>,
     /// The ranks that take no further part.
     left: Vec<usize>,
-    /// What all ranks put together, one time after the other, as long as somebody has not read it; and the number of
-    /// the first that is still here.
+    /// What all ranks put together, one time after the other, as long as somebody has not read it;
+    /// and the number of the first that is still here.
     rounds: VecDeque<Round>,
     first_round: u64,
     /// What ranks give each other to use, by rank: only for a moment, in which all of them look.
@@ -64,7 +65,8 @@ pub(super) struct Seat {
 }
 
 impl Meeting {
-    /// A place for each of so many ranks, who stay awake for so long when they wait, or a little at least.
+    /// A place for each of so many ranks, who stay awake for so long when they wait, or a little at
+    /// least.
     pub(super) fn seats(size: usize, awake: Duration) -> Vec<Seat> {
         let (state, awake) = (Mutex::default(), awake.max(AT_LEAST));
         let meeting = Arc::new(Meeting { size, awake, state, changed: Condvar::new() });
@@ -127,8 +129,8 @@ impl Seat {
     ///
     /// # Errors
     ///
-    /// If another rank has failed, if one that is waited for has left, or if the time is over, which ends the others'
-    /// waiting as well.
+    /// If another rank has failed, if one that is waited for has left, or if the time is over,
+    /// which ends the others' waiting as well.
     fn wait<R>(
         &self,
         what: &str,
@@ -138,7 +140,8 @@ impl Seat {
         let begun = Instant::now();
         let mut state = lock(&self.meeting.state);
         loop {
-            // What is all there counts, even if a rank has failed since: so all ranks see the same of it.
+            // What is all there counts, even if a rank has failed since: so all ranks see the same
+            // of it.
             let missing = match ready(&mut state) {
                 Ok(result) => {
                     self.meeting.changed.notify_all();

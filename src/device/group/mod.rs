@@ -1,7 +1,7 @@
 //! Several devices, and the recurrence over all of them.
 //!
-//! A [`Group`] is the ranks of a computation, one for each device, and [`Group::run`] does each rank's work.
-//! [`GroupRecurrence`] is the recurrence whose sequences are [split](Split) over them.
+//! A [`Group`] is the ranks of a computation, one for each device, and [`Group::run`] does each
+//! rank's work. [`GroupRecurrence`] is the recurrence whose sequences are [split](Split) over them.
 
 mod by_host;
 mod by_nccl;
@@ -66,10 +66,11 @@ use meeting::{Meeting, Seat};
 ///
 /// # What ends, and how
 ///
-/// A rank whose work gives an error or panics, one that comes to its end while others wait for it, or does something else than
-/// they do, ends the work of all: whatever another one waits for is an error, which says why. Nobody waits longer than
-/// the [deadline](Group::with_deadline) for another rank. Where all ranks are in one program, an array that was sent and that nobody
-/// has received when all have ended is an error, too.
+/// A rank whose work gives an error or panics, one that comes to its end while others wait for it,
+/// or does something else than they do, ends the work of all: whatever another one waits for is an
+/// error, which says why. Nobody waits longer than the [deadline](Group::with_deadline) for another
+/// rank. Where all ranks are in one program, an array that was sent and that nobody has received
+/// when all have ended is an error, too.
 #[derive(Debug)]
 pub struct Group {
     members: Members,
@@ -116,18 +117,19 @@ impl Group {
     /// How long ranks wait for each other, unless [`Group::with_deadline`] says something else.
     pub const DEADLINE: Duration = Duration::from_secs(60);
 
-    /// All ranks in this program, one for each of the devices: emulated ones ([`Device::emulated`]), or GPUs, which
-    /// exchange arrays by NCCL.
+    /// All ranks in this program, one for each of the devices: emulated ones
+    /// ([`Device::emulated`]), or GPUs, which exchange arrays by NCCL.
     ///
-    /// NCCL is looked for when it is first needed, in version 2.14 or newer: the file that `LINREC_NCCL` names, or
-    /// `libnccl.so.2` where the system's linker finds it, or that of an active Python environment. It takes seconds to begin. With
-    /// `LINREC_NCCL=none` arrays go through the memory of the host instead, as by [`Group::through_host`]. Of a
-    /// group on GPUs, once something has failed in a run, nothing can be used any more.
+    /// NCCL is looked for when it is first needed, in version 2.14 or newer: the file that
+    /// `LINREC_NCCL` names, or `libnccl.so.2` where the system's linker finds it, or that of an
+    /// active Python environment. It takes seconds to begin. With `LINREC_NCCL=none` arrays go
+    /// through the memory of the host instead, as by [`Group::through_host`]. Of a group on GPUs,
+    /// once something has failed in a run, nothing can be used any more.
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if there is no device, if some are emulated and others not, or if a GPU is given twice;
-    /// [`Error::Device`] if there is no NCCL, with the way out, or if it fails.
+    /// [`Error::Unsupported`] if there is no device, if some are emulated and others not, or if a
+    /// GPU is given twice; [`Error::Device`] if there is no NCCL, with the way out, or if it fails.
     pub fn from_devices(devices: &[Device]) -> Result<Group, Error> {
         let emulated = devices.iter().filter(|device| device.is_simt()).count();
         if devices.len() < 2 || emulated == devices.len() || nccl_is_declined() {
@@ -149,9 +151,9 @@ impl Group {
         Ok(Group { members: Members::Linked(linked), deadline: Group::DEADLINE })
     }
 
-    /// All ranks in this program, one for each of the devices, whatever they are. What ranks exchange goes through the
-    /// memory of the host, which is slower than a link between GPUs. A device that is given several times is
-    /// shared by as many ranks.
+    /// All ranks in this program, one for each of the devices, whatever they are. What ranks
+    /// exchange goes through the memory of the host, which is slower than a link between GPUs. A
+    /// device that is given several times is shared by as many ranks.
     ///
     /// # Errors
     ///
@@ -164,19 +166,20 @@ impl Group {
         Ok(Group { members: Members::Here(devices.to_vec()), deadline: Group::DEADLINE })
     }
 
-    /// The rank of this process, of a job of several processes that torchrun, SLURM (`srun`) or Open MPI (`mpirun`) has
-    /// started, or whoever sets the variables of torchrun for each: `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `MASTER_ADDR`
-    /// and `MASTER_PORT`.
+    /// The rank of this process, of a job of several processes that torchrun, SLURM (`srun`) or
+    /// Open MPI (`mpirun`) has started, or whoever sets the variables of torchrun for each: `RANK`,
+    /// `WORLD_SIZE`, `LOCAL_RANK`, `MASTER_ADDR` and `MASTER_PORT`.
     ///
-    /// Of SLURM are read `SLURM_PROCID`, `SLURM_NTASKS` and `SLURM_LOCALID`; of Open MPI `OMPI_COMM_WORLD_RANK`,
-    /// `OMPI_COMM_WORLD_SIZE` and `OMPI_COMM_WORLD_LOCAL_RANK`. Ranks meet at the host `MASTER_ADDR` (under SLURM the
-    /// first of the step if it is not set), at the port *behind* `MASTER_PORT`, since torch may use that one itself: 29501 if
-    /// nothing is said. Whoever can reach that port can take part: it belongs into a network of one's own, as the ports of torch
-    /// and NCCL do.
+    /// Of SLURM are read `SLURM_PROCID`, `SLURM_NTASKS` and `SLURM_LOCALID`; of Open MPI
+    /// `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE` and `OMPI_COMM_WORLD_LOCAL_RANK`. Ranks meet
+    /// at the host `MASTER_ADDR` (under SLURM the first of the step if it is not set), at the port
+    /// *behind* `MASTER_PORT`, since torch may use that one itself: 29501 if nothing is said.
+    /// Whoever can reach that port can take part: it belongs into a network of one's own, as the
+    /// ports of torch and NCCL do.
     ///
-    /// The device is the GPU number `LOCAL_RANK`, or the only one that the process sees; where there is none, or
-    /// `LINREC_DEVICE` is `simt`, an emulated one, so that a job runs on a laptop as well. GPUs exchange arrays by NCCL, as
-    /// [`Group::from_devices`] says:
+    /// The device is the GPU number `LOCAL_RANK`, or the only one that the process sees; where
+    /// there is none, or `LINREC_DEVICE` is `simt`, an emulated one, so that a job runs on a laptop
+    /// as well. GPUs exchange arrays by NCCL, as [`Group::from_devices`] says:
     ///
     /// ```console
     /// $ torchrun --nproc-per-node 4 --no-python target/release/my-program
@@ -184,15 +187,15 @@ impl Group {
     ///       MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 LINREC_DEVICE=simt my-program & done; wait
     /// ```
     ///
-    /// All processes have to come before the [deadline](Group::DEADLINE). The group lasts over several runs; once
-    /// something has failed in one it is of no further use. It is to be dropped at the end: rank 0, at which all others meet, then
-    /// waits for theirs.
+    /// All processes have to come before the [deadline](Group::DEADLINE). The group lasts over
+    /// several runs; once something has failed in one it is of no further use. It is to be dropped
+    /// at the end: rank 0, at which all others meet, then waits for theirs.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if a variable is missing or says what cannot be, if not all processes come in time, if two
-    /// say the same rank or not all the same number of ranks, if some have GPUs and others not, or if there is no such
-    /// device, or no NCCL.
+    /// [`Error::Device`] if a variable is missing or says what cannot be, if not all processes come
+    /// in time, if two say the same rank or not all the same number of ranks, if some have GPUs and
+    /// others not, or if there is no such device, or no NCCL.
     pub fn from_environment() -> Result<Group, Error> {
         Group::from_environment_within(Group::DEADLINE)
     }
@@ -231,13 +234,14 @@ impl Group {
         Ok(Group { members: Members::One(member), deadline })
     }
 
-    /// Whether this process was started as one of several, by what [`Group::from_environment`] knows.
+    /// Whether this process was started as one of several, by what [`Group::from_environment`]
+    /// knows.
     pub fn is_started() -> bool {
         environment::is_started()
     }
 
-    /// Lets ranks wait so long for each other, for each thing that they do together: at first a minute
-    /// ([`Group::DEADLINE`]). Work of a rank's own that others wait for counts.
+    /// Lets ranks wait so long for each other, for each thing that they do together: at first a
+    /// minute ([`Group::DEADLINE`]). Work of a rank's own that others wait for counts.
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> Group {
         Group { deadline, ..self }
@@ -259,12 +263,13 @@ impl Group {
         }
     }
 
-    /// Does `work` for each rank of this process, and gives what they gave, in the order of ranks. Several have a
-    /// thread each.
+    /// Does `work` for each rank of this process, and gives what they gave, in the order of ranks.
+    /// Several have a thread each.
     ///
     /// # Errors
     ///
-    /// What the first rank gave that failed. If its work panicked, [`Error::Device`] with what it said.
+    /// What the first rank gave that failed. If its work panicked, [`Error::Device`] with what it
+    /// said.
     pub fn run<R: Send>(
         &self,
         work: impl Fn(&Rank) -> Result<R, Error> + Sync,

@@ -10,10 +10,11 @@ use crate::device::Buffer;
 
 const HANDLE_BYTES: usize = 64;
 
-/// An array of every rank. All ranks give one of the same length, and get an error if one of them cannot reach another: it
-/// says which and why.
+/// An array of every rank. All ranks give one of the same length, and get an error if one of them
+/// cannot reach another: it says which and why.
 ///
-/// What a rank has told of stays until its process ends, as the others may have it open for as long.
+/// What a rank has told of stays until its process ends, as the others may have it open for as
+/// long.
 pub(super) fn of_processes(
     (number, size): (usize, usize),
     post: &dyn Post,

@@ -1,7 +1,8 @@
-//! Rows that are cut, each read once: ranks compute one group of rows after the other, and hand states on.
+//! Rows that are cut, each read once: ranks compute one group of rows after the other, and hand
+//! states on.
 //!
-//! A rank receives the states before its stretches of a group, computes the stretches, and sends the states
-//! behind them. While it computes, the ranks behind it are at the groups before.
+//! A rank receives the states before its stretches of a group, computes the stretches, and sends
+//! the states behind them. While it computes, the ranks behind it are at the groups before.
 
 use std::ops::Range;
 
@@ -139,8 +140,8 @@ impl<S: Storage> Cut<S> {
 }
 
 impl<A: Storage<Accum = A>> Call<'_, A> {
-    /// The rank before that has an output for this one, and the one behind that is to have one of this rank: of ranks without
-    /// steps there are none.
+    /// The rank before that has an output for this one, and the one behind that is to have one of
+    /// this rank: of ranks without steps there are none.
     pub(super) fn with_steps(&self, neighbours: &Neighbours) -> (Option<usize>, Option<usize>) {
         let has_steps = |rank: usize| rank < self.filled();
         let Neighbours { before, behind } = *neighbours;

@@ -15,11 +15,12 @@ use crate::device::{Buffer, Device, Launch, Launched, Stream, recording};
 /// One of the ranks of a [`Group`](super::Group): a device, and a way to the others. It is what
 /// [`Group::run`](super::Group::run) gives to each rank's work.
 ///
-/// What ranks do together, all of them call, in the same order and with arrays of the same length; before anything moves
-/// they tell each other what they are about to do, so that a rank that is about to do something else is an error on
-/// all of them. Every call returns when it is over on this rank, at the group's [deadline](super::Group::with_deadline)
-/// at the latest. After an error the ranks are of no use to each other any more: whatever any of them waits for or
-/// asks for next is an error, too.
+/// What ranks do together, all of them call, in the same order and with arrays of the same length;
+/// before anything moves they tell each other what they are about to do, so that a rank that is
+/// about to do something else is an error on all of them. Every call returns when it is over on
+/// this rank, at the group's [deadline](super::Group::with_deadline) at the latest. After an error
+/// the ranks are of no use to each other any more: whatever any of them waits for or asks for next
+/// is an error, too.
 ///
 /// ```
 /// use linrec::device::{Device, Group};
@@ -43,10 +44,11 @@ pub struct Rank {
     exchange: Arc<dyn Exchange>,
 }
 
-/// What ranks of one program tell each other of their pieces goes through the host where it is no more than so many bytes, for all
-/// ranks together. An all-gather of 16 KiB by NCCL took a call 200 microseconds on two H100s (2026-11-25), of which 170 are the
-/// host's: calls that can be ended at a deadline begin on a thread of NCCL's own. Ranks that are processes meet by TCP, and
-/// there NCCL was as fast or faster.
+/// What ranks of one program tell each other of their pieces goes through the host where it is no
+/// more than so many bytes, for all ranks together. An all-gather of 16 KiB by NCCL took a call 200
+/// microseconds on two H100s (2026-11-25), of which 170 are the host's: calls that can be ended at
+/// a deadline begin on a thread of NCCL's own. Ranks that are processes meet by TCP, and there NCCL
+/// was as fast or faster.
 const FEW: usize = 512 << 10;
 
 /// What a rank is called in messages: `rank 1 of 4`.
@@ -123,13 +125,14 @@ impl Rank {
         self.agree("barrier")
     }
 
-    /// Every rank's array in all ranks: `mine` of rank 0, of rank 1, and so on, one behind the other in `all`, which is
-    /// as many times as long as there are ranks.
+    /// Every rank's array in all ranks: `mine` of rank 0, of rank 1, and so on, one behind the
+    /// other in `all`, which is as many times as long as there are ranks.
     ///
     /// # Errors
     ///
-    /// [`Error::ShapeMismatch`] if `all` has another length; [`Error::Device`] if ranks have arrays of different lengths
-    /// or types of other sizes, if one fails, ends, does something else or does not come in time, or if the device fails.
+    /// [`Error::ShapeMismatch`] if `all` has another length; [`Error::Device`] if ranks have arrays
+    /// of different lengths or types of other sizes, if one fails, ends, does something else or
+    /// does not come in time, or if the device fails.
     pub fn all_gather<T: Pod>(&self, mine: &Buffer<T>, all: &mut Buffer<T>) -> Result<(), Error> {
         if mine.len().checked_mul(self.size) != Some(all.len()) {
             let arrays = vec![("mine", vec![mine.len()]), ("all", vec![all.len()])];
@@ -151,14 +154,14 @@ impl Rank {
         self.spread_by(array, from, false)
     }
 
-    /// Sends an array to another rank, which [receives](Rank::receive) it. Several to one rank arrive in their order.
-    /// Whether this waits for the other rank is not said: two ranks that send to each other before they
-    /// receive may wait for each other, until the deadline.
+    /// Sends an array to another rank, which [receives](Rank::receive) it. Several to one rank
+    /// arrive in their order. Whether this waits for the other rank is not said: two ranks that
+    /// send to each other before they receive may wait for each other, until the deadline.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if there is no such other rank, if a rank fails, if the other ends or does not come in time,
-    /// or if the device fails.
+    /// [`Error::Device`] if there is no such other rank, if a rank fails, if the other ends or does
+    /// not come in time, or if the device fails.
     pub fn send<T: Pod>(&self, array: &Buffer<T>, to: usize) -> Result<(), Error> {
         self.must_be_another(to, "send")?;
         self.must_be_here(array)?;
@@ -200,7 +203,8 @@ impl Rank {
         agree((self.number, self.size), what, self.exchange.post(), self.until())
     }
 
-    /// As [`Rank::all_gather`], once ranks have agreed on it; what is [`few`](Rank::few) goes through the host.
+    /// As [`Rank::all_gather`], once ranks have agreed on it; what is [`few`](Rank::few) goes
+    /// through the host.
     pub(super) fn gather<T: Pod>(
         &self,
         mine: &Buffer<T>,
@@ -228,7 +232,8 @@ impl Rank {
         }
     }
 
-    /// As [`Rank::broadcast`], once ranks have agreed on it; what is [`few`](Rank::few) goes through the host.
+    /// As [`Rank::broadcast`], once ranks have agreed on it; what is [`few`](Rank::few) goes
+    /// through the host.
     pub(super) fn spread<T: Pod>(&self, array: &mut Buffer<T>, from: usize) -> Result<(), Error> {
         self.spread_by(array, from, self.few(array))
     }
@@ -251,7 +256,8 @@ impl Rank {
         }
     }
 
-    /// Whether what every rank is told is sooner there through the host's memory than by NCCL ([`FEW`]).
+    /// Whether what every rank is told is sooner there through the host's memory than by NCCL
+    /// ([`FEW`]).
     fn few<T: Pod>(&self, told: &Buffer<T>) -> bool {
         self.exchange.post().seat().is_some() && told.bytes().len().saturating_mul(self.size) <= FEW
     }
@@ -266,8 +272,8 @@ impl Rank {
         if self.device.is_simt() { self.seat().map(drop) } else { Ok(()) }
     }
 
-    /// An array of every rank, which each of them reaches: not copies, but the arrays. They lie in this program, or in processes
-    /// with GPUs of one host.
+    /// An array of every rank, which each of them reaches: not copies, but the arrays. They lie in
+    /// this program, or in processes with GPUs of one host.
     pub(super) fn share(&self, mine: Buffer<u8>) -> Result<Vec<Buffer<u8>>, Error> {
         self.must_share()?;
         let Some(seat) = self.exchange.post().seat() else {
@@ -303,7 +309,8 @@ impl Rank {
         self.device.reach(there)
     }
 
-    /// Queues a launch whose blocks wait for those of other ranks' launches, which all ranks queue at once.
+    /// Queues a launch whose blocks wait for those of other ranks' launches, which all ranks queue
+    /// at once.
     pub(super) fn run_beside(&self, launch: Launch, stream: &Stream) -> Result<Launched, Error> {
         if self.device.is_simt() {
             let recorded = launch.record("launching side by side")?;

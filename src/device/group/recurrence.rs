@@ -8,43 +8,48 @@ use crate::device::{
 };
 use crate::{Direction, Error};
 
-/// The recurrence over the ranks of a [`Group`](super::Group): one rank's side of it, made in [`Group::run`](super::Group::run) on
-/// each.
+/// The recurrence over the ranks of a [`Group`](super::Group): one rank's side of it, made in
+/// [`Group::run`](super::Group::run) on each.
 ///
-/// Every rank has a [part](GroupRecurrence::part) of the sequences on its own device, as an array of its own. All
-/// ranks call the same passes in the same order, with the shape of *all* sequences and the same options.
+/// Every rank has a [part](GroupRecurrence::part) of the sequences on its own device, as an array
+/// of its own. All ranks call the same passes in the same order, with the shape of *all* sequences
+/// and the same options.
 ///
 /// # Dealt out
 ///
-/// With [`Split::Rows`] a rank computes its sequences by a [`Recurrence`], and tells the others nothing of them. Each
-/// takes the kernel that is the fastest for all sequences, so that results have the same bits for any number
-/// of ranks.
+/// With [`Split::Rows`] a rank computes its sequences by a [`Recurrence`], and tells the others
+/// nothing of them. Each takes the kernel that is the fastest for all sequences, so that results
+/// have the same bits for any number of ranks.
 ///
 /// # Cut along their length
 ///
-/// With [`Split::Steps`] each sequence is cut into pieces, and the [`Way`] says how a rank finds the state before its own.
-/// In two passes, which is the way if none is named, ranks tell each other in one all-gather what their pieces do to
-/// the state: two numbers for each piece, and three backward. Each piece is read twice for that, so that
-/// 20 bytes are moved per step where 12 would be, and 28 for 20 backward (of `f32`).
+/// With [`Split::Steps`] each sequence is cut into pieces, and the [`Way`] says how a rank finds
+/// the state before its own. In two passes, which is the way if none is named, ranks tell each
+/// other in one all-gather what their pieces do to the state: two numbers for each piece, and three
+/// backward. Each piece is read twice for that, so that 20 bytes are moved per step where 12 would
+/// be, and 28 for 20 backward (of `f32`).
 ///
-/// In passes, transitions of pieces are combined one after the other; or, if there are 1024 for each sequence, or several times as
-/// many, and whole groups of 128 on each rank, of each group first, and then one group after the other. So results
-/// depend on the number of pieces alone ([`GroupRecurrence::with_pieces`]), and, up to 8 ranks, not on how many have them.
+/// In passes, transitions of pieces are combined one after the other; or, if there are 1024 for
+/// each sequence, or several times as many, and whole groups of 128 on each rank, of each group
+/// first, and then one group after the other. So results depend on the number of pieces alone
+/// ([`GroupRecurrence::with_pieces`]), and, up to 8 ranks, not on how many have them.
 ///
-/// How far results may be off follows from the [bound](mod@crate::reference) that holds for every order of evaluation. A
-/// term `x_k` meets the additions of two trees at most, whatever the number of pieces: that in which the transition
-/// of its own piece, and of the group with it, is put together, and that of the piece in which the result lies; `d` is then
-/// twice `⌈log2 L⌉ + 4`. (The tiles of a piece are combined as a tree, too; that of a group has 6 levels,
-/// and rows with groups are 1024 times as long as a piece.)
-/// In each piece between them, of `n` steps, it meets the `n - 1` products that made the transition's coefficient, the
-/// one with it, and one addition, which are not more than the two roundings of each step that the bound counts.
-/// An empty piece changes nothing. What flows back in the gradient is multiplied as often: with each coefficient
+/// How far results may be off follows from the [bound](mod@crate::reference) that holds for every
+/// order of evaluation. A term `x_k` meets the additions of two trees at most, whatever the number
+/// of pieces: that in which the transition of its own piece, and of the group with it, is put
+/// together, and that of the piece in which the result lies; `d` is then twice `⌈log2 L⌉ + 4`. (The
+/// tiles of a piece are combined as a tree, too; that of a group has 6 levels, and rows with groups
+/// are 1024 times as long as a piece.) In each piece between them, of `n` steps, it meets the
+/// `n - 1` products that made the transition's coefficient, the one with it, and one addition,
+/// which are not more than the two roundings of each step that the bound counts. An empty piece
+/// changes nothing. What flows back in the gradient is multiplied as often: with each coefficient
 /// once.
 ///
 /// # Errors of all
 ///
-/// Where sequences are cut, ranks tell each other what they are about to do. If that differs in shape, number of pieces, direction,
-/// type, kernel, or which states are given and wanted, all ranks get an error that says both.
+/// Where sequences are cut, ranks tell each other what they are about to do. If that differs in
+/// shape, number of pieces, direction, type, kernel, or which states are given and wanted, all
+/// ranks get an error that says both.
 #[derive(Debug)]
 pub struct GroupRecurrence<'a, S: Storage> {
     rank: &'a Rank,
@@ -63,9 +68,10 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
         GroupRecurrence::over(rank, split, Recurrence::fastest(rank.device()))
     }
 
-    /// By a kernel: that of both passes if sequences are dealt out, and of the forward pass if they are cut. By
-    /// [`Way::Mailboxes`] and [`Way::TailByMail`] a kernel that [takes mail](crate::kernels::KernelChoice::takes_mail) is that of both
-    /// passes; instead of another one, each sequence has a block of its own.
+    /// By a kernel: that of both passes if sequences are dealt out, and of the forward pass if they
+    /// are cut. By [`Way::Mailboxes`] and [`Way::TailByMail`] a kernel that
+    /// [takes mail](crate::kernels::KernelChoice::takes_mail) is that of both passes; instead of
+    /// another one, each sequence has a block of its own.
     ///
     /// # Errors
     ///
@@ -84,21 +90,25 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
         GroupRecurrence { rank, split, pieces: None, way, recurrence, cut, wide }
     }
 
-    /// Cuts each sequence into so many pieces: a multiple of the number of ranks, and if it is not that number itself, a
-    /// divisor of the sequences' length. The same number gives the same bits on up to 8 ranks, one included, if each
-    /// piece is a multiple of 16 bytes; and on any number of them if it is no multiple of 1024.
+    /// Cuts each sequence into so many pieces: a multiple of the number of ranks, and if it is not
+    /// that number itself, a divisor of the sequences' length. The same number gives the same bits
+    /// on up to 8 ranks, one included, if each piece is a multiple of 16 bytes; and on any number
+    /// of them if it is no multiple of 1024.
     ///
-    /// If nothing is said, one rank does not cut at all. For more there is a piece for each, or several where
-    /// sequences are so long that all are of the same length: as many as keep all devices busy, of at most 64 KiB each if the length can be
-    /// divided so often, and for up to 8 ranks the same number if that is a power of two. Few sequences whose length cannot be divided
-    /// are computed by as few blocks: pad them with steps whose coefficient is 1 and whose input is 0, to a multiple of 2^20, say.
-    /// A [`Way`] in which each sequence is read once has a piece for each rank, and refuses another number.
+    /// If nothing is said, one rank does not cut at all. For more there is a piece for each, or
+    /// several where sequences are so long that all are of the same length: as many as keep all
+    /// devices busy, of at most 64 KiB each if the length can be divided so often, and for up to 8
+    /// ranks the same number if that is a power of two. Few sequences whose length cannot be
+    /// divided are computed by as few blocks: pad them with steps whose coefficient is 1 and whose
+    /// input is 0, to a multiple of 2^20, say. A [`Way`] in which each sequence is read once has a
+    /// piece for each rank, and refuses another number.
     #[must_use]
     pub fn with_pieces(self, pieces: usize) -> Self {
         GroupRecurrence { pieces: Some(pieces), ..self }
     }
 
-    /// Finds states in another way than [`Way::Passes`], where sequences are cut. All ranks take the same.
+    /// Finds states in another way than [`Way::Passes`], where sequences are cut. All ranks take
+    /// the same.
     #[must_use]
     pub fn with_way(self, way: Way) -> Self {
         GroupRecurrence { way, ..self }
@@ -128,18 +138,22 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
         })
     }
 
-    /// Computes the outputs of this rank's [part](GroupRecurrence::part) of sequences of the given shape.
+    /// Computes the outputs of this rank's [part](GroupRecurrence::part) of sequences of the given
+    /// shape.
     ///
-    /// Arrays have the shape of the part, and states one entry for each of its rows. So where sequences are cut, every rank gives
-    /// the initial state of all of them, the same on all, and is given the final state of all if it is wanted. What ranks
-    /// tell each other is over when this returns; the rest is asynchronous. By mail ([`Way::is_by_mail`]) that is what devices
-    /// tell each other, too: a rank keeps its arrays until its device is done, and each pass begins by waiting for the device.
+    /// Arrays have the shape of the part, and states one entry for each of its rows. So where
+    /// sequences are cut, every rank gives the initial state of all of them, the same on all, and
+    /// is given the final state of all if it is wanted. What ranks tell each other is over when
+    /// this returns; the rest is asynchronous. By mail ([`Way::is_by_mail`]) that is what devices
+    /// tell each other, too: a rank keeps its arrays until its device is done, and each pass begins
+    /// by waiting for the device.
     ///
     /// # Errors
     ///
-    /// As for [`Recurrence::forward_into`]; [`Error::Device`] if ranks disagree, or one fails, ends or does not come in
-    /// time; [`Error::Unsupported`] if sequences cannot be cut into so many pieces. An error of this rank alone ends the
-    /// others' work when this rank's work ends with it.
+    /// As for [`Recurrence::forward_into`]; [`Error::Device`] if ranks disagree, or one fails, ends
+    /// or does not come in time; [`Error::Unsupported`] if sequences cannot be cut into so many
+    /// pieces. An error of this rank alone ends the others' work when this rank's work ends with
+    /// it.
     pub fn forward_into(
         &self,
         inputs: &Buffer<S>,
@@ -168,11 +182,12 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
         forward(&self.cut, rank, &self.recurrence, all, (cutting, way), options)
     }
 
-    /// Computes the gradients of this rank's [part](GroupRecurrence::part) of sequences of the given shape, from that of a
-    /// loss with respect to the outputs.
+    /// Computes the gradients of this rank's [part](GroupRecurrence::part) of sequences of the
+    /// given shape, from that of a loss with respect to the outputs.
     ///
-    /// Arrays and states are as in [`GroupRecurrence::forward_into`]; `outputs` are what that computed. The gradient with
-    /// respect to the initial state is given to every rank if it is wanted.
+    /// Arrays and states are as in [`GroupRecurrence::forward_into`]; `outputs` are what that
+    /// computed. The gradient with respect to the initial state is given to every rank if it is
+    /// wanted.
     ///
     /// # Errors
     ///
@@ -238,7 +253,8 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
         }
     }
 
-    /// An error on all ranks unless they all do the same. The states are those that are given or wanted.
+    /// An error on all ranks unless they all do the same. The states are those that are given or
+    /// wanted.
     fn agree(
         &self,
         pass: &str,

@@ -10,13 +10,14 @@ use crate::device::Shape;
 /// How the sequences of a [`GroupRecurrence`](super::GroupRecurrence) are split over the ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Split {
-    /// Whole sequences are dealt out, and ranks have nothing to tell each other. Results have the same bits for any
-    /// number of ranks. (For that, sequences whose length is no multiple of 16 bytes are dealt out in bundles, of four
-    /// for an odd number of `f32`.)
+    /// Whole sequences are dealt out, and ranks have nothing to tell each other. Results have the
+    /// same bits for any number of ranks. (For that, sequences whose length is no multiple of 16
+    /// bytes are dealt out in bundles, of four for an odd number of `f32`.)
     #[default]
     Rows,
-    /// Each sequence is cut along its length into stretches, the first of which rank 0 has, whatever the direction. For
-    /// sequences that one device does not hold, or that are fewer than keep all devices busy.
+    /// Each sequence is cut along its length into stretches, the first of which rank 0 has,
+    /// whatever the direction. For sequences that one device does not hold, or that are fewer than
+    /// keep all devices busy.
     Steps,
 }
 
@@ -56,8 +57,8 @@ impl Part {
     }
 }
 
-/// How rows are cut: into pieces of one length, of which each rank has the same number. If there is one for each rank, the last
-/// ones may be shorter, or empty.
+/// How rows are cut: into pieces of one length, of which each rank has the same number. If there is
+/// one for each rank, the last ones may be shorter, or empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cutting {
     pub(super) whole: Shape,
@@ -79,11 +80,13 @@ const MANY: usize = 2048;
 /// pieces that are computed at the same time then lie so near to each other that memory is read
 /// faster (`pieces.csv` in `chapters/17-several-gpus/results/h100/tables.json`).
 const BYTES: usize = 64 << 10;
-/// And shorter than so many bytes, a tile of the kernels over pieces, there are not several for each rank.
+/// And shorter than so many bytes, a tile of the kernels over pieces, there are not several for
+/// each rank.
 const TILE_BYTES: usize = 8 << 10;
 /// Of every long row there are at least so many, so that up to as many ranks give the same bits.
 const LEAST: usize = 8;
-/// Pieces that are one step of the walk from state to state, where a row has many: `linrec_piece_states`.
+/// Pieces that are one step of the walk from state to state, where a row has many:
+/// `linrec_piece_states`.
 pub(super) const GROUP: usize = 128;
 
 /// Which pieces are made if their number is not said.
@@ -105,8 +108,8 @@ impl Usual {
         }
     }
 
-    /// How many there are: the same number for 1, 2, 4, … ranks of long rows whose length has a large power of two in it, and
-    /// else one for each rank.
+    /// How many there are: the same number for 1, 2, 4, … ranks of long rows whose length has a
+    /// large power of two in it, and else one for each rank.
     fn pieces(self, whole: Shape, ranks: usize) -> usize {
         let busy = (MANY / whole.num_seqs.max(1)).next_power_of_two();
         let wanted = busy.max(LEAST).max(whole.seq_len.div_ceil(self.most).next_power_of_two());
@@ -125,7 +128,8 @@ impl Usual {
 }
 
 impl Cutting {
-    /// Cuts rows over so many ranks, into `pieces` in all if that is said; and else as usual, if there are several for each rank.
+    /// Cuts rows over so many ranks, into `pieces` in all if that is said; and else as usual, if
+    /// there are several for each rank.
     pub(super) fn new(
         whole: Shape,
         ranks: usize,
@@ -157,8 +161,9 @@ impl Cutting {
         Ok(Cutting { whole, ranks, per_row: pieces / ranks, piece_len })
     }
 
-    /// Whether [`GROUP`] pieces of a row are one step of the walk from state to state. Then each rank has whole groups, and so
-    /// it is for up to [`LEAST`] ranks, as their number decides in which order transitions are combined.
+    /// Whether [`GROUP`] pieces of a row are one step of the walk from state to state. Then each
+    /// rank has whole groups, and so it is for up to [`LEAST`] ranks, as their number decides in
+    /// which order transitions are combined.
     pub(super) fn is_grouped(&self) -> bool {
         self.pieces().is_multiple_of(LEAST * GROUP) && self.per_row.is_multiple_of(GROUP)
     }
@@ -189,8 +194,8 @@ impl Cutting {
         Shape { num_seqs, seq_len: self.steps(rank).len() / self.per_row }
     }
 
-    /// The shape by which every rank picks the same kernel: of all pieces, and of a length that is no multiple of
-    /// anything if any rank's is not.
+    /// The shape by which every rank picks the same kernel: of all pieces, and of a length that is
+    /// no multiple of anything if any rank's is not.
     pub(super) fn like(&self) -> Shape {
         let uneven = !self.whole.seq_len.is_multiple_of(UNIT) && self.filled() != 0;
         let uneven = uneven && !self.whole.seq_len.is_multiple_of(self.piece_len.max(1));
@@ -201,8 +206,9 @@ impl Cutting {
 
 /// The rows of a rank, if they are dealt out, of numbers of so many bytes.
 ///
-/// Kernels begin at vectors of 16 bytes, and how the steps of a row lie in these decides in which order they are combined. So
-/// each rank's first row is one that would begin at such a place behind all rows before it.
+/// Kernels begin at vectors of 16 bytes, and how the steps of a row lie in these decides in which
+/// order they are combined. So each rank's first row is one that would begin at such a place behind
+/// all rows before it.
 pub(super) fn rows(whole: Shape, bytes: usize, rank: usize, ranks: usize) -> Range<usize> {
     let vector = (16 / bytes.max(1)).max(1);
     // A power of two, as the vector is.

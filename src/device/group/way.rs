@@ -18,47 +18,56 @@ fn look(stretch_len: usize) -> usize {
     (stretch_len / 4).min(LONGEST_LOOK)
 }
 
-/// How ranks find the states before their stretches, where sequences are cut ([`Split::Steps`](super::Split::Steps)).
+/// How ranks find the states before their stretches, where sequences are cut
+/// ([`Split::Steps`](super::Split::Steps)).
 ///
-/// Each is right for any coefficients. Which one is the fastest depends on them, on the shape, and on what
-/// messages take: [`Way::expected`] says what a model makes of that.
+/// Each is right for any coefficients. Which one is the fastest depends on them, on the shape, and
+/// on what messages take: [`Way::expected`] says what a model makes of that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Way {
-    /// Every rank reads its stretches twice: what its pieces do to the state, which all tell all others in one
-    /// all-gather, and then the outputs. Results depend on the number of pieces, and, up to 8 ranks, not on how many have
-    /// them.
+    /// Every rank reads its stretches twice: what its pieces do to the state, which all tell all
+    /// others in one all-gather, and then the outputs. Results depend on the number of pieces, and,
+    /// up to 8 ranks, not on how many have them.
     #[default]
     Passes,
-    /// As [`Way::Passes`], but states go by mail from each rank to the next, as with [`Way::Mailboxes`], and no host stands between the two
-    /// passes. Results have the same bits.
+    /// As [`Way::Passes`], but states go by mail from each rank to the next, as with
+    /// [`Way::Mailboxes`], and no host stands between the two passes. Results have the same bits.
     PassesByMail,
-    /// As [`Way::Passes`], but the first pass, which reads each piece from its end to its beginning, leaves it where the product
-    /// of the coefficients behind has become zero, so that coefficients that fade cost next to nothing. What is not
-    /// finite before such a place does not reach the ranks behind.
+    /// As [`Way::Passes`], but the first pass, which reads each piece from its end to its
+    /// beginning, leaves it where the product of the coefficients behind has become zero, so that
+    /// coefficients that fade cost next to nothing. What is not finite before such a place does not
+    /// reach the ranks behind.
     TailFirst,
-    /// Every stretch is read once. Sequences are dealt to so many groups; of each group in turn a rank
-    /// receives the states from the rank before it, computes, and sends the states behind to the next. Ranks at the
-    /// end begin late, and each group costs messages. Results depend on the number of ranks.
+    /// Every stretch is read once. Sequences are dealt to so many groups; of each group in turn a
+    /// rank receives the states from the rank before it, computes, and sends the states behind to
+    /// the next. Ranks at the end begin late, and each group costs messages. Results depend on the
+    /// number of ranks.
     Pipeline {
         /// How many groups, from 1; no more than there are sequences.
         groups: usize,
     },
     /// Every stretch is read once. A rank takes the state of each sequence from a mailbox in its
-    /// device's memory, and puts the state behind into that of the next one. Ranks are on GPUs of one host that reach each
-    /// other's memory, in one program or in processes (on Linux, by CUDA's handles of memory; a recurrence's mailboxes,
-    /// 256 bytes for each sequence, then stay until the process ends), or on one emulated device
-    /// ([`Group::through_host`](super::Group::through_host)), where their launches take turns. What cannot be reached is
-    /// [`Error::Unsupported`](crate::Error::Unsupported) on all ranks, before anything is launched. Results depend on the number of ranks.
+    /// device's memory, and puts the state behind into that of the next one. Ranks are on GPUs of
+    /// one host that reach each other's memory, in one program or in processes (on Linux, by CUDA's
+    /// handles of memory; a recurrence's mailboxes, 256 bytes for each sequence, then stay until
+    /// the process ends), or on one emulated device
+    /// ([`Group::through_host`](super::Group::through_host)), where their launches take turns. What
+    /// cannot be reached is [`Error::Unsupported`](crate::Error::Unsupported) on all ranks, before
+    /// anything is launched. Results depend on the number of ranks.
     ///
-    /// Of 2640 sequences or more that are short, each has one block on each rank. Others are shared by all blocks of a rank,
-    /// one after the other ([`KernelChoice::Waves`](crate::kernels::KernelChoice::Waves)).
+    /// Of 2640 sequences or more that are short, each has one block on each rank. Others are shared
+    /// by all blocks of a rank, one after the other
+    /// ([`KernelChoice::Waves`](crate::kernels::KernelChoice::Waves)).
     ///
-    /// A block that waits for some ten seconds ends its kernel with an error; so a stretch takes less than that.
+    /// A block that waits for some ten seconds ends its kernel with an error; so a stretch takes
+    /// less than that.
     Mailboxes,
-    /// As [`Way::Mailboxes`], and before that a look from the end of each stretch, as in [`Way::TailFirst`]: over a quarter of the stretch and
-    /// 65,536 steps at most. Where coefficients fade, the next rank has its state before this one has begun, and ranks compute at
-    /// the same time, also of a single sequence. Where they do not, it gets its state when the stretch is done, by
-    /// mail all the same; the look was in vain. What is not finite before such a place does not reach the ranks behind.
+    /// As [`Way::Mailboxes`], and before that a look from the end of each stretch, as in
+    /// [`Way::TailFirst`]: over a quarter of the stretch and 65,536 steps at most. Where
+    /// coefficients fade, the next rank has its state before this one has begun, and ranks compute
+    /// at the same time, also of a single sequence. Where they do not, it gets its state when the
+    /// stretch is done, by mail all the same; the look was in vain. What is not finite before such
+    /// a place does not reach the ranks behind.
     TailByMail,
 }
 
@@ -79,7 +88,8 @@ impl fmt::Display for Way {
 /// What a message and the memory of a device take, for [`Way::expected`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Links {
-    /// Seconds from one rank's call that sends an array of some bytes to the moment when the other one has it.
+    /// Seconds from one rank's call that sends an array of some bytes to the moment when the other
+    /// one has it.
     pub message: f64,
     /// Seconds that an all-gather of a few bytes takes.
     pub all_gather: f64,
@@ -91,15 +101,17 @@ pub struct Links {
     pub store: f64,
     /// How many sequences a device works on at a time, with a block for each.
     pub at_a_time: usize,
-    /// Whether ranks are on GPUs of one host that reach each other's memory, so that states can go [by mail](Way::is_by_mail).
+    /// Whether ranks are on GPUs of one host that reach each other's memory, so that states can go
+    /// [by mail](Way::is_by_mail).
     pub peers: bool,
 }
 
 impl Links {
-    /// Of H200s in one host with NCCL: 5.8 µs for 8 bytes from one to the next, an all-gather of 16 bytes in each of
-    /// 13,200 rows in 12.7 µs, 257 GB/s for 64 MiB, a memory of 4335 GB/s, a store that is seen after 0.79 µs, and 132 SMs. Measured in November 2026 on four of them, with
-    /// programs that were written for that; not with this library, in which ranks also tell each other by the host what
-    /// they are about to do, and wait for each message.
+    /// Of H200s in one host with NCCL: 5.8 µs for 8 bytes from one to the next, an all-gather of 16
+    /// bytes in each of 13,200 rows in 12.7 µs, 257 GB/s for 64 MiB, a memory of 4335 GB/s, a store
+    /// that is seen after 0.79 µs, and 132 SMs. Measured in November 2026 on four of them, with
+    /// programs that were written for that; not with this library, in which ranks also tell each
+    /// other by the host what they are about to do, and wait for each message.
     pub const H200: Links = Links {
         message: 5.8e-6,
         all_gather: 12.7e-6,
@@ -131,16 +143,18 @@ impl Way {
         matches!(self, Way::PassesByMail | Way::Mailboxes | Way::TailByMail)
     }
 
-    /// What a forward pass by this way is expected to take, in seconds, for all sequences of a shape over so many ranks
-    /// with elements of so many bytes; coefficients that do not fade.
+    /// What a forward pass by this way is expected to take, in seconds, for all sequences of a
+    /// shape over so many ranks with elements of so many bytes; coefficients that do not fade.
     ///
-    /// A pass that moves `n` bytes takes `n / memory`. Two passes move five thirds of the bytes of one, the first ones by a block for
-    /// each piece, which may be too few of them where a sequence's length cannot be divided, and
-    /// then tell two numbers for each piece, here of one for each sequence. In a pipeline the last rank begins when the first group has gone
-    /// through all others, and each group of each rank costs two messages. With mailboxes the last rank begins when
-    /// the sequences that a device works on at a time have gone through the others: one of few, and of many as many as
-    /// there are blocks. Two passes by mail tell one state from each rank to the next, and tails by mail, which do not say it, are
-    /// looked at by a block for each sequence, tile after tile, before that.
+    /// A pass that moves `n` bytes takes `n / memory`. Two passes move five thirds of the bytes of
+    /// one, the first ones by a block for each piece, which may be too few of them where a
+    /// sequence's length cannot be divided, and then tell two numbers for each piece, here of one
+    /// for each sequence. In a pipeline the last rank begins when the first group has gone through
+    /// all others, and each group of each rank costs two messages. With mailboxes the last rank
+    /// begins when the sequences that a device works on at a time have gone through the others: one
+    /// of few, and of many as many as there are blocks. Two passes by mail tell one state from each
+    /// rank to the next, and tails by mail, which do not say it, are looked at by a block for each
+    /// sequence, tile after tile, before that.
     pub fn expected(
         self,
         shape: impl Into<Shape>,
@@ -171,7 +185,8 @@ impl Way {
             Way::Mailboxes | Way::TailByMail => {
                 let looked_at = if self == Way::TailByMail { look(seq_len / ranks) } else { 0 };
                 let in_vain = 2.0 * rows * looked_at as f64 * bytes as f64 / links.memory;
-                // However few blocks there are, none is faster than its loads of one tile after the other.
+                // However few blocks there are, none is faster than its loads of one tile after the
+                // other.
                 let look = in_vain.max(looked_at as f64 / LOOKED_AT_IN_A_SECOND);
                 let of_their_own = has_blocks_of_their_own(num_seqs, seq_len / ranks);
                 let at_a_time = if of_their_own { links.at_a_time.max(1) } else { 1 };
@@ -181,8 +196,8 @@ impl Way {
         }
     }
 
-    /// The pipeline with the number of groups that is expected to be the fastest: more hide the late beginning of the last
-    /// ranks, and cost messages.
+    /// The pipeline with the number of groups that is expected to be the fastest: more hide the
+    /// late beginning of the last ranks, and cost messages.
     pub fn pipeline(shape: impl Into<Shape>, bytes: usize, ranks: usize, links: Links) -> Way {
         let shape = shape.into();
         let once = Way::Passes.expected(shape, bytes, 1, links) / ranks.max(1) as f64;
@@ -192,12 +207,12 @@ impl Way {
         Way::Pipeline { groups: (best as usize).clamp(1, shape.num_seqs.max(1)) }
     }
 
-    /// The way that is expected to be the fastest whatever the coefficients are. Whoever knows that coefficients fade takes
-    /// [`Way::TailByMail`], or [`Way::TailFirst`] where there is no mail.
+    /// The way that is expected to be the fastest whatever the coefficients are. Whoever knows that
+    /// coefficients fade takes [`Way::TailByMail`], or [`Way::TailFirst`] where there is no mail.
     ///
-    /// A pipeline is for many sequences: in each of its groups there must be as many as a device works on at a time. With
-    /// 264 sequences on two H200s, the gradient in a pipeline took eight times as long as in two passes, since a block works
-    /// on each sequence.
+    /// A pipeline is for many sequences: in each of its groups there must be as many as a device
+    /// works on at a time. With 264 sequences on two H200s, the gradient in a pipeline took eight
+    /// times as long as in two passes, since a block works on each sequence.
     ///
     /// ```
     /// use linrec::device::{Links, Way};

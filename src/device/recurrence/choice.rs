@@ -6,7 +6,8 @@ use std::str::FromStr;
 use crate::Error;
 use crate::kernels::KernelChoice;
 
-/// By which kernel a [`Recurrence`](super::Recurrence) is computed: one that is named, or the fastest for each call.
+/// By which kernel a [`Recurrence`](super::Recurrence) is computed: one that is named, or the
+/// fastest for each call.
 ///
 /// ```
 /// use linrec::device::Choice;

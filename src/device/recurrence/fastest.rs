@@ -9,11 +9,12 @@ use crate::device::lock::lock;
 use crate::device::{Device, Storage};
 use crate::kernels::{KernelChoice, Pass, Query};
 
-/// How many shapes are remembered with their kernels; then all are forgotten, for a program whose shapes
-/// never repeat.
+/// How many shapes are remembered with their kernels; then all are forgotten, for a program whose
+/// shapes never repeat.
 const MAX_SHAPES: usize = 4096;
 
-/// What a kernel declares of shared memory beside what is asked for at its launch, if that is much: at most this.
+/// What a kernel declares of shared memory beside what is asked for at its launch, if that is much:
+/// at most this.
 const OWN_SHARED_BYTES: u32 = 2 << 10;
 
 /// The fastest kernels, loaded when they are first needed; a clone shares them.
@@ -109,8 +110,8 @@ impl<S: Storage> Fastest<S> {
         self.load(best(true))
     }
 
-    /// A kernel, loaded once. Nothing is locked meanwhile: two threads that ask at the same time may both
-    /// load it.
+    /// A kernel, loaded once. Nothing is locked meanwhile: two threads that ask at the same time
+    /// may both load it.
     fn load(&self, choice: KernelChoice) -> Result<Arc<OneKernel<S>>, Error> {
         if let Some(kernel) = lock(&self.kernels).loaded.get(&choice) {
             return Ok(kernel.clone());

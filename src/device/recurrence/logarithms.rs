@@ -1,4 +1,5 @@
-//! Coefficients that are given as logarithms: `c = e^a` before a pass, and `d_coeffs * c` behind it.
+//! Coefficients that are given as logarithms: `c = e^a` before a pass, and `d_coeffs * c` behind
+//! it.
 
 use std::any::Any;
 use std::ops::Deref;
@@ -13,10 +14,12 @@ use crate::kernels::{ElementType, program};
 /// Threads of a block of the kernels that work element by element.
 const THREADS: u32 = 256;
 
-/// What a recurrence has to have beside its own kernels. Nothing is loaded or allocated before it is needed.
+/// What a recurrence has to have beside its own kernels. Nothing is loaded or allocated before it
+/// is needed.
 ///
-/// Coefficients are computed in the type of computation. If arrays are stored in another one, of 16 bits, all of the
-/// recurrence is computed in arrays of the wide type, and its results are rounded once.
+/// Coefficients are computed in the type of computation. If arrays are stored in another one, of 16
+/// bits, all of the recurrence is computed in arrays of the wide type, and its results are rounded
+/// once.
 #[derive(Debug)]
 pub(super) struct Logarithms<S: Storage> {
     kernels: OnceLock<Kernels>,
@@ -303,8 +306,8 @@ impl<A> Deref for Wide<'_, '_, A> {
     }
 }
 
-/// The value, if it is of the type that is asked for: whether a type is computed with as it is stored is known to
-/// the compiler for each type, and not here.
+/// The value, if it is of the type that is asked for: whether a type is computed with as it is
+/// stored is known to the compiler for each type, and not here.
 fn same<A: 'static, B: 'static>(value: &A) -> Option<&B> {
     (value as &dyn Any).downcast_ref()
 }

@@ -28,44 +28,49 @@ use one::OneKernel;
 /// Arrays have shape `[num_seqs, seq_len]`, row after row, in the type `S`; states have shape
 /// `[num_seqs]`, in the type that is computed with, `S::Accum`.
 ///
-/// It is computed by one kernel of the [catalogue](crate::kernels), or by the fastest for each call: [`Choice`] says
-/// which. The fastest is that of [`KernelChoice::best`] for the element type, the pass, the shape, and whether all
-/// rows are whole 16-byte vectors. It is loaded when it is first needed, which may mean that it is compiled, and
-/// takes a second; later calls with the shape look it up. Different kernels round in different orders, so that results
-/// of different shapes may differ in their last bits.
+/// It is computed by one kernel of the [catalogue](crate::kernels), or by the fastest for each
+/// call: [`Choice`] says which. The fastest is that of [`KernelChoice::best`] for the element type,
+/// the pass, the shape, and whether all rows are whole 16-byte vectors. It is loaded when it is
+/// first needed, which may mean that it is compiled, and takes a second; later calls with the shape
+/// look it up. Different kernels round in different orders, so that results of different shapes may
+/// differ in their last bits.
 ///
-/// On a GPU a kernel that is not shipped is compiled if NVRTC is found ([`nvrtc`](crate::device::nvrtc)) or
-/// was compiled before. One that cannot be compiled is not tried again, and the fastest shipped one takes
-/// its place. The emulator takes shipped kernels only. [`Choice::FastestShipped`] and [`Choice::FastestOfAll`] change
-/// either.
+/// On a GPU a kernel that is not shipped is compiled if NVRTC is found
+/// ([`nvrtc`](crate::device::nvrtc)) or was compiled before. One that cannot be compiled is not
+/// tried again, and the fastest shipped one takes its place. The emulator takes shipped kernels
+/// only. [`Choice::FastestShipped`] and [`Choice::FastestOfAll`] change either.
 ///
 /// # Few long sequences
 ///
-/// Most kernels give a sequence to one block. In [`KernelChoice::Waves`] and [`KernelChoice::Once`] all blocks
-/// share each sequence, tile by tile. Results do not depend on how many blocks there are: tiles follow from the
-/// shape, and are combined in one order. The launch is [cooperative](crate::device::Launch::cooperative), with as
-/// many blocks as the device holds; *once* takes a block for each tile, and where these are too many, each takes
-/// its tile as it comes. Blocks tell each other what their tiles do in a workspace (16 bytes for each tile of
-/// `f32`, 64 for the widest type), which the recurrence keeps as it does the arrays below. A block that waits in
-/// vain ends the kernel with an error instead of waiting for ever.
+/// Most kernels give a sequence to one block. In [`KernelChoice::Waves`] and [`KernelChoice::Once`]
+/// all blocks share each sequence, tile by tile. Results do not depend on how many blocks there
+/// are: tiles follow from the shape, and are combined in one order. The launch is
+/// [cooperative](crate::device::Launch::cooperative), with as many blocks as the device holds;
+/// *once* takes a block for each tile, and where these are too many, each takes its tile as it
+/// comes. Blocks tell each other what their tiles do in a workspace (16 bytes for each tile of
+/// `f32`, 64 for the widest type), which the recurrence keeps as it does the arrays below. A block
+/// that waits in vain ends the kernel with an error instead of waiting for ever.
 ///
 /// # Logarithms
 ///
-/// With [`ForwardOptions::log_coeffs`] coefficients are given as `a = ln c`. A kernel of its own computes `c = e^a` into
-/// an array that the recurrence allocates; behind a backward pass another one makes `d_coeffs * c` of the gradient. A
-/// call queues all of them. The exponential consists of multiply-adds, so that a GPU and the emulator give the same
-/// bits, and is off by less than one unit in the last place; it is exactly 1 for 0 and 0 for -∞, and goes
-/// through the subnormal numbers to 0 and through the largest ones to ∞. Of complex numbers the error is less than three
-/// units of the round-off of `|c|`, for angles of any size. For f32 all of it is arithmetic of f32; angles take f64.
+/// With [`ForwardOptions::log_coeffs`] coefficients are given as `a = ln c`. A kernel of its own
+/// computes `c = e^a` into an array that the recurrence allocates; behind a backward pass another
+/// one makes `d_coeffs * c` of the gradient. A call queues all of them. The exponential consists of
+/// multiply-adds, so that a GPU and the emulator give the same bits, and is off by less than one
+/// unit in the last place; it is exactly 1 for 0 and 0 for -∞, and goes through the subnormal
+/// numbers to 0 and through the largest ones to ∞. Of complex numbers the error is less than three
+/// units of the round-off of `|c|`, for angles of any size. For f32 all of it is arithmetic of f32;
+/// angles take f64.
 ///
-/// Numbers of 16 bits are too coarse for what is computed on the way: `e^a` near 1 would lose what `a` has near 0. So
-/// the whole recurrence is then computed in `f32` and each result is rounded once, which moves five times as many bytes.
-/// The kernel is the chosen one for `f32`, with that one's limits.
+/// Numbers of 16 bits are too coarse for what is computed on the way: `e^a` near 1 would lose what
+/// `a` has near 0. So the whole recurrence is then computed in `f32` and each result is rounded
+/// once, which moves five times as many bytes. The kernel is the chosen one for `f32`, with that
+/// one's limits.
 ///
-/// The arrays (one of the coefficients' shape in the type of computation; with 16 bits three forward and five
-/// backward) are kept for later calls, as long as the recurrence and its clones live; larger ones take
-/// their place when they are needed. A call that is [recorded](Device::record) allocates its own, which belong to the
-/// graph.
+/// The arrays (one of the coefficients' shape in the type of computation; with 16 bits three
+/// forward and five backward) are kept for later calls, as long as the recurrence and its clones
+/// live; larger ones take their place when they are needed. A call that is
+/// [recorded](Device::record) allocates its own, which belong to the graph.
 ///
 /// ```
 /// use linrec::device::{Choice, Device, Recurrence};
@@ -88,7 +93,8 @@ pub struct Recurrence<S> {
     kernels: Kernels<S>,
     /// Whether the kernels are of another source than the catalogue's.
     own_program: bool,
-    /// [`Logarithms`], without what they ask of `S`, so that a recurrence can be held without it. A clone shares them.
+    /// [`Logarithms`], without what they ask of `S`, so that a recurrence can be held without it. A
+    /// clone shares them.
     logarithms: Arc<dyn Any + Send + Sync>,
 }
 
@@ -99,14 +105,14 @@ enum Kernels<S> {
 }
 
 impl<S: Storage> Recurrence<S> {
-    /// The recurrence by a [`KernelChoice`], which is loaded, or by the fastest ([`Choice::Fastest`]), of which none
-    /// is loaded yet; a clone shares what is loaded later. On a device that has loaded a kernel before, this costs next
-    /// to nothing.
+    /// The recurrence by a [`KernelChoice`], which is loaded, or by the fastest
+    /// ([`Choice::Fastest`]), of which none is loaded yet; a clone shares what is loaded later. On
+    /// a device that has loaded a kernel before, this costs next to nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if a kernel that was chosen is not shipped and cannot be compiled, or the device refuses
-    /// it.
+    /// [`Error::Device`] if a kernel that was chosen is not shipped and cannot be compiled, or the
+    /// device refuses it.
     pub fn new(device: &Device, choice: impl Into<Choice>) -> Result<Recurrence<S>, Error> {
         let choice = choice.into();
         let shipped_only = match choice {
@@ -132,8 +138,9 @@ impl<S: Storage> Recurrence<S> {
         Recurrence::of(device, Choice::Fastest, kernels)
     }
 
-    /// The recurrence by another source: one that has entries of the kernel's names, with the same arguments
-    /// and the same launch, and computes in its own way. A pass that it has no entries for is unsupported.
+    /// The recurrence by another source: one that has entries of the kernel's names, with the same
+    /// arguments and the same launch, and computes in its own way. A pass that it has no entries
+    /// for is unsupported.
     ///
     /// # Errors
     ///
@@ -160,8 +167,8 @@ impl<S: Storage> Recurrence<S> {
 
     /// The kernel for a pass over arrays of this shape, loaded if it was not yet.
     ///
-    /// `whole` says that all arrays begin at multiples of 16 bytes ([`Buffer::is_aligned_to`]), as whole buffers
-    /// do. Which kernel a call took says [`Launched::choice`].
+    /// `whole` says that all arrays begin at multiples of 16 bytes ([`Buffer::is_aligned_to`]), as
+    /// whole buffers do. Which kernel a call took says [`Launched::choice`].
     ///
     /// # Errors
     ///
@@ -199,8 +206,8 @@ impl<S: Storage> Recurrence<S> {
         }
     }
 
-    /// The kernels that would have been the fastest and could not be had, and why; shipped ones took their
-    /// places.
+    /// The kernels that would have been the fastest and could not be had, and why; shipped ones
+    /// took their places.
     pub fn refused(&self) -> Vec<(KernelChoice, Error)> {
         match &self.kernels {
             Kernels::One(_) => Vec::new(),
@@ -227,10 +234,11 @@ impl<S: Storage> Recurrence<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::ShapeMismatch`] if a buffer does not have `num_seqs * seq_len`, or a state `num_seqs`
-    /// elements; [`Error::Unsupported`] if the kernel does not take sequences of that length;
-    /// [`Error::Device`] if one is on another device, if there are more sequences than a
-    /// grid takes, if there is no memory for the coefficients of logarithms, or if the device fails.
+    /// [`Error::ShapeMismatch`] if a buffer does not have `num_seqs * seq_len`, or a state
+    /// `num_seqs` elements; [`Error::Unsupported`] if the kernel does not take sequences of that
+    /// length; [`Error::Device`] if one is on another device, if there are more sequences than a
+    /// grid takes, if there is no memory for the coefficients of logarithms, or if the device
+    /// fails.
     pub fn forward_into(
         &self,
         inputs: &Buffer<S>,
@@ -276,8 +284,8 @@ impl<S: Storage> Recurrence<S> {
     /// Computes the gradients of a loss from its gradient `d_outputs` with respect to the outputs,
     /// asynchronously.
     ///
-    /// `outputs` are those of the forward pass. If the loss also depends on the final state, add its
-    /// gradient to the last computed entry of `d_outputs` first.
+    /// `outputs` are those of the forward pass. If the loss also depends on the final state, add
+    /// its gradient to the last computed entry of `d_outputs` first.
     ///
     /// # Errors
     ///
@@ -335,7 +343,8 @@ impl<S: Storage> Recurrence<S> {
         kernel.backward_into(inputs, [d_inputs, d_coeffs], shape, options, None)
     }
 
-    /// As [`Recurrence::forward_into`], beside the launches of other ranks: by a kernel that was named, with plain coefficients.
+    /// As [`Recurrence::forward_into`], beside the launches of other ranks: by a kernel that was
+    /// named, with plain coefficients.
     pub(super) fn forward_beside(
         &self,
         all: (&Buffer<S>, &Buffer<S>, &mut Buffer<S>),
@@ -368,8 +377,8 @@ impl<S: Storage> Recurrence<S> {
         }
     }
 
-    /// The outputs where coefficients are given as logarithms: `plain` computes them from the coefficients, in the type
-    /// that is computed with, and the recurrence over it.
+    /// The outputs where coefficients are given as logarithms: `plain` computes them from the
+    /// coefficients, in the type that is computed with, and the recurrence over it.
     pub(super) fn forward_with_logs(
         &self,
         (inputs, logs, outputs): (&Buffer<S>, &Buffer<S>, &mut Buffer<S>),

@@ -144,7 +144,8 @@ impl<S: Storage> OneKernel<S> {
         Ok(())
     }
 
-    /// A launch of the right size, and how its blocks share sequences; `None` if there is nothing to compute.
+    /// A launch of the right size, and how its blocks share sequences; `None` if there is nothing
+    /// to compute.
     fn begin<'a>(
         &self,
         (operation, pass): (&str, Pass),
@@ -250,7 +251,8 @@ impl<S: Storage> OneKernel<S> {
 /// A way to queue a launch.
 type Run<'a> = &'a dyn Fn(Launch, &Stream) -> Result<Launched, Error>;
 
-/// What a launch has to do with those of other ranks, which are under way at the same time and have the rest of each sequence.
+/// What a launch has to do with those of other ranks, which are under way at the same time and have
+/// the rest of each sequence.
 pub(in crate::device) struct Beside<'a> {
     pub(in crate::device) mail: &'a mut Mail,
     /// The largest shape that a rank has: all launches are of its size.
@@ -262,6 +264,7 @@ pub(in crate::device) struct Beside<'a> {
 /// How the blocks of a launch share sequences.
 struct Sharing {
     shared_out: SharedOut,
-    /// Whether blocks take tiles as they come, since there are more of them than are on the device at once.
+    /// Whether blocks take tiles as they come, since there are more of them than are on the device
+    /// at once.
     deal: bool,
 }

@@ -9,9 +9,9 @@ use crate::device::{Buffer, Stream};
 pub struct ForwardOptions<'a, A> {
     /// Which way the recurrence walks.
     pub direction: Direction,
-    /// The coefficients are given as `ln c`. They are computed on the device, by multiply-adds, so that a GPU and the
-    /// emulator give the same bits, into an array of the recurrence's own:
-    /// see [`Recurrence`](super::Recurrence#logarithms).
+    /// The coefficients are given as `ln c`. They are computed on the device, by multiply-adds, so
+    /// that a GPU and the emulator give the same bits, into an array of the recurrence's own: see
+    /// [`Recurrence`](super::Recurrence#logarithms).
     pub log_coeffs: bool,
     /// The state before the first step, one per sequence; `None` means zero.
     pub initial: Option<&'a Buffer<A>>,
@@ -35,8 +35,8 @@ impl<A> Default for ForwardOptions<'_, A> {
     }
 }
 
-/// The options of [`Recurrence::backward_into`](super::Recurrence::backward_into); direction, kind of coefficients and
-/// initial state are those of the forward pass.
+/// The options of [`Recurrence::backward_into`](super::Recurrence::backward_into); direction, kind
+/// of coefficients and initial state are those of the forward pass.
 #[derive(Debug)]
 pub struct BackwardOptions<'a, A> {
     /// Which way the recurrence walked.

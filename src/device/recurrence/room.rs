@@ -12,8 +12,8 @@ use crate::device::{Buffer, Device, Stream};
 
 /// Arrays that are given back and taken again, so that calls of one shape allocate once.
 ///
-/// An array is given back as soon as its last kernel is queued. Whoever takes it next queues behind that: on one
-/// stream by itself, on several because devices keep the order of work on a buffer.
+/// An array is given back as soon as its last kernel is queued. Whoever takes it next queues behind
+/// that: on one stream by itself, on several because devices keep the order of work on a buffer.
 #[derive(Debug)]
 pub(in crate::device) struct Pool<A>(Mutex<Vec<Buffer<A>>>);
 
@@ -44,7 +44,8 @@ impl Contents {
 pub(in crate::device) struct Room<'a, A> {
     /// As many elements as were asked for.
     part: Buffer<A>,
-    /// All of it, and where it is given back; a graph keeps its arrays for itself, and a stream that is lent has its own.
+    /// All of it, and where it is given back; a graph keeps its arrays for itself, and a stream
+    /// that is lent has its own.
     whole: Option<(Buffer<A>, &'a Pool<A>)>,
 }
 
@@ -55,8 +56,8 @@ impl<A> Default for Pool<A> {
 }
 
 impl<A: Pod> Pool<A> {
-    /// An array of `len` elements: a new one, or as the last call left it. If all that were given back are shorter, they
-    /// are freed.
+    /// An array of `len` elements: a new one, or as the last call left it. If all that were given
+    /// back are shorter, they are freed.
     pub(in crate::device) fn take(
         &self,
         device: &Device,
@@ -70,9 +71,9 @@ impl<A: Pod> Pool<A> {
         Ok(Room { part: whole.slice(..len)?, whole: Some((whole, self)) })
     }
 
-    /// An array of a call's own on this stream. Where it is a recording's, nobody else ever uses the array, as replays
-    /// may run between the kernels of any call. Where it is lent, the array is had and given back in the stream's order,
-    /// in a capture of its owner as well.
+    /// An array of a call's own on this stream. Where it is a recording's, nobody else ever uses
+    /// the array, as replays may run between the kernels of any call. Where it is lent, the array
+    /// is had and given back in the stream's order, in a capture of its owner as well.
     pub(in crate::device) fn room(
         &self,
         device: &Device,

@@ -20,7 +20,8 @@ impl From<(usize, usize)> for Shape {
 }
 
 impl Shape {
-    /// An error unless the arrays of a forward pass have this shape, and its states are one for each sequence.
+    /// An error unless the arrays of a forward pass have this shape, and its states are one for
+    /// each sequence.
     pub(in crate::device) fn check_forward<S: Storage>(
         self,
         inputs: &Buffer<S>,
@@ -35,7 +36,8 @@ impl Shape {
         self.check_states(operation, &[("initial", initial), ("final_state", last)])
     }
 
-    /// An error unless the arrays of a backward pass have this shape, and its states are one for each sequence.
+    /// An error unless the arrays of a backward pass have this shape, and its states are one for
+    /// each sequence.
     pub(in crate::device) fn check_backward<S: Storage>(
         self,
         [d_outputs, coeffs, outputs]: [&Buffer<S>; 3],

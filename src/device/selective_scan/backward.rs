@@ -7,8 +7,8 @@ use crate::Error;
 use crate::device::recurrence::room::Room;
 use crate::device::{Buffer, Function, Launched, Storage, Stream};
 
-/// Where [`SelectiveScan::backward_into`] writes the gradients, each in the shape of what it belongs to in
-/// [`ScanInputs`]. All of each array is written. What is `None` is not wanted.
+/// Where [`SelectiveScan::backward_into`] writes the gradients, each in the shape of what it
+/// belongs to in [`ScanInputs`]. All of each array is written. What is `None` is not wanted.
 #[derive(Debug)]
 pub struct ScanGradients<'a, S> {
     /// With respect to `u`.
@@ -31,17 +31,20 @@ pub struct ScanGradients<'a, S> {
     pub initial: Option<&'a mut Buffer<f32>>,
 }
 
-/// The options of [`SelectiveScan::backward_into`]. By default the last states count for nothing, and the stream is the
-/// device's default one.
+/// The options of [`SelectiveScan::backward_into`]. By default the last states count for nothing,
+/// and the stream is the device's default one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ScanBackwardOptions<'a> {
-    /// The gradient with respect to the last states, `[batch, channels, states]`; `None` means zero.
+    /// The gradient with respect to the last states, `[batch, channels, states]`; `None` means
+    /// zero.
     pub d_last: Option<&'a Buffer<f32>>,
-    /// Into how many chunks of time sequences are cut, at most, so that few channels keep the whole device busy: all are of
-    /// whole tiles of 8 steps. `None` means what is expected to be fastest, by the shape alone. Gradients for different numbers
-    /// of chunks differ in their last bits. In one chunk they are walked from the last step to the first, so that a sequence
-    /// may be computed in stretches: with the first gradient of the stretch behind as [`d_last`](ScanBackwardOptions::d_last), all
-    /// but those that are sums over time have the bits of one call (where that one is of 2^22 steps at most).
+    /// Into how many chunks of time sequences are cut, at most, so that few channels keep the whole
+    /// device busy: all are of whole tiles of 8 steps. `None` means what is expected to be fastest,
+    /// by the shape alone. Gradients for different numbers of chunks differ in their last bits. In
+    /// one chunk they are walked from the last step to the first, so that a sequence may be
+    /// computed in stretches: with the first gradient of the stretch behind as
+    /// [`d_last`](ScanBackwardOptions::d_last), all but those that are sums over time have the bits
+    /// of one call (where that one is of 2^22 steps at most).
     pub chunks: Option<usize>,
     /// The stream to work on, or that of a [recording](crate::device::Device::record); `None` means
     /// [`Device::stream`](crate::device::Device::stream).
@@ -55,11 +58,12 @@ mod flags {
 }
 
 impl<S: Storage<Accum = f32>> SelectiveScan<S> {
-    /// Computes the gradients of a loss from its gradient with respect to the outputs, `d_out`, and from what
-    /// [`SelectiveScan::forward_into`] left for it: `checkpoints`, of the same inputs.
+    /// Computes the gradients of a loss from its gradient with respect to the outputs, `d_out`, and
+    /// from what [`SelectiveScan::forward_into`] left for it: `checkpoints`, of the same inputs.
     ///
-    /// A call queues two kernels, or three where sequences are cut so that few channels keep the whole device busy. No
-    /// number is added up in an order that differs from run to run: the gradients have the same bits each time.
+    /// A call queues two kernels, or three where sequences are cut so that few channels keep the
+    /// whole device busy. No number is added up in an order that differs from run to run: the
+    /// gradients have the same bits each time.
     ///
     /// ```
     /// use linrec::device::{
@@ -108,10 +112,11 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
     ///
     /// # Errors
     ///
-    /// As [`SelectiveScan::forward_into`]; [`Error::Unsupported`] for a gradient with respect to a `z` that is not there, or
-    /// with respect to a `B` or `C` of the other kind, or for `checkpoints` that are read in vectors, those of a multiple of 4
-    /// states, and begin at no multiple of 16 bytes;
-    /// [`Error::Device`] if there is no memory for the workspace, which later calls use again.
+    /// As [`SelectiveScan::forward_into`]; [`Error::Unsupported`] for a gradient with respect to a
+    /// `z` that is not there, or with respect to a `B` or `C` of the other kind, or for
+    /// `checkpoints` that are read in vectors, those of a multiple of 4 states, and begin at no
+    /// multiple of 16 bytes; [`Error::Device`] if there is no memory for the workspace, which later
+    /// calls use again.
     pub fn backward_into(
         &self,
         inputs: &ScanInputs<S>,
@@ -345,7 +350,8 @@ impl<S: Storage> ScanGradients<'_, S> {
         })
     }
 
-    /// Whether each row of each array consists of whole vectors of 16 bytes that begin at multiples of 16.
+    /// Whether each row of each array consists of whole vectors of 16 bytes that begin at multiples
+    /// of 16.
     fn whole_rows(&self, inputs: &ScanInputs<S>, d_out: &Buffer<S>, shape: ScanShape) -> bool {
         let arrays = [inputs.u, inputs.delta, d_out];
         let couplings = inputs.b.is_aligned_to(16)

@@ -15,7 +15,8 @@ pub enum ScanCoupling<'a, S> {
     Constant(&'a Buffer<f32>),
 }
 
-/// Where the gradient with respect to a [`ScanCoupling`] goes: of the same kind, and in the same shape.
+/// Where the gradient with respect to a [`ScanCoupling`] goes: of the same kind, and in the same
+/// shape.
 #[derive(Debug)]
 pub enum ScanCouplingGradient<'a, S> {
     /// With respect to what varies.

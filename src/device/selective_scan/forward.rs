@@ -6,19 +6,20 @@ use super::{Exponential, ScanInputs, ScanShape, SelectiveScan};
 use crate::Error;
 use crate::device::{Buffer, Function, Launched, Storage, Stream};
 
-/// The options of [`SelectiveScan::forward_into`]. By default only the outputs are wanted, on the device's default
-/// stream.
+/// The options of [`SelectiveScan::forward_into`]. By default only the outputs are wanted, on the
+/// device's default stream.
 #[derive(Debug, Default)]
 pub struct ScanForwardOptions<'a> {
-    /// Where the states after the last step are written, `[batch, channels, states]`, if they are wanted. Without a step
-    /// they are those to begin with.
+    /// Where the states after the last step are written, `[batch, channels, states]`, if they are
+    /// wanted. Without a step they are those to begin with.
     pub last: Option<&'a mut Buffer<f32>>,
-    /// Where states are left for the backward pass, `[batch, ceil(seq_len / 8), channels, states]`: those before
-    /// each eighth step ([`ScanShape::CHECKPOINT_STEPS`]).
+    /// Where states are left for the backward pass, `[batch, ceil(seq_len / 8), channels, states]`:
+    /// those before each eighth step ([`ScanShape::CHECKPOINT_STEPS`]).
     pub checkpoints: Option<&'a mut Buffer<f32>>,
-    /// Into how many chunks of time sequences are cut, at most, so that few channels keep the whole device busy: all are of
-    /// whole tiles of 32 steps. `None` means what is expected to be fastest, by the shape alone. Results
-    /// for different numbers of chunks differ in their last bits.
+    /// Into how many chunks of time sequences are cut, at most, so that few channels keep the whole
+    /// device busy: all are of whole tiles of 32 steps. `None` means what is expected to be
+    /// fastest, by the shape alone. Results for different numbers of chunks differ in their last
+    /// bits.
     pub chunks: Option<usize>,
     /// The stream to work on, or that of a [recording](crate::device::Device::record); `None` means
     /// [`Device::stream`](crate::device::Device::stream).
@@ -35,8 +36,9 @@ const LANES: usize = 4;
 const TILE: usize = 32;
 /// Blocks of an SM, by the kernel's launch bounds.
 const BLOCKS_PER_SM: usize = 2;
-/// The time of a cut: a pass for the ends of chunks, as a part of one for outputs. This and what follows was measured on an
-/// H200 (1 to 4 batches of 512 and 2048 channels, 1024 to 65,536 steps, in 1 to 32 chunks).
+/// The time of a cut: a pass for the ends of chunks, as a part of one for outputs. This and what
+/// follows was measured on an H200 (1 to 4 batches of 512 and 2048 channels, 1024 to 65,536 steps,
+/// in 1 to 32 chunks).
 const ENDS: f64 = 0.7;
 /// The time of a block that has an SM for itself, as a part of that of two which share it.
 const ALONE: f64 = 0.65;
@@ -44,7 +46,8 @@ const ALONE: f64 = 0.65;
 const PASS_TILES: usize = 3;
 /// Tiles of a chunk, at least.
 const LEAST_TILES: usize = 4;
-/// Of a block of `selective_scan_fwd_plain.cu` the warps that compute, at most; a multiprocessor has one block.
+/// Of a block of `selective_scan_fwd_plain.cu` the warps that compute, at most; a multiprocessor
+/// has one block.
 const PLAIN_WARPS: usize = 8;
 /// The states that these kernels take, and the longest row: steps are counted in 32 bits.
 const PLAIN_STATES: [usize; 2] = [2 * LANES, 4 * LANES];
@@ -114,7 +117,8 @@ impl Plan {
         let lane_states = if few { 2 } else { 4 };
         let passes = shape.states.div_ceil(lane_states * LANES);
         let blocks = |warps| blocks_of(shape, warps).saturating_mul(cut.chunks);
-        // The time that the busiest SM takes: of whole rounds of blocks, and of the blocks that are left.
+        // The time that the busiest SM takes: of whole rounds of blocks, and of the blocks that are
+        // left.
         let time = |warps: usize| {
             let round = BLOCKS_PER_SM * multiprocessors.max(1);
             let (rounds, rest) = (blocks(warps) / round, blocks(warps) % round);
@@ -162,7 +166,8 @@ impl Plain {
         takes.then_some(Plain { warps, chunk_blocks: blocks_of(shape, warps) })
     }
 
-    /// Dynamic shared memory of a block, part by part as in the kernel's `Shared`. `held`: bytes of an element there.
+    /// Dynamic shared memory of a block, part by part as in the kernel's `Shared`. `held`: bytes of
+    /// an element there.
     fn shared_bytes(lane_states: usize, held: usize) -> usize {
         let (channels, couplings) = (PLAIN_WARPS * WARP_CHANNELS, 2 * LANES * lane_states);
         let pairs = 2 * channels * TILE * 8;
@@ -194,10 +199,11 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::ShapeMismatch`] if a buffer does not have the elements of its shape; [`Error::Unsupported`] for no
-    /// states or more than 256, or groups that do not divide the channels; [`Error::Device`] if a buffer is
-    /// on another device, if there are more blocks than a grid takes, if a block takes more shared memory than the device
-    /// has, if a kernel cannot be had, or if the device fails.
+    /// [`Error::ShapeMismatch`] if a buffer does not have the elements of its shape;
+    /// [`Error::Unsupported`] for no states or more than 256, or groups that do not divide the
+    /// channels; [`Error::Device`] if a buffer is on another device, if there are more blocks than
+    /// a grid takes, if a block takes more shared memory than the device has, if a kernel cannot be
+    /// had, or if the device fails.
     pub fn forward_into(
         &self,
         inputs: &ScanInputs<S>,
@@ -314,8 +320,8 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         self.kernels.function(&self.device, source, name, &parameters)
     }
 
-    /// None for what these kernels do not take: what the device has too little shared memory for, and of the ends of chunks all
-    /// but rows of whole vectors with 16 states.
+    /// None for what these kernels do not take: what the device has too little shared memory for,
+    /// and of the ends of chunks all but rows of whole vectors with 16 states.
     fn plain_launch(
         &self,
         plain: Plain,
@@ -331,7 +337,8 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         {
             return Ok(None);
         }
-        // The kernel for outputs and states takes no place for states, too; where it costs, there is one for outputs alone.
+        // The kernel for outputs and states takes no place for states, too; where it costs, there
+        // is one for outputs alone.
         let wanted = if separate { wanted } else { Wanted::OutputsAndStates };
         let (source, name) = ("selective_scan_fwd_plain.cu", "selective_scan_fwd_plain");
         let parameters =

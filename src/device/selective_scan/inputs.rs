@@ -5,15 +5,16 @@ use super::{ScanCoupling, ScanShape};
 use crate::Error;
 use crate::device::{Buffer, Storage};
 
-/// The inputs of a [`SelectiveScan`](super::SelectiveScan), all contiguous, of the sizes of a [`ScanShape`].
+/// The inputs of a [`SelectiveScan`](super::SelectiveScan), all contiguous, of the sizes of a
+/// [`ScanShape`].
 #[derive(Debug, Clone, Copy)]
 pub struct ScanInputs<'a, S> {
     /// `u`, `[batch, channels, seq_len]`.
     pub u: &'a Buffer<S>,
     /// The step sizes before bias and softplus, `[batch, channels, seq_len]`.
     pub delta: &'a Buffer<S>,
-    /// `A`, `[channels, states]`: rates of decay with a minus, at least -2e38 (a step of size 0 times an infinite rate would
-    /// be no number). States grow where they are positive.
+    /// `A`, `[channels, states]`: rates of decay with a minus, at least -2e38 (a step of size 0
+    /// times an infinite rate would be no number). States grow where they are positive.
     pub a: &'a Buffer<f32>,
     /// `B`.
     pub b: ScanCoupling<'a, S>,
@@ -29,8 +30,9 @@ pub struct ScanInputs<'a, S> {
     pub softplus: bool,
     /// The states before the first step, `[batch, channels, states]`; `None` means zero.
     pub initial: Option<&'a Buffer<f32>>,
-    /// Where sequences begin within the rows of a batch, `[batch, seq_len]`: where it is not 0, the states before that
-    /// step count as zero, whatever they were. So at the first step it overrules `initial`.
+    /// Where sequences begin within the rows of a batch, `[batch, seq_len]`: where it is not 0, the
+    /// states before that step count as zero, whatever they were. So at the first step it overrules
+    /// `initial`.
     pub restarts: Option<&'a Buffer<u8>>,
 }
 

@@ -12,8 +12,8 @@ use crate::kernels::program;
 /// How exponentials are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Exponential {
-    /// By the instruction of the GPU (`ex2.approx`), with an error of two units in the last place. The emulator has the
-    /// bits of compute capability 9.0; those of other GPUs may differ.
+    /// By the instruction of the GPU (`ex2.approx`), with an error of two units in the last place.
+    /// The emulator has the bits of compute capability 9.0; those of other GPUs may differ.
     Fast,
     /// By multiply-adds, so that every device gives the same bits. Slower.
     Exact,

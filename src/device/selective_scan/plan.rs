@@ -13,25 +13,27 @@ const QUAD: usize = 32 / LANES;
 const BLOCKS: [(usize, usize); 6] = [(8, 4), (8, 2), (8, 1), (4, 1), (2, 1), (1, 1)];
 /// What a block may have of shared memory: from compute capability 9.0 on.
 const SHARED_BYTES: usize = 227 << 10;
-/// The time of a cut: the first pass over the chunks, as a part of the second, and that of so many tiles for each pass.
+/// The time of a cut: the first pass over the chunks, as a part of the second, and that of so many
+/// tiles for each pass.
 const FIRST_PASS: f64 = 0.3;
 const PASS_TILES: usize = 16;
 /// Tiles of a chunk, at least.
 const LEAST_TILES: usize = 32;
 
-/// What the kernels of `selective_scan_bwd_plain.cu` take: the states, warps of a block and quads of each, and the longest row.
-/// Places in the rows of a block are counted in bytes, in 32 bits.
+/// What the kernels of `selective_scan_bwd_plain.cu` take: the states, warps of a block and quads
+/// of each, and the longest row. Places in the rows of a block are counted in bytes, in 32 bits.
 const PLAIN_STATES: [usize; 2] = [8, 16];
 const PLAIN_BLOCKS: (usize, usize) = (4, 4);
 const PLAIN_LONGEST: usize = 1 << 22;
-/// The time of a block of theirs that is on a multiprocessor alone, as a part of that of as many as fit.
+/// The time of a block of theirs that is on a multiprocessor alone, as a part of that of as many as
+/// fit.
 const PLAIN_ALONE: f64 = 0.7;
 
 /// How a shape is cut up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// Whether the kernels of `selective_scan_bwd_plain.cu` take the shape, where options and arrays allow it. The others
-    /// take it, too, and give the same bits.
+    /// Whether the kernels of `selective_scan_bwd_plain.cu` take the shape, where options and
+    /// arrays allow it. The others take it, too, and give the same bits.
     pub(super) plain: bool,
     /// States of a channel that a lane walks at once.
     pub(super) lane_states: usize,
@@ -126,8 +128,8 @@ impl Plan {
         rows + warps * warp + sums + channels + kept + across_blocks
     }
 
-    /// Dynamic shared memory of a block of `selective_scan_bwd_plain.cu`, part by part as in its `Shared` and `AllShared`: for
-    /// the first pass over chunks, and for the gradients.
+    /// Dynamic shared memory of a block of `selective_scan_bwd_plain.cu`, part by part as in its
+    /// `Shared` and `AllShared`: for the first pass over chunks, and for the gradients.
     pub(super) fn plain_shared_bytes(self) -> [usize; 2] {
         let Plan { lane_states, warps, quads, .. } = self;
         let states = LANES * lane_states;
@@ -139,7 +141,8 @@ impl Plan {
         [block + warps * ends, block + warps * (ends + kept) + sums]
     }
 
-    /// Numbers of the workspace: sums for `B` and `C`, sums for all else, and what each chunk passes back.
+    /// Numbers of the workspace: sums for `B` and `C`, sums for all else, and what each chunk
+    /// passes back.
     pub(super) fn workspace(self, shape: ScanShape, varying: bool) -> Option<[usize; 3]> {
         let product = |factors: &[usize]| {
             factors.iter().try_fold(1_usize, |product, &size| product.checked_mul(size))

@@ -52,17 +52,20 @@ impl ScanShape {
         vec![self.batch, self.seq_len]
     }
 
-    /// `[batch, ceil(seq_len / 8), channels, states]`: what a forward pass leaves for the backward pass.
+    /// `[batch, ceil(seq_len / 8), channels, states]`: what a forward pass leaves for the backward
+    /// pass.
     pub(super) fn checkpoints(self) -> Vec<usize> {
         let chunks = self.seq_len.div_ceil(ScanShape::CHECKPOINT_STEPS);
         vec![self.batch, chunks, self.channels, self.states]
     }
 
-    /// How many steps there are between the states that a forward pass leaves for the backward pass.
+    /// How many steps there are between the states that a forward pass leaves for the backward
+    /// pass.
     pub const CHECKPOINT_STEPS: usize = 8;
 
-    /// How many elements the buffer for [`ScanForwardOptions::checkpoints`](super::ScanForwardOptions::checkpoints) has;
-    /// `None` if no number holds it.
+    /// How many elements the buffer for
+    /// [`ScanForwardOptions::checkpoints`](super::ScanForwardOptions::checkpoints) has; `None` if
+    /// no number holds it.
     pub fn checkpoints_len(self) -> Option<usize> {
         product(&self.checkpoints())
     }

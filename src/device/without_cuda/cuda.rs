@@ -1,7 +1,8 @@
-//! What stands in the place of the GPU backend where the feature `cuda` is off: its types, without values.
+//! What stands in the place of the GPU backend where the feature `cuda` is off: its types, without
+//! values.
 //!
-//! So the rest of the device layer is written once. What none of these functions can be called with, the
-//! compiler knows.
+//! So the rest of the device layer is written once. What none of these functions can be called
+//! with, the compiler knows.
 
 use std::ffi::c_void;
 use std::sync::Arc;

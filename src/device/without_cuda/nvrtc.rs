@@ -1,4 +1,5 @@
-//! What stands in the place of the compiler where the feature `cuda` is off: PTX that is shipped, and no other.
+//! What stands in the place of the compiler where the feature `cuda` is off: PTX that is shipped,
+//! and no other.
 
 use crate::Error;
 use crate::kernels::{Program, Ptx, shipped_as};

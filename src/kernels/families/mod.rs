@@ -1,8 +1,8 @@
 //! The families of kernels: what tells one from the others, and the one list of them.
 //!
-//! A family is a source, `linrec_NAME.cu`, with everything that can be chosen when it is compiled and launched. Its
-//! file here says all that the rest of the library, its tests and the tuner ask of it; nothing outside of this
-//! folder knows a family by its name.
+//! A family is a source, `linrec_NAME.cu`, with everything that can be chosen when it is compiled
+//! and launched. Its file here says all that the rest of the library, its tests and the tuner ask
+//! of it; nothing outside of this folder knows a family by its name.
 
 mod once;
 mod pipe;
@@ -31,18 +31,20 @@ use spelling::Parts;
 
 /// One configuration of a family's kernel; what has no `self` is about the family.
 trait Family: fmt::Debug {
-    /// The family's name: `linrec_NAME.cu` is its source, `linrec_NAME_fwd` and `linrec_NAME_bwd` are its kernels.
+    /// The family's name: `linrec_NAME.cu` is its source, `linrec_NAME_fwd` and `linrec_NAME_bwd`
+    /// are its kernels.
     fn name() -> &'static str
     where
         Self: Sized;
 
-    /// The configuration that is spelled with these sizes and options; whatever is left over is refused.
+    /// The configuration that is spelled with these sizes and options; whatever is left over is
+    /// refused.
     fn parse(parts: &mut Parts) -> Option<Self>
     where
         Self: Sized;
 
-    /// The configuration whose [`arguments`](Family::arguments) for a pass these are, in either direction. What is no
-    /// matter of compilation is as in the default.
+    /// The configuration whose [`arguments`](Family::arguments) for a pass these are, in either
+    /// direction. What is no matter of compilation is as in the default.
     fn from_arguments(pass: Pass, arguments: &[&str]) -> Option<Self>
     where
         Self: Sized;
@@ -52,10 +54,12 @@ trait Family: fmt::Debug {
     where
         Self: Sized;
 
-    /// What follows the name in the spelling, with all sizes and those options that are not the usual ones.
+    /// What follows the name in the spelling, with all sizes and those options that are not the
+    /// usual ones.
     fn spelled(&self) -> String;
 
-    /// What follows the name in the name of the PTX file: what is compiled, and not how it is launched.
+    /// What follows the name in the name of the PTX file: what is compiled, and not how it is
+    /// launched.
     fn compiled(&self) -> String {
         format!("-{}", self.spelled().replace(':', "-"))
     }
@@ -94,8 +98,8 @@ trait Family: fmt::Debug {
     /// Steps that are computed at a time; `None` if one after the other.
     fn tile(&self, element: ElementType) -> Option<u64>;
 
-    /// Whether a tuner should measure it at a length that it takes: it is not the same launch as a smaller one, and
-    /// neither far too large nor far too small.
+    /// Whether a tuner should measure it at a length that it takes: it is not the same launch as a
+    /// smaller one, and neither far too large nor far too small.
     fn is_worth(&self, element: ElementType, seq_len: u64) -> bool;
 }
 
@@ -104,8 +108,8 @@ macro_rules! families {
     ($($(#[$doc:meta])* $variant:ident($config:ident),)*) => {
         /// A kernel that computes the recurrence, with everything that can be chosen about it.
         ///
-        /// It is written, and read again, as the [module](crate::kernels) says: `pipe:8x64:0`. The order is that of
-        /// the families, and within one that of sizes.
+        /// It is written, and read again, as the [module](crate::kernels) says: `pipe:8x64:0`. The
+        /// order is that of the families, and within one that of sizes.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum KernelChoice {
@@ -134,8 +138,8 @@ macro_rules! families {
                 }
             }
 
-            /// Every configuration of a family that a tuner may try, in a fixed order; none of a family that there
-            /// is not.
+            /// Every configuration of a family that a tuner may try, in a fixed order; none of a
+            /// family that there is not.
             pub fn candidates(family: &str, element: ElementType) -> Vec<KernelChoice> {
                 match family {
                     $(name if name == $config::name() => {
@@ -175,24 +179,27 @@ macro_rules! families {
 families! {
     /// `linrec_ref.cu`: one thread per sequence. `ref:64` has the threads of a block.
     Ref(RefConfig),
-    /// `linrec_tile.cu`: one block per sequence, which must fit into its registers. `tile:4x256:0` has the elements
-    /// of a thread, the threads of a block and the number of the [`Memcode`]; an early stage, `tile:4x256:0:2`, also
-    /// that of the [`Algocode`].
+    /// `linrec_tile.cu`: one block per sequence, which must fit into its registers. `tile:4x256:0`
+    /// has the elements of a thread, the threads of a block and the number of the [`Memcode`]; an
+    /// early stage, `tile:4x256:0:2`, also that of the [`Algocode`].
     Tile(TileConfig),
     /// `linrec_pipe.cu`: one block per sequence, tile by tile. `pipe:8x64:0` as for tile.
     Pipe(PipeConfig),
-    /// `linrec_rows.cu`: some lanes of a warp for each sequence, which must fit into their registers. `rows:16x2x32`
-    /// has the lanes of a sequence, the vectors of a lane and the threads of a block, with `:w` for rows of whole vectors.
-    Rows(RowsConfig),
-    /// `linrec_wide.cu`: one block per sequence, tile by tile in 16-byte vectors. `wide:4x256` has the vectors of a
-    /// thread and the threads of a block, with `:a1` for a tile ahead and `:w` for rows of whole vectors.
-    Wide(WideConfig),
-    /// `linrec_waves.cu`: all blocks share each sequence, wave by wave. `waves:4x288` has the vectors of a thread and the
-    /// threads of a block that compute, with `:a4` for tiles that are told so many waves ahead, `:f2` for so many more in
-    /// flight, and `:w` for rows of whole vectors.
-    Waves(WavesConfig),
-    /// `linrec_once.cu`: a block for each tile, and all at once. `once:4x512` has the vectors of a thread and the threads
+    /// `linrec_rows.cu`: some lanes of a warp for each sequence, which must fit into their
+    /// registers. `rows:16x2x32` has the lanes of a sequence, the vectors of a lane and the threads
     /// of a block, with `:w` for rows of whole vectors.
+    Rows(RowsConfig),
+    /// `linrec_wide.cu`: one block per sequence, tile by tile in 16-byte vectors. `wide:4x256` has
+    /// the vectors of a thread and the threads of a block, with `:a1` for a tile ahead and `:w` for
+    /// rows of whole vectors.
+    Wide(WideConfig),
+    /// `linrec_waves.cu`: all blocks share each sequence, wave by wave. `waves:4x288` has the
+    /// vectors of a thread and the threads of a block that compute, with `:a4` for tiles that are
+    /// told so many waves ahead, `:f2` for so many more in flight, and `:w` for rows of whole
+    /// vectors.
+    Waves(WavesConfig),
+    /// `linrec_once.cu`: a block for each tile, and all at once. `once:4x512` has the vectors of a
+    /// thread and the threads of a block, with `:w` for rows of whole vectors.
     Once(OnceConfig),
 }
 
@@ -210,14 +217,14 @@ impl KernelChoice {
         self.family().max_len(element)
     }
 
-    /// What a sequence's length has to be a multiple of: 1, but for rows of whole vectors. Where it is not 1, arrays
-    /// have to begin at a multiple of 16 bytes.
+    /// What a sequence's length has to be a multiple of: 1, but for rows of whole vectors. Where it
+    /// is not 1, arrays have to begin at a multiple of 16 bytes.
     pub fn multiple_of(&self, element: ElementType) -> u64 {
         self.family().multiple_of(element)
     }
 
-    /// How many steps of a sequence are computed at a time, and combined with what came before; `None` if one after
-    /// the other, with one rounding a step.
+    /// How many steps of a sequence are computed at a time, and combined with what came before;
+    /// `None` if one after the other, with one rounding a step.
     pub fn tile(&self, element: ElementType) -> Option<u64> {
         self.family().tile(element)
     }
@@ -228,8 +235,8 @@ impl KernelChoice {
         fits && seq_len.is_multiple_of(self.multiple_of(element))
     }
 
-    /// Whether a tuner should measure it at a length: it takes such sequences, is not the same launch as a smaller
-    /// one, and neither far too large nor far too small.
+    /// Whether a tuner should measure it at a length: it takes such sequences, is not the same
+    /// launch as a smaller one, and neither far too large nor far too small.
     pub fn is_worth(&self, element: ElementType, seq_len: u64) -> bool {
         self.takes(element, seq_len) && self.family().is_worth(element, seq_len)
     }
@@ -244,16 +251,18 @@ impl KernelChoice {
         self.family().takes_direction()
     }
 
-    /// Whether the kernels' last arguments are the mailboxes by which a state comes from another device and goes on to the
-    /// next one, `from` and `to`, either of which may be null, and a 32-bit epoch.
+    /// Whether the kernels' last arguments are the mailboxes by which a state comes from another
+    /// device and goes on to the next one, `from` and `to`, either of which may be null, and a
+    /// 32-bit epoch.
     pub fn takes_mail(&self) -> bool {
         self.family().takes_mail()
     }
 
-    /// The launch of a pass over `num_seqs` sequences of `seq_len` elements of `element`; of no blocks if there
-    /// are no sequences.
+    /// The launch of a pass over `num_seqs` sequences of `seq_len` elements of `element`; of no
+    /// blocks if there are no sequences.
     ///
-    /// What no launch can be, a block of zero threads say, is passed on as it is: the launch refuses it.
+    /// What no launch can be, a block of zero threads say, is passed on as it is: the launch
+    /// refuses it.
     pub fn geometry(
         &self,
         element: ElementType,
@@ -278,8 +287,8 @@ impl KernelChoice {
         KernelChoice::from_arguments(family, pass, arguments)
     }
 
-    /// The name of the file in `kernels/ptx`, without its ending, if the kernel is shipped: its spelling with
-    /// dashes, as far as it is a matter of compilation, and the element type.
+    /// The name of the file in `kernels/ptx`, without its ending, if the kernel is shipped: its
+    /// spelling with dashes, as far as it is a matter of compilation, and the element type.
     ///
     /// ```
     /// use linrec::kernels::{ElementType, KernelChoice};
@@ -301,7 +310,8 @@ impl fmt::Display for KernelChoice {
     }
 }
 
-/// Reads what [`Display`](fmt::Display) writes; sizes and options that are left out are the usual ones.
+/// Reads what [`Display`](fmt::Display) writes; sizes and options that are left out are the usual
+/// ones.
 impl std::str::FromStr for KernelChoice {
     type Err = crate::Error;
 
@@ -332,7 +342,8 @@ fn elements(element: ElementType, vectors: u32) -> u64 {
     u64::from(vectors) * 16 / element.bytes() as u64
 }
 
-/// Whether rows consist of whole vectors: both, but for an element of 16 bytes, which is a vector of its own.
+/// Whether rows consist of whole vectors: both, but for an element of 16 bytes, which is a vector
+/// of its own.
 fn wholes(element: ElementType) -> &'static [bool] {
     if element.bytes() < 16 { &[false, true] } else { &[false] }
 }

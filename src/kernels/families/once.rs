@@ -5,7 +5,8 @@ use super::{Family, elements, truth, waves, wholes};
 use crate::Direction;
 use crate::kernels::{ElementType, Geometry, Pass, SharedOut};
 
-/// What is chosen when `linrec_once.cu` is compiled; as `once:4x512`, and `once:4x512:w` for whole vectors.
+/// What is chosen when `linrec_once.cu` is compiled; as `once:4x512`, and `once:4x512:w` for whole
+/// vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OnceConfig {
     /// 16-byte vectors that a thread holds of each array.
@@ -27,7 +28,8 @@ impl Default for OnceConfig {
     }
 }
 
-/// Tiles are no longer than gives so many of them, as far as there are warps: about one for each SM of the largest GPUs.
+/// Tiles are no longer than gives so many of them, as far as there are warps: about one for each SM
+/// of the largest GPUs.
 const TILES: u64 = 128;
 
 impl Family for OnceConfig {

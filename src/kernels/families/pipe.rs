@@ -7,7 +7,8 @@ use crate::Direction;
 use crate::kernels::{ElementType, Geometry, Pass};
 
 tiled_family! {
-    /// What is chosen when `linrec_pipe.cu` is compiled; as `pipe:8x64:0`, and `pipe:8x64:0:2` for an early stage.
+    /// What is chosen when `linrec_pipe.cu` is compiled; as `pipe:8x64:0`, and `pipe:8x64:0:2` for
+    /// an early stage.
     PipeConfig is "pipe",
     /// 8 elements for each of up to 64 threads, read by each thread, and the whole scan.
     usually 8 x 64,

@@ -5,7 +5,8 @@ use super::{Family, elements, truth, wholes};
 use crate::Direction;
 use crate::kernels::{ElementType, Geometry, Pass};
 
-/// What is chosen when `linrec_rows.cu` is compiled; as `rows:16x2x32`, and `rows:16x2x32:w` for whole vectors.
+/// What is chosen when `linrec_rows.cu` is compiled; as `rows:16x2x32`, and `rows:16x2x32:w` for
+/// whole vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowsConfig {
     /// Lanes of a warp that share a sequence: 1, 2, 4, 8, 16 or 32.

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// What follows the name and its colon: sizes with an `x` between them, and options with a colon before each.
+/// What follows the name and its colon: sizes with an `x` between them, and options with a colon
+/// before each.
 #[derive(Debug, Default)]
 pub(super) struct Parts<'a> {
     sizes: Vec<u32>,
@@ -26,7 +27,8 @@ impl<'a> Parts<'a> {
         Some(sizes)
     }
 
-    /// Takes the next option if it is a number: `Some(None)` if it is none, and `None` if `read` does not know it.
+    /// Takes the next option if it is a number: `Some(None)` if it is none, and `None` if `read`
+    /// does not know it.
     pub(super) fn code<T>(&mut self, read: impl Fn(u32) -> Option<T>) -> Option<Option<T>> {
         match self.options.front().and_then(|option| number(option)) {
             Some(code) => {
@@ -59,7 +61,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Digits, as [`Display`](std::fmt::Display) writes them: neither `+8`, which `parse` takes, nor `08`.
+/// Digits, as [`Display`](std::fmt::Display) writes them: neither `+8`, which `parse` takes, nor
+/// `08`.
 pub(super) fn number(text: &str) -> Option<u32> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
     let is_shortest = text == "0" || !text.starts_with('0');

@@ -5,7 +5,8 @@ use std::fmt;
 use super::spelling::{Parts, number};
 use crate::kernels::{ElementType, Geometry, Pass};
 
-/// How a tile comes from memory and goes back: the template parameter `kMemcode`, by whose number it is written.
+/// How a tile comes from memory and goes back: the template parameter `kMemcode`, by whose number
+/// it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Memcode {
     /// Blocked: each thread reads and writes its own elements, which are consecutive in memory.
@@ -17,7 +18,8 @@ pub enum Memcode {
     SharedVectors = 2,
 }
 
-/// How far the scan of a tile goes: the template parameter `kAlgocode`, by whose number it is written.
+/// How far the scan of a tile goes: the template parameter `kAlgocode`, by whose number it is
+/// written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Algocode {
     /// Inputs are copied.
@@ -148,8 +150,8 @@ impl Tiled {
     // ANCHOR_END: worth
 }
 
-/// A family whose configuration is [`Tiled`] by its own names: the name of the configuration and of the kernels, what is
-/// usual (elements and threads), and the longest sequence.
+/// A family whose configuration is [`Tiled`] by its own names: the name of the configuration and of
+/// the kernels, what is usual (elements and threads), and the longest sequence.
 macro_rules! tiled_family {
     (
         $(#[$about:meta])* $Config:ident is $name:literal,
@@ -158,13 +160,14 @@ macro_rules! tiled_family {
     ) => {
         $(#[$about])*
         ///
-        /// The names are those of the template parameters `kMaxElemsPerThread`, `kMaxThreadsPerBlock`,
-        /// `kMemcode` and `kAlgocode`.
+        /// The names are those of the template parameters `kMaxElemsPerThread`,
+        /// `kMaxThreadsPerBlock`, `kMemcode` and `kAlgocode`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $Config {
             /// Elements that a thread holds in registers, at most.
             pub max_elems_per_thread: u32,
-            /// Threads in a block, at most: a multiple of 32 up to 1024. A short sequence takes fewer.
+            /// Threads in a block, at most: a multiple of 32 up to 1024. A short sequence takes
+            /// fewer.
             pub max_threads_per_block: u32,
             /// How a tile comes from memory.
             pub memcode: Memcode,

@@ -8,10 +8,11 @@ use crate::kernels::{ElementType, Geometry, Pass, SharedOut};
 /// What is chosen when `linrec_waves.cu` is compiled; as `waves:4x288`, `waves:3x384:a4:f2:w`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WavesConfig {
-    /// 16-byte vectors that a thread has of each array forward. Backward it has one less, since there are five arrays
-    /// in place of three. From 2 on.
+    /// 16-byte vectors that a thread has of each array forward. Backward it has one less, since
+    /// there are five arrays in place of three. From 2 on.
     pub vectors: u32,
-    /// Threads in a block that compute: a multiple of 32 up to 992. One more warp carries the state.
+    /// Threads in a block that compute: a multiple of 32 up to 992. One more warp carries the
+    /// state.
     pub threads: u32,
     /// How many waves ahead a tile is told: from 2 on.
     pub ahead: u32,
@@ -22,7 +23,8 @@ pub struct WavesConfig {
 }
 
 impl WavesConfig {
-    /// Four vectors in each of 288 threads, told five waves ahead, and sequences that may begin anywhere.
+    /// Four vectors in each of 288 threads, told five waves ahead, and sequences that may begin
+    /// anywhere.
     pub const DEFAULT: WavesConfig =
         WavesConfig { vectors: 4, threads: 288, ahead: 5, in_flight: 1, whole: false };
 
@@ -52,15 +54,15 @@ impl Default for WavesConfig {
     }
 }
 
-/// Tiles are no longer than gives so many of them, as far as there are warps: about two for each SM of the
-/// largest GPUs. It is no matter of the GPU at hand, so that results are not either.
+/// Tiles are no longer than gives so many of them, as far as there are warps: about two for each SM
+/// of the largest GPUs. It is no matter of the GPU at hand, so that results are not either.
 const TILES: u64 = 256;
 
 /// Tiles that are combined at a time: the kernels' kGroup.
 pub(super) const GROUP: u64 = 128;
 
-/// How `num_seqs` sequences are cut into tiles: of whole warps, each with `vectors` vectors a lane, `warps` at most; so
-/// that there are about `wanted` of them. With the number of tiles.
+/// How `num_seqs` sequences are cut into tiles: of whole warps, each with `vectors` vectors a lane,
+/// `warps` at most; so that there are about `wanted` of them. With the number of tiles.
 pub(super) fn shared_out(
     element: ElementType,
     (num_seqs, seq_len): (u64, u64),
@@ -76,7 +78,8 @@ pub(super) fn shared_out(
     let even = row.saturating_mul(num_seqs).div_ceil(wanted).min(row).div_ceil(warp);
     let tile_vectors = even.clamp(1, u64::from(warps.max(1))) * warp;
     let tiles = if seq_len == 0 { 0 } else { reach.div_ceil(tile_vectors * per_vector) };
-    // For each word of a transition, of two numbers, its own 4 bytes and as many that say which launch it is of.
+    // For each word of a transition, of two numbers, its own 4 bytes and as many that say which
+    // launch it is of.
     let notice = 4 * element.accumulator().bytes() as u64;
     let notices = tiles.next_multiple_of(GROUP).saturating_mul(num_seqs);
     let workspace_bytes = notices.saturating_mul(notice).saturating_add(16);

@@ -5,8 +5,8 @@ use super::{Family, elements, truth, wholes};
 use crate::Direction;
 use crate::kernels::{ElementType, Geometry, Pass};
 
-/// What is chosen when `linrec_wide.cu` is compiled; as `wide:2x128`, `wide:4x256:a1:w` for a tile ahead and whole
-/// vectors.
+/// What is chosen when `linrec_wide.cu` is compiled; as `wide:2x128`, `wide:4x256:a1:w` for a tile
+/// ahead and whole vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WideConfig {
     /// 16-byte vectors that a thread holds of each array.
@@ -58,7 +58,8 @@ impl Family for WideConfig {
             for vectors in [1, 2, 4, 8] {
                 for ahead in [0, 1, 2] {
                     let bytes = threads * vectors * 16;
-                    // What is loaded ahead pays when there is much of it, and shared memory is full at some point.
+                    // What is loaded ahead pays when there is much of it, and shared memory is full
+                    // at some point.
                     let is_sensible = match ahead {
                         0 => vectors <= 4 && bytes <= 32 << 10,
                         _ => threads >= 128 && vectors >= 2 && bytes <= 64 << 10,

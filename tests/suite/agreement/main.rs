@@ -1,12 +1,14 @@
-//! Runs random programs on a GPU and in the emulator, and says where they do not agree to the last bit:
+//! Runs random programs on a GPU and in the emulator, and says where they do not agree to the last
+//! bit:
 //!
 //! ```text
 //! cargo run --release -p linrec-suite --example agreement -- --programs 100000 --seed 1
 //! ```
 //!
-//! Program `n` is that of seed `n`, whatever the options are; what it reads is drawn by the module that it is in. A
-//! program that is not agreed on is made as short as it gets, and printed with the first word that differs. The exit code
-//! is 0 if all agree, 1 if some do not, and 2 if a module cannot be run.
+//! Program `n` is that of seed `n`, whatever the options are; what it reads is drawn by the module
+//! that it is in. A program that is not agreed on is made as short as it gets, and printed with the
+//! first word that differs. The exit code is 0 if all agree, 1 if some do not, and 2 if a module
+//! cannot be run.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
-//! Kernels with one planted mistake each: the emulator must say what it is, or the contract must see it
-//! in the numbers. And their correct twins, of which neither may say anything.
+//! Kernels with one planted mistake each: the emulator must say what it is, or the contract must
+//! see it in the numbers. And their correct twins, of which neither may say anything.
 
 mod vectors;
 
@@ -37,8 +37,8 @@ fn place(name: &str, snippet: &str) -> String {
     format!("kernels/broken/{name}.cu:{}", lines[0])
 }
 
-/// Asserts what a kernel was reported for, at which line of its source (which holds `at`), and that the
-/// sentence has these words.
+/// Asserts what a kernel was reported for, at which line of its source (which holds `at`), and that
+/// the sentence has these words.
 fn assert_report<T>(
     name: &str,
     outcome: Result<T, Report>,
@@ -199,7 +199,8 @@ fn row_offset_32_bits() {
     assert_eq!(outputs[63], 2.0);
 }
 
-/// A long sequence of ones with coefficients near one, through `look_back`: its outputs and final state.
+/// A long sequence of ones with coefficients near one, through `look_back`: its outputs and final
+/// state.
 fn run_look_back(name: &str, seq_len: usize) -> Result<(Vec<f32>, f32), Report> {
     let memory = Memory::new(1 << 30);
     let blocks = seq_len.div_ceil(256);
@@ -238,7 +239,8 @@ fn published_too_early() {
     assert_report(name, outcome, ReportKind::Race, "state = states[tile - 1];", &words);
 }
 
-/// A long sequence of ones with coefficients near one, through `linrec_once`, with tiles of 512 steps: its outputs.
+/// A long sequence of ones with coefficients near one, through `linrec_once`, with tiles of 512
+/// steps: its outputs.
 fn run_once(name: &str, seq_len: usize) -> Result<Vec<f32>, Report> {
     let memory = Memory::new(1 << 30);
     let shared_out = SharedOut { tile_vectors: 128 };
@@ -267,8 +269,9 @@ fn told_by_a_plain_store() {
     }
 }
 
-/// Four tiles of 256 ones with coefficients of one half, through `long/chained`, a launch for each input with the same workspace:
-/// ranges of its blocks one after the other, and the first block is late. The outputs of the last launch.
+/// Four tiles of 256 ones with coefficients of one half, through `long/chained`, a launch for each
+/// input with the same workspace: ranges of its blocks one after the other, and the first block is
+/// late. The outputs of the last launch.
 fn run_chained(name: &str, inputs: &[f32], ranges: &[Range<u64>]) -> Result<Vec<f32>, Report> {
     const SEQ_LEN: usize = 4 * 256;
     let memory = Memory::new(1 << 30);
@@ -350,8 +353,8 @@ fn tile_by_number() {
 
 #[test]
 fn epoch_that_stays() {
-    // In the second launch the second block takes the state that the first launch has left, before the first block
-    // writes its own: that is seen. Nothing in the first launch is.
+    // In the second launch the second block takes the state that the first launch has left, before
+    // the first block writes its own: that is seen. Nothing in the first launch is.
     let name = "epoch_that_stays";
     let read = place(name, "return told->state;");
     let words =
@@ -361,9 +364,9 @@ fn epoch_that_stays() {
     assert!(run_chained(&format!("broken/{name}"), &[1.0], CHAINED[0]).is_ok());
 }
 
-/// Two rows of ones with coefficients of one half through `long/mailbox`, cut over two devices, a launch for each input with
-/// the same mailboxes and the next epoch. `order` is that of the launches, of which the first has the first turn. The last
-/// output of the first row.
+/// Two rows of ones with coefficients of one half through `long/mailbox`, cut over two devices, a
+/// launch for each input with the same mailboxes and the next epoch. `order` is that of the
+/// launches, of which the first has the first turn. The last output of the first row.
 fn run_mail(name: &str, inputs: &[f32], order: [usize; 2]) -> Result<f32, Report> {
     const STRETCH: usize = 300;
     let memory = Memory::new(1 << 30);
@@ -454,7 +457,8 @@ fn judge(
 fn lost_carry() {
     assert_finder("lost_carry", Finder::Contract);
     let (engine, domain) = block_scan("broken/lost_carry");
-    // In a row that ends early the loss shows in the final state, which the padding does not change.
+    // In a row that ends early the loss shows in the final state, which the padding does not
+    // change.
     let full = |case: &Case| case.seq_len > 384;
     let (mut hidden, mut seen) = (0, 0);
     for (case, outcome) in judge(&engine, &domain, CoeffKind::Gate) {

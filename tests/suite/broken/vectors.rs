@@ -1,4 +1,5 @@
-//! Mistakes in the kernels that move 16-byte vectors: several rows in a warp, and a block for each row.
+//! Mistakes in the kernels that move 16-byte vectors: several rows in a warp, and a block for each
+//! row.
 
 use linrec::Direction;
 use linrec::contract::{Case, CoeffKind, InputKind};
@@ -18,8 +19,8 @@ fn rows(whole: bool) -> KernelChoice {
     KernelChoice::Rows(RowsConfig { lanes: 8, vectors: 1, threads: 32, whole })
 }
 
-/// Asserts that of the cases with such coefficients those that `shows` names fail, with all of these words,
-/// and the others pass. There are some of both.
+/// Asserts that of the cases with such coefficients those that `shows` names fail, with all of
+/// these words, and the others pass. There are some of both.
 fn assert_shown(
     name: &str,
     choice: KernelChoice,
@@ -74,8 +75,8 @@ fn one_place_for_totals() {
     assert_shown("one_place_for_totals", wide(0, true), CoeffKind::NearOne, second, &words);
 }
 
-/// Whether some row has a vector that does not begin at a multiple of 16 bytes, if rows are taken to be
-/// vectors from their first step on, or in reverse from their last.
+/// Whether some row has a vector that does not begin at a multiple of 16 bytes, if rows are taken
+/// to be vectors from their first step on, or in reverse from their last.
 fn has_odd_vector(case: &Case) -> bool {
     let later_rows = case.num_seqs > 1 || case.direction == Direction::Reverse;
     case.seq_len >= 4 && !case.seq_len.is_multiple_of(4) && later_rows
@@ -110,8 +111,8 @@ fn last_coefficient_twice() {
 
 #[test]
 fn lanes_of_other_rows() {
-    // The emulator has nothing to say: every lane takes part, and may ask any other. A row that has the warp to
-    // itself has no neighbour.
+    // The emulator has nothing to say: every lane takes part, and may ask any other. A row that has
+    // the warp to itself has no neighbour.
     let neighbours = |case: &Case| case.num_seqs > 1 && case.seq_len > 0;
     let words = ["outputs(1, ", "instead of"];
     assert_shown("lanes_of_other_rows", rows(true), CoeffKind::NearOne, neighbours, &words);

@@ -133,7 +133,8 @@ fn backward<S: Storage>(
     Ok(results)
 }
 
-/// Whatever shape and wherever the arrays begin: the bits of the kernel that was chosen, run by itself.
+/// Whatever shape and wherever the arrays begin: the bits of the kernel that was chosen, run by
+/// itself.
 fn equals_the_chosen_kernel<S: Storage>() {
     on_every_device(|device| {
         let auto = Recurrence::<S>::new(device, Choice::Fastest)?;

@@ -42,8 +42,8 @@ impl Ring {
     }
 }
 
-/// What one thread of the emulator's machine does: where blocks are not run together, a later one does not begin before
-/// an earlier one has ended.
+/// What one thread of the emulator's machine does: where blocks are not run together, a later one
+/// does not begin before an earlier one has ended.
 fn on_one_thread<T: Send>(body: impl FnOnce() -> T + Send) -> T {
     rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(body)
 }

@@ -207,7 +207,8 @@ fn what_was_counted_is_all_that_ran() {
 #[test]
 fn where_they_cannot_be_the_error_names_them() {
     let device = Device::simt();
-    // 62 GiB each, of the 256 that the emulator has: room for f32 takes 124 more. No byte is touched.
+    // 62 GiB each, of the 256 that the emulator has: room for f32 takes 124 more. No byte is
+    // touched.
     let len = 31 << 30;
     let (array, mut outputs) = (device.allocate::<bf16>(len), device.allocate::<bf16>(len));
     let (Ok(array), Ok(outputs)) = (&array, &mut outputs) else { panic!("no memory") };

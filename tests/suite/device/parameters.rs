@@ -9,7 +9,8 @@ const SECRET: u64 = 0x5ec2_e75e_c2e7_5ec2;
 /// The kernel's second parameter, in words and in bytes.
 const WORDS: usize = 512;
 
-/// Copies its second parameter to where the first points. The size of it has once been taken for one byte.
+/// Copies its second parameter to where the first points. The size of it has once been taken for
+/// one byte.
 fn copies_its_parameter() -> String {
     let copies: String = (0..WORDS)
         .map(|word| {

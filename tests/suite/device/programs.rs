@@ -26,8 +26,8 @@ DONE:
     ret;
 }";
 
-/// Every block writes its number to `found[number]` by way of the last word of `bytes` bytes of dynamic
-/// shared memory: `unsigned* found, unsigned bytes`.
+/// Every block writes its number to `found[number]` by way of the last word of `bytes` bytes of
+/// dynamic shared memory: `unsigned* found, unsigned bytes`.
 pub const THROUGH_SHARED: &str = "
 .version 8.0
 .target sm_80
@@ -84,10 +84,11 @@ DONE:
     ret;
 }";
 
-/// Every block writes `1000 * round + number` to `numbers[number]`, waits until all blocks have, and writes what the
-/// next block wrote to `found[number]`, where the last block's next is the first; then it waits for all once more. It
-/// waits by atomic operations alone, from which nobody could tell that it waits. `arrived` is 0 before the first launch,
-/// and counts on with the next: `unsigned *arrived, *numbers, *found, unsigned round`.
+/// Every block writes `1000 * round + number` to `numbers[number]`, waits until all blocks have,
+/// and writes what the next block wrote to `found[number]`, where the last block's next is the
+/// first; then it waits for all once more. It waits by atomic operations alone, from which nobody
+/// could tell that it waits. `arrived` is 0 before the first launch, and counts on with the next:
+/// `unsigned *arrived, *numbers, *found, unsigned round`.
 pub const NEXT_BLOCK: &str = "
 .version 8.0
 .target sm_80

@@ -150,7 +150,8 @@ pub fn lacking(folder: &Path, file: &str, function: &str) -> PathBuf {
     folder
 }
 
-/// Writes the library into a folder, as a whole: another test run may be using the one that is there.
+/// Writes the library into a folder, as a whole: another test run may be using the one that is
+/// there.
 fn place(folder: &Path, name: &str, bytes: &[u8]) {
     fs::create_dir_all(folder).unwrap();
     let file = tempfile::NamedTempFile::new_in(folder).unwrap();

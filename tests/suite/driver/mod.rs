@@ -6,8 +6,8 @@ mod scenario;
 
 use fake::{Outcome, run, run_lacking, run_without};
 
-/// An error that drivers have always had, and that ends the use of a device; one that is newer than the
-/// oldest driver supported; and two that no driver has.
+/// An error that drivers have always had, and that ends the use of a device; one that is newer than
+/// the oldest driver supported; and two that no driver has.
 const CODES: [i32; 4] = [719, 919, i32::MAX, -1];
 
 /// What is optional in a driver.
@@ -45,9 +45,9 @@ const GIVING_BACK: [&str; 8] = [
 const ALSO_FOR_GIVING_BACK: [&str; 3] =
     ["cuCtxGetCurrent", "cuCtxSynchronize", "cuStreamWaitEvent"];
 
-/// Ways through the scenario that between them call everything: as it is; on a GPU whose memory is not
-/// allocated in a stream's order; with errors that the driver has words for; and with one that ends the
-/// opening half-way.
+/// Ways through the scenario that between them call everything: as it is; on a GPU whose memory is
+/// not allocated in a stream's order; with errors that the driver has words for; and with one that
+/// ends the opening half-way.
 const WAYS: [&str; 4] = ["", "set 115 0;", "fail cuInit 0 999;", "fail cuDeviceGetName 1 999;"];
 
 macro_rules! with_the_fake_driver {
@@ -248,7 +248,8 @@ with_the_fake_driver! {
         assert_eq!(again.errors().count(), 0, "a new process has the device");
     }
 
-    /// Whatever a driver returns at first, opening fails; whatever it returns later, nothing panics.
+    /// Whatever a driver returns at first, opening fails; whatever it returns later, nothing
+    /// panics.
     fn an_error_that_sticks_from_any_call_on() {
         let usual = run("everything", "");
         for function in [

@@ -135,8 +135,8 @@ fn lent() {
     type Destroy = unsafe extern "C" fn(*mut c_void) -> i32;
 
     let Some(device) = step("opening", Device::cuda(0)) else { return };
-    // SAFETY: (1) the fake driver does nothing when it is loaded; (2) its functions are those of CUDA, and it is not
-    // closed before they have been called; (3) both results may be written.
+    // SAFETY: (1) the fake driver does nothing when it is loaded; (2) its functions are those of
+    // CUDA, and it is not closed before they have been called; (3) both results may be written.
     let (library, address, handle) = unsafe {
         let library = libloading::Library::new("libcuda.so.1").unwrap();
         let (mut address, mut handle) = (0, ptr::null_mut());
@@ -151,7 +151,8 @@ fn lent() {
         let Some(stream) = step("lent stream", unsafe { device.lent_stream(handle) }) else {
             return;
         };
-        // SAFETY: (1) three numbers are there until the end; (2) the fake driver does everything at once.
+        // SAFETY: (1) three numbers are there until the end; (2) the fake driver does everything at
+        // once.
         let mut values = step("lent buffer", unsafe { device.lent_buffer::<f32>(address, 3) });
         if let Some(values) = &mut values {
             step("upload", values.upload(&[1.0, 2.0, 3.0]));
@@ -177,7 +178,8 @@ fn lent() {
         // SAFETY: no number is there.
         step("none", unsafe { device.lent_buffer::<f32>(0, 0) });
     }
-    // SAFETY: the device uses neither of them any more. If it had given one back, the driver would complain.
+    // SAFETY: the device uses neither of them any more. If it had given one back, the driver would
+    // complain.
     unsafe {
         assert_eq!(library.get::<Free>("cuMemFree_v2").unwrap()(address), 0);
         assert_eq!(library.get::<Destroy>("cuStreamDestroy_v2").unwrap()(handle), 0);
@@ -274,7 +276,8 @@ fn many_chunks() {
     value("equal", buffer.download().unwrap() == values);
 }
 
-/// Cooperative launches of as many blocks as there can be, and of one more: as they are, and recorded.
+/// Cooperative launches of as many blocks as there can be, and of one more: as they are, and
+/// recorded.
 fn cooperative() {
     let device = Device::cuda(0).unwrap();
     value("attribute", device.attributes().cooperative);

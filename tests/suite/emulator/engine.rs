@@ -30,13 +30,14 @@ pub struct SharedOut {
 }
 
 impl SharedOut {
-    /// Tiles of a sequence: a vector more than needed, for those that begin behind a multiple of 16 bytes.
+    /// Tiles of a sequence: a vector more than needed, for those that begin behind a multiple of 16
+    /// bytes.
     pub fn tiles(&self, seq_len: usize) -> usize {
         if seq_len == 0 { 0 } else { (seq_len + 3).div_ceil(4 * self.tile_vectors) }
     }
 
-    /// What the kernel takes after its numbers: the tile's length, a workspace of zeros in which each sequence has
-    /// 16 bytes for each tile, in groups of 128, and that tiles are dealt out.
+    /// What the kernel takes after its numbers: the tile's length, a workspace of zeros in which
+    /// each sequence has 16 bytes for each tile, in groups of 128, and that tiles are dealt out.
     pub fn arguments(&self, memory: &Memory, (num_seqs, seq_len): (usize, usize)) -> Vec<Argument> {
         let notices = num_seqs * self.tiles(seq_len).next_multiple_of(128);
         let workspace = zeros(memory, "workspace", 4 + 4 * notices);

@@ -1,5 +1,5 @@
-//! Shipped kernels on the emulator, straight through its own interface: for kernels that no engine of the
-//! library uses.
+//! Shipped kernels on the emulator, straight through its own interface: for kernels that no engine
+//! of the library uses.
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub mod engine;
@@ -48,7 +48,8 @@ impl Shipped {
         self.run_shared(memory, blocks, (threads, 0), arguments, range)
     }
 
-    /// Runs some blocks of a grid, each with `threads` threads and so many bytes of dynamic shared memory.
+    /// Runs some blocks of a grid, each with `threads` threads and so many bytes of dynamic shared
+    /// memory.
     pub fn run_shared(
         &self,
         memory: &Memory,

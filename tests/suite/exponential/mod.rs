@@ -1,4 +1,5 @@
-//! The exponential of the kernels: how far it is off, and that every device computes it with the same bits.
+//! The exponential of the kernels: how far it is off, and that every device computes it with the
+//! same bits.
 
 mod twin;
 
@@ -13,13 +14,15 @@ use rayon::prelude::*;
 
 pub use twin::Twin;
 
-/// The error of a result in units in the last place of the exact number, which is given in double precision.
+/// The error of a result in units in the last place of the exact number, which is given in double
+/// precision.
 fn ulps_f32(got: f32, exact: f64) -> f64 {
     let exponent = ((exact.to_bits() >> 52) as i32 - 1023).max(-126);
     (f64::from(got) - exact).abs() / 2f64.powi(exponent - 23)
 }
 
-/// The largest error over numbers with these bits. Where the exact result rounds to 0, ∞ or NaN, it has to be that.
+/// The largest error over numbers with these bits. Where the exact result rounds to 0, ∞ or NaN, it
+/// has to be that.
 fn worst_f32(all: impl ParallelIterator<Item = u32>) -> f64 {
     let error = |bits| {
         let x = f32::from_bits(bits);
@@ -72,8 +75,8 @@ impl Double {
     }
 }
 
-/// `e^x / 2^n` and `n`, to some 2^-95: Taylor's series of the 256th part of what is left without `n ln 2`, squared
-/// eight times.
+/// `e^x / 2^n` and `n`, to some 2^-95: Taylor's series of the 256th part of what is left without
+/// `n ln 2`, squared eight times.
 fn exact_f64(x: f64) -> (Double, i32) {
     let n = (x * std::f64::consts::LOG2_E).round();
     let ln_2 = [std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17, 5.707_708_438_416_212e-34];
@@ -151,7 +154,8 @@ fn angles_of_any_size_are_turned_by() {
     for i in 0..200_000 {
         let size = [4.0, 1e4, 1e15, 1e300][i % 4];
         let (re, im) = (random.random_range(-3.0..3.0), random.random_range(-size..size));
-        // The standard library's sine and cosine are off by less than one unit each, its exponential as well.
+        // The standard library's sine and cosine are off by less than one unit each, its
+        // exponential as well.
         let (got, expected) = (Complex::<f64>::new(re, im).twin_exp(), Complex::new(re, im).exp());
         let error = (got - expected).norm() / expected.norm();
         assert!(error <= 5.0 * f64::EPSILON, "e^({re} + {im}i) is {got} instead of {expected}");

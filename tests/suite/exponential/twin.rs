@@ -1,4 +1,5 @@
-//! `kernels/exponential.cuh` line by line, for a processor: the same operations in the same order, and so the same bits.
+//! `kernels/exponential.cuh` line by line, for a processor: the same operations in the same order,
+//! and so the same bits.
 
 use std::f64::consts::LOG2_E;
 

@@ -1,4 +1,5 @@
-//! One process for each rank, as torchrun, SLURM and Open MPI start them: here by hand, on emulated devices.
+//! One process for each rank, as torchrun, SLURM and Open MPI start them: here by hand, on emulated
+//! devices.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -202,7 +203,8 @@ fn by_all_ways(rank: &Rank) -> Result<String, Error> {
     Ok(sums.collect::<Result<Vec<_>, _>>()?.join(" | "))
 }
 
-/// The sum of the bits of this rank's outputs, and its final states: of one kernel, whatever the device is.
+/// The sum of the bits of this rank's outputs, and its final states: of one kernel, whatever the
+/// device is.
 fn computed_by(rank: &Rank, way: Way, shape: (usize, usize)) -> Result<String, Error> {
     let kernel: linrec::kernels::KernelChoice = "pipe:8x64:0".parse()?;
     let recurrence = GroupRecurrence::<f32>::by(rank, Split::Steps, kernel)?.with_way(way);

@@ -12,7 +12,8 @@ use linrec::simt::Access;
 use linrec::{Direction, Element, Engine, Options, reference};
 use num_complex::Complex;
 
-/// Judges an engine over so many cases that are drawn; over the whole table if the environment asks for that.
+/// Judges an engine over so many cases that are drawn; over the whole table if the environment asks
+/// for that.
 fn hold<S: Storage>(engine: &GroupEngine<S>, drawn: usize) {
     let asked = engine.domain().as_asked();
     let quick = asked.table == Table::Quick;
@@ -78,7 +79,8 @@ fn shared(ranks: usize) -> Group {
 
 #[test]
 fn mailboxes_hold_the_contract() {
-    // By all blocks together, and, as another kernel is named, by a block for each sequence; and between two passes.
+    // By all blocks together, and, as another kernel is named, by a block for each sequence; and
+    // between two passes.
     fn engines<S: Storage>(ranks: usize) -> [GroupEngine<S>; 3] {
         // Not every kernel is shipped for every type, and there may be no compiler.
         let other = KernelChoice::shipped(S::ELEMENT).find(|kernel| !kernel.takes_mail());
@@ -162,7 +164,8 @@ fn mailboxes_need_memory_that_ranks_reach() {
     assert!(outcome.unwrap_err().to_string().contains("4 pieces by mailboxes"));
 }
 
-/// In so many pieces that the walk over them goes in groups, or, where these would not be whole, in turns.
+/// In so many pieces that the walk over them goes in groups, or, where these would not be whole, in
+/// turns.
 #[test]
 fn many_pieces_hold_the_contract() {
     let passes = |ranks| GroupEngine::<f32>::new(emulated(ranks), Split::Steps);
@@ -203,7 +206,8 @@ fn dense(
     }
 }
 
-/// What comes late in a piece is not rounded once for every tile before it: here each of these would round it up.
+/// What comes late in a piece is not rounded once for every tile before it: here each of these
+/// would round it up.
 #[test]
 fn long_pieces_are_put_together_as_a_tree() {
     const TILE: usize = 2048;
@@ -235,7 +239,8 @@ fn long_pieces_are_put_together_as_a_tree() {
     }
 }
 
-/// Long stretches, so that the place is looked for over several tiles; and coefficients that fade, do not, and vanish.
+/// Long stretches, so that the place is looked for over several tiles; and coefficients that fade,
+/// do not, and vanish.
 pub(super) fn hold_over_tails<S>(engine: &GroupEngine<S>, seq_len: usize)
 where
     S: Storage<Accum = S> + Element,
@@ -358,8 +363,8 @@ fn a_tail_is_told_before_its_stretch() {
         });
         counted.unwrap()
     };
-    // Of each rank and pass, how many times it found mail and posted some. Each row's state is posted once, and asked for once;
-    // backward the same of the outputs before the stretches.
+    // Of each rank and pass, how many times it found mail and posted some. Each row's state is
+    // posted once, and asked for once; backward the same of the outputs before the stretches.
     assert_eq!(asked(Way::TailByMail, 0.5), [[[0, 3], [3, 3]], [[3, 0], [3, 3]]]);
     let counted = asked(Way::TailByMail, 1.0);
     let [[forward, _], [after, _]] = counted[..] else { panic!("of two ranks") };

@@ -159,7 +159,8 @@ fn nobody_waits_longer_than_the_deadline() {
             let result = group.run(|rank| {
                 let mut array = rank.device().upload(&[1.0_f32])?;
                 match (rank.number(), way) {
-                    // Long enough that all others have given up, and not for ever, as this thread is waited for.
+                    // Long enough that all others have given up, and not for ever, as this thread
+                    // is waited for.
                     (0, _) => {
                         thread::sleep(3 * SHORT);
                         rank.barrier()

@@ -1,4 +1,5 @@
-//! Launches a shipped kernel once with fixed data, on a GPU or the emulator, for tools that watch it:
+//! Launches a shipped kernel once with fixed data, on a GPU or the emulator, for tools that watch
+//! it:
 //!
 //! ```text
 //! cargo run --release -p linrec-suite --example probe -- list
@@ -6,9 +7,9 @@
 //! ncu --set full probe run ref-f32/linrec_ref_fwd_float_false --device cuda
 //! ```
 //!
-//! For each kernel one line: its name, what came of it (`right`, `wrong`, `report` or `error`), and a
-//! sentence, with tabs between them. The exit code is 0 if all results are right, 1 if some are wrong, 3 if
-//! the emulator reports a mistake or the device fails.
+//! For each kernel one line: its name, what came of it (`right`, `wrong`, `report` or `error`), and
+//! a sentence, with tabs between them. The exit code is 0 if all results are right, 1 if some are
+//! wrong, 3 if the emulator reports a mistake or the device fails.
 
 #[path = "../selective_scan/given.rs"]
 #[allow(dead_code, reason = "the tests use the rest")]
@@ -45,7 +46,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Lists the kernels: the name, then `correct` or `broken`, then `large`, `uncounted` or nothing
+    /// Lists the kernels: the name, then `correct` or `broken`, then `large`, `uncounted` or
+    /// nothing
     List,
     /// Launches kernels
     Run {

@@ -1,4 +1,5 @@
-//! Gradients of sequences that are cut: into chunks, by one call, and into stretches, by one call for each.
+//! Gradients of sequences that are cut: into chunks, by one call, and into stretches, by one call
+//! for each.
 
 use std::ops::Range;
 
@@ -35,7 +36,8 @@ fn sequences_are_cut_as_is_asked() -> Result<(), Error> {
     Ok(())
 }
 
-/// The last stretch first. What has an axis of time has the bits of one call, and so have the first states.
+/// The last stretch first. What has an axis of time has the bits of one call, and so have the first
+/// states.
 #[test]
 fn stretches_hand_on_their_gradients() -> Result<(), Error> {
     let all = sizes(2, 6, 2, 10, 45);

@@ -1,4 +1,5 @@
-//! The gradient of the selective scan: within its bounds, with the same bits each time, and nothing leaks.
+//! The gradient of the selective scan: within its bounds, with the same bits each time, and nothing
+//! leaks.
 
 mod cut;
 pub mod oracle;
@@ -147,7 +148,8 @@ fn gradients_are_within_their_bounds_for_all_options() -> Result<(), Error> {
     Ok(())
 }
 
-/// By the kernels for them: in one tile and in more than there are stages, in one block and in several, in chunks.
+/// By the kernels for them: in one tile and in more than there are stages, in one block and in
+/// several, in chunks.
 #[test]
 fn gradients_of_common_sizes_are_within_their_bounds() -> Result<(), Error> {
     for (sizes, has) in [
@@ -176,8 +178,9 @@ fn gradients_of_common_sizes_are_within_their_bounds() -> Result<(), Error> {
     Ok(())
 }
 
-/// There are kernels for the most common sizes, and among them some for arrays that consist of whole vectors. All give the same
-/// bits; the ones for everything are asked for by restarts, of which there are none.
+/// There are kernels for the most common sizes, and among them some for arrays that consist of
+/// whole vectors. All give the same bits; the ones for everything are asked for by restarts, of
+/// which there are none.
 #[test]
 fn bits_do_not_depend_on_the_kernel() -> Result<(), Error> {
     fn all_the_same<S: Storage<Accum = f32>>(sizes: Sizes) -> Result<(), Error> {
@@ -238,8 +241,9 @@ fn nothing_has_gradients_of_zero() -> Result<(), Error> {
     Ok(())
 }
 
-/// On each device each time, and on all devices the same: with the fast exponential on those whose special functions the
-/// emulator has. Also where sequences are cut, and where a group's channels are those of several blocks.
+/// On each device each time, and on all devices the same: with the fast exponential on those whose
+/// special functions the emulator has. Also where sequences are cut, and where a group's channels
+/// are those of several blocks.
 #[test]
 fn bits_are_the_same_each_time_and_everywhere() -> Result<(), Error> {
     for (sizes, has) in [
@@ -273,7 +277,8 @@ fn bits_are_the_same_each_time_and_everywhere() -> Result<(), Error> {
     Ok(())
 }
 
-/// What is infinite in one sequence of a row does not show in the next one, nor do infinite gradients in the one before.
+/// What is infinite in one sequence of a row does not show in the next one, nor do infinite
+/// gradients in the one before.
 #[test]
 fn restarts_separate_sequences() -> Result<(), Error> {
     const FIRST: usize = 13;

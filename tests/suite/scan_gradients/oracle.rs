@@ -1,11 +1,14 @@
-//! The selective scan and its gradients in double precision, step by step, and how far from them arithmetic of f32 may be.
+//! The selective scan and its gradients in double precision, step by step, and how far from them
+//! arithmetic of f32 may be.
 //!
-//! Each gradient is written down from the chain rule, loop by loop. Beside each number goes the bound of its error to first
-//! order: what the numbers it is made of are off by, times how it depends on them, and the roundings of its own.
+//! Each gradient is written down from the chain rule, loop by loop. Beside each number goes the
+//! bound of its error to first order: what the numbers it is made of are off by, times how it
+//! depends on them, and the roundings of its own.
 
 /// The unit round-off of f32.
 const U: f64 = 1.0 / (1 << 24) as f64;
-/// The relative error of an exponential of a given argument, and of a reciprocal: two and one units in the last place.
+/// The relative error of an exponential of a given argument, and of a reciprocal: two and one units
+/// in the last place.
 const EXP: f64 = 4.0 * U;
 const RCP: f64 = 2.0 * U;
 /// What is smaller may become zero.
@@ -139,7 +142,8 @@ impl Number {
     }
 }
 
-/// A sum of products: each product may be rounded, and so may be each of the additions that it goes through.
+/// A sum of products: each product may be rounded, and so may be each of the additions that it goes
+/// through.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     number: Number,
@@ -185,8 +189,9 @@ fn step_size(problem: &Problem, channel: usize, element: usize) -> (Number, Numb
     let value = x.value.max(0.0) + (-x.value.abs()).exp().ln_1p();
     let small = (-x.value.abs()).exp().ln_1p();
     let slope = logistic(x.value);
-    // Of e^-|x|: its own error, and that of its argument. Then eight multiply-adds, of which the error shrinks
-    // with each product, and the polynomial's own 3.4e-8; one more rounding joins it with x.
+    // Of e^-|x|: its own error, and that of its argument. Then eight multiply-adds, of which the
+    // error shrinks with each product, and the polynomial's own 3.4e-8; one more rounding joins it
+    // with x.
     let own = small * (EXP + 3.0 * U * x.value.abs() + 8.0 * U) + U * value;
     let size = Number { value, bound: slope * x.bound + own + TINY };
     (size, sigmoid(x).off(2.0 * U))
@@ -320,8 +325,9 @@ pub fn gradients(problem: &Problem) -> Gradients {
                 }
                 let mut carry =
                     Number::exact(problem.d_last.as_ref().map_or(0.0, |d_last| d_last[first + n]));
-                // What a chunk makes of what comes from later ones is one exponential of a sum of sizes: of tiles of 8, and
-                // then of all tiles. To the exponentials of the steps it adds the roundings of that sum.
+                // What a chunk makes of what comes from later ones is one exponential of a sum of
+                // sizes: of tiles of 8, and then of all tiles. To the exponentials of the steps it
+                // adds the roundings of that sum.
                 let of_chunk = if len < CUT_FROM { 0.0 } else { (len / 8 + 8) as f64 * U };
                 for t in (0..len).rev() {
                     let write = Number::exact(problem.b.values[at(&problem.b, n, t)]);

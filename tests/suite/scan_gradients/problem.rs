@@ -155,7 +155,8 @@ pub struct OnDevice<S> {
 }
 
 impl<S: Storage<Accum = f32>> OnDevice<S> {
-    /// Uploads a problem, each array `skip` elements behind where its memory begins, and runs the forward pass.
+    /// Uploads a problem, each array `skip` elements behind where its memory begins, and runs the
+    /// forward pass.
     pub fn new(
         scan: &SelectiveScan<S>,
         problem: &Problem,
@@ -233,7 +234,8 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
         Ok(here)
     }
 
-    /// What the backward pass is given: inputs, the gradient with respect to the outputs, and where its results go.
+    /// What the backward pass is given: inputs, the gradient with respect to the outputs, and where
+    /// its results go.
     pub fn parts(&mut self) -> (ScanInputs<'_, S>, &Buffer<S>, &Buffer<f32>, ScanGradients<'_, S>) {
         let inputs = ScanInputs {
             u: &self.u,
@@ -338,8 +340,8 @@ pub fn judge<S: Storage<Accum = f32>>(
     Ok(())
 }
 
-/// The first gradient that is not within its bound, as a sentence. Errors are known to first order, and the others are less
-/// than a thousandth of these.
+/// The first gradient that is not within its bound, as a sentence. Errors are known to first order,
+/// and the others are less than a thousandth of these.
 pub fn verdict<S: Storage<Accum = f32>>(
     here: &OnDevice<S>,
     expected: &Gradients,

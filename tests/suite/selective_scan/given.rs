@@ -48,8 +48,9 @@ impl Has {
     };
 }
 
-/// A scan whose numbers are all numbers of `S` or, where arrays have no axis of time, of f32. Step sizes are positive and
-/// rates are not, so that decays lie in (0, 1]; each seventh rate is zero, and its decay one.
+/// A scan whose numbers are all numbers of `S` or, where arrays have no axis of time, of f32. Step
+/// sizes are positive and rates are not, so that decays lie in (0, 1]; each seventh rate is zero,
+/// and its decay one.
 pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, has: Has) -> Scan {
     let Sizes { batch, channels, groups, states, len } = sizes;
     let mut rng = StdRng::seed_from_u64((len * 31 + channels * 7 + states) as u64);
@@ -134,7 +135,8 @@ impl Computed {
 }
 
 impl<S: Storage<Accum = f32>> Arrays<S> {
-    /// Uploads a scan. What has an axis of time begins `skip` elements behind where its memory begins.
+    /// Uploads a scan. What has an axis of time begins `skip` elements behind where its memory
+    /// begins.
     pub fn new(device: &Device, scan: &Scan, skip: usize) -> Result<Arrays<S>, Error> {
         let stored = |numbers: &[f64]| -> Result<Buffer<S>, Error> {
             let before = std::iter::repeat_n(0.0, skip);

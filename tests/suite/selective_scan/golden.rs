@@ -1,4 +1,5 @@
-//! Mamba's own numbers, `selective_scan_ref` in double precision: the reference agrees with them, and vouches for f32.
+//! Mamba's own numbers, `selective_scan_ref` in double precision: the reference agrees with them,
+//! and vouches for f32.
 
 use std::io::Cursor;
 

@@ -1,4 +1,5 @@
-//! The forward pass of the selective scan: within its bounds, with the same bits for any launch, and nothing leaks.
+//! The forward pass of the selective scan: within its bounds, with the same bits for any launch,
+//! and nothing leaks.
 
 pub mod given;
 mod golden;
@@ -87,7 +88,8 @@ fn cut<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, chunks: usize) -> Result
     check_scan::<S>(&scan, &format!("{has:?}, {chunks} chunks"), 0)
 }
 
-/// Around the ends of chunks of one and of two tiles, with and without restarts in each; chunks that would be empty.
+/// Around the ends of chunks of one and of two tiles, with and without restarts in each; chunks
+/// that would be empty.
 #[test]
 fn results_are_within_their_bounds_for_any_chunks() -> Result<(), Error> {
     for (len, chunks) in [(0, 3), (31, 2), (32, 2), (33, 2), (64, 2), (65, 9), (127, 2), (129, 2)] {
@@ -116,7 +118,8 @@ fn results_are_within_their_bounds_for_any_chunks() -> Result<(), Error> {
     Ok(())
 }
 
-/// Few channels are cut by themselves, as if it were asked for; and outputs come out the same without anything else.
+/// Few channels are cut by themselves, as if it were asked for; and outputs come out the same
+/// without anything else.
 #[test]
 fn long_sequences_of_few_channels_are_cut() -> Result<(), Error> {
     let has = Has { slow: true, restarts: false, ..Has::ALL }; // behind a restart there is nothing to carry
@@ -145,7 +148,8 @@ fn long_sequences_of_few_channels_are_cut() -> Result<(), Error> {
     Ok(())
 }
 
-/// The kernels that the tests above have run are all that are shipped: for up to 8 states, up to 16, and more, and for 8 and 16.
+/// The kernels that the tests above have run are all that are shipped: for up to 8 states, up to
+/// 16, and more, and for 8 and 16.
 #[test]
 fn every_shipped_entry_is_one_that_is_asked_for() {
     let wanted: BTreeSet<String> = ["float", "bf16", "f16"]
@@ -249,9 +253,9 @@ fn outputs_do_not_depend_on_what_else_is_wanted() -> Result<(), Error> {
     Ok(())
 }
 
-/// The launch follows the number of multiprocessors, which of an emulator are its threads: 4, 2 and 1 warps of a block
-/// that compute, for 1, 3 and 16. The exact exponential gives these bits on every device, the fast one on those whose special
-/// functions the emulator has.
+/// The launch follows the number of multiprocessors, which of an emulator are its threads: 4, 2 and
+/// 1 warps of a block that compute, for 1, 3 and 16. The exact exponential gives these bits on
+/// every device, the fast one on those whose special functions the emulator has.
 #[test]
 fn bits_do_not_depend_on_the_launch() -> Result<(), Error> {
     for (states, len, chunks) in [(8, 37, 1), (16, 64, 1), (17, 37, 1), (16, 97, 3)] {
@@ -282,8 +286,8 @@ fn bits_do_not_depend_on_the_launch() -> Result<(), Error> {
     Ok(())
 }
 
-/// Nothing of what is before a restart shows behind it, though it is infinite: be it in the inputs of an earlier sequence or in
-/// the states to begin with.
+/// Nothing of what is before a restart shows behind it, though it is infinite: be it in the inputs
+/// of an earlier sequence or in the states to begin with.
 #[test]
 fn restarts_separate_sequences() -> Result<(), Error> {
     const LEN: usize = 70;

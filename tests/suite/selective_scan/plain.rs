@@ -75,8 +75,8 @@ fn same_bits<S: Storage<Accum = f32>>(scan: &Scan, skip: usize) -> Result<(), Er
     Ok(())
 }
 
-/// Beside each other: a whole tile, a part of one, one step, and enough of them that some in the middle are taken without asking;
-/// vectors and single elements; all options and none.
+/// Beside each other: a whole tile, a part of one, one step, and enough of them that some in the
+/// middle are taken without asking; vectors and single elements; all options and none.
 #[test]
 fn for_any_length_and_for_both_numbers_of_states() -> Result<(), Error> {
     let all = Has { restarts: false, ..Has::ALL };

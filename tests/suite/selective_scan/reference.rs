@@ -1,30 +1,39 @@
-//! The selective scan in double precision, step by step, and how far from it arithmetic of f32 may be.
+//! The selective scan in double precision, step by step, and how far from it arithmetic of f32 may
+//! be.
 //!
-//! All is to first order, with `u` the unit round-off of f32; `judge` adds a thousandth for the others. An exponential of
-//! a given argument is off by `4 u` (two units in the last place), a reciprocal by `2 u`, and what is smaller than the
-//! smallest normal number may count as zero, which adds that number wherever a factor of it is used.
+//! All is to first order, with `u` the unit round-off of f32; `judge` adds a thousandth for the
+//! others. An exponential of a given argument is off by `4 u` (two units in the last place), a
+//! reciprocal by `2 u`, and what is smaller than the smallest normal number may count as zero,
+//! which adds that number wherever a factor of it is used.
 //!
 //! - The sum `x = delta + bias` is rounded once: `u |x|`.
-//! - The softplus `max(x, 0) + s`, with `s = ln(1 + e)` and `e = exp(-|x|)`. The argument of `e` is rounded twice, by the
-//!   constant `log2 e` and by the product: with the exponential's own error `e` is off by `4 u + 2 u |x|` of itself, and `s`
-//!   by no larger part of itself, since `e / (1 + e) <= s`. The polynomial `s / e` lies in `[ln 2, 1]`. It is off by
-//!   3.4e-8, which is `0.6 u`; its last multiply-add by `u` of itself, and the one that gives the coefficient of `e^k` by
-//!   `u e^k / (k + 1)` at most: `1.9 u` in all for `k` from 1 to 8. Together less than `5 u` of `s`. The last multiply-add
-//!   rounds `d`. An error of `x` counts with the slope, `sigmoid(x)`.
-//! - The decay `c = exp(d A)`. Its argument is rounded three times: by the constant, by the product of `A` with it,
-//!   and by that with `d`. So `c` is off by `c (4 u + 3 u |d A| + |A| bound(d))`.
+//! - The softplus `max(x, 0) + s`, with `s = ln(1 + e)` and `e = exp(-|x|)`. The argument of `e` is
+//!   rounded twice, by the constant `log2 e` and by the product: with the exponential's own error
+//!   `e` is off by `4 u + 2 u |x|` of itself, and `s` by no larger part of itself, since
+//!   `e / (1 + e) <= s`. The polynomial `s / e` lies in `[ln 2, 1]`. It is off by 3.4e-8, which is
+//!   `0.6 u`; its last multiply-add by `u` of itself, and the one that gives the coefficient of
+//!   `e^k` by `u e^k / (k + 1)` at most: `1.9 u` in all for `k` from 1 to 8. Together less than
+//!   `5 u` of `s`. The last multiply-add rounds `d`. An error of `x` counts with the slope,
+//!   `sigmoid(x)`.
+//! - The decay `c = exp(d A)`. Its argument is rounded three times: by the constant, by the product
+//!   of `A` with it, and by that with `d`. So `c` is off by `c (4 u + 3 u |d A| + |A| bound(d))`.
 //! - The input `(d u) B` is rounded twice.
-//! - The state `c h + input` is one multiply-add: `bound(h) = c bound(h_before) + |h_before| bound(c) + bound(input) +
-//!   u |h|`, the recurrence's bound with errors of its coefficients and inputs beside those of its operations. The state
+//! - The state `c h + input` is one multiply-add:
+//!   `bound(h) = c bound(h_before) + |h_before| bound(c) + bound(input) + u |h|`, the recurrence's
+//!   bound with errors of its coefficients and inputs beside those of its operations. The state
 //!   before a restart counts for nothing.
-//! - Where a sequence is cut into chunks, each is walked from states of zero first (the first chunk from the initial ones).
-//!   From the states before a chunk `h` and from its own ones `g` come those behind it, `P h + g` in one multiply-add, or `g`
-//!   where there is a restart. `P = exp(A s)` with the sum `s` of `d` over the chunk, which is rounded in at most 16
-//!   additions of a tile, in one for each tile, and in that of two halves. Behind that `P` is as the decay is.
-//! - The sum `y` of `C h` over the states, and `D u`. Each summand is rounded in the multiply-adds of its lane (at most
-//!   4), in two additions across lanes, in one for each further pass over 16 states at most, and in the one of `D u`.
-//! - The gate `z sigmoid(z)`. The exponential in `1 / (1 + exp(-z))` is off by `4 u + 2 u |z|` of itself, which counts
-//!   with the factor `1 - sigmoid(z)`; the sum by `u`, the reciprocal by `2 u`, the product with `z` by `u`.
+//! - Where a sequence is cut into chunks, each is walked from states of zero first (the first chunk
+//!   from the initial ones). From the states before a chunk `h` and from its own ones `g` come
+//!   those behind it, `P h + g` in one multiply-add, or `g` where there is a restart.
+//!   `P = exp(A s)` with the sum `s` of `d` over the chunk, which is rounded in at most 16
+//!   additions of a tile, in one for each tile, and in that of two halves. Behind that `P` is as
+//!   the decay is.
+//! - The sum `y` of `C h` over the states, and `D u`. Each summand is rounded in the multiply-adds
+//!   of its lane (at most 4), in two additions across lanes, in one for each further pass over 16
+//!   states at most, and in the one of `D u`.
+//! - The gate `z sigmoid(z)`. The exponential in `1 / (1 + exp(-z))` is off by `4 u + 2 u |z|` of
+//!   itself, which counts with the factor `1 - sigmoid(z)`; the sum by `u`, the reciprocal by
+//!   `2 u`, the product with `z` by `u`.
 
 /// The unit round-off of f32.
 const U: f64 = 1.0 / (1 << 24) as f64;
@@ -61,7 +70,8 @@ pub struct Scan {
     pub softplus: bool,
     pub initial: Option<Vec<f64>>,
     pub restarts: Option<Vec<u8>>,
-    /// Into how many chunks it is cut, at most; `None` leaves it to the library, which does not cut short ones.
+    /// Into how many chunks it is cut, at most; `None` leaves it to the library, which does not cut
+    /// short ones.
     pub chunks: Option<usize>,
 }
 

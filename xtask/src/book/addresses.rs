@@ -48,7 +48,8 @@ pub fn built(page: &Path) -> PathBuf {
     }
 }
 
-/// How a link in the page `from` writes the address of `to`, both relative to the folder of the book.
+/// How a link in the page `from` writes the address of `to`, both relative to the folder of the
+/// book.
 pub fn relative(from: &Path, to: &Path) -> String {
     let folder: Vec<Component> =
         from.parent().map(|folder| folder.components().collect()).unwrap_or_default();

@@ -5,7 +5,8 @@ use pulldown_cmark::{Event, Tag};
 use super::markdown::{self, Located};
 use super::page::Draft;
 
-/// The first word of the quotation, the class that the stylesheet draws, and the heading that is shown.
+/// The first word of the quotation, the class that the stylesheet draws, and the heading that is
+/// shown.
 const ASIDES: [(&str, &str, &str); 3] = [
     ("Predict.", "predict", "Predict before you run"),
     ("Try.", "try", "Try it"),

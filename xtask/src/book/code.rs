@@ -103,8 +103,8 @@ fn included(page: &Page, directive: &Directive, compiled: bool) -> Result<String
     Ok(dedented(&text).join(&format!("\n{prefix}")))
 }
 
-/// What stands before the include in its line, and so before every included line: the indentation of a
-/// list, the marks of a quotation.
+/// What stands before the include in its line, and so before every included line: the indentation
+/// of a list, the marks of a quotation.
 fn line_prefix<'a>(source: &'a str, range: &Range<usize>) -> Result<&'a str, String> {
     let start = source[..range.start].rfind('\n').map_or(0, |newline| newline + 1);
     let prefix = &source[start..range.start];
@@ -139,7 +139,8 @@ fn anchored(text: &str, anchor: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// Takes the number from the heading of a run's step: a page shows the steps in an order of its own, and not all of them.
+/// Takes the number from the heading of a run's step: a page shows the steps in an order of its
+/// own, and not all of them.
 fn without_number(lines: &mut [String]) {
     let Some(at) = lines.iter().position(|line| !line.trim().is_empty()) else { return };
     let [heading, underline, ..] = &mut lines[at..] else { return };

@@ -1,5 +1,5 @@
-//! The directives `{{#value}}`, `{{#table}}`, `{{#figure}}`, `{{#live}}`, `{{#widget}}`, `{{#yours}}`, `{{#puzzles}}` and
-//! `{{#checks}}`.
+//! The directives `{{#value}}`, `{{#table}}`, `{{#figure}}`, `{{#live}}`, `{{#widget}}`,
+//! `{{#yours}}`, `{{#puzzles}}` and `{{#checks}}`.
 //!
 //! `{{#include}}` is found here and filled in by [`super::code`].
 
@@ -44,8 +44,8 @@ pub fn find(source: &str, range: Range<usize>) -> Vec<Directive<'_>> {
     found
 }
 
-/// Where the closing braces are. A caption may hold braces of its own: it ends at the first pair that
-/// ends a line.
+/// Where the closing braces are. A caption may hold braces of its own: it ends at the first pair
+/// that ends a line.
 fn length(rest: &str, name: &str) -> Option<usize> {
     if !["figure", "live", "widget"].contains(&name) {
         return rest.find("}}");
@@ -90,7 +90,8 @@ pub fn expand(draft: &mut Draft, events: &[Located]) {
     }
 }
 
-/// A directive that gives a block of HTML: what follows without a blank line would not be Markdown any more.
+/// A directive that gives a block of HTML: what follows without a blank line would not be Markdown
+/// any more.
 fn block(
     page: &Page,
     directive: &Directive,
@@ -113,7 +114,8 @@ fn block(
     html(page, directive.arguments)
 }
 
-/// The text of a value: `key` of the page's own chapter, or `NN key` of chapter NN, which may be the name of a folder.
+/// The text of a value: `key` of the page's own chapter, or `NN key` of chapter NN, which may be
+/// the name of a folder.
 fn value(page: &Page, arguments: &str) -> Result<String, String> {
     let words: Vec<&str> = arguments.split_whitespace().collect();
     let (folder, key) = match words[..] {

@@ -31,8 +31,8 @@ pub fn figure(page: &Page, arguments: &str) -> Result<String, String> {
 /// What begins a live figure.
 pub const LIVE: &str = "<div class=\"live\" data-";
 
-/// The scene of `name file.svg Caption`: the figure, below which the script of live pages puts what the reader can go
-/// through. Of a `name` alone, only that.
+/// The scene of `name file.svg Caption`: the figure, below which the script of live pages puts what
+/// the reader can go through. Of a `name` alone, only that.
 pub fn live(page: &Page, arguments: &str) -> Result<String, String> {
     let (name, rest) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
     let scenes = Scenes::read(page.root).map_err(|error| format!("{error:#}"))?;
@@ -63,8 +63,8 @@ fn below(page: &Page, drawn: &str, what: &str) -> Result<String, String> {
     Ok(format!("{LIVE}{what}>{figure}</div>"))
 }
 
-/// What a live page begins with: its script, so that it is there before the page has been read. At the address of a step, what
-/// that needs is on its way before.
+/// What a live page begins with: its script, so that it is there before the page has been read. At
+/// the address of a step, what that needs is on its way before.
 pub fn script(page: &Page) -> String {
     let folder = page.address(Path::new(live::BUILT));
     let early = include_str!("../../theme/live/early.js").replace("FOLDER", &folder);

@@ -1,5 +1,5 @@
-//! The math font: which characters it has. It is a subset, and a page waits for every byte of it; so a formula with any other
-//! character fails the build.
+//! The math font: which characters it has. It is a subset, and a page waits for every byte of it;
+//! so a formula with any other character fails the build.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;

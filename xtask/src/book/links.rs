@@ -51,7 +51,8 @@ pub fn rewrite(draft: &mut Draft, events: &[Located]) {
             Event::Start(Tag::Image { dest_url, title, .. }) => match picture(draft.page, dest_url)
             {
                 Err(what) => draft.reject(range.clone(), what),
-                // In a page all addresses stay; a notebook's page is in another folder than the notebook.
+                // In a page all addresses stay; a notebook's page is in another folder than the
+                // notebook.
                 Ok(address) if address != **dest_url => {
                     let inside = inside(events, at);
                     draft.replace(inside.end..range.end, destination(&address, title));

@@ -1,8 +1,8 @@
 //! Building the book: the pages' own directives first, then mdBook.
 //!
-//! The pages are rewritten before mdBook sees them, from the very text of the author's file, so that a
-//! failure has its right line. Each kind of rewriting is a module here; none touches code blocks but
-//! `code`, which fills them.
+//! The pages are rewritten before mdBook sees them, from the very text of the author's file, so
+//! that a failure has its right line. Each kind of rewriting is a module here; none touches code
+//! blocks but `code`, which fills them.
 
 mod addresses;
 mod asides;
@@ -49,7 +49,8 @@ pub struct Book {
 ///
 /// # Errors
 ///
-/// When a formula, include, value, table, figure, link or notebook cannot be resolved; all of them are listed.
+/// When a formula, include, value, table, figure, link or notebook cannot be resolved; all of them
+/// are listed.
 pub fn build(root: &Path) -> Result<Book> {
     let (book, failures) = build_all(root)?;
     failure::none_of(&failures, "the book")?;
@@ -113,8 +114,8 @@ fn build_all(root: &Path) -> Result<(Book, Vec<Failure>)> {
     Ok((Book { output, pages }, failures))
 }
 
-/// The number in the sidebar: the folder's own, so that one number means one thing; none for other pages, not even a
-/// second one in such a folder.
+/// The number in the sidebar: the folder's own, so that one number means one thing; none for other
+/// pages, not even a second one in such a folder.
 fn number(page: &Path) -> Option<u32> {
     let folder = page.parent().filter(|_| page.ends_with("README.md"))?.to_str()?;
     let (number, _) = folder.split_once('-')?;

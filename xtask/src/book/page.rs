@@ -103,8 +103,8 @@ impl<'a> Draft<'a> {
         self.failures.push(Failure::new(Path::new(&file), line, what));
     }
 
-    /// Notes that something is wrong with all of `range`, which cannot stay: it would be found again in the built
-    /// page.
+    /// Notes that something is wrong with all of `range`, which cannot stay: it would be found
+    /// again in the built page.
     pub fn reject(&mut self, range: Range<usize>, what: impl Into<String>) {
         self.fail(range.start, what);
         self.replace(range, "⚠");

@@ -1,4 +1,5 @@
-//! The puzzles in the book: a section for each, which the script of live pages makes one to play with.
+//! The puzzles in the book: a section for each, which the script of live pages makes one to play
+//! with.
 
 use std::fs;
 
@@ -6,8 +7,8 @@ use super::figures::LIVE;
 use super::page::Page;
 use crate::puzzles;
 
-/// All puzzles, in their order. What stands there is for readers without scripts as well; where there are, the kernel gives
-/// way to one in which the hole is filled with what is chosen.
+/// All puzzles, in their order. What stands there is for readers without scripts as well; where
+/// there are, the kernel gives way to one in which the hole is filled with what is chosen.
 pub fn all(page: &Page, _: &str) -> Result<String, String> {
     let puzzles = puzzles::read(page.root).map_err(|error| format!("{error:#}"))?;
     let sections = puzzles.iter().map(|puzzle| {

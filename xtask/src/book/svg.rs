@@ -7,14 +7,16 @@ pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Below this width in pixels a drawing does not shrink with the page, but scrolls: its labels must be read.
+/// Below this width in pixels a drawing does not shrink with the page, but scrolls: its labels must
+/// be read.
 const LEGIBLE_WIDTH: f64 = 480.0;
 
 /// Attributes of a drawing that the page says in its own way.
 const REPLACED: [&str; 7] = ["role", "aria-label", "viewBox", "style", "width", "height", "class"];
 
-/// The drawing as an element of the page, on one line: it fills the width up to its own, its ids begin with
-/// `prefix`, and `label` (escaped) says what is seen. What is wrong with the file otherwise.
+/// The drawing as an element of the page, on one line: it fills the width up to its own, its ids
+/// begin with `prefix`, and `label` (escaped) says what is seen. What is wrong with the file
+/// otherwise.
 ///
 /// Colours stay as they are: the stylesheet gives pure white and pure black the theme's own.
 pub fn inline(text: &str, prefix: &str, label: &str) -> Result<String, String> {
@@ -80,7 +82,8 @@ fn size(root: Node) -> Option<(String, f64)> {
 
 fn write(output: &mut String, node: Node, prefix: &str) -> Result<(), String> {
     if node.is_text() {
-        // Line breaks around labels mean nothing, and a blank line would end the page's block of HTML.
+        // Line breaks around labels mean nothing, and a blank line would end the page's block of
+        // HTML.
         let words: Vec<&str> = node.text().unwrap_or_default().split_whitespace().collect();
         output.push_str(&escape(&words.join(" ")));
         return Ok(());

@@ -9,8 +9,8 @@ use serde::Deserialize;
 
 use crate::workspace;
 
-/// What cargo builds: packages, and what of them: programs, examples, and tests, which are programs as well. In two calls,
-/// as every package names its tests alike.
+/// What cargo builds: packages, and what of them: programs, examples, and tests, which are programs
+/// as well. In two calls, as every package names its tests alike.
 const CALLS: [&[(&str, &str)]; 2] = [
     &[
         ("--package", "linrec-suite"),

@@ -1,6 +1,6 @@
-//! `cargo xtask bundle`: one folder with all that a machine with an NVIDIA GPU needs to run the tests
-//! that need one. Nothing has to be installed there but the driver and, for two of the steps, Python and
-//! the CUDA toolkit.
+//! `cargo xtask bundle`: one folder with all that a machine with an NVIDIA GPU needs to run the
+//! tests that need one. Nothing has to be installed there but the driver and, for two of the steps,
+//! Python and the CUDA toolkit.
 
 mod build;
 
@@ -17,13 +17,13 @@ const LIMIT: u64 = 640_000_000;
 /// What is copied beside the programs: the script that runs everything, and what it runs.
 const SCRIPTS: [&str; 5] = ["run", "tune", "common.py", "counters.py", "sanitize.py"];
 
-/// Builds the programs and puts them with the scripts into the folder `out`, which must not hold anything
-/// else; returns what was done, as a sentence.
+/// Builds the programs and puts them with the scripts into the folder `out`, which must not hold
+/// anything else; returns what was done, as a sentence.
 ///
 /// # Errors
 ///
-/// On another system than Linux on x86-64, where the programs would not be those that run there; when
-/// something does not build; when `out` holds other things; when the bundle gets too large.
+/// On another system than Linux on x86-64, where the programs would not be those that run there;
+/// when something does not build; when `out` holds other things; when the bundle gets too large.
 pub fn bundle(root: &Path, out: &Path) -> Result<String> {
     ensure!(
         cfg!(all(target_os = "linux", target_arch = "x86_64")),

@@ -1,4 +1,5 @@
-//! The kernels, and how Jupyter starts them: evcxr for Rust, and for Python ipykernel, which comes with JupyterLab.
+//! The kernels, and how Jupyter starts them: evcxr for Rust, and for Python ipykernel, which comes
+//! with JupyterLab.
 
 use std::env;
 use std::fs;
@@ -15,11 +16,12 @@ use crate::{wheel, workspace};
 /// The version that is installed where there is none.
 const VERSION: &str = "0.22.0";
 
-/// Offline, since `cargo lab` has fetched everything, and the index is not asked at every start. After a panic
-/// the variables are gone, so that a cell with a panic is an error, as it should be.
+/// Offline, since `cargo lab` has fetched everything, and the index is not asked at every start.
+/// After a panic the variables are gone, so that a cell with a panic is an error, as it should be.
 const SETTINGS: &str = "[evcxr]\noffline_mode = true\npreserve_vars_on_panic = false\n";
 
-/// A notebook's link to its page opens the page to be read, not to be edited; nobody is asked for news.
+/// A notebook's link to its page opens the page to be read, not to be edited; nobody is asked for
+/// news.
 const APPEARANCE: &str = r#"{
   "@jupyterlab/docmanager-extension:plugin": { "defaultViewers": { "markdown": "Markdown Preview" } },
   "@jupyterlab/apputils-extension:notification": { "fetchNews": "false", "checkForUpdates": false }
@@ -73,7 +75,8 @@ pub(super) fn register(lab: &Lab, evcxr: &Path) -> Result<()> {
         "interrupt_mode": "message",
         "env": {
             "EVCXR_CONFIG_DIR": settings,
-            // evcxr brings a kernel that it finds in the user's folders up to date; it is to find none.
+            // evcxr brings a kernel that it finds in the user's folders up to date; it is to find
+            // none.
             "JUPYTER_PATH": lab.folder.join("none"),
         },
     });
@@ -98,7 +101,8 @@ pub(super) fn register(lab: &Lab, evcxr: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The lab's own Python. It finds PyTorch and this project's package where `cargo xtask wheel --check` has put them.
+/// The lab's own Python. It finds PyTorch and this project's package where
+/// `cargo xtask wheel --check` has put them.
 fn python(lab: &Lab) -> serde_json::Value {
     let beside = wheel::packages(&lab.root);
     json!({

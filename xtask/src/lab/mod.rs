@@ -59,7 +59,8 @@ impl Lab {
         Ok(lab)
     }
 
-    /// The lab of the workspace at `root` if [`Lab::prepare`] has made it; nothing is installed or compiled.
+    /// The lab of the workspace at `root` if [`Lab::prepare`] has made it; nothing is installed or
+    /// compiled.
     #[must_use]
     pub fn found(root: &Path) -> Option<Self> {
         let folder = workspace::target(root).join("lab").canonicalize().ok()?;
@@ -110,7 +111,8 @@ impl Lab {
     }
 }
 
-/// Installs NVRTC, unless this machine has one. Without it the notebooks work, but for changes to a kernel.
+/// Installs NVRTC, unless this machine has one. Without it the notebooks work, but for changes to a
+/// kernel.
 fn offer_nvrtc(root: &Path) {
     if Nvrtc::find().is_ok() {
         return;
@@ -126,7 +128,8 @@ fn offer_nvrtc(root: &Path) {
 mod tests {
     use std::collections::BTreeSet;
 
-    /// The list that is installed has a version and hashes for each package, and was made of the one that is written.
+    /// The list that is installed has a version and hashes for each package, and was made of the
+    /// one that is written.
     #[test]
     fn every_package_is_pinned_with_its_hashes() {
         let list = include_str!("requirements.txt").replace("\\\n", " ");

@@ -7,7 +7,8 @@ use lesson::output::println;
 
 use super::Lab;
 
-/// The command that runs JupyterLab on the notebooks, for this machine only, on `port` or the next that is free.
+/// The command that runs JupyterLab on the notebooks, for this machine only, on `port` or the next
+/// that is free.
 #[must_use]
 pub fn command(lab: &Lab, port: u16) -> Command {
     let mut command = lab.command("jupyter");

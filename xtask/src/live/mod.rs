@@ -1,12 +1,13 @@
 //! `cargo xtask live`: what runs inside the book's pages, compiled to wasm32 from `crates/live`.
 //!
-//! They are kept in `crates/live/module`, so that the book is built without a compiler for wasm32: as two modules, since a page
-//! waits for every byte, and only that of the puzzles needs their judge. Beside them, `made.txt` has their hashes and the version
-//! of the emulator in them.
+//! They are kept in `crates/live/module`, so that the book is built without a compiler for wasm32:
+//! as two modules, since a page waits for every byte, and only that of the puzzles needs their
+//! judge. Beside them, `made.txt` has their hashes and the version of the emulator in them.
 //!
-//! A module is made again when the emulator has a new version, or when its answers differ from those of the code that is
-//! there: the tests in a browser compare all scenes, widgets and puzzles. Any other change of the emulator leaves it as it is,
-//! since each new module adds more than a megabyte to the repository's history.
+//! A module is made again when the emulator has a new version, or when its answers differ from
+//! those of the code that is there: the tests in a browser compare all scenes, widgets and puzzles.
+//! Any other change of the emulator leaves it as it is, since each new module adds more than a
+//! megabyte to the repository's history.
 
 mod scenes;
 
@@ -31,7 +32,8 @@ const FOLDER: &str = "crates/live/module";
 const MADE: &str = "made.txt";
 /// What has the version of the emulator.
 const EMULATOR: &str = "emulator/Cargo.toml";
-/// The modules, with the features that they are made with (the last one with all), and the scripts of the book that hold them.
+/// The modules, with the features that they are made with (the last one with all), and the scripts
+/// of the book that hold them.
 const MODULES: [(&str, &[&str], &str); 2] = [
     ("live.wasm.gz", &["--no-default-features"], "module.js"),
     ("puzzles.wasm.gz", &[], "module-puzzles.js"),
@@ -77,7 +79,8 @@ pub fn generate(root: &Path) -> Result<String> {
 }
 
 fn compile(root: &Path, features: &[&str]) -> Result<()> {
-    // Vectors of 16 bytes, which browsers have had for years; and no path of this machine in a message.
+    // Vectors of 16 bytes, which browsers have had for years; and no path of this machine in a
+    // message.
     let mut flags = vec!["-Ctarget-feature=+simd128".to_owned()];
     let home = env::var("CARGO_HOME").ok().or_else(|| Some(env::var("HOME").ok()? + "/.cargo"));
     let folders =
@@ -88,7 +91,8 @@ fn compile(root: &Path, features: &[&str]) -> Result<()> {
     let status = workspace::cargo()
         .args(["build", "--release", "--quiet", "--package", "live", "--target", TARGET])
         .args(features)
-        // Small, since a page waits for it; but for the emulator, for which a reader waits. (Level 3 is larger and no faster.)
+        // Small, since a page waits for it; but for the emulator, for which a reader waits. (Level
+        // 3 is larger and no faster.)
         .args(["--config", "profile.release.package.simt.opt-level=2"])
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
         .envs(
@@ -119,11 +123,13 @@ fn sysroot() -> Option<String> {
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }
 
-/// Compares the modules with what is known of them, and makes every scene; returns what was found, as a sentence.
+/// Compares the modules with what is known of them, and makes every scene; returns what was found,
+/// as a sentence.
 ///
 /// # Errors
 ///
-/// When a module is not the one that was made, the emulator has a new version, or a scene cannot be made.
+/// When a module is not the one that was made, the emulator has a new version, or a scene cannot be
+/// made.
 pub fn check(root: &Path) -> Result<String> {
     let modules = MODULES.iter().map(|(name, ..)| Ok((*name, packed(root, name)?)));
     let made = made(root, &modules.collect::<Result<Vec<_>>>()?)?;
@@ -150,8 +156,9 @@ fn made(root: &Path, modules: &[(&str, Vec<u8>)]) -> Result<String> {
     Ok(format!("{}emulator {version}\n", lines.collect::<String>()))
 }
 
-/// Writes into the built book what its live pages load: the script, the modules, and a file for each scene and each puzzle. In
-/// scripts, since a page that is opened from disk may load nothing else.
+/// Writes into the built book what its live pages load: the script, the modules, and a file for
+/// each scene and each puzzle. In scripts, since a page that is opened from disk may load nothing
+/// else.
 ///
 /// # Errors
 ///

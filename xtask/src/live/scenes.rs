@@ -40,7 +40,8 @@ pub struct Scene {
     /// Whether the reader may also choose the kernel's twins in `broken`, with one mistake each.
     #[serde(default)]
     mistakes: bool,
-    /// More kernels of the same function, launched in the same way: each in its own first entry of that.
+    /// More kernels of the same function, launched in the same way: each in its own first entry of
+    /// that.
     #[serde(default)]
     others: Vec<String>,
     #[serde(default)]

@@ -1,10 +1,11 @@
-//! What is kept of a run: nothing that differs from machine to machine or from run to run without a reason.
+//! What is kept of a run: nothing that differs from machine to machine or from run to run without a
+//! reason.
 
 use super::exercises::WRONG;
 use super::format::{Displayed, Form, Notebook, Output, Text};
 
-/// Numbers the cells as a reader does who runs them from the top, puts what was printed before what is shown,
-/// and takes the names of folders out, each for its replacement.
+/// Numbers the cells as a reader does who runs them from the top, puts what was printed before what
+/// is shown, and takes the names of folders out, each for its replacement.
 pub fn clean(notebook: &mut Notebook, folders: &[(String, &str)]) {
     let mut number = 0;
     for cell in notebook.cells.iter_mut().filter(|cell| cell.is_code()) {

@@ -9,9 +9,11 @@ use crate::numbers::texts_agree;
 /// The tag of a cell that prints times, or names the machine: its outputs are not compared.
 pub const VARIES: &str = "varies";
 
-/// The differences between the outputs of two runs of the same cells; `page` is the notebook's path.
+/// The differences between the outputs of two runs of the same cells; `page` is the notebook's
+/// path.
 ///
-/// Printed and plain texts agree, their numbers within 10⁻⁶; of other forms only that they are there.
+/// Printed and plain texts agree, their numbers within 10⁻⁶; of other forms only that they are
+/// there.
 #[must_use]
 pub fn compare(page: &Path, committed: &Notebook, fresh: &Notebook) -> Vec<Failure> {
     let mut differences = Vec::new();

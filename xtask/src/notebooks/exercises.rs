@@ -1,5 +1,5 @@
-//! Whether the exercises tell right from wrong: a run answers them once more behind the last cell, with the solution that
-//! the notebook gives, and with wrong answers that it names.
+//! Whether the exercises tell right from wrong: a run answers them once more behind the last cell,
+//! with the solution that the notebook gives, and with wrong answers that it names.
 
 use serde_json::Value;
 
@@ -14,7 +14,8 @@ pub(super) const WRONG: &str = "wrong";
 /// What precedes a cell's name in the name of the cell that proves it.
 const PROOF: &str = "proof-of-";
 
-/// Code cells that answer the notebook's exercises, each with the solution and with every wrong answer.
+/// Code cells that answer the notebook's exercises, each with the solution and with every wrong
+/// answer.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! The notebook format (nbformat 4.5), as far as our notebooks use it, in one written form.
 //!
-//! Keys are sorted, texts are lists of lines, the indent is one blank: as Jupyter writes it, so that a notebook that
-//! was saved there differs only where it was changed.
+//! Keys are sorted, texts are lists of lines, the indent is one blank: as Jupyter writes it, so
+//! that a notebook that was saved there differs only where it was changed.
 
 use std::collections::BTreeMap;
 

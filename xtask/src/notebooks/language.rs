@@ -60,7 +60,8 @@ impl Language {
         }
     }
 
-    /// An exercise's cell with an answer in place of what [`unanswered`](Language::unanswered) says.
+    /// An exercise's cell with an answer in place of what [`unanswered`](Language::unanswered)
+    /// says.
     #[must_use]
     pub fn answered(self, source: &str, answer: &str) -> String {
         let answer = match self {

@@ -28,12 +28,13 @@ const AT_ONCE: usize = 4;
 
 /// Runs the notebooks of these numbers and names, or all; keeps their outputs, or compares them.
 ///
-/// As many at once as there are cores, up to four: what a notebook waits for is mostly the compiler, which compiles a
-/// cell on one core.
+/// As many at once as there are cores, up to four: what a notebook waits for is mostly the
+/// compiler, which compiles a cell on one core.
 ///
 /// # Errors
 ///
-/// When one cannot be run, one of its cells fails, or its outputs differ. The others are run all the same.
+/// When one cannot be run, one of its cells fails, or its outputs differ. The others are run all
+/// the same.
 pub fn run(lab: &Lab, named: &[String], check: bool) -> Result<()> {
     let start = Instant::now();
     let waiting = Mutex::new(paths(&lab.root().join("notebooks"), named)?.into_iter());
@@ -106,7 +107,8 @@ pub fn run_one(lab: &Lab, path: &Path, check: bool) -> Result<()> {
         .with_context(|| format!("{} cannot be written", page.display()))
 }
 
-/// What a cell wrote to the standard error: that is all that evcxr does where a cell ends with `Err(…)?`.
+/// What a cell wrote to the standard error: that is all that evcxr does where a cell ends with
+/// `Err(…)?`.
 fn complaint(notebook: &Notebook) -> Option<execute::Error> {
     let complaints = notebook.cells.iter().map(|cell| streamed(cell, "stderr")).enumerate();
     let mut complaints = complaints.filter(|(_, message)| !message.is_empty());
@@ -169,7 +171,8 @@ pub fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The notebooks in `folder` in their order: `NN-name.ipynb` by its number, others by their name; all if none is named.
+/// The notebooks in `folder` in their order: `NN-name.ipynb` by its number, others by their name;
+/// all if none is named.
 fn paths(folder: &Path, named: &[String]) -> Result<Vec<PathBuf>> {
     let mut all = files(folder)?;
     let is = |path: &Path, name: &String| {

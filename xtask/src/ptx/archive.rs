@@ -89,7 +89,8 @@ pub(super) fn read_all(folder: &Path) -> Result<Files> {
     Ok(all)
 }
 
-/// Replaces what is in `folder` by the archives of these modules and the table that puts them into the library.
+/// Replaces what is in `folder` by the archives of these modules and the table that puts them into
+/// the library.
 pub(super) fn write_all(folder: &Path, modules: &Files, table: &str) -> Result<()> {
     let mut archives = BTreeMap::<&str, Files>::new();
     for (name, text) in modules {
@@ -105,7 +106,8 @@ pub(super) fn write_all(folder: &Path, modules: &Files, table: &str) -> Result<(
     .with_context(|| format!("{} cannot be replaced", folder.display()))
 }
 
-/// The text of the module with this name, or of the source, in the library that this program was built with.
+/// The text of the module with this name, or of the source, in the library that this program was
+/// built with.
 pub fn show(name: &str) -> Result<String> {
     if let Some(source) = linrec::kernels::source(name) {
         return Ok(source.to_owned());

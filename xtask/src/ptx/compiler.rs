@@ -34,8 +34,9 @@ pub fn install(root: &Path) -> Result<PathBuf> {
 #[allow(unsafe_code)]
 pub(super) fn pinned(root: &Path, version: &str) -> Result<Nvrtc> {
     let folder = install(root).context("the kernels are compiled on Linux or Windows")?;
-    // SAFETY: (1) what is in the folder was installed from files whose hashes are pinned, NVRTC among them and
-    // nothing else; (2) whoever can change it can change this very program, which lies in the same `target`.
+    // SAFETY: (1) what is in the folder was installed from files whose hashes are pinned, NVRTC
+    // among them and nothing else; (2) whoever can change it can change this very program, which
+    // lies in the same `target`.
     let nvrtc = unsafe { Nvrtc::load_below(&folder) }
         .with_context(|| format!("delete {} and try again", folder.display()))?;
     let (major, minor) = nvrtc.version();

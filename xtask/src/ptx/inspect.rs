@@ -10,7 +10,8 @@ use crate::failure::Failure;
 
 /// The most entries, those for studies not counted.
 const MOST: usize = 195;
-/// The most of the selective scan alone, which has kernels of its own for each type, size and exponential.
+/// The most of the selective scan alone, which has kernels of its own for each type, size and
+/// exponential.
 const MOST_OF_SCANS: usize = 80;
 
 /// What is wrong with the PTX at `path`.

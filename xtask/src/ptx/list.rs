@@ -33,8 +33,8 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// Whether it is there to be studied, not to be used: a planted mistake, an exercise, a step of the
-    /// ladder, or a way to one long sequence.
+    /// Whether it is there to be studied, not to be used: a planted mistake, an exercise, a step of
+    /// the ladder, or a way to one long sequence.
     pub(super) fn is_study(&self) -> bool {
         ["broken/", "exercises/", "ladder/", "long/", "fused/"]
             .iter()
@@ -51,7 +51,8 @@ pub(super) fn mistakes(kernels: &Path) -> Result<Vec<Mistake>> {
 }
 
 impl List {
-    /// The kernels of `shipped.toml` and those of `mistakes.toml`, which are in the folder `kernels`.
+    /// The kernels of `shipped.toml` and those of `mistakes.toml`, which are in the folder
+    /// `kernels`.
     pub(super) fn read(kernels: &Path) -> Result<List> {
         let path = kernels.join("shipped.toml");
         let text =

@@ -1,8 +1,8 @@
 //! `cargo xtask ptx`: the PTX of the kernels in `kernels/shipped.toml`, of the planted mistakes in
 //! `kernels/mistakes.toml`, and of the puzzles' answers.
 //!
-//! Everything in `kernels/ptx` is generated: the archives, and `table.rs`, by which the library has them and the
-//! sources in it. So is `puzzles/ptx.zst`.
+//! Everything in `kernels/ptx` is generated: the archives, and `table.rs`, by which the library has
+//! them and the sources in it. So is `puzzles/ptx.zst`.
 
 mod archive;
 mod compiler;
@@ -42,8 +42,8 @@ struct Compiled {
     answers: Files,
 }
 
-/// Compiles everything on the list and all answers to puzzles, and replaces what was compiled before; returns what was
-/// done, as a sentence.
+/// Compiles everything on the list and all answers to puzzles, and replaces what was compiled
+/// before; returns what was done, as a sentence.
 ///
 /// # Errors
 ///
@@ -57,8 +57,8 @@ pub fn generate(root: &Path) -> Result<String> {
     Ok(format!("compiled {compiled}"))
 }
 
-/// Compiles everything on the list and all answers to puzzles, and compares it with what was compiled before; returns
-/// what was found, as a sentence.
+/// Compiles everything on the list and all answers to puzzles, and compares it with what was
+/// compiled before; returns what was found, as a sentence.
 ///
 /// # Errors
 ///

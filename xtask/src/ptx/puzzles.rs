@@ -1,4 +1,5 @@
-//! The puzzles' PTX: of every answer that `puzzles/` knows, so that one can be chosen without a compiler.
+//! The puzzles' PTX: of every answer that `puzzles/` knows, so that one can be chosen without a
+//! compiler.
 
 use std::path::Path;
 
@@ -36,7 +37,8 @@ mod tests {
     use crate::puzzles::read;
     use crate::workspace;
 
-    /// Without a compiler: what was compiled is of these descriptions, all of it, and nothing else is there.
+    /// Without a compiler: what was compiled is of these descriptions, all of it, and nothing else
+    /// is there.
     #[test]
     fn the_puzzles_ptx_is_that_of_their_answers() {
         let root = workspace::root().unwrap();

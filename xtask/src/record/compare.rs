@@ -12,8 +12,9 @@ use crate::results::{Check, Run, Table, Value};
 
 /// The differences between the results in `recorded` and in `fresh`.
 ///
-/// Figures agree byte for byte; numbers in tables and values within 10⁻⁶; of timings only that they are there. A
-/// check agrees in name, limit and verdict: its value may depend on the machine's vector width.
+/// Figures agree byte for byte; numbers in tables and values within 10⁻⁶; of timings only that they
+/// are there. A check agrees in name, limit and verdict: its value may depend on the machine's
+/// vector width.
 ///
 /// # Errors
 ///

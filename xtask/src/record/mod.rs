@@ -13,7 +13,8 @@ use lesson::output::println;
 use crate::results::{FOLDER, Run, Table};
 use crate::{failure, workspace};
 
-/// Runs the chapter with the number or name `name` and replaces its `results/` by what the run wrote.
+/// Runs the chapter with the number or name `name` and replaces its `results/` by what the run
+/// wrote.
 ///
 /// # Errors
 ///
@@ -26,7 +27,8 @@ pub fn record(root: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs the chapter with the number or name `name` and compares what it wrote with its `results/`, timings left out.
+/// Runs the chapter with the number or name `name` and compares what it wrote with its `results/`,
+/// timings left out.
 ///
 /// # Errors
 ///
@@ -39,7 +41,8 @@ pub fn check(root: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Where a reader's run writes, and so this one: the transcript names the files as the reader's does.
+/// Where a reader's run writes, and so this one: the transcript names the files as the reader's
+/// does.
 const OUT: &str = "target/tour";
 
 /// Runs a chapter: the chapter's folder, and the folder of what the run wrote.
@@ -75,11 +78,11 @@ fn run(root: &Path, name: &str) -> Result<(PathBuf, PathBuf)> {
     Ok((chapter, written))
 }
 
-/// Replaces the folder `old` by a copy of `new` without the files of the tables, whose rows `run.json` has.
-/// The old one goes only when the copy is complete.
+/// Replaces the folder `old` by a copy of `new` without the files of the tables, whose rows
+/// `run.json` has. The old one goes only when the copy is complete.
 ///
-/// Folders inside `old` that `new` does not have stay: they are records of other machines, a GPU's say,
-/// which no run of the chapter makes.
+/// Folders inside `old` that `new` does not have stay: they are records of other machines, a GPU's
+/// say, which no run of the chapter makes.
 fn replace(new: &Path, old: &Path, tables: &[Table]) -> Result<()> {
     files::replace_folder(old, |copy| {
         copy_folder(new, copy)?;

@@ -26,8 +26,8 @@ struct Table {
     rows: Vec<String>,
 }
 
-/// Moves the CSV files of a folder into its `tables.json`, in place of tables of the same name, and compresses those that
-/// are long. The bytes depend on the tables alone.
+/// Moves the CSV files of a folder into its `tables.json`, in place of tables of the same name, and
+/// compresses those that are long. The bytes depend on the tables alone.
 ///
 /// # Errors
 ///
@@ -63,7 +63,8 @@ pub fn pack(folder: &Path) -> Result<String> {
     }
     let tables: Vec<_> = tables.into_iter().map(|(file, rows)| Table { file, rows }).collect();
     if !tables.is_empty() {
-        // A line for each row, so that differences can be read; most of the indentation would be in vain.
+        // A line for each row, so that differences can be read; most of the indentation would be in
+        // vain.
         let mut json = Vec::new();
         let format = PrettyFormatter::with_indent(b" ");
         Kept { tables }.serialize(&mut Serializer::with_formatter(&mut json, format))?;

@@ -76,7 +76,8 @@ pub fn prepare(root: &Path) -> Result<Environment> {
     Environment::with(&tests(root), &TESTS, announce)
 }
 
-/// Builds the wheel, installs it beside PyTorch and runs the package's tests; returns what was done, as a sentence.
+/// Builds the wheel, installs it beside PyTorch and runs the package's tests; returns what was
+/// done, as a sentence.
 ///
 /// # Errors
 ///

@@ -14,7 +14,8 @@ const ORIGIN: [&str; 2] = ["origin.csv", "clocks.csv"];
 /// Pages, sources and notebooks.
 const ENDINGS: [&str; 3] = ["md", "rs", "ipynb"];
 
-/// The files and tables in `chapters/*/results` that nothing reads, and the files that are too long.
+/// The files and tables in `chapters/*/results` that nothing reads, and the files that are too
+/// long.
 fn faults(root: &Path) -> Vec<String> {
     let mut faults = Vec::new();
     let everywhere = ["README.md", "chapters", "crates", "notebooks", "src"];

@@ -18,7 +18,8 @@ fn change(book: &Fixture, path: &str, change: impl FnOnce(&mut Value)) {
     });
 }
 
-/// The fixture book whose first notebook ends with this cell of Markdown fails with all of `expected`.
+/// The fixture book whose first notebook ends with this cell of Markdown fails with all of
+/// `expected`.
 #[track_caller]
 fn found_in(text: &str, expected: &[&str]) {
     let cell = json!({"cell_type": "markdown", "id": "planted", "metadata": {}, "source": text});

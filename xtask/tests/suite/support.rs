@@ -25,8 +25,8 @@ impl Fixture {
         Self { folder }
     }
 
-    /// A copy of this workspace's book, with the files that its pages include: nothing is built under the eyes of
-    /// someone who reads in `target/book`.
+    /// A copy of this workspace's book, with the files that its pages include: nothing is built
+    /// under the eyes of someone who reads in `target/book`.
     pub fn of_workspace() -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -13,8 +13,8 @@ use linrec::cpu::Cpu;
 /// The agreement with the golden data that double precision must reach.
 const GOLDEN_LIMIT: f64 = 1e-12;
 
-/// Looks, tries, and prints a table; the exit code is 1 if the library's results are wrong here. What is
-/// merely not there is explained.
+/// Looks, tries, and prints a table; the exit code is 1 if the library's results are wrong here.
+/// What is merely not there is explained.
 ///
 /// # Errors
 ///

@@ -9,7 +9,8 @@ use puzzle::Puzzle;
 
 use super::progress::Progress;
 
-/// The folder that holds the reader's kernels, `01-guard.cu` and so on, and the record of what is solved.
+/// The folder that holds the reader's kernels, `01-guard.cu` and so on, and the record of what is
+/// solved.
 pub struct Folder {
     path: PathBuf,
 }
@@ -32,7 +33,8 @@ impl Folder {
         Ok(fs::read_to_string(&path).map_err(said)?)
     }
 
-    /// Puts the kernel with its hole there, unless there is a file already; whether it was put there.
+    /// Puts the kernel with its hole there, unless there is a file already; whether it was put
+    /// there.
     pub fn begin(&self, puzzle: &Puzzle) -> lesson::Result<bool> {
         self.make()?;
         let path = self.file(puzzle);
@@ -44,7 +46,8 @@ impl Folder {
         }
     }
 
-    /// Puts the kernel with its hole there again. What the reader had changed is renamed; where it is then.
+    /// Puts the kernel with its hole there again. What the reader had changed is renamed; where it
+    /// is then.
     pub fn reset(&self, puzzle: &Puzzle) -> lesson::Result<Option<PathBuf>> {
         let path = self.file(puzzle);
         // A file that is no text counts as changed.

@@ -1,4 +1,5 @@
-//! Puzzles in the terminal: where one is, the next kernel with a hole, and what is said of it whenever it is saved.
+//! Puzzles in the terminal: where one is, the next kernel with a hole, and what is said of it
+//! whenever it is saved.
 
 mod attempt;
 mod folder;
@@ -30,7 +31,8 @@ pub struct Settings {
     /// List the puzzles, and which of them are solved
     #[arg(long, group = "what")]
     list: bool,
-    /// Try the kernel once, instead of whenever its file is saved; the exit code says whether the goal is reached
+    /// Try the kernel once, instead of whenever its file is saved; the exit code says whether the
+    /// goal is reached
     #[arg(long, group = "what")]
     once: bool,
     /// Show the next hint, below those shown before
@@ -51,8 +53,8 @@ pub struct Settings {
 ///
 /// # Errors
 ///
-/// If there is no such puzzle, a file cannot be read or written, the record of what is solved is damaged, or a kernel has
-/// to be compiled and there is no compiler.
+/// If there is no such puzzle, a file cannot be read or written, the record of what is solved is
+/// damaged, or a kernel has to be compiled and there is no compiler.
 pub fn run(settings: &Settings) -> lesson::Result<ExitCode> {
     let folder = Folder::new(&settings.folder);
     let progress = folder.progress()?;
@@ -121,8 +123,8 @@ fn once(folder: &Folder, puzzle: &'static Puzzle) -> lesson::Result<ExitCode> {
     Ok(if reached { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Tries a kernel whenever its file is saved, and goes on to the next open one when the goal is reached. Without a terminal
-/// nobody is there to save anything: then once.
+/// Tries a kernel whenever its file is saved, and goes on to the next open one when the goal is
+/// reached. Without a terminal nobody is there to save anything: then once.
 fn play(folder: &Folder, first: &'static Puzzle) -> lesson::Result<ExitCode> {
     if !io::stdout().is_terminal() {
         let code = once(folder, first)?;

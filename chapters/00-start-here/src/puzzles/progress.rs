@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use puzzle::Puzzle;
 use serde::{Deserialize, Serialize};
 
-/// What is solved, and how many hints have been shown, by the puzzles' names. Names that are not known stay.
+/// What is solved, and how many hints have been shown, by the puzzles' names. Names that are not
+/// known stay.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {

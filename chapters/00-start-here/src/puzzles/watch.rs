@@ -25,7 +25,8 @@ pub enum Change {
 }
 
 impl Watch {
-    /// Begins to listen to what is typed. The thread that does so ends with the program, or with its standard input.
+    /// Begins to listen to what is typed. The thread that does so ends with the program, or with
+    /// its standard input.
     pub fn begin() -> Watch {
         let (sender, typed) = mpsc::channel();
         thread::spawn(move || {
@@ -35,8 +36,8 @@ impl Watch {
         Watch { typed }
     }
 
-    /// Waits until the file holds something else than `old`, or something is typed. A file that is not there, as while an
-    /// editor replaces it, is waited for.
+    /// Waits until the file holds something else than `old`, or something is typed. A file that is
+    /// not there, as while an editor replaces it, is waited for.
     pub fn wait(&self, file: &Path, old: &str) -> lesson::Result<Change> {
         loop {
             match fs::read_to_string(file) {

@@ -1,3 +1,4 @@
-//! Chapter 8's tests: one program, linked once. The contract judges its kernels with the library's engines.
+//! Chapter 8's tests: one program, linked once. The contract judges its kernels with the library's
+//! engines.
 
 mod mistakes;

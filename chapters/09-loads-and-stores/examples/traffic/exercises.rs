@@ -38,8 +38,8 @@ impl Forward<f32> for Exercise {
     }
 }
 
-/// The pipe kernels of the exercises: with their strides in variables, or not; and those that ask ahead, with
-/// free bank words or without.
+/// The pipe kernels of the exercises: with their strides in variables, or not; and those that ask
+/// ahead, with free bank words or without.
 pub fn all(device: &Device) -> Result<Vec<Runner<f32>>, Error> {
     let mut runners = Vec::new();
     let mut add = |name: String, function: Function, size, shared_bytes| {

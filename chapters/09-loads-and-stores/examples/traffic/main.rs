@@ -1,5 +1,5 @@
-//! What the chapter shows of a GPU: the time of each way between memory and registers, and what Nsight Compute
-//! counts while it goes that way.
+//! What the chapter shows of a GPU: the time of each way between memory and registers, and what
+//! Nsight Compute counts while it goes that way.
 //!
 //! ```text
 //! traffic times FOLDER          medians are not taken: every run goes into FOLDER/times.csv, and those of both
@@ -9,7 +9,8 @@
 //! traffic spans SASS CSV        reads loads and stores off what `ncu --page source` wrote
 //! ```
 //!
-//! `times` and `once` need a GPU; `once` is to be run under `ncu`, with the metrics that `table` looks for:
+//! `times` and `once` need a GPU; `once` is to be run under `ncu`, with the metrics that `table`
+//! looks for:
 //!
 //! ```text
 //! ncu --clock-control none --csv --page raw --print-units base --log-file NCU \
@@ -96,7 +97,8 @@ fn spans(sass: &Path, csv: &Path) -> lesson::Result {
     bench::write(csv, &ncu::spans(&bench::read(sass)?)?)
 }
 
-/// The roof, and the pipe kernels of these sizes; what cannot be compiled here is left out, with a sentence.
+/// The roof, and the pipe kernels of these sizes; what cannot be compiled here is left out, with a
+/// sentence.
 fn pipes<S: Storage>(device: &Device, sizes: &[(u32, u32, Memcode)]) -> Vec<Runner<S>> {
     let mut runners = vec![Runner::Roof(Roof::Vectors)];
     for &size in sizes {
@@ -190,8 +192,8 @@ fn race<S: Storage>(
     Ok(rows)
 }
 
-/// Every kernel of the record has the outputs of the shipped pipe kernel of its size, or of any other within rounding:
-/// here those that should have its very bits.
+/// Every kernel of the record has the outputs of the shipped pipe kernel of its size, or of any
+/// other within rounding: here those that should have its very bits.
 fn compare(runners: &[Runner<f32>], field: &mut Field<f32>, num_seqs: usize) -> lesson::Result {
     let shape = (num_seqs, 1000);
     for runner in runners.iter().skip(1).filter(|runner| !runner.name().starts_with("pipe:")) {

@@ -4,9 +4,11 @@ use ndarray::{Array2, Array3, ArrayView2, s};
 
 use crate::Real;
 
-/// `x'_l = bias + Σ_k w_k x_{l-k}` in every channel, with `w_0` the last of the `weights` `[channels, reach]`.
+/// `x'_l = bias + Σ_k w_k x_{l-k}` in every channel, with `w_0` the last of the `weights`
+/// `[channels, reach]`.
 ///
-/// `x` is `[channels, batch · len]`. What lies before the first position of a sequence counts as zero.
+/// `x` is `[channels, batch · len]`. What lies before the first position of a sequence counts as
+/// zero.
 // ANCHOR: convolution
 pub fn forward<T: Real>(
     x: ArrayView2<T>,
@@ -31,8 +33,9 @@ pub fn forward<T: Real>(
 }
 // ANCHOR_END: convolution
 
-/// One more position of the convolution, of each sequence: `bias + Σ_k w_k x_{l-k}` in every channel, where `x_l` is `x`
-/// `[channels, batch]` and what came before lies in `window` `[channels, batch, reach - 1]`, the newest first. The window moves on.
+/// One more position of the convolution, of each sequence: `bias + Σ_k w_k x_{l-k}` in every
+/// channel, where `x_l` is `x` `[channels, batch]` and what came before lies in `window`
+/// `[channels, batch, reach - 1]`, the newest first. The window moves on.
 // ANCHOR: step
 pub fn step<T: Real>(
     x: ArrayView2<T>,

@@ -6,11 +6,13 @@ use ndarray::{Array2, Array3, ArrayView2};
 use super::{Block, convolution};
 use crate::{Real, step};
 
-/// What a block remembers of all tokens that it has seen. Its size does not depend on how many they were.
+/// What a block remembers of all tokens that it has seen. Its size does not depend on how many they
+/// were.
 #[derive(Debug, Clone, PartialEq)]
 // ANCHOR: memory
 pub struct Memory<T> {
-    /// The latest inputs of the convolution, but for the last token's, the newest first: `[channels, batch, reach - 1]`.
+    /// The latest inputs of the convolution, but for the last token's, the newest first:
+    /// `[channels, batch, reach - 1]`.
     window: Array3<T>,
     /// The states of the scan, `[batch, channels, states]`.
     states: Array3<T>,
@@ -39,7 +41,8 @@ impl<T: Real> Block<T> {
         }
     }
 
-    /// Gives the block the next token of each sequence; returns a number for each answer, `[answers, batch]`.
+    /// Gives the block the next token of each sequence; returns a number for each answer,
+    /// `[answers, batch]`.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! A small Mamba block between an embedding and an answer, with its gradient.
 //!
-//! Everything that has positions is a matrix `[features, batch · len]`: the positions of the first sequence, then those of the
-//! second, and so on. So a projection is one product of matrices.
+//! Everything that has positions is a matrix `[features, batch · len]`: the positions of the first
+//! sequence, then those of the second, and so on. So a projection is one product of matrices.
 
 pub mod convolution;
 mod memory;
@@ -19,8 +19,8 @@ pub use scanner::Scanner;
 use weights::rows;
 pub use weights::{Config, Weights};
 
-/// The engine of a block: on every machine of a kind the same instructions, so that training gives the same
-/// weights everywhere.
+/// The engine of a block: on every machine of a kind the same instructions, so that training gives
+/// the same weights everywhere.
 pub fn engine() -> Cpu {
     Cpu::new().with_simd(Simd::Portable).unwrap_or_default()
 }
@@ -47,7 +47,8 @@ pub struct Inside<T> {
     pub convolved: Array2<T>,
     /// What is scanned, `[channels, batch · len]`.
     pub u: Array2<T>,
-    /// What `Δ` is made of, `B`, and `C`: `[rank + 2 · states, batch · len]`; empty in a fixed block.
+    /// What `Δ` is made of, `B`, and `C`: `[rank + 2 · states, batch · len]`; empty in a fixed
+    /// block.
     pub selected: Array2<T>,
     /// `B`, `[batch, 1, states, len]`, or `[channels, states]` in a fixed block.
     pub b: MixingArray<T>,
@@ -161,7 +162,8 @@ impl<T: Real> Block<T> {
     }
     // ANCHOR_END: arguments
 
-    /// The gradient of a loss by all weights, from its gradient by the logits `[answers, batch · len]`.
+    /// The gradient of a loss by all weights, from its gradient by the logits
+    /// `[answers, batch · len]`.
     ///
     /// # Errors
     ///
@@ -257,7 +259,8 @@ fn shared_by_all<T: Real>(matrix: ArrayView2<T>, shape: (usize, usize)) -> Mixin
     sequences(matrix, shape).insert_axis(Axis(1)).to_owned().into()
 }
 
-/// Its gradient, back in a matrix: `[states, batch · len]`, or `[states, channels]` of a fixed block.
+/// Its gradient, back in a matrix: `[states, batch · len]`, or `[states, channels]` of a fixed
+/// block.
 fn gradient<T: Real>(gradient: &MixingArray<T>) -> Array2<T> {
     match gradient {
         Mixing::Varying(array) => features(array.index_axis(Axis(1), 0)),

@@ -6,7 +6,8 @@ use ndarray::{Array3, ArrayView3};
 
 use crate::{Arguments, Gradients, Real, selective_scan, selective_scan_backward};
 
-/// Who computes the scan of a [`Block`](super::Block) and its gradients: a [`Cpu`], or what a later chapter has.
+/// Who computes the scan of a [`Block`](super::Block) and its gradients: a [`Cpu`], or what a later
+/// chapter has.
 // ANCHOR: scanner
 pub trait Scanner<T: Real> {
     /// The outputs, `[batch, channels, len]`.

@@ -23,8 +23,8 @@ pub struct Config {
     pub rank: usize,
     /// The number of positions that the convolution sees.
     pub reach: usize,
-    /// Whether `Δ`, `B` and `C` are computed from the sequence. Otherwise each channel has its own, the same at every
-    /// position.
+    /// Whether `Δ`, `B` and `C` are computed from the sequence. Otherwise each channel has its own,
+    /// the same at every position.
     pub is_selective: bool,
 }
 
@@ -98,8 +98,9 @@ impl<T: Real> Weights<T> {
 }
 
 impl Weights<f64> {
-    /// Where training starts, as in Mamba: matrices uniform within one over the root of what they sum over,
-    /// `A = -1, …, -states`, `D = 1`, and biases for which `Δ` lies between 0.001 and 0.1, evenly on a logarithmic scale.
+    /// Where training starts, as in Mamba: matrices uniform within one over the root of what they
+    /// sum over, `A = -1, …, -states`, `D = 1`, and biases for which `Δ` lies between 0.001 and
+    /// 0.1, evenly on a logarithmic scale.
     pub fn initial(config: &Config, seed: u64) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut weights = Weights::zeros(config);

@@ -6,7 +6,8 @@ use linrec::device::{Buffer, Device, Shape, Storage};
 use crate::Sizes;
 use crate::arguments::Mixing;
 
-/// The arguments of a selective scan in a device's memory, in the shapes of [`Arguments`](crate::Arguments).
+/// The arguments of a selective scan in a device's memory, in the shapes of
+/// [`Arguments`](crate::Arguments).
 #[derive(Debug, Clone, Copy)]
 pub struct Given<'a, S> {
     /// The sizes.
@@ -58,8 +59,8 @@ impl Sizes {
     }
 }
 
-/// What passes through the memory for each channel and position, in bytes: `B`, `C` and what a channel has once lie in the
-/// caches.
+/// What passes through the memory for each channel and position, in bytes: `B`, `C` and what a
+/// channel has once lie in the caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traffic {
     /// Read.
@@ -69,7 +70,8 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Of the expansion, of the recurrence and of the contraction, with so many states and numbers of so many bytes.
+    /// Of the expansion, of the recurrence and of the contraction, with so many states and numbers
+    /// of so many bytes.
     // ANCHOR: traffic
     pub fn of_passes(states: usize, has_d: bool, has_z: bool, bytes: usize) -> [Traffic; 3] {
         // u and Δ become x and c; these become h; that becomes y, with u once more for D, and z.
@@ -105,7 +107,8 @@ impl<S> Given<'_, S> {
         Shape { num_seqs: self.sizes.all_states(), seq_len: self.sizes.len }
     }
 
-    /// An error unless these arrays, `u`'s likes, and all that was given have the sizes they should.
+    /// An error unless these arrays, `u`'s likes, and all that was given have the sizes they
+    /// should.
     pub(super) fn check(&self, own: &[(&'static str, usize)], room: &Room<S>) -> Result<(), Error> {
         let sizes = self.sizes;
         let buffers = [
@@ -274,7 +277,8 @@ impl<S> Gradients<S> {
         always.into_iter().chain(d_d).chain(d_z)
     }
 
-    /// How many elements each has, in the order of the fields; none where there is no such argument.
+    /// How many elements each has, in the order of the fields; none where there is no such
+    /// argument.
     fn lens(given: &Given<S>) -> [usize; 9] {
         let sizes = given.sizes;
         let own = sizes.own();

@@ -10,7 +10,8 @@ use crate::arguments::{Mixing, Sizes};
 
 /// Threads of a block, at most, where each has a channel's position for itself.
 const THREADS: usize = 256;
-/// Threads that share a sum over positions, and over channels: `kThreads` and `kWays` of `kernels/sums.cu`.
+/// Threads that share a sum over positions, and over channels: `kThreads` and `kWays` of
+/// `kernels/sums.cu`.
 const OVER_POSITIONS: u32 = 256;
 const OVER_CHANNELS: u32 = 16;
 /// Positions of a block in a sum over channels.
@@ -92,7 +93,8 @@ impl Kernels {
         launch.arg(i32::from(given.c.is_fixed())).run(stream).map(Some)
     }
 
-    /// From the gradients of `y` and of the last states to those of the states, of what the gate multiplies, and of `z`.
+    /// From the gradients of `y` and of the last states to those of the states, of what the gate
+    /// multiplies, and of `z`.
     pub(super) fn contract_back<S: 'static>(
         &self,
         given: &Given<S>,
@@ -108,8 +110,8 @@ impl Kernels {
         launch.arg(i32::from(given.c.is_fixed())).run(stream).map(Some)
     }
 
-    /// From the gradients of inputs and coefficients (and the coefficients, and the gradient of what the gate multiplies) to
-    /// those of `u` and `delta`; also writes `Δ u` and `Δ`.
+    /// From the gradients of inputs and coefficients (and the coefficients, and the gradient of
+    /// what the gate multiplies) to those of `u` and `delta`; also writes `Δ u` and `Δ`.
     pub(super) fn expand_back<S: 'static>(
         &self,
         given: &Given<S>,
@@ -127,8 +129,8 @@ impl Kernels {
         launch.arg(i32::from(given.b.is_fixed())).run(stream).map(Some)
     }
 
-    /// The gradient of `B` or `C`, which is `mixing`: `weights` times `terms`, summed over the channels of each group, or
-    /// over sequences and positions.
+    /// The gradient of `B` or `C`, which is `mixing`: `weights` times `terms`, summed over the
+    /// channels of each group, or over sequences and positions.
     pub(super) fn sum_shared<S: 'static>(
         &self,
         given: &Given<S>,
@@ -152,8 +154,9 @@ impl Kernels {
         Ok(vec![("sum over channels", launch.run(stream)?)])
     }
 
-    /// The gradient of what does not depend on the input, one sum for each element of `sums`: of the rows of the first
-    /// of `terms` times those of the second, over sequences and positions, each times that of its channel in `weights`.
+    /// The gradient of what does not depend on the input, one sum for each element of `sums`: of
+    /// the rows of the first of `terms` times those of the second, over sequences and positions,
+    /// each times that of its channel in `weights`.
     pub(super) fn sum_rows<S: 'static>(
         &self,
         given: &Given<S>,

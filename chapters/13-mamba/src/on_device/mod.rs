@@ -1,6 +1,8 @@
-//! The dissection on a device: expansion, recurrence and contraction as kernels of their own, over arrays in its memory.
+//! The dissection on a device: expansion, recurrence and contraction as kernels of their own, over
+//! arrays in its memory.
 //!
-//! What lies between them has the states' dimension, and all of it goes through the memory: see [`Traffic`].
+//! What lies between them has the states' dimension, and all of it goes through the memory: see
+//! [`Traffic`].
 
 mod arrays;
 mod copying;
@@ -22,9 +24,9 @@ pub type Passes = Vec<(&'static str, Launched)>;
 
 /// A selective scan on a device, pass by pass.
 ///
-/// Passes are queued on a stream and wait for nothing but each other. No sum depends on which thread comes first, so
-/// a GPU and the emulator give the same bits, in every run, as long as the recurrence is computed by the same kernel
-/// ([`Choice::FastestShipped`], or one by name).
+/// Passes are queued on a stream and wait for nothing but each other. No sum depends on which
+/// thread comes first, so a GPU and the emulator give the same bits, in every run, as long as the
+/// recurrence is computed by the same kernel ([`Choice::FastestShipped`], or one by name).
 #[derive(Debug, Clone)]
 pub struct Scan<S> {
     recurrence: Recurrence<S>,
@@ -47,12 +49,13 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
         self.recurrence.device()
     }
 
-    /// Computes `y` `[batch, channels, len]` and, where it is wanted, the last state `[batch, channels, states]`.
-    /// The states of all positions are left in `room`.
+    /// Computes `y` `[batch, channels, len]` and, where it is wanted, the last state
+    /// `[batch, channels, states]`. The states of all positions are left in `room`.
     ///
     /// # Errors
     ///
-    /// [`Error::ShapeMismatch`] with the array that does not fit, [`Error::Device`] if the device fails.
+    /// [`Error::ShapeMismatch`] with the array that does not fit, [`Error::Device`] if the device
+    /// fails.
     // ANCHOR: forward
     pub fn forward_into(
         &self,
@@ -89,8 +92,8 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
     }
     // ANCHOR_END: forward
 
-    /// Computes the gradients of a loss from those of the results: `d_y` `[batch, channels, len]` and, if the
-    /// loss looks at the last states, `d_last` `[batch, channels, states]`.
+    /// Computes the gradients of a loss from those of the results: `d_y` `[batch, channels, len]`
+    /// and, if the loss looks at the last states, `d_last` `[batch, channels, states]`.
     ///
     /// The states are computed again.
     ///
@@ -111,7 +114,8 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
         let kernels = &self.kernels;
         let mut passes = self.states(given, &mut room.states, None, stream)?;
 
-        // Where the recurrence's inputs were, the gradients of its outputs come: nobody asks for the inputs again.
+        // Where the recurrence's inputs were, the gradients of its outputs come: nobody asks for
+        // the inputs again.
         let Room { inputs: d_outputs, coeffs, outputs } = &mut room.states;
         let (d_sum, d_z) = (&mut room.d_sum, gradients.d_z.as_mut());
         let d = kernels.contract_back(

@@ -145,7 +145,8 @@ fn a_sampler_writes_by_the_logits_of_the_whole_text() {
     assert!(bits < 5_f64.log2(), "{bits}");
     assert!(foreseen(&engine(), &block, &text).unwrap() > 0.5);
 
-    // Near zero it takes the likeliest token at each place, which the scan over all that was written knows as well.
+    // Near zero it takes the likeliest token at each place, which the scan over all that was
+    // written knows as well.
     let mut sampler = Sampler::new(&block, 0, 1e-6, 4).unwrap();
     let mut tokens = vec![0];
     for _ in 0..40 {
@@ -159,7 +160,8 @@ fn a_sampler_writes_by_the_logits_of_the_whole_text() {
         assert!(largest - logits[tokens[l + 1]] <= 1e-5 * size, "position {l}");
     }
 
-    // At one it draws: by the frequencies that the probabilities say. The first token has one distribution.
+    // At one it draws: by the frequencies that the probabilities say. The first token has one
+    // distribution.
     let first = logits.column(0).mapv(|logit| f64::from(logit).exp());
     let (first, draws) = (&first / first.sum(), 2000);
     let mut counts = [0; 5];

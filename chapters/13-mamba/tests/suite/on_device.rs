@@ -36,7 +36,8 @@ fn mambas_own_numbers_agree_on_every_device() {
     }
 }
 
-/// Rounded to f32, against double precision for the same numbers; and in double precision against the definition.
+/// Rounded to f32, against double precision for the same numbers; and in double precision against
+/// the definition.
 #[test]
 fn every_shape_is_within_its_bound_on_every_device() {
     let mut rng = StdRng::seed_from_u64(21);
@@ -95,7 +96,8 @@ fn activations_are_right_to_the_last_digits() {
             let exact = silu(at(l));
             assert!((got - exact).abs() <= 8.0 * f64::EPSILON * exact.abs(), "silu({})", at(l));
         }
-        // With one state that is not read, 1 is written and nothing decays: the last state is the sum of Δ.
+        // With one state that is not read, 1 is written and nothing decays: the last state is the
+        // sum of Δ.
         for (l, bias) in [(0, 0.0), (1, 1e-3), (2, -7.5)] {
             let mut given = random(&mut StdRng::seed_from_u64(1), [1, len, 1, 1, 1], true);
             given.u.fill(1.0);
@@ -124,8 +126,8 @@ struct Held {
 }
 
 impl Held {
-    /// Draws a problem whose B and C are the same at every position, once as such (the last two of `mixing`) and once
-    /// repeated along the sequence, with a group for each channel.
+    /// Draws a problem whose B and C are the same at every position, once as such (the last two of
+    /// `mixing`) and once repeated along the sequence, with a group for each channel.
     fn new(device: &Device, [batch, channels, states, len]: [usize; 4]) -> Held {
         let shape = [batch, channels, channels, states, len];
         let given = drawn::<f64>(&mut StdRng::seed_from_u64(3), shape, true, [true, true]);
@@ -206,8 +208,8 @@ fn everything(scan: &Scan<f32>, held: &Held, is_fixed: bool) -> Vec<(&'static st
     ]
 }
 
-/// On all devices, again and again, and whether B and C are repeated or not. (Of gradients by fixed B and C, which are
-/// sums of the others, only that they are the same everywhere.)
+/// On all devices, again and again, and whether B and C are repeated or not. (Of gradients by fixed
+/// B and C, which are sums of the others, only that they are the same everywhere.)
 #[test]
 fn every_bit_is_the_same_on_every_device_and_in_every_run() {
     let shape = [2, 5, 3, 301];
@@ -254,7 +256,8 @@ fn every_large_array_is_read_and_written_as_often_as_it_is_told() {
     {
         assert_eq!(bytes(name, store), traffic.written as u64 * places, "{name}");
     }
-    // Beside these, A and B for each state, and the bias once for every thread; C for each state, and D.
+    // Beside these, A and B for each state, and the bias once for every thread; C for each state,
+    // and D.
     let cached = |numbers: u64| 4 * numbers * places;
     let bias = 4 * batch * channels * len.next_multiple_of(256);
     assert_eq!(bytes("expand", load), expand.read as u64 * places + cached(2 * states) + bias);

@@ -1,5 +1,5 @@
-//! What Mamba's function takes beside the plain scan, and what it does not: fixed `B` and `C`, complex states, and states
-//! to begin with.
+//! What Mamba's function takes beside the plain scan, and what it does not: fixed `B` and `C`,
+//! complex states, and states to begin with.
 
 use ch01_sequential_loop::Loop;
 use ch04_gradient::differences::central_differences;
@@ -18,8 +18,9 @@ use rand::{RngExt, SeedableRng};
 
 use crate::problems::{Drawn, KINDS, drawn};
 
-/// A state is what all earlier inputs left of themselves: `h_l = Σ_k e^(A (Δ_{k+1} + … + Δ_l)) Δ_k B_k u_k`, and a complex one
-/// is read together with its conjugate. Nothing here goes from step to step.
+/// A state is what all earlier inputs left of themselves:
+/// `h_l = Σ_k e^(A (Δ_{k+1} + … + Δ_l)) Δ_k B_k u_k`, and a complex one is read together with its
+/// conjugate. Nothing here goes from step to step.
 fn by_sums<S: Drawn>(given: &Given<S>) -> Array3<f64> {
     let arguments = given.arguments();
     let size = arguments.sizes().unwrap().group_size();
@@ -99,7 +100,8 @@ fn complex_states_agree_in_all_ways() {
     all_ways_agree::<Complex<f64>>();
 }
 
-/// With `B` and `C` as Mamba's function takes them, `[batch, groups, states, 2 len]` of real numbers.
+/// With `B` and `C` as Mamba's function takes them, `[batch, groups, states, 2 len]` of real
+/// numbers.
 #[test]
 fn real_and_imaginary_parts_may_lie_in_turns() {
     let parts = Array4::from_shape_fn((2, 1, 3, 8), |(i, _, n, l)| (i * 100 + n * 10 + l) as f32);
@@ -108,8 +110,8 @@ fn real_and_imaginary_parts_may_lie_in_turns() {
     assert_eq!(complex[[1, 0, 2, 3]], Complex::new(126.0, 127.0));
 }
 
-/// The loss is a sum over `y` and over the last states with random weights; slopes are measured on the
-/// definition.
+/// The loss is a sum over `y` and over the last states with random weights; slopes are measured on
+/// the definition.
 #[test]
 fn gradients_are_the_slopes_of_the_definition() {
     for kind in KINDS {
@@ -137,7 +139,8 @@ fn slopes<S: Drawn>(kind: [bool; 2]) {
         let slopes = slopes.unwrap();
         let worst = slopes.iter().zip(&got).fold(0.0, |m: f64, (a, b)| m.max((a - b).abs()));
         let size = got.iter().fold(0.0, |m: f64, d| m.max(d.abs()));
-        // A central difference is off by h²/6 times the third derivative, which grows with what is differentiated.
+        // A central difference is off by h²/6 times the third derivative, which grows with what is
+        // differentiated.
         assert!(
             worst < 1e-8 * size.max(1.0) && size > 1e-2 && got.len() == slopes.len(),
             "{} {kind:?} {name}: {worst:e} of {size:e}",

@@ -100,12 +100,14 @@ impl Drawn for Complex<f64> {
     }
 }
 
-/// A random problem, if it is full with all options that Mamba's function has; `B` and `C` depend on the input.
+/// A random problem, if it is full with all options that Mamba's function has; `B` and `C` depend
+/// on the input.
 pub fn random(rng: &mut StdRng, shape: [usize; 5], is_full: bool) -> Given<f64> {
     drawn(rng, shape, is_full, [false, false])
 }
 
-/// A random problem, if it is full with everything in it; `are_fixed` says of `B` and `C` whether they are.
+/// A random problem, if it is full with everything in it; `are_fixed` says of `B` and `C` whether
+/// they are.
 pub fn drawn<S: Drawn>(
     rng: &mut StdRng,
     [batch, channels, groups, states, len]: [usize; 5],

@@ -27,7 +27,8 @@ fn mambas_own_numbers_agree() {
     }
 }
 
-/// Everything in single precision against double precision for the same inputs. Returns the largest share of `y`'s bound.
+/// Everything in single precision against double precision for the same inputs. Returns the largest
+/// share of `y`'s bound.
 fn is_within_its_bound<S: State<Real = f32>>(
     name: &str,
     narrow: &Given<S>,
@@ -60,7 +61,8 @@ fn is_within_its_bound<S: State<Real = f32>>(
     share
 }
 
-/// The golden inputs are rounded to f32 first; what is exact for these is computed in double precision.
+/// The golden inputs are rounded to f32 first; what is exact for these is computed in double
+/// precision.
 #[test]
 fn in_single_precision_everything_is_within_its_bound() {
     for case in golden::cases().unwrap() {
@@ -102,7 +104,8 @@ fn all_ways_agree_in_all_shapes() {
             let got = selective_scan(&Cpu::new(), &arguments).unwrap();
             assert!(array_distance(&got.y, &exact.y) <= 1e-12, "{shape:?}");
             assert!(array_distance(&got.last_state, &exact.last_state) <= 1e-12, "{shape:?}");
-            // Of a channel that is given one position after the other, the bits are those of the loop.
+            // Of a channel that is given one position after the other, the bits are those of the
+            // loop.
             let narrow = given.narrow::<f32>();
             let by_loop = selective_scan_by(&Loop, &narrow.arguments()).unwrap();
             assert_eq!(step_by_step(&narrow.arguments()).unwrap(), by_loop, "{shape:?}");

@@ -31,7 +31,8 @@ fn block(is_selective: bool) -> (Block<f32>, Batch) {
     (Block::new(config(is_selective), weights), batch)
 }
 
-/// Both are rounded: a loss of about one to some units in the last place of `f32`, and gradients to some more.
+/// Both are rounded: a loss of about one to some units in the last place of `f32`, and gradients to
+/// some more.
 #[test]
 fn losses_and_gradients_are_those_of_chapter_13() {
     let all = under_test().into_iter().flat_map(|device| [(device.clone(), true), (device, false)]);

@@ -73,7 +73,8 @@ fn panel(
         let colors: Vec<_> = errors.iter().map(|&error| color(error, legend)).collect();
         let mut column = 0;
         for run in colors.chunk_by(|a, b| a == b) {
-            // One pixel into its neighbours, which are drawn over it: no seams where a figure is scaled.
+            // One pixel into its neighbours, which are drawn over it: no seams where a figure is
+            // scaled.
             let (right, below) = (column + run.len(), row + 1);
             let seam = |further: bool| i32::from(further);
             let end = (x(right) + seam(right < columns), y(below) + seam(below < rows));

@@ -4,8 +4,8 @@ use ch15_log_space::{LogSpace, Order, Real};
 use linrec::Engine;
 use linrec::contract::{self, Case, CoeffKind, Domain, Table};
 
-/// For prefix sums in order the bound itself is NaN where the products of a very long sequence underflow: those engines are
-/// judged up to this length, the others at every one.
+/// For prefix sums in order the bound itself is NaN where the products of a very long sequence
+/// underflow: those engines are judged up to this length, the others at every one.
 const MAX_LEN_IN_ORDER: usize = 1000;
 
 fn engines() -> [(LogSpace, usize); 5] {
@@ -43,7 +43,8 @@ fn beyond_the_table() {
     passes::<f32>(Domain { table: Table::Drawn(200), ..LogSpace::domain() });
 }
 
-/// What the bound allows beyond that of a tree of products and additions is not given away: log space needs it.
+/// What the bound allows beyond that of a tree of products and additions is not given away: log
+/// space needs it.
 #[test]
 fn the_bound_of_a_tree_is_too_narrow_for_it() {
     let tree = Domain { max_len: 100, levels: Domain::tree_levels, ..LogSpace::domain() };

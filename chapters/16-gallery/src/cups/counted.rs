@@ -13,11 +13,12 @@ pub struct Best {
     pub order: f64,
 }
 
-/// The best guess from the counts, over all `2^len` sequences: for each number of right swaps, the answer that most of
-/// its sequences have.
+/// The best guess from the counts, over all `2^len` sequences: for each number of right swaps, the
+/// answer that most of its sequences have.
 ///
-/// Sequences are not listed but counted, by the number of right swaps and the order that they lead to. The counts are
-/// kept as shares of all sequences: halves are exact, and so is everything up to 53 swaps.
+/// Sequences are not listed but counted, by the number of right swaps and the order that they lead
+/// to. The counts are kept as shares of all sequences: halves are exact, and so is everything up to
+/// 53 swaps.
 // ANCHOR: counted
 pub fn best(len: usize) -> Best {
     let mut shares = BTreeMap::from([((0, START), 1.0)]);
@@ -43,8 +44,8 @@ pub fn best(len: usize) -> Best {
 }
 // ANCHOR_END: counted
 
-/// The largest share of balls found after `2 * half_len` swaps, as [`best`] counts it, by the formula that the page derives:
-/// `1/3 + (3/4)^(L/2) / 2 + (1/4)^(L/2) / 6`.
+/// The largest share of balls found after `2 * half_len` swaps, as [`best`] counts it, by the
+/// formula that the page derives: `1/3 + (3/4)^(L/2) / 2 + (1/4)^(L/2) / 6`.
 pub fn formula(half_len: i32) -> f64 {
     1.0 / 3.0 + 0.75_f64.powi(half_len) / 2.0 + 0.25_f64.powi(half_len) / 6.0
 }

@@ -9,7 +9,8 @@ use num_complex::Complex;
 use super::Swap;
 use crate::Problem;
 
-/// By a coefficient that is a matrix: the state is 1 for the cup with the ball and 0 for the others.
+/// By a coefficient that is a matrix: the state is 1 for the cup with the ball and 0 for the
+/// others.
 // ANCHOR: matrices
 pub fn by_matrices(swaps: &[Swap]) -> Vec<usize> {
     let states = swaps.iter().scan(array![1.0, 0.0, 0.0], |state, &swap| {
@@ -28,8 +29,9 @@ pub fn matrix(swap: Swap) -> Array2<f64> {
 }
 // ANCHOR_END: matrices
 
-/// By one recurrence with numbers for coefficients, whose state is a whole number without limit: the remainder by 3 is
-/// the cup. A swap mirrors the cups, which is a coefficient of −1; the left one moves them by one as well.
+/// By one recurrence with numbers for coefficients, whose state is a whole number without limit:
+/// the remainder by 3 is the cup. A swap mirrors the cups, which is a coefficient of −1; the left
+/// one moves them by one as well.
 ///
 /// # Errors
 ///
@@ -44,8 +46,8 @@ pub fn by_one_row(swaps: &[Swap]) -> Result<Vec<usize>, Error> {
 }
 // ANCHOR_END: one_row
 
-/// By two recurrences with numbers for coefficients, one after the other: the second one's coefficients depend on the
-/// first one's outputs. All inputs are zero.
+/// By two recurrences with numbers for coefficients, one after the other: the second one's
+/// coefficients depend on the first one's outputs. All inputs are zero.
 ///
 /// # Errors
 ///

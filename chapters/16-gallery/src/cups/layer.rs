@@ -1,4 +1,5 @@
-//! One recurrence of a network for the cups: what its coefficients may be, its states and its gradient.
+//! One recurrence of a network for the cups: what its coefficients may be, its states and its
+//! gradient.
 
 use ch04_gradient::chain::{sigmoid, sigmoid_slope};
 use linrec::cpu::Cpu;
@@ -24,8 +25,9 @@ pub enum Kind {
     Signed,
     /// Complex, inside the unit circle: `σ(a) exp(iθ)`, for a pair as one complex number.
     Complex,
-    /// A matrix for each vector `S` of the state: the delta rule, `S + β k (v − k · S)`, with `k` of length 1. `β` is
-    /// between 0 and the number given here: from 1 on it can turn a direction around.
+    /// A matrix for each vector `S` of the state: the delta rule, `S + β k (v − k · S)`, with `k`
+    /// of length 1. `β` is between 0 and the number given here: from 1 on it can turn a direction
+    /// around.
     Delta(u8),
 }
 
@@ -53,8 +55,8 @@ impl Kind {
         [&turn * &size.mapv(Complex::from), &turn * &slope.mapv(Complex::from), turn]
     }
 
-    /// The states `[STATE, positions]` from what the weights made of the features, `[rows, positions]`. The state
-    /// begins anew at every position with `is_start`.
+    /// The states `[STATE, positions]` from what the weights made of the features,
+    /// `[rows, positions]`. The state begins anew at every position with `is_start`.
     ///
     /// # Errors
     ///
@@ -97,7 +99,8 @@ impl Kind {
         let options = Options::default();
         let d = cpu.backward(d_states.view(), used.view(), states.view(), &options)?;
         let d_coeffs = restarted(d.d_coeffs, is_start);
-        // A complex number's gradient is that by its real part plus i times that by its imaginary part.
+        // A complex number's gradient is that by its real part plus i times that by its imaginary
+        // part.
         let along = |of: &Array2<Complex<f64>>| (of.mapv(|z| z.conj()) * &d_coeffs).mapv(|z| z.re);
         let mut d_made = vec![numbers(&d.d_inputs), along(&slopes)];
         if self == Kind::Complex {

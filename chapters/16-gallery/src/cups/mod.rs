@@ -1,7 +1,8 @@
 //! Three cups and a ball: a game in which the order of the steps counts.
 //!
 //! - [`Swap`] and [`follow`]: the game itself.
-//! - [`counted`]: what can be known of it from the number of swaps of each kind, as a product of numbers does.
+//! - [`counted`]: what can be known of it from the number of swaps of each kind, as a product of
+//!   numbers does.
 //! - [`exact`]: who does follow it: matrices, and two layers of numbers.
 
 pub mod counted;

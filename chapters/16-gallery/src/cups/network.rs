@@ -50,7 +50,8 @@ impl Batch {
 
 /// Layers of recurrences, each followed by a map with a tanh, and a readout.
 ///
-/// A layer sees the token and what the layer before made: its coefficients and inputs are weighted sums of that.
+/// A layer sees the token and what the layer before made: its coefficients and inputs are weighted
+/// sums of that.
 #[derive(Debug, Clone)]
 pub struct Network {
     /// What the coefficients of each layer may be.
@@ -70,7 +71,8 @@ struct Inside {
 impl Network {
     /// A network with random weights; all randomness comes from `seed`.
     ///
-    /// For each token, coefficients begin at a modulus near 0.9: of either sign, or at any angle, where their kind has them.
+    /// For each token, coefficients begin at a modulus near 0.9: of either sign, or at any angle,
+    /// where their kind has them.
     pub fn draw(layers: &[Kind], seed: u64) -> Network {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut weights = Vec::new();
@@ -124,8 +126,8 @@ impl Network {
         Ok(Inside { features, made, states, logits })
     }
 
-    /// The loss, minus the logarithm of the probability given to the right cup, averaged over all positions but the
-    /// beginnings, and its gradient by all weights.
+    /// The loss, minus the logarithm of the probability given to the right cup, averaged over all
+    /// positions but the beginnings, and its gradient by all weights.
     ///
     /// # Errors
     ///

@@ -53,7 +53,8 @@ impl Plan {
     /// What the record was made with.
     pub const RECORDED: Plan = Plan { len: 32, batch: 32, steps: 3000, rate: 0.01 };
 
-    /// Trains on new sequences in every step; all randomness comes from `seed`. `watch` is told each step's loss.
+    /// Trains on new sequences in every step; all randomness comes from `seed`. `watch` is told
+    /// each step's loss.
     ///
     /// # Errors
     ///
@@ -82,7 +83,8 @@ impl Plan {
     }
 }
 
-/// For each number of swaps from 1 to `len`, the share of `num_seqs` new sequences whose ball is found after it.
+/// For each number of swaps from 1 to `len`, the share of `num_seqs` new sequences whose ball is
+/// found after it.
 ///
 /// # Errors
 ///

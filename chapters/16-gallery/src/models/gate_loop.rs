@@ -7,7 +7,8 @@ use num_complex::Complex;
 use super::sigmoid;
 use crate::{Problem, expect};
 
-/// What one head reads: keys, queries and both parts of the gate `[K, seq_len]`, values `[V, seq_len]`.
+/// What one head reads: keys, queries and both parts of the gate `[K, seq_len]`, values
+/// `[V, seq_len]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Head<'a> {
     /// `q`: what is asked for.
@@ -63,8 +64,8 @@ impl Head<'_> {
         expect("gate_loop", ("values by keys' columns", &values), ("values", &self.values))
     }
 
-    /// The output as attention: `y_l = Σ_k (q_l · a_{k+1} ⋯ a_l · k_k) v_k`, with a matrix of weights over all pairs of
-    /// positions and no state.
+    /// The output as attention: `y_l = Σ_k (q_l · a_{k+1} ⋯ a_l · k_k) v_k`, with a matrix of
+    /// weights over all pairs of positions and no state.
     pub fn attention(&self) -> Array2<f64> {
         let seq_len = self.keys.ncols();
         let mut weights = Array2::<f64>::zeros((seq_len, seq_len));

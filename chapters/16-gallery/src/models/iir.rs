@@ -66,8 +66,8 @@ impl SecondOrder {
         SecondOrder { a1: 2.0 * radius * angle.cos(), a2: -radius * radius }
     }
 
-    /// The response to a single 1, by the formula with sines: `r^l sin((l + 1) θ) / sin θ` for poles
-    /// `r e^{±iθ}`.
+    /// The response to a single 1, by the formula with sines: `r^l sin((l + 1) θ) / sin θ` for
+    /// poles `r e^{±iθ}`.
     pub fn impulse_response(&self, len: usize) -> Array1<f64> {
         let (radius, angle) = self.poles()[0].to_polar();
         Array1::from_shape_fn(len, |l| {
@@ -86,10 +86,11 @@ impl SecondOrder {
     }
 }
 
-/// A bank of resonators, one row for each period: where a period is in the signal, its row swings up.
+/// A bank of resonators, one row for each period: where a period is in the signal, its row swings
+/// up.
 ///
-/// `memory` is the number of steps over which a row averages; the inputs are scaled so that a cosine of
-/// amplitude 1 and of the row's period gives a state of modulus near 1.
+/// `memory` is the number of steps over which a row averages; the inputs are scaled so that a
+/// cosine of amplitude 1 and of the row's period gives a state of modulus near 1.
 // ANCHOR: bank
 pub fn bank(
     signal: ArrayView1<f64>,

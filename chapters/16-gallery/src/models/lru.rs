@@ -64,7 +64,8 @@ impl Lru {
     }
 }
 
-/// Coefficients spread evenly over a ring: `|λ|²` and the angle at regular places between their ends.
+/// Coefficients spread evenly over a ring: `|λ|²` and the angle at regular places between their
+/// ends.
 ///
 /// The paper draws them at random; for a picture, places are better.
 pub fn ring(count: usize, (low, high): (f64, f64), max_angle: f64) -> (Array1<f64>, Array1<f64>) {

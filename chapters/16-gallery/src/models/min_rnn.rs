@@ -6,13 +6,14 @@ use ndarray::{Array2, ArrayView1, ArrayView2, Zip};
 use super::sigmoid;
 use crate::{Problem, expect};
 
-/// The candidate's activation: `x + 1/2` from zero on, `σ(x)` below. It is positive, as the paper's form in
-/// logarithms needs it.
+/// The candidate's activation: `x + 1/2` from zero on, `σ(x)` below. It is positive, as the paper's
+/// form in logarithms needs it.
 pub fn positive(x: f64) -> f64 {
     if x >= 0.0 { x + 0.5 } else { sigmoid(x) }
 }
 
-/// minGRU: one row for each channel. `gate` and `candidate` go into `σ` and [`positive`], `[channels, seq_len]`.
+/// minGRU: one row for each channel. `gate` and `candidate` go into `σ` and [`positive`],
+/// `[channels, seq_len]`.
 ///
 /// # Errors
 ///
@@ -77,8 +78,8 @@ pub fn min_lstm(
 }
 // ANCHOR_END: min_lstm
 
-/// minLSTM step by step, with the share of the past written as one sigmoid of a difference of logarithms:
-/// `f / (f + i) = σ(ln f − ln i)`.
+/// minLSTM step by step, with the share of the past written as one sigmoid of a difference of
+/// logarithms: `f / (f + i) = σ(ln f − ln i)`.
 pub fn min_lstm_direct(
     forget: ArrayView2<f64>,
     input: ArrayView2<f64>,

@@ -1,7 +1,7 @@
 //! The gallery: one file for each model.
 //!
-//! Every model makes a [`Problem`](crate::Problem), and reads its outputs. Beside it stands what it is checked
-//! against, which uses no recurrence: a closed formula, a sum, or a convolution.
+//! Every model makes a [`Problem`](crate::Problem), and reads its outputs. Beside it stands what it
+//! is checked against, which uses no recurrence: a closed formula, a sum, or a convolution.
 
 pub mod gate_loop;
 pub mod iir;

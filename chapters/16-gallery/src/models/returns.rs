@@ -7,8 +7,8 @@ use crate::{Problem, expect};
 
 /// The discounted return from every step on, until the episode ends.
 ///
-/// `rewards` and `ends` have shape `[num_envs, steps]`; where `ends` is true, nothing later counts. `beyond`,
-/// `[num_envs]`, is the value of what comes after the last step.
+/// `rewards` and `ends` have shape `[num_envs, steps]`; where `ends` is true, nothing later counts.
+/// `beyond`, `[num_envs]`, is the value of what comes after the last step.
 ///
 /// # Errors
 ///
@@ -33,8 +33,9 @@ pub fn returns(
 }
 // ANCHOR_END: returns
 
-/// The discounted return from every step on, `[num_envs, steps]`, by its definition: the sum of the rewards until the
-/// episode ends, and of what comes after the last step if it does not, times powers of the discount.
+/// The discounted return from every step on, `[num_envs, steps]`, by its definition: the sum of the
+/// rewards until the episode ends, and of what comes after the last step if it does not, times
+/// powers of the discount.
 ///
 /// The arrays have the shapes that [`returns`] takes.
 pub fn direct(

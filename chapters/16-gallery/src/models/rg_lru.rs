@@ -17,8 +17,9 @@ pub struct RgLru {
 }
 
 impl RgLru {
-    /// One row for each channel. All arrays have shape `[channels, seq_len]`: the signals, and what goes into the
-    /// sigmoids of the recurrence gate and of the input gate. The coefficients are logarithms.
+    /// One row for each channel. All arrays have shape `[channels, seq_len]`: the signals, and what
+    /// goes into the sigmoids of the recurrence gate and of the input gate. The coefficients are
+    /// logarithms.
     ///
     /// # Errors
     ///
@@ -54,7 +55,8 @@ impl RgLru {
         expect("rg_lru", ("signals", signals.shape()), ("input gate", &input_gate))
     }
 
-    /// The states as the paper writes them, step by step: `a = σ(Λ)^(8r)`, with a power and no logarithm.
+    /// The states as the paper writes them, step by step: `a = σ(Λ)^(8r)`, with a power and no
+    /// logarithm.
     ///
     /// # Errors
     ///

@@ -15,7 +15,8 @@ pub struct Wkv {
 }
 
 impl Wkv {
-    /// Two rows for each channel, a numerator and a denominator; `keys` and `values` are `[channels, seq_len]`.
+    /// Two rows for each channel, a numerator and a denominator; `keys` and `values` are
+    /// `[channels, seq_len]`.
     ///
     /// # Errors
     ///
@@ -38,7 +39,8 @@ impl Wkv {
         ))
     }
 
-    /// The average, `[channels, seq_len]`: the states of the step before, and the newest value with its bonus.
+    /// The average, `[channels, seq_len]`: the states of the step before, and the newest value with
+    /// its bonus.
     pub fn read(
         &self,
         states: ArrayView2<f64>,
@@ -60,8 +62,8 @@ impl Wkv {
         expect("wkv", ("keys' rows", &[keys.nrows()]), ("bonus", &self.bonus))
     }
 
-    /// The average by its definition: position `k < l` weighs `exp(−(l − 1 − k) w + k_k)`, the newest
-    /// `exp(u + k_l)`.
+    /// The average by its definition: position `k < l` weighs `exp(−(l − 1 − k) w + k_k)`, the
+    /// newest `exp(u + k_l)`.
     pub fn direct(&self, keys: ArrayView2<f64>, values: ArrayView2<f64>) -> Array2<f64> {
         Array2::from_shape_fn(keys.dim(), |(channel, l)| {
             let weights = self.weights(channel, keys.row(channel), l);

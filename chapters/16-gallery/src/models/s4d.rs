@@ -6,7 +6,8 @@ use num_complex::Complex;
 
 use crate::{Problem, expect};
 
-/// A channel with `N` complex states: `s'(t) = A s(t) + B u(t)`, `y = 2 Re(C s)`, sampled in equal steps.
+/// A channel with `N` complex states: `s'(t) = A s(t) + B u(t)`, `y = 2 Re(C s)`, sampled in equal
+/// steps.
 #[derive(Debug, Clone)]
 pub struct S4d {
     /// `A`, `[N]`, with negative real parts.
@@ -79,8 +80,8 @@ impl S4d {
         }))
     }
 
-    /// The output in one walk over the signal, with the states in a small array that is never stored as a
-    /// sequence: the fused form.
+    /// The output in one walk over the signal, with the states in a small array that is never
+    /// stored as a sequence: the fused form.
     ///
     /// # Errors
     ///

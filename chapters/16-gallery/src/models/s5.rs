@@ -18,8 +18,8 @@ pub struct S5 {
 }
 
 impl S5 {
-    /// One row for each state. `signals` has shape `[H, seq_len]`; `steps`, `[seq_len]`, says how much time passes
-    /// up to each sample, while its signals are held.
+    /// One row for each state. `signals` has shape `[H, seq_len]`; `steps`, `[seq_len]`, says how
+    /// much time passes up to each sample, while its signals are held.
     ///
     /// # Errors
     ///
@@ -53,8 +53,8 @@ impl S5 {
         self.c.dot(&states).mapv(|y| 2.0 * y.re)
     }
 
-    /// The states by the solution of the differential equation, from time stamps: what each held input has become
-    /// since then, summed. No product of coefficients is formed.
+    /// The states by the solution of the differential equation, from time stamps: what each held
+    /// input has become since then, summed. No product of coefficients is formed.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! The scalar memory of xLSTM, with exponential gates (Beck et al. 2024), for gates that are given.
 //!
-//! In an sLSTM the gates also look at the last output. Then they are not known beforehand, and this is not a
-//! linear recurrence. What is here is its memory without that feedback.
+//! In an sLSTM the gates also look at the last output. Then they are not known beforehand, and this
+//! is not a linear recurrence. What is here is its memory without that feedback.
 
 use linrec::Error;
 use ndarray::{Array2, ArrayView2, Axis, Zip, concatenate};
@@ -26,8 +26,8 @@ impl Gates<'_> {
         expect("slstm", ("values", self.values.shape()), ("forget gate", &self.forget))
     }
 
-    /// The running maximum `m_l = max(m_{l-1} + ln f_l, ĩ_l)`: the recurrence itself, with `max` for the addition and
-    /// an addition for the product.
+    /// The running maximum `m_l = max(m_{l-1} + ln f_l, ĩ_l)`: the recurrence itself, with `max`
+    /// for the addition and an addition for the product.
     // ANCHOR: stabiliser
     pub fn stabiliser(&self) -> Array2<f64> {
         let mut running = self.input.to_owned();

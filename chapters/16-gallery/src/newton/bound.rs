@@ -13,12 +13,13 @@ use linrec::Direction;
 const U: f64 = f64::UNIT_ROUNDOFF;
 
 impl Gated {
-    /// A bound on `|guess − states|` at every position, `[seq_len]`, for the guess that follows `last`.
+    /// A bound on `|guess − states|` at every position, `[seq_len]`, for the guess that follows
+    /// `last`.
     ///
-    /// With `J` the largest row sum of the step's Jacobian, `δ` the last change, `B` the rounding of the linear
-    /// recurrence and `r` that of evaluating the step, the error walks as `e_l ≤ J_l e_{l-1} + ρ_l`, where
-    /// `ρ_l = r + B_l + |c_l| (B_{l-1} + δ_{l-1}) + J_l δ_{l-1}`: a linear recurrence. To first order: `J` is
-    /// taken at the states.
+    /// With `J` the largest row sum of the step's Jacobian, `δ` the last change, `B` the rounding
+    /// of the linear recurrence and `r` that of evaluating the step, the error walks as
+    /// `e_l ≤ J_l e_{l-1} + ρ_l`, where `ρ_l = r + B_l + |c_l| (B_{l-1} + δ_{l-1}) + J_l δ_{l-1}`:
+    /// a linear recurrence. To first order: `J` is taken at the states.
     ///
     /// # Errors
     ///
@@ -53,8 +54,8 @@ impl Gated {
         Ok(walk.solve()?.row(0).to_owned())
     }
 
-    /// The largest row sum of the step's Jacobian at every position, and what rounding adds to the step in both of the
-    /// ways to evaluate it.
+    /// The largest row sum of the step's Jacobian at every position, and what rounding adds to the
+    /// step in both of the ways to evaluate it.
     fn norms_and_rounding(
         &self,
         states: ArrayView2<f64>,
@@ -80,11 +81,13 @@ impl Gated {
             let own = |j: usize| if i == j { 1.0 - z } else { 0.0 };
             let row: f64 = (0..size).map(|j| (own(j) + through(j)).abs()).sum();
             norms[l] = norms[l].max(row);
-            // The sigmoid's slope is at most 1/4, the tangent's 1; each function itself rounds by a few units.
+            // The sigmoid's slope is at most 1/4, the tangent's 1; each function itself rounds by a
+            // few units.
             let gate = in_gate[[i, l]] / 4.0 + 4.0 * U;
             let candidate = in_candidate[[i, l]] + 4.0 * U;
             let once = (t - h).abs() * gate + z * candidate + 4.0 * U;
-            // Twice for the step itself; then `after − c before`, of numbers below 1 and a slope near the row sum.
+            // Twice for the step itself; then `after − c before`, of numbers below 1 and a slope
+            // near the row sum.
             rounding[l] = rounding[l].max(2.0 * once + (2.0 + 2.0 * row) * U);
         }
         Ok((norms, rounding))

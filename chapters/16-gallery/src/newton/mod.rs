@@ -1,8 +1,9 @@
 //! A recurrence that is not linear, evaluated by linear ones.
 //!
-//! DEER (Lim, Zhu, Selfridge, Kasim 2024) guesses all states of a network, replaces every step by its tangent at the guess, and
-//! solves the linear recurrence that results; then again, from the better guess. With the diagonal of the Jacobian
-//! in place of all of it (Gonzalez, Warrington, Smith, Linderman 2024) that recurrence is the one of this book.
+//! DEER (Lim, Zhu, Selfridge, Kasim 2024) guesses all states of a network, replaces every step by
+//! its tangent at the guess, and solves the linear recurrence that results; then again, from the
+//! better guess. With the diagonal of the Jacobian in place of all of it (Gonzalez, Warrington,
+//! Smith, Linderman 2024) that recurrence is the one of this book.
 
 mod bound;
 
@@ -15,7 +16,8 @@ use rand::rngs::StdRng;
 use crate::models::sigmoid;
 use crate::{Problem, expect};
 
-/// A gated network whose gate and candidate look at the last state: a GRU (Cho et al. 2014) without its reset gate.
+/// A gated network whose gate and candidate look at the last state: a GRU (Cho et al. 2014) without
+/// its reset gate.
 ///
 /// `h_l = (1 − z) h_{l-1} + z tanh(U_t h_{l-1} + …)`, with `z = σ(U_z h_{l-1} + …)`.
 #[derive(Debug, Clone)]
@@ -53,8 +55,8 @@ impl Step {
 }
 
 impl Gated {
-    /// Draws a network. The absolute values in each row of `U_z` and `U_t` add up to `gain`: the larger it is, the
-    /// more the states act on each other.
+    /// Draws a network. The absolute values in each row of `U_z` and `U_t` add up to `gain`: the
+    /// larger it is, the more the states act on each other.
     pub fn draw(rng: &mut StdRng, (size, seq_len): (usize, usize), gain: f64) -> Self {
         let mut weights = || {
             let mut weights =
@@ -93,7 +95,8 @@ impl Gated {
         Step { gates, candidates: candidates.mapv_into(f64::tanh) }
     }
 
-    /// The states one after the other, `[size, seq_len]`: what the rest of this file has to find in another way.
+    /// The states one after the other, `[size, seq_len]`: what the rest of this file has to find in
+    /// another way.
     ///
     /// # Errors
     ///
@@ -111,7 +114,8 @@ impl Gated {
     }
     // ANCHOR_END: sequential
 
-    /// The linear recurrence that touches the network at the guess `[size, seq_len]`: all positions at once.
+    /// The linear recurrence that touches the network at the guess `[size, seq_len]`: all positions
+    /// at once.
     ///
     /// # Errors
     ///
@@ -136,7 +140,8 @@ impl Gated {
     }
     // ANCHOR_END: linearised
 
-    /// How much each state's own value before a step counts for it: `∂h_l / ∂h_{l-1}`, without the others.
+    /// How much each state's own value before a step counts for it: `∂h_l / ∂h_{l-1}`, without the
+    /// others.
     // ANCHOR: diagonal
     fn diagonal(&self, before: &Array2<f64>, step: &Step) -> Array2<f64> {
         Array2::from_shape_fn(before.dim(), |at @ (i, _)| {
@@ -165,8 +170,8 @@ impl Gated {
     }
     // ANCHOR_END: iterate
 
-    /// The average growth of a small difference between two runs, as a logarithm for each step: the largest Lyapunov
-    /// exponent along these states. Below zero, differences fade.
+    /// The average growth of a small difference between two runs, as a logarithm for each step: the
+    /// largest Lyapunov exponent along these states. Below zero, differences fade.
     ///
     /// # Errors
     ///

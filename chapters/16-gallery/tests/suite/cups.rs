@@ -49,7 +49,8 @@ fn the_formula_counts_sequences_of_even_length() {
     for half in 0..=50 {
         let (best, formula) = (best(2 * half), formula(half as i32));
         assert!((best.cup - formula).abs() < 1e-14, "{half}: {} {formula}", best.cup);
-        // The number of swaps says whether the order is an even one, and then the ball's cup says which.
+        // The number of swaps says whether the order is an even one, and then the ball's cup says
+        // which.
         assert!((best.cup - best.order).abs() < 1e-14);
     }
     assert_eq!(best(2).cup, 0.75);
@@ -58,7 +59,8 @@ fn the_formula_counts_sequences_of_even_length() {
 
 #[test]
 fn a_product_of_numbers_forgets_the_order() {
-    // Three rows of complex coefficients, no inputs: the same states after any arrangement of the same swaps.
+    // Three rows of complex coefficients, no inputs: the same states after any arrangement of the
+    // same swaps.
     let (left, right) = ([0.9, -1.0, 0.5], [0.7, 1.1, -0.3]);
     let states = |swaps: &[Swap]| {
         let coeffs = Array2::from_shape_fn((3, swaps.len()), |(row, l)| match swaps[l] {

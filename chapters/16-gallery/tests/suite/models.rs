@@ -1,5 +1,5 @@
-//! Every model against a formula that uses no recurrence, at the sizes where things go wrong, and what each of them
-//! says to arrays that do not fit.
+//! Every model against a formula that uses no recurrence, at the sizes where things go wrong, and
+//! what each of them says to arrays that do not fit.
 
 use approx::assert_abs_diff_eq;
 use ch16_gallery::Problem;
@@ -121,7 +121,8 @@ fn a_resonator_is_a_faded_sum_and_hears_its_own_period() {
         }
     }
     let size = |row: usize| states[[row, 1999]].norm();
-    // A cosine is two turning numbers; the one that turns against the row leaves less than 1/(memory sin θ).
+    // A cosine is two turning numbers; the one that turns against the row leaves less than
+    // 1/(memory sin θ).
     assert!((size(1) - 1.0).abs() < 1.0 / (80.0 * (std::f64::consts::TAU / 12.5).sin()));
     assert!(size(0) < 0.1 && size(2) < 0.2, "{} {}", size(0), size(2));
 }

@@ -85,7 +85,8 @@ fn without_weights_the_network_is_linear_and_one_iteration_is_enough() {
     let guesses = network.iterate(Slopes::Diagonal, 1).unwrap();
     let error = errors(guesses[0].view(), states.view());
     assert!(error.iter().all(|&e| e < 1e-13), "{error}");
-    // Every difference fades by 1 − z: the exponent is the mean of its logarithm for the slowest state.
+    // Every difference fades by 1 − z: the exponent is the mean of its logarithm for the slowest
+    // state.
     let mean = |i: usize| -> f64 {
         let logs = network.gate_drive.row(i).mapv(|d| (1.0 - 1.0 / (1.0 + (-d).exp())).ln());
         logs.mean().unwrap()

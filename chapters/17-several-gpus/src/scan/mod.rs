@@ -1,5 +1,5 @@
-//! The fused selective scan, cut along its length: ranks hand the states on, batch by batch, and backward the gradients of
-//! them.
+//! The fused selective scan, cut along its length: ranks hand the states on, batch by batch, and
+//! backward the gradients of them.
 
 pub mod problem;
 
@@ -9,7 +9,8 @@ use linrec::device::{
     ScanShape, SelectiveScan,
 };
 
-/// What a rank has of the arrays, its stretch of time of every batch and channel; or the gradients with respect to them.
+/// What a rank has of the arrays, its stretch of time of every batch and channel; or the gradients
+/// with respect to them.
 #[derive(Debug)]
 pub struct Stretch {
     /// `u`, `[batch, channels, steps]`.
@@ -73,7 +74,8 @@ impl Stretch {
     }
 }
 
-/// An array's part of a batch. The parts are all of the array: if it is too long or too short, so is one of them.
+/// An array's part of a batch. The parts are all of the array: if it is too long or too short, so
+/// is one of them.
 fn part(array: &Buffer<f32>, batch: usize, batches: usize) -> Result<Buffer<f32>, Error> {
     array.slice(batch * array.len() / batches..(batch + 1) * array.len() / batches)
 }
@@ -85,8 +87,8 @@ fn neighbours(rank: &Rank) -> [Option<usize>; 2] {
 }
 
 // ANCHOR: pipeline
-/// Batch by batch: what one neighbour sends, `[channels, states]`, or zeros if there is none; the rank's own work, which makes of
-/// it what the other neighbour gets.
+/// Batch by batch: what one neighbour sends, `[channels, states]`, or zeros if there is none; the
+/// rank's own work, which makes of it what the other neighbour gets.
 fn pipeline(
     rank: &Rank,
     shape: ScanShape,
@@ -109,15 +111,18 @@ fn pipeline(
 }
 // ANCHOR_END: pipeline
 
-/// Writes the outputs of a rank's stretch, `[batch, channels, steps]`, and what [`gradients`] needs of its states, `checkpoints`,
-/// `[batch, ceil(steps / 8), channels, states]`. `shape` is that of the rank's arrays; ranks may have different numbers of steps.
+/// Writes the outputs of a rank's stretch, `[batch, channels, steps]`, and what [`gradients`] needs
+/// of its states, `checkpoints`, `[batch, ceil(steps / 8), channels, states]`. `shape` is that of
+/// the rank's arrays; ranks may have different numbers of steps.
 ///
-/// Within a stretch states are walked from the first step to the last, and the next rank goes on with the state itself. So
-/// nothing is rounded otherwise than on one device, and the bits are the same.
+/// Within a stretch states are walked from the first step to the last, and the next rank goes on
+/// with the state itself. So nothing is rounded otherwise than on one device, and the bits are the
+/// same.
 ///
 /// # Errors
 ///
-/// [`Error::ShapeMismatch`] if an array does not have the elements of its shape; if a rank fails, or a device does.
+/// [`Error::ShapeMismatch`] if an array does not have the elements of its shape; if a rank fails,
+/// or a device does.
 // ANCHOR: scan
 pub fn outputs(
     rank: &Rank,
@@ -142,14 +147,16 @@ pub fn outputs(
 }
 // ANCHOR_END: scan
 
-/// Writes the gradients with respect to a rank's stretch, from those with respect to its outputs, `d_out`, and the `checkpoints`
-/// that [`outputs`] has left. That of the rates is the sum over all ranks, on each of them.
+/// Writes the gradients with respect to a rank's stretch, from those with respect to its outputs,
+/// `d_out`, and the `checkpoints` that [`outputs`] has left. That of the rates is the sum over all
+/// ranks, on each of them.
 ///
-/// What a rank hands to the one before are the gradients with respect to the states before its stretch. They are walked from the
-/// last step to the first as on one device, so the gradients of `u`, `delta`, `B` and `C` have the same bits (if one device has
-/// 2^22 steps at most). Those of the rates are sums over time, which are added up stretch by stretch: their bits follow the
-/// stretches, and are the same on all ranks. That sum is all that is told to everybody: each rank receives 4 bytes for each rate
-/// from each of the others.
+/// What a rank hands to the one before are the gradients with respect to the states before its
+/// stretch. They are walked from the last step to the first as on one device, so the gradients of
+/// `u`, `delta`, `B` and `C` have the same bits (if one device has 2^22 steps at most). Those of
+/// the rates are sums over time, which are added up stretch by stretch: their bits follow the
+/// stretches, and are the same on all ranks. That sum is all that is told to everybody: each rank
+/// receives 4 bytes for each rate from each of the others.
 ///
 /// # Errors
 ///
@@ -176,7 +183,8 @@ pub fn gradients(
             ScanBackwardOptions { d_last: Some(d_last), chunks: Some(1), ..Default::default() };
         scan.backward_into(&mine.inputs(None), &d_out?, &checkpoints?, d, one, options).map(drop)
     })?;
-    // What a rank has of the rates' gradient it adds up over batches; then all add up what all have, in the order of ranks.
+    // What a rank has of the rates' gradient it adds up over batches; then all add up what all
+    // have, in the order of ranks.
     let mine = rank.device().upload(&sum(&d_rates.download()?, d.a.len()))?;
     let mut all = rank.device().allocate(rank.size() * mine.len())?;
     rank.all_gather(&mine, &mut all)?;

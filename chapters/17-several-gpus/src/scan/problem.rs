@@ -1,4 +1,5 @@
-//! Whole arrays of a selective scan, dealt out to ranks and put together again: what the story and the tests compute.
+//! Whole arrays of a selective scan, dealt out to ranks and put together again: what the story and
+//! the tests compute.
 
 use std::ops::Range;
 
@@ -10,7 +11,8 @@ use linrec::device::{
 
 use super::{Stretch, gradients, outputs};
 
-/// The arrays of a [`Stretch`] that is everything, and a gradient of a loss with respect to the outputs.
+/// The arrays of a [`Stretch`] that is everything, and a gradient of a loss with respect to the
+/// outputs.
 #[derive(Debug, Clone)]
 pub struct Problem {
     /// The sizes of all arrays.
@@ -88,7 +90,8 @@ impl Problem {
     ///
     /// # Errors
     ///
-    /// [`Error::ShapeMismatch`] if the stretches do not have all steps together; those of ranks and devices.
+    /// [`Error::ShapeMismatch`] if the stretches do not have all steps together; those of ranks and
+    /// devices.
     pub fn over(&self, stretches: &[usize], exponential: Exponential) -> Result<Computed, Error> {
         let seq_len = self.shape.seq_len;
         if stretches.iter().sum::<usize>() != seq_len {
@@ -127,13 +130,15 @@ impl Problem {
         })
     }
 
-    /// How far the gradient with respect to each rate, over these stretches, may be from that of [`Problem::alone`].
+    /// How far the gradient with respect to each rate, over these stretches, may be from that of
+    /// [`Problem::alone`].
     ///
-    /// Both are sums of the same products p, of a size of a step and what its decay passes back. Of k roundings that a product goes
-    /// through, each is by a part of u at most, or by half of the smallest number: the sum is off by k u / (1 - k u) times
-    /// the sum of all |p|, and by k 2^-149. Products are added up step by step, over batches and over ranks. And no |p| is larger
-    /// than that of the same scan of magnitudes, since larger numbers are never rounded to smaller ones. That one has no
-    /// negative products, and computes their sum.
+    /// Both are sums of the same products p, of a size of a step and what its decay passes back. Of
+    /// k roundings that a product goes through, each is by a part of u at most, or by half of the
+    /// smallest number: the sum is off by k u / (1 - k u) times the sum of all |p|, and by k
+    /// 2^-149. Products are added up step by step, over batches and over ranks. And no |p| is
+    /// larger than that of the same scan of magnitudes, since larger numbers are never rounded to
+    /// smaller ones. That one has no negative products, and computes their sum.
     ///
     /// # Errors
     ///
@@ -153,7 +158,8 @@ impl Problem {
         Ok(magnitudes.into_iter().map(bound).collect())
     }
 
-    /// The problem with magnitudes in place of its numbers, but for those that decays are made of: the rates and the step sizes.
+    /// The problem with magnitudes in place of its numbers, but for those that decays are made of:
+    /// the rates and the step sizes.
     fn magnitudes(&self) -> Problem {
         let magnitudes = |array: &[f32]| array.iter().map(|number| number.abs()).collect();
         Problem {

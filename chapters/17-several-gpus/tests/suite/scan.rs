@@ -13,8 +13,8 @@ fn bits(numbers: &[f32]) -> Vec<u32> {
     numbers.iter().map(|number| number.to_bits()).collect()
 }
 
-/// What ranks compute that have these stretches, beside one device: all bits, or for the rates, whose gradients are sums over
-/// time, within the bound of sums in two orders.
+/// What ranks compute that have these stretches, beside one device: all bits, or for the rates,
+/// whose gradients are sums over time, within the bound of sums in two orders.
 fn check(shape: ScanShape, stretches: &[usize], exponential: Exponential) -> Result<(), Error> {
     let what = format!("{shape:?} over {stretches:?}, {exponential:?}");
     let problem = Problem::drawn(shape);
@@ -86,8 +86,8 @@ fn nothing_has_gradients_of_zero() -> Result<(), Error> {
     Ok(())
 }
 
-/// A stretch of two batches of one channel with one state and three steps, and a pass over two ranks with one array of another
-/// length, which `spoil` picks.
+/// A stretch of two batches of one channel with one state and three steps, and a pass over two
+/// ranks with one array of another length, which `spoil` picks.
 fn refused(spoil: impl Fn(&Rank, &mut [usize; 4]) + Sync) -> String {
     let group = Group::from_devices(&Device::emulated(2)).unwrap();
     let refused = group.run(|rank| {

@@ -90,7 +90,8 @@ fn errors_are_those_of_the_function() {
     assert_eq!(right.backward, (0, 0));
     assert!(right.high.0 <= 0.5 && right.low.0 >= -0.5, "{right:?}");
 
-    // One result too high by 3 numbers, in the middle of a thread's part and at the beginning of one.
+    // One result too high by 3 numbers, in the middle of a thread's part and at the beginning of
+    // one.
     for place in [0x3f80_0000 + 12_345, 0x3f80_0000 + (1 << 18)] {
         let right = |x: u32| (f64::from(f32::from_bits(x)).sqrt() as f32).to_bits();
         let wrong = match place {

@@ -1,9 +1,11 @@
-//! `tour bench` on a processor: the library's engine and the plain loop beside the roof, all in one run.
+//! `tour bench` on a processor: the library's engine and the plain loop beside the roof, all in one
+//! run.
 //!
-//! The roof is an element-wise kernel that moves the same bytes: an add of two arrays into a third for
-//! the forward pass (12 bytes per f32 element), three arrays combined into two for the backward pass
-//! (20 bytes). There are two, with ordinary and with streaming stores, and the roof is the faster one. No recurrence can be
-//! faster, and one that is as fast costs nothing beyond its memory.
+//! The roof is an element-wise kernel that moves the same bytes: an add of two arrays into a third
+//! for the forward pass (12 bytes per f32 element), three arrays combined into two for the backward
+//! pass (20 bytes). There are two, with ordinary and with streaming stores, and the roof is the
+//! faster one. No recurrence can be faster, and one that is as fast costs nothing beyond its
+//! memory.
 //!
 //! Arrays beyond the caches are measured on all cores, arrays inside them on one. The engines take
 //! turns, so that a disturbance meets all of them, and every run is kept.
@@ -32,11 +34,13 @@ use summary::Summary;
 pub struct Settings {
     /// Runs of each engine.
     pub runs: u32,
-    /// How much memory the arrays take together, in MiB, where they are to be larger than the caches.
+    /// How much memory the arrays take together, in MiB, where they are to be larger than the
+    /// caches.
     pub memory: u32,
     /// How much memory they take, in KiB, where they are to stay inside a core's own cache.
     pub cache: u32,
-    /// Vector instructions, instead of this machine's widest; those that it lacks count as not given.
+    /// Vector instructions, instead of this machine's widest; those that it lacks count as not
+    /// given.
     pub simd: Option<Simd>,
     /// Where tables and figures go.
     pub out: PathBuf,
@@ -45,7 +49,8 @@ pub struct Settings {
 /// The sequence lengths are the powers of two from 16 to 65536.
 const POWERS: std::ops::RangeInclusive<u32> = 4..=16;
 
-/// Measures everything, prints the tables, and writes them with their figures; whether the engine was right, and every run.
+/// Measures everything, prints the tables, and writes them with their figures; whether the engine
+/// was right, and every run.
 ///
 /// # Errors
 ///
@@ -149,7 +154,8 @@ fn measure(
     Ok((summary, measured))
 }
 
-/// The keys of a pass's two steps, and the names of their tables: beyond the caches, and inside them.
+/// The keys of a pass's two steps, and the names of their tables: beyond the caches, and inside
+/// them.
 fn tables(pass: Pass) -> [&'static str; 2] {
     match pass {
         Pass::Forward => ["forward-memory", "forward-cache"],

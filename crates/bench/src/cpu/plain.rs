@@ -1,5 +1,5 @@
-//! The plain loop: what one writes first, and the measure of what the engine adds. Rows are dealt to
-//! the threads; within a row it is the loop of chapter 1 and, backward, the one of chapter 4.
+//! The plain loop: what one writes first, and the measure of what the engine adds. Rows are dealt
+//! to the threads; within a row it is the loop of chapter 1 and, backward, the one of chapter 4.
 
 use rayon::prelude::*;
 
@@ -15,8 +15,9 @@ pub fn forward(threads: usize, row: usize, inputs: &[f32], coeffs: &[f32], outpu
     }
 }
 
-/// The gradients of inputs and coefficients along every row of `row` elements. A row is walked from its
-/// end, so the rows are too: memory is read in one direction, which is what prefetchers foresee.
+/// The gradients of inputs and coefficients along every row of `row` elements. A row is walked from
+/// its end, so the rows are too: memory is read in one direction, which is what prefetchers
+/// foresee.
 pub fn backward(
     threads: usize,
     row: usize,

@@ -12,7 +12,8 @@ use super::buffers::{Buffers, Problem};
 use super::plain as by_loop;
 use crate::median;
 
-/// The engines, in the order in which a round runs them: both [roofs](linrec::cpu::roof), the plain loop, the library's.
+/// The engines, in the order in which a round runs them: both [roofs](linrec::cpu::roof), the plain
+/// loop, the library's.
 pub const ENGINES: [&str; 4] = ["roof", "roof:streaming", "loop", "cpu"];
 
 /// The roof of a problem, the faster one of the first two engines.

@@ -12,7 +12,8 @@ use crate::median;
 #[derive(Default)]
 pub struct Summary(Vec<Medians>);
 
-/// The medians of one problem, in GB/s; the ratios are those within each round, and the roof is the faster one of both.
+/// The medians of one problem, in GB/s; the ratios are those within each round, and the roof is the
+/// faster one of both.
 struct Medians {
     num_seqs: usize,
     seq_len: usize,

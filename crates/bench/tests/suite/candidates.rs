@@ -1,5 +1,5 @@
-//! Which configurations there are of a kernel, and which of them are worth a measurement at a length: each family says it of
-//! itself.
+//! Which configurations there are of a kernel, and which of them are worth a measurement at a
+//! length: each family says it of itself.
 
 use bench::LENGTHS;
 use linrec::kernels::{ElementType, KernelChoice};

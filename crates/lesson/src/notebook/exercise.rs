@@ -1,6 +1,7 @@
 //! Exercises that say whether an answer is right.
 
-/// Checks an answer once there is one: `check` fails where it is wrong, with an `assert!` that says why.
+/// Checks an answer once there is one: `check` fails where it is wrong, with an `assert!` that says
+/// why.
 ///
 /// ```
 /// use lesson::notebook::exercise;

@@ -10,15 +10,16 @@ use linrec::kernels::{self, Program};
 /// The name of a cell's source, in the compiler's and the emulator's messages.
 const FILE: &str = "notebook.cu";
 
-/// The kernel `entry` (`linrec_ref_fwd<float, false>`) of the CUDA C++ in `source`, which may include the headers
-/// under `kernels/`.
+/// The kernel `entry` (`linrec_ref_fwd<float, false>`) of the CUDA C++ in `source`, which may
+/// include the headers under `kernels/`.
 ///
-/// It is compiled by NVRTC. Where there is none, the shipped kernel of the file `twin` (`linrec_ref.cu`) with the
-/// same entry is returned instead. What it is, is printed.
+/// It is compiled by NVRTC. Where there is none, the shipped kernel of the file `twin`
+/// (`linrec_ref.cu`) with the same entry is returned instead. What it is, is printed.
 ///
 /// # Errors
 ///
-/// [`Error::Device`] with what the compiler says, or if there is neither NVRTC nor such a shipped kernel.
+/// [`Error::Device`] with what the compiler says, or if there is neither NVRTC nor such a shipped
+/// kernel.
 pub fn kernel(device: &Device, source: &str, entry: &str, twin: &str) -> Result<Function, Error> {
     if let Err(missing) = Nvrtc::find() {
         return match shipped(device, entry, twin) {

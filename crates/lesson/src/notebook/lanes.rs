@@ -18,8 +18,8 @@ const WIDTH: usize = MARGIN + 32 * CELL + 4;
 const LISTED: usize = 40;
 const DRAWN: usize = 12;
 
-/// All shuffles of a warp of the first recorded block, one under the other: what each lane gave, whose value it
-/// got, and what it holds then. At most twelve are drawn.
+/// All shuffles of a warp of the first recorded block, one under the other: what each lane gave,
+/// whose value it got, and what it holds then. At most twelve are drawn.
 pub fn lanes(trace: &Trace, warp: u32) -> Figure {
     let block = trace.events.first().map(|event| event.block);
     let of_warp = trace.events.iter().filter(|e| Some(e.block) == block && e.warp == warp);

@@ -13,10 +13,11 @@ pub struct Machine {
     pub device: Device,
 }
 
-/// Says what this machine has, and opens its device; a notebook's first cell ends with `let machine = begin();`.
+/// Says what this machine has, and opens its device; a notebook's first cell ends with
+/// `let machine = begin();`.
 ///
-/// A cell that makes a variable takes evcxr some seconds when it is the first to do so. Here they are a part of the
-/// first cell, which takes its time anyway.
+/// A cell that makes a variable takes evcxr some seconds when it is the first to do so. Here they
+/// are a part of the first cell, which takes its time anyway.
 ///
 /// # Panics
 ///

@@ -1,7 +1,8 @@
 //! How values show themselves in a Jupyter notebook that runs on evcxr.
 //!
-//! evcxr shows the last expression of a cell through its method `evcxr_display`, or else its `Debug` form.
-//! [`Show`] gives that method to arrays, results, reports, counters, tables and figures. A notebook begins with
+//! evcxr shows the last expression of a cell through its method `evcxr_display`, or else its
+//! `Debug` form. [`Show`] gives that method to arrays, results, reports, counters, tables and
+//! figures. A notebook begins with
 //!
 //! ```text
 //! :dep linrec = { path = "..", features = ["notebook"] }
@@ -9,8 +10,8 @@
 //! let machine = begin();
 //! ```
 //!
-//! Everything shows itself twice: as plain text, which is what tests compare and what a terminal can show, and as
-//! HTML or a picture.
+//! Everything shows itself twice: as plain text, which is what tests compare and what a terminal
+//! can show, and as HTML or a picture.
 //!
 //! ```
 //! use lesson::notebook::prelude::*;

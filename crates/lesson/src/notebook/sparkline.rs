@@ -5,11 +5,12 @@ use std::fmt::Write;
 const WIDTH: f64 = 240.0;
 const HEIGHT: f64 = 36.0;
 
-/// At most so many points are drawn; of longer rows every so-manieth, with the extremes of what lies between.
+/// At most so many points are drawn; of longer rows every so-manieth, with the extremes of what
+/// lies between.
 const POINTS: usize = 240;
 
-/// A line through the values, from the smallest at the bottom to the largest at the top. What is not finite is left
-/// out, with a gap; the line of a single value is a dot.
+/// A line through the values, from the smallest at the bottom to the largest at the top. What is
+/// not finite is left out, with a gap; the line of a single value is a dot.
 pub(super) fn sparkline(values: &[f64]) -> String {
     let finite = values.iter().copied().filter(|value| value.is_finite());
     let (low, high) =

@@ -95,8 +95,8 @@ impl Chart {
         self
     }
 
-    /// Gives the series that was added last this colour instead of the next of [`COLORS`]: that of a kernel, say
-    /// ([`kernels`](super::kernels)).
+    /// Gives the series that was added last this colour instead of the next of [`COLORS`]: that of
+    /// a kernel, say ([`kernels`](super::kernels)).
     pub fn color(mut self, color: RGBColor) -> Self {
         if let Some(last) = self.series.last_mut() {
             last.look.color = color;

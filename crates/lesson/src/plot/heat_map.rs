@@ -20,8 +20,8 @@ pub struct HeatMap {
 const SHADES: f64 = 64.0;
 
 impl HeatMap {
-    /// A heat map of `values`. Its colours run over `range`; what lies outside has the colour of the
-    /// end, and NaN is grey.
+    /// A heat map of `values`. Its colours run over `range`; what lies outside has the colour of
+    /// the end, and NaN is grey.
     pub fn new(title: &str, values: Array2<f64>, range: (f64, f64)) -> Self {
         HeatMap { title: title.to_owned(), values, range, labels: Default::default() }
     }

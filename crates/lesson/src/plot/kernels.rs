@@ -30,16 +30,16 @@ const KERNELS: [(&str, RGBColor); 14] = [
 /// What the memory can do by its data sheet: the colour of text, which is the reader's theme's.
 pub const BANDWIDTH: RGBColor = RGBColor(0, 0, 0);
 
-/// The colour of a kernel: `wide`, or `wide:4x1x128` as in a record. A name that is not in the table has the
-/// text's colour.
+/// The colour of a kernel: `wide`, or `wide:4x1x128` as in a record. A name that is not in the
+/// table has the text's colour.
 pub fn color(name: &str) -> RGBColor {
     let family = name.split(':').next().unwrap_or(name);
     let found = KERNELS.iter().find(|(kernel, _)| *kernel == family);
     found.map_or(BANDWIDTH, |(_, color)| *color)
 }
 
-/// The colour of one of several variants of a kernel: the first has the kernel's own, further ones are lighter or
-/// darker.
+/// The colour of one of several variants of a kernel: the first has the kernel's own, further ones
+/// are lighter or darker.
 pub fn variant(name: &str, number: usize) -> RGBColor {
     let own = color(name);
     match number % 4 {

@@ -1,8 +1,8 @@
 //! Figures: charts and heat maps in one style, drawn by plotters as SVG.
 //!
-//! Backgrounds are pure white and text pure black; the book replaces exactly these two by the colours
-//! of the reader's theme. The colours of the data are Okabe and Ito's, told apart by colour-blind
-//! readers and visible on both.
+//! Backgrounds are pure white and text pure black; the book replaces exactly these two by the
+//! colours of the reader's theme. The colours of the data are Okabe and Ito's, told apart by
+//! colour-blind readers and visible on both.
 //!
 //! ```
 //! use lesson::plot::{self, Chart};
@@ -31,8 +31,8 @@ use plotters::prelude::*;
 
 use super::Result;
 
-/// The colours of data series, in the order in which charts use them. Kernels have colours of their own:
-/// [`kernels`].
+/// The colours of data series, in the order in which charts use them. Kernels have colours of their
+/// own: [`kernels`].
 pub const COLORS: [RGBColor; 6] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),

@@ -1,4 +1,5 @@
-//! What an instruction did, as a reader sees it: sectors of a request, banks of shared memory, lanes of a shuffle.
+//! What an instruction did, as a reader sees it: sectors of a request, banks of shared memory,
+//! lanes of a shuffle.
 
 use serde_json::{Value, json};
 use simt::{Accessed, Event, What, sectors, wavefronts};

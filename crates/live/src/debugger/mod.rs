@@ -192,7 +192,8 @@ impl Debugger {
         start..end
     }
 
-    /// Goes to the end of the reader's last step, and tells what happened in it: of a long one, at its end.
+    /// Goes to the end of the reader's last step, and tells what happened in it: of a long one, at
+    /// its end.
     fn arrive(&mut self) -> Vec<Event> {
         let Range { start, end } = self.last;
         let mut trace = Trace::new(MOST_TRACED);

@@ -1,8 +1,9 @@
 //! What the registers and places of the PTX are called in C++, as far as it can be told.
 //!
-//! Optimised PTX does not say which variable a register holds. But it says which line an instruction comes from: a register
-//! that a line of the form `name = …` writes last is what that line gives the name to. And parameters, and what
-//! only moves on from them, have the names of the kernel's head.
+//! Optimised PTX does not say which variable a register holds. But it says which line an
+//! instruction comes from: a register that a line of the form `name = …` writes last is what that
+//! line gives the name to. And parameters, and what only moves on from them, have the names of the
+//! kernel's head.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -44,7 +45,8 @@ pub fn of_registers(
     names.into_iter().filter_map(|(register, name)| Some((register, name?))).collect()
 }
 
-/// The name that an instruction hands on: a parameter's that it loads, a register's that it copies, a special register's.
+/// The name that an instruction hands on: a parameter's that it loads, a register's that it copies,
+/// a special register's.
 fn given(
     kernel: &Kernel,
     pc: u32,
@@ -94,7 +96,8 @@ impl Kind {
     }
 }
 
-/// What a line assigns, and of which sort it is: `x`, `x[i]`, `carry.state`. Nothing for types of several numbers.
+/// What a line assigns, and of which sort it is: `x`, `x[i]`, `carry.state`. Nothing for types of
+/// several numbers.
 fn assigned(line: &str) -> Option<(&str, Kind)> {
     let line = line.split("//").next().unwrap_or_default().trim_start();
     let at = line.match_indices('=').map(|(at, _)| at).find(|&at| {
@@ -170,11 +173,13 @@ fn last_name(part: &str) -> String {
 /// The last name of a mangled one: of `_ZZ3fooE6totals` it is `totals`.
 pub fn unmangled(name: &str) -> &str {
     let mut starts = name.char_indices().map(|(at, _)| at).filter(|&at| at > 0);
-    // The last that fits: a template argument before may be as large a number as there are characters behind it.
+    // The last that fits: a template argument before may be as large a number as there are
+    // characters behind it.
     let whole = starts.rfind(|&at| {
         let before = &name[..at];
         let scope = before.trim_end_matches(|c: char| c.is_ascii_digit());
-        // Behind the `E` of a function: of `5row1x` the name is not `x`, and `16totals` is not `6totals` behind a 1.
+        // Behind the `E` of a function: of `5row1x` the name is not `x`, and `16totals` is not
+        // `6totals` behind a 1.
         scope.ends_with(['E', 'Z'])
             && before[scope.len()..].parse() == Ok(name.len() - at)
             && !name[at..].starts_with(|c: char| c.is_ascii_digit())

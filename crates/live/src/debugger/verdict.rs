@@ -1,4 +1,5 @@
-//! Whether a kernel for the recurrence has computed it: its outputs beside the loop in double precision.
+//! Whether a kernel for the recurrence has computed it: its outputs beside the loop in double
+//! precision.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,8 @@ use crate::number::float;
 use crate::scene::Array;
 use crate::values::Type;
 
-/// What is to be said of the outputs, and whether they are right. Nothing of kernels that compute something else.
+/// What is to be said of the outputs, and whether they are right. Nothing of kernels that compute
+/// something else.
 pub fn of(
     memory: &Memory,
     arrays: &[Array],

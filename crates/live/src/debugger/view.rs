@@ -8,8 +8,8 @@ use super::access::{self, word};
 use crate::number;
 
 impl Debugger {
-    /// The moment: where the current warp is, what all of them do, the registers of the one that is looked at, shared
-    /// memory, and what the last step did.
+    /// The moment: where the current warp is, what all of them do, the registers of the one that is
+    /// looked at, shared memory, and what the last step did.
     pub(super) fn view(&mut self) -> Value {
         let events = self.arrive();
         let events = events.iter().map(|event| access::event(event, &self.arrays));

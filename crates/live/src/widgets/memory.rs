@@ -1,4 +1,5 @@
-//! What a coefficient remembers (chapter 1), as a matrix (3), and which inputs a gradient reaches (4).
+//! What a coefficient remembers (chapter 1), as a matrix (3), and which inputs a gradient reaches
+//! (4).
 
 use ch01_sequential_loop::{Loop, linrec, special_cases};
 use ch03_matrix_form::mixing::mixing_matrix;

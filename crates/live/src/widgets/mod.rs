@@ -1,7 +1,8 @@
-//! The chapters' widgets: what a reader would otherwise have to imagine, computed by the chapters' own code.
+//! The chapters' widgets: what a reader would otherwise have to imagine, computed by the chapters'
+//! own code.
 //!
-//! A widget is a function that reads its controls and draws. Reading a control declares it: the page shows those that were
-//! read, with the values that were used.
+//! A widget is a function that reads its controls and draws. Reading a control declares it: the
+//! page shows those that were read, with the values that were used.
 
 mod drawing;
 mod memory;
@@ -35,7 +36,8 @@ const ALL: [(&str, &str, Widget); 11] = [
     ("newton", "The error of each guess", solutions::newton),
 ];
 
-/// What a widget shows for some values of its controls; for those that are not given, what it begins with.
+/// What a widget shows for some values of its controls; for those that are not given, what it
+/// begins with.
 pub fn show(name: &str, values: &BTreeMap<String, String>) -> Result<Value, String> {
     let widget = ALL.iter().find(|(known, ..)| *known == name);
     let (_, title, widget) = widget.ok_or_else(|| format!("there is no widget `{name}`"))?;

@@ -1,4 +1,5 @@
-//! Sectors of a request (chapter 5) and banks of shared memory (9), for an index that the reader writes.
+//! Sectors of a request (chapter 5) and banks of shared memory (9), for an index that the reader
+//! writes.
 
 use simt::{sectors, wavefronts};
 

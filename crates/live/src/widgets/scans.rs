@@ -9,7 +9,8 @@ use super::drawing::{Drawing, WIDTH, range};
 use crate::number::float;
 use crate::values::elements;
 
-/// A sequence in two parts: what the second thread can do before it knows the state, and what it adds.
+/// A sequence in two parts: what the second thread can do before it knows the state, and what it
+/// adds.
 pub fn cut(controls: &mut Controls<'_>) -> Result<(Drawing, String), String> {
     let len = controls.whole("length", 48, 2..=96);
     let cut = controls.whole("cut", 16, 1..=95).min(len - 1);

@@ -14,7 +14,8 @@ use crate::values::elements;
 /// The digits that an `f32` has.
 const MOST_DIGITS: f64 = 8.0;
 
-/// How many digits are right at each position: of the loop, and of two prefix sums of logarithms, both in `f32`.
+/// How many digits are right at each position: of the loop, and of two prefix sums of logarithms,
+/// both in `f32`.
 pub fn digits(controls: &mut Controls<'_>) -> Result<(Drawing, String), String> {
     let len = 1 << controls.whole("log2 of the length", 10, 4..=14);
     let smallest = controls.slider("smallest coefficient", 0.5, 0.01..=0.99, 0.01);

@@ -83,7 +83,8 @@ fn mistakes_in_a_description_are_errors() {
     }
 }
 
-/// Each chapter links to its puzzles, and the notebook has them: with the solution's letter, and all others as wrong ones.
+/// Each chapter links to its puzzles, and the notebook has them: with the solution's letter, and
+/// all others as wrong ones.
 #[test]
 fn chapters_and_the_notebook_have_them() {
     let read = |path: &str| {
@@ -114,7 +115,8 @@ fn chapters_and_the_notebook_have_them() {
     }
 }
 
-/// The page of the book lists them all, as the folders have it, and quotes what is said of the first.
+/// The page of the book lists them all, as the folders have it, and quotes what is said of the
+/// first.
 #[test]
 fn the_page_is_up_to_date() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../chapters/puzzles.md");

@@ -88,7 +88,8 @@ fn files_that_are_no_ptx_are_told() {
     }
 }
 
-/// Every beginning of an argument, and every one with a character changed: an error or a launch, and no panic.
+/// Every beginning of an argument, and every one with a character changed: an error or a launch,
+/// and no panic.
 #[test]
 fn no_argument_makes_it_panic() {
     let shell = Shell::new();

@@ -1,6 +1,8 @@
-//! Nobody else's code is run by looking for NVRTC: nothing of the current folder, nor of one that others may write.
+//! Nobody else's code is run by looking for NVRTC: nothing of the current folder, nor of one that
+//! others may write.
 //!
-//! Each test lays out bait, starts this program again as [`VICTIM`] beside it, and sees whether the bait ran.
+//! Each test lays out bait, starts this program again as [`VICTIM`] beside it, and sees whether the
+//! bait ran.
 
 use std::env;
 use std::fs;
@@ -64,7 +66,8 @@ impl Bait {
         for variable in ["LINREC_NVRTC", "CUDA_PATH", "CUDA_HOME", "VIRTUAL_ENV", "CONDA_PREFIX"] {
             victim.env_remove(variable);
         }
-        // There is none where this workspace would have its own, so that every other place is looked at.
+        // There is none where this workspace would have its own, so that every other place is
+        // looked at.
         victim.env("CARGO_TARGET_DIR", self.folder.path());
         let output = victim.envs(variables.iter().copied()).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -231,7 +234,8 @@ fn a_library_that_others_can_change_is_refused_and_said_so() {
     let laid = Laid::new();
     let parts = laid.parts();
     let [library, _, _, root] = &parts;
-    // Above the library's own folder may lie one that is everybody's, if each can remove only their own, as in `/tmp`.
+    // Above the library's own folder may lie one that is everybody's, if each can remove only their
+    // own, as in `/tmp`.
     with_mode(root, 0o1777, || assert!(laid.find().1));
     for changed in &parts {
         let everybody = if changed == root { 0o777 } else { 0o1777 };

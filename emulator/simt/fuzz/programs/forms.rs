@@ -17,8 +17,8 @@ static FORMS: LazyLock<Vec<Vec<&str>>> = LazyLock::new(|| {
     opcodes.into_values().collect()
 });
 
-/// Instructions that are not a statement of their own: control, what only works with other lanes or with others before, what is
-/// different from run to run.
+/// Instructions that are not a statement of their own: control, what only works with other lanes or
+/// with others before, what is different from run to run.
 const LEFT_OUT: [&str; 38] = [
     "ret",
     "exit",
@@ -57,7 +57,8 @@ const LEFT_OUT: [&str; 38] = [
     "isspacep",
     "fns",
     "movmatrix",
-    // Shifts of 16 bits by its result are compiled to shifts by a register that nothing has written.
+    // Shifts of 16 bits by its result are compiled to shifts by a register that nothing has
+    // written.
     "cnot",
 ];
 
@@ -82,8 +83,9 @@ fn is_defined(line: &str) -> bool {
     let may_fuse = matches!(opcode, "add" | "sub" | "mul") && is_float && !is_rounded;
     let is_half = any(&["f16", "f16x2", "bf16", "bf16x2"]);
     let is_inexact = any(&["approx", "full"]) && (opcode == "div" || has("f64") || is_half);
-    // The driver's compiler takes `rcp` of `rcp` or of `ex2` for what they are in algebra, turns the sign of halves that are not
-    // numbers, and computes functions of constants by itself, and otherwise.
+    // The driver's compiler takes `rcp` of `rcp` or of `ex2` for what they are in algebra, turns
+    // the sign of halves that are not numbers, and computes functions of constants by itself, and
+    // otherwise.
     let is_algebra = opcode == "rcp" && has("approx")
         || opcode == "neg" && is_half
         || opcode == "mov" && line.contains(", 0f");
@@ -138,11 +140,13 @@ pub(super) fn lines(random: &mut Random) -> Vec<String> {
     lines
 }
 
-/// What the compiler of the driver (580) executes under a guard that does not hold: `testp` writes its result, and `set`
-/// converts what its register held. PTX says that neither does anything; so there is nothing to agree on.
+/// What the compiler of the driver (580) executes under a guard that does not hold: `testp` writes
+/// its result, and `set` converts what its register held. PTX says that neither does anything; so
+/// there is nothing to agree on.
 fn ignores_its_guard(line: &str) -> bool {
     match opcode(line) {
-        // Of registers of the program; nobody reads the one that it writes elsewhere (see `canonical`).
+        // Of registers of the program; nobody reads the one that it writes elsewhere (see
+        // `canonical`).
         "testp" => !line.contains("%z,"),
         "set" => true,
         _ => false,
@@ -169,13 +173,15 @@ fn instruction(form: &str, random: &mut Random) -> Vec<String> {
             lines.push(format!("and.b{bits} {divisor}, {divisor}, {most};"));
             lines.push(format!("or.b{bits} {divisor}, {divisor}, 1;"));
         }
-        // The smallest number has no opposite: 32 bits of the GPU hold that of 16 bits, and a size is taken for positive.
+        // The smallest number has no opposite: 32 bits of the GPU hold that of 16 bits, and a size
+        // is taken for positive.
         "neg" | "abs" if ty.starts_with('s') => {
             let (bits, source) = (&ty[1..], &registers[registers.len() - 1]);
             let least = -(i64::MAX >> (64 - bits.parse::<u32>().unwrap_or(64)));
             lines.push(format!("max.s{bits} {source}, {source}, {least};"));
         }
-        // The compiler knows of a selector that it is a size, or a power, and does not reckon with one that is not a number.
+        // The compiler knows of a selector that it is a size, or a power, and does not reckon with
+        // one that is not a number.
         "slct" if ty == "f32" => {
             let c = &registers[registers.len() - 1];
             lines.push(format!("testp.notanumber.f32 %z, {c};"));
@@ -186,7 +192,8 @@ fn instruction(form: &str, random: &mut Random) -> Vec<String> {
             let shorts = registers.iter().filter(|register| register.starts_with("%rs"));
             lines.extend(shorts.map(|short| format!("and.b16 {short}, {short}, 255;")));
         }
-        // What is not a number has a sign that is not defined. (A conversion from `f64` to halves seems to keep it.)
+        // What is not a number has a sign that is not defined. (A conversion from `f64` to halves
+        // seems to keep it.)
         "copysign" | "st" | "atom" | "red" | "cvt" if opcode(form) != "cvt" || ty == "f64" => {
             registers.iter().for_each(|register| lines.extend(canonical(register)));
         }
@@ -226,8 +233,9 @@ pub(super) fn canonical(register: &str) -> Vec<String> {
     ]
 }
 
-/// What the driver's compiler makes something else of if a register comes twice: `min` and `max` of a half and itself are that half,
-/// also if it is not a number; `lop3` before an `xor` is another function; `mad.hi` onto itself loses rounds of a loop.
+/// What the driver's compiler makes something else of if a register comes twice: `min` and `max` of
+/// a half and itself are that half, also if it is not a number; `lop3` before an `xor` is another
+/// function; `mad.hi` onto itself loses rounds of a loop.
 fn needs_others(name: &str) -> bool {
     let has = |part: &str| name.split('.').any(|other| other == part);
     let is_half = ["f16", "f16x2", "bf16", "bf16x2"].iter().any(|ty| has(ty));

@@ -1,5 +1,5 @@
-//! The kernel around the statements: it gives every register and every place in memory a value, and writes all of them down
-//! when the statements have run.
+//! The kernel around the statements: it gives every register and every place in memory a value, and
+//! writes all of them down when the statements have run.
 
 use super::forms::canonical;
 use super::{REGISTERS, Writing};
@@ -15,7 +15,8 @@ const THREAD_WORDS: usize = 112;
 /// 32-bit words that a program writes: those of its threads, and one for each to be read by others.
 pub const WORDS: usize = BLOCKS * THREADS * (THREAD_WORDS + 1);
 
-/// What lies where, in words of a thread, in what it reads and in what it writes: 8 words of `%r`, 16 of `%rd`, ….
+/// What lies where, in words of a thread, in what it reads and in what it writes: 8 words of `%r`,
+/// 16 of `%rd`, ….
 const R: usize = 0;
 const RD: usize = 8;
 const F: usize = 24;

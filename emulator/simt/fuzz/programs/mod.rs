@@ -1,17 +1,20 @@
-//! Random programs that are right: what each of them gives is defined to the last bit, so that whatever runs it comes to the
-//! same. Shared by `tests/suite/programs.rs`, and by the program that compares the emulator with a GPU.
+//! Random programs that are right: what each of them gives is defined to the last bit, so that
+//! whatever runs it comes to the same. Shared by `tests/suite/programs.rs`, and by the program that
+//! compares the emulator with a GPU.
 //!
-//! A program is a tree of statements over eight registers of each class, all of which hold something from the beginning.
-//! So every statement is right wherever it stands, and a program stays one when some are left out: that is how a program
-//! that two machines do not agree on becomes a short one.
+//! A program is a tree of statements over eight registers of each class, all of which hold
+//! something from the beginning. So every statement is right wherever it stands, and a program
+//! stays one when some are left out: that is how a program that two machines do not agree on
+//! becomes a short one.
 //!
 //! - `forms`: single instructions, which are those of `tests/data/every_form.ptx`;
 //! - `together`: what lanes, warps and a block do with each other;
 //! - `frame`: the kernel around the statements, and where its results are;
 //! - `run`: the emulator's results.
 //!
-//! What PTX leaves open does not occur, or does not show: the bits of what is not a number, quotients by zero,
-//! multiplications and sums that a compiler may fuse, the order of lanes that do not wait for each other.
+//! What PTX leaves open does not occur, or does not show: the bits of what is not a number,
+//! quotients by zero, multiplications and sums that a compiler may fuse, the order of lanes that do
+//! not wait for each other.
 
 mod forms;
 mod frame;
@@ -192,7 +195,8 @@ impl Writer<'_> {
                 continue;
             }
             if self.writing.with_dead_code && self.dead.below(2) == 0 {
-                // Into registers beside those of the program, of which nobody reads one. What it did to memory would show.
+                // Into registers beside those of the program, of which nobody reads one. What it
+                // did to memory would show.
                 let lines = forms::lines(&mut self.dead);
                 if !lines.iter().any(|line| line.contains('[')) {
                     lines.iter().for_each(|line| self.line(&moved(line, |n| n + REGISTERS)));
@@ -250,7 +254,8 @@ fn turned(text: &str, by: usize) -> String {
     moved(text, |number| if number < REGISTERS { (number + by) % REGISTERS } else { number })
 }
 
-/// Instructions whose registers have other numbers: of those whose name is one of the classes' and a number.
+/// Instructions whose registers have other numbers: of those whose name is one of the classes' and
+/// a number.
 fn moved(text: &str, number: impl Fn(usize) -> usize) -> String {
     let mut moved = String::with_capacity(text.len());
     let mut rest = text;
@@ -270,6 +275,6 @@ fn moved(text: &str, number: impl Fn(usize) -> usize) -> String {
     moved + rest
 }
 
-/// The classes of registers: predicates, and integers and floats of so many bits. 16-bit floats are in `%rs`, and pairs of
-/// them in `%r`.
+/// The classes of registers: predicates, and integers and floats of so many bits. 16-bit floats are
+/// in `%rs`, and pairs of them in `%r`.
 const CLASSES: [&str; 6] = ["%p", "%rs", "%r", "%rd", "%f", "%fd"];

@@ -18,8 +18,8 @@ pub enum Way {
     Traced,
 }
 
-/// What the programs of a module read: words for each thread, among them those at the edges of formats; and the bytes of their
-/// last parameter.
+/// What the programs of a module read: words for each thread, among them those at the edges of
+/// formats; and the bytes of their last parameter.
 pub fn inputs(seed: u64) -> (Vec<u32>, [u64; 2]) {
     let mut random = Random(seed ^ 0x1d);
     let words = (0..BLOCKS * THREADS * INPUT_WORDS).map(|_| word(&mut random)).collect();

@@ -1,4 +1,5 @@
-//! What the lanes of a warp and the threads of a block do with each other's values: where all of them come together.
+//! What the lanes of a warp and the threads of a block do with each other's values: where all of
+//! them come together.
 
 use super::frame::THREADS;
 use super::{REGISTERS, predicate};
@@ -81,7 +82,8 @@ fn barrier(random: &mut Random) -> Vec<String> {
     }]
 }
 
-/// Each thread writes a word, and reads another's: in shared or in global memory, of its block or of its warp.
+/// Each thread writes a word, and reads another's: in shared or in global memory, of its block or
+/// of its warp.
 fn exchange(random: &mut Random) -> Vec<String> {
     let (own, board, space) = match random.below(3) {
         0 => ("%mg", "%bg", "global"),

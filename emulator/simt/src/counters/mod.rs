@@ -28,7 +28,8 @@ pub struct Counters {
     pub barriers: u64,
     /// Blocks that ran.
     pub blocks: u64,
-    /// What `printf` printed, in the order of the blocks, and of each in the order in which it was printed.
+    /// What `printf` printed, in the order of the blocks, and of each in the order in which it was
+    /// printed.
     pub printed: Vec<Printed>,
 }
 
@@ -94,7 +95,8 @@ pub struct Site {
     pub requests: u64,
     /// Global memory: how many 32-byte sectors those requests touched, counted per request.
     pub sectors: u64,
-    /// Shared memory: how many passes over its 32 banks they took, and how many of them were due to conflicts.
+    /// Shared memory: how many passes over its 32 banks they took, and how many of them were due to
+    /// conflicts.
     pub wavefronts: u64,
     /// Those of `wavefronts` that conflicts cost.
     pub conflicts: u64,
@@ -124,7 +126,8 @@ pub enum Access {
     LocalLoad,
     /// A store to local memory.
     LocalStore,
-    /// A fetch from a texture. Sectors are not counted, here and of surfaces: how a GPU lays arrays out is not known.
+    /// A fetch from a texture. Sectors are not counted, here and of surfaces: how a GPU lays arrays
+    /// out is not known.
     TextureFetch,
     /// A load from a surface.
     SurfaceLoad,

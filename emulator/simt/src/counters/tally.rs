@@ -1,4 +1,5 @@
-//! What is counted while a range of blocks runs, by instruction; and what each instruction counts as.
+//! What is counted while a range of blocks runs, by instruction; and what each instruction counts
+//! as.
 
 use super::{Access, Class, Counters, Printed, Site};
 use crate::bounds::bytes_of;
@@ -27,7 +28,8 @@ impl Executed {
     #[inline(always)]
     pub(crate) fn by(&mut self, mask: u32) {
         self.times += 1;
-        // Most of the time all: counting bits is a dozen operations where the processor's own is not compiled in.
+        // Most of the time all: counting bits is a dozen operations where the processor's own is
+        // not compiled in.
         self.lanes += u64::from(if mask == u32::MAX { 32 } else { mask.count_ones() });
     }
 }
@@ -69,7 +71,8 @@ impl Tally {
 
     /// The public form.
     pub(crate) fn counters(&self, kernel: &Kernel) -> Counters {
-        // What is but a part of the instruction behind it does not count, nor what goes on with a branch by an index.
+        // What is but a part of the instruction behind it does not count, nor what goes on with a
+        // branch by an index.
         let is_switch = |pc: usize| kernel.opcodes[pc].starts_with("brx");
         let goes_on = |pc: usize| {
             let before = pc.checked_sub(1).filter(|&before| is_switch(before) && is_switch(pc));

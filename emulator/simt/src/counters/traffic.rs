@@ -1,7 +1,8 @@
 //! What a request costs: sectors of global memory, and passes over the banks of shared memory.
 
-/// By how many bytes each lane's address lies behind that of the lane before, if all lanes of a full warp are equally far
-/// apart, and in order. Of such a request a few things are known without looking at every lane again.
+/// By how many bytes each lane's address lies behind that of the lane before, if all lanes of a
+/// full warp are equally far apart, and in order. Of such a request a few things are known without
+/// looking at every lane again.
 pub(crate) fn stride(addresses: &[u64; 32], mask: u32) -> Option<u64> {
     let stride = addresses[1].wrapping_sub(addresses[0]);
     let mut expected =
@@ -27,7 +28,8 @@ pub(crate) fn sectors_apart(addresses: &[u64; 32], stride: u64) -> u64 {
 pub fn sectors(addresses: &[u64; 32], mask: u32) -> u64 {
     let far = addresses.iter().fold(0, |far, address| far | (address ^ addresses[0]));
     if mask == u32::MAX && far >> 36 == 0 {
-        // All lanes, not far from each other and mostly in order: a loop for the processor's vectors.
+        // All lanes, not far from each other and mostly in order: a loop for the processor's
+        // vectors.
         let sector: [i32; 32] = addresses.map(|address| (address >> 5) as i32 & i32::MAX);
         let (mut changes, mut falls) = (0, 0);
         for i in 1..32 {
@@ -53,9 +55,9 @@ pub fn sectors(addresses: &[u64; 32], mask: u32) -> u64 {
     1 + all.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64
 }
 
-/// How many passes over the 32 banks of shared memory an access takes, and how many of them are due to
-/// conflicts. Accesses of 8 bytes go half a warp at a time, those of 16 a quarter. Lanes that read the same
-/// word share it.
+/// How many passes over the 32 banks of shared memory an access takes, and how many of them are due
+/// to conflicts. Accesses of 8 bytes go half a warp at a time, those of 16 a quarter. Lanes that
+/// read the same word share it.
 pub fn wavefronts(addresses: &[u64; 32], mask: u32, bytes: u32) -> (u64, u64) {
     let words = (bytes / 4).max(1) as u64;
     // Nearly always: side by side, all the same, or one lane alone. Then there are no conflicts.

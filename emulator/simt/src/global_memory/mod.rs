@@ -1,7 +1,8 @@
 //! Global memory: buffers of shared words, each with a shadow that says what is known of it.
 //!
-//! An address is a buffer's number and an offset, so that an access past the end of a buffer lands in
-//! no other. Pages come into being when they are touched: a buffer of 30 GB costs what is used of it.
+//! An address is a buffer's number and an offset, so that an access past the end of a buffer lands
+//! in no other. Pages come into being when they are touched: a buffer of 30 GB costs what is used
+//! of it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -36,7 +37,8 @@ const MAX_BUFFERS: usize = 1 << 20;
 /// All methods take `&self`: words are atomic, so that blocks can run on several cores. Bytes that
 /// nothing has written read as zero from the host, and are reported when a kernel reads them.
 ///
-/// Beside its buffers it keeps up to 64 MiB of what the blocks of launches needed, for those of later launches.
+/// Beside its buffers it keeps up to 64 MiB of what the blocks of launches needed, for those of
+/// later launches.
 #[derive(Debug)]
 pub struct Memory {
     capacity: u64,
@@ -69,8 +71,8 @@ impl Memory {
         Memory::with_resident_limit(capacity, (capacity / 4).max(4 << 30))
     }
 
-    /// Memory of `capacity` bytes, of which pages of at most `resident_limit` bytes may be touched (the host
-    /// holds 8 bytes for every 4).
+    /// Memory of `capacity` bytes, of which pages of at most `resident_limit` bytes may be touched
+    /// (the host holds 8 bytes for every 4).
     pub fn with_resident_limit(capacity: u64, resident_limit: u64) -> Memory {
         Memory {
             capacity,
@@ -96,7 +98,8 @@ impl Memory {
         self.used.load(Relaxed)
     }
 
-    /// Allocates `bytes` bytes, which count as never written, and returns their address, a multiple of
+    /// Allocates `bytes` bytes, which count as never written, and returns their address, a multiple
+    /// of
     /// 256. Reports call them by `name`.
     ///
     /// # Errors
@@ -136,7 +139,8 @@ impl Memory {
         Ok((number as u64 + 1) << OFFSET_BITS)
     }
 
-    /// Gives a buffer back, by the address that [`Memory::allocate`] returned; or a texture or surface, by its handle.
+    /// Gives a buffer back, by the address that [`Memory::allocate`] returned; or a texture or
+    /// surface, by its handle.
     ///
     /// # Errors
     ///
@@ -240,8 +244,8 @@ impl Memory {
         })
     }
 
-    /// Calls `visit(word, first byte, bytes)` for every word of a range; the word is `None` where its page
-    /// has not been touched and is not to be.
+    /// Calls `visit(word, first byte, bytes)` for every word of a range; the word is `None` where
+    /// its page has not been touched and is not to be.
     fn each_word(
         &self,
         address: u64,
@@ -313,8 +317,9 @@ impl Memory {
         self.table.read().unwrap_or_else(|poisoned| poisoned.into_inner()).slots.clone()
     }
 
-    /// Tags for `blocks` blocks of a new launch: the first of them. A grid of more blocks than there are
-    /// tags uses them several times, and what two blocks with the same tag do to each other goes unnoticed.
+    /// Tags for `blocks` blocks of a new launch: the first of them. A grid of more blocks than
+    /// there are tags uses them several times, and what two blocks with the same tag do to each
+    /// other goes unnoticed.
     pub(crate) fn reserve_tags(&self, blocks: u64) -> u32 {
         let table = self.table_mut();
         let blocks = u32::try_from(blocks).map_or(TAGS - 1, |blocks| blocks.min(TAGS - 1));

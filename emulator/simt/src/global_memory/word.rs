@@ -1,13 +1,14 @@
-//! A word of global memory, and what is known of it: which bytes have been written, and which block of the
-//! launch accessed it.
+//! A word of global memory, and what is known of it: which bytes have been written, and which block
+//! of the launch accessed it.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Four bytes, and what is known of them.
 ///
-/// The state has four bits for the bytes that have been written, two for what was done with the word in a
-/// launch ([`NOTHING`], [`READ`], [`SHARED`], [`WRITTEN`]), and a tag for the block that did. Every block of every
-/// launch has a tag of its own, in ascending order, so that a new launch forgets what the last one did.
+/// The state has four bits for the bytes that have been written, two for what was done with the
+/// word in a launch ([`NOTHING`], [`READ`], [`SHARED`], [`WRITTEN`]), and a tag for the block that
+/// did. Every block of every launch has a tag of its own, in ascending order, so that a new launch
+/// forgets what the last one did.
 #[derive(Debug, Default)]
 pub(crate) struct Word {
     pub(super) data: AtomicU32,
@@ -27,13 +28,13 @@ const TAG_SHIFT: u32 = 6;
 /// One more than the largest tag.
 pub(super) const TAGS: u32 = 1 << (32 - TAG_SHIFT);
 
-/// What a block compares states with, and what it leaves: made of the tags of its launch's first block and of
-/// its own.
+/// What a block compares states with, and what it leaves: made of the tags of its launch's first
+/// block and of its own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tags {
     first: u32,
-    /// One more than the last tag of the launch. A tag from there on is of another launch as well: of one that began
-    /// before the tags were used up, and still runs.
+    /// One more than the last tag of the launch. A tag from there on is of another launch as well:
+    /// of one that began before the tags were used up, and still runs.
     end: u32,
     mine: u32,
     /// States below are of earlier launches.
@@ -200,8 +201,8 @@ pub(crate) fn byte_mask(bytes: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// When all tags are used up they are given again from the first one on, while a launch with some of the last may
-    /// still run, and write.
+    /// When all tags are used up they are given again from the first one on, while a launch with
+    /// some of the last may still run, and write.
     #[test]
     fn what_another_launch_wrote_is_no_race_whatever_its_tags() {
         let launches = [Tags::new(1, 5, 2), Tags::new(1000, 10, 3), Tags::new(TAGS - 10, 10, 9)];

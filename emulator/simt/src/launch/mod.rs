@@ -20,8 +20,9 @@ const MAX_SHARED: u32 = 227 << 10;
 
 /// A kernel with everything that a launch says.
 ///
-/// What it may use is bounded for all its blocks together, in whatever ranges and on however many cores they
-/// run. What passes a bound is a [`Report`] with the bound, what is used of it, and the place.
+/// What it may use is bounded for all its blocks together, in whatever ranges and on however many
+/// cores they run. What passes a bound is a [`Report`] with the bound, what is used of it, and the
+/// place.
 #[derive(Debug, Clone, Copy)]
 pub struct Launch<'a> {
     /// The kernel.
@@ -34,21 +35,23 @@ pub struct Launch<'a> {
     pub dynamic_shared: u32,
     /// The arguments' bytes, laid out as [`Kernel::params`] says.
     pub arguments: &'a [u8],
-    /// How many instructions its warps may execute in all, [`Launch::INSTRUCTIONS`] at first. Passed, it is a report of
-    /// kind [`ReportKind::Instructions`](crate::ReportKind). If ranges run at the same time, one may end so while
-    /// others have not executed all that they have drawn: each at most a 64th of the bound, and 16384.
+    /// How many instructions its warps may execute in all, [`Launch::INSTRUCTIONS`] at first.
+    /// Passed, it is a report of kind [`ReportKind::Instructions`](crate::ReportKind). If ranges
+    /// run at the same time, one may end so while others have not executed all that they have
+    /// drawn: each at most a 64th of the bound, and 16384.
     pub instructions: u64,
-    /// How many bytes the emulator may take of the host for it, [`Launch::HOST_BYTES`] at first: for registers,
-    /// local and shared memory of the blocks that run, for the shadow that finds races, for pages of
-    /// global memory that it is the first to touch, for counters and traces. Passed, it is a report of
-    /// kind [`ReportKind::HostBytes`](crate::ReportKind).
+    /// How many bytes the emulator may take of the host for it, [`Launch::HOST_BYTES`] at first:
+    /// for registers, local and shared memory of the blocks that run, for the shadow that finds
+    /// races, for pages of global memory that it is the first to touch, for counters and traces.
+    /// Passed, it is a report of kind [`ReportKind::HostBytes`](crate::ReportKind).
     pub host_bytes: u64,
-    /// Whoever sets this ends the launch at the next instructions, some milliseconds later, with a report of kind
-    /// [`ReportKind::Cancelled`](crate::ReportKind).
+    /// Whoever sets this ends the launch at the next instructions, some milliseconds later, with a
+    /// report of kind [`ReportKind::Cancelled`](crate::ReportKind).
     pub cancel: Option<&'a AtomicBool>,
 }
 
-/// A launch that has been checked, on a memory. Ranges of its blocks may run on several cores at once.
+/// A launch that has been checked, on a memory. Ranges of its blocks may run on several cores at
+/// once.
 #[derive(Debug)]
 pub struct Prepared<'a> {
     launch: Launch<'a>,
@@ -66,15 +69,16 @@ pub struct Prepared<'a> {
 }
 
 impl<'a> Launch<'a> {
-    /// The instructions that [`Launch::new`] gives: some five minutes on one core. It is four times what a single
-    /// thread needs that goes once, with 12 instructions an element, over three arrays that fill 2 GiB; kernels
-    /// that use their lanes need a thirtieth of it.
+    /// The instructions that [`Launch::new`] gives: some five minutes on one core. It is four times
+    /// what a single thread needs that goes once, with 12 instructions an element, over three
+    /// arrays that fill 2 GiB; kernels that use their lanes need a thirtieth of it.
     pub const INSTRUCTIONS: u64 = 1 << 33;
 
     /// The bytes of the host that [`Launch::new`] gives: 4 GiB.
     pub const HOST_BYTES: u64 = 4 << 30;
 
-    /// The most warps that [`Prepared::run_together`] runs: 8192. So many numbers fit into what it keeps of each access.
+    /// The most warps that [`Prepared::run_together`] runs: 8192. So many numbers fit into what it
+    /// keeps of each access.
     pub const WARPS_TOGETHER: u64 = 1 << 13;
 
     /// A launch without dynamic shared memory.
@@ -120,7 +124,8 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// Where the shared memory lies that CUDA keeps for itself in a block; of a kernel that does not ask for it, nowhere.
+    /// Where the shared memory lies that CUDA keeps for itself in a block; of a kernel that does
+    /// not ask for it, nowhere.
     pub(super) fn reserved_shared(&self) -> std::ops::Range<u64> {
         if !self.kernel.uses_reserved_shared() {
             return 0..0;
@@ -135,14 +140,14 @@ impl<'a> Launch<'a> {
         self.shared_bytes().max(self.reserved_shared().end as u32)
     }
 
-    /// Checks the launch, and begins it: the variables that its module has are placed in the memory, unless a launch
-    /// before has done so, and from here on no buffer may be allocated or freed until its
-    /// blocks have run.
+    /// Checks the launch, and begins it: the variables that its module has are placed in the
+    /// memory, unless a launch before has done so, and from here on no buffer may be allocated or
+    /// freed until its blocks have run.
     ///
     /// # Errors
     ///
-    /// A [`Report`] of kind [`ReportKind::Launch`](crate::ReportKind) that says what cannot be launched, or that the memory's
-    /// list of buffers alone passes [`Launch::host_bytes`].
+    /// A [`Report`] of kind [`ReportKind::Launch`](crate::ReportKind) that says what cannot be
+    /// launched, or that the memory's list of buffers alone passes [`Launch::host_bytes`].
     pub fn prepare(self, memory: &'a Memory) -> Result<Prepared<'a>, Report> {
         let kernel = self.kernel;
         let refuse = |message: String| Err(Report::launch(kernel, message));
@@ -244,8 +249,9 @@ fn product(extents: [u32; 3]) -> u64 {
 }
 
 impl Kernel {
-    /// Whether its blocks may wait for each other: it has volatile, relaxed or acquiring loads of global
-    /// memory, or a fence of the whole device. Such a kernel needs [`Prepared::run_together`].
+    /// Whether its blocks may wait for each other: it has volatile, relaxed or acquiring loads of
+    /// global memory, or a fence of the whole device. Such a kernel needs
+    /// [`Prepared::run_together`].
     pub fn communicates(&self) -> bool {
         self.code.iter().any(|instruction| match instruction.op {
             Op::Load { space: Space::Global | Space::Generic, order, .. } => order != Order::Weak,

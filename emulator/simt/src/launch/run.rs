@@ -1,4 +1,5 @@
-//! The ways to run the blocks of a launch: one after the other, together, and beside those of other launches.
+//! The ways to run the blocks of a launch: one after the other, together, and beside those of other
+//! launches.
 
 use std::ops::Range;
 use std::ptr;
@@ -18,7 +19,8 @@ use crate::workspace;
 pub(crate) const QUANTUM: u32 = 1 << 14;
 /// Instructions that a warp executes before the next one's turn, if blocks run together.
 pub(crate) const SHORT_QUANTUM: u32 = 256;
-/// Rounds in which no warp stores anything, passes a barrier or leaves, before blocks that run together are said to make no progress.
+/// Rounds in which no warp stores anything, passes a barrier or leaves, before blocks that run
+/// together are said to make no progress.
 pub(crate) const IDLE_ROUNDS: u32 = 4096;
 
 impl Prepared<'_> {
@@ -27,15 +29,15 @@ impl Prepared<'_> {
         &self.launch
     }
 
-    /// What a range of blocks that run one after the other takes of [`Launch::host_bytes`] while it runs, beside
-    /// the pages that it touches: who runs many ranges at a time sees how many can.
+    /// What a range of blocks that run one after the other takes of [`Launch::host_bytes`] while it
+    /// runs, beside the pages that it touches: who runs many ranges at a time sees how many can.
     pub fn range_bytes(&self) -> u64 {
         let block = Block::bytes(&self.launch, self.grain);
         block.saturating_add(Tally::bytes(self.launch.kernel))
     }
 
-    /// Runs a range of the grid's blocks, one after the other. Blocks of other ranges may run on other
-    /// cores at the same time.
+    /// Runs a range of the grid's blocks, one after the other. Blocks of other ranges may run on
+    /// other cores at the same time.
     ///
     /// # Errors
     ///
@@ -44,7 +46,8 @@ impl Prepared<'_> {
         self.one_by_one(blocks, None)
     }
 
-    /// Runs a range of the grid's blocks, one after the other, and records in `trace` what the lanes held.
+    /// Runs a range of the grid's blocks, one after the other, and records in `trace` what the
+    /// lanes held.
     ///
     /// # Errors
     ///
@@ -53,9 +56,10 @@ impl Prepared<'_> {
         self.one_by_one(blocks, Some(trace))
     }
 
-    /// Runs a range of the grid's blocks together, taking turns on this core: for kernels whose blocks wait
-    /// for each other ([`Kernel::communicates`](crate::Kernel::communicates)). Whatever order the kernel itself makes between its
-    /// blocks is known, and an access that it does not order is reported.
+    /// Runs a range of the grid's blocks together, taking turns on this core: for kernels whose
+    /// blocks wait for each other ([`Kernel::communicates`](crate::Kernel::communicates)). Whatever
+    /// order the kernel itself makes between its blocks is known, and an access that it does not
+    /// order is reported.
     ///
     /// # Errors
     ///
@@ -113,15 +117,16 @@ impl Prepared<'_> {
         Err(Report::launch(self.launch.kernel, message))
     }
 
-    /// Runs launches side by side, each with all of its blocks, taking turns on this core: as devices do that reach each
-    /// other's memory, which here is one. They are of one kernel, in grids and blocks of the same extents. As in
-    /// [`Prepared::run_together`], an access that nothing orders with one of another launch is reported; a report's
-    /// kernel is followed by the launch that it is of, counted from 0.
+    /// Runs launches side by side, each with all of its blocks, taking turns on this core: as
+    /// devices do that reach each other's memory, which here is one. They are of one kernel, in
+    /// grids and blocks of the same extents. As in [`Prepared::run_together`], an access that
+    /// nothing orders with one of another launch is reported; a report's kernel is followed by the
+    /// launch that it is of, counted from 0.
     ///
     /// # Errors
     ///
-    /// As [`Prepared::run_together`], with all warps of all launches; a [`Report`] of kind [`ReportKind::Launch`] if the
-    /// launches differ in more than their arguments.
+    /// As [`Prepared::run_together`], with all warps of all launches; a [`Report`] of kind
+    /// [`ReportKind::Launch`] if the launches differ in more than their arguments.
     pub fn run_side_by_side(launches: &[Prepared<'_>]) -> Result<Vec<Counters>, Report> {
         let Some(first) = launches.first() else { return Ok(Vec::new()) };
         let (kernel, count) = (first.launch.kernel, launches.len());
@@ -215,7 +220,8 @@ impl Prepared<'_> {
         Ok(left)
     }
 
-    /// The blocks that run together, each before its first instruction, and the order of their accesses.
+    /// The blocks that run together, each before its first instruction, and the order of their
+    /// accesses.
     fn begin(
         &self,
         run: &mut Run<'_>,

@@ -11,8 +11,8 @@ use crate::program::{Address, Base, Order, Slot, Space, Type};
 use crate::report::ReportKind;
 use crate::trace::{Accessed, Event, What};
 
-/// Generic addresses: shared and local memory and the parameters each have a window below the first buffer of global
-/// memory.
+/// Generic addresses: shared and local memory and the parameters each have a window below the first
+/// buffer of global memory.
 pub(crate) const SHARED_WINDOW: u64 = 1 << 32;
 pub(crate) const LOCAL_WINDOW: u64 = 2 << 32;
 pub(crate) const PARAMETER_WINDOW: u64 = 3 << 32;
@@ -315,7 +315,8 @@ fn misaligned(addresses: &[u64; 32], lanes: u32, bytes: u32, verb: &str, what: &
     fault(ReportKind::Misaligned, odd, message)
 }
 
-/// What an access moves, as `W` words of 32 bits per lane: 1 for up to four bytes, 2 for eight, 4 for sixteen.
+/// What an access moves, as `W` words of 32 bits per lane: 1 for up to four bytes, 2 for eight, 4
+/// for sixteen.
 pub(super) type Moved<const W: usize> = [[u32; W]; 32];
 
 /// Puts what a load read into the registers.
@@ -352,7 +353,8 @@ pub(super) fn spread<const W: usize>(
     }
 }
 
-/// Value number `k` of an access, filling its register by zeros or, if its type is signed, by its sign.
+/// Value number `k` of an access, filling its register by zeros or, if its type is signed, by its
+/// sign.
 pub(super) fn extended(ty: Type, words: &[u32], k: usize) -> u64 {
     // Short values of a vector share words.
     let first = 8 * ty.bytes() as usize * k;

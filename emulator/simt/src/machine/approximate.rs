@@ -1,8 +1,9 @@
 //! The instructions that PTX calls approximate.
 //!
-//! Those of f32 give the bits of a GPU of compute capability 9.0: see `special`. Those of f64 are computed in
-//! double precision and cut to the bits that the PTX ISA 8.0 (section 9.7.3) defines, and those of halves (`ex2`, `tanh`) are those
-//! of f32, rounded: so that these are the instructions whose bits may differ between the emulator and a GPU.
+//! Those of f32 give the bits of a GPU of compute capability 9.0: see `special`. Those of f64 are
+//! computed in double precision and cut to the bits that the PTX ISA 8.0 (section 9.7.3) defines,
+//! and those of halves (`ex2`, `tanh`) are those of f32, rounded: so that these are the
+//! instructions whose bits may differ between the emulator and a GPU.
 
 use crate::program::Approximate;
 use crate::special;
@@ -22,9 +23,10 @@ pub(super) fn approximate(function: Approximate, ftz: bool, x: f32) -> f32 {
     })
 }
 
-/// `div.approx` and, `full`, `div.full`: the dividend times the reciprocal, as ptxas has it for compute capability 9.0. Where
-/// the unit has no reciprocal both are scaled before; `div.approx` does so for subnormal divisors only, and
-/// the reciprocals of those above 2^126 are zeros. Its product is not rounded yet.
+/// `div.approx` and, `full`, `div.full`: the dividend times the reciprocal, as ptxas has it for
+/// compute capability 9.0. Where the unit has no reciprocal both are scaled before; `div.approx`
+/// does so for subnormal divisors only, and the reciprocals of those above 2^126 are zeros. Its
+/// product is not rounded yet.
 pub(super) fn quotient(full: bool, ftz: bool, a: f32, b: f32) -> (f32, f32) {
     const LARGE: f32 = f32::from_bits(0x7e80_0000); // 2^126
     let scale = match b.abs() {
@@ -37,7 +39,8 @@ pub(super) fn quotient(full: bool, ftz: bool, a: f32, b: f32) -> (f32, f32) {
     (scaled(a), f32::from_bits(special::rcp(scaled(b).to_bits(), true)))
 }
 
-/// `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`: the upper 20 bits of the fraction hold, the rest is zero.
+/// `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`: the upper 20 bits of the fraction hold, the
+/// rest is zero.
 ///
 /// The low 32 bits of the result are zero, and subnormal numbers are flushed.
 pub(super) fn approximate64(function: Approximate, x: f64) -> f64 {

@@ -44,7 +44,8 @@ impl Run<'_> {
         let Operation { ty, d, b, c, .. } = operation;
         let (bytes, wide) = (ty.bytes(), ty.is_wide());
         let all = addresses(r, address);
-        // One that leaves everything as it was is no progress: a lock that is taken is tried in a loop.
+        // One that leaves everything as it was is no progress: a lock that is taken is tried in a
+        // loop.
         let changed = Cell::new(false);
         in_spaces(operation.space, &all, lanes, |space, addresses, lanes| {
             aligned(addresses, lanes, bytes, "updates", || {

@@ -1,7 +1,8 @@
 //! Barriers of a block, and those at which only a part of it meets.
 //!
-//! Where all threads of the block wait, that is the block's business: see `block`. What is said here is of a barrier that waits
-//! for so many threads, or at which some arrive without waiting: those who wait stand still until it opens.
+//! Where all threads of the block wait, that is the block's business: see `block`. What is said
+//! here is of a barrier that waits for so many threads, or at which some arrive without waiting:
+//! those who wait stand still until it opens.
 
 use super::Run;
 use super::block::Block;
@@ -119,7 +120,8 @@ impl Run<'_> {
     }
 }
 
-/// What stands for a barrier among those of a block that order accesses, `first` being the number of its first warp.
+/// What stands for a barrier among those of a block that order accesses, `first` being the number
+/// of its first warp.
 fn key(first: usize, barrier: u8) -> (u64, u32) {
     (first as u64, u32::MAX - u32::from(barrier))
 }
@@ -184,7 +186,8 @@ impl Block {
         Ok(())
     }
 
-    /// Nobody goes on: opens barriers of parts of the block which those that have left do not keep closed. Whether one opens.
+    /// Nobody goes on: opens barriers of parts of the block which those that have left do not keep
+    /// closed. Whether one opens.
     pub(super) fn settle(&mut self, run: &mut Run<'_>) -> std::result::Result<bool, Box<Report>> {
         if self.shared.named(0).is_none() {
             return Ok(false);
@@ -324,8 +327,9 @@ impl Kernel {
 }
 
 impl Launch<'_> {
-    /// Whether something may order threads of a block that is no barrier for all of them: mbarriers, barriers at which a
-    /// part of the block meets, or synchronising accesses of shared memory.
+    /// Whether something may order threads of a block that is no barrier for all of them:
+    /// mbarriers, barriers at which a part of the block meets, or synchronising accesses of shared
+    /// memory.
     pub(crate) fn has_parts(&self) -> bool {
         let kernel = self.kernel;
         let counted = |slot: Slot| {

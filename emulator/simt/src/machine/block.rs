@@ -1,4 +1,5 @@
-//! A block: its warps, its shared memory, and the barriers at which its threads wait for each other.
+//! A block: its warps, its shared memory, and the barriers at which its threads wait for each
+//! other.
 
 use std::mem;
 
@@ -49,8 +50,8 @@ impl Block {
         [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
     }
 
-    /// Makes it block `number` of the grid, before its first instruction. `first` is the number of the
-    /// first block of those that run together. The range's account has its bytes.
+    /// Makes it block `number` of the grid, before its first instruction. `first` is the number of
+    /// the first block of those that run together. The range's account has its bytes.
     pub(crate) fn reset(&mut self, run: &Run<'_>, number: u64, first: u64) -> fault::Result<()> {
         let launch = run.launch;
         let kernel = launch.kernel;
@@ -84,7 +85,8 @@ impl Block {
         Ok(())
     }
 
-    /// The block has run, and is going to be kept: what a range's account had paid for as it grew is given back.
+    /// The block has run, and is going to be kept: what a range's account had paid for as it grew
+    /// is given back.
     pub(super) fn retire(&mut self) {
         self.warps.iter_mut().for_each(Warp::retire);
         self.shared.retire();
@@ -144,7 +146,8 @@ impl Block {
         warp.step(run, &mut place, self.index, shared, path).map(drop)
     }
 
-    /// All warps have had their turn: opens the barrier if all wait at it. Returns whether all have left.
+    /// All warps have had their turn: opens the barrier if all wait at it. Returns whether all have
+    /// left.
     pub(crate) fn end_turn(&mut self, run: &mut Run<'_>) -> Result<bool, Box<Report>> {
         self.wake(run)?;
         let in_vain = mem::replace(&mut self.in_vain, true) && !run.progress;
@@ -165,9 +168,9 @@ impl Block {
         Ok(false)
     }
 
-    /// Everybody waits or has left: opens the barrier, if all wait at the same one. Barrier 0 is that
-    /// of `__syncthreads`, one place in the source for all. To the others, which only PTX can name, each warp may come
-    /// from a place of its own.
+    /// Everybody waits or has left: opens the barrier, if all wait at the same one. Barrier 0 is
+    /// that of `__syncthreads`, one place in the source for all. To the others, which only PTX can
+    /// name, each warp may come from a place of its own.
     fn release(&mut self, run: &mut Run<'_>) -> Result<(), Box<Report>> {
         let kernel = run.launch.kernel;
         if let Some(report) = self.part_in_vain(kernel) {
@@ -212,10 +215,11 @@ impl Block {
         Ok(())
     }
 
-    /// The mistake, if a barrier is to open that threads which have left do not reach. Whole warps may have left, since a
-    /// barrier counts only those that are there, unless it says for how many threads it waits; but not gone around it, and on
-    /// with what is behind it. Lanes of a warp that goes
-    /// on may have, too, for a GPU since Volta, but not by PTX for `bar.sync`, which is `barrier.sync.aligned`.
+    /// The mistake, if a barrier is to open that threads which have left do not reach. Whole warps
+    /// may have left, since a barrier counts only those that are there, unless it says for how many
+    /// threads it waits; but not gone around it, and on with what is behind it. Lanes of a warp
+    /// that goes on may have, too, for a GPU since Volta, but not by PTX for `bar.sync`, which is
+    /// `barrier.sync.aligned`.
     fn without_those_that_left(
         &self,
         kernel: &Kernel,
@@ -333,7 +337,8 @@ impl Block {
         fault.at(kernel, self.index, warp, path.pc)
     }
 
-    /// Where the first thread is that has not left, and its warp and lanes: for reports about a block.
+    /// Where the first thread is that has not left, and its warp and lanes: for reports about a
+    /// block.
     pub(crate) fn somewhere(
         &self,
         kernel: &Kernel,

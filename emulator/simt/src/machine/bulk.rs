@@ -1,8 +1,10 @@
-//! Bulk copies: `cp.async.bulk` between global and shared memory, of one thread and any number of bytes.
+//! Bulk copies: `cp.async.bulk` between global and shared memory, of one thread and any number of
+//! bytes.
 //!
-//! Into shared memory, the data is read and put down when the copy begins, and an mbarrier is told of its bytes at once; the place
-//! counts as pending until the mbarrier's phase is over, and whoever accesses it before is told so. Out of shared memory, all is done
-//! when the copy begins: that its source must stay as it is for a while, and `fence.proxy.async`, are not looked at.
+//! Into shared memory, the data is read and put down when the copy begins, and an mbarrier is told
+//! of its bytes at once; the place counts as pending until the mbarrier's phase is over, and
+//! whoever accesses it before is told so. Out of shared memory, all is done when the copy begins:
+//! that its source must stay as it is for a while, and `fence.proxy.async`, are not looked at.
 
 use super::Run;
 use super::access::{addresses, aligned};

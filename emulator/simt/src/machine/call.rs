@@ -1,8 +1,8 @@
 //! Calls of functions, and returns.
 //!
-//! Every lane has a stack of its own, since lanes may call and return at different times. A call hands over values by
-//! copying them from the caller's frame to that of the callee, which begins where the caller's ends; a return copies
-//! the results back.
+//! Every lane has a stack of its own, since lanes may call and return at different times. A call
+//! hands over values by copying them from the caller's frame to that of the callee, which begins
+//! where the caller's ends; a return copies the results back.
 
 use super::Run;
 use super::fault::{Result, fault};
@@ -14,14 +14,15 @@ use crate::counters::lanes as each;
 use crate::program::{Call, Callee, Function, Kept, Passed, Slot};
 use crate::report::ReportKind;
 
-/// The most local memory that the frames of a thread take, and the most of its registers that are kept beside them: as
-/// the driver limits local memory.
+/// The most local memory that the frames of a thread take, and the most of its registers that are
+/// kept beside them: as the driver limits local memory.
 const MOST_BYTES: u64 = 512 << 10;
 
 /// The calls that each lane of a warp is in.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stack {
-    /// For each call the registers that are kept, if any, and the number of the call. Empty if nothing was ever called.
+    /// For each call the registers that are kept, if any, and the number of the call. Empty if
+    /// nothing was ever called.
     lanes: Vec<Vec<u32>>,
 }
 

@@ -15,7 +15,8 @@ pub(super) fn carry(
     let bits = 8 * ty.bytes();
     let read = |slot| -> Longs { std::array::from_fn(|i| r.lane(slot, ty.is_wide(), i)) };
     let (a, b, c) = (read(a), read(b), read(c));
-    // As an H200 has it, a difference leaves the flag where it does not borrow. PTX does not say what `subc` makes of a sum's flag.
+    // As an H200 has it, a difference leaves the flag where it does not borrow. PTX does not say
+    // what `subc` makes of a sum's flag.
     let is_difference = op == Carry::Sub;
     let none = if is_difference { u32::MAX } else { 0 };
     let flag = takes.map_or(none, |flag| r.predicate(flag));

@@ -158,8 +158,8 @@ fn power(exponent: i32) -> f64 {
     f64::from_bits(((exponent + 1023) as u64) << 52)
 }
 
-/// An integer as the `f64` that a conversion to `to` rounds; for F64 and F32 already rounded as asked, and exact for
-/// F16 as far as that goes.
+/// An integer as the `f64` that a conversion to `to` rounds; for F64 and F32 already rounded as
+/// asked, and exact for F16 as far as that goes.
 fn from_integer(to: Type, value: i128, round: Round) -> f64 {
     if to == Type::Bf16 {
         let nearest = value as f64;
@@ -231,7 +231,8 @@ fn narrow_bits(value: f64, round: Round, fraction_bits: i32, exponent_bits: u32)
         Round::Up if sign != 0 => units.trunc(),
         _ => units.ceil(),
     };
-    // A subnormal number has exponent field 0; a carry out of the fraction moves on to the next exponent by itself.
+    // A subnormal number has exponent field 0; a carry out of the fraction moves on to the next
+    // exponent by itself.
     let field = (exponent + bias - 1) as u32;
     let bits = (field << fraction_bits) + towards_larger as u32;
     if bits < u32::from(infinity) {

@@ -1,7 +1,7 @@
 //! `cp.async`: copies from global to shared memory that arrive when they are waited for.
 //!
-//! The data is read when the copy begins and written when its group has been waited for; in between the
-//! place in shared memory counts as pending, and whoever reads it is told so.
+//! The data is read when the copy begins and written when its group has been waited for; in between
+//! the place in shared memory counts as pending, and whoever reads it is told so.
 
 use super::Run;
 use super::access::{addresses, aligned};

@@ -32,8 +32,8 @@ impl Parts {
         Parts { size: self.size << shift, exponent: self.exponent - shift, ..self }
     }
 
-    /// Rounded. A size whose last bit is 1 may stand for what lies beside it, as long as it has more
-    /// bits than an `f64`.
+    /// Rounded. A size whose last bit is 1 may stand for what lies beside it, as long as it has
+    /// more bits than an `f64`.
     fn round(self, round: Round) -> f64 {
         let Parts { negative, size, exponent } = self;
         let outward = match round {

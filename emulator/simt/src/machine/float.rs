@@ -57,9 +57,10 @@ fn flush_all(bits: &mut Words) {
     *bits = bits.map(flush);
 }
 
-/// The bits of a result, or a zero of its sign if it is subnormal when rounded to 24 bits, whatever the exponent: so an H200 does it,
-/// where PTX does not say. `exact` is exact or rounded to odd. What that rounds up to the smallest normal number stays; what only
-/// the wider steps of subnormal numbers do is a zero.
+/// The bits of a result, or a zero of its sign if it is subnormal when rounded to 24 bits, whatever
+/// the exponent: so an H200 does it, where PTX does not say. `exact` is exact or rounded to odd.
+/// What that rounds up to the smallest normal number stays; what only the wider steps of subnormal
+/// numbers do is a zero.
 #[inline(always)]
 pub(super) fn flush_rounded(bits: u32, exact: f64, round: Round) -> u32 {
     const NORMAL: f64 = f32::MIN_POSITIVE as f64;
@@ -248,9 +249,9 @@ pub(super) fn fma(
     flush_result(r, ty, (d, round), lanes, |i| sum_to_odd(product(i), summand(i)));
 }
 
-/// `a * b + c` of f32 by a sum in f64, if for no lane its rounding matters: it does if the sum then lies in the middle
-/// between two f32, or below all that have 24 bits. Hardly any does, so that one question for all lanes spares all of
-/// them [`sum_to_odd`].
+/// `a * b + c` of f32 by a sum in f64, if for no lane its rounding matters: it does if the sum then
+/// lies in the middle between two f32, or below all that have 24 bits. Hardly any does, so that one
+/// question for all lanes spares all of them [`sum_to_odd`].
 fn fma_rounded_twice(r: &mut Registers, sat: bool, [d, a, b, c]: [Slot; 4], lanes: u32) -> bool {
     const NORMAL: i32 = ((f32::MIN_POSITIVE as f64).to_bits() >> 32) as i32;
     let (a, b, c) = (r.words(a), r.words(b), r.words(c));
@@ -323,8 +324,9 @@ pub(super) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, la
     }
 }
 
-/// The bits of an `f32`, rounded to the 10 bits of fraction that `tf32` has. A NaN is what an H100 makes of it: of `rna`, which
-/// NVIDIA's compiler makes of integer instructions, its upper bits, which may be those of an infinity.
+/// The bits of an `f32`, rounded to the 10 bits of fraction that `tf32` has. A NaN is what an H100
+/// makes of it: of `rna`, which NVIDIA's compiler makes of integer instructions, its upper bits,
+/// which may be those of an infinity.
 fn tf32(bits: u32, round: Tf32Round, relu: bool) -> u32 {
     if f32::from_bits(bits).is_nan() {
         return !0x1fff & if round == Tf32Round::Away { bits } else { NAN32 };

@@ -8,8 +8,8 @@ use super::integer::{holds, mask};
 use super::registers::Registers;
 use crate::program::{Binary, Compare, Slot, TestFloat, Type};
 
-/// The bits of the smaller or the larger of two numbers, given with theirs; the one that is a number, if one is not
-/// and `op` does not say otherwise.
+/// The bits of the smaller or the larger of two numbers, given with theirs; the one that is a
+/// number, if one is not and `op` does not say otherwise.
 #[inline(always)]
 pub(super) fn extreme<F: PartialOrd, B: BitOr<Output = B> + BitAnd<Output = B>>(
     op: Binary,
@@ -33,8 +33,9 @@ pub(super) fn extreme<F: PartialOrd, B: BitOr<Output = B> + BitAnd<Output = B>>(
     }
 }
 
-/// The lanes in which numbers compare, with `or_unordered` also those where one is NaN, and the others; of pairs
-/// those of the lower and of the upper halves. (`ne` does not hold for NaN in PTX, unlike in Rust.)
+/// The lanes in which numbers compare, with `or_unordered` also those where one is NaN, and the
+/// others; of pairs those of the lower and of the upper halves. (`ne` does not hold for NaN in PTX,
+/// unlike in Rust.)
 pub(super) fn compare(
     r: &Registers,
     compare: Compare,

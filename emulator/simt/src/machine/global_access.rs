@@ -237,8 +237,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The buffer that the first lane means, if there is a short way into it: for whole words, accessed by
-    /// blocks that run independently.
+    /// The buffer that the first lane means, if there is a short way into it: for whole words,
+    /// accessed by blocks that run independently.
     #[inline(always)]
     fn near<const W: usize>(&self, shape: Shape, addresses: &[u64; 32], lanes: u32) -> Near<'a> {
         let simple = shape.order == Order::Weak && self.order.is_none() && shape.bytes() >= 4;
@@ -285,8 +285,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The buffer and the offset that an address means. Lanes of one access nearly always mean the same
-    /// buffer, so the last one is tried first.
+    /// The buffer and the offset that an address means. Lanes of one access nearly always mean the
+    /// same buffer, so the last one is tried first.
     #[inline(always)]
     pub(super) fn locate(
         &mut self,
@@ -328,7 +328,8 @@ impl<'a> Near<'a> {
         Near { buffer, ..self }
     }
 
-    /// The page that all lanes of a full warp mean, if that is one. Their addresses are aligned, and so far apart.
+    /// The page that all lanes of a full warp mean, if that is one. Their addresses are aligned,
+    /// and so far apart.
     #[inline(always)]
     fn page_of_all(
         &self,

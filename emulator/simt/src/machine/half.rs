@@ -1,7 +1,7 @@
 //! `f16` and `bf16`, alone and in pairs, 32 lanes at a time.
 //!
-//! All of it is computed in f64, which holds products of halves exactly and sums of those rounded to odd, so that each
-//! result is rounded once: see `rounding::sum_to_odd`.
+//! All of it is computed in f64, which holds products of halves exactly and sums of those rounded
+//! to odd, so that each result is rounded once: see `rounding::sum_to_odd`.
 
 use super::approximate::approximate;
 use super::convert::{clamped, float, float_bits};
@@ -55,7 +55,8 @@ impl Half {
     fn round(self, value: f64, clamp: Clamp) -> u16 {
         let value = clamped(value, clamp);
         let bits = float_bits(self.ty, value, Round::Nearest) as u16;
-        // As for f32: it is a zero if it is subnormal when rounded to 11 bits, whatever the exponent.
+        // As for f32: it is a zero if it is subnormal when rounded to 11 bits, whatever the
+        // exponent.
         const NORMAL: f64 = 1.0 / 16384.0;
         let is_tiny = self.ftz && value.abs() < NORMAL - NORMAL / 4096.0;
         if is_tiny { bits & SIGN } else { bits }

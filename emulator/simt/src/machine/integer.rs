@@ -1,5 +1,5 @@
-//! Integers, bits and predicates, 32 lanes at a time. PTX's integers wrap; 16-bit values are computed in 32
-//! bits and cut off; the upper half of their slots means nothing.
+//! Integers, bits and predicates, 32 lanes at a time. PTX's integers wrap; 16-bit values are
+//! computed in 32 bits and cut off; the upper half of their slots means nothing.
 
 use super::registers::{ALL, Registers};
 use crate::program::{Binary, Compare, Logic, Slot, Type, Unary};
@@ -73,8 +73,8 @@ pub(super) fn binary(r: &mut Registers, op: Binary, ty: Type, [d, a, b]: [Slot; 
     }
 }
 
-/// The 32-bit operation whose result holds that of a 16-bit one: the high half of a 16-bit product lies in
-/// the upper half of the whole.
+/// The 32-bit operation whose result holds that of a 16-bit one: the high half of a 16-bit product
+/// lies in the upper half of the whole.
 fn in_32_bits(op: Binary) -> Binary {
     if op == Binary::MulHigh { Binary::MulLow } else { op }
 }
@@ -232,13 +232,14 @@ pub(super) fn wide(
     }
 }
 
-/// Which bits of their registers the position and the length of `bfe` and `bfi` take. PTX says the low 8; a GPU takes all 32
-/// where the field is one of 64 bits.
+/// Which bits of their registers the position and the length of `bfe` and `bfi` take. PTX says the
+/// low 8; a GPU takes all 32 where the field is one of 64 bits.
 fn field_bits(ty: Type) -> u32 {
     if ty.is_wide() { u32::MAX } else { 0xff }
 }
 
-/// `bfe`: `length` bits of `a` from `position`. Past the top, unsigned types have zeros and signed ones the sign.
+/// `bfe`: `length` bits of `a` from `position`. Past the top, unsigned types have zeros and signed
+/// ones the sign.
 pub(super) fn extract(r: &mut Registers, ty: Type, [d, a, b, c]: [Slot; 4], lanes: u32) {
     let (position, length, bits) = (*r.words(b), *r.words(c), field_bits(ty));
     let width = 8 * ty.bytes();

@@ -14,9 +14,10 @@ pub(super) enum Gathered {
     NotYet,
 }
 
-/// Checks the masks of a warp-wide instruction. `active` lanes execute it, `path` are those at this place
-/// (the rest of them skips it), `alive` have not left the kernel. Lanes that have left, or that the block never had, count
-/// as being there, as they do on a GPU since Volta: a mask may name them.
+/// Checks the masks of a warp-wide instruction. `active` lanes execute it, `path` are those at this
+/// place (the rest of them skips it), `alive` have not left the kernel. Lanes that have left, or
+/// that the block never had, count as being there, as they do on a GPU since Volta: a mask may name
+/// them.
 pub(super) fn gather(masks: &Words, active: u32, path: u32, alive: u32) -> Result<Gathered> {
     // Nearly always: one mask, and all of its lanes are here.
     if active == ALL && masks.iter().all(|mask| *mask == ALL) {
@@ -47,7 +48,8 @@ pub(super) fn gather(masks: &Words, active: u32, path: u32, alive: u32) -> Resul
     Ok(if together { Gathered::Yes } else { Gathered::NotYet })
 }
 
-/// What is to be said of a shuffle that names lanes which have left, if what follows shows that they are missing.
+/// What is to be said of a shuffle that names lanes which have left, if what follows shows that
+/// they are missing.
 pub(super) fn suspicion(masks: &Words, active: u32, left: u32) -> Option<String> {
     let mask = each(active).map(|lane| masks[lane]).find(|mask| mask & left != 0)?;
     let who = Lanes(mask & left);
@@ -64,7 +66,8 @@ pub(super) struct Operands {
     pub(super) mask: Slot,
 }
 
-/// `shfl.sync` of a full warp whose lanes all say the same, and mean the whole warp: what nearly all do. Whether it was that.
+/// `shfl.sync` of a full warp whose lanes all say the same, and mean the whole warp: what nearly
+/// all do. Whether it was that.
 pub(super) fn shuffle_together(r: &mut Registers, op: Shuffle, operands: &Operands) -> bool {
     let Operands { d, valid, a, b, c, .. } = *operands;
     let (all_b, all_c) = (r.words(b), r.words(c));
@@ -106,14 +109,15 @@ pub(super) fn shuffle_together(r: &mut Registers, op: Shuffle, operands: &Operan
     true
 }
 
-/// What the lanes have after a shuffle of what they had `before`, if each that is `active` takes it of its source.
+/// What the lanes have after a shuffle of what they had `before`, if each that is `active` takes it
+/// of its source.
 pub(super) fn taken(before: &Words, sources: &[u8; 32], active: u32) -> Words {
     let value = |i: usize| before[usize::from(sources[i]) % 32];
     std::array::from_fn(|i| if active >> i & 1 == 1 { value(i) } else { before[i] })
 }
 
-/// `shfl.sync`, after the PTX ISA's definition (9.7.8.6). Returns from which lane each has what it has now; 0 of those that
-/// are not active.
+/// `shfl.sync`, after the PTX ISA's definition (9.7.8.6). Returns from which lane each has what it
+/// has now; 0 of those that are not active.
 pub(super) fn shuffle(
     r: &mut Registers,
     op: Shuffle,

@@ -123,8 +123,9 @@ pub(super) fn multiply(
     [c, d]: [&[Slot; 8]; 2],
 ) {
     let [m, n, k] = product.shape.extents();
-    // `wmma` of `tf32`, m16n16k8, is two instructions of the GPU (`HMMA.1684`, by NVIDIA's disassembler), for the depths 0 to 3 and 4
-    // to 7, and the sum of the first is the summand of the second. All others, `mma` of m16n8k8 too, are one.
+    // `wmma` of `tf32`, m16n16k8, is two instructions of the GPU (`HMMA.1684`, by NVIDIA's
+    // disassembler), for the depths 0 to 3 and 4 to 7, and the sum of the first is the summand of
+    // the second. All others, `mma` of m16n8k8 too, are one.
     let at_once = if product.a == Element::Tf32 && n == 16 { k / 2 } else { k };
     let fragment = |part| product.fragment(part);
     let a = gathered(r, fragment(Part::A), &factors.a);
@@ -144,7 +145,8 @@ pub(super) fn multiply(
                 .map(|(i, j)| b[i * n + j])
                 .collect();
             let b = numbers(product.b, &b);
-            // What is summed up in. Halves are where both summand and result are; else one of them is converted.
+            // What is summed up in. Halves are where both summand and result are; else one of them
+            // is converted.
             let inner = if product.c == product.d { product.d } else { Element::F32 };
             let mut c: Vec<u32> =
                 c.iter().map(|&bits| summand(product.c, bits as u32, inner)).collect();

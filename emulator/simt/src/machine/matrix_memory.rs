@@ -1,8 +1,9 @@
 //! Matrices that a warp loads and stores: `wmma.load` and `wmma.store`, `ldmatrix` and `stmatrix`.
 //!
-//! Each lane accesses what it holds: of `wmma` register by register, whole ones where their elements lie side by side in memory,
-//! and of what is to be stored two at a time. So it is counted, and so races are told; how a GPU deals the accesses out is not
-//! known. The rows of `ldmatrix` and `stmatrix` count as one request of sixteen bytes a row.
+//! Each lane accesses what it holds: of `wmma` register by register, whole ones where their
+//! elements lie side by side in memory, and of what is to be stored two at a time. So it is
+//! counted, and so races are told; how a GPU deals the accesses out is not known. The rows of
+//! `ldmatrix` and `stmatrix` count as one request of sixteen bytes a row.
 
 use super::Run;
 use super::access::{LOCAL_WINDOW, SHARED_WINDOW, Shape, addresses, aligned};
@@ -72,7 +73,8 @@ impl Matrix {
         Shape { space: self.space, order: Order::Weak, ty, count, wide, slots }
     }
 
-    /// Registers that one access moves: two, where their elements lie side by side. None if it takes several to move one.
+    /// Registers that one access moves: two, where their elements lie side by side. None if it
+    /// takes several to move one.
     fn at_once(self) -> usize {
         let Fragment { part, element, columns, .. } = self.fragment;
         match part {
@@ -159,7 +161,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Loads a register from several places: where each part of it is, and how many bits are below it.
+    /// Loads a register from several places: where each part of it is, and how many bits are below
+    /// it.
     fn load_parts(
         &mut self,
         r: &mut Registers,
@@ -210,7 +213,8 @@ impl Run<'_> {
         stored
     }
 
-    /// The places of rows in shared memory, of the lanes that give them; the others' have no meaning.
+    /// The places of rows in shared memory, of the lanes that give them; the others' have no
+    /// meaning.
     fn rows(&mut self, r: &Registers, place: &Place, rows: Rows, verb: &str) -> Result<[u64; 32]> {
         let (mut all, lanes) = (addresses(r, rows.address), rows.lanes());
         if rows.space == Space::Generic {
@@ -274,7 +278,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A half for each lane, by way of a register. What nothing accesses in smaller parts is read in words.
+    /// A half for each lane, by way of a register. What nothing accesses in smaller parts is read
+    /// in words.
     fn half(
         &mut self,
         r: &mut Registers,

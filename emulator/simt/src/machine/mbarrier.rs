@@ -1,6 +1,7 @@
 //! `mbarrier`: barriers that are objects in shared memory.
 //!
-//! A test that finds the phase still going on ends the warp's turn, so that those run that it waits for.
+//! A test that finds the phase still going on ends the warp's turn, so that those run that it waits
+//! for.
 
 use super::Run;
 use super::access::{addresses, aligned};
@@ -39,7 +40,8 @@ impl Operation {
 }
 
 impl Run<'_> {
-    /// The lanes take turns, the lowest first. Returns the first one that has to wait, and for what.
+    /// The lanes take turns, the lowest first. Returns the first one that has to wait, and for
+    /// what.
     pub(super) fn mbarrier(
         &mut self,
         r: &mut Registers,

@@ -2,14 +2,17 @@
 //!
 //! - `registers`: what a warp's instructions read and write.
 //! - `compute`: which instructions do nothing else, of the files that follow.
-//! - `integer`, `ternary`, `simd`, `video`, `carry`, `float`, `float_order`, `half`, `directed`, `approximate`, `convert`:
-//!   instructions on registers alone; `rounding`: what those of floats share.
+//! - `integer`, `ternary`, `simd`, `video`, `carry`, `float`, `float_order`, `half`, `directed`,
+//!   `approximate`, `convert`: instructions on registers alone; `rounding`: what those of floats
+//!   share.
 //! - `lanes`: shuffles, votes and what else works across the lanes of a warp.
-//! - `access`, `global_access`, `shared_access`, `local`, `parameter`: loads, stores, atomics, with all their checks;
-//!   `global_fault`: what is said of those of global memory.
-//! - `matrix`: products of matrices, whose sums are in `tensor`; `matrix_memory`: their loads and stores.
+//! - `access`, `global_access`, `shared_access`, `local`, `parameter`: loads, stores, atomics, with
+//!   all their checks; `global_fault`: what is said of those of global memory.
+//! - `matrix`: products of matrices, whose sums are in `tensor`; `matrix_memory`: their loads and
+//!   stores.
 //! - `texture`: fetches from textures; `surface`: loads and stores of surfaces.
-//! - `mbarrier`: barriers that are objects in shared memory; `copy`, `bulk`: copies to it that go on beside the program.
+//! - `mbarrier`: barriers that are objects in shared memory; `copy`, `bulk`: copies to it that go
+//!   on beside the program.
 //! - `call`: functions; `system`, `print`: those behind `printf` and `assert`.
 //! - `warp`: which lanes are where, and one instruction after the other.
 //! - `block`: the warps of a block, and its barriers; `barrier`: those at which a part of it meets.

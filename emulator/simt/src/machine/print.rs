@@ -19,7 +19,8 @@ pub(super) struct Spec {
 const MOST_WIDE: usize = 1000;
 
 impl Spec {
-    /// The conversion with which a format begins, and its length; `None` if it is none that CUDA has.
+    /// The conversion with which a format begins, and its length; `None` if it is none that CUDA
+    /// has.
     pub(super) fn read(format: &[u8]) -> Option<(Spec, usize)> {
         let (mut spec, mut at) = (Spec::default(), 1);
         loop {

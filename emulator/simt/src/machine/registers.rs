@@ -12,8 +12,8 @@ pub(crate) type Longs = [u64; 32];
 /// The lanes of a full warp.
 pub(crate) const ALL: u32 = u32::MAX;
 
-/// The bit of each lane. A mask is compared with these rather than shifted by the lane: that the vectors of every processor
-/// can do for several lanes at once.
+/// The bit of each lane. A mask is compared with these rather than shifted by the lane: that the
+/// vectors of every processor can do for several lanes at once.
 pub(crate) const BITS: Words = {
     let (mut bits, mut lane) = ([0; 32], 0);
     while lane < 32 {
@@ -109,22 +109,22 @@ impl Registers {
         if guard.negated { !mask } else { mask }
     }
 
-    /// Sets a 32-bit register in the given lanes. All lanes are computed, so that the compiler can use
-    /// vector instructions; `value` must not panic for any.
+    /// Sets a 32-bit register in the given lanes. All lanes are computed, so that the compiler can
+    /// use vector instructions; `value` must not panic for any.
     #[inline(always)]
     pub(crate) fn set_words(&mut self, slot: Slot, lanes: u32, value: impl Fn(usize) -> u32) {
         set(&mut self.words[slot as usize], lanes, value);
     }
 
-    /// Sets a 64-bit register in the given lanes. All lanes are computed, so that the compiler can use
-    /// vector instructions; `value` must not panic for any.
+    /// Sets a 64-bit register in the given lanes. All lanes are computed, so that the compiler can
+    /// use vector instructions; `value` must not panic for any.
     #[inline(always)]
     pub(crate) fn set_longs(&mut self, slot: Slot, lanes: u32, value: impl Fn(usize) -> u64) {
         set(&mut self.longs[slot as usize], lanes, value);
     }
 
-    /// Sets a 32-bit register in the given lanes to what `value` makes of the lane's number and of what others hold there. It
-    /// is asked for all lanes, and must not panic for any.
+    /// Sets a 32-bit register in the given lanes to what `value` makes of the lane's number and of
+    /// what others hold there. It is asked for all lanes, and must not panic for any.
     #[inline(always)]
     pub(crate) fn words_of<const N: usize>(
         &mut self,
@@ -136,8 +136,9 @@ impl Registers {
         set_of(&mut self.words, d, lanes, operands, value);
     }
 
-    /// Sets a 64-bit register in the given lanes to what `value` makes of the lane's number and of what other 64-bit registers hold
-    /// there. It is asked for all lanes, and must not panic for any.
+    /// Sets a 64-bit register in the given lanes to what `value` makes of the lane's number and of
+    /// what other 64-bit registers hold there. It is asked for all lanes, and must not panic for
+    /// any.
     #[inline(always)]
     pub(crate) fn longs_of<const N: usize>(
         &mut self,
@@ -187,8 +188,9 @@ fn set<T: Lane>(register: &mut [T; 32], lanes: u32, value: impl Fn(usize) -> T) 
     }
 }
 
-/// All operands are read before the register is written, which may be one of them: so they need not be copied. A few lanes
-/// at a time, in which the compiler recognises the processor's vectors however short the operation is.
+/// All operands are read before the register is written, which may be one of them: so they need not
+/// be copied. A few lanes at a time, in which the compiler recognises the processor's vectors
+/// however short the operation is.
 #[inline(always)]
 fn set_of<T: Lane, const N: usize>(
     bank: &mut [[T; 32]],

@@ -17,8 +17,8 @@ pub(super) fn sum_to_odd(a: f64, b: f64) -> f64 {
     to_odd(sum, error)
 }
 
-/// `a + b`, rounded to odd, for a sum that is then rounded in the direction `round`: what numbers of different
-/// sign leave of each other, if nothing, is -0 when rounded down.
+/// `a + b`, rounded to odd, for a sum that is then rounded in the direction `round`: what numbers
+/// of different sign leave of each other, if nothing, is -0 when rounded down.
 #[inline(always)]
 pub(super) fn sum_toward(a: f64, b: f64, round: Round) -> f64 {
     let sum = sum_to_odd(a, b);
@@ -27,7 +27,8 @@ pub(super) fn sum_toward(a: f64, b: f64, round: Round) -> f64 {
     if is_negative_zero { -0.0 } else { sum }
 }
 
-/// `value`, moved by one place toward `value + error` if `error` is not 0 and the last bit of `value` is 0.
+/// `value`, moved by one place toward `value + error` if `error` is not 0 and the last bit of
+/// `value` is 0.
 #[inline(always)]
 pub(super) fn to_odd(value: f64, error: f64) -> f64 {
     let bits = value.to_bits();

@@ -97,7 +97,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Hands on what a synchronising access hands which a lane has made, at an offset and of so many bytes.
+    /// Hands on what a synchronising access hands which a lane has made, at an offset and of so
+    /// many bytes.
     pub(super) fn hand(
         &mut self,
         scratch: &mut Scratch<'_>,
@@ -116,7 +117,8 @@ impl Run<'_> {
         let address = order::shared_place(place.unit - place.warp as usize, offset);
         match order.access(&mut self.account, place.unit, address, bytes, access) {
             Err(Refused::Fault(fault)) => Err(fault),
-            // Synchronising accesses do not race with each other, and of others nothing is said there.
+            // Synchronising accesses do not race with each other, and of others nothing is said
+            // there.
             Ok(()) | Err(Refused::Race(_)) => Ok(()),
         }
     }

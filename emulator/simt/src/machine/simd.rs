@@ -1,4 +1,5 @@
-//! The halves or bytes of words, side by side: PTX's SIMD video instructions (9.7.18 of the PTX ISA).
+//! The halves or bytes of words, side by side: PTX's SIMD video instructions (9.7.18 of the PTX
+//! ISA).
 
 use crate::program::{Compare, Simd, SimdFinish, SimdOp};
 

@@ -1,5 +1,5 @@
-//! Blocks that have run, for those of later launches: to allocate registers, shared memory and its shadow anew takes
-//! longer than many kernels run.
+//! Blocks that have run, for those of later launches: to allocate registers, shared memory and its
+//! shadow anew takes longer than many kernels run.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

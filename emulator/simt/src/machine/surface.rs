@@ -141,7 +141,8 @@ fn surface_place(
         return fault(ReportKind::Texture, 1 << lane, message);
     }
     let [a, b, c] = numbers.map(|number| i64::from(number as i32));
-    // A layer's number is what 31 bits say, as an H100 has it: 2^31 is layer 0, and -1 is behind the last.
+    // A layer's number is what 31 bits say, as an H100 has it: 2^31 is layer 0, and -1 is behind
+    // the last.
     let layer = i64::from(numbers[0] & !(1 << 31));
     let mut at = match geometry {
         Geometry::One => [a, 0, 0],

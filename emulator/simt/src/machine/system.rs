@@ -1,4 +1,5 @@
-//! The functions that every CUDA program can call without having them: those behind `printf` and `assert`.
+//! The functions that every CUDA program can call without having them: those behind `printf` and
+//! `assert`.
 
 use super::Run;
 use super::access::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_END};
@@ -17,7 +18,8 @@ const MOST_TEXT: usize = 1 << 14;
 const MOST_QUOTED: usize = 200;
 
 impl Run<'_> {
-    /// The lanes call the function one after the other, the lowest first; on a GPU the order is open.
+    /// The lanes call the function one after the other, the lowest first; on a GPU the order is
+    /// open.
     pub(super) fn call_system(
         &mut self,
         scratch: &mut Scratch<'_>,

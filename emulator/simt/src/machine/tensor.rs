@@ -1,16 +1,18 @@
 //! Sums of products as tensor cores form them.
 //!
-//! PTX leaves open how the floats of a matrix product are rounded in between. What is computed here is a model that has been
-//! published for GPUs since Hopper (Xie, Wang, Yang and Yang, *MMA-Sim*, arXiv 2511.10909, 2025): products are exact; they and the
-//! summand are aligned to the largest of their exponents and cut off, toward zero, some bits behind its point; their sum is exact,
-//! and cut off to an `f32`, or rounded to nearest where summand and result are halves. Where only one of these is a half, it is
-//! converted, before or behind.
+//! PTX leaves open how the floats of a matrix product are rounded in between. What is computed here
+//! is a model that has been published for GPUs since Hopper (Xie, Wang, Yang and Yang, *MMA-Sim*,
+//! arXiv 2511.10909, 2025): products are exact; they and the summand are aligned to the largest of
+//! their exponents and cut off, toward zero, some bits behind its point; their sum is exact, and
+//! cut off to an `f32`, or rounded to nearest where summand and result are halves. Where only one
+//! of these is a half, it is converted, before or behind.
 //!
-//! So an H100 (driver 580.159) has it, bit for bit: compared were 16 million sums in `mma.sync` and `wmma` of all shapes with `f16`, `bf16` and
-//! `tf32`, with `f16` and `f32` as summand and as result, of random bits, exponents near each other and far apart, subnormal numbers,
-//! zeros, infinities, NaN, sums that cancel, overflow and underflow. Where every sum is exact, as of small integers, there is no choice.
-//! Products of `f64` are fused multiply-adds, one after the other in the order of the depth, and a kernel of NVIDIA's samples has an
-//! H100's bits in that.
+//! So an H100 (driver 580.159) has it, bit for bit: compared were 16 million sums in `mma.sync` and
+//! `wmma` of all shapes with `f16`, `bf16` and `tf32`, with `f16` and `f32` as summand and as
+//! result, of random bits, exponents near each other and far apart, subnormal numbers, zeros,
+//! infinities, NaN, sums that cancel, overflow and underflow. Where every sum is exact, as of small
+//! integers, there is no choice. Products of `f64` are fused multiply-adds, one after the other in
+//! the order of the depth, and a kernel of NVIDIA's samples has an H100's bits in that.
 
 use super::convert::{float_bits, half_as_f32};
 use crate::matrix::{Element, How};
@@ -19,10 +21,12 @@ use crate::program::{Round, Type};
 /// Bits behind the point of the largest exponent that take part in a sum.
 const FRACTION: i32 = 25;
 
-/// Nothing is aligned to less: measured. (The smallest `f32` is 2^-149, and 2^-158 takes part in its sum.)
+/// Nothing is aligned to less: measured. (The smallest `f32` is 2^-149, and 2^-158 takes part in
+/// its sum.)
 const LEAST_EXPONENT: i32 = -133;
 
-/// A number in the form that is summed up: `significand` times 2 to the power of `exponent - fraction`.
+/// A number in the form that is summed up: `significand` times 2 to the power of
+/// `exponent - fraction`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Number {
     significand: i64,
@@ -63,7 +67,8 @@ impl Number {
         let value = |number: Number| number.special.unwrap_or(number.significand as f64);
         let special = match (self.special, other.special) {
             (None, None) => None,
-            // An infinity, or what is none: of the other factor the sign counts, and whether it is 0.
+            // An infinity, or what is none: of the other factor the sign counts, and whether it
+            // is 0.
             _ => Some(value(self) * value(other)),
         };
         Number {
@@ -196,7 +201,8 @@ mod tests {
         };
         let tiny = |power: i32| (2_f64.powi(power / 2), 2_f64.powi(power - power / 2));
         assert_eq!(total(&[(3.0, 5.0), (-2.0, 0.5)], 0.25), 14.25);
-        // Two halves of the last place come to one; four quarters too, and eights are below what takes part.
+        // Two halves of the last place come to one; four quarters too, and eights are below what
+        // takes part.
         assert_eq!(total(&[tiny(-24), tiny(-24)], 1.0), 1.0 + 2_f32.powi(-23));
         assert_eq!(total(&[tiny(-25); 4], 1.0), 1.0 + 2_f32.powi(-23));
         assert_eq!(total(&[tiny(-26); 8], 1.0), 1.0);

@@ -17,7 +17,8 @@ pub(super) fn ternary(
         Ternary::MadLow => multiply_add(r, Binary::MulLow, ty, [d, a, b, c], lanes),
         Ternary::MadHigh => multiply_add(r, Binary::MulHigh, ty, [d, a, b, c], lanes),
         Ternary::AbsoluteDifference => {
-            // The larger less the smaller, and the summand to that; the destination may be an operand: keep it.
+            // The larger less the smaller, and the summand to that; the destination may be an
+            // operand: keep it.
             let read = |r: &Registers, slot| -> [u64; 32] {
                 std::array::from_fn(|i| r.lane(slot, ty.is_wide(), i))
             };
@@ -151,8 +152,8 @@ fn dot(with: Factors, [a_signed, b_signed]: [bool; 2], a: u32, b: u32, c: u32) -
     })
 }
 
-/// The position of the bit of `mask` that is number `offset` from `base`: it itself if 0, the first at or above it if 1,
-/// the first at or below it if -1. All ones if there is none.
+/// The position of the bit of `mask` that is number `offset` from `base`: it itself if 0, the first
+/// at or above it if 1, the first at or below it if -1. All ones if there is none.
 fn nth(mask: u32, base: u32, offset: i32) -> u32 {
     let is_set = |position: &u32| mask.checked_shr(*position).unwrap_or(0) & 1 == 1;
     let before = offset.unsigned_abs().saturating_sub(1) as usize;

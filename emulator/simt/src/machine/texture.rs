@@ -1,8 +1,8 @@
 //! Fetches from textures, what they share with surfaces, and what both are asked for.
 //!
-//! Each lane may have a handle of its own. Texels are read and written as global memory is, so that all that is known of
-//! that holds of them; and what a launch has written it may not read through a texture or surface, since these are read
-//! through a cache that does not see it.
+//! Each lane may have a handle of its own. Texels are read and written as global memory is, so that
+//! all that is known of that holds of them; and what a launch has written it may not read through a
+//! texture or surface, since these are read through a cache that does not see it.
 
 use super::Run;
 use super::fault::{Fault, Result, fault};
@@ -241,7 +241,8 @@ impl Done {
     }
 }
 
-/// Bytes at an address, in aligned pieces: rows follow each other without gaps here, so that a row may begin anywhere.
+/// Bytes at an address, in aligned pieces: rows follow each other without gaps here, so that a row
+/// may begin anywhere.
 fn pieces(address: u64, bytes: u32) -> impl Iterator<Item = (u64, u32)> {
     let (mut at, end) = (address, address + u64::from(bytes));
     std::iter::from_fn(move || {
@@ -279,7 +280,8 @@ pub(super) fn meant(table: &Table, handle: u64, texture: bool, lane: usize) -> R
     fault(ReportKind::Texture, 1 << lane, message)
 }
 
-/// Where in a texture coordinates are: along x, and along y and z or by the layer; `None` if there is nothing but zeros.
+/// Where in a texture coordinates are: along x, and along y and z or by the layer; `None` if there
+/// is nothing but zeros.
 fn located(
     object: &Object,
     geometry: Geometry,

@@ -1,9 +1,10 @@
-//! What comes of shared memory that nothing has written: CUDA allows to read it, and what is read is anything. It is a mistake
-//! only where that has an effect: where it decides what is executed, is an address, or goes where the launch's result is.
+//! What comes of shared memory that nothing has written: CUDA allows to read it, and what is read
+//! is anything. It is a mistake only where that has an effect: where it decides what is executed,
+//! is an address, or goes where the launch's result is.
 //!
-//! So it is followed, lane by lane, through registers, shuffles, local and shared memory, in a warp that has read such a
-//! place; all other warps ask once an instruction whether they have. A result is followed if one of its operands is,
-//! unless a predicate that is not chooses another.
+//! So it is followed, lane by lane, through registers, shuffles, local and shared memory, in a warp
+//! that has read such a place; all other warps ask once an instruction whether they have. A result
+//! is followed if one of its operands is, unless a predicate that is not chooses another.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,8 +33,8 @@ pub(crate) struct Unwritten {
     registers: BTreeMap<(Bank, Slot), Box<Sources>>,
     /// By word and lane.
     local: BTreeMap<(u64, usize), u32>,
-    /// Reads, one at most of each instruction and lane: what would be reported of them, which is another thread's read if that
-    /// has handed on in shared memory what it gave.
+    /// Reads, one at most of each instruction and lane: what would be reported of them, which is
+    /// another thread's read if that has handed on in shared memory what it gave.
     reads: Vec<Arc<FirstRead>>,
     numbers: BTreeMap<(u32, usize), u32>,
     /// Of the factors of matrices that are going to be multiplied.
@@ -42,7 +43,8 @@ pub(crate) struct Unwritten {
     fresh: Vec<((Bank, Slot), usize, u32)>,
 }
 
-/// What an instruction does with it: the results, and the lanes that write such a value to shared memory.
+/// What an instruction does with it: the results, and the lanes that write such a value to shared
+/// memory.
 pub(super) struct Flow {
     results: Vec<((Bank, Slot), Sources)>,
     lanes: u32,
@@ -274,7 +276,8 @@ fn either(a: &Sources, b: &Sources) -> Sources {
     by_lane(|i| if a[i] == 0 { b[i] } else { a[i] })
 }
 
-/// Of two predicates with their values: where one that is known decides, the other one does not matter.
+/// Of two predicates with their values: where one that is known decides, the other one does not
+/// matter.
 fn combined(op: Logic, (a, x): (Sources, u32), (b, y): (Sources, u32)) -> Sources {
     let decides = |value: u32, i: usize| match op {
         Logic::And => value >> i & 1 == 0,
@@ -318,7 +321,8 @@ fn is_shared(space: Space, address: u64) -> bool {
 }
 
 impl Run<'_> {
-    /// A load of shared memory of which something has not been written, which is zero until it is used.
+    /// A load of shared memory of which something has not been written, which is zero until it is
+    /// used.
     #[cold]
     pub(super) fn load_unwritten(
         &mut self,

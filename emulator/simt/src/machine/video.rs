@@ -1,4 +1,5 @@
-//! The scalar video instructions: a byte, a half or a whole word of each operand (9.7.17 of the PTX ISA).
+//! The scalar video instructions: a byte, a half or a whole word of each operand (9.7.17 of the PTX
+//! ISA).
 
 use super::integer::holds;
 use crate::program::{Part32, Video, VideoEnd, VideoOp};

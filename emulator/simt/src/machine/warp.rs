@@ -1,8 +1,8 @@
 //! A warp: its lanes, where each of them is, and one instruction after the other.
 //!
 //! Lanes that are at the same instruction form a *path*. A branch may split a path; paths that meet
-//! become one again. The path with the lowest instruction runs first, so that those ahead wait where
-//! the code joins: see `paths`.
+//! become one again. The path with the lowest instruction runs first, so that those ahead wait
+//! where the code joins: see `paths`.
 
 mod paths;
 
@@ -87,7 +87,8 @@ pub(crate) enum Waiting {
     Lanes { alive: u32 },
 }
 
-/// Lanes that have waited for an mbarrier in vain: at which instruction, and at which offset the first one's is.
+/// Lanes that have waited for an mbarrier in vain: at which instruction, and at which offset the
+/// first one's is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Vain {
     pub(crate) pc: u32,
@@ -221,9 +222,9 @@ impl Warp {
         Ok(())
     }
 
-    /// The path that is next executes up to `most` instructions, as [`Warp::step`] would, for as long as only registers change
-    /// and no other path's turn has come: most instructions of most kernels are such, and need not know where they are.
-    /// Returns how many.
+    /// The path that is next executes up to `most` instructions, as [`Warp::step`] would, for as
+    /// long as only registers change and no other path's turn has come: most instructions of most
+    /// kernels are such, and need not know where they are. Returns how many.
     #[inline(always)]
     fn compute(
         &mut self,

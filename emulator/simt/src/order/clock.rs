@@ -1,8 +1,9 @@
 //! Vector clocks that share what they have in common.
 //!
-//! A clock is a tree whose leaves hold the times of [`TIMES`] warps each. Clocks that agree in a part of it hold the same
-//! node: so that of a warp that has seen another costs a path through the tree, and joining clocks costs as much as
-//! they differ. As vectors, those of n warps in a chain would take n² words.
+//! A clock is a tree whose leaves hold the times of [`TIMES`] warps each. Clocks that agree in a
+//! part of it hold the same node: so that of a warp that has seen another costs a path through the
+//! tree, and joining clocks costs as much as they differ. As vectors, those of n warps in a chain
+//! would take n² words.
 
 use std::cell::Cell;
 use std::rc::Rc;

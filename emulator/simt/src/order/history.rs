@@ -19,9 +19,9 @@ impl Step {
     }
 }
 
-/// All that has happened to a word, in 64 bits, if it is one of two things: a warp has read it, or a warp has written it and
-/// nobody has accessed it since; neither synchronising. Of most words it is. Of others there are [`Histories`]; then the
-/// cell is their number.
+/// All that has happened to a word, in 64 bits, if it is one of two things: a warp has read it, or
+/// a warp has written it and nobody has accessed it since; neither synchronising. Of most words it
+/// is. Of others there are [`Histories`]; then the cell is their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cell(u64);
 
@@ -73,8 +73,8 @@ impl Cell {
         }
     }
 
-    /// What the cell becomes if the warp of `step` makes a plain access of the whole word; `None` if that is more than a cell
-    /// can say. `mine` is the cell of that access alone.
+    /// What the cell becomes if the warp of `step` makes a plain access of the whole word; `None`
+    /// if that is more than a cell can say. `mine` is the cell of that access alone.
     #[inline(always)]
     pub(super) fn after(
         self,

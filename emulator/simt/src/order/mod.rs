@@ -1,11 +1,11 @@
 //! What orders accesses to global memory between the warps of a launch whose blocks run together.
 //!
-//! Every warp has a vector clock: for each warp, up to which of its steps this one has seen. A barrier
-//! joins the clocks of a block; a release (or a fence and then a relaxed store) leaves the clock at the word,
-//! and an acquire (or a relaxed load and then a fence) takes it from there. Two accesses of one word race
-//! if at least one writes, not both are synchronising, and the later warp has not seen the earlier access.
-//! (Mattern, 1989; the form for race detection is that of FastTrack, Flanagan and Freund, 2009, with warps
-//! for threads.)
+//! Every warp has a vector clock: for each warp, up to which of its steps this one has seen. A
+//! barrier joins the clocks of a block; a release (or a fence and then a relaxed store) leaves the
+//! clock at the word, and an acquire (or a relaxed load and then a fence) takes it from there. Two
+//! accesses of one word race if at least one writes, not both are synchronising, and the later warp
+//! has not seen the earlier access. (Mattern, 1989; the form for race detection is that of
+//! FastTrack, Flanagan and Freund, 2009, with warps for threads.)
 
 mod clock;
 mod history;
@@ -36,7 +36,8 @@ pub(crate) struct Order {
     histories: Vec<Histories>,
     /// Accesses to such words.
     accesses: u64,
-    /// Of each mbarrier, by its block and place: what those have seen who have arrived in its phase, and in the one before.
+    /// Of each mbarrier, by its block and place: what those have seen who have arrived in its
+    /// phase, and in the one before.
     mbarriers: HashMap<Mbarrier, [Clock; 2]>,
 }
 
@@ -86,7 +87,8 @@ pub(crate) struct Access {
     pub(crate) release: bool,
 }
 
-/// What a synchronising access does with what is published at its place: one rule for global and for shared memory.
+/// What a synchronising access does with what is published at its place: one rule for global and
+/// for shared memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hands {
     pub(crate) takes: Option<Takes>,
@@ -112,7 +114,8 @@ pub(crate) enum Leaves {
     Fenced,
 }
 
-/// The address of a word of shared memory that synchronises: beyond all buffers. The block is that of a warp of this number, its first.
+/// The address of a word of shared memory that synchronises: beyond all buffers. The block is that
+/// of a warp of this number, its first.
 pub(crate) fn shared_place(first: Unit, offset: u32) -> u64 {
     1 << 63 | (first as u64) << 20 | u64::from(offset)
 }
@@ -176,7 +179,8 @@ impl Order {
         })
     }
 
-    /// What it takes of the host. Clocks share their nodes with those of a copy: all of these count once.
+    /// What it takes of the host. Clocks share their nodes with those of a copy: all of these count
+    /// once.
     pub(crate) fn held(&self) -> u64 {
         let histories: u64 = self.histories.iter().map(Histories::held).sum();
         let unused = (self.histories.capacity() - self.histories.len()) as u64;
@@ -251,8 +255,8 @@ impl Order {
         self.histories[number].access(account, &part, warp, &mut self.clocks)
     }
 
-    /// Whether something has been written since the launch began to a word, or for certain to what is read of it, if that is not
-    /// all (`whole`).
+    /// Whether something has been written since the launch began to a word, or for certain to what
+    /// is read of it, if that is not all (`whole`).
     pub(crate) fn has_written(
         &mut self,
         account: &mut Account<'_>,

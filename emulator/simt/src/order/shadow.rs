@@ -42,7 +42,8 @@ impl Shadow {
         Ok(&mut self.pages[place][word as usize % CELLS])
     }
 
-    /// Which of the recent pages it may be. Buffers begin at multiples of a large number, so that their number counts, too.
+    /// Which of the recent pages it may be. Buffers begin at multiples of a large number, so that
+    /// their number counts, too.
     #[inline(always)]
     fn way(page: u64) -> usize {
         (page ^ page >> 28) as usize % RECENT

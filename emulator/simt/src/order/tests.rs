@@ -1,4 +1,5 @@
-//! The order beside one that keeps all it knows in the simplest way: vectors for clocks, and for every two bytes a history.
+//! The order beside one that keeps all it knows in the simplest way: vectors for clocks, and for
+//! every two bytes a history.
 
 use std::collections::HashMap;
 
@@ -107,7 +108,8 @@ fn raise(clock: &mut [u32], other: &[u32]) {
     }
 }
 
-/// Random accesses, fences and barriers until the first race, many times: both find the same one, or none.
+/// Random accesses, fences and barriers until the first race, many times: both find the same one,
+/// or none.
 #[test]
 fn it_finds_what_the_simplest_order_finds() {
     let bounds = Bounds::new(0, u64::MAX, None);

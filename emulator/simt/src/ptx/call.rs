@@ -1,7 +1,7 @@
 //! `call`: of a function by its name, or through a register that holds its address.
 //!
-//! What is handed over lies in the frames, local memory of each thread: a call copies it from the caller's to the
-//! callee's, and a return back.
+//! What is handed over lies in the frames, local memory of each thread: a call copies it from the
+//! caller's to the callee's, and a return back.
 
 use super::body::Body;
 use super::declare::{Place, VariableSpace};
@@ -41,7 +41,8 @@ impl<'s> Body<'_, 's> {
                 }
                 more = self.context.cursor.accept(b',')?;
             }
-            // The name of a prototype, or of a list of targets: each call is checked when it is executed.
+            // The name of a prototype, or of a list of targets: each call is checked when it is
+            // executed.
             if more {
                 self.context.cursor.name()?;
             }

@@ -184,8 +184,8 @@ impl<'s> Cursor<'s> {
             .ok_or_else(|| format!("a version was expected, not {}", token.quoted()))
     }
 
-    /// Takes tokens up to the mark, itself included: anything but the end of a block or a kernel. Braces match,
-    /// other brackets need not.
+    /// Takes tokens up to the mark, itself included: anything but the end of a block or a kernel.
+    /// Braces match, other brackets need not.
     pub(super) fn skip_past(&mut self, mark: u8) -> Result<(), String> {
         loop {
             let token = self.peek()?;
@@ -200,7 +200,8 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Takes tokens from the brace that is next to the one that closes it, whatever stands between them.
+    /// Takes tokens from the brace that is next to the one that closes it, whatever stands between
+    /// them.
     pub(super) fn skip_braces(&mut self) -> Result<(), String> {
         self.expect(b'{')?;
         let mut open = 1_usize;

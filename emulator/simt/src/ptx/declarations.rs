@@ -14,8 +14,9 @@ const MOST_BYTES: usize = 1 << 30;
 
 /// The kernels that a PTX source declares, each with its parameters.
 ///
-/// They are read of any valid PTX, whatever its instructions are: what [`Module::parse`](super::Module::parse)
-/// does not emulate is passed over here. Where it accepts a source, both find the same.
+/// They are read of any valid PTX, whatever its instructions are: what
+/// [`Module::parse`](super::Module::parse) does not emulate is passed over here. Where it accepts a
+/// source, both find the same.
 ///
 /// ```
 /// let ptx = "
@@ -54,8 +55,8 @@ impl Declarations {
     ///
     /// # Errors
     ///
-    /// If the source is no PTX, or older: of older PTX the parameters are not in a list. No body is looked into,
-    /// so that a source with wrong instructions is none of the errors.
+    /// If the source is no PTX, or older: of older PTX the parameters are not in a list. No body is
+    /// looked into, so that a source with wrong instructions is none of the errors.
     pub fn parse(source: &str) -> Result<Declarations, ParseError> {
         if source.len() > MOST_BYTES {
             let message = format!("the source has more than {MOST_BYTES} bytes");
@@ -133,8 +134,8 @@ fn read(cursor: &mut Cursor) -> Result<Vec<Declaration>, String> {
     }
 }
 
-/// Takes what stands between a kernel's parameters and its body (`.maxntid 128, 1, 1`), up to the brace that opens
-/// the body; or with the semicolon that stands in place of one.
+/// Takes what stands between a kernel's parameters and its body (`.maxntid 128, 1, 1`), up to the
+/// brace that opens the body; or with the semicolon that stands in place of one.
 pub(super) fn has_body(cursor: &mut Cursor) -> Result<bool, String> {
     let mut in_pragma = false;
     loop {

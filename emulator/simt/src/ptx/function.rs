@@ -44,7 +44,8 @@ pub(super) struct Signature<'s> {
 }
 
 impl<'s> Context<'s> {
-    /// The rest of a `.func` behind that word: a declaration, or a definition, for which `finish` is called.
+    /// The rest of a `.func` behind that word: a declaration, or a definition, for which `finish`
+    /// is called.
     pub(super) fn function(&mut self, finish: fn(&mut Unit)) -> Result<(), String> {
         let begin = self.cursor.clone();
         let (variables, unrounded) = (self.variables.len(), self.unrounded.len());
@@ -186,7 +187,8 @@ impl<'s> Context<'s> {
 }
 
 impl Context<'_> {
-    /// Calls by another name are of the function that it is for. (A pointer to the name points to no function.)
+    /// Calls by another name are of the function that it is for. (A pointer to the name points to
+    /// no function.)
     pub(super) fn use_aliases(&mut self, kernels: &mut [(Arc<str>, Result<Unit, ParseError>)]) {
         let aliases: Vec<Option<usize>> =
             self.functions.iter().map(|function| function.alias).collect();
@@ -207,7 +209,8 @@ impl Context<'_> {
 }
 
 impl<'s> Body<'_, 's> {
-    /// Declares what a function takes or returns. Each has a place in the frame, where the caller puts and finds it.
+    /// Declares what a function takes or returns. Each has a place in the frame, where the caller
+    /// puts and finds it.
     pub(super) fn formal(&mut self, formal: &Formal<'s>) -> Result<u32, String> {
         let Formal { name, bytes, align, register } = *formal;
         let named = match register {

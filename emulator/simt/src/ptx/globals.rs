@@ -162,8 +162,8 @@ fn dimensions(cursor: &mut Cursor) -> Result<(Vec<u32>, bool), String> {
 }
 
 impl Reader<'_, '_> {
-    /// A value at an offset: one, or for each dimension a list in braces, which may be shorter than that. Each element
-    /// of the first dimension has `row` bytes.
+    /// A value at an offset: one, or for each dimension a list in braces, which may be shorter than
+    /// that. Each element of the first dimension has `row` bytes.
     fn value(&mut self, dimensions: &[u32], offset: u64, row: u64) -> Result<(), String> {
         let Some((&count, inner)) = dimensions.split_first() else {
             let offset = u32::try_from(offset).map_err(|_| "a variable of more than 4 GB")?;

@@ -44,8 +44,8 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Reads from behind the kernel's name to the end of the list, if there is one. Every parameter is shown to
-    /// `see` with its name and number, while it is the one that errors are blamed on.
+    /// Reads from behind the kernel's name to the end of the list, if there is one. Every parameter
+    /// is shown to `see` with its name and number, while it is the one that errors are blamed on.
     pub(super) fn read<'s>(
         cursor: &mut Cursor<'s>,
         mut see: impl FnMut(&'s str, usize, &Param) -> Result<(), String>,

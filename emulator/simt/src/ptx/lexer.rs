@@ -13,7 +13,8 @@ pub(super) struct Token<'s> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A name or an opcode with its modifiers: `%r1`, `%tid.x`, `$L__BB0_2`, `ld.global.L2::128B.f32`.
+    /// A name or an opcode with its modifiers: `%r1`, `%tid.x`, `$L__BB0_2`,
+    /// `ld.global.L2::128B.f32`.
     Word,
     /// A name with a dot before it: `.reg`, `.b32`. The next dot begins the next one.
     Directive,

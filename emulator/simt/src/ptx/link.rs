@@ -1,8 +1,9 @@
 //! Kernels with the functions that they call.
 //!
-//! A kernel's code begins with that of its functions, those that are called before those that call: the path with the
-//! lowest instruction runs first, so that is one in the innermost call, and lanes meet where it returns. Every
-//! function has registers of its own; only a call that may come back to its caller keeps those of the caller.
+//! A kernel's code begins with that of its functions, those that are called before those that call:
+//! the path with the lowest instruction runs first, so that is one in the innermost call, and lanes
+//! meet where it returns. Every function has registers of its own; only a call that may come back
+//! to its caller keeps those of the caller.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use super::reuse::place;
 use super::slots::Bank;
 use super::visit::each_slot;
 
-/// What the kernels of a module may have together of instructions in functions, which each has for itself, and of
-/// functions that a pointer may point to.
+/// What the kernels of a module may have together of instructions in functions, which each has for
+/// itself, and of functions that a pointer may point to.
 const MOST_LINKED: usize = 1 << 20;
 
 /// The body of a kernel or of a function, before it is known what it calls.
@@ -65,8 +66,8 @@ pub(super) struct Linker<'f> {
     named: bool,
 }
 
-/// The functions that a kernel reaches, each behind those that it calls, and the number of its component: functions
-/// that call each other have the same.
+/// The functions that a kernel reaches, each behind those that it calls, and the number of its
+/// component: functions that call each other have the same.
 #[derive(Debug, Default)]
 struct Reached {
     order: Vec<u32>,

@@ -6,15 +6,18 @@
 //!
 //! The source is read once, from front to back, in time linear in its length:
 //! - [`lexer`] makes tokens, [`cursor`] looks at them, [`number`] reads literals;
-//! - [`head`] reads a kernel's parameters, for [`module`] and for [`declarations`], which is the one reader
-//!   that is not strict: it passes over all that is no kernel's head;
-//! - [`module`] reads what stands outside of kernels, [`entry`] the rest of a kernel's head, [`body`] its
-//!   body, [`declare`] the variables of both, [`globals`] those in device memory, all in one [`context`];
+//! - [`head`] reads a kernel's parameters, for [`module`] and for [`declarations`], which is the
+//!   one reader that is not strict: it passes over all that is no kernel's head;
+//! - [`module`] reads what stands outside of kernels, [`entry`] the rest of a kernel's head,
+//!   [`body`] its body, [`declare`] the variables of both, [`globals`] those in device memory, all
+//!   in one [`context`];
 //! - [`names`] knows what a name stands for in which block, [`slots`] hands out registers;
 //! - [`statement`] reads an instruction as syntax, [`operand`] finds out what its operands are
 //!   ([`special`] registers, say), and [`decode`] turns it into an [`Op`](program::Op);
-//! - [`function`] reads functions, [`call`] their calls, and [`link`] puts a kernel together with what it calls;
-//! - [`reuse`] lets registers that are not needed at the same time share a slot; [`visit`] knows which an operation names.
+//! - [`function`] reads functions, [`call`] their calls, and [`link`] puts a kernel together with
+//!   what it calls;
+//! - [`reuse`] lets registers that are not needed at the same time share a slot; [`visit`] knows
+//!   which an operation names.
 
 mod body;
 mod call;

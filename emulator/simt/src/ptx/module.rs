@@ -54,15 +54,16 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// If the source is no PTX, or holds something outside of its kernels that the emulator does not know. A kernel
-    /// that holds something which the emulator does not execute exactly as it stands is none: it is in no way of the
-    /// others, and [`Module::refusal`] says what it is.
+    /// If the source is no PTX, or holds something outside of its kernels that the emulator does
+    /// not know. A kernel that holds something which the emulator does not execute exactly as it
+    /// stands is none: it is in no way of the others, and [`Module::refusal`] says what it is.
     pub fn parse(source: &str) -> Result<Module, ParseError> {
         Module::decode(source, false, |unit| reuse(&mut unit.kernel))
     }
 
-    /// Reads a module as [`Module::parse`] does, with the names of registers and of variables in shared memory, for
-    /// a [`Stepper`](crate::Stepper) to show them. No two registers share a place, so its kernels run more slowly.
+    /// Reads a module as [`Module::parse`] does, with the names of registers and of variables in
+    /// shared memory, for a [`Stepper`](crate::Stepper) to show them. No two registers share a
+    /// place, so its kernels run more slowly.
     ///
     /// # Errors
     ///
@@ -71,8 +72,8 @@ impl Module {
         Module::decode(source, true, |unit| note_live(&mut unit.kernel))
     }
 
-    /// Reads a module. `finish` is called with each kernel and function before it is linked; until then each register
-    /// has a slot of its own.
+    /// Reads a module. `finish` is called with each kernel and function before it is linked; until
+    /// then each register has a slot of its own.
     pub(super) fn decode(
         source: &str,
         named: bool,
@@ -132,7 +133,8 @@ impl Module {
         self.refusals().find(|(refused, _)| *refused == name).map(|(_, error)| error)
     }
 
-    /// The kernels that cannot run, each with what in it the emulator does not execute, in the order of the source.
+    /// The kernels that cannot run, each with what in it the emulator does not execute, in the
+    /// order of the source.
     pub fn refusals(&self) -> impl Iterator<Item = (&str, &ParseError)> {
         self.refused.iter().map(|(name, error)| (&**name, error))
     }
@@ -142,9 +144,9 @@ impl Module {
         &self.globals
     }
 
-    /// The additions, subtractions and multiplications of floats, in kernels that can run, that say nothing about rounding,
-    /// each with its line: here they round to nearest, but a driver may fuse two of them into one
-    /// `fma`, and then a GPU's bits differ.
+    /// The additions, subtractions and multiplications of floats, in kernels that can run, that say
+    /// nothing about rounding, each with its line: here they round to nearest, but a driver may
+    /// fuse two of them into one `fma`, and then a GPU's bits differ.
     pub fn unrounded(&self) -> &[(u32, Arc<str>)] {
         &self.unrounded
     }
@@ -291,8 +293,9 @@ impl Kernel {
         self.code.len()
     }
 
-    /// How many registers a thread has here: as many as hold those of the PTX, each from its first use to its last, and one
-    /// for each constant. (The driver's compiler, which may move instructions, finds a smaller number.)
+    /// How many registers a thread has here: as many as hold those of the PTX, each from its first
+    /// use to its last, and one for each constant. (The driver's compiler, which may move
+    /// instructions, finds a smaller number.)
     pub fn registers(&self) -> usize {
         (self.slots32 + self.slots64 + self.predicates) as usize
     }

@@ -1,13 +1,14 @@
 //! Slots that serve several registers, one after the other.
 //!
-//! In PTX nearly every instruction has a register of its own as its destination, and few of them are needed at a
-//! time. A register occupies its slot from the first to the last instruction at which it is live, in the order of
-//! the code; what is free the next one gets (Poletto and Sarkar's linear scan, 1999). So the registers of a warp are
-//! a tenth, in memory and in the cache.
+//! In PTX nearly every instruction has a register of its own as its destination, and few of them
+//! are needed at a time. A register occupies its slot from the first to the last instruction at
+//! which it is live, in the order of the code; what is free the next one gets (Poletto and Sarkar's
+//! linear scan, 1999). So the registers of a warp are a tenth, in memory and in the cache.
 //!
-//! No lane notices. Each has its own part of every slot, an instruction reads its operands before it writes, and
-//! what works across lanes takes from those only that execute it, too. Registers that may be read before they are
-//! written are live from the start and get slots that nothing has been in: they read zeros.
+//! No lane notices. Each has its own part of every slot, an instruction reads its operands before
+//! it writes, and what works across lanes takes from those only that execute it, too. Registers
+//! that may be read before they are written are live from the start and get slots that nothing has
+//! been in: they read zeros.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,8 +17,9 @@ use super::program::{Instruction, Kernel, Op, Preset, Slot};
 use super::slots::Bank;
 use super::visit::{Role, each_slot};
 
-/// The most words of sets for each instruction, and the most of them that are gone through: so that the time is linear in
-/// the length of the code. Code that takes more keeps its slots; that of compilers takes a tenth.
+/// The most words of sets for each instruction, and the most of them that are gone through: so that
+/// the time is linear in the length of the code. Code that takes more keeps its slots; that of
+/// compilers takes a tenth.
 const MOST_WORDS: usize = 16;
 const MOST_STEPS: usize = 64;
 
@@ -78,7 +80,8 @@ pub(super) fn reuse(kernel: &mut Kernel) {
     [kernel.slots32, kernel.slots64, kernel.predicates] = counts.map(u32::from);
 }
 
-/// Notes for each register that has a name from where to where it is live; throughout, if that takes too long to find out.
+/// Notes for each register that has a name from where to where it is live; throughout, if that
+/// takes too long to find out.
 pub(super) fn note_live(kernel: &mut Kernel) {
     let counts = [kernel.slots32, kernel.slots64, kernel.predicates].map(|count| count as usize);
     let first_of = [0, counts[0], counts[0] + counts[1]];
@@ -107,7 +110,8 @@ pub(super) fn place(preset: &mut Preset) -> (Bank, &mut Slot) {
     }
 }
 
-/// From where to where each register is live, if anywhere. Instruction i reads at 2 i and writes at 2 i + 1.
+/// From where to where each register is live, if anywhere. Instruction i reads at 2 i and writes at
+/// 2 i + 1.
 fn spans(
     code: &[Instruction],
     registers: usize,

@@ -1,4 +1,5 @@
-//! Special registers: where a thread stands in its warp, block and grid; and what counts instead of a clock.
+//! Special registers: where a thread stands in its warp, block and grid; and what counts instead of
+//! a clock.
 
 use super::program::{Clock, Compare, Reserved, Special};
 use super::types::{Typed, U32, U64};
@@ -47,10 +48,12 @@ fn environment(name: &str) -> Option<u8> {
     number.parse().ok().filter(|&number| is_written_so && number < 32)
 }
 
-/// What of its clock a register is that would tell the time on a GPU, and the type that it is moved as.
+/// What of its clock a register is that would tell the time on a GPU, and the type that it is moved
+/// as.
 ///
-/// There is no clock, and a result that depended on one would not be reproducible: all of these count the instructions
-/// that the warp has executed. So they grow, by the same in every run, and those of two warps are not comparable.
+/// There is no clock, and a result that depended on one would not be reproducible: all of these
+/// count the instructions that the warp has executed. So they grow, by the same in every run, and
+/// those of two warps are not comparable.
 pub(super) fn clock(name: &str) -> Option<(Clock, Typed)> {
     Some(match name {
         "%clock" | "%globaltimer_lo" => (Clock::Low, U32),

@@ -1,6 +1,7 @@
-//! What atomics, and other synchronising accesses, hand from thread to thread in shared memory, by the rule of global memory
-//! ([`Hands`]): a release leaves at its word what its thread has done and seen, and so does a relaxed access behind a fence; an acquire
-//! takes it from there, and so does a relaxed access before a fence. As in global memory, the whole warp has what a lane takes.
+//! What atomics, and other synchronising accesses, hand from thread to thread in shared memory, by
+//! the rule of global memory ([`Hands`]): a release leaves at its word what its thread has done and
+//! seen, and so does a relaxed access behind a fence; an acquire takes it from there, and so does a
+//! relaxed access before a fence. As in global memory, the whole warp has what a lane takes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +16,8 @@ use crate::order::{Hands, Leaves, Takes};
 pub(super) struct Words {
     /// What is left at a word, by its number.
     left: BTreeMap<u32, Arc<Clock>>,
-    /// By thread, what it had done and seen at its last fence; nobody, in a block that has passed none.
+    /// By thread, what it had done and seen at its last fence; nobody, in a block that has passed
+    /// none.
     fenced: Vec<Option<Told>>,
     /// By warp, what relaxed accesses have seen: a fence takes it over.
     seen: Vec<Option<Arc<Clock>>>,
@@ -86,13 +88,15 @@ impl Told {
 }
 
 impl Shared {
-    /// Whether it is followed what threads hand to each other, beside what barriers of the block order.
+    /// Whether it is followed what threads hand to each other, beside what barriers of the block
+    /// order.
     #[inline(always)]
     pub(crate) fn follows(&self) -> bool {
         self.mbarriers.warps > 0
     }
 
-    /// A synchronising access has been made. Returns how many bytes of the host it takes that have not been paid for.
+    /// A synchronising access has been made. Returns how many bytes of the host it takes that have
+    /// not been paid for.
     #[cold]
     pub(crate) fn synchronise(
         &mut self,
@@ -133,7 +137,8 @@ impl Shared {
         more as u64 * (clock_bytes(warps as u32) + 2 * bytes_of::<(u32, Arc<Clock>)>(1))
     }
 
-    /// Lanes of a warp pass a fence; `first` is lane 0. Returns how many bytes of the host it takes that have not been paid for.
+    /// Lanes of a warp pass a fence; `first` is lane 0. Returns how many bytes of the host it takes
+    /// that have not been paid for.
     pub(crate) fn fence(&mut self, lanes: u32, first: Actor) -> u64 {
         let (warps, warp) = (self.mbarriers.warps, usize::from(first.thread / 32));
         if let Some(seen) = self.handed.seen.get_mut(warp).and_then(Option::take) {

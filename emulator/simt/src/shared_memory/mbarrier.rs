@@ -1,7 +1,8 @@
 //! Mbarriers: barriers that are objects in shared memory, and what they hand from thread to thread.
 //!
-//! An mbarrier counts the arrivals of its phase. With the last one the phase is over and the next begins. Whoever finds
-//! that a phase is over has seen all that those who arrived had done, or seen themselves.
+//! An mbarrier counts the arrivals of its phase. With the last one the phase is over and the next
+//! begins. Whoever finds that a phase is over has seen all that those who arrived had done, or seen
+//! themselves.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use super::{Actor, Cell, Fault, Kind, Known, Mark, Shared};
 /// The most arrivals that a phase may take.
 pub(crate) const MOST: u32 = (1 << 20) - 1;
 
-/// What has been seen of each thread: of a lane of a warp, all before the warp's barrier of that number. As many
-/// elements as the block has warps.
+/// What has been seen of each thread: of a lane of a warp, all before the warp's barrier of that
+/// number. As many elements as the block has warps.
 pub(super) type Clock = Vec<[u32; 32]>;
 
 /// An mbarrier.
@@ -26,7 +27,8 @@ pub(crate) struct Mbarrier {
     pub(crate) pending: u32,
     /// The phase's number, from 0.
     pub(crate) phase: u64,
-    /// Bytes of bulk copies that are expected and have not come; below 0, they have come before they were expected.
+    /// Bytes of bulk copies that are expected and have not come; below 0, they have come before
+    /// they were expected.
     pub(crate) bytes: i64,
     /// The copies that have come in this phase: where, how much, and by whom.
     copies: Vec<(u32, u32, Actor)>,
@@ -96,7 +98,8 @@ pub(super) struct Mbarriers {
     /// Of the block; 0 if nothing hands anything from thread to thread but barriers of all of it.
     pub(super) warps: usize,
     barriers: BTreeMap<u32, Mbarrier>,
-    /// Of each cell that several warps have read: by warp, the last read that nothing orders before the others.
+    /// Of each cell that several warps have read: by warp, the last read that nothing orders before
+    /// the others.
     reads: Vec<Mark>,
 }
 
@@ -147,7 +150,8 @@ impl Mbarriers {
         self.barriers.clear();
     }
 
-    /// A cell, read before as `before` says, has been read by several warps, and now by this thread.
+    /// A cell, read before as `before` says, has been read by several warps, and now by this
+    /// thread.
     fn note(&mut self, cell: usize, before: Mark, now: Actor, known: &Known) {
         let row = &mut self.reads[cell * self.warps..][..self.warps];
         if before.kind != Kind::Warps {
@@ -219,7 +223,8 @@ pub(super) fn raise(clock: &mut Clock, other: &Clock) {
     }
 }
 
-/// Accesses in kernels with mbarriers. They keep more of what was read: a write after reads by several warps may be in order.
+/// Accesses in kernels with mbarriers. They keep more of what was read: a write after reads by
+/// several warps may be in order.
 impl Shared {
     #[inline(never)]
     pub(super) fn read_cells(
@@ -271,8 +276,8 @@ impl Shared {
         Ok(())
     }
 
-    /// The mbarrier at an aligned offset inside, for which this thread does something: its operations do not race with each
-    /// other, but with what makes and ends it.
+    /// The mbarrier at an aligned offset inside, for which this thread does something: its
+    /// operations do not race with each other, but with what makes and ends it.
     fn mbarrier(&mut self, offset: u32, actor: Actor) -> Result<(), Fault> {
         let actor = Actor { sync: true, ..actor };
         for index in self.range(offset, 8) {
@@ -349,7 +354,8 @@ impl Shared {
         Ok((state, barrier.turn()))
     }
 
-    /// Somebody has found that the phase of an mbarrier is over: what its copies have brought is there.
+    /// Somebody has found that the phase of an mbarrier is over: what its copies have brought is
+    /// there.
     #[cold]
     fn receive(&mut self, copies: Vec<(u32, u32, Actor)>) {
         for (offset, bytes, actor) in copies {
@@ -359,8 +365,8 @@ impl Shared {
         }
     }
 
-    /// `mbarrier.expect_tx`, and an arrival (`arrives`). Without bytes: the phase learns what the thread has done. Returns the state before, and
-    /// whether the phase is over.
+    /// `mbarrier.expect_tx`, and an arrival (`arrives`). Without bytes: the phase learns what the
+    /// thread has done. Returns the state before, and whether the phase is over.
     pub(crate) fn expect_at(
         &mut self,
         offset: u32,
@@ -400,7 +406,8 @@ impl Shared {
         Ok(barrier.turn())
     }
 
-    /// Bytes of the host that the copies of an mbarrier have come to take and nobody has been asked for.
+    /// Bytes of the host that the copies of an mbarrier have come to take and nobody has been asked
+    /// for.
     pub(crate) fn room_of(&mut self, offset: u32) -> u64 {
         let Some(barrier) = self.mbarriers.barriers.get_mut(&offset) else { return 0 };
         let more = (barrier.copies.len() + barrier.came.len()).saturating_sub(barrier.asked);

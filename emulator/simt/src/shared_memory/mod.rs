@@ -1,8 +1,9 @@
 //! Shared memory of a block, with a shadow that knows who accessed each place last.
 //!
-//! Two accesses of one place, at least one of them a write, are a race unless a barrier lies between
-//! them: one of the block, or, within a warp, one of the warp that names both lanes, or an mbarrier at which one thread
-//! arrived and for which the other one waited, or what one thread has released and the other acquired.
+//! Two accesses of one place, at least one of them a write, are a race unless a barrier lies
+//! between them: one of the block, or, within a warp, one of the warp that names both lanes, or an
+//! mbarrier at which one thread arrived and for which the other one waited, or what one thread has
+//! released and the other acquired.
 
 mod handed;
 mod mbarrier;
@@ -33,20 +34,21 @@ pub(crate) struct Actor {
     pub(crate) thread: u16,
     /// Volatile, relaxed and atomic accesses do not race with each other.
     pub(crate) sync: bool,
-    /// Whether it is in CUDA's own part of shared memory. CUDA's code orders the lanes of a warp there by shuffles alone, so they count as
-    /// ordered.
+    /// Whether it is in CUDA's own part of shared memory. CUDA's code orders the lanes of a warp
+    /// there by shuffles alone, so they count as ordered.
     pub(crate) in_step: bool,
 }
 
-/// The shared memory of one block, and after it of the next: what earlier blocks left in it is not cleared, which would
-/// take longer than many kernels run, but belongs to another generation.
+/// The shared memory of one block, and after it of the next: what earlier blocks left in it is not
+/// cleared, which would take longer than many kernels run, but belongs to another generation.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shared {
     words: Vec<u32>,
     /// One cell of the shadow stands for `1 << grain` bytes: the smallest access of the kernel.
     grain: u32,
     cells: Vec<Cell>,
-    /// That of the block, the first of which is 1. To it, a cell of any other is one that nobody has accessed.
+    /// That of the block, the first of which is 1. To it, a cell of any other is one that nobody
+    /// has accessed.
     generation: u64,
     known: Known,
     mbarriers: Mbarriers,
@@ -61,13 +63,14 @@ pub(crate) struct Shared {
 struct Known {
     /// By warp; see [`Seen`].
     seen: Vec<Option<Box<Seen>>>,
-    /// By thread, what mbarriers and the like have told it; none in a kernel that has nothing like that.
+    /// By thread, what mbarriers and the like have told it; none in a kernel that has nothing like
+    /// that.
     clocks: Vec<Arc<Clock>>,
 }
 
-/// What the lanes of a warp have seen of each other: entry `[a][b]` is the number of barriers that the warp had
-/// passed when lane `a` last knew all that lane `b` had done before. There is one only for a warp of which a
-/// part has passed a barrier alone, since the last one of the whole warp.
+/// What the lanes of a warp have seen of each other: entry `[a][b]` is the number of barriers that
+/// the warp had passed when lane `a` last knew all that lane `b` had done before. There is one only
+/// for a warp of which a part has passed a barrier alone, since the last one of the whole warp.
 type Seen = [[u32; 32]; 32];
 
 /// What is known of a place.
@@ -78,7 +81,8 @@ struct Cell {
     reader: Mark,
 }
 
-/// The last access of a kind: an [`Actor`], side by side with the kind, because there are many marks.
+/// The last access of a kind: an [`Actor`], side by side with the kind, because there are many
+/// marks.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mark {
     epoch: u32,
@@ -131,7 +135,8 @@ pub(crate) enum Fault {
     Unfounded {
         other: Culprit,
     },
-    /// The other thread wrote (`wrote`) or read there; `None` if several read there, and this one last.
+    /// The other thread wrote (`wrote`) or read there; `None` if several read there, and this one
+    /// last.
     Race {
         other: Option<Culprit>,
         pc: u32,
@@ -206,8 +211,8 @@ impl Mark {
 }
 
 impl Shared {
-    /// What that of a block takes of the host, with its shadow; `warps` is the number of warps that may pass
-    /// barriers of their own.
+    /// What that of a block takes of the host, with its shadow; `warps` is the number of warps that
+    /// may pass barriers of their own.
     pub(crate) fn host_bytes(bytes: u32, grain: u32, warps: u32, mbarriers: bool) -> u64 {
         let words = u64::from(bytes.div_ceil(4));
         let handed = if mbarriers { Mbarriers::host_bytes(words << (2 - grain), warps) } else { 0 };
@@ -238,8 +243,8 @@ impl Shared {
         self.handed = handed::Words::default();
     }
 
-    /// Makes it that of a block that needs `bytes` bytes, of which kernels access `1 << grain` at least. `mbarriers`: how many
-    /// warps it has, if there are mbarriers, else 0.
+    /// Makes it that of a block that needs `bytes` bytes, of which kernels access `1 << grain` at
+    /// least. `mbarriers`: how many warps it has, if there are mbarriers, else 0.
     pub(crate) fn reset(&mut self, bytes: u32, grain: u32, mbarriers: u32) -> fault::Result<()> {
         self.grain = grain;
         let (words, what) = (bytes.div_ceil(4) as usize, "shared memory");
@@ -267,8 +272,8 @@ impl Shared {
         self.words[(bytes.start / 4) as usize..(bytes.end / 4) as usize].fill(0);
     }
 
-    /// Lanes of a warp pass a barrier of the warp, each with those that its mask names; `passed` such
-    /// barriers came before, and `alive` are the lanes that have not left.
+    /// Lanes of a warp pass a barrier of the warp, each with those that its mask names; `passed`
+    /// such barriers came before, and `alive` are the lanes that have not left.
     pub(crate) fn warp_barrier(
         &mut self,
         warp: u32,
@@ -349,8 +354,9 @@ impl Shared {
         Ok(self.peek(offset, bytes))
     }
 
-    /// What all lanes of a warp read at the same place, if what was written there comes before each of them; `first` is the
-    /// first lane. The cells then are what they would be if the lanes had read one after the other.
+    /// What all lanes of a warp read at the same place, if what was written there comes before each
+    /// of them; `first` is the first lane. The cells then are what they would be if the lanes had
+    /// read one after the other.
     pub(crate) fn read_together<const W: usize>(
         &mut self,
         offset: u32,
@@ -374,7 +380,8 @@ impl Shared {
         if !cells.iter().all(is_before) {
             return None;
         }
-        // The second lane makes several of the first, or of others before. To the rest nothing is new but who was last.
+        // The second lane makes several of the first, or of others before. To the rest nothing is
+        // new but who was last.
         let second = Actor { thread: first.thread + 1, ..first };
         for cell in cells {
             cell.note_read(first, known);
@@ -437,7 +444,8 @@ impl Shared {
         Ok(old)
     }
 
-    /// A place has been read of which something has not been written. It may be written later, and not at the same time.
+    /// A place has been read of which something has not been written. It may be written later, and
+    /// not at the same time.
     #[cold]
     pub(crate) fn note_unwritten(
         &mut self,

@@ -1,8 +1,9 @@
-//! The sixteen barriers of a block by their numbers, as far as a part of the block meets at them: who has come, who waits,
-//! and what that hands from thread to thread.
+//! The sixteen barriers of a block by their numbers, as far as a part of the block meets at them:
+//! who has come, who waits, and what that hands from thread to thread.
 //!
-//! A barrier counts whole warps: one counts when all of its lanes have come which have not left. Whoever arrives without
-//! waiting hands over what it has done, and those who wait get it when the barrier opens.
+//! A barrier counts whole warps: one counts when all of its lanes have come which have not left.
+//! Whoever arrives without waiting hands over what it has done, and those who wait get it when the
+//! barrier opens.
 
 use std::sync::Arc;
 
@@ -166,8 +167,9 @@ impl Shared {
         Ok(opens)
     }
 
-    /// Nobody goes on. A warp of which some lanes have come counts if the others have left, and warps that have left count where
-    /// all are waited for. `alive` are the lanes of each warp that have not left. Whether a barrier opens, and which ones.
+    /// Nobody goes on. A warp of which some lanes have come counts if the others have left, and
+    /// warps that have left count where all are waited for. `alive` are the lanes of each warp that
+    /// have not left. Whether a barrier opens, and which ones.
     pub(crate) fn settle(&mut self, alive: &[u32]) -> u32 {
         let left = 32 * alive.iter().filter(|lanes| **lanes == 0).count() as u32;
         let mut opened = 0;

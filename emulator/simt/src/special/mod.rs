@@ -1,9 +1,10 @@
 //! The bits of the special function unit (compute capability 9.0), computed in integers.
 //!
-//! The unit cuts a mantissa or a fraction of 23 bits into segments, 64 or 128 of them, and evaluates
-//! `c0 + c1 x + c2 x^2` of the bits `x` below the segment's number. The coefficients have 26, 16 and 10 bits;
-//! `c1 x` and the sum are exact, and the sum's lower bits are dropped at the end. The square is not exact: of
-//! its partial products, those of the columns below 2^19 (below 2^17 with 128 segments) are never added.
+//! The unit cuts a mantissa or a fraction of 23 bits into segments, 64 or 128 of them, and
+//! evaluates `c0 + c1 x + c2 x^2` of the bits `x` below the segment's number. The coefficients have
+//! 26, 16 and 10 bits; `c1 x` and the sum are exact, and the sum's lower bits are dropped at the
+//! end. The square is not exact: of its partial products, those of the columns below 2^19 (below
+//! 2^17 with 128 segments) are never added.
 
 mod tables;
 
@@ -39,9 +40,11 @@ impl Parts {
     }
 }
 
-/// The square of the `bits` lower bits of `x`, without its columns below `dropped`, shifted right by as much.
+/// The square of the `bits` lower bits of `x`, without its columns below `dropped`, shifted right
+/// by as much.
 ///
-/// Column `k` has the partial products `x[i] x[j]` with `i + j + 1 = k`, `j < i`, and `x[i]` with `2 i = k`.
+/// Column `k` has the partial products `x[i] x[j]` with `i + j + 1 = k`, `j < i`, and `x[i]` with
+/// `2 i = k`.
 fn square(x: u32, bits: u32, dropped: u32) -> i64 {
     let mut sum = 0_u64;
     for i in dropped.div_ceil(2)..bits {
@@ -71,7 +74,8 @@ impl Form {
     }
 }
 
-/// A mantissa with its leading one, times 2^`power`; what is too small is zero, what is too large infinite.
+/// A mantissa with its leading one, times 2^`power`; what is too small is zero, what is too large
+/// infinite.
 fn assemble(sign: u32, power: i32, mantissa: i64) -> u32 {
     match power + 150 {
         ..=0 => sign,
@@ -117,7 +121,8 @@ fn ex2_unit(x: u32) -> u32 {
         return if parts.sign == 0 { INFINITY } else { 0 };
     }
     let mantissa = u64::from(parts.fraction | 1 << 23);
-    // 23 bits below the point, the others dropped; a negative number is the complement of its magnitude.
+    // 23 bits below the point, the others dropped; a negative number is the complement of its
+    // magnitude.
     let fixed = if parts.is_zero() || shift < -23 {
         0
     } else if shift < 0 {

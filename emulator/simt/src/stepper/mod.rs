@@ -1,7 +1,8 @@
 //! A launch that can be gone through, one instruction at a time, forward and backward.
 //!
-//! The launch runs once as any other does, in the same order, and leaves which warp executed what. From then on it can
-//! be at any moment in between: what is behind is executed again, from the last moment before it that was kept.
+//! The launch runs once as any other does, in the same order, and leaves which warp executed what.
+//! From then on it can be at any moment in between: what is behind is executed again, from the last
+//! moment before it that was kept.
 
 mod state;
 mod view;
@@ -21,7 +22,8 @@ use state::State;
 
 pub use view::{Cell, Path, Register, Values, Waits, Warp};
 
-/// So many moments are kept at most, evenly spread, and so many bytes of them; then every other one is let go.
+/// So many moments are kept at most, evenly spread, and so many bytes of them; then every other one
+/// is let go.
 const MOST_KEPT: usize = 64;
 const MOST_BYTES: u64 = 64 << 20;
 /// Nor more than such a part of what the launch may use of the host.
@@ -31,8 +33,8 @@ const LEAST_DISTANCE: usize = 1024;
 
 /// A launch, its memory, and a moment of it.
 ///
-/// A moment is a number of instructions that the warps have executed: 0 is before the first, and [`Stepper::len`]
-/// behind the last, which may be the one that a report is about.
+/// A moment is a number of instructions that the warps have executed: 0 is before the first, and
+/// [`Stepper::len`] behind the last, which may be the one that a report is about.
 #[derive(Debug)]
 pub struct Stepper {
     setting: Setting,
@@ -63,8 +65,8 @@ pub struct Step {
     pub warp: u32,
     /// The instruction's number in the kernel.
     pub pc: u32,
-    /// The lanes that are there, and those of them in which its guard holds. (Lanes that have to wait for others come
-    /// to the same instruction again.)
+    /// The lanes that are there, and those of them in which its guard holds. (Lanes that have to
+    /// wait for others come to the same instruction again.)
     pub lanes: u32,
     /// See `lanes`.
     pub active: u32,
@@ -98,8 +100,9 @@ impl Setting {
 }
 
 impl Stepper {
-    /// Runs all blocks of a launch on `memory`: together if `together`, else one after the other (see
-    /// [`Kernel::communicates`]). What it keeps for going back counts as host memory of the launch. The moment is the end.
+    /// Runs all blocks of a launch on `memory`: together if `together`, else one after the other
+    /// (see [`Kernel::communicates`]). What it keeps for going back counts as host memory of the
+    /// launch. The moment is the end.
     ///
     /// # Errors
     ///
@@ -313,7 +316,8 @@ mod tests {
         Stepper::new(launch, memory, together).unwrap()
     }
 
-    /// However blocks run, a step back from anywhere, the end too, is a small part of the launch; and what is kept is bounded.
+    /// However blocks run, a step back from anywhere, the end too, is a small part of the launch;
+    /// and what is kept is bounded.
     #[test]
     fn a_step_back_is_a_small_part_of_the_launch() {
         for together in [false, true] {

@@ -1,7 +1,7 @@
 //! A moment of a launch: the blocks in being, whose turn it is, and what has been counted.
 //!
-//! Whose turn it is follows from the same rules as in [`Prepared::run`] and [`Prepared::run_together`], so that a launch
-//! goes the same way here.
+//! Whose turn it is follows from the same rules as in [`Prepared::run`] and
+//! [`Prepared::run_together`], so that a launch goes the same way here.
 
 use super::Step;
 use crate::counters::Tally;
@@ -95,7 +95,8 @@ impl State {
         self.order = run.order.take();
     }
 
-    /// Who executes what next; `None` at the end. Barriers open, blocks begin and turns end on the way there.
+    /// Who executes what next; `None` at the end. Barriers open, blocks begin and turns end on the
+    /// way there.
     pub(super) fn next(
         &mut self,
         prepared: &Prepared<'_>,

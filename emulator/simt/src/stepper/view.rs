@@ -80,8 +80,8 @@ impl Stepper {
         blocks.flat_map(|block| block.warps.iter().map(|warp| view(block, warp))).collect()
     }
 
-    /// The registers of a warp whose values may be needed by what it executes next. There are none of a kernel that was not
-    /// read by [`Module::parse_named`](crate::Module::parse_named).
+    /// The registers of a warp whose values may be needed by what it executes next. There are none
+    /// of a kernel that was not read by [`Module::parse_named`](crate::Module::parse_named).
     pub fn registers(&self, block: u32, warp: u32) -> Vec<Register> {
         let Some(warp) = self.block(block).and_then(|block| block.warps.get(warp as usize)) else {
             return Vec::new();
@@ -139,14 +139,15 @@ impl Kernel {
         (self.places[pc as usize].line, &self.opcodes[pc as usize])
     }
 
-    /// The file and line that an instruction was compiled from, if the PTX says it: in an inlined function, the line there.
+    /// The file and line that an instruction was compiled from, if the PTX says it: in an inlined
+    /// function, the line there.
     pub fn source(&self, pc: u32) -> Option<(&str, u32)> {
         let (file, line) = self.places.get(pc as usize)?.source?;
         Some((self.files.get(usize::from(file))?, line))
     }
 
-    /// The name of the register that an instruction writes, or the first of them; of a kernel that was read by
-    /// [`Module::parse_named`](crate::Module::parse_named).
+    /// The name of the register that an instruction writes, or the first of them; of a kernel that
+    /// was read by [`Module::parse_named`](crate::Module::parse_named).
     pub fn writes(&self, pc: u32) -> Option<&str> {
         let written = crate::ptx::written(self.code.get(pc as usize)?)?;
         let register = self.registers.iter().find(|one| (one.bank, one.slot) == written)?;
@@ -159,7 +160,8 @@ impl Kernel {
         instruction.is_some_and(|code| matches!(code.op, crate::program::Op::Barrier { .. }))
     }
 
-    /// The variables in shared memory that it uses; none unless it was read by [`Module::parse_named`](crate::Module::parse_named).
+    /// The variables in shared memory that it uses; none unless it was read by
+    /// [`Module::parse_named`](crate::Module::parse_named).
     pub fn shared_variables(&self) -> &[SharedVariable] {
         &self.variables
     }

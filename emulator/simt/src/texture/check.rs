@@ -1,9 +1,10 @@
-//! Which textures and surfaces there can be: those that CUDA makes on an H100, but for linear filters.
+//! Which textures and surfaces there can be: those that CUDA makes on an H100, but for linear
+//! filters.
 
 use super::{Element, Extent, Filter, Image, Sampler};
 
-/// Of which bytes the address of linear and pitched memory is a multiple (`textureAlignment`), and of which its pitch is
-/// (`texturePitchAlignment`).
+/// Of which bytes the address of linear and pitched memory is a multiple (`textureAlignment`), and
+/// of which its pitch is (`texturePitchAlignment`).
 const ALIGNMENT: u64 = 512;
 const PITCH_ALIGNMENT: u32 = 32;
 

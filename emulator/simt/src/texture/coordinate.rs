@@ -1,15 +1,17 @@
-//! From coordinates to texels, and from texels to what a fetch returns, as an H100 has them: CUDA's programming guide
-//! ("Texture Fetching") says that without a filter the texel is that whose number is the coordinate, rounded down, and leaves
-//! open how a normalized coordinate becomes one in texels.
+//! From coordinates to texels, and from texels to what a fetch returns, as an H100 has them: CUDA's
+//! programming guide ("Texture Fetching") says that without a filter the texel is that whose number
+//! is the coordinate, rounded down, and leaves open how a normalized coordinate becomes one in
+//! texels.
 
 use super::{AddressMode, Element, Extent, Sampler};
 
 /// The number of the texel along an axis that a coordinate lies in; `None` beyond the border.
 ///
-/// Subnormal coordinates are zero. Normalized ones are rounded down to so many [`parts`] of the extent before they become
-/// texels, and what is mirrored are the texels.
+/// Subnormal coordinates are zero. Normalized ones are rounded down to so many [`parts`] of the
+/// extent before they become texels, and what is mirrored are the texels.
 ///
-/// Computed in `f64`, where all of this is exact: the number of a part times an extent of at most 2^17 has at most 41 bits.
+/// Computed in `f64`, where all of this is exact: the number of a part times an extent of at most
+/// 2^17 has at most 41 bits.
 pub(crate) fn texel(
     coordinate: f32,
     extent: Extent,
@@ -43,10 +45,11 @@ pub(crate) fn texel(
     Some((number as u32).min(texels - 1))
 }
 
-/// In how many parts each unit of a normalized coordinate is divided along an axis, by the sizes of the whole.
+/// In how many parts each unit of a normalized coordinate is divided along an axis, by the sizes of
+/// the whole.
 ///
-/// Measured on an H100 with arrays, layers and pitched memory of one to three dimensions. Where it changes for the depth of an array
-/// is not known better than between 2049 and 4095.
+/// Measured on an H100 with arrays, layers and pitched memory of one to three dimensions. Where it
+/// changes for the depth of an array is not known better than between 2049 and 4095.
 fn parts(extent: Extent, axis: usize) -> f64 {
     let [width, height, depth] = extent.texels();
     let most = width.max(height);

@@ -6,8 +6,8 @@ use super::Geometry;
 
 /// What texels there are, and where.
 ///
-/// Those of a CUDA array are the same numbers in rows one after the other, without gaps: how a GPU lays them out is its
-/// secret. Three-dimensional arrays and layers are planes one after the other.
+/// Those of a CUDA array are the same numbers in rows one after the other, without gaps: how a GPU
+/// lays them out is its secret. Three-dimensional arrays and layers are planes one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Image {
     /// Where the first texel is: in a buffer that holds all of them.
@@ -94,8 +94,8 @@ pub enum Element {
 /// How a texture is read: `cudaTextureDesc`, whose zeros are the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sampler {
-    /// What lies outside, along x, y and z. Of coordinates that are not normalized, as CUDA has it, all but the border
-    /// mean [`AddressMode::Clamp`].
+    /// What lies outside, along x, y and z. Of coordinates that are not normalized, as CUDA has it,
+    /// all but the border mean [`AddressMode::Clamp`].
     pub address_modes: [AddressMode; 3],
     /// What is between the texels.
     pub filter: Filter,

@@ -1,7 +1,7 @@
 //! Textures and surfaces: what a kernel reads by coordinates rather than by addresses.
 //!
-//! Their texels lie in buffers like all other bytes. What is behind a handle is an [`Object`]: a kernel that is launched
-//! takes those that the memory has then.
+//! Their texels lie in buffers like all other bytes. What is behind a handle is an [`Object`]: a
+//! kernel that is launched takes those that the memory has then.
 
 mod check;
 pub(crate) mod coordinate;
@@ -14,8 +14,8 @@ use super::global_memory::{Memory, MemoryError};
 
 pub use image::{AddressMode, Element, Extent, Filter, Image, Sampler};
 
-/// Where handles begin: above the addresses of functions, and below those of global memory, so that a handle is no address
-/// of anything.
+/// Where handles begin: above the addresses of functions, and below those of global memory, so that
+/// a handle is no address of anything.
 pub(crate) const HANDLES: u64 = 1 << 38;
 /// How far apart they are.
 const STEP: u64 = 16;
@@ -152,8 +152,9 @@ pub(crate) fn find(table: &Table, handle: u64) -> Result<&Object, String> {
 }
 
 impl Memory {
-    /// A texture object over texels that lie in this memory: its handle, which a kernel takes as `cudaTextureObject_t`.
-    /// Reports call it by `name`. [`Memory::free`] gives it back; the buffer stays.
+    /// A texture object over texels that lie in this memory: its handle, which a kernel takes as
+    /// `cudaTextureObject_t`. Reports call it by `name`. [`Memory::free`] gives it back; the buffer
+    /// stays.
     ///
     /// ```
     /// use simt::{AddressMode, Element, Extent, Image, Launch, Memory, Module, Sampler};
@@ -192,20 +193,21 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// [`MemoryError::BadImage`] if CUDA or the emulator has no such texture: extents beyond those of an H100, texels that do
-    /// not lie in one buffer or are not aligned, [`Filter::Linear`], normalized values of other elements than
-    /// integers of 8 and 16 bits.
+    /// [`MemoryError::BadImage`] if CUDA or the emulator has no such texture: extents beyond those
+    /// of an H100, texels that do not lie in one buffer or are not aligned, [`Filter::Linear`],
+    /// normalized values of other elements than integers of 8 and 16 bits.
     pub fn texture(&self, name: &str, image: Image, sampler: Sampler) -> Result<u64, MemoryError> {
         self.object(name, image, Some(sampler))
     }
 
-    /// A surface object over texels that lie in this memory, which kernels read and write: its handle, which a kernel
-    /// takes as `cudaSurfaceObject_t`. Reports call it by `name`. [`Memory::free`] gives it back; the buffer stays.
+    /// A surface object over texels that lie in this memory, which kernels read and write: its
+    /// handle, which a kernel takes as `cudaSurfaceObject_t`. Reports call it by `name`.
+    /// [`Memory::free`] gives it back; the buffer stays.
     ///
     /// # Errors
     ///
-    /// [`MemoryError::BadImage`], as of [`Memory::texture`]; also for linear and pitched memory, of which CUDA has no
-    /// surfaces.
+    /// [`MemoryError::BadImage`], as of [`Memory::texture`]; also for linear and pitched memory, of
+    /// which CUDA has no surfaces.
     pub fn surface(&self, name: &str, image: Image) -> Result<u64, MemoryError> {
         self.object(name, image, None)
     }

@@ -26,7 +26,8 @@ const FUNCTIONS: [Function; 8] = [
 type Wide = fn(f64) -> f64;
 const WIDE: [(&str, Wide); 2] = [("rcp", |x| 1.0 / x), ("rsqrt", |x| 1.0 / x.sqrt())];
 
-/// `div.approx` and `div.full`, of exact products: the dividend times the unit's reciprocal, both scaled before where it has none.
+/// `div.approx` and `div.full`, of exact products: the dividend times the unit's reciprocal, both
+/// scaled before where it has none.
 fn divided(full: bool, ftz: bool, [a, b]: [u64; 2]) -> u64 {
     const LARGE: f32 = f32::from_bits(0x7e80_0000);
     let encode = |number: &Number| match ftz {
@@ -92,7 +93,8 @@ pub fn forms() -> Vec<Form> {
     all
 }
 
-/// `ex2` and `tanh` of halves: those of f32, which are nearly exact, rounded; so at most one unit from what is exact and rounded.
+/// `ex2` and `tanh` of halves: those of f32, which are nearly exact, rounded; so at most one unit
+/// from what is exact and rounded.
 fn halves(all: &mut Vec<Form>) {
     let functions: [(&str, Wide); 2] = [("ex2", f64::exp2), ("tanh", f64::tanh)];
     for (ty, format) in [("f16", F16), ("bf16", BF16)] {
@@ -154,7 +156,8 @@ fn special_values_are_as_the_isa_says() {
     check("special values", &rows);
 }
 
-/// Of quotients, what an H100 gave: one above the nearest, one below it, and where the reciprocal is none of the unit's.
+/// Of quotients, what an H100 gave: one above the nearest, one below it, and where the reciprocal
+/// is none of the unit's.
 #[test]
 fn quotients_are_those_of_a_gpu() {
     const OPERANDS: [[u32; 2]; 6] = [

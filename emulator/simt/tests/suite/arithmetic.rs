@@ -118,7 +118,8 @@ fn rounded(add: &mut impl FnMut(Form), ty: Float, rounding: &str, mode: Mode, sa
     }
 }
 
-/// What looks at signs: they count for zeros and are kept for NaN only by `neg`, `abs` and `copysign`.
+/// What looks at signs: they count for zeros and are kept for NaN only by `neg`, `abs` and
+/// `copysign`.
 fn signs(add: &mut impl FnMut(Form), ty: Float) {
     let Float { name, ftz, format, kind, .. } = ty;
     let top = 1_u64 << (format.fraction + format.exponent);
@@ -152,7 +153,8 @@ fn arithmetic_is_rounded_once() {
     check("arithmetic", &forms());
 }
 
-/// Sums of a product that land beside the middle between two numbers: what is rounded twice goes wrong.
+/// Sums of a product that land beside the middle between two numbers: what is rounded twice goes
+/// wrong.
 #[test]
 fn multiply_add_is_not_rounded_twice() {
     let mut random = Random(7);

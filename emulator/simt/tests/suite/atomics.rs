@@ -14,7 +14,8 @@ fn int(name: &str) -> Int {
     INTS.into_iter().find(|ty| ty.name == name).unwrap_or(INTS[0])
 }
 
-/// The operations: name, type, width, definition. `flush`: sums of f32 lose their subnormal numbers.
+/// The operations: name, type, width, definition. `flush`: sums of f32 lose their subnormal
+/// numbers.
 fn operations(flush: bool) -> Vec<(&'static str, &'static str, u32, New)> {
     let mut all: Vec<(&str, &str, u32, New)> = Vec::new();
     for (name, bits) in [("u32", 32), ("s32", 32), ("u64", 64)] {
@@ -175,8 +176,8 @@ pub fn forms() -> Vec<Form> {
     all
 }
 
-/// All lanes of a warp at one address: every one of them counts. The values that they see on the way sum
-/// up in some order; which, a GPU leaves open, so only the sum of all is looked at.
+/// All lanes of a warp at one address: every one of them counts. The values that they see on the
+/// way sum up in some order; which, a GPU leaves open, so only the sum of all is looked at.
 fn contended(all: &mut Vec<Form>) {
     let text = "
         mov.u32 %r25, %tid.x;

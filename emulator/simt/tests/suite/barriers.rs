@@ -1,4 +1,5 @@
-//! Barriers, and the masks of what a warp does together: each wrong use with its sentence, and its correct twin.
+//! Barriers, and the masks of what a warp does together: each wrong use with its sentence, and its
+//! correct twin.
 
 use simt::{Report, ReportKind};
 
@@ -267,7 +268,8 @@ fn lanes_that_are_not_there_give_nothing() {
     wrong(read, 20, ReportKind::Shuffle, "shfl.sync", message);
 }
 
-/// What a warp has written is there for its other lanes after a barrier that names those which have left.
+/// What a warp has written is there for its other lanes after a barrier that names those which have
+/// left.
 #[test]
 fn barriers_of_a_warp_order_those_that_are_there() {
     let body = "@%p1 ret;
@@ -346,7 +348,8 @@ fn a_shuffle_must_not_read_a_lane_that_takes_no_part() {
     right("@%p1 shfl.sync.down.b32 %r5|%p5, %r2, 8, 4127, 0xffff;", 32);
 }
 
-/// What `__syncthreads_count`, `_and` and `_or` give: of all threads of the block, some of whose warps have come by another way.
+/// What `__syncthreads_count`, `_and` and `_or` give: of all threads of the block, some of whose
+/// warps have come by another way.
 #[test]
 fn barriers_reduce_the_predicates_of_a_block() {
     let body = "

@@ -3,8 +3,9 @@
 use crate::kernel::{Bench, source};
 use simt::{Counters, Kernel, Launch, Memory, Module, Prepared, Report, ReportKind};
 
-/// Launch 0 writes 42 to its own buffer and then raises a flag there; launch 1, whose `b` is that buffer, waits for the
-/// flag, and copies what it finds. Whose turn it is, is told by a word of `a`.
+/// Launch 0 writes 42 to its own buffer and then raises a flag there; launch 1, whose `b` is that
+/// buffer, waits for the flag, and copies what it finds. Whose turn it is, is told by a word of
+/// `a`.
 fn message(raise: &str, wait: &str) -> String {
     source(&format!(
         "ld.global.u32 %r5, [%rd1];

@@ -90,7 +90,8 @@ fn counting(all: &mut Vec<Form>, bits: u32) {
 
 fn fields(all: &mut Vec<Form>, bits: u32) {
     let kind = Kind::of_bits(bits);
-    // Positions and lengths are 8 bits, as PTX says, and 32 where values have 64: 7680 of 7680 cases on an H200.
+    // Positions and lengths are 8 bits, as PTX says, and 32 where values have 64: 7680 of 7680
+    // cases on an H200.
     let counts = if bits == 64 { 0xffff_ffff } else { 0xff };
     let shifts = shifts();
     let values = integers(bits);
@@ -155,7 +156,8 @@ fn words(all: &mut Vec<Form>) {
     let values = integers(32);
     for (mode, wraps) in [("wrap", true), ("clamp", false)] {
         let by = move |c: u64| if wraps { c & 31 } else { c.min(32) } as u32;
-        // `b` above `a`, 64 bits: the upper word after a shift to the left, the lower after one to the right.
+        // `b` above `a`, 64 bits: the upper word after a shift to the left, the lower after one to
+        // the right.
         let left = form(&format!("shf.l.{mode}.b32"), W, [W; 3], move |[a, b, c]| {
             from_bits(32, |i| bit(b << 32 | a, 32 + i - by(c)))
         });
@@ -196,8 +198,8 @@ fn words(all: &mut Vec<Form>) {
     }
 }
 
-/// The other modes of `prmt`: which bytes they give for each value of the selector's low two bits, the highest first, as
-/// the PTX ISA lists them.
+/// The other modes of `prmt`: which bytes they give for each value of the selector's low two bits,
+/// the highest first, as the PTX ISA lists them.
 fn permutations(all: &mut Vec<Form>, values: &[u64]) {
     const MODES: [(&str, [[u32; 4]; 4]); 6] = [
         ("f4e", [[3, 2, 1, 0], [4, 3, 2, 1], [5, 4, 3, 2], [6, 5, 4, 3]]),

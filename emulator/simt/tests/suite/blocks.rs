@@ -1,5 +1,5 @@
-//! Races between blocks: run one by one, no block may touch what another writes; run together, what the
-//! kernel itself orders is allowed.
+//! Races between blocks: run one by one, no block may touch what another writes; run together, what
+//! the kernel itself orders is allowed.
 
 use simt::ReportKind;
 
@@ -71,7 +71,8 @@ fn launches_are_ordered() {
     second.run().unwrap();
 }
 
-/// Block 0 writes 42 to the outputs and raises the flag behind them; block 1 waits for the flag and reads.
+/// Block 0 writes 42 to the outputs and raises the flag behind them; block 1 waits for the flag and
+/// reads.
 fn message(raise: &str, wait: &str, after: &str) -> Bench {
     two_blocks(
         &format!("st.global.u32 [%rd2], 42; {raise}"),
@@ -190,7 +191,8 @@ fn barriers_pass_on_what_one_thread_has_seen() {
     assert_eq!(run("").0.unwrap_err().kind, ReportKind::Race);
 }
 
-/// Each block waits for the word of the block so many bytes further, and one for none, and leaves three more than it found.
+/// Each block waits for the word of the block so many bytes further, and one for none, and leaves
+/// three more than it found.
 fn chain(first: u32, other: i32) -> Bench {
     let bench = Bench::new(&format!(
         "setp.ne.u32 %p1, %r2, 0;

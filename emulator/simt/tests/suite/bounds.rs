@@ -1,5 +1,5 @@
-//! What a launch may use: instructions, bytes of the host, and time until it is cancelled. Most of these kernels
-//! would take all of the host's memory, or run for hours.
+//! What a launch may use: instructions, bytes of the host, and time until it is cancelled. Most of
+//! these kernels would take all of the host's memory, or run for hours.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -9,7 +9,8 @@ use crate::kernel::{AROUND, Bench, source};
 
 const MIB: u64 = 1 << 20;
 
-/// Runs all blocks, together or one by one, with `bytes` of the host, and wants them to be too few: for what.
+/// Runs all blocks, together or one by one, with `bytes` of the host, and wants them to be too few:
+/// for what.
 fn needs_more(mut bench: Bench, bytes: u64, together: bool, what: &str) -> Report {
     bench.host_bytes = bytes;
     let found = if together { bench.run_together() } else { bench.run() };
@@ -50,7 +51,8 @@ fn shared_memory_of_resident_blocks() {
     few.run().unwrap();
 }
 
-/// 8192 warps that each know how far the others are, and leave it for them: what they share is there once.
+/// 8192 warps that each know how far the others are, and leave it for them: what they share is
+/// there once.
 #[test]
 fn clocks_of_many_warps() {
     let clocks = "the order of accesses by warps that run together";
@@ -201,7 +203,8 @@ fn cancelled() {
                 if together { prepared.run_together(0..2, None) } else { prepared.run(0..2) };
             found.unwrap_err()
         };
-        // On a busy machine the flag may be set before the first block has begun, or after it was found to turn in a circle.
+        // On a busy machine the flag may be set before the first block has begun, or after it was
+        // found to turn in a circle.
         let within = (0..1000).find_map(|_| {
             flag.store(false, Relaxed);
             let has_begun = AtomicBool::new(false);

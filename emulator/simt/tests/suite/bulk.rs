@@ -1,4 +1,5 @@
-//! Bulk copies: what they bring and take, who learns of them, and each wrong use with its sentence; and `elect`.
+//! Bulk copies: what they bring and take, who learns of them, and each wrong use with its sentence;
+//! and `elect`.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +34,8 @@ pub fn opcodes() -> BTreeSet<String> {
     all
 }
 
-/// An mbarrier `[s]` for one arrival, `%p1` in the first thread, then `body`. `s+16` and on are data.
+/// An mbarrier `[s]` for one arrival, `%p1` in the first thread, then `body`. `s+16` and on are
+/// data.
 fn bench(body: &str) -> Bench {
     Bench::new(&format!(
         "setp.eq.u32 %p1, %r2, 0; @%p1 mbarrier.init.shared::cta.b64 [s], 1; fence.mbarrier_init.release.cluster;

@@ -1,4 +1,5 @@
-//! Functions: what is handed over and comes back, lanes that call and return at different times, and calls that nest.
+//! Functions: what is handed over and comes back, lanes that call and return at different times,
+//! and calls that nest.
 
 use simt::{Launch, Memory, Module, ReportKind, Stepper};
 
@@ -7,8 +8,8 @@ use crate::kernel::{BYTES, Bench};
 const REGISTERS: &str =
     ".reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<20>; .reg .f32 %f<9>; .reg .b64 %rd<20>;";
 
-/// Functions, and a kernel `k` with `a` in `%rd1` and `b` in `%rd2`, the lane in `%r1`, and in `%rd4` the address of its
-/// word of `b`.
+/// Functions, and a kernel `k` with `a` in `%rd1` and `b` in `%rd2`, the lane in `%r1`, and in
+/// `%rd4` the address of its word of `b`.
 fn source(functions: &str, body: &str) -> String {
     let functions = functions.replace("REGISTERS", REGISTERS);
     format!(
@@ -76,7 +77,8 @@ fn values_are_handed_over_and_come_back() {
     let wanted = numbers(|x| 10 * x + 7 + if x > 5 { 0 } else { 100 });
     assert_eq!(results(registers, body), wanted);
 
-    // Structs, read and written at places that are known when it runs, and a pointer to a variable of the caller.
+    // Structs, read and written at places that are known when it runs, and a pointer to a variable
+    // of the caller.
     let structs = ".func (.param .align 8 .b8 out[24]) f(.param .align 8 .b8 x[24], .param .b64 p, .param .b8 i)
         { REGISTERS
           .local .align 8 .b8 copy[24];
@@ -195,7 +197,8 @@ fn functions_are_called_through_pointers() {
 
 #[test]
 fn lanes_meet_where_functions_return() {
-    // Some lanes call, and return at different places; all shuffle in a function after it, and in another one.
+    // Some lanes call, and return at different places; all shuffle in a function after it, and in
+    // another one.
     let functions = ".func (.param .b32 out) f(.param .b32 x)
         { REGISTERS ld.param.u32 %r1, [x]; setp.lt.u32 %p1, %r1, 8; st.param.b32 [out], 1; @%p1 ret;
           setp.lt.u32 %p1, %r1, 16; st.param.b32 [out], 2; @%p1 ret; st.param.b32 [out], 3; ret; }

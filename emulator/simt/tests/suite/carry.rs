@@ -1,5 +1,5 @@
-//! The carry flag: after every instruction that writes it, before every one that reads it, and in sums and products
-//! of many words.
+//! The carry flag: after every instruction that writes it, before every one that reads it, and in
+//! sums and products of many words.
 
 use crate::form::{Form, check, form, several};
 use crate::integer::{INTS, Int};
@@ -32,8 +32,8 @@ pub fn forms() -> Vec<Form> {
     all
 }
 
-/// An operation that writes the flag, that reads it, and that does both. `operands`: how many it has, and how many
-/// that it has not. `none`: the flag that changes nothing.
+/// An operation that writes the flag, that reads it, and that does both. `operands`: how many it
+/// has, and how many that it has not. `none`: the flag that changes nothing.
 fn rows(
     all: &mut Vec<Form>,
     ty: Int,
@@ -61,7 +61,8 @@ fn rows(
         let flag = u64::from(flag != 0);
         [wanted([a, b, c], flag)[0], flag]
     }));
-    // Alone, so that it is tried with a guard and into its operands as well: at first there is no carry.
+    // Alone, so that it is tried with a guard and into its operands as well: at first there is no
+    // carry.
     if operands[1] == 0 {
         all.push(form(&takes, kind, [kind; 3], move |values| wanted(values, 0)[0]));
         all.push(form(&gives, kind, [kind; 3], move |values| wanted(values, none)[0]));
@@ -76,7 +77,8 @@ fn the_flag_is_written_and_read() {
     check("carries", &forms());
 }
 
-/// The product of two numbers of 64 bits, of 32-bit words, as compilers and libraries of big numbers write it.
+/// The product of two numbers of 64 bits, of 32-bit words, as compilers and libraries of big
+/// numbers write it.
 #[test]
 fn words_are_multiplied_to_a_long_product() {
     use crate::form::Kind::L;
@@ -99,7 +101,8 @@ fn words_are_multiplied_to_a_long_product() {
     check("a long product", &[several("madc.hi.cc.u32", text, [L, L], [L, L], product)]);
 }
 
-/// Each lane has its own flag: lanes that skip an instruction keep theirs, on any way through the code.
+/// Each lane has its own flag: lanes that skip an instruction keep theirs, on any way through the
+/// code.
 #[test]
 fn lanes_keep_their_own_flags() {
     let bench = Bench::new(

@@ -93,7 +93,8 @@ fn to_tf32(all: &mut Vec<Form>) {
                     let value = f64::from(f32::from_bits(a as u32)).abs();
                     let bound = |bits: u64| f64::from(f32::from_bits((bits << 13) as u32)).abs();
                     let exact = bound(zero) == value || value.is_infinite();
-                    // Behind the largest number there is infinity, as near as the next one would be.
+                    // Behind the largest number there is infinity, as near as the next one would
+                    // be.
                     let (low, high) = (bound(zero), bound(zero + 1));
                     let high = if high.is_infinite() { 2_f64.powi(128) } else { high };
                     if !exact && value >= (low + high) / 2.0 { zero + 1 } else { zero }
@@ -204,7 +205,8 @@ fn between_integers(all: &mut Vec<Form>, to: Int, from: Int) {
     }
 }
 
-/// Rounded, then clamped to the type. NaN becomes zero; the highest bit alone if either side has 64 bits.
+/// Rounded, then clamped to the type. NaN becomes zero; the highest bit alone if either side has 64
+/// bits.
 fn to_integer(all: &mut Vec<Form>, to: Int, from: Float) {
     for (rounding, mode) in MODES {
         for (suffix, sat) in SATURATIONS {

@@ -27,7 +27,8 @@ pub fn forms() -> Vec<Form> {
     all
 }
 
-/// Copies the first bytes of two operands over what was there; with `partial` a third says how many are read.
+/// Copies the first bytes of two operands over what was there; with `partial` a third says how many
+/// are read.
 fn copy(opcode: &str, bytes: u32, partial: bool) -> Form {
     let (pair, result) = ("{{2}, {1}}", "{{d}, {e}}");
     let size = if partial { ", {3}" } else { "" };
@@ -126,7 +127,8 @@ fn what_has_not_been_waited_for_is_reported() {
     pending("bar.sync 0;", "ld.shared.u32 %r6, [%r5];");
 }
 
-/// A thread that has nothing to copy closes its group all the same, and waits for as many as the others.
+/// A thread that has nothing to copy closes its group all the same, and waits for as many as the
+/// others.
 #[test]
 fn groups_of_nothing_count() {
     let body = "

@@ -34,7 +34,8 @@ fn a_kernel_counted_by_hand() {
     let counters = count(&Bench::new(LOOP));
     let executed = AROUND + 3 + 10 * 4 + 7;
     assert_eq!(counters.instructions, executed);
-    // Half of the lanes are missing in ten additions and a fence, all in the last branch and a load.
+    // Half of the lanes are missing in ten additions and a fence, all in the last branch and a
+    // load.
     assert_eq!(counters.thread_instructions, 32 * executed - 16 * (10 + 1) - 32 - 32);
     let classes = [
         (Class::Float, 10),
@@ -71,7 +72,8 @@ fn warps_that_are_not_full_and_several_blocks() {
     assert_eq!((site.wavefronts, site.conflicts), (0, 0));
 }
 
-/// What only becomes zero is not asked of memory: half of a warp's lanes copy, of these half two bytes of four; then none.
+/// What only becomes zero is not asked of memory: half of a warp's lanes copy, of these half two
+/// bytes of four; then none.
 #[test]
 fn copies_of_nothing_are_no_requests() {
     let body = "
@@ -147,7 +149,8 @@ fn sectors_of_global_accesses() {
     }
 }
 
-/// Lanes so many words apart, the passes that the access takes, and those among them that conflicts cost.
+/// Lanes so many words apart, the passes that the access takes, and those among them that conflicts
+/// cost.
 #[test]
 fn bank_conflicts_of_shared_accesses() {
     let rows = [

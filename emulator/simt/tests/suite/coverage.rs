@@ -1,7 +1,7 @@
 //! Which opcodes the parser accepts, asked of the parser itself; and whether a row tests each.
 //!
-//! An opcode without operands is refused in one of two ways: it is not known, or it lacks operands. So all
-//! combinations of the modifiers that PTX has can be tried.
+//! An opcode without operands is refused in one of two ways: it is not known, or it lacks operands.
+//! So all combinations of the modifiers that PTX has can be tried.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,8 @@ use crate::{
 };
 use crate::{simd, surfaces, textures, transfer, variables, warp};
 
-/// How many opcodes the parser accepts, hints of caches not counted. Whoever adds one adds a row and counts here.
+/// How many opcodes the parser accepts, hints of caches not counted. Whoever adds one adds a row
+/// and counts here.
 const OPCODES: usize = 15_930;
 
 /// How many rows the tables of all families have: so that none is lost unnoticed.
@@ -362,7 +363,8 @@ fn every_opcode_that_the_parser_accepts_is_tested() {
     assert_eq!(rows, FORMS, "a row has been added: count it here");
 }
 
-/// Calls `visit` with the base and every choice of one modifier from each slot; an empty one is left out.
+/// Calls `visit` with the base and every choice of one modifier from each slot; an empty one is
+/// left out.
 fn each(base: &str, slots: &[&[&str]], visit: &mut impl FnMut(&str)) {
     let Some((first, rest)) = slots.split_first() else { return visit(base) };
     for modifier in *first {

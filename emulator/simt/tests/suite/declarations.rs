@@ -1,5 +1,5 @@
-//! What kernels take, of sources that the emulator need not be able to run. What is valid, and where each
-//! parameter lies, is as ptxas 12.9 has it for sm_90.
+//! What kernels take, of sources that the emulator need not be able to run. What is valid, and
+//! where each parameter lies, is as ptxas 12.9 has it for sm_90.
 
 use simt::{Declarations, Module, ParseError};
 

@@ -1,4 +1,5 @@
-//! Lanes of one warp that go different ways: what they compute, where they meet, and that they wait for each other.
+//! Lanes of one warp that go different ways: what they compute, where they meet, and that they wait
+//! for each other.
 
 use simt::Access;
 
@@ -43,8 +44,8 @@ fn nested_branches_meet_where_the_code_joins() {
     assert_eq!(words, std::array::from_fn(|i| [0, 101, 200, 301][i % 4]));
     assert_eq!(counters.divergent_branches, 3);
     assert_eq!(counters.requests(Access::GlobalStore), 1);
-    // Four before, the branch, the odd lanes' six and the even lanes' four (a side of a branch does not
-    // execute the other), and four together again.
+    // Four before, the branch, the odd lanes' six and the even lanes' four (a side of a branch does
+    // not execute the other), and four together again.
     assert_eq!(counters.instructions, AROUND + 4 + 1 + (6 + 4) + 4);
     let odd = 8 + 8 + 8 + 8 + 16 + 16;
     let even = 8 + 8 + 8 + 8;

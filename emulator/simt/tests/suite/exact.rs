@@ -1,5 +1,5 @@
-//! Floating point by integers as long as they need to be: the IEEE 754 operations in every rounding,
-//! from their definition and nothing else.
+//! Floating point by integers as long as they need to be: the IEEE 754 operations in every
+//! rounding, from their definition and nothing else.
 
 use std::cmp::Ordering;
 
@@ -208,7 +208,8 @@ impl Number {
         }
     }
 
-    /// Rounds to an integer: its sign and size, none for what is no number; infinite ones are large.
+    /// Rounds to an integer: its sign and size, none for what is no number; infinite ones are
+    /// large.
     pub fn to_integer(&self, mode: Mode) -> Option<i128> {
         match self {
             Number::Nan => None,
@@ -425,8 +426,8 @@ pub fn flushed(bits: u64, format: Format) -> u64 {
     if field == 0 { bits >> (fraction + exponent) << (fraction + exponent) } else { bits }
 }
 
-/// A result of `.ftz`: a zero of its sign, if it is subnormal when rounded to as many bits with any exponent. (PTX does not say
-/// whether before or after rounding; an H200 does it so.)
+/// A result of `.ftz`: a zero of its sign, if it is subnormal when rounded to as many bits with any
+/// exponent. (PTX does not say whether before or after rounding; an H200 does it so.)
 pub fn encode_flushed(number: &Number, format: Format, mode: Mode) -> u64 {
     let bits = number.encode(format, mode);
     let wide = Format { exponent: format.exponent + 3, ..format };

@@ -51,9 +51,10 @@ type Wanted = Box<dyn Fn(&[Vec<u64>], usize) -> Vec<u64>>;
 pub struct Form {
     /// What it counts as: the opcode with its modifiers.
     pub opcode: String,
-    /// `{d} {e} {f} {g}` stand for its results, `{1} {2} …` for what it reads. `%rd30`, `%rd31`, `%rd32`, `%rd33` are the
-    /// generic addresses of 32 bytes of the thread's own in global, shared and local memory, and the address in
-    /// the global space; `%r31` and `l` are the places of the last two in their spaces.
+    /// `{d} {e} {f} {g}` stand for its results, `{1} {2} …` for what it reads. `%rd30`, `%rd31`,
+    /// `%rd32`, `%rd33` are the generic addresses of 32 bytes of the thread's own in global, shared
+    /// and local memory, and the address in the global space; `%r31` and `l` are the places of the
+    /// last two in their spaces.
     text: String,
     results: Vec<Kind>,
     operands: Vec<Kind>,
@@ -61,7 +62,8 @@ pub struct Form {
     most: usize,
     wanted: Wanted,
     same: fn(u64, u64) -> bool,
-    /// Whether it is one instruction that can also be tried with a guard and with its result in an operand's register.
+    /// Whether it is one instruction that can also be tried with a guard and with its result in an
+    /// operand's register.
     single: bool,
 }
 
@@ -146,7 +148,8 @@ impl Form {
         self
     }
 
-    /// All tuples of the pools' values if there are few, else some at random; a whole number of blocks.
+    /// All tuples of the pools' values if there are few, else some at random; a whole number of
+    /// blocks.
     fn tuples(&self) -> Vec<Vec<u64>> {
         let product = self.pools.iter().fold(1_usize, |n, pool| n.saturating_mul(pool.len()));
         let mut random = Random(product as u64);
@@ -186,7 +189,8 @@ impl Form {
         (0..count).map(|i| tuples[i % tuples.len()].clone()).collect()
     }
 
-    /// The kernels that try it: the instruction as it is, into the registers of its operands, and under a guard.
+    /// The kernels that try it: the instruction as it is, into the registers of its operands, and
+    /// under a guard.
     fn variants(&self) -> Vec<Variant> {
         let mut variants = vec![Variant::Plain];
         if self.single {
@@ -339,7 +343,8 @@ fn is_open(pool: &[u64], kind: Kind) -> bool {
     kind == P || pool.len() > 24
 }
 
-/// Runs a form's kernel: a tuple of operands for each of so many threads, `results` values from each.
+/// Runs a form's kernel: a tuple of operands for each of so many threads, `results` values from
+/// each.
 fn run(
     source: &str,
     tuples: &[u8],

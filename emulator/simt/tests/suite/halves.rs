@@ -1,4 +1,5 @@
-//! `f16` and `bf16`, alone and in pairs: arithmetic with one rounding, minimum and maximum, signs, comparisons.
+//! `f16` and `bf16`, alone and in pairs: arithmetic with one rounding, minimum and maximum, signs,
+//! comparisons.
 
 use crate::compare::{COMPARISONS, Holds, LOGIC, NAN, UNORDERED};
 use crate::exact::{
@@ -221,8 +222,8 @@ fn halves_are_rounded_once() {
     check("halves", &forms());
 }
 
-/// Products in the middle between two numbers, and summands that decide to which side: what is rounded to f32 in between
-/// has lost them.
+/// Products in the middle between two numbers, and summands that decide to which side: what is
+/// rounded to f32 in between has lost them.
 #[test]
 fn multiply_add_of_halves_is_not_rounded_twice() {
     for ty in HALVES.into_iter().filter(|ty| !ty.pair && ty.ftz.is_empty()) {

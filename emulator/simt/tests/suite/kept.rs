@@ -1,11 +1,12 @@
-//! The emulator keeps registers and shared memory of blocks that have run, for those that come later: which find nothing
-//! of it.
+//! The emulator keeps registers and shared memory of blocks that have run, for those that come
+//! later: which find nothing of it.
 
 use simt::{Counters, Report, ReportKind};
 
 use crate::kernel::Bench;
 
-/// Writes words of shared memory, and leaves without waiting for a copy; all lanes read a word, and barriers are passed.
+/// Writes words of shared memory, and leaves without waiting for a copy; all lanes read a word, and
+/// barriers are passed.
 const LEAVES: &str = "st.shared.u32 [s], 1; ld.shared.u32 %r5, [s]; bar.sync 0; bar.warp.sync 1;
     cp.async.ca.shared.global [s+16], [%rd1], 16;";
 
@@ -67,7 +68,8 @@ fn a_later_launch_reads_nothing_of_an_earlier_ones() {
     }
 }
 
-/// No access of a block is in the way of a later one's; whatever a launch finds and counts, it finds and counts again.
+/// No access of a block is in the way of a later one's; whatever a launch finds and counts, it
+/// finds and counts again.
 #[test]
 fn every_launch_is_as_the_first() {
     let write = "st.shared.u32 [%r3], %r2; cp.async.ca.shared.global [s+256], [%rd1], 16; cp.async.wait_all;";

@@ -2,9 +2,9 @@
 
 use simt::{Counters, Kernel, Launch, Memory, Module, Prepared, Report, ReportKind, Stepper};
 
-/// A kernel `k` with pointers `a` and `b` as parameters, in `%rd1` and `%rd2`; the thread's number in the grid in
-/// `%r1` and in the block in `%r2`; `%rd3` and `%rd4` are `a` and `b` plus four bytes for each thread of
-/// the grid. Registers from 5 on are the body's.
+/// A kernel `k` with pointers `a` and `b` as parameters, in `%rd1` and `%rd2`; the thread's number
+/// in the grid in `%r1` and in the block in `%r2`; `%rd3` and `%rd4` are `a` and `b` plus four
+/// bytes for each thread of the grid. Registers from 5 on are the body's.
 pub fn source(body: &str) -> String {
     format!(
         "
@@ -41,7 +41,8 @@ pub fn source(body: &str) -> String {
 /// Instructions that [`source`] puts before and after the body.
 pub const AROUND: u64 = 12;
 
-/// A module of one kernel `k` and a memory with two buffers, of which `b` is never written by the host.
+/// A module of one kernel `k` and a memory with two buffers, of which `b` is never written by the
+/// host.
 pub struct Bench {
     source: String,
     module: Module,
@@ -74,8 +75,8 @@ impl Bench {
         Bench::of(&source(body))
     }
 
-    /// One block of a warp, for the kernel `k` of a whole module. `a` holds 0, 1, 2, … as 32-bit words; `b` is
-    /// never written.
+    /// One block of a warp, for the kernel `k` of a whole module. `a` holds 0, 1, 2, … as 32-bit
+    /// words; `b` is never written.
     pub fn of(source: &str) -> Bench {
         let module = Module::parse(source)
             .and_then(Module::complete)

@@ -2,8 +2,8 @@
 
 use simt::{Launch, Memory, Module, Report, ReportKind};
 
-/// A kernel with 12 bytes of arguments in 16 and 1024 bytes of shared memory; declarations of the module, and a
-/// directive of the kernel.
+/// A kernel with 12 bytes of arguments in 16 and 1024 bytes of shared memory; declarations of the
+/// module, and a directive of the kernel.
 fn module(directive: &str, declarations: &str) -> Module {
     let source = format!(
         "

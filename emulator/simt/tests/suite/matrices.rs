@@ -1,5 +1,5 @@
-//! Products of matrices, in every lane's registers: `mma`, after the tables of the PTX ISA. Integers and sums that are exact have no
-//! choice; of others there is a bound.
+//! Products of matrices, in every lane's registers: `mma`, after the tables of the PTX ISA.
+//! Integers and sums that are exact have no choice; of others there is a bound.
 
 use crate::exact::{self, Mode, Number};
 use crate::form::Kind::{self, L, W};
@@ -7,7 +7,8 @@ use crate::form::{Form, across, check};
 use crate::kernel::Bench;
 use crate::values::{Random, integers};
 
-/// Row and column of element `i` of a lane: `g` and `t` are what the PTX ISA calls `groupID` and `threadID_in_group`.
+/// Row and column of element `i` of a lane: `g` and `t` are what the PTX ISA calls `groupID` and
+/// `threadID_in_group`.
 type Places = fn(g: usize, t: usize, i: usize) -> [usize; 2];
 
 /// A shape of `mma`: rows and depth (columns are 8), where elements lie, and what they are.
@@ -179,7 +180,8 @@ pub fn format_of(ty: &str) -> exact::Format {
     }
 }
 
-/// A matrix from the registers of a warp's lanes: `first` is the number of the first of its registers, `count` how many there are.
+/// A matrix from the registers of a warp's lanes: `first` is the number of the first of its
+/// registers, `count` how many there are.
 fn matrix(
     warp: &[Vec<u64>],
     [first, count]: [usize; 2],
@@ -217,7 +219,8 @@ struct Types {
     how: &'static str,
 }
 
-/// A row of the table: registers of small integers for floats, of which all sums are exact, or of anything.
+/// A row of the table: registers of small integers for floats, of which all sums are exact, or of
+/// anything.
 fn form(shape: &'static Shape, types: Types) -> Form {
     let Types { a, b, c, d, how } = types;
     let (m, k) = (shape.m, shape.k);
@@ -384,8 +387,8 @@ fn products_are_those_of_the_tables() {
     check("matrices", &forms());
 }
 
-/// Sums of any numbers are near the exact ones: each of `k + 1` terms is cut off by less than 2^-25 of the largest, and the
-/// sum by less than its last place.
+/// Sums of any numbers are near the exact ones: each of `k + 1` terms is cut off by less than 2^-25
+/// of the largest, and the sum by less than its last place.
 #[test]
 fn sums_of_floats_are_near() {
     for ty in ["f16", "bf16", "tf32"] {

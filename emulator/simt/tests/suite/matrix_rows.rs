@@ -20,7 +20,8 @@ pub fn opcodes() -> BTreeSet<String> {
     all
 }
 
-/// Rows of eight halves of the numbers 0, 1, 2, … in shared memory, from offset 16 on; with `extra`, halves are stored as such, too.
+/// Rows of eight halves of the numbers 0, 1, 2, … in shared memory, from offset 16 on; with
+/// `extra`, halves are stored as such, too.
 fn rows(body: &str, extra: bool) -> String {
     let extra = if extra { "@%p2 st.shared.u16 [s], %h5;" } else { "" };
     format!(

@@ -164,8 +164,8 @@ fn phases_follow_arrivals() {
     }
 }
 
-/// Warp 1 hands data to warp 0, each of its lanes what it has written, through its first lane. `WARP` orders the lanes of
-/// warp 1 before that.
+/// Warp 1 hands data to warp 0, each of its lanes what it has written, through its first lane.
+/// `WARP` orders the lanes of warp 1 before that.
 const HAND_OVER: &str = "
     @%p1 bra READER;
     sub.u32 %r21, %r4, 128;
@@ -354,7 +354,8 @@ fn a_wait_in_vain_ends_with_who_waits_where() {
     right(&with(4, &body.replace("bar.sync 1;", "").replace("], 0;", "], 1;"), 128));
 }
 
-/// Lanes that wait for another lane of their own warp let it go on, whichever comes first in the code.
+/// Lanes that wait for another lane of their own warp let it go on, whichever comes first in the
+/// code.
 #[test]
 fn lanes_wait_for_lanes_of_their_warp() {
     for (first, second) in [("%p2", "!%p2"), ("!%p2", "%p2")] {

@@ -1,4 +1,5 @@
-//! Sums of products as an H100 has formed them (driver 580.159), by exact bits: where another way of rounding would give others.
+//! Sums of products as an H100 has formed them (driver 580.159), by exact bits: where another way
+//! of rounding would give others.
 
 use crate::kernel::{Bench, source};
 
@@ -10,7 +11,8 @@ const HALVES_TO_F32: &[Sum<'_>] = &[
     // Cut off, and not rounded.
     (&[(0x94c5, 0x93e5)], 0x3f0e_41d7, 0x3f0e_41e9),
     (&[(0x14f3, 0x8691)], 0xbc6a_9f87, 0xbc6a_a008),
-    // Behind the largest exponent 25 bits count: with 24 these would be others, and with 26 those below.
+    // Behind the largest exponent 25 bits count: with 24 these would be others, and with 26 those
+    // below.
     (&[(0x0ed4, 0x0c04)], 0xc04c_3be6, 0xc04c_3be5),
     (&[(0x06ad, 0x1bd0)], 0xbb8c_e799, 0xbb8c_e456),
     (&[(0x8e7e, 0x084b)], 0x3917_390e, 0x3917_2b1e),

@@ -1,13 +1,13 @@
-//! Fetches from textures as an H100 does them (driver 580.159), by exact bits: where the documentation leaves the choice, or
-//! exact arithmetic would give another texel.
+//! Fetches from textures as an H100 does them (driver 580.159), by exact bits: where the
+//! documentation leaves the choice, or exact arithmetic would give another texel.
 
 use simt::{AddressMode, Element, Extent, Image, Memory, ReportKind, Sampler};
 
 use crate::objects::{GEOMETRIES, buffer, fetch, kernel, run};
 use AddressMode::{Border, Clamp, Mirror, Wrap};
 
-/// Extents, address modes, texels, and normalized coordinates that lie in them; of none does the product with the extent,
-/// rounded down, say so.
+/// Extents, address modes, texels, and normalized coordinates that lie in them; of none does the
+/// product with the extent, rounded down, say so.
 #[rustfmt::skip]
 const BESIDE: &[(u32, AddressMode, u32, &[u32])] = &[
     (2, Mirror, 0, &[0xbf00_0000, 0x3fc0_0000]),
@@ -50,7 +50,8 @@ const BESIDE: &[(u32, AddressMode, u32, &[u32])] = &[
     (65_537, Border, 0, &[0x377f_ff01, 0x377f_ff80, 0x377f_ff40, 0x377f_ff20]),
 ];
 
-/// Texels of a 1-D array that hold their numbers, from 1: what a fetch gives for these coordinates, of which 0 is the border.
+/// Texels of a 1-D array that hold their numbers, from 1: what a fetch gives for these coordinates,
+/// of which 0 is the border.
 fn found(texels: u32, mode: AddressMode, normalized: bool, coordinates: &[u32]) -> Vec<u32> {
     let memory = Memory::new(1 << 24);
     let bytes: Vec<u8> = (1..=texels).flat_map(u32::to_le_bytes).collect();
@@ -76,8 +77,8 @@ fn normalized_coordinates_beside_borders_lie_where_an_h100_has_them() {
     }
 }
 
-/// How many bits behind the point normalized coordinates have, by the sizes of the whole: extents, layers, and the bits along
-/// each axis.
+/// How many bits behind the point normalized coordinates have, by the sizes of the whole: extents,
+/// layers, and the bits along each axis.
 #[rustfmt::skip]
 const BITS: &[([u32; 3], bool, &[u32])] = &[
     ([8191, 0, 0], false, &[21]),
@@ -103,8 +104,8 @@ const BITS: &[([u32; 3], bool, &[u32])] = &[
     ([5, 32_767, 0], true, &[23, 23]),
 ];
 
-/// The coordinate is one in the last place above a multiple of the extent's part; cut to `bits` behind the point it lies below
-/// the border of two texels, or on it.
+/// The coordinate is one in the last place above a multiple of the extent's part; cut to `bits`
+/// behind the point it lies below the border of two texels, or on it.
 #[test]
 fn coordinates_have_the_bits_of_an_h100_by_the_sizes_of_the_whole() {
     for &([width, height, depth], is_layered, bits) in BITS {
@@ -166,7 +167,8 @@ fn subnormal_coordinates_are_zero() {
         {
             assert_eq!(found(texels, mode, normalized, &subnormal), [1; 4], "{texels} {mode:?}");
         }
-        // The normal number beside them is beyond the border, and before it the last texel of the repeated ones.
+        // The normal number beside them is beyond the border, and before it the last texel of the
+        // repeated ones.
         assert_eq!(found(texels, Border, false, &[0x8080_0000]), [0]);
         assert_eq!(found(texels, Border, true, &[0x8080_0000]), [0]);
         assert_eq!(found(texels, Wrap, true, &[0x8080_0000]), [texels]);
@@ -192,7 +194,8 @@ fn what_is_no_number_of_a_texel_lies_where_an_h100_has_it() {
     }
 }
 
-/// Halves that are NaN keep their bits, and none is made quiet; single ones and subnormal numbers are as they are.
+/// Halves that are NaN keep their bits, and none is made quiet; single ones and subnormal numbers
+/// are as they are.
 #[test]
 fn floats_keep_their_bits() {
     let memory = Memory::new(1 << 20);

@@ -1,4 +1,5 @@
-//! Global memory as host and kernels see it, and the ways to run a launch, which all leave the same there.
+//! Global memory as host and kernels see it, and the ways to run a launch, which all leave the same
+//! there.
 
 use simt::{Counters, Launch, Memory, MemoryError, Report, ReportKind, Trace, What};
 
@@ -79,7 +80,8 @@ fn what_the_host_cannot_do() {
     assert_ne!(a, b, "a pointer to what was freed must not lead to what came after");
 }
 
-/// Each block turns its words round through shared memory, and halves of its warps go different ways.
+/// Each block turns its words round through shared memory, and halves of its warps go different
+/// ways.
 fn turning() -> Bench {
     Bench::new(
         "ld.global.u32 %r5, [%rd3];

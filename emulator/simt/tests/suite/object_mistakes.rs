@@ -7,7 +7,8 @@ use simt::{
 
 use crate::objects::{WAYS, Way, buffer, fetch, kernel, kernel_beside, launch, run};
 
-/// A texture and a surface of 16 x 4 texels, `t` and `s`, and linear memory of 64, `l`, all over the same bytes.
+/// A texture and a surface of 16 x 4 texels, `t` and `s`, and linear memory of 64, `l`, all over
+/// the same bytes.
 fn objects(memory: &Memory, element: Element) -> [u64; 4] {
     let address = buffer(memory, "texels", &[0; 256]);
     let image = |extent| Image { address, extent, element, channels: 1 };
@@ -164,12 +165,14 @@ fn mistakes_are_told_in_a_sentence() {
     assert!(report.message.contains("the handle of a texture or surface"), "{report}");
 }
 
-/// What a launch has written it may not read through a texture or surface, whoever wrote it and whatever orders the two.
+/// What a launch has written it may not read through a texture or surface, whoever wrote it and
+/// whatever orders the two.
 #[test]
 fn a_cache_does_not_see_what_the_launch_writes() {
     let fetched = fetch("tex.1d.v4.u32.s32", "{%r5}");
     let loaded = "suld.b.2d.b32.trap {%r10}, [%rd1, {%r6, %r7}];";
-    // Each thread writes word %r8 of the texels, whose address is in %rd10; %r5 to %r7 is what it reads.
+    // Each thread writes word %r8 of the texels, whose address is in %rd10; %r5 to %r7 is what it
+    // reads.
     let write = "ld.const.u64 %rd10, [place]; cvt.u64.u32 %rd11, %r8; add.u64 %rd10, %rd10, %rd11; st.global.u32 [%rd10], %r1;";
     let stored = "sust.b.2d.b32.trap [%rd1, {%r8, %r7}], {%r1};";
     let said = "which the same launch writes: textures and surfaces are read through a cache that does not see it";

@@ -1,4 +1,5 @@
-//! Kernels on textures and surfaces: a short way from an instruction to what it gives, in every way to run.
+//! Kernels on textures and surfaces: a short way from an instruction to what it gives, in every way
+//! to run.
 
 use simt::{Counters, Launch, Memory, Module, Report, Trace};
 
@@ -11,8 +12,9 @@ pub const GEOMETRIES: [(&str, &str); 5] = [
     ("a2d", "{%r5, %f1, %f2, %f2}"),
 ];
 
-/// A kernel that lets each thread execute `body`, with the object in `%rd1`; of a number and three floats from the second
-/// buffer in `%r5` and `%f1` to `%f3`, and `%r6` to `%r8` with the same bits. What is then in `%r10` to `%r13` goes to the third.
+/// A kernel that lets each thread execute `body`, with the object in `%rd1`; of a number and three
+/// floats from the second buffer in `%r5` and `%f1` to `%f3`, and `%r6` to `%r8` with the same
+/// bits. What is then in `%r10` to `%r13` goes to the third.
 pub fn kernel(body: &str) -> Module {
     kernel_beside("", body)
 }

@@ -24,7 +24,8 @@ const TYPES: [(&str, usize, bool); 14] = [
 
 const SPACES: [&str; 4] = ["param", "param::entry", "weak.param", "weak.param::entry"];
 
-/// Each load from these spaces of what only can be loaded: its opcode, how many values it has, and their type.
+/// Each load from these spaces of what only can be loaded: its opcode, how many values it has, and
+/// their type.
 pub fn each_load(spaces: &[&str], mut visit: impl FnMut(&str, usize, (&str, usize, bool))) {
     for space in spaces {
         for (vector, count) in [("", 1), (".v2", 2), (".v4", 4)] {

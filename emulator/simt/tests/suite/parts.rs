@@ -1,4 +1,5 @@
-//! Barriers at which a part of the block meets: what they order, who waits, and each wrong use with its sentence.
+//! Barriers at which a part of the block meets: what they order, who waits, and each wrong use with
+//! its sentence.
 
 use simt::ReportKind;
 
@@ -74,7 +75,8 @@ fn who_arrives_hands_over_and_who_waits_gets_it() {
     let wanted: Vec<u32> = (0..128).map(|i| i / 32 * 100 + (31 - i % 32)).collect();
     assert_eq!(bench.words::<128>()[..], wanted[..]);
     assert_eq!(bench.run().unwrap().barriers, 1 + 8);
-    // Not to wait for what is full is a mistake, and so is to give away what is still going to be read.
+    // Not to wait for what is full is a mistake, and so is to give away what is still going to be
+    // read.
     let report =
         Bench::new(&RING.replace("bar.sync 1, 64; // wait", "")).threads(64).run().unwrap_err();
     assert_eq!(report.kind, ReportKind::Uninitialized, "{report}");
@@ -91,7 +93,8 @@ fn who_arrives_hands_over_and_who_waits_gets_it() {
 
 #[test]
 fn parts_of_a_block_meet_at_barriers_of_their_own() {
-    // Four warps in two pairs, each of which exchanges values at its own barrier, numbers and counts in registers.
+    // Four warps in two pairs, each of which exchanges values at its own barrier, numbers and
+    // counts in registers.
     let body = "
         shr.u32 %r5, %r2, 6; add.u32 %r6, %r5, 3; mov.u32 %r7, 64;
         mad.lo.u32 %r8, %r2, 4, %r3; st.shared.u32 [%r8], %r2;

@@ -1,4 +1,5 @@
-//! Random programs that are right come to the same however they are written, and in whatever order their blocks run.
+//! Random programs that are right come to the same however they are written, and in whatever order
+//! their blocks run.
 
 use std::collections::BTreeSet;
 

@@ -4,7 +4,8 @@ use simt::ReportKind;
 
 use crate::kernel::Bench;
 
-/// Runs with two warps and expects a race at `at`, of which the other side stands where `other` does.
+/// Runs with two warps and expects a race at `at`, of which the other side stands where `other`
+/// does.
 pub fn races(body: &str, at: &str, other: &str, message: &str) {
     let bench = Bench::new(body).threads(64);
     let line = bench.line_of(other);

@@ -1,11 +1,13 @@
-//! Releases and acquires in shared memory: what they order between the warps of a block, and what is a race without them.
+//! Releases and acquires in shared memory: what they order between the warps of a block, and what
+//! is a race without them.
 
 use simt::ReportKind;
 
 use crate::kernel::{self, Bench};
 
-/// Two warps of 64 threads: the first one writes 32 words, each lane its own, and one of its lanes `gives` word `s` another value;
-/// the other warp `takes` it in all lanes, again and again, until it is there, and reads what lanes beside have written.
+/// Two warps of 64 threads: the first one writes 32 words, each lane its own, and one of its lanes
+/// `gives` word `s` another value; the other warp `takes` it in all lanes, again and again, until
+/// it is there, and reads what lanes beside have written.
 fn source(gives: &str, takes: &str) -> String {
     kernel::source(&format!(
         "setp.eq.u32 %p1, %r2, 0; @%p1 st.shared.u32 [s], 0;
@@ -140,7 +142,8 @@ fn a_release_is_of_what_lies_before() {
     assert!(report.message.contains("offset 276 of shared memory"), "{report}");
 }
 
-/// Also global memory is ordered so between the warps of a block, which matters where blocks run together.
+/// Also global memory is ordered so between the warps of a block, which matters where blocks run
+/// together.
 #[test]
 fn global_memory_is_ordered_as_well() {
     let with = |gives: &str, takes: &str| {

@@ -1,4 +1,5 @@
-//! What a single thread can do wrong: each mistake in its sentence, and the same without the mistake.
+//! What a single thread can do wrong: each mistake in its sentence, and the same without the
+//! mistake.
 
 use simt::{Report, ReportKind};
 

@@ -10,7 +10,8 @@ const SOURCES: [&str; 2] = [
     include_str!("../data/tiles_of_two_warps-12.0-unoptimised.ptx"),
 ];
 
-/// What a kernel makes of 512 values in two blocks; the counters of both ways to run it are the same.
+/// What a kernel makes of 512 values in two blocks; the counters of both ways to run it are the
+/// same.
 fn sums(source: &str, dynamic_shared: u32) -> Result<Vec<i32>, simt::Report> {
     let module = Module::parse(source).and_then(Module::complete).unwrap();
     let kernel = module.kernel("sums_of_tiles").unwrap();

@@ -4,7 +4,8 @@ use simt::{Launch, Memory, Module};
 
 use crate::kernel::Bench;
 
-/// The registers, and what they are in a thread: of its index in the block and the block's in the grid.
+/// The registers, and what they are in a thread: of its index in the block and the block's in the
+/// grid.
 type Row = (&'static str, fn(&Thread) -> u32);
 
 struct Thread {
@@ -140,7 +141,8 @@ fn special_registers_in_three_dimensions() {
     println!("special registers: {} forms", ROWS.len());
 }
 
-/// What tells the time on a GPU counts the warp's instructions: each one once, by whichever lanes, and of other warps none.
+/// What tells the time on a GPU counts the warp's instructions: each one once, by whichever lanes,
+/// and of other warps none.
 #[test]
 fn clocks_count_the_instructions_of_a_warp() {
     let bench = Bench::new(

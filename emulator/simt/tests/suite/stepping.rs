@@ -1,4 +1,5 @@
-//! A launch gone through by instructions: it does what it does in one go, and every moment can be come back to.
+//! A launch gone through by instructions: it does what it does in one go, and every moment can be
+//! come back to.
 
 use simt::{Counters, Kernel, Launch, Memory, Module, ReportKind, Stepper, Trace, Values, What};
 
@@ -160,7 +161,8 @@ fn every_moment_can_be_come_back_to() {
     }
 }
 
-/// The end is where an access races with one far before it, whether one comes there from the beginning or from in between.
+/// The end is where an access races with one far before it, whether one comes there from the
+/// beginning or from in between.
 #[test]
 fn a_race_is_found_again_from_every_moment() {
     let case = Case { entry: "chain_without_waiting", ..CHAIN };
@@ -251,7 +253,8 @@ fn registers_have_names() {
     assert_eq!(stepper.steps()[4].active, u32::MAX << 16);
 }
 
-/// Moments are kept in between, and each begins to count anew: the bound is the whole launch's all the same.
+/// Moments are kept in between, and each begins to count anew: the bound is the whole launch's all
+/// the same.
 #[test]
 fn an_endless_loop_ends_at_the_bound() {
     let mut endless = Bench::new("L: add.s32 %r5, %r5, 1; bra L;");

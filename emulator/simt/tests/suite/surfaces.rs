@@ -69,7 +69,8 @@ fn registers(written: &str) -> String {
     written.replace("%f1", "%r6").replace("%f2", "%r7").replace("%f3", "%r8")
 }
 
-/// What the lines for an access need: those that put four words of `%r10` on into registers of its type, and back.
+/// What the lines for an access need: those that put four words of `%r10` on into registers of its
+/// type, and back.
 fn values(access: &str) -> (String, [String; 2]) {
     let count = if access.starts_with('v') { access[1..2].parse().unwrap() } else { 1 };
     let ty = access.rsplit('.').next().unwrap();
@@ -111,7 +112,8 @@ fn spread(access: &str, bytes: &[u8]) -> [u32; 4] {
     words
 }
 
-/// The byte that an access begins at; nothing outside, if that is nothing; `Err` if it is a mistake.
+/// The byte that an access begins at; nothing outside, if that is nothing; `Err` if it is a
+/// mistake.
 fn model(geometry: &str, outside: &str, bytes: u32, at: [u32; 4]) -> Result<Option<usize>, ()> {
     let (_, [rows, planes]) = extent(geometry);
     let [_, x, y, z] = at.map(|word| i64::from(word as i32));
@@ -294,7 +296,8 @@ fn textures_and_surfaces_say_how_large_they_are() {
     }
 }
 
-/// What an H100 (driver 580.159) has read of four layers, by numbers behind the last and from 2^31 on.
+/// What an H100 (driver 580.159) has read of four layers, by numbers behind the last and from 2^31
+/// on.
 #[test]
 fn of_a_layers_number_31_bits_count() {
     let memory = Memory::new(1 << 20);
@@ -317,7 +320,8 @@ fn of_a_layers_number_31_bits_count() {
     assert!(report.message.contains("layer 4294967295"), "{report}");
 }
 
-/// Rows of 4099 bytes follow each other without gaps, over more than a page: what is aligned in its row need not be in memory.
+/// Rows of 4099 bytes follow each other without gaps, over more than a page: what is aligned in its
+/// row need not be in memory.
 #[test]
 fn rows_begin_anywhere() {
     let (width, height) = (4099, 9);
@@ -363,7 +367,8 @@ fn rows_begin_anywhere() {
             [surface, places, out].into_iter().flat_map(u64::to_le_bytes).collect();
         let one = Launch::new(store.kernel("k").unwrap(), [1; 3], [1; 3], &arguments);
         for (i, _) in at.iter().enumerate() {
-            // A thread at a time: neighbours share words, which a launch may not read behind a store.
+            // A thread at a time: neighbours share words, which a launch may not read behind a
+            // store.
             let mut arguments = arguments.clone();
             arguments[8..16].copy_from_slice(&(places + 16 * i as u64).to_le_bytes());
             launch(Launch { arguments: &arguments, ..one }, &memory, WAYS[0]).unwrap();

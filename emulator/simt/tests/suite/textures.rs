@@ -24,8 +24,9 @@ pub fn opcodes() -> BTreeSet<String> {
     all
 }
 
-/// The texel that a coordinate lies in, of so many: the coordinate is `number / 2^shift`, and all is whole numbers. A
-/// normalized one is a part of the extent's 2^21, which suffices for the extents here.
+/// The texel that a coordinate lies in, of so many: the coordinate is `number / 2^shift`, and all
+/// is whole numbers. A normalized one is a part of the extent's 2^21, which suffices for the
+/// extents here.
 fn model(x: f32, texels: u32, mode: AddressMode, normalized: bool) -> Option<u32> {
     let n = i128::from(texels);
     let ends = |below: bool| match mode {
@@ -73,8 +74,8 @@ fn model(x: f32, texels: u32, mode: AddressMode, normalized: bool) -> Option<u32
     Some(scaled.clamp(0, n - 1) as u32)
 }
 
-/// Coordinates for an extent: whole numbers and halves in and around it, those beside them, and what is no number of a
-/// texel.
+/// Coordinates for an extent: whole numbers and halves in and around it, those beside them, and
+/// what is no number of a texel.
 fn coordinates(texels: u32, normalized: bool, random: &mut Random) -> Vec<f32> {
     let n = texels as f32;
     let mut all = vec![0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.0, 3.0, 1e-45, -1e-45, 1e-30, -1e-30];
@@ -233,7 +234,8 @@ fn every_geometry_and_type_is_fetched() {
     assert_eq!(tested.into_iter().chain(others).collect::<BTreeSet<_>>(), opcodes());
 }
 
-/// Every value of 8 and 16 bits, and some of 32, in any channel; as they are, and as floats up to 1.
+/// Every value of 8 and 16 bits, and some of 32, in any channel; as they are, and as floats up
+/// to 1.
 #[test]
 fn elements_are_what_they_are() {
     use Element::{F16, F32, S8, S16, S32, U8, U16, U32};

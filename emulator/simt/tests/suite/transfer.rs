@@ -1,4 +1,5 @@
-//! `ld` and `st`: all spaces, orders, widths and vectors; what is extended, and which bytes are left alone.
+//! `ld` and `st`: all spaces, orders, widths and vectors; what is extended, and which bytes are
+//! left alone.
 
 use crate::form::Kind::{self, H, L, W};
 use crate::form::{Form, across, check};

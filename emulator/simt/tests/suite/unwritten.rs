@@ -1,4 +1,5 @@
-//! What is read of shared memory that nothing has written is no mistake by itself, and is one where it has an effect.
+//! What is read of shared memory that nothing has written is no mistake by itself, and is one where
+//! it has an effect.
 
 use simt::ReportKind;
 

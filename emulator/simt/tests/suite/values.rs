@@ -51,8 +51,9 @@ pub fn shifts() -> Vec<u64> {
     all
 }
 
-/// Floating-point numbers of a format, as bits: zeros, subnormals, extremes, infinities, NaNs; integers and halves;
-/// powers of two at which conversions begin to round or to overflow; and neighbours of all these.
+/// Floating-point numbers of a format, as bits: zeros, subnormals, extremes, infinities, NaNs;
+/// integers and halves; powers of two at which conversions begin to round or to overflow; and
+/// neighbours of all these.
 pub fn floats(fraction: u32, exponent: u32) -> Vec<u64> {
     let (bias, infinity) = ((1_u64 << (exponent - 1)) - 1, ((1_u64 << exponent) - 1) << fraction);
     let one = bias << fraction;

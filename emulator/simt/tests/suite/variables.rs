@@ -1,4 +1,5 @@
-//! Variables of a module in device memory: what they hold at first, who reads and writes them, and how long they stay.
+//! Variables of a module in device memory: what they hold at first, who reads and writes them, and
+//! how long they stay.
 
 use simt::{Launch, Memory, Module, Report, ReportKind, Stepper, Variable};
 
@@ -128,7 +129,8 @@ fn values_are_laid_out_as_they_are_written() {
     assert!(memory.variable(&module, "k").unwrap().is_none());
 }
 
-/// A kernel that counts in a variable at module scope and in one of its own, through all kinds of addresses.
+/// A kernel that counts in a variable at module scope and in one of its own, through all kinds of
+/// addresses.
 const COUNTS: &str = "
     .global .align 4 .u32 own = 5;
     mov.u64 %rd1, calls;
@@ -164,7 +166,8 @@ fn what_a_launch_leaves_the_next_one_finds() {
     }
     let calls = variable(&memory, &counts, "calls");
     assert_eq!(words(&memory, calls.address), [13, 121]);
-    // The host writes, constant memory too; another memory and another module have variables of their own.
+    // The host writes, constant memory too; another memory and another module have variables of
+    // their own.
     memory.write(calls.address, &50_u32.to_le_bytes()).unwrap();
     memory.write(variable(&memory, &counts, "steps").address, &9_u32.to_le_bytes()).unwrap();
     run(&counts.clone(), &memory, out).unwrap();

@@ -1,4 +1,5 @@
-//! The scalar video instructions, as the PTX ISA writes them down: parts of operands, bounds, and what is done with the result.
+//! The scalar video instructions, as the PTX ISA writes them down: parts of operands, bounds, and
+//! what is done with the result.
 
 use crate::form::Kind::W;
 use crate::form::{Form, check, form};
@@ -48,7 +49,8 @@ impl Shape {
     }
 }
 
-/// With nothing behind the result, with each operation that may be, and with the result in the place of a part.
+/// With nothing behind the result, with each operation that may be, and with the result in the
+/// place of a part.
 fn rows(all: &mut Vec<Form>, opcode: &str, shape: Shape, operation: Operation) {
     let [(pa, ..), (pb, ..), (pd, first, bits)] = shape.parts;
     let whole = Shape { parts: [shape.parts[0], shape.parts[1], PARTS[0]], ..shape };

@@ -108,7 +108,8 @@ fn matches(all: &mut Vec<Form>) {
     }
 }
 
-/// `bar.red`, by blocks of four warps that all do the same: the other tests of barriers have warps that differ.
+/// `bar.red`, by blocks of four warps that all do the same: the other tests of barriers have warps
+/// that differ.
 fn block_reductions(all: &mut Vec<Form>) {
     let endings = ["bar.red", "bar.cta.red", "barrier.red", "barrier.cta.red"];
     for base in endings {

@@ -15,7 +15,8 @@ use crate::device::cuda::handles::RawEvent;
 use crate::device::cuda::{Gpu, GpuMemory};
 use crate::device::lock::lock;
 
-/// By what the ranks of a communicator find each other: made by one of them, and told to the others.
+/// By what the ranks of a communicator find each other: made by one of them, and told to the
+/// others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UniqueId([u8; ID_BYTES]);
 
@@ -34,8 +35,9 @@ pub(crate) struct Communicator {
 
 /// Locked by whoever calls NCCL.
 struct State {
-    /// Where NCCL writes the handle: before `ncclCommInitRankConfig` returns, and once more from a thread of its own when
-    /// the ranks have met, which may be after this has been dropped. So it is kept for good.
+    /// Where NCCL writes the handle: before `ncclCommInitRankConfig` returns, and once more from a
+    /// thread of its own when the ranks have met, which may be after this has been dropped. So it
+    /// is kept for good.
     place: &'static AtomicPtr<c_void>,
     /// Once it has been given back, there is nothing in the place.
     is_gone: bool,
@@ -44,8 +46,8 @@ struct State {
 }
 
 impl State {
-    /// Null if there is none. It is used by one thread at a time, which holds the lock; NCCL ties it to no thread, but to
-    /// the GPU that was current when it was made.
+    /// Null if there is none. It is used by one thread at a time, which holds the lock; NCCL ties
+    /// it to no thread, but to the GPU that was current when it was made.
     fn handle(&self) -> Handle {
         if self.is_gone { ptr::null_mut() } else { self.place.load(Acquire) }
     }
@@ -85,8 +87,8 @@ impl UniqueId {
 }
 
 impl Communicator {
-    /// Meets the other ranks; all of them call this. `is_off` is asked from time to time whether another rank has failed,
-    /// and why.
+    /// Meets the other ranks; all of them call this. `is_off` is asked from time to time whether
+    /// another rank has failed, and why.
     ///
     /// # Errors
     ///
@@ -107,9 +109,9 @@ impl Communicator {
         let mut config = Config::unblocking();
         let place: &AtomicPtr<_> = Box::leak(Box::new(AtomicPtr::new(ptr::null_mut())));
         gpu.check("meeting the other ranks", gpu.context.bind())?;
-        // SAFETY: (1) the place may be written at any time from now on, as it lives for ever; (2) the configuration is one of
-        // NCCL 2.14, and is copied; (3) the context of the GPU is current, which is the one that the CUDA runtime inside
-        // NCCL takes.
+        // SAFETY: (1) the place may be written at any time from now on, as it lives for ever; (2)
+        // the configuration is one of NCCL 2.14, and is copied; (3) the context of the GPU is
+        // current, which is the one that the CUDA runtime inside NCCL takes.
         let begun =
             unsafe { (functions.init)(place.as_ptr(), size, RawId(id.0), rank, &mut config) };
         let state = Mutex::new(State { place, is_gone: false, failed: None });
@@ -135,10 +137,10 @@ impl Communicator {
         let (source, target) = (mine.address(from), all.address(to));
         let memories = [(mine, false), (all, true)];
         self.run("all-gather", &memories, is_off, until, |handle, stream| {
-            // SAFETY: (1) the communicator is live; (2) the memories are of its GPU, which is current, and hold that many
-            // bytes from there, `all` as many for each rank: the caller has looked; (3) they are given back only
-            // behind this work: `queue` sees to it; (4) all ranks call this with the same number, as they
-            // have agreed.
+            // SAFETY: (1) the communicator is live; (2) the memories are of its GPU, which is
+            // current, and hold that many bytes from there, `all` as many for each rank: the caller
+            // has looked; (3) they are given back only behind this work: `queue` sees to it; (4)
+            // all ranks call this with the same number, as they have agreed.
             unsafe {
                 gather(source as *const c_void, target as *mut c_void, bytes, BYTES, handle, stream)
             }
@@ -186,7 +188,8 @@ impl Communicator {
         let (send, place) = (self.functions.send, array.address(at));
         let to = c_int::try_from(to).map_err(|_| failure(format!("there is no rank {to}")))?;
         self.run("send", &[(array, false)], is_off, until, |handle, stream| {
-            // SAFETY: as in `all_gather`, but for (4): the other rank receives; if it does not, this ends at the deadline.
+            // SAFETY: as in `all_gather`, but for (4): the other rank receives; if it does not,
+            // this ends at the deadline.
             unsafe { send(place as *const c_void, bytes, BYTES, to, handle, stream) }
         })
     }
@@ -305,8 +308,8 @@ impl Communicator {
         let handle = state.take();
         let sentence = format!("{operation} failed: {why}");
         if !handle.is_null() && self.gpu.context.bind().is_ok() {
-            // SAFETY: (1) the communicator is live, and not used again; (2) its GPU is current. What it returns says only
-            // whether it had gone already.
+            // SAFETY: (1) the communicator is live, and not used again; (2) its GPU is current.
+            // What it returns says only whether it had gone already.
             let _ = unsafe { (self.functions.abort)(handle) };
         }
         state.failed.get_or_insert_with(|| sentence.clone());
@@ -321,7 +324,8 @@ impl Drop for Communicator {
         if handle.is_null() || self.gpu.context.bind().is_err() {
             return;
         }
-        // SAFETY: (1) the communicator is live; (2) its GPU is current; (3) nothing else is called on it but what follows.
+        // SAFETY: (1) the communicator is live; (2) its GPU is current; (3) nothing else is called
+        // on it but what follows.
         let begun = unsafe { (self.functions.finalize)(handle) };
         match self.settle(&state, begun, &|| None, Instant::now() + FAREWELL) {
             Ok(()) => {

@@ -26,8 +26,8 @@ pub(crate) fn nccl_is_declined() -> bool {
     env::var_os(VARIABLE).is_some_and(|value| value == NONE)
 }
 
-/// The first that loads: the file that `LINREC_NCCL` names and no other, or the linker's, or that of an active Python
-/// environment (`VIRTUAL_ENV`, `CONDA_PREFIX`).
+/// The first that loads: the file that `LINREC_NCCL` names and no other, or the linker's, or that
+/// of an active Python environment (`VIRTUAL_ENV`, `CONDA_PREFIX`).
 pub(super) fn library() -> Result<Library, Error> {
     if cfg!(not(target_os = "linux")) {
         return Err(failure(format!("there is none for this system; {WAY_OUT}")));
@@ -38,8 +38,8 @@ pub(super) fn library() -> Result<Library, Error> {
             failure(format!("{VARIABLE}={} cannot be used: {why}", file.display()))
         });
     }
-    // SAFETY: (1) a bare name is looked for on the linker's path, which is the system's and the user's; (2) what has
-    // this name is NCCL, whose initialisation can run in any program.
+    // SAFETY: (1) a bare name is looked for on the linker's path, which is the system's and the
+    // user's; (2) what has this name is NCCL, whose initialisation can run in any program.
     let found = NAMES.into_iter().find_map(|name| unsafe { open(Path::new(name)) }.ok());
     if let Some(library) = found {
         return Ok(library);
@@ -58,8 +58,8 @@ pub(super) fn library() -> Result<Library, Error> {
 /// Loads a library that nobody but the user and the system can have put there.
 fn load(file: &Path) -> Result<Library, String> {
     let file = trust::check(file, Above::Closed)?;
-    // SAFETY: (1) the file has NCCL's name in a place where the user keeps it, or the user says that it is NCCL; (2) it
-    // and the folders above were found to be the user's or the system's.
+    // SAFETY: (1) the file has NCCL's name in a place where the user keeps it, or the user says
+    // that it is NCCL; (2) it and the folders above were found to be the user's or the system's.
     unsafe { open(&file) }.map_err(|error| error.to_string())
 }
 

@@ -35,15 +35,16 @@ pub(super) struct RawId(pub(super) [u8; ID_BYTES]);
 
 pub(super) const ID_BYTES: usize = 128;
 
-/// `ncclConfig_t` as NCCL 2.14 had it. Later versions have more behind, and take its own size and version to mean that
-/// nothing is said of that.
+/// `ncclConfig_t` as NCCL 2.14 had it. Later versions have more behind, and take its own size and
+/// version to mean that nothing is said of that.
 #[repr(C)]
 pub(super) struct Config {
     size: usize,
     magic: u32,
     version: u32,
     blocking: c_int,
-    /// Where 2.14 has nothing, and later versions their next number: this is how they write that it is not said.
+    /// Where 2.14 has nothing, and later versions their next number: this is how they write that it
+    /// is not said.
     unsaid: c_int,
 }
 
@@ -100,7 +101,8 @@ pub(super) fn functions() -> Result<&'static Functions, Error> {
     static LOADED: OnceLock<Result<(Functions, Library), Error>> = OnceLock::new();
     let loaded = LOADED.get_or_init(|| {
         let library = find::library()?;
-        // SAFETY: (1) it was found by NCCL's name in a place of the system's or the user's; (2) it is kept beside them.
+        // SAFETY: (1) it was found by NCCL's name in a place of the system's or the user's; (2) it
+        // is kept beside them.
         let functions = unsafe { Functions::of(&library) };
         let functions = functions.map_err(|error| {
             failure(format!("the library found lacks a function: {error}; {}", find::WAY_OUT))
@@ -117,8 +119,9 @@ impl Functions {
     /// 1. The library is NCCL.
     /// 2. The functions are not called after it is closed.
     unsafe fn of(library: &Library) -> Result<Functions, libloading::Error> {
-        // SAFETY: each name is one of NCCL's, with the signature that its header has declared since 2.14, but for the
-        // result and the type of elements, which are C enums: integers of the size of a `Status`.
+        // SAFETY: each name is one of NCCL's, with the signature that its header has declared since
+        // 2.14, but for the result and the type of elements, which are C enums: integers of the
+        // size of a `Status`.
         unsafe {
             Ok(Functions {
                 version: *library.get(b"ncclGetVersion\0")?,

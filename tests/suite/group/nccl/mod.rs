@@ -1,4 +1,5 @@
-//! What a group on GPUs makes of NCCL, in good health and not: `libnccl.c` stands in for it, over the fake driver.
+//! What a group on GPUs makes of NCCL, in good health and not: `libnccl.c` stands in for it, over
+//! the fake driver.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

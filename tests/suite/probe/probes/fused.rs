@@ -1,4 +1,5 @@
-//! The kernels of the fused selective scan, launched as the library does for a scan that takes the kernel in question.
+//! The kernels of the fused selective scan, launched as the library does for a scan that takes the
+//! kernel in question.
 
 use linrec::Error;
 use linrec::device::{
@@ -28,8 +29,8 @@ pub fn forward<S: Storage<Accum = f32>>(
     outputs::<S>(device, exponential, &scan, false)
 }
 
-/// The forward pass of a scan of common sizes, by a kernel for these: the one for the ends of chunks, for outputs, or for
-/// outputs and states.
+/// The forward pass of a scan of common sizes, by a kernel for these: the one for the ends of
+/// chunks, for outputs, or for outputs and states.
 pub fn plain_forward<S: Storage<Accum = f32>>(
     device: &Device,
     states: usize,

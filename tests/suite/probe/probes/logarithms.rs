@@ -1,4 +1,5 @@
-//! The kernels of coefficients that are given as logarithms: element by element, and right to a rounding or two.
+//! The kernels of coefficients that are given as logarithms: element by element, and right to a
+//! rounding or two.
 
 use linrec::device::{Function, Job, Storage};
 use linrec::{Element, Error};

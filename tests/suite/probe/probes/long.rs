@@ -15,9 +15,9 @@ const THREADS: u32 = 64;
 const TILE: usize = 256;
 const TILES: usize = 4;
 
-/// Two launches of a kernel whose blocks tell each other something, with one workspace, over other inputs and then over
-/// these; the block with the first tile is late. The emulator runs the later blocks of the first launch before the others,
-/// as a GPU may.
+/// Two launches of a kernel whose blocks tell each other something, with one workspace, over other
+/// inputs and then over these; the block with the first tile is late. The emulator runs the later
+/// blocks of the first launch before the others, as a GPU may.
 pub fn communicating(kernel: &Function) -> Result<Ran, Error> {
     const SEQ_LEN: usize = TILE * TILES - 24;
     let device = kernel.device();
@@ -61,9 +61,9 @@ pub fn communicating(kernel: &Function) -> Result<Ran, Error> {
     Ok(Ran { counters: device.is_simt().then_some(counters), verdict })
 }
 
-/// Rows cut over three devices that reach each other's memory, which here are one: two launches of each, with the same
-/// mailboxes, over other inputs and then over these. On the emulator they run side by side, on a GPU in the order in
-/// which states go through them.
+/// Rows cut over three devices that reach each other's memory, which here are one: two launches of
+/// each, with the same mailboxes, over other inputs and then over these. On the emulator they run
+/// side by side, on a GPU in the order in which states go through them.
 pub fn mailbox(kernel: &Function) -> Result<Ran, Error> {
     const ROWS: usize = 3;
     const RANKS: usize = 3;

@@ -1,7 +1,7 @@
 //! Every shipped kernel with data that fits it: one launch, and whether the results are right.
 //!
-//! The data is the same in every run and on every device. Sizes are odd and leave the last block with
-//! threads that have nothing to do; coefficients are near one, so that a lost carry shows.
+//! The data is the same in every run and on every device. Sizes are odd and leave the last block
+//! with threads that have nothing to do; coefficients are near one, so that a lost carry shows.
 
 mod copies;
 mod fused;
@@ -76,7 +76,8 @@ impl Probe {
         self.module == "broken/row_offset_32_bits"
     }
 
-    /// Whether what it executes depends on its data alone, and not on how fast its blocks run; and whether it is one kernel.
+    /// Whether what it executes depends on its data alone, and not on how fast its blocks run; and
+    /// whether it is one kernel.
     pub fn is_countable(&self) -> bool {
         // They ask again and again until others have published.
         let asking = ["look_back", "long_chained", "long_decoupled"];
@@ -177,7 +178,8 @@ impl Probe {
         }
     }
 
-    /// For those of rows that are cut, by two ranks that find states in a way that takes the kernel.
+    /// For those of rows that are cut, by two ranks that find states in a way that takes the
+    /// kernel.
     fn pieces(&self, device: &Device, way: Way) -> Result<Ran, Error> {
         let first = self.arguments().first().copied();
         let element =
@@ -185,7 +187,8 @@ impl Probe {
         dispatch(element.ok_or_else(|| self.unknown())?, OfPieces { device, way })
     }
 
-    /// For those of the fused selective scan, by a scan of the states and the exponential that it is for.
+    /// For those of the fused selective scan, by a scan of the states and the exponential that it
+    /// is for.
     fn fused<S: Storage<Accum = f32>>(&self, device: &Device) -> Result<Ran, Error> {
         use Exponential::{Exact, Fast};
         match (self.base(), &self.arguments()[1..]) {
@@ -222,8 +225,8 @@ impl Probe {
         }
     }
 
-    /// The direction to launch a kernel of the library in. Where that is an argument, `f32` goes forward and all others
-    /// in reverse, as do rows of whole vectors.
+    /// The direction to launch a kernel of the library in. Where that is an argument, `f32` goes
+    /// forward and all others in reverse, as do rows of whole vectors.
     fn direction_of(&self, choice: KernelChoice, element: ElementType, pass: Pass) -> Direction {
         if choice.takes_direction() {
             direction(element != ElementType::F32 || choice.multiple_of(element) > 1)
@@ -232,7 +235,8 @@ impl Probe {
         }
     }
 
-    /// For those of exercises/ that are launched as the pipe kernel is and have a name of their own.
+    /// For those of exercises/ that are launched as the pipe kernel is and have a name of their
+    /// own.
     fn exercise(&self) -> Result<Plan, Error> {
         let numbers: Vec<u32> =
             self.arguments().iter().filter_map(|number| number.parse().ok()).collect();
@@ -249,7 +253,8 @@ impl Probe {
         Ok(plan.with_shared(4 * words))
     }
 
-    /// For those of ladder/, which are launched as the kernel wide is for rows of whole vectors, and only go forward.
+    /// For those of ladder/, which are launched as the kernel wide is for rows of whole vectors,
+    /// and only go forward.
     fn step_of_the_ladder(&self) -> Result<Plan, Error> {
         let numbers: Vec<u32> =
             self.arguments().iter().filter_map(|number| number.parse().ok()).collect();

@@ -1,4 +1,5 @@
-//! The kernels for rows that are cut over several devices: by two ranks that share one, as the library launches them.
+//! The kernels for rows that are cut over several devices: by two ranks that share one, as the
+//! library launches them.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -43,7 +44,8 @@ pub fn both_passes<S: Storage>(device: &Device, way: Way) -> Result<Ran, Error> 
     let ranks = if way == Way::Mailboxes && !device.is_simt() { 1 } else { 2 };
     let group = Group::through_host(&vec![device.clone(); ranks])?;
     let parts: Parts<S> = group.run(|rank| {
-        // With another kernel than one that takes mail itself, each sequence has a block of its own.
+        // With another kernel than one that takes mail itself, each sequence has a block of its
+        // own.
         let recurrence = match way {
             Way::Mailboxes => {
                 // Not every kernel is shipped for every type.

@@ -118,7 +118,8 @@ impl Plan {
     }
 }
 
-/// Rows of an odd length, so that they begin anywhere in a sector, unless they have to be whole vectors.
+/// Rows of an odd length, so that they begin anywhere in a sector, unless they have to be whole
+/// vectors.
 fn shape(choice: KernelChoice, element: ElementType) -> (usize, usize) {
     let fitting = |len: u64| match choice.multiple_of(element) {
         1 => (len | 1) as usize,
@@ -129,7 +130,8 @@ fn shape(choice: KernelChoice, element: ElementType) -> (usize, usize) {
         KernelChoice::Ref(_) => (150, 67),
         // A tail of threads with fewer elements.
         KernelChoice::Tile(_) => (3, 301),
-        // Three blocks, the last with one row; and lanes that have less of their row than others, or nothing.
+        // Three blocks, the last with one row; and lanes that have less of their row than others,
+        // or nothing.
         KernelChoice::Rows(config) => {
             let rows_per_block = (config.threads / config.lanes) as usize;
             (2 * rows_per_block + 1, fitting(config.max_len(element) * 4 / 5))

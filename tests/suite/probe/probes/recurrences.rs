@@ -168,8 +168,8 @@ pub fn look_back(kernel: &Function) -> Result<Ran, Error> {
     Ok(Ran { counters: launched.counters().cloned(), verdict })
 }
 
-/// Arrays of a little more than 2^31 elements, of which the last 32 rows matter: their offsets do not
-/// fit into 32 bits. A GPU runs the whole grid, the emulator the last block.
+/// Arrays of a little more than 2^31 elements, of which the last 32 rows matter: their offsets do
+/// not fit into 32 bits. A GPU runs the whole grid, the emulator the last block.
 pub fn last_rows(kernel: &Function) -> Result<Ran, Error> {
     const SEQ_LEN: usize = 64;
     const ROWS: usize = 32;

@@ -1,4 +1,5 @@
-//! The kernels around the recurrence of a selective scan, against their formulas in double precision.
+//! The kernels around the recurrence of a selective scan, against their formulas in double
+//! precision.
 
 use linrec::device::{Buffer, Device, Function, Launch, Storage};
 use linrec::{Element, Error};

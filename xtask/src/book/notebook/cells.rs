@@ -13,8 +13,8 @@ use crate::failure::Failure;
 use crate::notebooks::format::{Cell, Notebook};
 use crate::notebooks::language::Language;
 
-/// The page of `notebook`, and what is wrong with it. `page` has the notebook's path, `chapter` is the file of its
-/// chapter's page.
+/// The page of `notebook`, and what is wrong with it. `page` has the notebook's path, `chapter` is
+/// the file of its chapter's page.
 pub fn page(page: &Page, chapter: &Path, notebook: &Notebook) -> (String, Vec<Failure>) {
     let mut parts = Vec::new();
     let mut failures = Vec::new();
@@ -40,7 +40,8 @@ pub fn links_back(page: &Page, chapter: &Path, notebook: &Notebook) -> bool {
     introduction(page, &events, chapter).is_some()
 }
 
-/// The notebook's first paragraph, if it links to `chapter`: it tells the reader in JupyterLab what to do.
+/// The notebook's first paragraph, if it links to `chapter`: it tells the reader in JupyterLab what
+/// to do.
 fn introduction(page: &Page, events: &[Located], chapter: &Path) -> Option<Range<usize>> {
     let is_paragraph = |event: &Event| matches!(event, Event::Start(Tag::Paragraph));
     let start = events.iter().position(|(event, _)| is_paragraph(event))?;
@@ -50,8 +51,8 @@ fn introduction(page: &Page, events: &[Located], chapter: &Path) -> Option<Range
     links::leads_to(page, paragraph, chapter).then(|| range.clone())
 }
 
-/// A cell of Markdown. The first one, which is given the chapter, begins with what the reader of the book is to know
-/// instead of what the reader of the notebook is told.
+/// A cell of Markdown. The first one, which is given the chapter, begins with what the reader of
+/// the book is to know instead of what the reader of the notebook is told.
 fn text(page: &Page, cell: &Cell, chapter: Option<&Path>) -> (String, Vec<Failure>) {
     let page = Page { source: &cell.source.0, ..*page };
     let events = markdown::events(page.source);
@@ -111,7 +112,8 @@ fn fenced(source: &str, language: Language) -> String {
     format!("{fence}{}\n{}{fence}", language.fence(), lines.collect::<String>())
 }
 
-/// The failure with the cell's name: the lines of a notebook's file are not those that its author sees.
+/// The failure with the cell's name: the lines of a notebook's file are not those that its author
+/// sees.
 fn in_cell(cell: &Cell, failure: Failure) -> Failure {
     let line = failure.line.map(|line| format!(", line {line}")).unwrap_or_default();
     let what = format!("cell {}{line}: {}", cell.id, failure.what);

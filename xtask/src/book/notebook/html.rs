@@ -14,10 +14,11 @@ const KEPT: [&str; 19] = [
 /// So many letters of a table's cell stay in one line.
 const SHORT: usize = 36;
 
-/// `html` in one line, its tables in boxes that scroll, its drawings with ids that begin with `prefix`.
+/// `html` in one line, its tables in boxes that scroll, its drawings with ids that begin with
+/// `prefix`.
 ///
-/// What is wrong otherwise: HTML that is not closed, or an element that the book does not show. Attributes other
-/// than `colspan` and `rowspan` are left out: how things look is the book's.
+/// What is wrong otherwise: HTML that is not closed, or an element that the book does not show.
+/// Attributes other than `colspan` and `rowspan` are left out: how things look is the book's.
 pub fn html(html: &str, prefix: &str) -> Result<String, String> {
     let html = format!("<div>{html}</div>");
     let document =
@@ -105,8 +106,8 @@ fn is_number_column(cell: Node) -> bool {
     texts.peek().is_some() && texts.all(|text| is_number(text.trim()))
 }
 
-/// Whether a text is a number, if with commas between the thousands, a unit or a sign of percent; a list of numbers
-/// is not.
+/// Whether a text is a number, if with commas between the thousands, a unit or a sign of percent; a
+/// list of numbers is not.
 fn is_number(text: &str) -> bool {
     if text.contains(", ") {
         return false;

@@ -46,7 +46,8 @@ pub fn of_chapters(root: &Path, chapters: &Path, pages: &mut Addresses) -> Resul
     Ok(sources)
 }
 
-/// The page that the notebook in `file` belongs to by its name: of a chapter, or one of its own, as `puzzles.md` is.
+/// The page that the notebook in `file` belongs to by its name: of a chapter, or one of its own, as
+/// `puzzles.md` is.
 fn chapter_of(file: &Path) -> PathBuf {
     let name = file.file_stem().unwrap_or_default();
     let chapter = Path::new(name).join("README.md");
@@ -69,7 +70,8 @@ fn read(file: &Path) -> Result<Notebook, String> {
 }
 
 impl Source {
-    /// Where mdBook is told that the notebook's page is written, relative to the folder of the pages.
+    /// Where mdBook is told that the notebook's page is written, relative to the folder of the
+    /// pages.
     fn path(&self) -> PathBuf {
         match self.chapter.file_stem() {
             Some(name) if !self.chapter.ends_with("README.md") => {
@@ -79,9 +81,11 @@ impl Source {
         }
     }
 
-    /// The notebook's page as mdBook gets it, and what is wrong with it. `chapter` is the page of its chapter.
+    /// The notebook's page as mdBook gets it, and what is wrong with it. `chapter` is the page of
+    /// its chapter.
     pub fn page(&self, chapter: &Page) -> (String, Vec<Failure>) {
-        // The file as seen from the folder of the pages: links in it are relative to its own folder.
+        // The file as seen from the folder of the pages: links in it are relative to its own
+        // folder.
         let path = Path::new("..").join(FOLDER).join(self.file.file_name().unwrap_or_default());
         let page = Page { path: &path, source: "", ..*chapter };
         match read(&self.file) {
@@ -95,7 +99,8 @@ impl Source {
 
     /// The entry of the notebook's page in the sidebar, below `chapter`.
     ///
-    /// Its number says that it is below: mdBook goes by that alone. The stylesheet does not show it.
+    /// Its number says that it is below: mdBook goes by that alone. The stylesheet does not show
+    /// it.
     pub fn entry(&self, chapter: &Chapter, content: String) -> Chapter {
         let mut parents = chapter.parent_names.clone();
         parents.push(chapter.name.clone());

@@ -1,4 +1,5 @@
-//! What a cell gave, as HTML in one line: a blank line would end the block in the Markdown of the page.
+//! What a cell gave, as HTML in one line: a blank line would end the block in the Markdown of the
+//! page.
 
 use std::collections::BTreeMap;
 

@@ -40,7 +40,8 @@ pub fn check(root: &Path, chapters: &Path, addresses: &Addresses) -> Result<Vec<
     Ok(failures)
 }
 
-/// What is wrong with the beginning of the notebook in `file`. One that cannot be read fails the build.
+/// What is wrong with the beginning of the notebook in `file`. One that cannot be read fails the
+/// build.
 fn fault(file: &Path, chapter: &Path, page: &Page) -> Option<String> {
     let notebook = read(file).ok()?;
     if cells::links_back(page, chapter, &notebook) {

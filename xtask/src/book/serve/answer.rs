@@ -15,8 +15,8 @@ use tokio::sync::Mutex;
 use super::content::Content;
 use super::files::{self, Found};
 
-/// Nothing is kept by the browser, which is to see every change; no other site's page may embed what is answered; what is
-/// sent is what it is said to be.
+/// Nothing is kept by the browser, which is to see every change; no other site's page may embed
+/// what is answered; what is sent is what it is said to be.
 const ALWAYS: [(HeaderName, HeaderValue); 3] = [
     (CACHE_CONTROL, HeaderValue::from_static("no-store")),
     (
@@ -35,21 +35,23 @@ pub(super) struct Site {
 }
 
 impl Site {
-    /// The files in `folder`, at `port`. Before a page is answered, `refresh` is called, which may take its time.
+    /// The files in `folder`, at `port`. Before a page is answered, `refresh` is called, which may
+    /// take its time.
     pub(super) fn new(
         folder: &Path,
         port: u16,
         refresh: impl Fn() + Send + Sync + 'static,
     ) -> Result<Self> {
-        // The whole path: the folder itself may lie behind a link, and on Windows this form knows no devices.
+        // The whole path: the folder itself may lie behind a link, and on Windows this form knows
+        // no devices.
         let folder = folder
             .canonicalize()
             .with_context(|| format!("there is no folder {}", folder.display()))?;
         Ok(Self { folder, port, refresh: Arc::new(refresh), refreshing: Arc::default() })
     }
 
-    /// Whether a request is for this machine by one of its own names. A foreign name that leads here is some web
-    /// site's way to read the book with the reader's browser.
+    /// Whether a request is for this machine by one of its own names. A foreign name that leads
+    /// here is some web site's way to read the book with the reader's browser.
     fn is_meant(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port == self.port.to_string() => name,
@@ -59,7 +61,8 @@ impl Site {
         ["127.0.0.1", "localhost", "[::1]"].iter().any(|own| own.eq_ignore_ascii_case(name))
     }
 
-    /// Brings the pages up to date, one request at a time; a request that is given up waits no longer.
+    /// Brings the pages up to date, one request at a time; a request that is given up waits no
+    /// longer.
     async fn refresh(&self) {
         let turn = Arc::clone(&self.refreshing).lock_owned().await;
         let refresh = Arc::clone(&self.refresh);

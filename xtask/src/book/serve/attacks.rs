@@ -1,5 +1,5 @@
-//! Attacks on the server, by clients on this machine, each bounded in time and bytes; after each of them the book is
-//! served as before.
+//! Attacks on the server, by clients on this machine, each bounded in time and bytes; after each of
+//! them the book is served as before.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -93,7 +93,8 @@ fn status(answer: &str) -> String {
     answer.split(' ').nth(1).unwrap_or("none").to_owned()
 }
 
-/// What is left to read. Where the server has closed before it had read all, its system says so in place of an end.
+/// What is left to read. Where the server has closed before it had read all, its system says so in
+/// place of an end.
 fn rest(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     match stream.read_to_end(&mut bytes) {
@@ -157,7 +158,8 @@ fn a_body_is_refused_however_long_it_says_it_is() {
     assert_eq!(server.status("GET /", "Content-Length: 0\r\n"), "200");
 }
 
-/// A request, or a body, that never ends: more clients than there are places wait for nothing, and it is served.
+/// A request, or a body, that never ends: more clients than there are places wait for nothing, and
+/// it is served.
 #[test]
 fn clients_that_keep_silent_are_sent_away() {
     let server = Server::start();
@@ -326,7 +328,8 @@ fn no_address_leads_out_of_the_book() {
     assert!(answer.contains("\r\nlocation: /evil.example/\r\n"), "{answer}");
 }
 
-/// Requests beyond the first on a connection are not answered: each would be a way around the limits.
+/// Requests beyond the first on a connection are not answered: each would be a way around the
+/// limits.
 #[test]
 fn a_connection_is_for_one_request() {
     let server = Server::start();

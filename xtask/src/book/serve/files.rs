@@ -23,8 +23,8 @@ pub(super) struct Regular {
     pub kind: &'static str,
 }
 
-/// What the path of an address names below `folder`, a whole path without links; nothing for what lies outside, behind a
-/// link, or is no regular file.
+/// What the path of an address names below `folder`, a whole path without links; nothing for what
+/// lies outside, behind a link, or is no regular file.
 pub(super) fn find(folder: &Path, address: &str) -> Option<Found> {
     let names = address.strip_prefix('/')?;
     let is_folder = names.is_empty() || names.ends_with('/');
@@ -48,8 +48,8 @@ pub(super) fn find(folder: &Path, address: &str) -> Option<Found> {
     Some(Found::File(Regular { file, length, kind: media_type(path.extension()) }))
 }
 
-/// Whether a name is one of the book's: none of these has to be escaped in an address, is hidden, leads elsewhere or
-/// is a stream or a drive on Windows.
+/// Whether a name is one of the book's: none of these has to be escaped in an address, is hidden,
+/// leads elsewhere or is a stream or a drive on Windows.
 fn is_plain(name: &str) -> bool {
     let is_plain = |letter: u8| letter.is_ascii_alphanumeric() || b"-_.".contains(&letter);
     !name.is_empty() && !name.starts_with('.') && name.bytes().all(is_plain)

@@ -1,7 +1,8 @@
 //! Serving the book to this machine, rebuilt when something has changed.
 //!
-//! Anyone on this machine can connect, and any page that is open in its browser can make the browser ask. So it is
-//! answered for this machine's own names only, files of the built book only, and within limits.
+//! Anyone on this machine can connect, and any page that is open in its browser can make the
+//! browser ask. So it is answered for this machine's own names only, files of the built book only,
+//! and within limits.
 
 mod answer;
 #[cfg(test)]
@@ -37,8 +38,9 @@ const SOURCES: [&str; 9] = [
 
 /// Serves the book of the workspace at `root` on 127.0.0.1 until the program is ended.
 ///
-/// Whenever a page is asked for and a source is newer than the last build, the book is built again first: to
-/// see a change, reload the page. A build that fails says so in the terminal, and the pages stay.
+/// Whenever a page is asked for and a source is newer than the last build, the book is built again
+/// first: to see a change, reload the page. A build that fails says so in the terminal, and the
+/// pages stay.
 ///
 /// # Errors
 ///

@@ -23,7 +23,8 @@ struct BuiltPage {
     html: Html,
     /// All ids in it.
     ids: BTreeSet<String>,
-    /// The file it was built from, relative to the root of the workspace, and its text; nothing for pages of mdBook's own.
+    /// The file it was built from, relative to the root of the workspace, and its text; nothing for
+    /// pages of mdBook's own.
     source: Option<(PathBuf, String)>,
 }
 
@@ -33,7 +34,8 @@ struct Site {
     pages: Vec<BuiltPage>,
 }
 
-/// Everything that is wrong in the book at `folder`, whose pages were built from the files in `addresses`.
+/// Everything that is wrong in the book at `folder`, whose pages were built from the files in
+/// `addresses`.
 pub fn check(root: &Path, folder: &Path, addresses: &Addresses) -> Result<Vec<Failure>> {
     let site = Site::load(root, folder, addresses)?;
     let mut failures = Vec::new();

@@ -41,7 +41,8 @@ static SCRIPT_ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
     .expect("a valid pattern")
 });
 
-/// Where mdBook's own script would run code. It asks only when a page has a block with the class `playground`.
+/// Where mdBook's own script would run code. It asks only when a page has a block with the class
+/// `playground`.
 const PLAYGROUND: &str = "https://play.rust-lang.org/";
 
 /// Checks what one page loads.

@@ -1,6 +1,7 @@
 //! A Chromium without a window, driven over the DevTools protocol.
 //!
-//! A handful of calls: no generated client (minutes to compile), and nothing that would download a browser.
+//! A handful of calls: no generated client (minutes to compile), and nothing that would download a
+//! browser.
 
 use std::collections::VecDeque;
 use std::env;

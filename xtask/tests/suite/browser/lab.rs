@@ -66,7 +66,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The page has asked it to end, and to end its kernels; where it has not, it goes the hard way.
+        // The page has asked it to end, and to end its kernels; where it has not, it goes the hard
+        // way.
         let start = Instant::now();
         while self.process.try_wait().is_ok_and(|ended| ended.is_none()) {
             if start.elapsed() > Duration::from_secs(20) {
@@ -123,7 +124,8 @@ fn a_notebook_runs_in_jupyterlab() {
     let seen = seen.context("in JupyterLab").unwrap();
     stopped.unwrap();
     drop(server);
-    // Every code cell has run, the last one too; no output is an error; figures are drawn, and have a size.
+    // Every code cell has run, the last one too; no output is an error; figures are drawn, and have
+    // a size.
     assert_eq!(seen["unfinished"], json!(0), "{seen}");
     assert_eq!(seen["errors"], json!([]), "{seen}");
     assert!(seen["figures"].as_u64() >= Some(2), "{seen}");

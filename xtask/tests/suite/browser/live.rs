@@ -1,4 +1,5 @@
-//! Live pages: the module in a browser gives what it gives natively, soon enough, and the page shows it.
+//! Live pages: the module in a browser gives what it gives natively, soon enough, and the page
+//! shows it.
 
 use std::env;
 use std::fs;
@@ -61,7 +62,8 @@ fn variants(full: &Value) -> Vec<Value> {
     variants.iter().map(with).collect()
 }
 
-/// Every answer in the page is that of the same code compiled for this machine: all bits of all arrays, registers, counters.
+/// Every answer in the page is that of the same code compiled for this machine: all bits of all
+/// arrays, registers, counters.
 #[test]
 #[ignore = "needs a browser"]
 fn every_scene_has_the_bits_of_the_native_emulator() {
@@ -148,7 +150,8 @@ fn a_reader_goes_forward_and_backward() {
     assert_eq!(complaints(&chrome), Vec::<String>::new());
 }
 
-/// Measures, and judges nothing by the clock: from opening a page to the first step shown, back by a step, and a whole launch.
+/// Measures, and judges nothing by the clock: from opening a page to the first step shown, back by
+/// a step, and a whole launch.
 #[test]
 #[ignore = "needs a browser"]
 fn how_soon_it_is_there() {
@@ -245,7 +248,8 @@ fn a_widget_follows_its_controls() {
     assert_eq!(complaints(&chrome), Vec::<String>::new());
 }
 
-/// A mistake ends the launch with a sentence. The README shows a picture of it: LINREC_SCREENSHOTS names its folder.
+/// A mistake ends the launch with a sentence. The README shows a picture of it: LINREC_SCREENSHOTS
+/// names its folder.
 #[test]
 #[ignore = "needs a browser"]
 fn a_mistake_is_reported_in_the_page() {
@@ -286,7 +290,8 @@ fn picture(chrome: &mut Chrome, clip: &Value) -> Vec<u8> {
     base64::engine::general_purpose::STANDARD.decode(picture["data"].as_str().unwrap()).unwrap()
 }
 
-/// The pictures that are looked at by people: into the folder that LINREC_SCREENSHOTS names, or a temporary one.
+/// The pictures that are looked at by people: into the folder that LINREC_SCREENSHOTS names, or a
+/// temporary one.
 #[test]
 #[ignore = "needs a browser"]
 fn pictures_can_be_taken_of_all() {

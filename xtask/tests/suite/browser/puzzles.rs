@@ -1,4 +1,5 @@
-//! The puzzles in the page: chosen answers and modules of a reader's own, told in the words of the terminal's judge.
+//! The puzzles in the page: chosen answers and modules of a reader's own, told in the words of the
+//! terminal's judge.
 
 use linrec::device::Device;
 use linrec::kernels::Ptx;
@@ -30,7 +31,8 @@ fn complaints(chrome: &Chrome) -> Vec<String> {
     chrome.events().filter_map(look::complaint).collect()
 }
 
-/// What the page says of an answer: its sentence, what follows it, and whether the puzzle is solved.
+/// What the page says of an answer: its sentence, what follows it, and whether the puzzle is
+/// solved.
 struct Told {
     says: String,
     all: String,
@@ -118,7 +120,8 @@ fn every_answer_is_told_as_in_the_terminal_and_the_solution_solves() {
     assert_eq!(complaints(&chrome), Vec::<String>::new());
 }
 
-/// An answer takes its time, and the page goes on meanwhile: it says how far it is, and keys and clocks are served.
+/// An answer takes its time, and the page goes on meanwhile: it says how far it is, and keys and
+/// clocks are served.
 #[test]
 #[ignore = "needs a browser"]
 fn the_page_goes_on_while_an_answer_is_tried() {
@@ -142,7 +145,8 @@ fn the_page_goes_on_while_an_answer_is_tried() {
     assert_eq!(complaints(&chrome), Vec::<String>::new());
 }
 
-/// A module from elsewhere has no head that names its kernel, and other text around its instructions.
+/// A module from elsewhere has no head that names its kernel, and other text around its
+/// instructions.
 #[test]
 #[ignore = "needs a browser"]
 fn ptx_of_a_readers_own_is_judged() {
@@ -232,7 +236,8 @@ fn press(chrome: &mut Chrome, key: &str, code: u32, text: &str) {
     }
 }
 
-/// The launch of which the sentence is told, step by step; its last step is the one that went wrong.
+/// The launch of which the sentence is told, step by step; its last step is the one that went
+/// wrong.
 #[test]
 #[ignore = "needs a browser"]
 fn the_launch_that_was_told_of_can_be_gone_through() {

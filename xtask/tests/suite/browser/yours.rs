@@ -10,7 +10,8 @@ use crate::support::Fixture;
 /// Fields of the form by what they are called, and what a reader gives them.
 type Fields<'f> = &'f [(&'f str, &'f str)];
 
-/// Sets fields of the form, runs it, and gives the sentence, the counters and the arrays that are then shown.
+/// Sets fields of the form, runs it, and gives the sentence, the counters and the arrays that are
+/// then shown.
 fn run(chrome: &mut Chrome, ptx: &str, fields: Fields<'_>) -> [String; 3] {
     let fields = json!(fields);
     let shown = chrome.evaluate(&format!(

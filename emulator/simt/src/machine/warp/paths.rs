@@ -36,7 +36,8 @@ impl Warp {
         }
     }
 
-    /// The path to run: the lowest that is ready, unless it is to stand back. Joins paths that have met.
+    /// The path to run: the lowest that is ready, unless it is to stand back. Joins paths that have
+    /// met.
     #[inline(always)]
     pub(crate) fn next_path(&mut self) -> Option<usize> {
         match &self.paths[..] {
@@ -56,7 +57,8 @@ impl Warp {
         Some(order[self.skip.checked_rem(order.len())?])
     }
 
-    /// Joins paths at the same instruction, unless one waits at a barrier that the other has not reached.
+    /// Joins paths at the same instruction, unless one waits at a barrier that the other has not
+    /// reached.
     fn join(&mut self) {
         let mut i = 0;
         while i < self.paths.len() {
@@ -81,7 +83,8 @@ impl Warp {
         }
     }
 
-    /// Moves the active lanes of a path to where they go; the others of the path to the next instruction.
+    /// Moves the active lanes of a path to where they go; the others of the path to the next
+    /// instruction.
     #[inline]
     pub(super) fn go(&mut self, run: &mut Run<'_>, current: usize, active: u32, next: Next) {
         let Path { pc, lanes, .. } = self.paths[current];
@@ -160,7 +163,8 @@ impl Warp {
         }
     }
 
-    /// Moves each active lane of a path to an instruction of its own; the others of the path to the next one.
+    /// Moves each active lane of a path to an instruction of its own; the others of the path to the
+    /// next one.
     #[cold]
     pub(super) fn scatter(
         &mut self,

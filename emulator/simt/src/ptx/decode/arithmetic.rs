@@ -68,7 +68,8 @@ pub(super) fn decode<'s>(
     }
 }
 
-/// What stands between an operation and its type: `.round.ftz.sat`, as far as the operation has them.
+/// What stands between an operation and its type: `.round.ftz.sat`, as far as the operation has
+/// them.
 struct Modifiers {
     /// The type, with what `.ftz` makes of it.
     ty: Type,

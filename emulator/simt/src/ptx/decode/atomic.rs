@@ -39,8 +39,8 @@ fn scope(name: &str) -> Scope {
     if name == "cta" { Scope::Block } else { Scope::Device }
 }
 
-/// What the modifiers of `atom` and `red` say: `.order.scope.space.operation.type`. NVRTC writes the
-/// scope behind the space.
+/// What the modifiers of `atom` and `red` say: `.order.scope.space.operation.type`. NVRTC writes
+/// the scope behind the space.
 fn modifiers(parts: &[&str]) -> Option<(Order, Space, Atomic, Typed)> {
     // The barrier of a grid in `cooperative_groups` writes the operation first, which ptxas takes.
     if let [base, name, sem, scope, ty] = *parts

@@ -1,4 +1,5 @@
-//! Sums, differences and products of integers of many words: what one instruction carries the next one takes.
+//! Sums, differences and products of integers of many words: what one instruction carries the next
+//! one takes.
 
 use super::super::body::Body;
 use super::super::program::{Carry, Op};

@@ -164,7 +164,8 @@ impl Truth {
         is_value.then_some(Truth { typed, value })
     }
 
-    /// Whether ptxas knows it, too: it has no number of `f16` for a comparison of `bf16`, nor one of `bf16` with `.ftz`.
+    /// Whether ptxas knows it, too: it has no number of `f16` for a comparison of `bf16`, nor one
+    /// of `bf16` with `.ftz`.
     fn goes(&self, modifiers: &[&str], from: Typed) -> bool {
         match self.typed.ty {
             Type::F16 => from.ty != Type::Bf16,
@@ -215,7 +216,8 @@ impl Test {
         rest.0.is_empty().then_some(Test { compare, or_unordered, logic, ty })
     }
 
-    /// The destination, and what is compared: two operands, and a predicate that the result is combined with.
+    /// The destination, and what is compared: two operands, and a predicate that the result is
+    /// combined with.
     fn operands<'o, 's>(
         &self,
         operands: &'o [Operand<'s>],

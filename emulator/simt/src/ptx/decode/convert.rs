@@ -81,7 +81,8 @@ pub(super) fn decode<'s>(
 
     let narrows = a_bytes == 8 && from.bytes() < 8;
     let a_low = if narrows { body.scratch()? } else { a };
-    // PTX flushes what becomes a half, too. GPUs do not: rounded up, a subnormal number becomes the smallest half.
+    // PTX flushes what becomes a half, too. GPUs do not: rounded up, a subnormal number becomes the
+    // smallest half.
     let from_ty = if to.ty == Type::F16 { from.ty } else { flushed(from.ty) };
     let to_ty = flushed(to.ty);
     let clamp = match (sat, relu) {

@@ -112,7 +112,8 @@ pub(super) fn decode<'s>(
     }
 }
 
-/// How many matrices, and whether they are transposed and in shared memory: modifiers that stand in any order, as programs have them.
+/// How many matrices, and whether they are transposed and in shared memory: modifiers that stand in
+/// any order, as programs have them.
 fn rows(modifiers: &[&str]) -> Option<[usize; 3]> {
     let (mut shape, mut count, mut transposed, mut shared) = (0, 0, 0, 0);
     for modifier in modifiers {

@@ -83,7 +83,8 @@ fn load<'s>(
 enum Place {
     /// So far behind the beginning of the kernel's.
     Kernel(u32),
-    /// At an address in a space: the kernel's, if that is in a register, or in local memory those that functions take.
+    /// At an address in a space: the kernel's, if that is in a register, or in local memory those
+    /// that functions take.
     At(Space),
 }
 

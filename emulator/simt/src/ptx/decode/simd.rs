@@ -1,4 +1,5 @@
-//! The SIMD video instructions, without selectors and masks: `vadd4.s32.s32.s32.sat` and their like.
+//! The SIMD video instructions, without selectors and masks: `vadd4.s32.s32.s32.sat` and their
+//! like.
 
 use super::super::body::Body;
 use super::super::program::{Op, Simd, SimdFinish, SimdOp, Ternary};

@@ -165,7 +165,8 @@ fn store<'s>(
     Ok(Op::SurfaceStore { geometry, outside, ty: access.ty(), count, wide, a, object, at })
 }
 
-/// The slots of the values, each of which `slot` finds with its register's bytes, and whether they are of 64 bits.
+/// The slots of the values, each of which `slot` finds with its register's bytes, and whether they
+/// are of 64 bits.
 fn values<'s>(
     count: u8,
     operand: &Operand<'s>,
@@ -195,8 +196,8 @@ fn values<'s>(
     Ok((slots, wide == Some(true)))
 }
 
-/// The slots of `[object, {layer, x, y}]`; the number of a layer has no sign, and what is there more than the geometry needs
-/// is not looked at.
+/// The slots of `[object, {layer, x, y}]`; the number of a layer has no sign, and what is there
+/// more than the geometry needs is not looked at.
 fn place<'s>(
     body: &mut Body<'_, 's>,
     geometry: Geometry,

@@ -1,7 +1,8 @@
 //! The scalar video instructions: `vadd.u32.u32.s32.add %r1, %r2.b0, %r3.h1, %r4` and their like.
 //!
-//! Not those with bounds (`.sat`), with the lesser or greater of the result and a third operand, or with a product that is shifted:
-//! of these an H100 was seen to compute other results than PTX says.
+//! Not those with bounds (`.sat`), with the lesser or greater of the result and a third operand, or
+//! with a product that is shifted: of these an H100 was seen to compute other results than PTX
+//! says.
 
 use super::super::body::Body;
 use super::super::program::{Op, Part32, Ternary, Video, VideoEnd, VideoOp};
