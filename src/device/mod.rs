@@ -96,7 +96,6 @@ mod choose;
 mod copying;
 #[cfg_attr(not(feature = "cuda"), path = "without_cuda/cuda.rs")]
 mod cuda;
-mod dim;
 // Without the feature there is no such device; its crate is there to say what parameters kernels
 // take.
 #[cfg_attr(not(feature = "simt"), expect(dead_code))]
@@ -138,12 +137,11 @@ pub use bench::Bench;
 pub use buffer::Buffer;
 #[cfg(feature = "cuda")]
 pub use cuda::{Driver, driver};
-pub use dim::Dim;
 pub use engine::KernelEngine;
 pub use function::{Function, FunctionAttributes, Module};
 pub use graph::Graph;
 pub use group::{Group, GroupEngine, GroupRecurrence, Links, Part, Rank, Split, Way};
-pub use launch::Launch;
+pub use launch::{Dim, Launch};
 pub use launched::Launched;
 pub use recurrence::{BackwardOptions, Choice, ForwardOptions, Recurrence, Shape};
 pub use selective_scan::{

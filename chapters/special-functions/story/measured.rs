@@ -7,7 +7,8 @@ use simt::special;
 use crate::errors::{Errors, Over};
 
 /// A sum for each function and each value of an argument's upper 9 bits, of what an H200 gave.
-const MEASURED: &str = include_str!("../../../emulator/simt/tests/data/special_functions-9.0.csv");
+const MEASURED: &[u8] =
+    include_bytes!("../../../emulator/simt/tests/data/special_functions-9.0.csv.gz");
 /// Over how many arguments the functions' sums were compared.
 const COUNTS: &str =
     include_str!("../../../emulator/simt/tests/data/special_functions-9.0-counts.csv");
@@ -161,10 +162,11 @@ pub(super) fn sums(lesson: &mut Lesson) -> Result {
             tops.extend(new.into_iter().map(|top| (row, top)));
         }
     }
+    let sums = lesson::recorded::text(MEASURED)?;
     let measured = |name: &str, top: u32| {
         let name = if name == "tanh" { String::from(name) } else { format!("{name}.ftz") };
         let start = format!("{name},{top},");
-        let line = MEASURED.lines().find_map(|line| line.strip_prefix(&start));
+        let line = sums.lines().find_map(|line| line.strip_prefix(&start));
         line.and_then(|hexadecimal| u64::from_str_radix(hexadecimal, 16).ok())
     };
     let differ = tops
@@ -178,7 +180,7 @@ pub(super) fn sums(lesson: &mut Lesson) -> Result {
     ));
     lesson.check("sums that differ from an H200's", differ as f64, 0.0);
     lesson.value("sums", tops.len(), Kind::Computed);
-    let rows = MEASURED.lines().count() - 1;
+    let rows = sums.lines().count() - 1;
     lesson.value("rows", thousands(rows as u64), Kind::Computed);
 
     let mut table = Table::new(["function", "arguments compared", "in sums that differ"]);

@@ -1,6 +1,6 @@
 //! The forward pass.
 
-use super::rounds::{MULTIPROCESSORS, rounds};
+use super::plan::{MULTIPROCESSORS, rounds};
 use super::shape::check;
 use super::{Exponential, ScanInputs, ScanShape, SelectiveScan};
 use crate::Error;

@@ -6,7 +6,6 @@ mod forward;
 mod inputs;
 mod kernels;
 mod plan;
-mod rounds;
 mod shape;
 
 pub use backward::{ScanBackwardOptions, ScanGradients};

@@ -1,8 +1,10 @@
 //! How the backward pass cuts up a shape.
 
-use super::rounds::{MULTIPROCESSORS, rounds};
 use super::{Exponential, ScanShape};
 
+/// Multiprocessors: an H200's. They are not asked of the device, so that results are the same on
+/// all.
+pub(super) const MULTIPROCESSORS: usize = 132;
 /// Steps of a tile, between two checkpoints.
 const TILE: usize = ScanShape::CHECKPOINT_STEPS;
 /// Lanes that share a channel.
@@ -157,6 +159,18 @@ impl Plan {
         // What a chunk passes back is read in pairs.
         Some([rows, product(&[slots, each])?.checked_next_multiple_of(4)?, ends])
     }
+}
+
+/// How many rounds so many blocks take, where each multiprocessor has `at_once` of them: a block
+/// that has one for itself takes `alone` of a round.
+pub(super) fn rounds(blocks: usize, at_once: usize, alone: f64) -> f64 {
+    let round = at_once * MULTIPROCESSORS;
+    let rest = match blocks % round {
+        0 => 0.0,
+        rest if rest <= MULTIPROCESSORS => alone,
+        _ => 1.0,
+    };
+    (blocks / round) as f64 + rest
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The archives of PTX, as `linrec::kernels` reads them: made here, and taken apart to be compared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -104,6 +104,29 @@ pub(super) fn write_all(folder: &Path, modules: &Files, table: &str) -> Result<(
         Ok::<_, anyhow::Error>(())
     })
     .with_context(|| format!("{} cannot be replaced", folder.display()))
+}
+
+/// What stands before a line that only a library with the kernels to be studied has.
+const STUDIES: &str = "    #[cfg(feature = \"studies\")]\n";
+
+/// The table, as Rust source; paths are relative to `kernels/ptx`.
+pub(super) fn table(sources: &Files, modules: &Files) -> String {
+    let mut text = String::from("// Written by `cargo xtask ptx`; do not edit.\n");
+    text.push_str("\nstatic SOURCES: &[(&str, &str)] = &[\n");
+    for path in sources.keys() {
+        let studied = path.contains('/');
+        text.push_str(if studied { STUDIES } else { "" });
+        text.push_str(&format!("    ({path:?}, include_str!({:?})),\n", format!("../{path}")));
+    }
+    text.push_str("];\n\nstatic ARCHIVES: &[&[u8]] = &[\n");
+    let archives: BTreeSet<_> = modules.keys().map(|name| of(name)).collect();
+    for archive in archives {
+        let studied = matches!(archive, "mistakes" | "studies");
+        text.push_str(if studied { STUDIES } else { "" });
+        text.push_str(&format!("    include_bytes!(\"{archive}.zst\"),\n"));
+    }
+    text.push_str("];\n");
+    text
 }
 
 /// The text of the module with this name, or of the source, in the library that this program was

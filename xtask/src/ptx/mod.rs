@@ -9,7 +9,6 @@ mod compiler;
 mod inspect;
 mod list;
 mod puzzles;
-mod table;
 
 pub use archive::show;
 pub use compiler::install;
@@ -127,7 +126,7 @@ fn compile(root: &Path) -> Result<Compiled> {
     failures.extend(unfit);
     none_of(&failures, "the compiled kernels")?;
 
-    Ok(Compiled { table: table::write(&sources, &modules), kernels: modules, answers })
+    Ok(Compiled { table: archive::table(&sources, &modules), kernels: modules, answers })
 }
 
 /// Every source and header below `kernels`, by its path there. Line ends are those of Unix, so that
@@ -232,7 +231,7 @@ mod tests {
         let list = List::read(&kernels).unwrap();
         let present = archive::read_all(&kernels.join("ptx")).unwrap();
         let table = fs::read_to_string(kernels.join("ptx").join(TABLE)).unwrap();
-        assert_eq!(table, table::write(&sources(&kernels).unwrap(), &present));
+        assert_eq!(table, archive::table(&sources(&kernels).unwrap(), &present));
         let mut listed: Vec<_> = list.kernels.iter().map(|kernel| &kernel.name).collect();
         listed.sort();
         assert!(

@@ -5,7 +5,6 @@ mod browser;
 mod kept;
 mod notebook_pages;
 mod notebooks;
-mod output;
 mod record;
 mod serve;
 mod support;

@@ -1,7 +1,7 @@
 //! A page of the atlas: maps in two columns, with the bound as contour, and a legend.
 
 use lesson::Result;
-use lesson::plot::{Area, WIDTH};
+use lesson::plot::{Area, WIDTH, without_defaults};
 use plotters::prelude::*;
 
 use super::{Grid, Map};
@@ -51,7 +51,7 @@ pub fn draw(grid: &Grid, maps: &[&Map], legend: Legend) -> Result<String> {
         draw_legend(&root, height - LEGEND, legend)?;
         root.present()?;
     }
-    Ok(svg)
+    Ok(without_defaults(&svg))
 }
 
 fn panel(

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use simt::{Module, ParseError};
 use simt_fuzz::parser as fuzz;
 
+use crate::unpacked;
+
 const HEAD: &str = ".version 8.0
 .target sm_80
 .address_size 64
@@ -38,7 +40,8 @@ fn refusal(source: &str) -> ParseError {
 fn ptx_files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data");
     let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    paths.filter(|path| path.extension().is_some_and(|extension| extension == "ptx")).collect()
+    let is_ptx = |path: &PathBuf| path.to_string_lossy().trim_end_matches(".gz").ends_with(".ptx");
+    paths.filter(is_ptx).collect()
 }
 
 #[test]
@@ -46,7 +49,11 @@ fn real_files_are_accepted() {
     let files = ptx_files();
     assert!(files.len() >= 17);
     for path in files {
-        let source = std::fs::read_to_string(&path).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let source = match path.extension() {
+            Some(end) if end == "gz" => unpacked(&bytes),
+            _ => String::from_utf8(bytes).unwrap(),
+        };
         let module = Module::parse(&source)
             .and_then(Module::complete)
             .unwrap_or_else(|error| panic!("{path:?}: {error}"));

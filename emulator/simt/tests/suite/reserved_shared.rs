@@ -3,11 +3,12 @@
 use simt::{Launch, Memory, Module, ReportKind};
 
 use crate::kernel::Bench;
+use crate::unpacked;
 
 /// As NVRTC compiles it from NVIDIA's headers, with and without optimisation.
-const SOURCES: [&str; 2] = [
-    include_str!("../data/tiles_of_two_warps-12.0.ptx"),
-    include_str!("../data/tiles_of_two_warps-12.0-unoptimised.ptx"),
+const SOURCES: [&[u8]; 2] = [
+    include_bytes!("../data/tiles_of_two_warps-12.0.ptx.gz"),
+    include_bytes!("../data/tiles_of_two_warps-12.0-unoptimised.ptx.gz"),
 ];
 
 /// What a kernel makes of 512 values in two blocks; the counters of both ways to run it are the
@@ -34,10 +35,10 @@ fn sums(source: &str, dynamic_shared: u32) -> Result<Vec<i32>, simt::Report> {
 fn tiles_of_two_warps_meet() {
     let wanted: Vec<i32> =
         (0..8).map(|tile| (64 * tile..64 * tile + 64).map(|i| i * i % 1009 - 500).sum()).collect();
-    for source in SOURCES {
+    for source in SOURCES.map(unpacked) {
         // Also behind dynamic shared memory, whose size is no multiple of anything.
         for dynamic_shared in [0, 1027] {
-            assert_eq!(sums(source, dynamic_shared).as_ref(), Ok(&wanted));
+            assert_eq!(sums(&source, dynamic_shared).as_ref(), Ok(&wanted));
         }
     }
 }
@@ -45,8 +46,8 @@ fn tiles_of_two_warps_meet() {
 /// Tiles of 64 to 512 threads that meet, sum up, scan, vote and shuffle.
 #[test]
 fn larger_tiles_do_what_they_say() {
-    let source = include_str!("../data/tiles-12.0.ptx");
-    let module = Module::parse(source).and_then(Module::complete).unwrap();
+    let source = unpacked(include_bytes!("../data/tiles-12.0.ptx.gz"));
+    let module = Module::parse(&source).and_then(Module::complete).unwrap();
     let memory = Memory::new(1 << 20);
     let values: Vec<i32> = (0..1024).map(|i| i * i % 149 - 50).collect();
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -76,7 +77,7 @@ fn larger_tiles_do_what_they_say() {
 /// What a tile's warps hand to each other, they hand by a release and an acquire.
 #[test]
 fn without_a_release_or_an_acquire_they_race() {
-    let [source, _] = SOURCES;
+    let [source, _] = SOURCES.map(unpacked);
     for (from, to) in [
         ("atom.or.acq_rel.cta.b32", "atom.or.relaxed.cta.b32"),
         ("atom.or.acq_rel.cta.b32", "atom.or.acquire.cta.b32"),

@@ -1,6 +1,6 @@
 //! The bits of the special functions against those of an H200 (compute capability 9.0).
 //!
-//! `special_functions-9.0.csv` holds, for each function and each value `top` of an operand's upper
+//! `special_functions-9.0.csv.gz` holds, for each function and each value `top` of an operand's upper
 //! 9 bits, the sum over all lower bits `m` of `mix(m << 32 | result)`, modulo 2^64: a result that
 //! differs in any bit, or two that change places, give another sum.
 
@@ -8,7 +8,9 @@ use std::thread;
 
 use simt::special;
 
-const MEASURED: &str = include_str!("../data/special_functions-9.0.csv");
+use crate::unpacked;
+
+const MEASURED: &[u8] = include_bytes!("../data/special_functions-9.0.csv.gz");
 
 /// The finaliser of splitmix64.
 fn mix(x: u64) -> u64 {
@@ -39,7 +41,8 @@ fn function(name: &str) -> fn(u32) -> u32 {
 
 /// Compares the rows that are `chosen`, and panics with those that differ.
 fn check(chosen: impl Fn(&str, u32) -> bool) {
-    let rows: Vec<(&str, u32, u64)> = MEASURED
+    let measured = unpacked(MEASURED);
+    let rows: Vec<(&str, u32, u64)> = measured
         .lines()
         .skip(1)
         .map(|line| {
@@ -52,7 +55,7 @@ fn check(chosen: impl Fn(&str, u32) -> bool) {
     assert!(!rows.is_empty());
     let workers = thread::available_parallelism().map_or(1, usize::from);
     let wrong = |first: usize| {
-        let differs = |&&(name, top, wanted): &&(&'static str, u32, u64)| {
+        let differs = |&&(name, top, wanted): &&(&str, u32, u64)| {
             let function = function(name);
             let mut sum = 0_u64;
             for m in 0..1_u32 << 23 {

@@ -1,4 +1,0 @@
-//! Chapter 1's tests: one program, linked once.
-
-mod contract;
-mod special_cases;

@@ -1,4 +1,0 @@
-//! Chapter 4's tests: one program, linked once.
-
-mod contract;
-mod gradient;

@@ -1,4 +1,0 @@
-//! Chapter 5's tests: one program, linked once. The contract judges its kernel with the library's
-//! engines.
-
-mod kernel;

@@ -1,4 +1,0 @@
-//! Chapter 7's tests: one program, linked once.
-
-mod contract;
-mod pipe;

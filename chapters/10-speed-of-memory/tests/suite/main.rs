@@ -1,3 +1,0 @@
-//! Chapter 10's tests: one program, linked once.
-
-mod contract;
