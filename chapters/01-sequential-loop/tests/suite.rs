@@ -112,7 +112,8 @@ mod special_cases {
             let y = linrec(&x, &c, 0.0);
             let largest = y.iter().fold(1.0_f64, |largest, y| largest.max(y.abs()));
             for (undone, x) in undo(&y, &c).into_iter().zip(x) {
-                // The loop rounds twice a step, this rounds twice; each by at most u times 2.2 max |y|.
+                // The loop rounds twice a step, this rounds twice; each by at most u times 2.2 max
+                // |y|.
                 prop_assert!((undone - x).abs() <= 4.0 * f64::EPSILON / 2.0 * 2.2 * largest);
             }
         }

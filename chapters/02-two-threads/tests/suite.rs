@@ -114,7 +114,8 @@ mod parts {
         prop::collection::vec((-9..10).prop_map(f64::from), len)
     }
 
-    /// The recurrence in whole numbers, or rather in halves: exact as long as the sequence is short.
+    /// The recurrence in whole numbers, or rather in halves: exact as long as the sequence is
+    /// short.
     fn sequence(len: std::ops::Range<usize>) -> impl Strategy<Value = (Vec<f64>, Vec<f64>)> {
         let coeff = prop::sample::select(vec![0.5, 1.0, -1.0, 0.0, 2.0]);
         prop::collection::vec(((-9..10).prop_map(f64::from), coeff), len)

@@ -169,7 +169,8 @@ mod kernel {
             let right = KernelEngine::<f32>::new(&Device::simt(), CHOICE).unwrap();
             let right = right.forward(x.view(), c.view(), &Options::default()).unwrap();
             assert_eq!(broken.final_state == right.final_state, seq_len % 128 == 0, "{seq_len}");
-            // Only the last thread has a register without a step: nothing but the carry comes after it.
+            // Only the last thread has a register without a step: nothing but the carry comes after
+            // it.
             if seq_len % 128 == 127 {
                 let wrong =
                     broken.outputs.indexed_iter().filter(|&(at, y)| *y != right.outputs[at]);

@@ -1,7 +1,8 @@
 //! Chapter 7's tests: one program, linked once.
 
 mod contract {
-    //! The tile kernel in tiles, on every device. The pipe kernel is judged with the library's engines.
+    //! The tile kernel in tiles, on every device. The pipe kernel is judged with the library's
+    //! engines.
 
     use ch07_pipe_kernel::{InTiles, TILE, TILE_LEN};
     use linrec::contract::{self, Domain};

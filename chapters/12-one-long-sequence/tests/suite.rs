@@ -165,7 +165,8 @@ mod shared_out {
         };
         let (chained, decoupled) = (life(Way::Chained), life(Way::Decoupled));
         assert_eq!((chained.told.len(), decoupled.told.len()), (16, 32));
-        // The late block finds a state when it looks at last, and the one behind it has looked past it.
+        // The late block finds a state when it looks at last, and the one behind it has looked past
+        // it.
         assert_eq!(decoupled.distances[&3], 1);
         assert!(decoupled.distances[&4] > 1);
         for block in 4..16 {

@@ -8,9 +8,9 @@ mod chunks {
     use ch14_fused_scan::problem::{Problem, Sizes, relative, worst};
     use linrec::device::{Exponential, under_test};
 
-    /// A chunk begins from a state that was computed in another order, which the bound of a walk does
-    /// not know. So outputs are held to what the page says of cuts: they add hardly anything to the
-    /// error of a walk.
+    /// A chunk begins from a state that was computed in another order, which the bound of a walk
+    /// does not know. So outputs are held to what the page says of cuts: they add hardly anything
+    /// to the error of a walk.
     #[test]
     fn chunks_compute_what_a_walk_does() {
         let problem = Problem::draw(Sizes { batch: 1, channels: 20, len: 1100 }, true, 5);
@@ -247,8 +247,8 @@ mod training {
         (Block::new(config(is_selective), weights), batch)
     }
 
-    /// Both are rounded: a loss of about one to some units in the last place of `f32`, and gradients to
-    /// some more.
+    /// Both are rounded: a loss of about one to some units in the last place of `f32`, and
+    /// gradients to some more.
     #[test]
     fn losses_and_gradients_are_those_of_chapter_13() {
         let all =

@@ -219,7 +219,8 @@ mod scan {
     fn ranks_have_the_bits_of_one_device_and_sums_over_time_are_within_their_bound()
     -> Result<(), Error> {
         for exponential in [Exponential::Exact, Exponential::Fast] {
-            // Even and uneven stretches, at and beside the ends of tiles of 8 steps; one step; none.
+            // Even and uneven stretches, at and beside the ends of tiles of 8 steps; one step;
+            // none.
             for stretches in [
                 &[45][..],
                 &[16, 29],
@@ -240,7 +241,8 @@ mod scan {
         Ok(())
     }
 
-    /// One device alone would cut these into chunks if it was not told otherwise, and so would a rank.
+    /// One device alone would cut these into chunks if it was not told otherwise, and so would a
+    /// rank.
     #[test]
     fn long_stretches_have_the_bits_of_one_device() -> Result<(), Error> {
         for stretches in [&[1100][..], &[537, 563], &[100, 900, 100]] {

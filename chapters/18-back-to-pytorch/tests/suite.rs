@@ -149,8 +149,8 @@ mod layout {
     }
 
     proptest! {
-        /// Looking at strides alone never misses a meeting; of layouts that are made of rows by taking
-        /// parts it refuses none.
+        /// Looking at strides alone never misses a meeting; of layouts that are made of rows by
+        /// taking parts it refuses none.
         #[test]
         fn strides_tell_no_lie(shape in vec(0..4_usize, 0..4), strides in vec(-5..6_isize, 4)) {
             let strides = strides[..shape.len()].to_vec();

@@ -3,8 +3,8 @@
 #[cfg(unix)]
 mod bundle {
     //! The bundle's scripts, with programs of this folder in place of the probe, ncu and
-    //! compute-sanitizer. What they say of a real GPU is not tested here; what the scripts make of it
-    //! is.
+    //! compute-sanitizer. What they say of a real GPU is not tested here; what the scripts make of
+    //! it is.
 
     use std::fs;
     use std::path::{Path, PathBuf};

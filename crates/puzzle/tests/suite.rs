@@ -147,8 +147,8 @@ mod descriptions {
         }
     }
 
-    /// Each chapter links to its puzzles, and the notebook has them: with the solution's letter, and
-    /// all others as wrong ones.
+    /// Each chapter links to its puzzles, and the notebook has them: with the solution's letter,
+    /// and all others as wrong ones.
     #[test]
     fn chapters_and_the_notebook_have_them() {
         let read = |path: &str| {

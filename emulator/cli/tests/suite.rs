@@ -94,8 +94,8 @@ mod bad {
         }
     }
 
-    /// Every beginning of an argument, and every one with a character changed: an error or a launch,
-    /// and no panic.
+    /// Every beginning of an argument, and every one with a character changed: an error or a
+    /// launch, and no panic.
     #[test]
     fn no_argument_makes_it_panic() {
         let shell = Shell::new();

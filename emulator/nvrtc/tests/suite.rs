@@ -75,11 +75,11 @@ mod compiling {
 }
 #[cfg(target_os = "linux")]
 mod foreign {
-    //! Nobody else's code is run by looking for NVRTC: nothing of the current folder, nor of one that
-    //! others may write.
+    //! Nobody else's code is run by looking for NVRTC: nothing of the current folder, nor of one
+    //! that others may write.
     //!
-    //! Each test lays out bait, starts this program again as [`VICTIM`] beside it, and sees whether the
-    //! bait ran.
+    //! Each test lays out bait, starts this program again as [`VICTIM`] beside it, and sees whether
+    //! the bait ran.
 
     use std::env;
     use std::fs;
@@ -92,7 +92,8 @@ mod foreign {
 
     /// The test that looks for NVRTC when the other tests start it.
     const VICTIM: &str = "foreign::looks_for_nvrtc";
-    /// Tells it to: the file that [`VICTIM`] loads whoever it belongs to, or nothing to look for NVRTC.
+    /// Tells it to: the file that [`VICTIM`] loads whoever it belongs to, or nothing to look for
+    /// NVRTC.
     const TOLD: &str = "LINREC_TEST_LOAD";
     /// Names the file that bait makes when it runs.
     const RAN: &str = "LINREC_TEST_RAN";
@@ -324,8 +325,8 @@ mod foreign {
         let laid = Laid::new();
         let parts = laid.parts();
         let [library, _, _, root] = &parts;
-        // Above the library's own folder may lie one that is everybody's, if each can remove only their
-        // own, as in `/tmp`.
+        // Above the library's own folder may lie one that is everybody's, if each can remove only
+        // their own, as in `/tmp`.
         with_mode(root, 0o1777, || assert!(laid.find().1));
         for changed in &parts {
             let everybody = if changed == root { 0o777 } else { 0o1777 };

@@ -260,8 +260,8 @@ mod output {
 
     use crate::support::Fixture;
 
-    /// Builds the book with this in place of the standard output: the exit code, and what is said to
-    /// the standard error.
+    /// Builds the book with this in place of the standard output: the exit code, and what is said
+    /// to the standard error.
     fn built(book: &Fixture, stdout: Stdio) -> (Option<i32>, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
         command.arg("book").current_dir(book.root()).stdout(stdout).stderr(Stdio::piped());

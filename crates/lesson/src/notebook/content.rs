@@ -41,7 +41,8 @@ impl Content {
 
     /// A text and an SVG picture.
     pub fn svg(plain: impl Into<String>, svg: impl Into<String>) -> Content {
-        // A notebook's file has each line in quotation marks, and a picture has a line for each element.
+        // A notebook's file has each line in quotation marks, and a picture has a line for each
+        // element.
         let text = svg.into().replace(">\n<", "><");
         let rich = Rich { media_type: "image/svg+xml", text };
         Content { plain: plain.into(), rich: Some(rich) }

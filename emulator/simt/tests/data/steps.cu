@@ -1,4 +1,4 @@
-// Kernels to be gone through by instructions: with barriers, shared memory and a loop, and with blocks that wait for each other.
+// Kernels to step through: barriers, shared memory and a loop, and blocks that wait for each other.
 
 struct Step {
     float coeff, state;
@@ -40,7 +40,7 @@ extern "C" __global__ void rows(const float* inputs, const float* coeffs, float*
     }
 }
 
-// The same for one long row: a block of a warp takes the next 32 elements, and waits for the state before them.
+// For one long row: a block of one warp takes the next 32 elements and waits for the state before.
 template <bool kWaits>
 __device__ void chain(const float* inputs, const float* coeffs, float* outputs, int length, unsigned* next,
                       unsigned* published, float* states) {

@@ -50,7 +50,8 @@ mod declarations;
 mod divergence;
 mod exact;
 mod execution {
-    //! Whatever kernel runs on whatever arguments: counters or a report, and nothing else has happened.
+    //! Whatever kernel runs on whatever arguments: counters or a report, and nothing else has
+    //! happened.
 
     use simt_fuzz::execution::{Outcome, corpus, execute, input};
     use simt_fuzz::parser::Random;

@@ -1,8 +1,8 @@
 //! The bits of the special functions against those of an H200 (compute capability 9.0).
 //!
-//! `special_functions-9.0.csv.gz` holds, for each function and each value `top` of an operand's upper
-//! 9 bits, the sum over all lower bits `m` of `mix(m << 32 | result)`, modulo 2^64: a result that
-//! differs in any bit, or two that change places, give another sum.
+//! `special_functions-9.0.csv.gz` holds, for each function and each value `top` of an operand's
+//! upper 9 bits, the sum over all lower bits `m` of `mix(m << 32 | result)`, modulo 2^64: a result
+//! that differs in any bit, or two that change places, give another sum.
 
 use std::thread;
 
