@@ -29,7 +29,10 @@ pub fn kernel(device: &Device, source: &str, entry: &str, twin: &str) -> Result<
                 );
                 Ok(kernel)
             }
-            None => Err(missing),
+            None => Err(Error::Device {
+                device: "NVRTC".to_owned(),
+                message: missing.message().to_owned(),
+            }),
         };
     }
     let kernel = device.program(&program(source, entry))?.function(entry)?;
