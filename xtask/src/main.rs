@@ -195,10 +195,10 @@ fn run(cli: &Cli) -> Result<()> {
             notebooks::run(&Lab::prepare(&root)?, &args.notebooks, args.check)
         }
         Command::Record(args) => run_record(&root, args),
-        Command::Pack(args) => args
-            .folders
-            .iter()
-            .try_for_each(|folder| Ok(println!("{}", record::pack::pack(folder)?))),
+        Command::Pack(args) => args.folders.iter().try_for_each(|folder| {
+            println!("{}", record::pack::pack(folder)?);
+            Ok(())
+        }),
         Command::Ptx(args) => run_ptx(&root, args),
         Command::Live(args) => {
             println!("{}", if args.check { live::check(&root)? } else { live::generate(&root)? });
