@@ -17,7 +17,7 @@ const TILES: usize = 4;
 pub fn names() -> Vec<&'static str> {
     let order = [
         "published_without_release",
-        "published_too_early",
+        "epoch_before_state",
         "taken_before_published",
         "tile_by_number",
         "epoch_that_stays",

@@ -184,7 +184,7 @@ mod suspects {
     fn every_mistake_is_found() {
         let words = [
             ("published_without_release", "nothing orders the two"),
-            ("published_too_early", "nothing orders the two"),
+            ("epoch_before_state", "nothing orders the two"),
             ("taken_before_published", "nothing orders the two"),
             ("tile_by_number", "makes no progress"),
             ("epoch_that_stays", "which warp 0 of block 1 reads"),

@@ -315,8 +315,8 @@ fn published_without_release() {
 }
 
 #[test]
-fn published_too_early() {
-    let name = "published_too_early";
+fn epoch_before_state() {
+    let name = "epoch_before_state";
     let written = place(name, "published->state = state;");
     let words = ["long_chained", "block 1", "buffer `workspace`", &written, "nothing orders"];
     let outcome = run_chained(&format!("broken/{name}"), &[1.0; 2], CHAINED[0]);
