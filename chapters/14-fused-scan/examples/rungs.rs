@@ -5,8 +5,8 @@
 //! cargo xtask pack chapters/14-fused-scan/results/h200
 //! ```
 //!
-//! First each is held to its bound. Then all take turns, each after the caches have been
-//! overwritten; a line has the median of nine runs.
+//! First each rung is checked against its bound. Then all take turns, each after the caches have
+//! been overwritten. A line holds the median of nine runs.
 
 use std::process::ExitCode;
 
@@ -52,7 +52,7 @@ fn run() -> lesson::Result {
                 let ms = bench.time_ms(|stream| {
                     kernel.launch_on(stream, &arrays, &mut out, None).map(drop)
                 })?;
-                // The first ones warm up.
+                // The first two runs are a warm-up.
                 if number >= 2 {
                     times.push(ms);
                 }

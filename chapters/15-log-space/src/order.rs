@@ -13,7 +13,7 @@ pub enum Order {
 
 impl Order {
     // ANCHOR: prefix
-    /// Turns every entry into the sum of all entries up to and with it, for any associative
+    /// Replaces every entry by the sum of all entries up to and including it, for any associative
     /// `add`.
     pub fn prefix<P: Copy>(self, entries: &mut [P], mut add: impl FnMut(P, P) -> P) {
         match self {
@@ -27,7 +27,7 @@ impl Order {
     }
     // ANCHOR_END: prefix
 
-    /// How many additions an entry meets at most on its way into a sum of `count` entries.
+    /// Returns the largest number of additions on an entry's way into a sum of `count` entries.
     pub fn levels(self, count: usize) -> usize {
         match self {
             Order::InOrder => count.saturating_sub(1),
@@ -44,7 +44,7 @@ mod tests {
     fn both_orders_add_the_same_and_no_deeper_than_they_say() {
         for count in [0, 1, 2, 3, 7, 8, 9, 100] {
             for order in [Order::InOrder, Order::Tree] {
-                // A sum, and the depth of the additions that made it.
+                // A sum, and the depth of its additions.
                 let mut entries: Vec<(usize, usize)> = (0..count).map(|i| (i, 0)).collect();
                 order.prefix(&mut entries, |a, b| (a.0 + b.0, a.1.max(b.1) + 1));
                 for (i, (sum, depth)) in entries.into_iter().enumerate() {

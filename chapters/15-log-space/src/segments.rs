@@ -1,12 +1,12 @@
-//! Where the prefix sums start afresh.
+//! The segments after which the prefix sums restart.
 
 use std::ops::Range;
 
 use crate::{Real, SignedLog};
 
 // ANCHOR: segments
-/// Cuts a sequence where the way that its coefficients' logarithms have gone, `Σ |ln c|`, would
-/// pass `reach`, and at every zero. Each segment begins with a coefficient that does not count.
+/// Cuts a sequence at every zero, and where the way of its coefficients' logarithms, `Σ |ln c|`,
+/// would exceed `reach`. The first coefficient of a segment does not count.
 pub fn segments<T: Real>(coeffs: &[SignedLog<T>], reach: f64) -> Vec<Range<usize>> {
     let mut segments = Vec::new();
     let (mut start, mut way) = (0, 0.0);

@@ -3,7 +3,7 @@
 use linrec::Element;
 use num_traits::Float;
 
-/// A real number to take logarithms of: `f32` or `f64`.
+/// A real number type with logarithms: `f32` or `f64`.
 pub trait Real: Element<Wide = f64> + Float {}
 
 impl<T: Element<Wide = f64> + Float> Real for T {}
@@ -14,41 +14,41 @@ impl<T: Element<Wide = f64> + Float> Real for T {}
 pub struct SignedLog<T> {
     /// `ln |v|`.
     pub log: T,
-    /// Whether `v < 0`.
+    /// True if `v < 0`.
     pub negative: bool,
 }
 
 impl<T: Real> SignedLog<T> {
-    /// The number `v` in log space.
+    /// Takes the number `v` to log space.
     pub fn of(v: T) -> Self {
         SignedLog { log: Float::ln(Float::abs(v)), negative: v < T::zero() }
     }
 
-    /// The number `e^log`.
+    /// Makes the number `e^log`.
     pub fn positive(log: T) -> Self {
         SignedLog { log, negative: false }
     }
 
-    /// The number itself. It may be too large or too small for its type; its logarithm is not.
+    /// Returns the number itself. It may be too large or too small for its type, even though its
+    /// logarithm is not.
     pub fn value(self) -> T {
         let size = Float::exp(self.log);
         if self.negative { -size } else { size }
     }
 
-    /// The product: logarithms are added, and two minus signs cancel.
+    /// Multiplies: logarithms add, and two minus signs cancel.
     pub fn times(self, other: Self) -> Self {
         SignedLog { log: self.log + other.log, negative: self.negative != other.negative }
     }
 
-    /// The quotient.
+    /// Divides.
     pub fn over(self, other: Self) -> Self {
         SignedLog { log: self.log - other.log, negative: self.negative != other.negative }
     }
     // ANCHOR_END: signed_log
 
     // ANCHOR: plus
-    /// The sum: the larger number times `1 ± e^-d`, where `d ≥ 0` is how far apart the
-    /// logarithms are.
+    /// Adds: the larger number times `1 ± e^-d`, where `d ≥ 0` is the distance of the logarithms.
     pub fn plus(self, other: Self) -> Self {
         let (large, small) = if self.log >= other.log { (self, other) } else { (other, self) };
         if small.log == T::neg_infinity() {

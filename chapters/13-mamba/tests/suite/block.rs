@@ -1,4 +1,4 @@
-//! The block: its gradient, its task, its training.
+//! Tests of the block: its gradient, its task, its training.
 
 use ch04_gradient::differences::central_differences;
 use ch13_mamba::block::{Block, Config, Weights, engine};
@@ -30,7 +30,7 @@ fn the_blocks_gradient_is_the_slope_of_its_loss() {
     let batch = SMALL.draw(&mut StdRng::seed_from_u64(1), 5);
     for is_selective in [true, false] {
         let config = small(is_selective);
-        // Not where training starts: there some slopes are too small to be seen.
+        // Away from the initial weights, where some slopes are too small to measure.
         let mut rng = StdRng::seed_from_u64(2);
         let mut weights = Weights::initial(&config, 3);
         weights.delta_bias.fill(0.0);
@@ -46,7 +46,7 @@ fn the_blocks_gradient_is_the_slope_of_its_loss() {
         for ((name, got), (_, slope)) in gradient.arrays().into_iter().zip(slopes.arrays()) {
             let worst = (got - slope).iter().fold(0.0, |m: f64, d| m.max(d.abs()));
             let size = got.iter().fold(0.0, |m: f64, d| m.max(d.abs()));
-            // A central difference with this step is good to some 1e-10.
+            // A central difference with this step is accurate to about 1e-10.
             assert!(
                 worst < 1e-8 && (size > 1e-4 || got.is_empty()),
                 "{name}: {worst:e} of {size:e}"
@@ -55,7 +55,7 @@ fn the_blocks_gradient_is_the_slope_of_its_loss() {
     }
 }
 
-/// What a block remembers of earlier tokens is all that it needs of them.
+/// The memory of a block holds all that it needs of earlier tokens.
 #[test]
 fn a_block_takes_one_token_after_the_other() {
     let batch = SMALL.draw(&mut StdRng::seed_from_u64(6), 5);
@@ -106,7 +106,7 @@ fn tokens_that_a_block_does_not_know_are_named() {
 }
 
 #[test]
-fn weights_go_there_and_back() {
+fn flat_weights_make_a_round_trip() {
     let config = small(true);
     let weights = Weights::initial(&config, 4);
     assert_eq!(Weights::<f64>::from_flat(&config, weights.flat().view()), weights);
@@ -120,10 +120,10 @@ fn training_is_the_same_every_time() {
     assert_eq!(once.unwrap().block.weights, again.unwrap().block.weights);
 }
 
-/// Three seeds; a selective block learns the task, and a fixed one of the same size does not.
+/// Over three seeds, a selective block learns the task and a fixed one of the same size does not.
 #[test]
 fn only_the_selective_block_learns_the_task() {
-    // A quick run trains once, which is nearly all of the time that this chapter's tests take.
+    // A quick run trains with one seed, which takes nearly all the time of this chapter's tests.
     let seeds: &[u64] = if Table::asked() == Table::Quick { &[11] } else { &[11, 12, 13] };
     for &seed in seeds {
         let train = |is_selective| Plan::of_the_chapter(is_selective).train(seed, &|| ()).unwrap();
@@ -134,7 +134,7 @@ fn only_the_selective_block_learns_the_task() {
     }
 }
 
-/// What a block writes is what its logits say, and a written text goes on from its own memory.
+/// A block writes by its logits, and goes on from its own memory of the text.
 #[test]
 fn a_sampler_writes_by_the_logits_of_the_whole_text() {
     let text = Text::new("abcabdabe");
@@ -145,8 +145,8 @@ fn a_sampler_writes_by_the_logits_of_the_whole_text() {
     assert!(bits < 5_f64.log2(), "{bits}");
     assert!(foreseen(&engine(), &block, &text).unwrap() > 0.5);
 
-    // Near zero it takes the likeliest token at each place, which the scan over all that was
-    // written knows as well.
+    // Near zero it takes the likeliest token at each place, which the scan over the whole text also
+    // computes.
     let mut sampler = Sampler::new(&block, 0, 1e-6, 4).unwrap();
     let mut tokens = vec![0];
     for _ in 0..40 {
@@ -160,8 +160,7 @@ fn a_sampler_writes_by_the_logits_of_the_whole_text() {
         assert!(largest - logits[tokens[l + 1]] <= 1e-5 * size, "position {l}");
     }
 
-    // At one it draws: by the frequencies that the probabilities say. The first token has one
-    // distribution.
+    // At one it draws tokens with their probabilities. The first token has one distribution.
     let first = logits.column(0).mapv(|logit| f64::from(logit).exp());
     let (first, draws) = (&first / first.sum(), 2000);
     let mut counts = [0; 5];
