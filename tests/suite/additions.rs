@@ -1,14 +1,15 @@
-//! Adding a kernel touches few files: no family is named outside of those that CONTRIBUTING lists.
+//! Adding a kernel changes few files: no family is named outside of the files that CONTRIBUTING
+//! lists.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use linrec::kernels::KernelChoice;
 
-/// Where families are named.
+/// The folder in which families are named.
 const LISTED: &str = "src/kernels/families";
 
-/// Rust's files below a folder.
+/// Collects the Rust files below a folder.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -27,7 +28,8 @@ enum Token {
     Text(usize, String),
 }
 
-/// The words and strings of Rust, without comments and without the unit tests at a file's end.
+/// Splits Rust into words and strings, without comments and without the unit tests at the file's
+/// end.
 fn tokens(source: &str) -> Vec<Token> {
     let ends =
         ["mod ", "pub(crate) mod "].map(|kind| source.find(&format!("\n#[cfg(test)]\n{kind}")));
@@ -57,7 +59,7 @@ fn tokens(source: &str) -> Vec<Token> {
     tokens
 }
 
-/// The length of the string that stands at the beginning, with its quotation marks.
+/// Returns the length of the string at the beginning, including its quotation marks.
 fn string(text: &str) -> Option<usize> {
     if let Some(raw) = text.strip_prefix('r') {
         let hashes = raw.len() - raw.trim_start_matches('#').len();
@@ -80,11 +82,11 @@ fn string(text: &str) -> Option<usize> {
     Some(text.len())
 }
 
-/// Where a program names a family: its variant, its configuration, its source or kernels, or its
-/// spelling.
+/// Returns the places where a program names a family: its variant, configuration, source, kernels,
+/// or spelling.
 fn named(source: &str, families: &[&str]) -> Vec<String> {
     let tokens = tokens(source);
-    // A bare "wide" is also a word of PTX; where kernels are chosen it is a family.
+    // A bare "wide" is also a word of PTX; in a file that chooses kernels it is a family.
     let is_about_kernels = source.contains("KernelChoice");
     let mut found = Vec::new();
     for family in families {

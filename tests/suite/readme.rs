@@ -1,4 +1,4 @@
-//! The code that the start page shows, compiled and run.
+//! The code on the start page, compiled and run.
 
 use linrec::{Direction, Options};
 use ndarray::{Array2, array};

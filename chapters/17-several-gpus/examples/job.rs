@@ -1,14 +1,14 @@
-//! One process of a job over several GPUs, or emulated devices: started by torchrun, srun, mpirun
-//! or by hand.
+//! One process of a job over several GPUs or emulated devices, started by torchrun, srun, mpirun or
+//! by hand.
 //!
-//! Each process makes its own stretch of the rows. Nobody has all of them.
+//! Each process makes its own stretch of the rows. No process has all of them.
 
 use std::process::ExitCode;
 
 use linrec::Error;
 use linrec::device::{ForwardOptions, Group, GroupRecurrence, Rank, Split};
 
-/// Rows, and steps of each, over all ranks.
+/// The number of rows, and of each row's steps over all ranks.
 const SHAPE: (usize, usize) = (264, 1 << 14);
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! A model on paper beside what was measured, and a simulation of many hosts.
+//! A model on paper compared with measurements, and a simulation of many hosts.
 
 use lesson::plot::{self, Chart};
 use lesson::{Kind, Lesson, Table};
@@ -8,20 +8,20 @@ use super::pictures;
 use crate::quoted;
 use crate::simulate::{Cluster, Hop, Stages, Way, Work};
 
-/// What each GPU of the trials had.
+/// The work of each GPU in the trials.
 const WORK: Work = Work { rows: 13_200, steps: 16_384 };
-/// GPUs of a host.
+/// The number of GPUs in a host.
 const PER_HOST: usize = 8;
-/// A network card of 400 Gbit/s for each GPU, by its name.
+/// The nominal bandwidth of a network card of 400 Gbit/s for each GPU.
 const BETWEEN_LINK: f64 = 50e9;
-/// Groups of the pipeline that was measured.
+/// The number of groups in the measured pipeline.
 const GROUPS: usize = 12;
 
 fn cluster(between: f64) -> Cluster {
     Cluster { per_host: PER_HOST, inside: Links::H200, between, between_link: BETWEEN_LINK }
 }
 
-/// The formulas and the simulation beside the trials.
+/// Compares the formulas and the simulation with the trials.
 pub(super) fn paper(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("model", "A model on paper")?;
     let ranks = 4;
@@ -67,7 +67,7 @@ pub(super) fn paper(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Many hosts.
+/// Simulates many hosts.
 pub(super) fn hosts(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("hosts", "Eight to 1024 GPUs")?;
     lesson.say(&format!(

@@ -1,7 +1,7 @@
-//! Chapter 18's tests: one program, linked once.
+//! The tests of chapter 18: one program, linked once.
 
 mod double {
-    //! The gradients of gradients, against slopes.
+    //! Tests of the gradients of gradients, against slopes.
 
     use ch04_gradient::differences::central_differences;
     use ch18_back_to_pytorch::double::{Asked, double_backward};
@@ -10,7 +10,7 @@ mod double {
     use rand::rngs::StdRng;
     use rand::{RngExt, SeedableRng};
 
-    /// A loss of what a backward pass gives for arrays that lie behind each other in `flat`.
+    /// Returns a loss of a backward pass's results; its arguments follow one another in `flat`.
     fn loss(flat: ArrayView1<f64>, of: [ArrayView2<f64>; 2]) -> Result<f64, Error> {
         let (rows, len) = of[0].dim();
         let part = |number: usize| {
@@ -29,7 +29,7 @@ mod double {
             let mut draw = |low: f64, high: f64| {
                 Array2::from_shape_fn((rows, len), |_| rng.random_range(low..high))
             };
-            // Coefficients near one: a carry that was lost would show.
+            // Coefficients near one, so that a lost carry shows.
             let (x, c, g) = (draw(-1.0, 1.0), draw(0.98, 1.0), draw(-1.0, 1.0));
             let (p, q) = (draw(-1.0, 1.0), draw(-1.0, 1.0));
             let y = forward(x.view(), c.view(), &Options::default()).unwrap().outputs;
@@ -72,7 +72,7 @@ mod double {
     }
 }
 mod exercises {
-    //! The exercises' solutions.
+    //! Tests of the exercises' solutions.
 
     use ch18_back_to_pytorch::exercises::{in_halves, refused_in_vain, tangent};
     use linrec::{Options, backward, forward};
@@ -91,7 +91,7 @@ mod exercises {
     }
 
     #[test]
-    fn a_layout_that_is_refused_in_vain() {
+    fn a_layout_is_refused_although_it_shares_no_element() {
         let layout = refused_in_vain();
         assert!(layout.may_meet_itself() && !layout.meets_itself());
     }
@@ -128,7 +128,7 @@ mod exercises {
     }
 }
 mod layout {
-    //! Layouts: what they name, and when two indices name one element.
+    //! Tests of layouts: their elements, and whether two indices name the same one.
 
     use ch18_back_to_pytorch::layout::Layout;
     use proptest::collection::vec;
@@ -149,10 +149,10 @@ mod layout {
     }
 
     proptest! {
-        /// Looking at strides alone never misses a meeting; of layouts that are made of rows by
-        /// taking parts it refuses none.
+        /// The check by strides never misses a shared element, and refuses no layout that is a part
+        /// of rows.
         #[test]
-        fn strides_tell_no_lie(shape in vec(0..4_usize, 0..4), strides in vec(-5..6_isize, 4)) {
+        fn the_check_by_strides_misses_no_shared_element(shape in vec(0..4_usize, 0..4), strides in vec(-5..6_isize, 4)) {
             let strides = strides[..shape.len()].to_vec();
             let layout = Layout { shape: shape.clone(), strides, offset: 0 };
             prop_assert!(layout.may_meet_itself() || !layout.meets_itself());

@@ -1,16 +1,20 @@
-//! What the device layer makes of a driver that fails: `libcuda.c`, which fails as it is told, is
-//! loaded in its place by a process of its own for every test.
+//! The device layer with a driver that fails.
+//!
+//! Every test starts a process that loads `libcuda.c` in place of the driver and plays a scenario
+//! with it. The fake driver fails at the call that the test chooses, counts calls, and notices what
+//! no program may do: using what was freed, freeing twice, forgetting to free. The tests assert the
+//! text of every error, and that nothing is left behind.
 
 pub mod fake;
 mod scenario;
 
 use fake::{Outcome, run, run_lacking, run_without};
 
-/// An error that drivers have always had, and that ends the use of a device; one that is newer than
-/// the oldest driver supported; and two that no driver has.
+/// An error that all drivers have and that ends the use of a device; one that is newer than the
+/// oldest supported driver; and two that no driver has.
 const CODES: [i32; 4] = [719, 919, i32::MAX, -1];
 
-/// What is optional in a driver.
+/// The functions that a driver may lack.
 const OPTIONAL: [&str; 7] = [
     "cuFuncGetParamInfo",
     WORDS[0],
@@ -20,7 +24,7 @@ const OPTIONAL: [&str; 7] = [
     BETWEEN_PROCESSES[2],
     BETWEEN_PROCESSES[3],
 ];
-/// What several processes call: see the tests of groups.
+/// The functions for several processes: see the tests of groups.
 const BETWEEN_PROCESSES: [&str; 4] = [
     "cuIpcCloseMemHandle",
     "cuIpcGetMemHandle",
@@ -29,7 +33,7 @@ const BETWEEN_PROCESSES: [&str; 4] = [
 ];
 const WORDS: [&str; 2] = ["cuGetErrorName", "cuGetErrorString"];
 
-/// What gives back; it is called where nobody waits for an answer.
+/// The functions that release something; their results are ignored.
 const GIVING_BACK: [&str; 8] = [
     "cuDevicePrimaryCtxRelease_v2",
     "cuEventDestroy_v2",
@@ -41,13 +45,13 @@ const GIVING_BACK: [&str; 8] = [
     "cuStreamDestroy_v2",
 ];
 
-/// What is called for giving back, too.
+/// Functions that are also called while releasing.
 const ALSO_FOR_GIVING_BACK: [&str; 3] =
     ["cuCtxGetCurrent", "cuCtxSynchronize", "cuStreamWaitEvent"];
 
-/// Ways through the scenario that between them call everything: as it is; on a GPU whose memory is
-/// not allocated in a stream's order; with errors that the driver has words for; and with one that
-/// ends the opening half-way.
+/// Runs of the scenario that together call every function: without failures; on a GPU whose memory
+/// is not allocated in stream order; with errors that have words; and with an error that ends the
+/// opening half-way.
 const WAYS: [&str; 4] = ["", "set 115 0;", "fail cuInit 0 999;", "fail cuDeviceGetName 1 999;"];
 
 macro_rules! with_the_fake_driver {
@@ -97,7 +101,7 @@ with_the_fake_driver! {
     }
 
     fn a_function_that_fails_is_an_error_with_its_number() {
-        // All functions and codes, on the first way that calls the function.
+        // All functions and codes, each in the first run that calls the function.
         let usual = WAYS.map(|way| (way, run("everything", way)));
         let functions: Vec<&String> = functions_of_one_process(&usual[0].1).collect();
         std::thread::scope(|scope| {
@@ -126,7 +130,7 @@ with_the_fake_driver! {
     }
 
     fn nonsense_in_place_of_an_answer_is_an_error() {
-        // What has an answer, and in which call the answer is asked for.
+        // The functions with an answer, and the calls whose answer is checked.
         for (function, call, said) in [
             ("cuCtxGetCurrent", 0, ""),
             ("cuDeviceGet", 1, ""),
@@ -183,7 +187,7 @@ with_the_fake_driver! {
         }
     }
 
-    /// What others have made is used in their order, and stays theirs.
+    /// Memory and streams of another library are used in their order, and stay the other library's.
     fn memory_and_streams_that_are_lent() {
         let outcome = run("lent", "");
         outcome.must_end_well("lent");
@@ -201,7 +205,8 @@ with_the_fake_driver! {
         nothing_is_left(&outcome, "lent");
     }
 
-    /// Even where a driver does not say what it compiled, and reads more than the PTX declares.
+    /// Even a driver that does not report its sizes, and reads more than the PTX declares, gets
+    /// zeros.
     fn a_mistaken_size_reads_zeros() {
         for bytes in [5, 4096, 32_764] {
             let what = format!("size scale 3 {bytes};");
@@ -248,8 +253,7 @@ with_the_fake_driver! {
         assert_eq!(again.errors().count(), 0, "a new process has the device");
     }
 
-    /// Whatever a driver returns at first, opening fails; whatever it returns later, nothing
-    /// panics.
+    /// If the first calls of a driver fail, opening fails; if later ones do, nothing panics.
     fn an_error_that_sticks_from_any_call_on() {
         let usual = run("everything", "");
         for function in [
@@ -291,7 +295,7 @@ with_the_fake_driver! {
             "values: [8.0, 16.0]".into(),
             String::from("end"),
         ]);
-        // One for the launch, one for the graph, and none for what was refused.
+        // One for the launch, one for the graph, and none for the refused launches.
         let counts = ["cuLaunchCooperativeKernel", "cuLaunchKernel"].map(|name| outcome.count(name));
         assert_eq!(counts, [2, 0]);
     }
@@ -302,7 +306,7 @@ with_the_fake_driver! {
         let said = "cuda:0: asking how many blocks of `scale` fit at once: the device takes no cooperative launches";
         assert_eq!(outcome.errors().collect::<Vec<_>>(), [said]);
 
-        // The driver finds less room than it said, when it is launched and when it is recorded.
+        // The driver finds less space than it reported, at the launch and while recording.
         for (call, step) in [(1, "launching `scale`"), (2, "making a graph")] {
             let what = format!("fail cuLaunchCooperativeKernel {call} 720;");
             let outcome = run("cooperative", &what);
@@ -318,7 +322,7 @@ with_the_fake_driver! {
     }
 
     fn memory_is_not_freed_under_a_copy_to_the_host() {
-        // The first wait is the upload's last: of 16 chunks.
+        // The upload waits for each of its 16 chunks, so the 17th wait is the download's.
         let wait = "late cuMemcpyDtoHAsync_v2; fail cuStreamSynchronize 17 719;";
         let outcome = run("a late download", wait);
         outcome.must_end_well(wait);
@@ -343,11 +347,12 @@ with_the_fake_driver! {
     }
 }
 
-/// Has a function fail at several of its calls, with all codes.
+/// Returns the functions that a single process calls.
 fn functions_of_one_process(outcome: &Outcome) -> impl Iterator<Item = &String> {
     outcome.calls.keys().filter(|function| !BETWEEN_PROCESSES.contains(&function.as_str()))
 }
 
+/// Makes a function fail at several of its calls, with all codes.
 fn fails(function: &str, usual: &[(&str, Outcome)]) {
     let called = usual.iter().find(|(_, outcome)| outcome.count(function) > 0);
     let (way, usual) = called.unwrap_or_else(|| panic!("{function} is never called"));
@@ -373,7 +378,7 @@ fn fails(function: &str, usual: &[(&str, Outcome)]) {
                 Some(error) => assert!(error.contains(" failed: "), "{what} {error}"),
                 None => assert!(gives_back, "{what} {:?}", outcome.steps),
             }
-            // An error that ends the use of a device need not leave it in order.
+            // An error that ends the use of a device may leave it in disorder.
             if *code != 719 && call != 0 && !gives_back {
                 nothing_is_left(&outcome, &what);
             }
@@ -381,13 +386,13 @@ fn fails(function: &str, usual: &[(&str, Outcome)]) {
     }
 }
 
-/// Panics if something was not given back that is not kept for the whole process.
+/// Panics if anything is left that is not kept for the whole process.
 fn nothing_is_left(outcome: &Outcome, what: &str) {
     for kind in ["allocation", "stream", "event", "graph", "exec"] {
         let left = outcome.left(kind);
         assert_eq!(left, 0, "{what}: {left} of {kind} are left; {:?}", outcome.steps);
     }
-    // The device and what is loaded on it.
+    // The device and its modules.
     assert!(
         outcome.left("context") <= 1 && outcome.left("module") <= 1,
         "{what}: {:?}",

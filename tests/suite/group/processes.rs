@@ -1,5 +1,9 @@
-//! One process for each rank, as torchrun, SLURM and Open MPI start them: here by hand, on emulated
-//! devices.
+//! One process for each rank, as torchrun, SLURM and Open MPI start them.
+//!
+//! Here the tests start the processes, on emulated devices, or on GPUs in the test that needs them.
+//! A process runs one scenario of this module and prints what it computed or the error it got; the
+//! tests compare the lines. They cover results, processes that die, end early or never come,
+//! disagreements, and strangers that connect to the port.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -11,15 +15,15 @@ use super::emulated;
 use linrec::Error;
 use linrec::device::{Device, ForwardOptions, Group, GroupRecurrence, Rank, Split, Way};
 
-/// The variable that says what a process is to do.
+/// The variable with the scenario of a process.
 const SCENARIO: &str = "LINREC_TEST_GROUP";
-/// Milliseconds that ranks wait for each other.
+/// The variable with the milliseconds that ranks wait for each other.
 const DEADLINE: &str = "LINREC_TEST_GROUP_DEADLINE";
-/// No test waits that long where something goes wrong before.
+/// Longer than any test waits if a failure is noticed as it should be.
 const LONG: Duration = Duration::from_secs(300);
 const SHORT: Duration = Duration::from_millis(1500);
 
-/// A job: its processes, and what each is told beside its rank.
+/// A job: its processes, and the variables of each besides its rank.
 pub(super) struct Job<'a> {
     scenario: &'a str,
     ranks: &'a [usize],
@@ -36,7 +40,7 @@ impl<'a> Job<'a> {
         Job { scenario, ranks, size: ranks.len(), deadline, port, more: &[] }
     }
 
-    /// With variables of single ranks.
+    /// Sets variables of single ranks.
     pub(super) fn with(self, more: &'a [(usize, &'a str, &'a str)]) -> Job<'a> {
         Job { more, ..self }
     }
@@ -72,12 +76,12 @@ impl<'a> Job<'a> {
         self.more.iter().any(|more| more.0 == rank && more.1 == name)
     }
 
-    /// What each process says, in the order of `ranks`.
+    /// Returns the output of each process, in the order of `ranks`.
     fn run(&self) -> Vec<String> {
         self.run_with(&[], &[])
     }
 
-    /// The same with these variables, and without those.
+    /// Does the same with the given variables set and others removed.
     pub(super) fn run_with(&self, variables: &[(&str, &str)], without: &[&str]) -> Vec<String> {
         let start = Instant::now();
         let started = self.ranks.iter().map(|&rank| {
@@ -131,7 +135,7 @@ fn play(scenario: &str, rank: &Rank) -> Result<String, Error> {
         "arrays" | "rank 1 dies in NCCL" => {
             if scenario != "arrays" && rank.number() == 1 {
                 thread::spawn(|| {
-                    // While the others wait for what this one has begun.
+                    // While the others wait for the operation that this rank has begun.
                     thread::sleep(Duration::from_millis(300));
                     std::process::abort()
                 });
@@ -142,7 +146,7 @@ fn play(scenario: &str, rank: &Rank) -> Result<String, Error> {
             rank.all_gather(&mine, &mut all)?;
             rank.broadcast(&mut mine, 2)?;
             let told = mine.download()?;
-            // Who sends may wait for who receives: so not all of the ring send first.
+            // A send may wait for its receive, so not all of the ring send first.
             let one = rank.device().upload(&[number])?;
             let mut came = rank.device().allocate::<u8>(1)?;
             let (next, last) = ((rank.number() + 1) % rank.size(), rank.size() - 1);
@@ -166,7 +170,7 @@ fn play(scenario: &str, rank: &Rank) -> Result<String, Error> {
             rank.barrier().map(|()| String::from("all came"))
         }
         "mailboxes" => {
-            // Over the fake driver nothing is computed.
+            // The fake driver computes nothing.
             computed_by(rank, Way::Mailboxes, (3, 8 * 40))?;
             Ok(String::from("opened and closed"))
         }
@@ -193,18 +197,18 @@ fn computed_of(rank: &Rank, shape: (usize, usize)) -> Result<String, Error> {
     computed_by(rank, Way::Passes, shape)
 }
 
-/// The same sum by each way.
+/// Computes the same sum by each way.
 fn by_all_ways(rank: &Rank) -> Result<String, Error> {
     let pipeline = Way::Pipeline { groups: 3 };
     let by_mail = [Way::PassesByMail, Way::Mailboxes, Way::TailByMail];
     let ways = [Way::Passes, Way::TailFirst, pipeline].into_iter().chain(by_mail);
-    // Stretches are so long that their tails are looked for.
+    // Stretches long enough for a search for their tails.
     let sums = ways.map(|way| computed_by(rank, way, (40, 40 * 1024)));
     Ok(sums.collect::<Result<Vec<_>, _>>()?.join(" | "))
 }
 
-/// The sum of the bits of this rank's outputs, and its final states: of one kernel, whatever the
-/// device is.
+/// Returns the sum of the bits of this rank's outputs, and its final states, by one kernel on any
+/// device.
 fn computed_by(rank: &Rank, way: Way, shape: (usize, usize)) -> Result<String, Error> {
     let kernel: linrec::kernels::KernelChoice = "pipe:8x64:0".parse()?;
     let recurrence = GroupRecurrence::<f32>::by(rank, Split::Steps, kernel)?.with_way(way);
@@ -271,7 +275,7 @@ fn a_process_that_ends_is_not_waited_for() {
 }
 
 #[test]
-fn processes_that_disagree_are_told_so() {
+fn processes_that_disagree_get_an_error() {
     for said in Job::new("disagreement", &[0, 1], LONG).run() {
         assert!(said.contains("ranks disagree: `forward of f32 [2, "), "{said}");
         assert!(said.contains("[2, 64]") && said.contains("[2, 72]"), "{said}");
@@ -279,7 +283,7 @@ fn processes_that_disagree_are_told_so() {
 }
 
 #[test]
-fn a_process_that_does_not_come_is_named() {
+fn a_missing_process_is_named() {
     let job = Job { size: 3, ..Job::new("", &[0, 2], SHORT) };
     let there = format!("127.0.0.1:{} (MASTER_ADDR, MASTER_PORT + 1)", job.port);
     for said in job.run() {
@@ -293,7 +297,7 @@ fn a_process_that_does_not_come_is_named() {
 }
 
 #[test]
-fn processes_that_do_not_belong_together_are_told_so() {
+fn processes_of_different_jobs_get_an_error() {
     let more = [(1, "WORLD_SIZE", "4")];
     let said = Job { more: &more, ..Job::new("", &[0, 1], LONG) }.run();
     for said in &said {
@@ -311,7 +315,7 @@ fn processes_that_do_not_belong_together_are_told_so() {
 }
 
 #[test]
-fn strangers_at_the_door_are_not_minded() {
+fn strangers_that_connect_are_ignored() {
     let job = Job::new("exchange", &[0, 1], LONG);
     let first = job.start(0);
     let strangers =

@@ -1,5 +1,5 @@
-//! Gradients of sequences that are cut: into chunks, by one call, and into stretches, by one call
-//! for each.
+//! Gradients of sequences that are cut: into chunks by one call, or into stretches with a call for
+//! each.
 
 use std::ops::Range;
 
@@ -10,9 +10,9 @@ use super::oracle::{Coupling, Problem, Sizes, gradients};
 use super::problem::{Has, OnDevice, computed, draw, judge};
 use super::sizes;
 
-/// Into so many chunks at most. By the shape alone, these sequences are cut into 4.
+/// Cuts into at most the given number of chunks. By their shape, these sequences are cut into 4.
 #[test]
-fn sequences_are_cut_as_is_asked() -> Result<(), Error> {
+fn sequences_are_cut_into_the_given_chunks() -> Result<(), Error> {
     for (channels, exponential) in
         [(3, Exponential::Exact), (3, Exponential::Fast), (64, Exponential::Fast)]
     {
@@ -36,8 +36,8 @@ fn sequences_are_cut_as_is_asked() -> Result<(), Error> {
     Ok(())
 }
 
-/// The last stretch first. What has an axis of time has the bits of one call, and so have the first
-/// states.
+/// Computes the last stretch first. Arrays with an axis of time have the bits of one call, and so
+/// have the initial states.
 #[test]
 fn stretches_hand_on_their_gradients() -> Result<(), Error> {
     let all = sizes(2, 6, 2, 10, 45);
@@ -86,7 +86,8 @@ fn stretches_hand_on_their_gradients() -> Result<(), Error> {
 }
 
 impl Problem {
-    /// Some of its steps, from the same first states to the same last ones.
+    /// Returns some of the steps, with the same initial states and the same gradient of the last
+    /// ones.
     fn stretch(&self, steps: Range<usize>) -> Problem {
         let rows = |rows: &[f64]| cut(rows, self.sizes.len, steps.clone());
         let coupling = |coupling: &Coupling| match coupling.varies {
@@ -107,7 +108,7 @@ impl Problem {
     }
 }
 
-/// Some steps of rows of `len`.
+/// Cuts some steps out of rows of `len`.
 fn cut<T: Clone>(rows: &[T], len: usize, steps: Range<usize>) -> Vec<T> {
     rows.chunks(len.max(1)).flat_map(|row| row[steps.clone()].to_vec()).collect()
 }

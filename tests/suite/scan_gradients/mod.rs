@@ -1,5 +1,10 @@
-//! The gradient of the selective scan: within its bounds, with the same bits each time, and nothing
-//! leaks.
+//! The gradients of the selective scan: within their bounds, with the same bits each time, and
+//! without leaks.
+//!
+//! `problem` draws problems and runs them on every device with both exponentials; `oracle` computes
+//! the gradients in double precision together with a bound of each error. The tests vary lengths,
+//! channels, groups, states, options, storage types and alignments. They also compare bits between
+//! kernels, launches and devices, and check that restarts separate sequences.
 
 mod cut;
 pub mod oracle;
@@ -20,7 +25,8 @@ fn sizes(batch: usize, channels: usize, groups: usize, states: usize, len: usize
     Sizes { batch, channels, groups, states, len }
 }
 
-/// The gradients of a problem, on all devices and with both exponentials.
+/// Compares the gradients of a problem with their bounds, on all devices and with both
+/// exponentials.
 fn check<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, skip: usize) -> Result<(), Error> {
     let problem =
         draw::<S>(sizes, has, (sizes.len * 31 + sizes.channels * 7 + sizes.states) as u64);
@@ -38,7 +44,7 @@ fn check<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, skip: usize) -> Result
     Ok(())
 }
 
-/// The gradients in double precision are those of the forward pass: by differences.
+/// Compares the gradients in double precision with differences of the forward pass.
 #[test]
 fn the_oracle_has_the_gradients_of_the_forward_pass() {
     type Field = fn(&mut Problem) -> Option<&mut Vec<f64>>;
@@ -148,8 +154,8 @@ fn gradients_are_within_their_bounds_for_all_options() -> Result<(), Error> {
     Ok(())
 }
 
-/// By the kernels for them: in one tile and in more than there are stages, in one block and in
-/// several, in chunks.
+/// The kernels for common sizes: with one tile and with more tiles than stages, in one block and in
+/// several, and in chunks.
 #[test]
 fn gradients_of_common_sizes_are_within_their_bounds() -> Result<(), Error> {
     for (sizes, has) in [
@@ -178,9 +184,8 @@ fn gradients_of_common_sizes_are_within_their_bounds() -> Result<(), Error> {
     Ok(())
 }
 
-/// There are kernels for the most common sizes, and among them some for arrays that consist of
-/// whole vectors. All give the same bits; the ones for everything are asked for by restarts, of
-/// which there are none.
+/// The most common sizes have their own kernels, some of them for arrays of whole vectors. All give
+/// the same bits; a request for restarts, none of which is set, selects the general kernel.
 #[test]
 fn bits_do_not_depend_on_the_kernel() -> Result<(), Error> {
     fn all_the_same<S: Storage<Accum = f32>>(sizes: Sizes) -> Result<(), Error> {
@@ -234,16 +239,16 @@ fn arrays_may_begin_anywhere() -> Result<(), Error> {
 }
 
 #[test]
-fn nothing_has_gradients_of_zero() -> Result<(), Error> {
+fn empty_problems_have_gradients_of_zero() -> Result<(), Error> {
     for sizes in [sizes(0, 3, 1, 4, 5), sizes(2, 0, 1, 4, 5), sizes(2, 3, 1, 4, 0)] {
         check::<f32>(sizes, Has::ALL, 0)?;
     }
     Ok(())
 }
 
-/// On each device each time, and on all devices the same: with the fast exponential on those whose
-/// special functions the emulator has. Also where sequences are cut, and where a group's channels
-/// are those of several blocks.
+/// The same bits in every run and on all devices; with the fast exponential on devices whose
+/// special functions the emulator has. Sequences that are cut, and groups whose channels are in
+/// several blocks, are included.
 #[test]
 fn bits_are_the_same_each_time_and_everywhere() -> Result<(), Error> {
     for (sizes, has) in [
@@ -277,8 +282,8 @@ fn bits_are_the_same_each_time_and_everywhere() -> Result<(), Error> {
     Ok(())
 }
 
-/// What is infinite in one sequence of a row does not show in the next one, nor do infinite
-/// gradients in the one before.
+/// An infinite number in one sequence of a row does not reach the next sequence, and infinite
+/// gradients do not reach the one before.
 #[test]
 fn restarts_separate_sequences() -> Result<(), Error> {
     const FIRST: usize = 13;
@@ -293,7 +298,7 @@ fn restarts_separate_sequences() -> Result<(), Error> {
         for channel in 0..5 {
             let row = problem.sizes.row(0, channel);
             for t in spoiled.clone() {
-                // The states before the restart, or the gradients behind it.
+                // The states before the restart, or the gradients after it.
                 let array = if spoiled.start == 0 { &mut problem.u } else { &mut problem.d_out };
                 array[row + t] = f64::INFINITY;
             }
@@ -359,7 +364,7 @@ fn a_step_of_training_is_recorded_and_replayed() -> Result<(), Error> {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() -> Result<(), Error> {
+fn arguments_that_do_not_fit_are_refused() -> Result<(), Error> {
     let device = Device::simt();
     let scan = SelectiveScan::<f32>::new(&device, Exponential::Fast);
     let problem = draw::<f32>(sizes(1, 4, 1, 4, 9), Has { z: false, ..Has::ALL }, 1);
@@ -384,7 +389,7 @@ fn what_does_not_fit_is_refused() -> Result<(), Error> {
     let refused = scan.backward_into(&inputs, d_out, &short, gradients, shape, Default::default());
     assert!(refused.unwrap_err().to_string().contains("checkpoints [31]"));
 
-    // These are read in vectors.
+    // Checkpoints are read in vectors.
     let (inputs, d_out, checkpoints, gradients) = here.parts();
     let behind = device.allocate::<f32>(checkpoints.len() + 1)?.slice(1..)?;
     let refused = scan.backward_into(&inputs, d_out, &behind, gradients, shape, Default::default());

@@ -1,4 +1,9 @@
-//! Problems drawn at random, on a device and in double precision.
+//! Random problems, on a device and in double precision.
+//!
+//! [`draw`] makes a problem whose numbers the storage type holds exactly, so that the oracle and
+//! the device see the same ones. [`OnDevice`] keeps its arrays on a device, possibly at an odd
+//! address, and runs both passes; all gradients begin as NaN, so that an element that is not
+//! written shows. [`judge`] compares with the oracle's bounds. The probe uses this module too.
 
 use linrec::Error;
 use linrec::device::{
@@ -10,7 +15,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::oracle::{Bounded, Coupling, Gradients, Problem, Sizes};
 
-/// What a problem has.
+/// The features of a problem.
 #[derive(Debug, Clone, Copy)]
 pub struct Has {
     pub d: bool,
@@ -20,9 +25,9 @@ pub struct Has {
     pub initial: bool,
     pub restarts: bool,
     pub d_last: bool,
-    /// Whether states fade slowly, so that what is lost between tiles shows.
+    /// True if states fade slowly, so that a loss between tiles shows.
     pub slow: bool,
-    /// Whether B and C are the same at all steps.
+    /// True for B and C that are the same at all steps.
     pub constant: [bool; 2],
 }
 
@@ -51,7 +56,7 @@ impl Has {
     };
 }
 
-/// A problem whose numbers are all numbers of `S` or, where arrays have no axis of time, of f32.
+/// Draws a problem whose numbers are exact in `S` or, for arrays without an axis of time, in f32.
 pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, seed: u64) -> Problem {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut draw = |len: usize, low: f32, high: f32| -> Vec<f32> {
@@ -95,10 +100,10 @@ pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, seed: u64) -> Probl
     }
 }
 
-/// A gradient by its name, and whether it is rounded to what is stored.
+/// A gradient's name, true if it is rounded to the storage type, and its numbers.
 type Named = (&'static str, bool, Vec<f32>);
 
-/// B or C on a device, or a gradient with respect to it.
+/// B or C on a device, or the gradient with respect to it.
 enum OneOf<S> {
     Varying(Buffer<S>),
     Constant(Buffer<f32>),
@@ -119,7 +124,7 @@ impl<S: Storage<Accum = f32>> OneOf<S> {
         }
     }
 
-    /// Whether it is rounded to `S`, and its numbers.
+    /// Returns true if it is rounded to `S`, and its numbers.
     fn download(&self) -> Result<(bool, Vec<f32>), Error> {
         Ok(match self {
             OneOf::Varying(buffer) => {
@@ -155,8 +160,8 @@ pub struct OnDevice<S> {
 }
 
 impl<S: Storage<Accum = f32>> OnDevice<S> {
-    /// Uploads a problem, each array `skip` elements behind where its memory begins, and runs the
-    /// forward pass.
+    /// Uploads a problem, each array `skip` elements after the beginning of its memory, and runs
+    /// the forward pass.
     pub fn new(
         scan: &SelectiveScan<S>,
         problem: &Problem,
@@ -234,8 +239,8 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
         Ok(here)
     }
 
-    /// What the backward pass is given: inputs, the gradient with respect to the outputs, and where
-    /// its results go.
+    /// Returns the arguments of the backward pass: inputs, the gradient with respect to the
+    /// outputs, checkpoints, and the destinations of the results.
     pub fn parts(&mut self) -> (ScanInputs<'_, S>, &Buffer<S>, &Buffer<f32>, ScanGradients<'_, S>) {
         let inputs = ScanInputs {
             u: &self.u,
@@ -267,7 +272,7 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
         (inputs, &self.d_out, &self.checkpoints, gradients)
     }
 
-    /// The gradient with respect to the last states, if there is one.
+    /// Returns the gradient with respect to the last states, if the problem has one.
     pub fn d_last(&self) -> Result<Option<Buffer<f32>>, Error> {
         self.d_last.as_ref().map(|d_last| d_last.slice(..)).transpose()
     }
@@ -276,7 +281,7 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
         self.backward_in(None, scan)
     }
 
-    /// In so many chunks at most.
+    /// Runs the backward pass in at most this number of chunks.
     pub fn backward_in(
         &mut self,
         chunks: Option<usize>,
@@ -288,7 +293,7 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
         scan.backward_into(&inputs, d_out, checkpoints, gradients, shape, options)
     }
 
-    /// All gradients by name, and whether they are rounded to `S`.
+    /// Returns all gradients with their names, and true for those that are rounded to `S`.
     pub fn gradients(&self) -> Result<Vec<Named>, Error> {
         let stored = |buffer: &Buffer<S>| -> Result<Vec<f32>, Error> {
             Ok(buffer.download()?.into_iter().map(Storage::widen).collect())
@@ -330,7 +335,7 @@ pub fn computed<S: Storage<Accum = f32>>(
     Ok(here)
 }
 
-/// That all gradients are within their bounds.
+/// Asserts that all gradients are within their bounds.
 pub fn judge<S: Storage<Accum = f32>>(
     here: &OnDevice<S>,
     expected: &Gradients,
@@ -340,8 +345,8 @@ pub fn judge<S: Storage<Accum = f32>>(
     Ok(())
 }
 
-/// The first gradient that is not within its bound, as a sentence. Errors are known to first order,
-/// and the others are less than a thousandth of these.
+/// Returns the first gradient outside of its bound, as a sentence. Bounds are of first order, and a
+/// thousandth more covers the higher orders.
 pub fn verdict<S: Storage<Accum = f32>>(
     here: &OnDevice<S>,
     expected: &Gradients,

@@ -1,4 +1,4 @@
-//! Scans drawn at random, and what a device makes of them.
+//! Random scans, and their results on a device.
 
 use linrec::Error;
 use linrec::device::{
@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::reference::{Bounded, Scan, Sizes};
 
-/// What a scan has.
+/// The features of a scan.
 #[derive(Debug, Clone, Copy)]
 pub struct Has {
     pub d: bool,
@@ -19,9 +19,9 @@ pub struct Has {
     pub softplus: bool,
     pub initial: bool,
     pub restarts: bool,
-    /// Whether decays are near one, so that a state that is lost between tiles shows.
+    /// True if decays are near one, so that a state lost between tiles shows.
     pub slow: bool,
-    /// Whether B and C are constants.
+    /// True for B and C that are constant.
     pub constant: [bool; 2],
 }
 
@@ -48,9 +48,9 @@ impl Has {
     };
 }
 
-/// A scan whose numbers are all numbers of `S` or, where arrays have no axis of time, of f32. Step
-/// sizes are positive and rates are not, so that decays lie in (0, 1]; each seventh rate is zero,
-/// and its decay one.
+/// Draws a scan whose numbers are exact in `S` or, for arrays without an axis of time, in f32. Step
+/// sizes are positive and rates are not, so decays are in (0, 1]; each seventh rate is zero, and
+/// its decay one.
 pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, has: Has) -> Scan {
     let Sizes { batch, channels, groups, states, len } = sizes;
     let mut rng = StdRng::seed_from_u64((len * 31 + channels * 7 + states) as u64);
@@ -119,7 +119,7 @@ pub struct Arrays<S> {
     restarts: Option<Buffer<u8>>,
 }
 
-/// What a device computed.
+/// The results of a device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Computed {
     pub out: Vec<f32>,
@@ -135,8 +135,8 @@ impl Computed {
 }
 
 impl<S: Storage<Accum = f32>> Arrays<S> {
-    /// Uploads a scan. What has an axis of time begins `skip` elements behind where its memory
-    /// begins.
+    /// Uploads a scan. Arrays with an axis of time begin `skip` elements after the beginning of
+    /// their memory.
     pub fn new(device: &Device, scan: &Scan, skip: usize) -> Result<Arrays<S>, Error> {
         let stored = |numbers: &[f64]| -> Result<Buffer<S>, Error> {
             let before = std::iter::repeat_n(0.0, skip);
@@ -185,7 +185,7 @@ impl<S: Storage<Accum = f32>> Arrays<S> {
     }
 }
 
-/// Computes a scan; what is written begins as NaN.
+/// Computes a scan; all results begin as NaN.
 pub fn computed<S: Storage<Accum = f32>>(
     device: &Device,
     exponential: Exponential,
@@ -216,12 +216,12 @@ pub fn computed<S: Storage<Accum = f32>>(
     })
 }
 
-/// That numbers are within their bounds; `S` is what they are stored as.
+/// Asserts that numbers are within their bounds; `S` is their storage type.
 pub fn judge<S: Storage>(computed: &[f32], expected: &[Bounded], what: &str) {
     verdict::<S>(computed, expected).unwrap_or_else(|wrong| panic!("{what} {wrong}"));
 }
 
-/// The first number that is not within its bound, as a sentence.
+/// Returns the first number outside of its bound, as a sentence.
 pub fn verdict<S: Storage>(computed: &[f32], expected: &[Bounded]) -> Result<(), String> {
     if computed.len() != expected.len() {
         return Err(format!("{} numbers, not {}", computed.len(), expected.len()));

@@ -1,5 +1,10 @@
 //! The forward pass of the selective scan: within its bounds, with the same bits for any launch,
-//! and nothing leaks.
+//! and without leaks.
+//!
+//! `given` draws scans and runs them on every device with both exponentials; `reference` computes
+//! them in double precision with a derived bound of every error; `golden` compares the reference
+//! with Mamba's numbers; `plain` compares the kernels for common sizes with the general one. The
+//! tests vary lengths, channels, groups, states, options, storage types, alignments and chunks.
 
 pub mod given;
 mod golden;
@@ -26,7 +31,7 @@ fn sizes(batch: usize, channels: usize, groups: usize, states: usize, len: usize
     Sizes { batch, channels, groups, states, len }
 }
 
-/// A drawn scan, on all devices and with both exponentials.
+/// Compares a random scan with its bounds, on all devices and with both exponentials.
 fn check<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, skip: usize) -> Result<(), Error> {
     check_scan::<S>(&draw::<S>(sizes, has), &format!("{has:?}"), skip)
 }
@@ -82,14 +87,14 @@ fn results_are_within_their_bounds_for_all_elements() -> Result<(), Error> {
     Ok(())
 }
 
-/// A drawn scan, cut into chunks.
+/// Compares a random scan that is cut into chunks.
 fn cut<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, chunks: usize) -> Result<(), Error> {
     let scan = Scan { chunks: Some(chunks), ..draw::<S>(sizes, has) };
     check_scan::<S>(&scan, &format!("{has:?}, {chunks} chunks"), 0)
 }
 
-/// Around the ends of chunks of one and of two tiles, with and without restarts in each; chunks
-/// that would be empty.
+/// Lengths around the ends of chunks of one and of two tiles, with and without restarts in each,
+/// and chunks that would be empty.
 #[test]
 fn results_are_within_their_bounds_for_any_chunks() -> Result<(), Error> {
     for (len, chunks) in [(0, 3), (31, 2), (32, 2), (33, 2), (64, 2), (65, 9), (127, 2), (129, 2)] {
@@ -118,8 +123,8 @@ fn results_are_within_their_bounds_for_any_chunks() -> Result<(), Error> {
     Ok(())
 }
 
-/// Few channels are cut by themselves, as if it were asked for; and outputs come out the same
-/// without anything else.
+/// Scans of few channels are cut automatically, with the bits of an explicit cut; and outputs do
+/// not change if no other result is computed.
 #[test]
 fn long_sequences_of_few_channels_are_cut() -> Result<(), Error> {
     let has = Has { slow: true, restarts: false, ..Has::ALL }; // behind a restart there is nothing to carry
@@ -148,10 +153,10 @@ fn long_sequences_of_few_channels_are_cut() -> Result<(), Error> {
     Ok(())
 }
 
-/// The kernels that the tests above have run are all that are shipped: for up to 8 states, up to
-/// 16, and more, and for 8 and 16.
+/// The tests above run every shipped kernel: for up to 8 states, up to 16, and more; and the ones
+/// for exactly 8 and 16.
 #[test]
-fn every_shipped_entry_is_one_that_is_asked_for() {
+fn every_shipped_entry_is_used() {
     let wanted: BTreeSet<String> = ["float", "bf16", "f16"]
         .into_iter()
         .flat_map(|stored| {
@@ -205,7 +210,7 @@ fn results_are_within_their_bounds_for_all_options() -> Result<(), Error> {
     Ok(())
 }
 
-/// B, C or both; beside restarts and without; in all sorts of kernels, and in chunks.
+/// B, C or both; with restarts and without; in all kinds of kernels, and in chunks.
 #[test]
 fn couplings_may_be_constant() -> Result<(), Error> {
     for constant in [[true, false], [false, true], [true, true]] {
@@ -232,14 +237,14 @@ fn arrays_may_begin_anywhere() -> Result<(), Error> {
 }
 
 #[test]
-fn nothing_gives_nothing() -> Result<(), Error> {
+fn empty_scans_give_empty_results() -> Result<(), Error> {
     check::<f32>(sizes(0, 3, 1, 4, 5), Has::ALL, 0)?;
     check::<f32>(sizes(2, 0, 1, 4, 5), Has::ALL, 0)
 }
 
-/// What is not wanted changes nothing.
+/// Results that are not computed change nothing.
 #[test]
-fn outputs_do_not_depend_on_what_else_is_wanted() -> Result<(), Error> {
+fn outputs_do_not_depend_on_the_other_results() -> Result<(), Error> {
     let scan = draw::<f32>(sizes(1, 20, 1, 17, 45), Has::ALL);
     for device in under_test() {
         let expected = computed::<f32>(&device, Exponential::Fast, &scan, 0)?.out;
@@ -253,9 +258,9 @@ fn outputs_do_not_depend_on_what_else_is_wanted() -> Result<(), Error> {
     Ok(())
 }
 
-/// The launch follows the number of multiprocessors, which of an emulator are its threads: 4, 2 and
-/// 1 warps of a block that compute, for 1, 3 and 16. The exact exponential gives these bits on
-/// every device, the fast one on those whose special functions the emulator has.
+/// The launch depends on the number of multiprocessors, which is the emulator's number of threads:
+/// 4, 2 and 1 computing warps in a block, for 1, 3 and 16. The exact exponential gives these bits
+/// on every device, the fast one on devices whose special functions the emulator has.
 #[test]
 fn bits_do_not_depend_on_the_launch() -> Result<(), Error> {
     for (states, len, chunks) in [(8, 37, 1), (16, 64, 1), (17, 37, 1), (16, 97, 3)] {
@@ -286,8 +291,8 @@ fn bits_do_not_depend_on_the_launch() -> Result<(), Error> {
     Ok(())
 }
 
-/// Nothing of what is before a restart shows behind it, though it is infinite: be it in the inputs
-/// of an earlier sequence or in the states to begin with.
+/// No infinite number before a restart shows after it, whether it comes from the inputs of an
+/// earlier sequence or from the initial states.
 #[test]
 fn restarts_separate_sequences() -> Result<(), Error> {
     const LEN: usize = 70;
@@ -321,7 +326,7 @@ fn restarts_separate_sequences() -> Result<(), Error> {
     Ok(())
 }
 
-/// A buffer of as many elements, or one less if it is the one called `short`.
+/// Allocates a buffer, one element too short if it is the one called `short`.
 fn array<T: bytemuck::Pod>(
     device: &Device,
     name: &str,
@@ -331,7 +336,7 @@ fn array<T: bytemuck::Pod>(
     device.zeros(if name == short { len - 1 } else { len })
 }
 
-/// Why a pass of this shape is refused whose array `short` lacks an element.
+/// Returns the error of a pass of this shape whose array `short` lacks an element.
 fn refusal(shape: ScanShape, short: &str) -> Result<String, Error> {
     let device = Device::simt();
     let ScanShape { batch, channels, seq_len, states, groups } = shape;
@@ -372,7 +377,7 @@ fn refusal(shape: ScanShape, short: &str) -> Result<String, Error> {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_its_values() -> Result<(), Error> {
+fn arguments_that_do_not_fit_are_refused_with_their_values() -> Result<(), Error> {
     let shape = ScanShape { batch: 2, channels: 4, seq_len: 9, states: 3, groups: 2 };
     assert_eq!(refusal(shape, "")?, "it is not");
     for (name, expected) in [

@@ -1,5 +1,8 @@
-//! Every model against a formula that uses no recurrence, at the sizes where things go wrong, and
-//! what each of them says to arrays that do not fit.
+//! Tests of every model against a formula that uses no recurrence, and of its errors.
+//!
+//! The lengths are zero, one, a few steps, and more than one tile of the kernel. `solve` computes
+//! each problem by the library and by the kernel of chapter 7 on the emulator, which must agree.
+//! Golden data from PyTorch cover minGRU with its gradients.
 
 use approx::assert_abs_diff_eq;
 use ch16_gallery::Problem;
@@ -25,10 +28,10 @@ use num_complex::Complex;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// `max |a − b| / max |b|` in double precision: what golden data are held to.
+/// The largest `max |a − b| / max |b|` in double precision: the limit for golden data.
 const LIMIT: f64 = 1e-11;
 
-/// No step, one, a few, and enough for more than one tile of the kernel.
+/// Zero steps, one, a few, and enough for more than one tile of the kernel.
 const LENGTHS: [usize; 5] = [0, 1, 2, 33, 700];
 
 fn draw(rng: &mut StdRng, shape: (usize, usize), low: f64, high: f64) -> Array2<f64> {
@@ -41,7 +44,7 @@ fn complex(rng: &mut StdRng, shape: (usize, usize)) -> Array2<Complex<f64>> {
     })
 }
 
-/// The states from the library; those of the kernel on the emulator must be as near.
+/// Returns the library's states; the kernel's states on the emulator must be close.
 fn solve<T: Element<Wide = T> + Storage<Accum = T>>(problem: &Problem<T>) -> Array2<T> {
     let states = problem.solve().unwrap();
     let pipe = KernelChoice::Pipe(PipeConfig::DEFAULT);
@@ -58,7 +61,7 @@ fn interest_follows_the_annuity_formula() {
         let (rates, deposits) = (Array1::from_elem(months, rate), Array1::from_elem(months, -pay));
         let balances = solve(&account(1000.0, rates.view(), deposits.view()));
         let formula = remaining(1000.0, rate, pay, months).insert_axis(Axis(0));
-        // The last balance is zero: it is judged beside the loan.
+        // The last balance is zero, so the error is relative to the loan.
         let error = (&balances - &formula).mapv(f64::abs).fold(0.0, |a: f64, &b| a.max(b));
         assert!(error <= 1000.0 * LIMIT, "{rate} {months}: {error:e}");
         if months > 0 {
@@ -121,7 +124,7 @@ fn a_resonator_is_a_faded_sum_and_hears_its_own_period() {
         }
     }
     let size = |row: usize| states[[row, 1999]].norm();
-    // A cosine is two turning numbers; the one that turns against the row leaves less than
+    // A cosine is two rotating numbers; the one that rotates against the row leaves less than
     // 1/(memory sin θ).
     assert!((size(1) - 1.0).abs() < 1.0 / (80.0 * (std::f64::consts::TAU / 12.5).sin()));
     assert!(size(0) < 0.1 && size(2) < 0.2, "{} {}", size(0), size(2));
@@ -221,7 +224,7 @@ fn exponential_gates_average() {
         let gates = Gates { values: values.view(), input: input.view(), forget: forget.view() };
         let got = gates.read(solve(&gates.problem().unwrap()).view());
         assert!(array_distance(&got, &gates.direct()) <= LIMIT, "{len}");
-        // The stabiliser cancels: without it, where nothing overflows, the outputs are the same.
+        // The stabiliser cancels: without it, and without overflow, the outputs are the same.
         let plain = gates.read(gates.unstabilised().unwrap().solve().unwrap().view());
         assert!(array_distance(&plain, &got) <= LIMIT, "{len}");
         let loud = &input * 100.0;

@@ -1,4 +1,4 @@
-//! The real series, and what is done with it.
+//! Tests of the real series, and of its smoothing and forecast.
 
 use approx::assert_abs_diff_eq;
 use ch16_gallery::models::iir::SecondOrder;

@@ -1,5 +1,5 @@
-//! What a group on GPUs makes of NCCL, in good health and not: `libnccl.c` stands in for it, over
-//! the fake driver.
+//! A group on GPUs with NCCL, working and failing: `libnccl.c` takes its place, over the fake
+//! driver.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::driver::fake;
 const LONG: Duration = Duration::from_secs(300);
 const SHORT: Duration = Duration::from_millis(2500);
 
-/// Three ranks with a fake GPU each, in a folder of their own.
+/// The outputs of three ranks with a fake GPU each, and their folder.
 struct Run {
     said: Vec<String>,
     folder: tempfile::TempDir,
@@ -33,7 +33,8 @@ impl Run {
         more: &[(usize, &str, &str)],
     ) -> Run {
         let folder = tempfile::tempdir().unwrap();
-        // Of the library's kernels the fake driver knows no parameters: it says nothing of any.
+        // The fake driver does not know the parameters of the library's kernels, so it reports
+        // none.
         let driver = fake::lacking(fake::library(), fake::FILE, "cuFuncGetParamInfo");
         let libraries = std::env::join_paths([&driver, nccl]).unwrap();
         let variables = [
@@ -50,12 +51,12 @@ impl Run {
         Run { said, folder }
     }
 
-    /// With a driver that goes wrong on one rank.
+    /// Runs with a driver that fails on one rank.
     fn with(scenario: &str, driver: &str, rank: usize) -> Run {
         Run::made(&library(), scenario, LONG, "", &[(rank, "FAKE_CUDA", driver)])
     }
 
-    /// How many communicators ended so: finalized, destroyed, aborted.
+    /// Returns the number of communicators that were finalized, destroyed and aborted.
     fn ends(&self) -> [usize; 3] {
         ["finalized", "destroyed", "aborted"].map(|how| {
             let file = |rank: &usize| self.folder.path().join(format!("{how}-0-{rank}"));
@@ -64,7 +65,7 @@ impl Run {
     }
 }
 
-/// The folder with the fake NCCL, compiled once.
+/// Returns the folder of the fake NCCL, which is compiled once.
 fn library() -> PathBuf {
     fake::compiled("fake-nccl", "libnccl.so.2", include_str!("libnccl.c"))
 }
@@ -126,14 +127,14 @@ with_the_fake_libraries! {
             }
             let [finalized, destroyed, aborted] = run.ends();
             assert_eq!((finalized, destroyed), (0, 0), "{instructions}");
-            // Where there is none yet, there is none to abort.
+            // Before the first communicator exists, there is none to abort.
             let begun = ["AllGather", "Broadcast", "Send", "Recv", "AsyncError", "state"];
             let begun = begun.iter().any(|name| instructions.contains(name));
             assert_eq!(aborted, if begun { 3 } else { 0 }, "{instructions}");
         }
     }
 
-    fn what_is_never_done_is_aborted_at_the_deadline() {
+    fn an_operation_that_never_ends_is_aborted_at_the_deadline() {
         for name in ["ncclCommInitRankConfig", "ncclAllGather", "ncclBroadcast", "ncclSend", "ncclRecv"] {
             let run = Run::new("arrays", SHORT, &format!("hang {name}"));
             for said in &run.said {
@@ -165,7 +166,7 @@ with_the_fake_libraries! {
         }
     }
 
-    fn a_receiver_is_told_of_another_length() {
+    fn a_receiver_reports_another_length() {
         let run = Run::new("other lengths", LONG, "");
         assert!(run.said[1].contains("receive: there are 3 bytes for an array of 4"), "{:?}", run.said);
         for said in [&run.said[0], &run.said[2]] {
@@ -173,7 +174,7 @@ with_the_fake_libraries! {
         }
     }
 
-    fn a_process_that_dies_ends_what_the_others_wait_for() {
+    fn a_process_that_dies_ends_the_waits_of_the_others() {
         let run = Run::new("rank 1 dies in NCCL", LONG, "hang ncclAllGather");
         assert_eq!(run.said[1], "");
         for said in [&run.said[0], &run.said[2]] {

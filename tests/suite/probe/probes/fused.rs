@@ -1,4 +1,4 @@
-//! The kernels of the fused selective scan, launched as the library does for a scan that takes the
+//! The kernels of the fused selective scan, launched as in the library, by a scan that uses the
 //! kernel in question.
 
 use linrec::Error;
@@ -7,16 +7,16 @@ use linrec::device::{
 };
 
 use super::Ran;
-// What the suite's tests of the scan are made of.
+// The parts from which the suite's tests of the scan are made.
 use super::super::{given, oracle, problem, reference};
 
-/// Channels in two groups, of which none fills a block.
+/// The number of channels, in two groups, neither of which fills a block.
 const CHANNELS: usize = 10;
 const GROUPS: usize = 2;
-/// Steps of several tiles, and some.
+/// Several tiles of steps and a part of one.
 const LEN: usize = 77;
 
-/// The forward pass of two batches, cut into so many chunks of time.
+/// Runs the forward pass of two batches, cut into `chunks` chunks of time.
 pub fn forward<S: Storage<Accum = f32>>(
     device: &Device,
     exponential: Exponential,
@@ -29,8 +29,8 @@ pub fn forward<S: Storage<Accum = f32>>(
     outputs::<S>(device, exponential, &scan, false)
 }
 
-/// The forward pass of a scan of common sizes, by a kernel for these: the one for the ends of
-/// chunks, for outputs, or for outputs and states.
+/// Runs the forward pass of a scan of common sizes with its own kernel: for the ends of chunks, for
+/// outputs, or for outputs and states.
 pub fn plain_forward<S: Storage<Accum = f32>>(
     device: &Device,
     states: usize,
@@ -70,7 +70,7 @@ fn outputs<S: Storage<Accum = f32>>(
     Ok(Ran { counters: launched.counters().cloned(), verdict })
 }
 
-/// All gradients of two batches, by the kernel that walks and the one that adds up.
+/// Computes all gradients of two batches, by the kernel that walks and the one that adds up.
 pub fn backward<S: Storage<Accum = f32>>(
     device: &Device,
     exponential: Exponential,
@@ -80,7 +80,7 @@ pub fn backward<S: Storage<Accum = f32>>(
     all_gradients::<S>(device, exponential, sizes, true)
 }
 
-/// All gradients of a scan of common sizes, by the kernel for these.
+/// Computes all gradients of a scan of common sizes, by the kernel for these sizes.
 pub fn plain_backward<S: Storage<Accum = f32>>(
     device: &Device,
     exponential: Exponential,
@@ -106,7 +106,8 @@ fn all_gradients<S: Storage<Accum = f32>>(
     Ok(Ran { counters: launched.counters().cloned(), verdict })
 }
 
-/// A rung of the ladder of `fused/`, of which a block has so many threads and channels.
+/// Runs a rung of the ladder of `fused/` with `threads` threads and `per_block` channels in a
+/// block.
 pub fn rung(kernel: &Function, threads: u32, per_block: usize) -> Result<Ran, Error> {
     const BATCH: usize = 2;
     const CHANNELS: usize = 70;
