@@ -189,7 +189,6 @@ fn the_roof_reads_and_writes_what_the_passes_do() {
     }
 }
 
-/// Returns this machine's compiler.
 fn compiler() -> &'static Nvrtc {
     let nvrtc = Nvrtc::find().unwrap_or_else(|error| panic!("{error}"));
     println!("NVRTC {:?}: {}", nvrtc.version(), nvrtc.path().display());

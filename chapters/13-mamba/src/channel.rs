@@ -36,7 +36,6 @@ pub struct Channel<'a, S: State> {
 }
 
 impl<'a, S: State> Channel<'a, S> {
-    /// Returns the options of the recurrence.
     fn options(&self) -> Options<'a, S> {
         Options { initial: self.initial.map(Into::into), ..Options::default() }
     }

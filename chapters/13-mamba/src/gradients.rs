@@ -46,7 +46,6 @@ pub struct Gradients<S: State> {
 }
 
 impl<S: State> Gradients<S> {
-    /// Allocates zeros.
     fn zeros(arguments: &Arguments<S>, sizes: Sizes) -> Result<Self, Error> {
         let Sizes { batch, channels, groups, states, len } = sizes;
         let mixing = |of: MixingView<S>| -> Result<MixingArray<S>, Error> {

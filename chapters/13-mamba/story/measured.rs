@@ -26,7 +26,6 @@ struct Times {
     fused: Duration,
 }
 
-/// Times all ways to compute the scan, on one core and on all cores.
 pub(super) fn speed(lesson: &mut Lesson, given: &Given<f32>) -> lesson::Result {
     lesson.step("speed", "How fast")?;
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());

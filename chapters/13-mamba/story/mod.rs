@@ -26,7 +26,6 @@ use crate::task::Task;
 use crate::training::{Plan, Trained, mean, right_answers};
 use crate::{Arguments, bounds, direct, dissection, golden, post, selective_scan};
 
-/// Runs the chapter.
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     let device = Device::auto()?;
     lesson.engine(&format!("cpu, unfused@{}", device.label()));
@@ -108,7 +107,6 @@ fn one_state(
     Ok(direct(&arguments)?.y.into_iter().collect())
 }
 
-/// Shows the arrays of the post's problem.
 fn sizes(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("sizes", "What there is, and what it becomes")?;
     let (channels, states, len) = (post::CHANNELS, post::STATES, post::LEN);
@@ -132,7 +130,6 @@ fn sizes(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Compares the three ways of this chapter with each other and with Mamba's numbers.
 fn witnesses(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("witnesses", "Two references")?;
     let cpu = Cpu::new();
@@ -203,7 +200,6 @@ struct Found {
     share: f64,
 }
 
-/// Compares the error of f32 against f64 with the bound and with the post's figures.
 fn errors(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("errors", "Single precision, at the post's sizes")?;
     lesson.say(
@@ -370,7 +366,6 @@ fn curves(lesson: &mut Lesson, pairs: &[(Trained, Trained)], chance: f64) -> les
 
 // What the trained block does with one sequence.
 
-/// Shows the step sizes along a sequence, and their effect on the states.
 fn inside(lesson: &mut Lesson, trained: &Trained) -> lesson::Result {
     lesson.step("inside", "Where it lets the states pass, and where it writes")?;
     let task = Plan::of_the_chapter(true).task;
@@ -494,7 +489,6 @@ fn steps(block: &Block<f32>, tokens: &Array2<usize>) -> Result<Steps, linrec::Er
     Ok((delta, kept, written))
 }
 
-/// A wide and low picture.
 struct Strip<P>(P);
 
 impl<P: Panel> Panel for Strip<P> {

@@ -85,7 +85,6 @@ fn share(given: &Given<f32>, output: &Output<f32>) -> lesson::Result<f64> {
     Ok(shares.fold(0.0, |worst, share| if share <= worst { worst } else { share }))
 }
 
-/// Shows the memory traffic.
 fn traffic(lesson: &mut Lesson) -> lesson::Result {
     lesson.say(&format!(
         "What goes through the memory for each channel and position, with {} states, D and z, in f32:",

@@ -118,7 +118,6 @@ fn beside_mamba(lesson: &mut Lesson, passes: &[&str]) -> lesson::Result<Table> {
     Ok(table)
 }
 
-/// Shows the library's forward kernel.
 pub(super) fn forward(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("speed", "How fast it is")?;
     let scan = read(SCAN)?;
@@ -235,7 +234,6 @@ pub(super) fn assembled(lesson: &mut Lesson, outputs: f64) -> lesson::Result {
     lesson.table("assembled.csv", Kind::Computed, &table)
 }
 
-/// Shows the speed of the rungs.
 pub(super) fn ladder(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("rungs", "How fast the rungs are")?;
     let record = read(LADDER)?;
@@ -254,7 +252,6 @@ pub(super) fn ladder(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("rungs.csv", Kind::Computed, &table)
 }
 
-/// Shows the library's backward pass, and a training step.
 pub(super) fn backward(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("speed-back", "How fast it is, backward")?;
     lesson.say(

@@ -26,7 +26,6 @@ use crate::roofs::{Gpu, Roofs, Work, roofs};
 use crate::suspect;
 use crate::training::Fused;
 
-/// Runs the chapter.
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     lesson.engine("block_scan, lane, quad, shipped@simt");
     let counted = Rung::ALL
@@ -58,7 +57,6 @@ fn of(counted: &[(Rung, Counted)], rung: Rung) -> lesson::Result<&Counted> {
     found.map(|(_, counted)| counted).ok_or_else(|| "a rung has not been counted".into())
 }
 
-/// Shows the way from 404 bytes to 16, array by array.
 fn bytes(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Result {
     lesson.step("bytes", "From 404 bytes to 16")?;
     let unfused = Traffic::of_passes(STATES, true, true, 4);
@@ -94,7 +92,6 @@ fn bytes(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Result {
     Ok(())
 }
 
-/// Compares all rungs with the reference.
 fn right(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("right", "Four ways to one function")?;
     // Partly filled blocks and tiles, and decays near one.
@@ -138,7 +135,6 @@ fn right(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Shows the instructions of the rungs.
 fn instructions(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Result {
     lesson.step("instructions", "What each rung does")?;
     let sizes = counted_problem().sizes;
@@ -175,7 +171,6 @@ const LARGE: Sizes = Sizes { batch: 8, channels: 2048, len: 16384 };
 /// The name of a rung and its roofs.
 type OfRung = (&'static str, Roofs);
 
-/// Shows the three roofs of every rung.
 fn least_times(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Result {
     lesson.step("roofs", "Three roofs")?;
     let Sizes { batch, channels, len } = LARGE;
@@ -237,7 +232,6 @@ fn least_times(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Resu
 /// The number of tiles in the picture.
 const TILES: usize = 8;
 
-/// Shows which warp does what with which tile.
 fn tiles(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("tiles", "The life of a tile")?;
     let deeds = life::of(TILES)?;
@@ -265,7 +259,6 @@ fn tiles(lesson: &mut Lesson) -> lesson::Result {
     lesson.figure("tiles.svg", "The life of tiles", Kind::Computed, &svg)
 }
 
-/// Compares the fast and the exact exponential.
 fn exponentials(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Result {
     lesson.step("exponentials", "Two exponentials")?;
     let problem = counted_problem();
@@ -315,7 +308,6 @@ fn exponentials(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Res
     Ok(())
 }
 
-/// Shows the bits and errors of the gradients.
 fn gradients(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("gradients", "Backward")?;
     let problem = Problem::draw(Sizes { batch: 2, channels: 150, len: 64 }, false, 16);
@@ -354,7 +346,6 @@ fn gradients(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Shows the cost of cutting sequences.
 fn chunks(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("chunks", "When channels are few")?;
     let problem = Problem::draw(Sizes { batch: 1, channels: 32, len: 2048 }, true, 18);
@@ -421,7 +412,6 @@ fn training(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Shows what is found in each planted mistake.
 fn mistakes(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("mistakes", "What goes wrong")?;
     lesson.say("The kernel quad with one mistake at a time, as the emulator or the bound sees it.");

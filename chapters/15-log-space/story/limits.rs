@@ -26,7 +26,6 @@ use crate::{
 
 // Products that leave the range of numbers on the way.
 
-/// Shows where each of three ways breaks: division, plain exponentials, and log-sum-exp.
 pub(super) fn stable(lesson: &mut Lesson) -> Result {
     lesson.step("stable", "Three ways to the same sum")?;
     // Up to about this length, the bound of log space promises less than a hundredth in f32.
@@ -102,7 +101,6 @@ struct SignErrors {
     share: f64,
 }
 
-/// Shows the errors of both in `f32`, over length.
 pub(super) fn signs(lesson: &mut Lesson) -> Result {
     lesson.step("signs", "A sign, or an angle")?;
     let longest = lesson.size(1 << 16, 1 << 20);
@@ -197,7 +195,6 @@ fn errors(len: usize, smallest: f32) -> SignErrors {
     }
 }
 
-/// Shows a reset: by the loop, by the plain sums, with a small number in its place, and with a cut.
 pub(super) fn zeros(lesson: &mut Lesson) -> Result {
     lesson.step("zeros", "A reset")?;
     let (inputs, coeffs) = ([1e6_f32, 1e6, 0.0, 2.0, 2.0, 2.0], [0.5_f32, 1.0, 0.0, 0.5, 0.5, 0.5]);
@@ -243,7 +240,6 @@ pub(super) fn zeros(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-/// Shows products that overflow where outputs do not, and outputs that no type can hold.
 pub(super) fn range(lesson: &mut Lesson) -> Result {
     lesson.step("range", "Beyond the range of numbers")?;
     let mut inputs = vec![0.0_f32; 128];
@@ -288,7 +284,6 @@ pub(super) fn range(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-/// Shows gates in [0, 1): the loop and log space in `f32`.
 pub(super) fn bound(lesson: &mut Lesson) -> Result {
     lesson.step("bound", "The error grows with the way")?;
     let seq_len = lesson.size(4096, 65_536);
@@ -350,7 +345,6 @@ pub(super) fn bound(lesson: &mut Lesson) -> Result {
 
 // The precision atlas.
 
-/// Draws both pages of the atlas.
 pub(super) fn atlas(lesson: &mut Lesson) -> Result {
     lesson.step("atlas", "The precision atlas")?;
     let grid = Grid::new(lesson.size(1 << 16, 1 << 18), 2);

@@ -37,7 +37,6 @@ pub(crate) fn run(lesson: &mut Lesson) -> Result {
     min_gru(lesson)
 }
 
-/// Shows the columns of Heinsen's formula for a small example.
 fn by_hand(lesson: &mut Lesson) -> Result {
     lesson.step("by-hand", "Four steps, two sums")?;
     let (inputs, coeffs, initial) = ([1.0_f64, 3.0, 2.0, 8.0], [0.5_f64; 4], 2.0_f64);
@@ -68,7 +67,6 @@ fn by_hand(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-/// Compares several reaches over the same gates.
 fn restart(lesson: &mut Lesson) -> Result {
     lesson.step("restart", "Sums that start afresh")?;
     let seq_len = lesson.size(1 << 16, 1 << 20);
@@ -133,7 +131,6 @@ fn restart(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-/// Shows gradients within the bound, golden data, and the table of cases.
 fn gradients(lesson: &mut Lesson) -> Result {
     lesson.step("gradients", "The way back, and the witnesses")?;
     let seq_len = lesson.size(4093, 65_537);
@@ -213,7 +210,6 @@ fn gradients(lesson: &mut Lesson) -> Result {
 
 // minGRU on log space.
 
-/// Compares with PyTorch's numbers, and shows the error over the length for each element type.
 fn min_gru(lesson: &mut Lesson) -> Result {
     lesson.step("min-gru", "minGRU")?;
     against_golden(lesson)?;

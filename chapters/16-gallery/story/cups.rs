@@ -12,7 +12,6 @@ use crate::cups::exact::{by_matrices, by_one_row, by_two_layers};
 use crate::cups::training::CONTESTANTS;
 use crate::cups::{Swap, follow};
 
-/// Shows how much is known of the ball without any training.
 pub(super) fn counted(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("cups", "Three cups")?;
     lesson.say(
@@ -61,7 +60,6 @@ const TRAINED: &str = include_str!("../results/trained/cups.csv");
 /// The lengths in the table.
 const SHOWN: [usize; 3] = [32, 64, 256];
 
-/// Shows what was learned, from the record of the training.
 pub(super) fn trained(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("cups-trained", "What is learned of it")?;
     lesson.say(

@@ -33,7 +33,6 @@ use crate::sunspots::smooth as walk;
 use crate::sunspots::{self, FIRST_YEAR, fit, forecast, numbers, smooth_both_ways, surprises};
 use crate::{Problem, catalogue};
 
-/// Runs the chapter.
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     let device = Device::auto()?;
     lesson.engine(&format!("cpu, pipe:8x64:0@{}", device.label()));
@@ -132,7 +131,6 @@ impl Gallery {
         ]);
     }
 
-    /// Shows the recorded table.
     fn close(self, lesson: &mut Lesson) -> lesson::Result {
         lesson.step("kernels", "Through library and kernel")?;
         lesson.say(&format!(
@@ -243,7 +241,6 @@ fn smooth(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Shows the periods in the series.
 fn bank(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("bank", "A bank of resonators")?;
     let series = numbers();
@@ -283,7 +280,6 @@ fn bank(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     Ok(())
 }
 
-/// Shows Yule's model, and its forecast of years that it has not seen.
 fn predict(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("yule", "A filter that was found in data")?;
     let series = numbers();
@@ -361,7 +357,6 @@ const CUT: f64 = 1e6;
 /// The number of states of the network.
 const SIZE: usize = 16;
 
-/// Shows networks from tame to wild.
 fn newton(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("newton", "A network that is not linear")?;
     let (seq_len, most) = lesson.size((512, 512), (4096, 200));
@@ -442,7 +437,6 @@ fn newton(lesson: &mut Lesson) -> lesson::Result {
 
 // Operations and bytes.
 
-/// Shows the table of the closing page.
 fn bytes(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("bytes", "Operations for each byte")?;
     lesson.say(&format!(
@@ -457,7 +451,6 @@ fn bytes(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Compares one pass with three, on this machine.
 fn fused(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("fused", "One pass or three")?;
     let (seq_len, num_states) = lesson.size((1 << 15, 16), (1 << 18, 16));

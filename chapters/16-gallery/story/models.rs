@@ -31,7 +31,6 @@ use crate::models::slstm::Gates;
 
 // Models in which the next step depends on the data: money and rewards.
 
-/// Shows three loans, paid back month by month.
 pub(super) fn interest(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("interest", "Compound interest")?;
     let (loan, months) = (-200_000.0, 360);
@@ -69,7 +68,6 @@ pub(super) fn interest(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Re
     Ok(())
 }
 
-/// Shows rewards, and their value beforehand.
 pub(super) fn returns(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("returns", "Discounted returns")?;
     let (steps, discounts) = (120, [0.8, 0.95]);
@@ -112,7 +110,6 @@ pub(super) fn returns(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Res
     Ok(())
 }
 
-/// Shows a filter with an impulse, and with noise.
 pub(super) fn filter(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("filter", "A filter that rings")?;
     let filter = SecondOrder::swinging(25.0, 0.96);
@@ -159,7 +156,6 @@ fn normal_complex(rng: &mut StdRng) -> Complex<f64> {
     Complex::new(standard_normal(rng), standard_normal(rng))
 }
 
-/// Shows the initial states of S4D-Lin, and a noisy signal.
 pub(super) fn s4d(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("s4d", "S4D")?;
     let step = 0.01;
@@ -191,7 +187,6 @@ pub(super) fn s4d(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result 
     Ok(())
 }
 
-/// Shows samples at irregular times.
 pub(super) fn s5(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("s5", "S5, and samples that come when they like")?;
     lesson.say(
@@ -253,7 +248,6 @@ pub(super) fn s5(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     Ok(())
 }
 
-/// Shows why the inputs are scaled.
 pub(super) fn lru(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("lru", "LRU, and the size of its states")?;
     let seq_len = 4000;
@@ -327,7 +321,6 @@ fn line<'a>(values: impl IntoIterator<Item = &'a f64>) -> Vec<(f64, f64)> {
     values.into_iter().enumerate().map(|(l, &y)| (l as f64, y)).collect()
 }
 
-/// Shows a state that holds while its gate is closed.
 pub(super) fn rg_lru(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("rg-lru", "RG-LRU, the recurrence of Hawk")?;
     lesson.say(
@@ -362,7 +355,6 @@ pub(super) fn rg_lru(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Resu
     Ok(())
 }
 
-/// Shows a gate that says "forget everything before".
 pub(super) fn slstm(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("xlstm", "The scalar memory of xLSTM")?;
     let mut rng = StdRng::seed_from_u64(136);
@@ -407,7 +399,6 @@ pub(super) fn slstm(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Resul
     Ok(())
 }
 
-/// Compares with PyTorch's numbers, including gradients.
 pub(super) fn min_rnn(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("min", "minGRU and minLSTM")?;
     let golden = ch15_log_space::golden::min_gru()?;
@@ -448,7 +439,6 @@ pub(super) fn min_rnn(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Res
     Ok(())
 }
 
-/// Shows a matrix of states, and attention.
 pub(super) fn gate_loop(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("gate-loop", "GateLoop")?;
     let mut rng = StdRng::seed_from_u64(138);
@@ -492,7 +482,6 @@ pub(super) fn gate_loop(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::R
     Ok(())
 }
 
-/// Shows weights that fade, and a bonus.
 pub(super) fn rwkv(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("rwkv", "RWKV-4")?;
     let shown = Wkv { decay: array![0.05, 0.3], bonus: array![0.7, 0.7] };

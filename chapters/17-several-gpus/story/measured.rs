@@ -18,7 +18,6 @@ fn amount(trial: &Trial) -> String {
     }
 }
 
-/// Shows the times of messages and links.
 pub(super) fn links(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("links", "What a link moves, and what a message costs")?;
     lesson.say(
@@ -74,7 +73,6 @@ fn of_ranks<'a>(
     Ok(reached.iter().find(is_it).ok_or_else(missing)?)
 }
 
-/// Shows this library's performance, with the best way for each shape.
 pub(super) fn reached(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("reached", "What was reached")?;
     let reached = quoted::reached()?;
@@ -176,7 +174,6 @@ fn values(lesson: &mut Lesson, reached: &[Reached]) -> lesson::Result {
     Ok(())
 }
 
-/// Shows every way, in one process and in several.
 pub(super) fn all_ways(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("measured", "By every way")?;
     let reached = quoted::reached()?;
@@ -198,7 +195,6 @@ pub(super) fn all_ways(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Shows the results of the trials.
 pub(super) fn trials(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("trials", "What the trials reached")?;
     lesson.say(

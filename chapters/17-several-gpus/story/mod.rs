@@ -28,7 +28,6 @@ use crate::suspect;
 /// The numbers of ranks to try.
 const SIZES: [usize; 5] = [1, 2, 3, 4, 8];
 
-/// Runs the chapter.
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     lesson.engine("groups of emulated devices");
     measured::links(lesson)?;
@@ -71,7 +70,6 @@ fn error(outputs: &Array2<f32>, x: &Array2<f32>, c: &Array2<f32>) -> Result<f64,
     Ok(errors.fold(0.0, |most: f64, error| if error <= most { most } else { error }))
 }
 
-/// Shows two passes in a screen of code.
 fn by_hand(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("cut", "A row over several ranks")?;
     let (rows, seq_len) = (5, 4000);
@@ -149,7 +147,6 @@ fn moved(counters: &Counters) -> [u64; 2] {
     [sum(&[Access::GlobalLoad, Access::CopyAsync]), sum(&[Access::GlobalStore])]
 }
 
-/// Shows the bytes of each way.
 fn ways(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("ways", "Ways to the state before a stretch")?;
     let (rows, seq_len) = (2, 1 << 16);
@@ -190,7 +187,6 @@ fn ways(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Shows what the bits depend on.
 fn bits(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("bits", "What the bits depend on")?;
     let shape = (24, 4096);
@@ -236,7 +232,6 @@ fn bits(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Shows states that go from kernel to kernel.
 fn mailboxes(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("mailboxes", "Mailboxes in each other's memory")?;
     let (rows, seq_len) = (4, 2400);
@@ -287,7 +282,6 @@ fn sites(counters: &Counters, word: &str) -> u64 {
     sites.map(|site| site.requests).sum()
 }
 
-/// Shows the report on each planted mistake.
 fn mistakes(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("mistakes", "What goes wrong")?;
     lesson.say("A pipeline and a mailbox with one mistake at a time.");
@@ -304,7 +298,6 @@ fn mistakes(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Compares the fused scan over ranks with one device.
 fn fused(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("scan", "The fused scan, cut along its length")?;
     let shape = ScanShape { batch: 3, channels: 32, seq_len: 192, states: 8, groups: 1 };
@@ -349,7 +342,6 @@ fn fused(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Shows how failing work ends.
 fn failures(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("failures", "When a rank does not do its part")?;
     lesson.say("Two ranks, of which one fails, ends early, or has other rows than the other. What the other one is told:");

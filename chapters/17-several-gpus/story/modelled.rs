@@ -21,7 +21,6 @@ fn cluster(between: f64) -> Cluster {
     Cluster { per_host: PER_HOST, inside: Links::H200, between, between_link: BETWEEN_LINK }
 }
 
-/// Compares the formulas and the simulation with the trials.
 pub(super) fn paper(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("model", "A model on paper")?;
     let ranks = 4;
@@ -67,7 +66,6 @@ pub(super) fn paper(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Simulates many hosts.
 pub(super) fn hosts(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("hosts", "Eight to 1024 GPUs")?;
     lesson.say(&format!(

@@ -14,7 +14,6 @@ use rand::{RngExt, SeedableRng};
 use crate::double::{Asked, double_backward};
 use crate::layout::Layout;
 
-/// Runs the chapter.
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     lesson.engine("cpu; records of PyTorch");
     layouts(lesson)?;

@@ -12,7 +12,6 @@ use crate::table::{ARGUMENTS, EX2, RCP, Table};
 /// The number of neighbours in a mean error.
 const GROUP: u32 = 1024;
 
-/// Shows how the mean error jumps where a segment may end.
 pub(super) fn segments(lesson: &mut Lesson) -> Result {
     lesson.step("segments", "How many segments?")?;
     lesson.say(
@@ -65,7 +64,6 @@ fn fits(table: &Table, squares: &[f64]) -> Vec<(Fit, usize)> {
     (0..table.segments()).into_par_iter().map(one).collect()
 }
 
-/// Shows, for every conceivable square, whether any coefficients go with it.
 pub(super) fn squares(lesson: &mut Lesson) -> Result {
     lesson.step("squares", "Which square?")?;
     lesson.say(
@@ -132,7 +130,6 @@ pub(super) fn squares(lesson: &mut Lesson) -> Result {
     pictures::betrayed(lesson)
 }
 
-/// Shows the coefficients, the number of their bits, and the constant that all segments share.
 pub(super) fn coefficients(lesson: &mut Lesson) -> Result {
     lesson.step("coefficients", "The coefficients")?;
     lesson.say("On how many segments there is a pair c1, c2 of multiples of 1/2, of whole numbers, of even ones:");

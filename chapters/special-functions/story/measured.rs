@@ -154,7 +154,6 @@ fn sum(function: fn(u32) -> u32, top: u32) -> u64 {
 }
 // ANCHOR_END: sum
 
-/// Compares all results of the appendix with an H200.
 pub(super) fn sums(lesson: &mut Lesson) -> Result {
     lesson.step("sums", "The results of an H200")?;
     let mut tops: Vec<(&Row, u32)> = Vec::new();
@@ -219,7 +218,6 @@ pub(super) fn thousands(number: u64) -> String {
     text
 }
 
-/// Compares the largest errors with those that the PTX ISA allows.
 pub(super) fn promises(lesson: &mut Lesson) -> Result {
     lesson.step("promises", "What is promised, and what is there")?;
     lesson.say(
@@ -297,7 +295,6 @@ fn quote(lesson: &mut Lesson, name: &str, number: usize, errors: &Errors) {
     value("absolute_at", at(errors.absolute.1));
 }
 
-/// Shows the operations on an argument before the table.
 pub(super) fn reduction(lesson: &mut Lesson) -> Result {
     lesson.step("reduction", "Before the table")?;
     let ex2 = |x: f32| f32::from_bits(special::ex2(x.to_bits(), true));

@@ -13,7 +13,6 @@ use crate::table::{ARGUMENTS, EX2, Table};
 /// The scale of a segment's arguments in the figure: eighths of `ex2`'s.
 const SCALE: f64 = 16_384.0;
 
-/// Draws the errors of `ex2`, and of the sine.
 pub(super) fn errors(lesson: &mut Lesson) -> Result {
     lesson.step("errors", "The errors")?;
     let extremes = |bins: u32, per_bin: u32, error: &dyn Fn(u32) -> (f64, f64)| {
@@ -62,7 +61,6 @@ pub(super) fn errors(lesson: &mut Lesson) -> Result {
     lesson.figure("errors.svg", "the errors of ex2 and sin", Kind::Computed, &svg)
 }
 
-/// Draws the mean errors of the first segments.
 pub(super) fn segments(lesson: &mut Lesson, group: u32, means: &[(Table, Vec<f64>)]) -> Result {
     let charts: Vec<Chart> = means
         .iter()
@@ -89,7 +87,6 @@ pub(super) fn segments(lesson: &mut Lesson, group: u32, means: &[(Table, Vec<f64
     )
 }
 
-/// Draws the part of the square that truncation leaves out.
 pub(super) fn square(lesson: &mut Lesson) -> Result {
     let unit = f64::from(1 << 19);
     let folded = Square::Folded(19);
