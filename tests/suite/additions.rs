@@ -1,5 +1,4 @@
-//! Adding a kernel changes few files: no family is named outside of the files that CONTRIBUTING
-//! lists.
+//! Adding a kernel changes few files: families are named only in those that CONTRIBUTING lists.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +8,6 @@ use linrec::kernels::KernelChoice;
 /// The folder in which families are named.
 const LISTED: &str = "src/kernels/families";
 
-/// Collects the Rust files below a folder.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -28,8 +26,7 @@ enum Token {
     Text(usize, String),
 }
 
-/// Splits Rust into words and strings, without comments and without the unit tests at the file's
-/// end.
+/// Splits Rust into words and strings, without comments and the unit tests at the end.
 fn tokens(source: &str) -> Vec<Token> {
     let ends =
         ["mod ", "pub(crate) mod "].map(|kind| source.find(&format!("\n#[cfg(test)]\n{kind}")));
@@ -82,8 +79,7 @@ fn string(text: &str) -> Option<usize> {
     Some(text.len())
 }
 
-/// Returns the places where a program names a family: its variant, configuration, source, kernels,
-/// or spelling.
+/// Returns where a program names a family's variant, configuration, source, kernels or spelling.
 fn named(source: &str, families: &[&str]) -> Vec<String> {
     let tokens = tokens(source);
     // A bare "wide" is also a word of PTX; in a file that chooses kernels it is a family.

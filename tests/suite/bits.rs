@@ -148,7 +148,6 @@ impl Row {
         Row { device, machine, kernel, element, pass, direction, cases, words, different, first }
     }
 
-    /// Compares an array of the GPU with the emulator's.
     fn add<'a, T: Words + 'a>(
         &mut self,
         case: &Case,
@@ -196,7 +195,6 @@ where
     Ok(rows?.into_iter().flatten().collect())
 }
 
-/// Compares both passes in both directions.
 fn compare<S: Storage>(
     gpu: &Device,
     choice: KernelChoice,
@@ -236,7 +234,6 @@ where
     Ok(rows)
 }
 
-/// The bits of a real number, and its value.
 struct Word {
     bits: u64,
     value: f64,

@@ -17,8 +17,7 @@ fn levels() -> impl Iterator<Item = Cpu> {
     Simd::ALL.into_iter().filter_map(|simd| Cpu::new().with_simd(simd))
 }
 
-/// The number of columns copied at a time for rows that are not contiguous joins the table's
-/// lengths.
+/// The columns copied at a time for strided rows join the table's lengths.
 fn domain(max_len: usize) -> Domain {
     Domain { levels: Domain::tree_levels, tile: 256, max_len, ..Domain::default() }
 }

@@ -1,5 +1,4 @@
-//! The CPU's engine with shapes that no memory holds, and with coefficients whose products
-//! overflow.
+//! The CPU's engine with shapes that no memory holds, and with products that overflow.
 
 use linrec::contract::Domain;
 use linrec::reference::{self, Rounding};

@@ -55,8 +55,7 @@ fn every_shipped_ptx_runs_in_the_emulator_with_rounding_spelled_out() {
             assert!(!symbol.starts_with("_Z"), "{name}: {symbol} is no name for a person");
         }
         let is_scan = name.starts_with("selective");
-        // Planted mistakes, exercises and steps of the ladder do not count: they are launched only
-        // to be studied.
+        // Planted mistakes, exercises and steps of the ladder do not count: they are for study.
         if !["broken/", "exercises/", "ladder/", "long/", "fused/"]
             .iter()
             .any(|folder| name.starts_with(folder))

@@ -5,7 +5,6 @@ use linrec::{Element, Engine, Error, Gradients, Options, Outputs, validate};
 use ndarray::{Array1, ArrayView2};
 use num_complex::Complex;
 
-/// The mistake of an engine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Mistake {
     Nothing,
@@ -22,8 +21,7 @@ enum Mistake {
     /// An exact zero coefficient does not reset the state.
     EpsilonInsteadOfZero,
     InitialAsFinalState,
-    /// The gradient of logarithmic coefficients uses the shifted coefficients, as in the post's
-    /// repository.
+    /// The gradient of logarithms uses the shifted coefficients, as in the post's repository.
     ShiftedLogGradient,
     MissingConjugate,
     /// The gradient of a coefficient uses the output at its own place instead of the one before.
@@ -34,7 +32,6 @@ enum Mistake {
     UncheckedShapes,
 }
 
-/// A sequential loop with a mistake.
 struct Mistaken(Mistake);
 
 impl Mistaken {

@@ -1,5 +1,4 @@
-//! Tests of the program for profilers: it knows every shipped kernel, and every planted mistake
-//! shows.
+//! The program for profilers knows every shipped kernel, and every planted mistake shows.
 
 #[path = "probe/probes/mod.rs"]
 #[allow(dead_code, reason = "the program uses the rest")]

@@ -1,5 +1,4 @@
-//! Tests of streaming stores: they write the bits of ordinary stores, to every element and no
-//! other.
+//! Streaming stores write the bits of ordinary ones, to every element and no other.
 
 use bytemuck::{Pod, cast_slice};
 use linrec::cpu::{Cpu, Simd, roof};

@@ -76,8 +76,7 @@ fn judge(name: &str, got: &[f32], exact: ArrayView2<f64>, bound: ArrayView2<f64>
     }
 }
 
-/// Uploads an array that begins `skew` elements after a multiple of 16 bytes, with guards before
-/// and after it.
+/// Uploads an array `skew` elements after a multiple of 16 bytes, with guards on both sides.
 fn placed(device: &Device, values: &[f32], skew: usize) -> Result<[Buffer<f32>; 2], Error> {
     let mut around = vec![GUARD; skew];
     around.extend(values);
@@ -142,8 +141,7 @@ fn arrays_may_begin_anywhere_and_each_somewhere_else() {
     for device in under_test() {
         for choice in KernelChoice::shipped(F32).filter(takes_any) {
             let recurrence = Recurrence::<f32>::new(&device, choice).unwrap();
-            // 7 steps, and two tiles of the wide kernel plus some steps if the kernel takes that
-            // many.
+            // 7 steps, and more than two tiles of the wide kernel if the kernel takes that many.
             let longest = choice.max_len(F32).map_or(2053, |most| most.min(2054) as usize - 1);
             for (seq_len, direction) in [
                 (7, Direction::Forward),
@@ -222,8 +220,7 @@ fn wide_asks_for_every_sector_once() {
 
 #[test]
 fn rows_ask_for_a_sector_as_often_as_a_lane_has_vectors_or_elements_in_it() {
-    // Eight rows of 16 lanes are four warps; a lane has 32 bytes of each array, which is one
-    // sector.
+    // Eight rows of 16 lanes are four warps; a lane has one sector of each array, 32 bytes.
     let problem = Problem::new((8, 128), Direction::Forward);
     for (whole, times) in [(true, 2), (false, 8)] {
         let choice = KernelChoice::Rows(RowsConfig { whole, ..RowsConfig::default() });
@@ -240,8 +237,7 @@ fn rows_ask_for_a_sector_as_often_as_a_lane_has_vectors_or_elements_in_it() {
     }
 }
 
-/// The last rows of arrays of a little more than 2^31 elements, of which the emulator stores only
-/// what is touched.
+/// The last rows of arrays of some more than 2^31 elements, of which only these are stored.
 struct Far {
     problem: Problem,
     num_seqs: usize,

@@ -17,7 +17,6 @@ const WAVES: KernelChoice = KernelChoice::Waves(WavesConfig::DEFAULT);
 const ONCE: KernelChoice = KernelChoice::Once(OnceConfig::DEFAULT);
 const NONE: Option<&Buffer<f32>> = None;
 
-/// The length of the tiles.
 #[derive(Debug, Clone, Copy)]
 enum Tiles {
     /// One warp long.
@@ -40,8 +39,7 @@ impl Tiles {
     }
 }
 
-/// A problem whose rows begin `skew` elements after a multiple of 16 bytes, and whose first row may
-/// be NaN.
+/// A problem with rows `skew` elements after a multiple of 16 bytes, the first possibly NaN.
 #[derive(Debug, Clone, Copy)]
 struct Case {
     num_seqs: usize,
@@ -61,7 +59,6 @@ const PLAIN: Case = Case {
     poisoned: false,
 };
 
-/// Returns numbers around `middle` that differ.
 fn numbers(count: usize, middle: f32, spread: f32) -> Vec<f32> {
     let mut state = 7_u32;
     let number = || {

@@ -184,8 +184,7 @@ impl<'w, 'a, S: State> Counted<'w, 'a, S> {
         self.arguments.delta[[self.i, self.j, l]].widen() + bias
     }
 
-    /// Returns the sign of `Δ`: softplus makes it positive, otherwise it is the sign that was
-    /// given.
+    /// Returns the sign of `Δ`: positive with softplus, the given one without.
     fn delta_sign(&self, l: usize) -> f64 {
         if self.arguments.delta_softplus { 1.0 } else { self.delta_given(l).signum() }
     }

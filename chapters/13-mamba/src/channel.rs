@@ -1,9 +1,9 @@
 //! One channel of a selective scan: its states are the sequences of a linear recurrence.
 //!
-//! All arrays are slices, with `len` numbers for an array that a channel has once and `states ·
-//! len` for an array that each of its states has, row by row. Nothing in the loops keeps a compiler
-//! from vector instructions, and [`Arch::dispatch`] has them compiled for several instruction sets.
-//! No product is fused with a sum, so all instruction sets compute the same bits.
+//! All arrays are slices, with `len` numbers for an array that a channel has once and
+//! `states · len` for an array that each of its states has, row by row. Nothing in the loops keeps
+//! a compiler from vector instructions, and [`Arch::dispatch`] has them compiled for several
+//! instruction sets. No product is fused with a sum, so all instruction sets compute the same bits.
 //!
 //! The closures take ownership of the slices they write to (`let y = y`), so that they can be
 //! called only once. A closure that can be called again reaches `dispatch` through a function that
@@ -208,8 +208,7 @@ pub fn backward<S: State>(
 }
 // ANCHOR_END: backward
 
-/// Handles one state: adds `B δ` to the first sum and `A ∂/∂(ΔA)` to the second, and returns the
-/// gradient of `A`.
+/// Adds a state's `B δ` and `A ∂/∂(ΔA)` to the two sums, and returns the gradient of `A`.
 // ANCHOR: chain
 fn chain<S: State>(
     delta: &[S::Real],
@@ -237,8 +236,8 @@ fn chain<S: State>(
 }
 // ANCHOR_END: chain
 
-/// Writes the gradient of the other factor of a sum over the states, where `factors` `[states,
-/// len]` is one factor and `row` the gradient of the sum.
+/// Writes the gradient of the other factor of a sum over the states, where `factors`
+/// `[states, len]` is one factor and `row` the gradient of the sum.
 fn outer<S: State>(row: &[S::Real], factors: &[S], products: &mut [S]) {
     let len = row.len().max(1);
     Arch::new().dispatch(

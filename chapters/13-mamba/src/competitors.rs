@@ -1,5 +1,4 @@
-//! Other ways to compute the same scan, for timing: plain loops, whole arrays in memory, and one
-//! fused loop.
+//! Other ways to compute the scan, for timing: plain loops, whole arrays, and one fused loop.
 //!
 //! All of them take one sequence with one group, without `D`, `z`, bias and softplus, in `f32`.
 //! They distribute the channels over the threads of the current rayon pool.

@@ -51,8 +51,9 @@ fn part(given: &Given<f64>, from: usize, to: usize) -> Given<f64> {
     }
 }
 
-/// Computes the gradient of `A` `[channels, states]` from the gradient of the states `[channels ·
-/// states, len]`, for one sequence. The library receives the coefficients as logarithms.
+/// Computes the gradient of `A` `[channels, states]` from the gradient of the states
+/// `[channels · states, len]`, for one sequence. The library receives the coefficients as
+/// logarithms.
 ///
 /// # Errors
 ///
@@ -76,8 +77,8 @@ pub fn d_a(arguments: &Arguments<f64>, d_states: ArrayView2<f64>) -> Result<Arra
 }
 // ANCHOR_END: logarithms
 
-/// Returns `Δ` and `B` of a scan with `A = -1` and `C = 1` that is a gated memory: `h = (1 - σ(s))
-/// h + σ(s) u`.
+/// Returns `Δ` and `B` of a scan with `A = -1` and `C = 1` that is a gated memory:
+/// `h = (1 - σ(s)) h + σ(s) u`.
 // ANCHOR: gate
 pub fn gate<T: Real>(s: T) -> (T, T) {
     let delta = crate::activation::softplus(s.widen());

@@ -1,5 +1,4 @@
-//! Mamba's own numbers: `selective_scan_ref` in double precision, with gradients by PyTorch's
-//! autograd.
+//! Mamba's own numbers: `selective_scan_ref` in double precision, with PyTorch's gradients.
 //!
 //! `tests/data/selective_scan_f64.npz` was made with PyTorch 2.11. It is compiled in, so that the
 //! chapter can check itself on any machine.

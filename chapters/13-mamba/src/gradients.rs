@@ -40,8 +40,7 @@ pub struct Gradients<S: State> {
     pub d_z: Array3<S::Real>,
     /// The gradient with respect to the bias of `delta`, or to a bias of zero if none was given.
     pub d_delta_bias: Array1<S::Real>,
-    /// The gradient with respect to the states before the first step, or to zeros if none were
-    /// given.
+    /// The gradient with respect to the initial states, or to zeros if none were given.
     pub d_initial: Array3<S>,
 }
 
@@ -72,9 +71,9 @@ impl<S: State> Gradients<S> {
 /// and `C` that belong to the piece.
 const PIECE: usize = 32;
 
-/// Computes the gradients of a loss from its gradients with respect to the results: `d_y` `[batch,
-/// channels, len]` and, if the loss depends on the last states, `d_last_state` `[batch, channels,
-/// states]`.
+/// Computes the gradients of a loss from its gradients with respect to the results: `d_y`
+/// `[batch, channels, len]` and, if the loss depends on the last states, `d_last_state`
+/// `[batch, channels, states]`.
 ///
 /// The states are computed again, channel by channel, rather than saved from the forward pass. The
 /// result is the same for every number of threads.

@@ -1,5 +1,4 @@
-//! The problem of the blog post: random data in the sizes of a Mamba model with 370 million
-//! weights.
+//! The problem of the blog post: random data in the sizes of a Mamba with 370 million weights.
 
 use ndarray::{Array1, Array2, Axis, Slice};
 use rand::rngs::StdRng;

@@ -1,5 +1,4 @@
-//! The number types of a selective scan, and an exponential that a compiler can turn into vector
-//! instructions.
+//! The number types of a selective scan, and an exponential that compilers can vectorise.
 
 use std::ops::{AddAssign, DivAssign};
 

@@ -80,8 +80,7 @@ pub(crate) struct Shared<'a, S: Clone> {
     c: Mixed<'a, S>,
 }
 
-/// `B` or `C`: one matrix `[states, len]` for each group of each sequence, or one row of states for
-/// each channel.
+/// `B` or `C`: a matrix `[states, len]` for each sequence and group, or a row for each channel.
 type Mixed<'a, S> = Mixing<Vec<Cow<'a, [S]>>, ArrayView2<'a, S>>;
 
 impl<'a, S: State> Shared<'a, S> {

@@ -87,8 +87,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns the plan of this chapter. It is the same for both kinds of block, except for
-    /// `is_selective`.
+    /// Returns the plan of this chapter; the two kinds of block differ only in `is_selective`.
     pub fn of_the_chapter(is_selective: bool) -> Plan {
         let task = Task { symbols: 8, asked: 3, most: 12, positions: 32 };
         let config = Config {

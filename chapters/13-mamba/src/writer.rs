@@ -191,8 +191,7 @@ fn refused(what: String) -> Error {
     Error::Unsupported { engine: "a sampler".to_owned(), what }
 }
 
-/// Returns the share of a text's characters that the block finds likeliest, given all characters
-/// before them.
+/// Returns the share of a text's characters that the block, given those before, finds likeliest.
 ///
 /// # Errors
 ///

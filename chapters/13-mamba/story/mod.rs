@@ -455,8 +455,7 @@ fn inside(lesson: &mut Lesson, trained: &Trained) -> lesson::Result {
     Ok(())
 }
 
-/// The step size below which a channel counts as still, and the bias that keeps a channel from ever
-/// stepping.
+/// The step size below which a channel is still, and the bias that keeps it from stepping.
 const STILL: f64 = 0.03;
 const NEVER: f32 = -30.0;
 

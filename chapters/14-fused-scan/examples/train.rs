@@ -1,5 +1,4 @@
-//! Trains chapter 13's block with its scan on a device, fused and unfused, and prints the time of
-//! each:
+//! Trains chapter 13's block with its scan on a device, fused and unfused, and prints the times:
 //!
 //! ```text
 //! cargo run --release -p ch14-fused-scan --example train

@@ -37,8 +37,7 @@ fn lanes(event: &Event) -> impl Iterator<Item = usize> {
     (0..32).filter(move |lane| lanes >> lane & 1 > 0)
 }
 
-/// Returns the words of global memory that an event reads or writes, each once, and true for a
-/// write.
+/// Returns the words of global memory that an event accesses, each once, and true for a write.
 // ANCHOR: words
 fn words(event: &Event) -> Option<(BTreeSet<u64>, bool)> {
     let of = |first: u64, bytes: u64| (first / 4)..(first + bytes).div_ceil(4);

@@ -14,8 +14,7 @@ pub fn bytes(states: usize, each: usize) -> (usize, usize) {
 }
 // ANCHOR_END: bytes
 
-/// Returns the number of states at which issuing the instructions takes as long as moving the
-/// bytes.
+/// Returns the number of states at which issuing instructions takes as long as moving bytes.
 ///
 /// For each output, memory moves `bytes` at `gb_per_s`, and each state takes `places` of the lanes
 /// that a GPU with `sms` multiprocessors of `clock_ghz` issues: 128 in a clock of each.

@@ -153,8 +153,7 @@ impl Arrays {
         Ok(Arrays { sizes: problem.sizes, inputs })
     }
 
-    /// Uploads a problem into one piece of memory, array after array, so that addresses identify
-    /// the arrays.
+    /// Uploads a problem into one piece of memory, in which addresses identify the arrays.
     ///
     /// # Errors
     ///
@@ -200,8 +199,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if the kernel is neither shipped nor compiled, or if the device refuses
-    /// it.
+    /// [`Error::Device`] if the kernel cannot be found, compiled or loaded.
     pub fn new(device: &Device, rung: Rung) -> Result<Kernel, Error> {
         Kernel::load(device, rung, rung.file())
     }

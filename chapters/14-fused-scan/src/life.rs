@@ -1,5 +1,4 @@
-//! The life of a tile in the library's kernel: which warp does what with it, from the emulator's
-//! trace.
+//! The life of a tile in the library's kernel: what each warp does with it, from a trace.
 
 use linrec::Error;
 use linrec::device::Device;

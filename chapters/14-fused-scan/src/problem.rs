@@ -1,5 +1,4 @@
-//! A selective scan, its results in double precision, and the largest error of `f32` for each of
-//! them.
+//! A selective scan, its results in double precision, and a bound of each error in `f32`.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

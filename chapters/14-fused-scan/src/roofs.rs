@@ -38,8 +38,7 @@ pub struct Roofs {
     pub issue: f64,
 }
 
-/// The rates of an SM per clock: 16 powers of two, and one instruction of a warp for each of four
-/// schedulers.
+/// The rates of an SM per clock: 16 powers of two, and one instruction for each of four warps.
 const SPECIAL: f64 = 16.0;
 const LANES: f64 = 4.0 * 32.0;
 /// The number of ordinary instructions that one power of two displaces.

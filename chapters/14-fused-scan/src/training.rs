@@ -96,8 +96,7 @@ fn coupling_gradient<'a>(
 }
 
 /// Computes the loss of a block and its gradient with respect to all weights with two scanners.
-/// Returns both losses, and the largest difference of the gradients relative to the largest
-/// gradient.
+/// Returns both losses, and the largest difference of gradients relative to the largest.
 ///
 /// # Errors
 ///

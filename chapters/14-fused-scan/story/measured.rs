@@ -11,8 +11,7 @@ use lesson::{Kind, Lesson, Table};
 
 use crate::roofs::{Gpu, Work, roofs};
 
-/// The library's kernels through their public interface, by `bench`'s example `fused`: medians of
-/// nine.
+/// The library's public interface, by `bench`'s example `fused`: medians of nine.
 const SCAN: &str = "scan.csv";
 /// The rungs of the ladder, by `examples/rungs.rs`.
 const LADDER: &str = "fused.csv";
@@ -73,8 +72,7 @@ fn kernel_of(states: &str, exponential: &str) -> &'static str {
     if matches!(states, "8" | "16") && exponential == "fast" { "plain" } else { "general" }
 }
 
-/// Tabulates the record's rows of some passes next to Mamba's times, and publishes all of them as
-/// values.
+/// Tabulates some passes of the record next to Mamba's times, and publishes all values.
 fn beside_mamba(lesson: &mut Lesson, passes: &[&str]) -> lesson::Result<Table> {
     let (scan, theirs) = (read(SCAN)?, read(MAMBA)?);
     // A table of several passes names the pass; a table of the forward pass alone names the kernel.
@@ -172,8 +170,7 @@ fn rung(name: &str) -> lesson::Result<f64> {
     row.ok_or("the record has no such rung")?.number("ms")
 }
 
-/// Returns the ms of the library's scan at the size of the roofs' picture, by the kernel that it
-/// chose.
+/// Returns the ms of the library's scan at the size of the roofs' picture.
 fn shipped(scan: &Csv, exponential: &str) -> lesson::Result<f64> {
     time(scan, "f32", exponential, "forward", 16384)
 }
@@ -208,8 +205,7 @@ pub(super) fn part_of_issue(lesson: &mut Lesson, name: &str, issue: f64) -> less
     Ok(())
 }
 
-/// Shows the innermost loops in the GPU's own instructions, and the least time for `outputs`
-/// outputs.
+/// Shows the innermost loops in the GPU's own instructions, and their least time.
 pub(super) fn assembled(lesson: &mut Lesson, outputs: f64) -> lesson::Result {
     lesson.say(
         "What the assembler made of the loops that walk (ptxas 12.9 for sm_90, disassembled), for each state and step, and the \
@@ -262,8 +258,7 @@ pub(super) fn backward(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("speed-back.csv", Kind::Computed, &table)
 }
 
-/// The measured times at the size of the roofs' picture: the rungs, Mamba's kernel, and the unfused
-/// scan.
+/// The times at the size of the roofs' picture: rungs, Mamba's kernel, and the unfused scan.
 #[derive(Debug, Clone)]
 pub(super) struct Marks {
     /// The times of the rungs with their names.

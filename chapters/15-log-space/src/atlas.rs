@@ -235,8 +235,7 @@ fn over_rates(
 }
 
 impl Method {
-    /// Returns the error and the bound for every length. `run` computes the given number of first
-    /// elements.
+    /// Returns error and bound for every length. `run` computes the given number of elements.
     fn cells(
         &self,
         grid: &Grid,

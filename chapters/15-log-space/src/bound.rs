@@ -148,8 +148,7 @@ pub fn backward<T: Real>(
     let d_inputs = forward(engine, d_outputs, next.view(), &walk)?.outputs;
 
     let (u, tiny) = (T::UNIT_ROUNDOFF + f64::UNIT_ROUNDOFF, T::SMALLEST_SUBNORMAL);
-    // A coefficient given as a logarithm has the error of an exponential, one unit in the last
-    // place.
+    // A coefficient from a logarithm has an exponential's error, one unit in the last place.
     let of_coeff = if options.log_coeffs { 2.0 * u } else { 0.0 };
     let mut d_coeffs = Array2::zeros((num_seqs, seq_len));
     let mut d_initial = Array1::zeros(num_seqs);

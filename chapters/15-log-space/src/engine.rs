@@ -56,8 +56,7 @@ impl LogSpace {
     }
 
     // ANCHOR: sequence
-    /// One sequence, from log space to log space, with one output for every pair of an input and a
-    /// coefficient.
+    /// One sequence, in log space, with one output for every pair of an input and a coefficient.
     pub fn sequence<T: Real>(
         &self,
         inputs: &[SignedLog<T>],

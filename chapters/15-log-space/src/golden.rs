@@ -59,8 +59,7 @@ pub fn recurrences() -> Result<Vec<Recurrence>, ReadNpzError> {
     Ok(cases)
 }
 
-/// A minGRU layer, its states and gradients. Every unit of every batch entry is a sequence: `[2 ·
-/// 6, 40]`.
+/// A minGRU layer, its states and gradients. Every unit of a batch is a sequence: `[2 · 6, 40]`.
 #[derive(Debug, Clone)]
 pub struct MinGruCase {
     /// The gate before its sigmoid.

@@ -1,7 +1,7 @@
 //! minGRU: a recurrent network whose gates do not look at the state (Feng et al. 2024).
 //!
-//! With a gate `z = σ(k)` and a candidate `g(h̃)`, `h_l = (1 − z_l) h_{l-1} + z_l g(h̃_l)`. Both `1
-//! − z` and `z` come from `k` as logarithms, so log space takes no `ln` of a coefficient, and no
+//! With a gate `z = σ(k)` and a candidate `g(h̃)`, `h_l = (1 − z_l) h_{l-1} + z_l g(h̃_l)`. Both
+//! `1 − z` and `z` come from `k` as logarithms, so log space takes no `ln` of a coefficient, and no
 //! coefficient is zero.
 
 use linrec::{Engine, Error, Options, validate};

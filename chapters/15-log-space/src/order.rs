@@ -13,8 +13,7 @@ pub enum Order {
 
 impl Order {
     // ANCHOR: prefix
-    /// Replaces every entry by the sum of all entries up to and including it, for any associative
-    /// `add`.
+    /// Replaces every entry by the sum of all entries up to it, for any associative `add`.
     pub fn prefix<P: Copy>(self, entries: &mut [P], mut add: impl FnMut(P, P) -> P) {
         match self {
             Order::Tree => _ = tree(entries, add),

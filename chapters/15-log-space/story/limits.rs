@@ -1,5 +1,4 @@
-//! The limits of each method: at which products, signs, zeros and sizes it ends, and with how many
-//! digits.
+//! The limits of each method: the products, signs, zeros and sizes at which it ends.
 //!
 //! Every step takes one weakness of logarithms and shows it with numbers small enough to follow by
 //! hand, then with a figure over length or coefficients. The last step draws the precision atlas,

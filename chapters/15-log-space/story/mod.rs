@@ -120,8 +120,7 @@ fn restart(lesson: &mut Lesson) -> Result {
     let bounds = bound::along(&engine, &wide(&x), (&wide(&c), &logs), 0.0);
     let differences = tail.outputs.iter().zip(whole.outputs.iter().skip(half));
     let differences = differences.map(|(a, b)| (f64::from(*a) - f64::from(*b)).abs());
-    // Both are within the bound of the exact result; the state between the calls is rounded once
-    // more.
+    // Both are within the bound; the state between the calls is rounded once more.
     let share = differences.zip(bounds.iter().skip(half)).map(|(d, bound)| d / (2.0 * bound));
     lesson.say(&format!(
         "The same sequence in two calls, the second of which begins with the final state of the first (at \

@@ -179,8 +179,7 @@ mod contract {
     }
 }
 mod golden {
-    //! Compares log space with double-precision results of other implementations, including
-    //! gradients.
+    //! Compares log space, including gradients, with other implementations' results.
 
     use ch15_log_space::min_gru::{backward, forward, relative_bound};
     use ch15_log_space::{LogSpace, Order, SignedLog, bound, golden, heinsen};
@@ -223,8 +222,7 @@ mod golden {
         }
     }
 
-    /// The golden numbers are rounded to `f32` first, so the reference starts from the rounded
-    /// numbers.
+    /// The reference starts from the golden numbers after they are rounded to `f32`.
     #[test]
     fn heinsens_sequences_stay_within_the_bound_in_f32() {
         for case in golden::recurrences().expect("the archive can be read") {

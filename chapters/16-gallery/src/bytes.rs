@@ -100,8 +100,7 @@ pub const MODELS: [Cost; 10] = [
         making: 2.0,
         ..real("S4D, 32 complex states", 32.0, 1.0, false)
     },
-    // Every state belongs to all channels, and each channel adds to it: a matrix product before and
-    // after.
+    // Every state belongs to all channels: a matrix product before and after.
     Cost {
         complex: true,
         reading: Some(4.0 * 256.0),

@@ -8,8 +8,8 @@ use crate::models::interest::account;
 use crate::{Problem, expect};
 
 /// Computes the advantage of what was done over what was expected (generalised advantage
-/// estimation, Schulman et al. 2016): `A_l = δ_l + γ λ A_{l+1}`, with `δ_l = r_l + γ v_{l+1} −
-/// v_l`. `values` has one element more than `rewards`.
+/// estimation, Schulman et al. 2016): `A_l = δ_l + γ λ A_{l+1}`, with
+/// `δ_l = r_l + γ v_{l+1} − v_l`. `values` has one element more than `rewards`.
 ///
 /// # Errors
 ///
@@ -66,8 +66,7 @@ pub fn settle(loan: f64, rates: ArrayView1<f64>) -> Result<f64, Error> {
 }
 // ANCHOR_END: settle
 
-/// Returns, at every position, true if the number of ones so far is odd, by a coefficient of −1 for
-/// each one.
+/// Returns true where the number of ones so far is odd, by a coefficient of −1 for each one.
 ///
 /// # Errors
 ///

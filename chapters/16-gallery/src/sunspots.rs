@@ -54,8 +54,7 @@ pub fn smooth_both_ways(series: ArrayView1<f64>, keep: f64) -> Result<Array1<f64
 }
 // ANCHOR_END: smooth
 
-/// Fits the filter of second order that best predicts a series from its last two values, by least
-/// squares.
+/// Fits the filter of second order that predicts a series best, by least squares.
 ///
 /// The series must have mean zero. Returns `None` if it does not determine the filter: a series
 /// that is too short, or a straight line through zero.

@@ -60,8 +60,7 @@ pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     fused(lesson)
 }
 
-/// The largest distance of a model from its formula, as `max |a − b| / max |b|`: the limit for
-/// golden data.
+/// The largest `max |a − b| / max |b|` of a model from its formula: the limit for golden data.
 const LIMIT: f64 = 1e-11;
 
 fn what_is_what(lesson: &mut Lesson) -> lesson::Result {
@@ -223,8 +222,7 @@ fn smooth(lesson: &mut Lesson) -> lesson::Result {
         .line("there and back", part(&both_ways));
     lesson.figure("sunspots.svg", "Sunspots, smoothed", Kind::Computed, &plot::svg(&[&chart])?)?;
 
-    // In the middle of a long series a single 1 becomes c^|l − k| (1 − c) / (1 + c), symmetric
-    // around it.
+    // In the middle of a long series, a 1 becomes c^|l − k| (1 − c) / (1 + c).
     let middle = 200;
     let mut impulse = Array1::zeros(2 * middle + 1);
     impulse[middle] = 1.0;

@@ -1,5 +1,4 @@
-//! One process of a job over several GPUs or emulated devices, started by torchrun, srun, mpirun or
-//! by hand.
+//! One process of a job over several devices, started by torchrun, srun, mpirun or by hand.
 //!
 //! Each process makes its own stretch of the rows. No process has all of them.
 

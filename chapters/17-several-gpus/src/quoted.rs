@@ -1,5 +1,4 @@
-//! Measurements on several GPUs: by trial programs that showed what is worth building, and by this
-//! library.
+//! Measurements on several GPUs, by trial programs and by this library.
 
 use std::collections::BTreeMap;
 
@@ -141,8 +140,7 @@ pub struct Reached {
 }
 
 impl Reached {
-    /// Returns true if it was measured by this way: `mailboxes`, or `pipeline` with any number of
-    /// groups.
+    /// Returns true for this way: `mailboxes`, or `pipeline` with any number of groups.
     pub fn is_by(&self, way: &str) -> bool {
         self.way.split(" of ").next() == Some(way)
     }

@@ -13,8 +13,7 @@ pub struct Cluster {
     pub per_host: usize,
     /// The times of links and memory within a host.
     pub inside: Links,
-    /// The seconds from a send on one host to its arrival on another host, without the time of its
-    /// bytes.
+    /// The seconds from a send to its arrival on another host, without the time of its bytes.
     pub between: f64,
     /// The bandwidth between hosts, in bytes per second.
     pub between_link: f64,

@@ -138,8 +138,8 @@ fn values(lesson: &mut Lesson, reached: &[Reached]) -> lesson::Result {
         lesson.value(name, format!("{:.2}", quoted::in_pieces(what, pieces)?), Kind::Computed);
     }
     for how in ["asleep", "awake"] {
-        let told = format!("{:.0}", quoted::of_processes(how, "us")?);
-        lesson.value(&format!("told_{how}_us"), told, Kind::Computed);
+        let micros = format!("{:.0}", quoted::of_processes(how, "us")?);
+        lesson.value(&format!("told_{how}_us"), micros, Kind::Computed);
         let efficiency = format!("{:.2}", quoted::of_processes(how, "efficiency")?);
         lesson.value(&format!("processes_{how}"), efficiency, Kind::Computed);
     }

@@ -137,11 +137,11 @@ fn computed(
 
 /// Returns the bytes that kernels read and write in global memory, without messages between blocks.
 fn moved(counters: &Counters) -> [u64; 2] {
-    let told =
+    let is_message =
         |opcode: &str| ["relaxed", "acquire", "release"].iter().any(|how| opcode.contains(how));
     let sum = |wanted: &[Access]| {
         let sites = counters.sites.iter().filter(|site| wanted.contains(&site.access));
-        let sites = sites.filter(|site| !told(&site.opcode));
+        let sites = sites.filter(|site| !is_message(&site.opcode));
         sites.map(|site| site.bytes).sum()
     };
     [sum(&[Access::GlobalLoad, Access::CopyAsync]), sum(&[Access::GlobalStore])]
@@ -345,7 +345,7 @@ fn fused(lesson: &mut Lesson) -> lesson::Result {
 fn failures(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("failures", "When a rank does not do its part")?;
     lesson.say("Two ranks, of which one fails, ends early, or has other rows than the other. What the other one is told:");
-    let told = |work: &(dyn Fn(&Rank) -> Result<(), Error> + Sync)| -> lesson::Result<String> {
+    let reported = |work: &(dyn Fn(&Rank) -> Result<(), Error> + Sync)| -> lesson::Result<String> {
         let seen = std::sync::Mutex::new(Vec::new());
         let outcome = emulated(2)?.run(|rank| {
             let result = work(rank);
@@ -361,12 +361,12 @@ fn failures(lesson: &mut Lesson) -> lesson::Result {
             || format!("nothing, and {} ranks are done", outcome.map_or(0, |all| all.len()));
         Ok(seen.first().cloned().unwrap_or_else(nothing))
     };
-    let fails = told(&|rank| match rank.number() {
+    let fails = reported(&|rank| match rank.number() {
         1 => rank.device().upload(&[1.0_f32])?.upload(&[1.0, 2.0]),
         _ => rank.barrier(),
     })?;
-    let ends = told(&|rank| if rank.number() == 1 { Ok(()) } else { rank.barrier() })?;
-    let differs = told(&|rank| {
+    let ends = reported(&|rank| if rank.number() == 1 { Ok(()) } else { rank.barrier() })?;
+    let differs = reported(&|rank| {
         let rows = if rank.number() == 1 { 3 } else { 2 };
         let recurrence = GroupRecurrence::<f32>::new(rank, Split::Steps);
         let len = recurrence.part((rows, 300))?.len();

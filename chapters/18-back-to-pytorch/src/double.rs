@@ -7,8 +7,7 @@ use ch04_gradient::shift::shift;
 use linrec::{Direction, Error, Options, forward};
 use ndarray::{Array1, Array2, ArrayView2};
 
-/// The gradients of a loss with respect to the arguments of a backward pass, `[num_seqs, seq_len]`
-/// each.
+/// The gradients with respect to a backward pass's arguments, `[num_seqs, seq_len]` each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Second {
     /// With respect to `d_outputs`.
@@ -54,8 +53,7 @@ pub fn double_backward(asked: &Asked) -> Result<Second, Error> {
 
     // d_inputs[l] counts itself, and as a factor of d_coeffs[l] = d_inputs[l] · y[l-1].
     let inputs = &of_d_inputs + &(&of_d_coeffs * &before(outputs)?);
-    // d_inputs is a recurrence from the end, so its gradient is one from the beginning: a forward
-    // pass.
+    // d_inputs is a recurrence from the end, so its gradient is a forward pass.
     let of_d_outputs = forward(inputs.view(), coeffs, &Options::default())?.outputs;
     let of_coeffs = &d_inputs * &before(of_d_outputs.view())?;
     let of_states = &of_d_coeffs * &d_inputs;

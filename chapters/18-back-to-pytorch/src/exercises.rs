@@ -14,8 +14,7 @@ pub fn refused_in_vain() -> Layout {
 }
 // ANCHOR_END: refused
 
-/// Computes the change of the outputs for given rates of change of inputs and coefficients: forward
-/// mode.
+/// Computes the change of the outputs from the changes of inputs and coefficients: forward mode.
 ///
 /// # Errors
 ///

@@ -25,8 +25,7 @@ impl Layout {
         Layout { shape: shape.to_vec(), strides, offset: 0 }
     }
 
-    /// Exchanges two axes without moving an element; returns the view unchanged if an axis is out
-    /// of range.
+    /// Exchanges two axes without moving an element; does nothing if an axis is out of range.
     #[must_use]
     pub fn transposed(mut self, a: usize, b: usize) -> Layout {
         if a.max(b) < self.shape.len() {

@@ -9,11 +9,10 @@ pub enum Square {
     Cut(u32),
     /// The square of the argument without its lowest bits; the number says how many.
     Short(u32),
-    /// The array of partial products `x[i] x[j]`, each in column `i + j`, without the columns below
-    /// 2^k.
+    /// The partial products `x[i] x[j]` in columns `i + j`, without the columns below 2^k.
     Array(u32),
-    /// The folded array, in which `x[i] x[j]` and `x[j] x[i]` are one partial product in column `i
-    /// + j + 1`, without the columns below 2^k.
+    /// The folded array, in which `x[i] x[j]` and `x[j] x[i]` are one partial product in column
+    /// `i + j + 1`, without the columns below 2^k.
     Folded(u32),
 }
 

@@ -5,8 +5,7 @@ use simt::special;
 /// The number of arguments with the same exponent.
 pub const ARGUMENTS: u32 = 1 << 23;
 
-/// A function on the arguments in [1, 2), where all its results have the same unit in the last
-/// place.
+/// A function on [1, 2), where all its results have the same unit in the last place.
 #[derive(Debug, Clone, Copy)]
 pub struct Table {
     /// The name of the function.

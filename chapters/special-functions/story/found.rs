@@ -47,8 +47,7 @@ pub(super) fn segments(lesson: &mut Lesson) -> Result {
     pictures::segments(lesson, GROUP, &panels)
 }
 
-/// Returns the squares of a segment's arguments, in units of the lowest column of the table's
-/// square.
+/// Returns the squares of a segment's arguments, in units of the table's lowest column.
 pub(super) fn squares_of(table: &Table, square: Square) -> Vec<f64> {
     let unit = f64::from(table.dropped).exp2();
     (0..1_u32 << table.bits()).map(|x| square.of(x) as f64 / unit).collect()

@@ -123,8 +123,7 @@ pub(super) fn square(lesson: &mut Lesson) -> Result {
     )
 }
 
-/// Draws the limits that the results set for `c0`, with the exact square and with the truncated
-/// one.
+/// Draws the limits of `c0` from the results, with the exact square and the truncated one.
 pub(super) fn betrayed(lesson: &mut Lesson) -> Result {
     let segment = EX2.segments() - 1;
     let results = EX2.results(segment);

@@ -1,5 +1,4 @@
-//! Runs random programs on a GPU and in the emulator, and prints those whose results differ in any
-//! bit:
+//! Runs random programs on a GPU and in the emulator, and prints those that differ in any bit:
 //!
 //! ```text
 //! cargo run --release -p linrec-suite --example agreement -- --programs 100000 --seed 1

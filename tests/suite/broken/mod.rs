@@ -28,7 +28,6 @@ const NULL: Argument = Argument::Long(0);
 /// The text of a shuffle in block_scan, which has two of them, in either order.
 const SHUFFLE: &str = "__shfl_up_sync(kAllLanes, mine.";
 
-/// Returns the text of a broken kernel's source.
 fn text(name: &str) -> &'static str {
     kernels::source(&format!("broken/{name}.cu")).unwrap_or_else(|| panic!("no broken/{name}.cu"))
 }
@@ -43,8 +42,7 @@ fn place(name: &str, snippet: &str) -> String {
     format!("kernels/broken/{name}.cu:{}", lines[0])
 }
 
-/// Asserts the kind of a report, the text `at` of the source line that it names, and words of its
-/// sentence.
+/// Asserts a report's kind, the text `at` of the line that it names, and words of its sentence.
 fn assert_report<T>(
     name: &str,
     outcome: Result<T, Report>,
@@ -463,8 +461,7 @@ fn judge(
 fn lost_carry() {
     assert_finder("lost_carry", Finder::Contract);
     let (engine, domain) = block_scan("broken/lost_carry");
-    // In a row that ends early the loss shows in the final state, which the padding does not
-    // change.
+    // In a row that ends early the loss shows in the final state, which padding keeps.
     let full = |case: &Case| case.seq_len > 384;
     let (mut hidden, mut seen) = (0, 0);
     for (case, outcome) in judge(&engine, &domain, CoeffKind::Gate) {
@@ -660,7 +657,6 @@ fn every_mistake_is_one_edit_of_its_twin() {
     }
 }
 
-/// Asserts that the table names the finder of this mistake.
 fn assert_finder(name: &str, finder: Finder) {
     let mistake = Mistake::all().iter().find(|mistake| mistake.name == name);
     assert_eq!(mistake.map(|mistake| mistake.found_by), Some(finder), "{name}");

@@ -7,7 +7,6 @@ use linrec::kernels::{Finder, KernelChoice, RowsConfig, WideConfig};
 
 use super::{assert_finder, judge, per_sequence};
 
-/// A tile of 256 floats.
 const TILE: usize = 256;
 
 fn wide(ahead: u32, whole: bool) -> KernelChoice {

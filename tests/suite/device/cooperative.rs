@@ -143,8 +143,7 @@ fn what_no_launch_can_have_is_an_error() {
     });
 }
 
-/// Runs more blocks than the emulator reports as resident: a whole grid and a part of it, traced
-/// and bounded.
+/// Runs more blocks than are resident: a whole grid and a part of it, traced and bounded.
 #[test]
 fn the_emulator_takes_any_number_of_blocks() {
     let device = Device::simt();

@@ -1,5 +1,4 @@
-//! Tests with parameters larger than their arguments: no other memory of the host may reach the
-//! device.
+//! Parameters larger than their arguments: no other memory of the host may reach the device.
 
 use linrec::Error;
 use linrec::device::{Buffer, Device, under_test};

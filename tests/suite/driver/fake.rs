@@ -19,7 +19,6 @@ pub struct Outcome {
     pub status: ExitStatus,
     /// The scenario's output for every step.
     pub steps: Vec<String>,
-    /// The number of calls of each function.
     pub calls: BTreeMap<String, u32>,
     /// The number of objects of each kind that were not released.
     pub live: BTreeMap<String, u32>,
@@ -33,12 +32,10 @@ pub fn run(scenario: &str, instructions: &str) -> Outcome {
     run_with(library(), scenario, instructions)
 }
 
-/// Runs a scenario with a driver that lacks a function.
 pub fn run_without(function: &str, scenario: &str) -> Outcome {
     run_lacking(function, scenario, "")
 }
 
-/// Runs a scenario with a driver that lacks a function, under these instructions.
 pub fn run_lacking(function: &str, scenario: &str, instructions: &str) -> Outcome {
     let folder = lacking(library(), FILE, function);
     run_with(&folder, scenario, instructions)
@@ -48,8 +45,7 @@ fn run_with(folder: &Path, scenario: &str, instructions: &str) -> Outcome {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Relaxed);
     let report = folder.join(format!("report-{}-{number}", std::process::id()));
-    // The module of this test without the name of the executable, as in the harness's names of
-    // tests.
+    // This module without the executable's name, as in the harness's names of tests.
     let (_, module) = module_path!().split_once("::").unwrap();
     let child = module.replace("fake", "a_process_of_its_own");
     let output = Command::new(env::current_exe().unwrap())
@@ -98,7 +94,6 @@ impl Outcome {
         assert!(self.wrong.is_empty(), "{what}: {:?}\n{}", self.wrong, self.output);
     }
 
-    /// Returns the errors of the steps that failed.
     pub fn errors(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().filter_map(|step| Some(step.split_once(": error: ")?.1))
     }

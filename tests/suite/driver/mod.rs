@@ -14,7 +14,6 @@ use fake::{Outcome, run, run_lacking, run_without};
 /// oldest supported driver; and two that no driver has.
 const CODES: [i32; 4] = [719, 919, i32::MAX, -1];
 
-/// The functions that a driver may lack.
 const OPTIONAL: [&str; 7] = [
     "cuFuncGetParamInfo",
     WORDS[0],
@@ -205,8 +204,7 @@ with_the_fake_driver! {
         nothing_is_left(&outcome, "lent");
     }
 
-    /// Even a driver that does not report its sizes, and reads more than the PTX declares, gets
-    /// zeros.
+    /// A driver that hides its sizes and reads more than the PTX declares gets zeros.
     fn a_mistaken_size_reads_zeros() {
         for bytes in [5, 4096, 32_764] {
             let what = format!("size scale 3 {bytes};");

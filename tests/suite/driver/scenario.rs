@@ -40,7 +40,6 @@ pub fn play(name: &str) {
     println!("step end");
 }
 
-/// Prints the result of a step.
 fn step<T>(name: &str, result: Result<T, Error>) -> Option<T> {
     match result {
         Ok(value) => {
@@ -54,7 +53,6 @@ fn step<T>(name: &str, result: Result<T, Error>) -> Option<T> {
     }
 }
 
-/// Prints a value for the test.
 fn value(name: &str, value: impl Display) {
     println!("step {name}: {value}");
 }

@@ -10,15 +10,12 @@ const NULL: Argument = Argument::Long(0);
 
 /// The entries of one PTX that compute the recurrence in `f32`. A missing entry is unsupported.
 pub struct OnEmulator {
-    /// The name of the PTX.
     pub name: &'static str,
     /// The kernels of the forward pass: forward, and reverse.
     pub forward: Option<[&'static str; 2]>,
     /// The kernels of the backward pass: forward, and reverse.
     pub backward: Option<[&'static str; 2]>,
-    /// The number of threads in a block.
     pub threads: u32,
-    /// The number of sequences that a block computes.
     pub seqs_per_block: u32,
 }
 

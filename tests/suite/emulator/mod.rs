@@ -1,5 +1,4 @@
-//! Runs shipped kernels through the emulator's own interface, for kernels that no engine of the
-//! library uses.
+//! Runs shipped kernels that no engine of the library uses, by the emulator's own interface.
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub mod engine;
@@ -10,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use linrec::kernels;
 use linrec::simt::{Counters, Launch, Memory, Module, Prepared, Report};
 
-/// An argument of a kernel.
 #[derive(Debug, Clone, Copy)]
 pub enum Argument {
     /// The address of a buffer, null, or a 64-bit number.
@@ -19,7 +17,6 @@ pub enum Argument {
     Int(i32),
 }
 
-/// One kernel of a shipped PTX.
 pub struct Shipped {
     module: Arc<Module>,
     symbol: String,
@@ -48,8 +45,7 @@ impl Shipped {
         self.run_shared(memory, blocks, (threads, 0), arguments, range)
     }
 
-    /// Runs some blocks of a grid, each with `threads` threads and `shared_bytes` bytes of dynamic
-    /// shared memory.
+    /// Runs some blocks of a grid, with `shared_bytes` bytes of dynamic shared memory each.
     pub fn run_shared(
         &self,
         memory: &Memory,
@@ -82,7 +78,6 @@ impl Shipped {
         Prepared::run_side_by_side(&launches.collect::<Result<Vec<_>, _>>()?).map(drop)
     }
 
-    /// Runs a whole grid.
     pub fn run(
         &self,
         memory: &Memory,
@@ -123,12 +118,10 @@ pub fn allocate(memory: &Memory, name: &str, len: usize) -> Argument {
     Argument::Long(memory.allocate(name, 4 * len as u64).unwrap())
 }
 
-/// Makes a buffer of `len` zeros.
 pub fn zeros(memory: &Memory, name: &str, len: usize) -> Argument {
     upload(memory, name, &vec![0.0; len])
 }
 
-/// Reads a buffer of `len` floats.
 pub fn download(memory: &Memory, buffer: Argument, len: usize) -> Vec<f32> {
     let Argument::Long(address) = buffer else { panic!("{buffer:?} is no buffer") };
     let mut bytes = vec![0; 4 * len];

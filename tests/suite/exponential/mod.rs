@@ -158,8 +158,7 @@ fn complex_exponentials_take_angles_of_any_size() {
     for i in 0..200_000 {
         let size = [4.0, 1e4, 1e15, 1e300][i % 4];
         let (re, im) = (random.random_range(-3.0..3.0), random.random_range(-size..size));
-        // The errors of the standard library's sine, cosine and exponential are each less than one
-        // unit.
+        // The standard library's sine, cosine and exponential each err by less than one unit.
         let (got, expected) = (Complex::<f64>::new(re, im).twin_exp(), Complex::new(re, im).exp());
         let error = (got - expected).norm() / expected.norm();
         assert!(error <= 5.0 * f64::EPSILON, "e^({re} + {im}i) is {got} instead of {expected}");

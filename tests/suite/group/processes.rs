@@ -15,7 +15,6 @@ use super::emulated;
 use linrec::Error;
 use linrec::device::{Device, ForwardOptions, Group, GroupRecurrence, Rank, Split, Way};
 
-/// The variable with the scenario of a process.
 const SCENARIO: &str = "LINREC_TEST_GROUP";
 /// The variable with the milliseconds that ranks wait for each other.
 const DEADLINE: &str = "LINREC_TEST_GROUP_DEADLINE";
@@ -145,7 +144,7 @@ fn play(scenario: &str, rank: &Rank) -> Result<String, Error> {
             let mut all = rank.device().allocate::<u8>(2 * rank.size())?;
             rank.all_gather(&mine, &mut all)?;
             rank.broadcast(&mut mine, 2)?;
-            let told = mine.download()?;
+            let broadcast = mine.download()?;
             // A send may wait for its receive, so not all of the ring send first.
             let one = rank.device().upload(&[number])?;
             let mut came = rank.device().allocate::<u8>(1)?;
@@ -158,7 +157,7 @@ fn play(scenario: &str, rank: &Rank) -> Result<String, Error> {
                 rank.receive(&mut came, before)?;
                 rank.send(&one, next)?;
             }
-            Ok(format!("{:?} {told:?} {}", all.download()?, came.download()?[0]))
+            Ok(format!("{:?} {broadcast:?} {}", all.download()?, came.download()?[0]))
         }
         "other lengths" => {
             let mut array = rank.device().upload(&vec![1_u8; 3 + rank.number()])?;
@@ -207,8 +206,7 @@ fn by_all_ways(rank: &Rank) -> Result<String, Error> {
     Ok(sums.collect::<Result<Vec<_>, _>>()?.join(" | "))
 }
 
-/// Returns the sum of the bits of this rank's outputs, and its final states, by one kernel on any
-/// device.
+/// Returns the sum of the bits of this rank's outputs, and its final states, by a fixed kernel.
 fn computed_by(rank: &Rank, way: Way, shape: (usize, usize)) -> Result<String, Error> {
     let kernel: linrec::kernels::KernelChoice = "pipe:8x64:0".parse()?;
     let recurrence = GroupRecurrence::<f32>::by(rank, Split::Steps, kernel)?.with_way(way);

@@ -17,8 +17,7 @@ use linrec::simt::Access;
 use linrec::{Direction, Element, Engine, Options, reference};
 use num_complex::Complex;
 
-/// Judges an engine over `drawn` random cases, or over the whole table if the environment asks for
-/// it.
+/// Judges an engine over `drawn` cases, or over the whole table if the environment asks for it.
 fn hold<S: Storage>(engine: &GroupEngine<S>, drawn: usize) {
     let asked = engine.domain().as_asked();
     let quick = asked.table == Table::Quick;
@@ -169,8 +168,7 @@ fn mailboxes_need_memory_that_ranks_reach() {
     assert!(outcome.unwrap_err().to_string().contains("4 pieces by mailboxes"));
 }
 
-/// So many pieces that the walk over them goes in groups or, where the last group would not be
-/// full, in turns.
+/// So many pieces that they are walked in groups or, if the last would not be full, in turns.
 #[test]
 fn many_pieces_hold_the_contract() {
     let passes = |ranks| GroupEngine::<f32>::new(emulated(ranks), Split::Steps);
@@ -474,7 +472,6 @@ pub(super) fn bits<S: Storage>(
     bytes
 }
 
-/// Returns everything that an engine computes of one case, as bytes.
 fn bits_of<S: Storage>(engine: &impl Engine<S::Accum>, case: &contract::Case) -> Vec<u8> {
     let data = case.data::<S::Accum>();
     let options: &Options<_> = &data.options;

@@ -45,7 +45,7 @@ fn arrays_go_from_one_to_all_and_from_one_to_the_next() {
         let seen = group.run(|rank| {
             let mut array = rank.device().upload(&[rank.number() as u32; 5])?;
             rank.broadcast(&mut array, size - 1)?;
-            let told = array.download()?;
+            let received = array.download()?;
             // Around the ring, twice, with two arrays in a row.
             let (next, last) = ((rank.number() + 1) % size, (rank.number() + size - 1) % size);
             if size > 1 {
@@ -61,7 +61,7 @@ fn arrays_go_from_one_to_all_and_from_one_to_the_next() {
                     }
                 }
             }
-            Ok(told)
+            Ok(received)
         });
         assert_eq!(seen, Ok(vec![vec![size as u32 - 1; 5]; size]));
     }
@@ -81,8 +81,7 @@ fn all_ranks_are_there_before_one_goes_on() {
     }
 }
 
-/// Runs work that fails; returns each rank's error and the group's, and asserts that nothing
-/// waited.
+/// Runs failing work; returns each rank's error and the group's. Nothing may wait.
 fn failing(
     group: Group,
     work: impl Fn(&Rank) -> Result<(), Error> + Sync,

@@ -14,7 +14,6 @@ const RCP: f64 = 2.0 * U;
 /// A smaller number may become zero.
 const TINY: f64 = f32::MIN_POSITIVE as f64;
 
-/// The sizes of a problem.
 #[derive(Debug, Clone, Copy)]
 pub struct Sizes {
     pub batch: usize,
@@ -34,8 +33,7 @@ impl Sizes {
     }
 }
 
-/// `B` or `C`: `[batch, groups, states, len]`, or `[channels, states]` if it is the same at all
-/// steps.
+/// `B` or `C`: `[batch, groups, states, len]`, or `[channels, states]` if constant.
 #[derive(Debug, Clone)]
 pub struct Coupling {
     pub values: Vec<f64>,
@@ -96,7 +94,6 @@ impl Bounded {
     }
 }
 
-/// All gradients.
 #[derive(Debug, Clone)]
 pub struct Gradients {
     pub u: Bounded,
@@ -276,7 +273,6 @@ pub fn forward(problem: &Problem) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
 /// The length from which sequences may be cut into chunks.
 const CUT_FROM: usize = 512;
 
-/// Computes the gradients.
 pub fn gradients(problem: &Problem) -> Gradients {
     let sizes = problem.sizes;
     let Sizes { batch: batches, channels, states, len, .. } = sizes;

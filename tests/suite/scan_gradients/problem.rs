@@ -15,9 +15,9 @@ use rand::{RngExt, SeedableRng};
 
 use super::oracle::{Bounded, Coupling, Gradients, Problem, Sizes};
 
-/// The features of a problem.
+/// The options of a problem.
 #[derive(Debug, Clone, Copy)]
-pub struct Has {
+pub struct Options {
     pub d: bool,
     pub z: bool,
     pub bias: bool,
@@ -31,8 +31,8 @@ pub struct Has {
     pub constant: [bool; 2],
 }
 
-impl Has {
-    pub const ALL: Has = Has {
+impl Options {
+    pub const ALL: Options = Options {
         d: true,
         z: true,
         bias: true,
@@ -43,7 +43,7 @@ impl Has {
         slow: false,
         constant: [false; 2],
     };
-    pub const NOTHING: Has = Has {
+    pub const NOTHING: Options = Options {
         d: false,
         z: false,
         bias: false,
@@ -57,7 +57,7 @@ impl Has {
 }
 
 /// Draws a problem whose numbers are exact in `S` or, for arrays without an axis of time, in f32.
-pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, seed: u64) -> Problem {
+pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, options: Options, seed: u64) -> Problem {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut draw = |len: usize, low: f32, high: f32| -> Vec<f32> {
         (0..len).map(|_| rng.random_range(low..high)).collect()
@@ -68,12 +68,12 @@ pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, seed: u64) -> Probl
     let wide = |numbers: Vec<f32>| -> Vec<f64> { numbers.into_iter().map(f64::from).collect() };
     let Sizes { batch, channels, groups, states, len } = sizes;
     let (rows, couplings) = (batch * channels * len, batch * groups * states * len);
-    let (sizes_from, sizes_to) = if has.softplus { (-4.0, 1.0) } else { (0.0, 0.3) };
-    let fastest = if has.slow { -0.02 } else { -3.0 };
+    let (sizes_from, sizes_to) = if options.softplus { (-4.0, 1.0) } else { (0.0, 0.3) };
+    let fastest = if options.slow { -0.02 } else { -3.0 };
     let u = stored(draw(rows, -2.0, 2.0));
     let delta = stored(draw(rows, sizes_from, sizes_to));
     let a = wide(draw(channels * states, fastest, 0.0));
-    let [b, c] = has.constant.map(|constant| Coupling {
+    let [b, c] = options.constant.map(|constant| Coupling {
         values: match constant {
             true => wide(draw(channels * states, -2.0, 2.0)),
             false => stored(draw(couplings, -2.0, 2.0)),
@@ -87,16 +87,16 @@ pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, seed: u64) -> Probl
         a,
         b,
         c,
-        d: has.d.then(|| wide(draw(channels, -2.0, 2.0))),
-        z: has.z.then(|| stored(draw(rows, -4.0, 4.0))),
-        bias: has.bias.then(|| wide(draw(channels, -0.05, 0.5))),
-        softplus: has.softplus,
-        initial: has.initial.then(|| wide(draw(batch * channels * states, -2.0, 2.0))),
-        restarts: has.restarts.then(|| {
+        d: options.d.then(|| wide(draw(channels, -2.0, 2.0))),
+        z: options.z.then(|| stored(draw(rows, -4.0, 4.0))),
+        bias: options.bias.then(|| wide(draw(channels, -0.05, 0.5))),
+        softplus: options.softplus,
+        initial: options.initial.then(|| wide(draw(batch * channels * states, -2.0, 2.0))),
+        restarts: options.restarts.then(|| {
             draw(batch * len, 0.0, 1.0).into_iter().map(|number| u8::from(number < 0.05)).collect()
         }),
         d_out: stored(draw(rows, -2.0, 2.0)),
-        d_last: has.d_last.then(|| wide(draw(batch * channels * states, -2.0, 2.0))),
+        d_last: options.d_last.then(|| wide(draw(batch * channels * states, -2.0, 2.0))),
     }
 }
 
@@ -322,7 +322,6 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
     }
 }
 
-/// Computes the gradients of a problem.
 pub fn computed<S: Storage<Accum = f32>>(
     device: &Device,
     exponential: Exponential,
@@ -335,7 +334,6 @@ pub fn computed<S: Storage<Accum = f32>>(
     Ok(here)
 }
 
-/// Asserts that all gradients are within their bounds.
 pub fn judge<S: Storage<Accum = f32>>(
     here: &OnDevice<S>,
     expected: &Gradients,

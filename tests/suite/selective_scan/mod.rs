@@ -22,7 +22,7 @@ use linrec::device::{
 use linrec::kernels;
 
 use crate::engines::has_emulated_functions;
-use given::{Arrays, Has, computed, draw, judge};
+use given::{Arrays, Options, computed, draw, judge};
 use reference::{Scan, Sizes};
 
 const BOTH: [Exponential; 2] = [Exponential::Fast, Exponential::Exact];
@@ -32,16 +32,25 @@ fn sizes(batch: usize, channels: usize, groups: usize, states: usize, len: usize
 }
 
 /// Compares a random scan with its bounds, on all devices and with both exponentials.
-fn check<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, skip: usize) -> Result<(), Error> {
-    check_scan::<S>(&draw::<S>(sizes, has), &format!("{has:?}"), skip)
+fn check<S: Storage<Accum = f32>>(
+    sizes: Sizes,
+    options: Options,
+    skip: usize,
+) -> Result<(), Error> {
+    check_scan::<S>(&draw::<S>(sizes, options), &format!("{options:?}"), skip)
 }
 
-fn check_scan<S: Storage<Accum = f32>>(scan: &Scan, has: &str, skip: usize) -> Result<(), Error> {
+fn check_scan<S: Storage<Accum = f32>>(
+    scan: &Scan,
+    options: &str,
+    skip: usize,
+) -> Result<(), Error> {
     let expected = scan.results();
     for device in under_test() {
         for exponential in BOTH {
             let (label, element, sizes) = (device.label(), S::ELEMENT, scan.sizes);
-            let what = format!("{label} {exponential:?} {element} {sizes:?} {has}, {skip} behind:");
+            let what =
+                format!("{label} {exponential:?} {element} {sizes:?} {options}, {skip} behind:");
             let computed = computed::<S>(&device, exponential, scan, skip)?;
             judge::<S>(&computed.out, &expected.out, &format!("{what} output"));
             judge::<f32>(&computed.last, &expected.last, &format!("{what} last state"));
@@ -58,8 +67,12 @@ fn check_scan<S: Storage<Accum = f32>>(scan: &Scan, has: &str, skip: usize) -> R
 #[test]
 fn results_are_within_their_bounds_for_any_length() -> Result<(), Error> {
     for len in [0, 1, 7, 8, 33, 100, 257] {
-        check::<f32>(sizes(2, 3, 1, 16, len), Has::ALL, 0)?;
-        check::<f32>(sizes(1, 3, 1, 17, len), Has { restarts: false, slow: true, ..Has::ALL }, 0)?;
+        check::<f32>(sizes(2, 3, 1, 16, len), Options::ALL, 0)?;
+        check::<f32>(
+            sizes(1, 3, 1, 17, len),
+            Options { restarts: false, slow: true, ..Options::ALL },
+            0,
+        )?;
     }
     Ok(())
 }
@@ -68,10 +81,10 @@ fn results_are_within_their_bounds_for_any_length() -> Result<(), Error> {
 fn results_are_within_their_bounds_for_any_channels_groups_and_states() -> Result<(), Error> {
     for states in [1, 8, 16, 17, 40] {
         for (channels, groups) in [(1, 1), (3, 1), (33, 1), (2, 2), (6, 2), (66, 2)] {
-            check::<f32>(sizes(1, channels, groups, states, 33), Has::ALL, 0)?;
+            check::<f32>(sizes(1, channels, groups, states, 33), Options::ALL, 0)?;
         }
     }
-    check::<f32>(sizes(1, 2, 1, 256, 9), Has::ALL, 0)
+    check::<f32>(sizes(1, 2, 1, 256, 9), Options::ALL, 0)
 }
 
 #[test]
@@ -79,18 +92,21 @@ fn results_are_within_their_bounds_for_all_elements() -> Result<(), Error> {
     for states in [1, 8, 16, 17, 40] {
         // Rows of whole vectors, and others.
         for len in [40, 33] {
-            check::<f32>(sizes(2, 6, 2, states, len), Has::ALL, 0)?;
-            check::<bf16>(sizes(2, 6, 2, states, len), Has::ALL, 0)?;
-            check::<f16>(sizes(2, 6, 2, states, len), Has::ALL, 0)?;
+            check::<f32>(sizes(2, 6, 2, states, len), Options::ALL, 0)?;
+            check::<bf16>(sizes(2, 6, 2, states, len), Options::ALL, 0)?;
+            check::<f16>(sizes(2, 6, 2, states, len), Options::ALL, 0)?;
         }
     }
     Ok(())
 }
 
-/// Compares a random scan that is cut into chunks.
-fn cut<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, chunks: usize) -> Result<(), Error> {
-    let scan = Scan { chunks: Some(chunks), ..draw::<S>(sizes, has) };
-    check_scan::<S>(&scan, &format!("{has:?}, {chunks} chunks"), 0)
+fn cut<S: Storage<Accum = f32>>(
+    sizes: Sizes,
+    options: Options,
+    chunks: usize,
+) -> Result<(), Error> {
+    let scan = Scan { chunks: Some(chunks), ..draw::<S>(sizes, options) };
+    check_scan::<S>(&scan, &format!("{options:?}, {chunks} chunks"), 0)
 }
 
 /// Lengths around the ends of chunks of one and of two tiles, with and without restarts in each,
@@ -98,27 +114,27 @@ fn cut<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, chunks: usize) -> Result
 #[test]
 fn results_are_within_their_bounds_for_any_chunks() -> Result<(), Error> {
     for (len, chunks) in [(0, 3), (31, 2), (32, 2), (33, 2), (64, 2), (65, 9), (127, 2), (129, 2)] {
-        cut::<f32>(sizes(2, 3, 1, 16, len), Has::ALL, chunks)?;
+        cut::<f32>(sizes(2, 3, 1, 16, len), Options::ALL, chunks)?;
         cut::<f32>(
             sizes(1, 3, 1, 17, len),
-            Has { restarts: false, slow: true, ..Has::ALL },
+            Options { restarts: false, slow: true, ..Options::ALL },
             chunks,
         )?;
     }
     for (channels, groups, states) in [(33, 1, 8), (6, 2, 3), (66, 2, 16), (1, 1, 40), (3, 1, 256)]
     {
-        let slow = Has { slow: true, ..Has::ALL };
+        let slow = Options { slow: true, ..Options::ALL };
         cut::<f32>(sizes(1, channels, groups, states, 100), slow, 4)?;
     }
-    for has in [
-        Has { restarts: false, slow: true, ..Has::NOTHING },
-        Has { softplus: false, restarts: false, ..Has::ALL },
-        Has { z: false, slow: true, ..Has::ALL },
+    for options in [
+        Options { restarts: false, slow: true, ..Options::NOTHING },
+        Options { softplus: false, restarts: false, ..Options::ALL },
+        Options { z: false, slow: true, ..Options::ALL },
     ] {
         // More chunks than are combined at once.
-        cut::<f32>(sizes(2, 6, 2, 16, 420), has, 20)?;
-        cut::<bf16>(sizes(1, 6, 2, 8, 136), has, 4)?;
-        cut::<f16>(sizes(1, 6, 2, 17, 135), has, 4)?;
+        cut::<f32>(sizes(2, 6, 2, 16, 420), options, 20)?;
+        cut::<bf16>(sizes(1, 6, 2, 8, 136), options, 4)?;
+        cut::<f16>(sizes(1, 6, 2, 17, 135), options, 4)?;
     }
     Ok(())
 }
@@ -127,8 +143,9 @@ fn results_are_within_their_bounds_for_any_chunks() -> Result<(), Error> {
 /// not change if no other result is computed.
 #[test]
 fn long_sequences_of_few_channels_are_cut() -> Result<(), Error> {
-    let has = Has { slow: true, restarts: false, ..Has::ALL }; // behind a restart there is nothing to carry
-    let mut scan = draw::<f32>(sizes(1, 4, 1, 16, 1100), has);
+    // No state passes a restart.
+    let options = Options { slow: true, restarts: false, ..Options::ALL };
+    let mut scan = draw::<f32>(sizes(1, 4, 1, 16, 1100), options);
     for device in under_test() {
         let mut bits = |chunks| {
             scan.chunks = chunks;
@@ -191,21 +208,21 @@ fn every_shipped_entry_is_used() {
 
 #[test]
 fn results_are_within_their_bounds_for_all_options() -> Result<(), Error> {
-    let options = [
-        Has { d: false, ..Has::ALL },
-        Has { z: false, ..Has::ALL },
-        Has { bias: false, ..Has::ALL },
-        Has { softplus: false, ..Has::ALL },
-        Has { initial: false, ..Has::ALL },
-        Has { restarts: false, ..Has::ALL },
-        Has { softplus: false, bias: false, ..Has::ALL },
-        Has::NOTHING,
+    let all = [
+        Options { d: false, ..Options::ALL },
+        Options { z: false, ..Options::ALL },
+        Options { bias: false, ..Options::ALL },
+        Options { softplus: false, ..Options::ALL },
+        Options { initial: false, ..Options::ALL },
+        Options { restarts: false, ..Options::ALL },
+        Options { softplus: false, bias: false, ..Options::ALL },
+        Options::NOTHING,
     ];
-    for has in options {
+    for options in all {
         for states in [8, 16, 40] {
-            check::<f32>(sizes(2, 6, 2, states, 36), has, 0)?;
+            check::<f32>(sizes(2, 6, 2, states, 36), options, 0)?;
         }
-        check::<bf16>(sizes(2, 6, 2, 16, 41), has, 0)?;
+        check::<bf16>(sizes(2, 6, 2, 16, 41), options, 0)?;
     }
     Ok(())
 }
@@ -214,38 +231,38 @@ fn results_are_within_their_bounds_for_all_options() -> Result<(), Error> {
 #[test]
 fn couplings_may_be_constant() -> Result<(), Error> {
     for constant in [[true, false], [false, true], [true, true]] {
-        let has = Has { constant, ..Has::ALL };
+        let options = Options { constant, ..Options::ALL };
         for states in [1, 8, 16, 17, 40] {
-            check::<f32>(sizes(2, 6, 2, states, 33), has, 0)?;
+            check::<f32>(sizes(2, 6, 2, states, 33), options, 0)?;
         }
-        check::<f32>(sizes(1, 66, 1, 16, 40), Has { restarts: false, ..has }, 0)?;
-        check::<bf16>(sizes(2, 6, 2, 7, 41), Has { constant, ..Has::NOTHING }, 0)?;
-        check::<f16>(sizes(2, 6, 2, 20, 40), has, 1)?;
-        cut::<f32>(sizes(2, 6, 2, 16, 100), Has { restarts: false, slow: true, ..has }, 4)?;
+        check::<f32>(sizes(1, 66, 1, 16, 40), Options { restarts: false, ..options }, 0)?;
+        check::<bf16>(sizes(2, 6, 2, 7, 41), Options { constant, ..Options::NOTHING }, 0)?;
+        check::<f16>(sizes(2, 6, 2, 20, 40), options, 1)?;
+        cut::<f32>(sizes(2, 6, 2, 16, 100), Options { restarts: false, slow: true, ..options }, 4)?;
     }
-    check::<f32>(sizes(1, 3, 1, 256, 9), Has { constant: [true; 2], ..Has::ALL }, 0)
+    check::<f32>(sizes(1, 3, 1, 256, 9), Options { constant: [true; 2], ..Options::ALL }, 0)
 }
 
 #[test]
 fn arrays_may_begin_anywhere() -> Result<(), Error> {
     for skip in 1..3 {
-        check::<f32>(sizes(1, 5, 1, 16, 40), Has::ALL, skip)?;
-        check::<bf16>(sizes(1, 5, 1, 8, 40), Has::ALL, skip)?;
-        check::<f16>(sizes(1, 5, 1, 17, 40), Has::ALL, skip)?;
+        check::<f32>(sizes(1, 5, 1, 16, 40), Options::ALL, skip)?;
+        check::<bf16>(sizes(1, 5, 1, 8, 40), Options::ALL, skip)?;
+        check::<f16>(sizes(1, 5, 1, 17, 40), Options::ALL, skip)?;
     }
     Ok(())
 }
 
 #[test]
 fn empty_scans_give_empty_results() -> Result<(), Error> {
-    check::<f32>(sizes(0, 3, 1, 4, 5), Has::ALL, 0)?;
-    check::<f32>(sizes(2, 0, 1, 4, 5), Has::ALL, 0)
+    check::<f32>(sizes(0, 3, 1, 4, 5), Options::ALL, 0)?;
+    check::<f32>(sizes(2, 0, 1, 4, 5), Options::ALL, 0)
 }
 
 /// Results that are not computed change nothing.
 #[test]
 fn outputs_do_not_depend_on_the_other_results() -> Result<(), Error> {
-    let scan = draw::<f32>(sizes(1, 20, 1, 17, 45), Has::ALL);
+    let scan = draw::<f32>(sizes(1, 20, 1, 17, 45), Options::ALL);
     for device in under_test() {
         let expected = computed::<f32>(&device, Exponential::Fast, &scan, 0)?.out;
         let arrays = Arrays::<f32>::new(&device, &scan, 0)?;
@@ -264,7 +281,7 @@ fn outputs_do_not_depend_on_the_other_results() -> Result<(), Error> {
 #[test]
 fn bits_do_not_depend_on_the_launch() -> Result<(), Error> {
     for (states, len, chunks) in [(8, 37, 1), (16, 64, 1), (17, 37, 1), (16, 97, 3)] {
-        let drawn = draw::<f32>(sizes(2, 128, 2, states, len), Has::ALL);
+        let drawn = draw::<f32>(sizes(2, 128, 2, states, len), Options::ALL);
         let scan = Scan { chunks: Some(chunks), ..drawn };
         for exponential in BOTH {
             let mut all = Vec::new();
@@ -298,8 +315,8 @@ fn restarts_separate_sequences() -> Result<(), Error> {
     const LEN: usize = 70;
     for restart in [0, 5, 31, 32, 40] {
         for (states, chunks) in [(8, 1), (17, 1), (8, 3)] {
-            let has = Has { restarts: false, ..Has::ALL };
-            let mut scan = draw::<f32>(sizes(1, 5, 1, states, LEN), has);
+            let options = Options { restarts: false, ..Options::ALL };
+            let mut scan = draw::<f32>(sizes(1, 5, 1, states, LEN), options);
             let mut restarts = vec![0; LEN];
             restarts[restart] = 1;
             scan.restarts = Some(restarts);

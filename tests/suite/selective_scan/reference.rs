@@ -8,14 +8,15 @@
 //! - The sum `x = delta + bias` is rounded once: `u |x|`.
 //! - The softplus `max(x, 0) + s`, with `s = ln(1 + e)` and `e = exp(-|x|)`. The argument of `e` is
 //!   rounded twice, by the constant `log2 e` and by the product. With the exponential's own error,
-//!   `e` has a relative error of `4 u + 2 u |x|`, and `s` has no larger one, since `e / (1 + e) <=
-//!   s`. The polynomial `s / e` is in `[ln 2, 1]`. Its error is 3.4e-8, which is `0.6 u`; its last
-//!   multiply-add adds a relative `u`, and the one with the coefficient of `e^k` adds at most `u
-//!   e^k / (k + 1)`, `1.9 u` in all for `k` from 1 to 8. Together this is less than `5 u` of `s`.
-//!   The last multiply-add rounds `d`. An error of `x` counts with the slope, `sigmoid(x)`.
+//!   `e` has a relative error of `4 u + 2 u |x|`, and `s` has no larger one, since
+//!   `e / (1 + e) <= s`. The polynomial `s / e` is in `[ln 2, 1]`. Its error is 3.4e-8, which is
+//!   `0.6 u`; its last multiply-add adds a relative `u`, and the one with the coefficient of `e^k`
+//!   adds at most `u e^k / (k + 1)`, `1.9 u` in all for `k` from 1 to 8. Together this is less than
+//!   `5 u` of `s`. The last multiply-add rounds `d`. An error of `x` counts with the slope,
+//!   `sigmoid(x)`.
 //! - The decay `c = exp(d A)`. Its argument is rounded three times: by the constant, by its product
-//!   with `A`, and by the product with `d`. So the error of `c` is `c (4 u + 3 u |d A| + |A|
-//!   bound(d))`.
+//!   with `A`, and by the product with `d`. So the error of `c` is
+//!   `c (4 u + 3 u |d A| + |A| bound(d))`.
 //! - The input `(d u) B` is rounded twice.
 //! - The state `c h + input` is one multiply-add:
 //!   `bound(h) = c bound(h_before) + |h_before| bound(c) + bound(input) + u |h|`, the recurrence's
@@ -23,15 +24,16 @@
 //!   state before a restart does not count.
 //! - If a sequence is cut into chunks, each is first walked from states of zero (the first chunk
 //!   from the initial ones). The states after a chunk follow from the states `h` before it and from
-//!   its own states `g`: `P h + g` in one multiply-add, or `g` if it has a restart. Here `P = exp(A
-//!   s)`, with `s` the sum of `d` over the chunk, rounded in at most 16 additions of a tile, one
-//!   for each tile, and one for the two halves. From there on `P` is treated like the decay.
+//!   its own states `g`: `P h + g` in one multiply-add, or `g` if it has a restart. Here
+//!   `P = exp(A s)`, with `s` the sum of `d` over the chunk, rounded in at most 16 additions of a
+//!   tile, one for each tile, and one for the two halves. From there on `P` is treated like the
+//!   decay.
 //! - The sum `y` of `C h` over the states, and `D u`. Each term is rounded in the multiply-adds of
 //!   its lane (at most 4), in two additions across lanes, in one for each further pass over at most
 //!   16 states, and in the addition of `D u`.
-//! - The gate `z sigmoid(z)`. The exponential in `1 / (1 + exp(-z))` has a relative error of `4 u +
-//!   2 u |z|`, which counts with the factor `1 - sigmoid(z)`; the sum adds `u`, the reciprocal `2
-//!   u`, and the product with `z` adds `u`.
+//! - The gate `z sigmoid(z)`. The exponential in `1 / (1 + exp(-z))` has a relative error of
+//!   `4 u + 2 u |z|`, which counts with the factor `1 - sigmoid(z)`; the sum adds `u`, the
+//!   reciprocal `2 u`, and the product with `z` adds `u`.
 
 /// The unit round-off of f32.
 const U: f64 = 1.0 / (1 << 24) as f64;
@@ -41,7 +43,6 @@ const RCP: f64 = 2.0 * U;
 /// A smaller number may become zero.
 const TINY: f64 = f32::MIN_POSITIVE as f64;
 
-/// The sizes of a scan.
 #[derive(Debug, Clone, Copy)]
 pub struct Sizes {
     pub batch: usize,
@@ -68,8 +69,7 @@ pub struct Scan {
     pub softplus: bool,
     pub initial: Option<Vec<f64>>,
     pub restarts: Option<Vec<u8>>,
-    /// The largest number of chunks; `None` leaves it to the library, which does not cut short
-    /// sequences.
+    /// The largest number of chunks; `None` leaves it to the library.
     pub chunks: Option<usize>,
 }
 
@@ -80,7 +80,6 @@ pub struct Bounded {
     pub bound: f64,
 }
 
-/// The results of a scan.
 #[derive(Debug, Clone)]
 pub struct Results {
     pub out: Vec<Bounded>,
@@ -130,7 +129,6 @@ fn sigmoid(x: f64) -> f64 {
 }
 
 impl Scan {
-    /// Returns the step size of an element.
     fn size(&self, channel: usize, element: usize) -> Bounded {
         let bias = self.bias.as_ref().map_or(0.0, |bias| bias[channel]);
         let x = self.delta[element] + bias;
@@ -144,14 +142,12 @@ impl Scan {
         Bounded { value, bound: sigmoid(x) * of_x + own }
     }
 
-    /// Computes `z sigmoid(z)`.
     fn gate(z: f64) -> Bounded {
         let s = sigmoid(z);
         let own = (1.0 - s) * (EXP + 2.0 * U * z.abs()) + RCP + 2.0 * U;
         Bounded { value: z * s, bound: (z * s).abs() * own + TINY * (1.0 + z.abs()) }
     }
 
-    /// Walks all channels.
     pub fn results(&self) -> Results {
         let Sizes { batch: batches, channels, groups, states, len } = self.sizes;
         let (chunks, tiles) = (len.div_ceil(8), len.div_ceil(TILE));

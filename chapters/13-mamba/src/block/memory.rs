@@ -10,8 +10,8 @@ use crate::{Real, step};
 #[derive(Debug, Clone, PartialEq)]
 // ANCHOR: memory
 pub struct Memory<T> {
-    /// The latest inputs of the convolution without the current one, newest first: `[channels,
-    /// batch, reach - 1]`.
+    /// The latest inputs of the convolution without the current one, newest first:
+    /// `[channels, batch, reach - 1]`.
     window: Array3<T>,
     /// The states of the scan, `[batch, channels, states]`.
     states: Array3<T>,
@@ -44,8 +44,7 @@ impl<T: Real> Block<T> {
     ///
     /// # Errors
     ///
-    /// If a token is unknown to the block, or if the number of tokens is not the memory's batch
-    /// size.
+    /// If a token is unknown to the block, or if the batch size is not the memory's.
     // ANCHOR: step
     pub fn step(&self, tokens: &[usize], memory: &mut Memory<T>) -> Result<Array2<T>, Error> {
         let Memory { window, states } = memory;

@@ -49,8 +49,7 @@ pub struct Inside<T> {
     pub convolved: Array2<T>,
     /// The scan's input, `[channels, batch · len]`.
     pub u: Array2<T>,
-    /// The source of `Δ`, then `B`, then `C`: `[rank + 2 · states, batch · len]`; empty in a fixed
-    /// block.
+    /// The source of `Δ`, then `B`, then `C`: `[rank + 2 · states, batch · len]`; empty if fixed.
     pub selected: Array2<T>,
     /// `B`, `[batch, 1, states, len]`, or `[channels, states]` in a fixed block.
     pub b: MixingArray<T>,
@@ -256,14 +255,13 @@ fn features<T: Real>(array: ArrayView3<T>) -> Array2<T> {
     Array2::from_shape_vec((features, batch * len), flat).unwrap_or_default()
 }
 
-/// Makes `B` or `C`, shared by all channels, `[batch, 1, states, len]` from `[states, batch ·
-/// len]`.
+/// Copies `[states, batch · len]` into `B` or `C` of all channels, `[batch, 1, states, len]`.
 fn shared_by_all<T: Real>(matrix: ArrayView2<T>, shape: (usize, usize)) -> MixingArray<T> {
     sequences(matrix, shape).insert_axis(Axis(1)).to_owned().into()
 }
 
-/// Turns the gradient back into a matrix: `[states, batch · len]`, or `[states, channels]` for a
-/// fixed block.
+/// Turns the gradient back into a matrix: `[states, batch · len]`, or `[states, channels]` if
+/// fixed.
 fn gradient<T: Real>(gradient: &MixingArray<T>) -> Array2<T> {
     match gradient {
         Mixing::Varying(array) => features(array.index_axis(Axis(1), 0)),

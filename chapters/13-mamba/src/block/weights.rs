@@ -30,8 +30,7 @@ pub struct Config {
 
 macro_rules! weights {
     ($($(#[$doc:meta])* $name:ident: $shape:expr;)*) => {
-        /// The weights of a block, or the gradient with respect to them. Vectors are matrices of
-        /// one column.
+        /// The weights of a block, or their gradient. Vectors are matrices of one column.
         #[derive(Debug, Clone, PartialEq)]
         pub struct Weights<T> {
             $($(#[$doc])* pub $name: Array2<T>,)*

@@ -243,8 +243,7 @@ pub struct Gradients<S> {
     pub d_c: Buffer<S>,
     /// The gradient with respect to the bias of `delta`, or to a bias of zero if none was given.
     pub d_delta_bias: Buffer<S>,
-    /// The gradient with respect to the states before the first step, or to zeros if none were
-    /// given.
+    /// The gradient with respect to the initial states, or to zeros if none were given.
     pub d_initial: Buffer<S>,
     /// The gradient with respect to `D`, if it was given.
     pub d_d: Option<Buffer<S>>,
@@ -283,8 +282,7 @@ impl<S> Gradients<S> {
         always.into_iter().chain(d_d).chain(d_z)
     }
 
-    /// Returns the length of each array, in the order of the fields; zero if the argument is
-    /// absent.
+    /// Returns the lengths in the order of the fields; zero if the argument is absent.
     fn lens(given: &Given<S>) -> [usize; 9] {
         let sizes = given.sizes;
         let own = sizes.own();

@@ -49,13 +49,12 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
         self.recurrence.device()
     }
 
-    /// Computes `y` `[batch, channels, len]` and, if asked, the last state `[batch, channels,
-    /// states]`. The states of all positions stay in `room`.
+    /// Computes `y` `[batch, channels, len]` and, if asked, the last state
+    /// `[batch, channels, states]`. The states of all positions stay in `room`.
     ///
     /// # Errors
     ///
-    /// [`Error::ShapeMismatch`] names the array that does not fit; [`Error::Device`] if the device
-    /// fails.
+    /// [`Error::ShapeMismatch`] with the array that does not fit; [`Error::Device`] of a device.
     // ANCHOR: forward
     pub fn forward_into(
         &self,
@@ -93,8 +92,8 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
     // ANCHOR_END: forward
 
     /// Computes the gradients of a loss from its gradients with respect to the results: `d_y`
-    /// `[batch, channels, len]` and, if the loss depends on the last states, `d_last` `[batch,
-    /// channels, states]`.
+    /// `[batch, channels, len]` and, if the loss depends on the last states, `d_last`
+    /// `[batch, channels, states]`.
     ///
     /// The states are computed again.
     ///

@@ -145,8 +145,7 @@ fn a_sampler_writes_by_the_logits_of_the_whole_text() {
     assert!(bits < 5_f64.log2(), "{bits}");
     assert!(foreseen(&engine(), &block, &text).unwrap() > 0.5);
 
-    // Near zero it takes the likeliest token at each place, which the scan over the whole text also
-    // computes.
+    // Near zero it takes the likeliest token at each place, as computed over the whole text.
     let mut sampler = Sampler::new(&block, 0, 1e-6, 4).unwrap();
     let mut tokens = vec![0];
     for _ in 0..40 {

@@ -109,8 +109,7 @@ fn real_and_imaginary_parts_may_alternate() {
     assert_eq!(complex[[1, 0, 2, 3]], Complex::new(126.0, 127.0));
 }
 
-/// The loss is a sum over `y` and the last states with random weights; the slopes are measured on
-/// the definition.
+/// The loss is a random sum over `y` and the last states; the slopes are the definition's.
 #[test]
 fn gradients_are_the_slopes_of_the_definition() {
     for kind in KINDS {
@@ -138,8 +137,8 @@ fn slopes<S: Drawn>(kind: [bool; 2]) {
         let slopes = slopes.unwrap();
         let worst = slopes.iter().zip(&got).fold(0.0, |m: f64, (a, b)| m.max((a - b).abs()));
         let size = got.iter().fold(0.0, |m: f64, d| m.max(d.abs()));
-        // A central difference has an error of h²/6 times the third derivative, which grows with
-        // the function.
+        // The error of a central difference, h²/6 times the third derivative, grows with the
+        // function.
         assert!(
             worst < 1e-8 * size.max(1.0) && size > 1e-2 && got.len() == slopes.len(),
             "{} {kind:?} {name}: {worst:e} of {size:e}",

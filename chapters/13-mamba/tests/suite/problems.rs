@@ -100,14 +100,12 @@ impl Drawn for Complex<f64> {
     }
 }
 
-/// Draws a problem, with all options of Mamba's function if `is_full`; `B` and `C` depend on the
-/// input.
+/// Draws a problem, with all of Mamba's options if `is_full`; `B` and `C` vary.
 pub fn random(rng: &mut StdRng, shape: [usize; 5], is_full: bool) -> Given<f64> {
     drawn(rng, shape, is_full, [false, false])
 }
 
-/// Draws a problem, with all options if `is_full`; `are_fixed` tells which of `B` and `C` are
-/// fixed.
+/// Draws a problem, with all options if `is_full`, and `B` and `C` fixed if `are_fixed`.
 pub fn drawn<S: Drawn>(
     rng: &mut StdRng,
     [batch, channels, groups, states, len]: [usize; 5],

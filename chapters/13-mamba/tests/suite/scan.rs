@@ -66,8 +66,7 @@ fn is_within_its_bound<S: State<Real = f32>>(
     share
 }
 
-/// The golden inputs are rounded to `f32` first; the exact results for these come from double
-/// precision.
+/// The golden inputs are rounded to `f32`; their exact results come from double precision.
 #[test]
 fn in_single_precision_everything_is_within_its_bound() {
     for case in golden::cases().unwrap() {

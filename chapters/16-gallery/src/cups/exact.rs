@@ -9,8 +9,7 @@ use num_complex::Complex;
 use super::Swap;
 use crate::Problem;
 
-/// Follows the ball by matrices as coefficients: the state is 1 for the cup with the ball and 0 for
-/// the others.
+/// Follows the ball by matrices as coefficients: the state is 1 for its cup and 0 for the others.
 // ANCHOR: matrices
 pub fn by_matrices(swaps: &[Swap]) -> Vec<usize> {
     let states = swaps.iter().scan(array![1.0, 0.0, 0.0], |state, &swap| {
@@ -60,8 +59,7 @@ pub fn by_two_layers(swaps: &[Swap]) -> Result<Vec<usize>, Error> {
     let coeffs = Array2::from_elem((1, swaps.len()), -1.0);
     let sides = Problem { inputs: Array2::zeros(coeffs.dim()), coeffs, options }.solve()?;
 
-    // The second layer: a left swap turns by a third of a circle, in the direction from the first
-    // layer.
+    // The second layer: a left swap turns by a third, in the direction from the first layer.
     let turn = |(&swap, &side): (&Swap, &f64)| match swap {
         Swap::Left => Complex::cis(side * TAU / 3.0),
         Swap::Right => Complex::ONE,

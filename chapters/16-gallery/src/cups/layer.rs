@@ -1,5 +1,4 @@
-//! One recurrence of a network for the cups: the kinds of its coefficients, its states and its
-//! gradient.
+//! One recurrence of a network for the cups: its coefficients, states and gradient.
 
 use ch04_gradient::chain::{sigmoid, sigmoid_slope};
 use linrec::cpu::Cpu;
@@ -40,8 +39,7 @@ impl Kind {
         }
     }
 
-    /// Computes `c = m exp(iθ)` from the layer's weighted features: the moduli `m`, their slopes,
-    /// and `c`.
+    /// Computes `c = m exp(iθ)` from weighted features: the moduli `m`, their slopes, and `c`.
     fn coeffs(self, made: ArrayView2<f64>) -> [Array2<Complex<f64>>; 3] {
         let raw = made.slice(s![2 * PAIRS..3 * PAIRS, ..]);
         let (size, slope) = match self {
@@ -99,8 +97,7 @@ impl Kind {
         let options = Options::default();
         let d = cpu.backward(d_states.view(), used.view(), states.view(), &options)?;
         let d_coeffs = restarted(d.d_coeffs, is_start);
-        // The gradient of a complex number is the one of its real part plus i times the one of its
-        // imaginary part.
+        // A complex gradient is the real part's plus i times the imaginary part's.
         let along = |of: &Array2<Complex<f64>>| (of.mapv(|z| z.conj()) * &d_coeffs).mapv(|z| z.re);
         let mut d_made = vec![numbers(&d.d_inputs), along(&slopes)];
         if self == Kind::Complex {

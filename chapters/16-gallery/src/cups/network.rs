@@ -56,8 +56,7 @@ impl Batch {
 pub struct Network {
     /// The kind of each layer's coefficients.
     pub layers: Vec<Kind>,
-    /// For each layer its weights and the weights of the map after it; last, the weights of the
-    /// readout.
+    /// The weights of each layer and of the map after it; last, the weights of the readout.
     pub weights: Vec<Array2<f64>>,
 }
 
@@ -156,8 +155,7 @@ impl Network {
         Ok((loss, gradient.iter().flatten().copied().collect()))
     }
 
-    /// Returns, for each position of a batch, true if the cup with the largest logit is the right
-    /// one.
+    /// Returns, for each position, true if the cup with the largest logit is the right one.
     ///
     /// # Errors
     ///

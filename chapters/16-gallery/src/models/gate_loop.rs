@@ -7,8 +7,7 @@ use num_complex::Complex;
 use super::sigmoid;
 use crate::{Problem, expect};
 
-/// The inputs of one head: keys, queries and both parts of the gate `[K, seq_len]`, values `[V,
-/// seq_len]`.
+/// The inputs of one head: keys, queries and gate `[K, seq_len]`, values `[V, seq_len]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Head<'a> {
     /// `q`: the queries, which read from the state.
@@ -64,8 +63,9 @@ impl Head<'_> {
         expect("gate_loop", ("values by keys' columns", &values), ("values", &self.values))
     }
 
-    /// Computes the output as attention, without a state: `y_l = Σ_k (q_l · a_{k+1} ⋯ a_l · k_k)
-    /// v_k`, with a matrix of weights over all pairs of positions.
+    /// Computes the output as attention, without a state:
+    /// `y_l = Σ_k (q_l · a_{k+1} ⋯ a_l · k_k) v_k`, with a matrix of weights over all pairs of
+    /// positions.
     pub fn attention(&self) -> Array2<f64> {
         let seq_len = self.keys.ncols();
         let mut weights = Array2::<f64>::zeros((seq_len, seq_len));

@@ -60,8 +60,7 @@ impl SecondOrder {
         self.read(self.problem(signal).solve()?.view())
     }
 
-    /// Makes a filter that swings with this period and keeps `radius` of its amplitude at each
-    /// step.
+    /// Makes a filter with this period that keeps `radius` of its amplitude at each step.
     pub fn swinging(period: f64, radius: f64) -> Self {
         let angle = std::f64::consts::TAU / period;
         SecondOrder { a1: 2.0 * radius * angle.cos(), a2: -radius * radius }
@@ -87,8 +86,7 @@ impl SecondOrder {
     }
 }
 
-/// Makes a bank of resonators, one row for each period: a row swings up where the signal has its
-/// period.
+/// Makes a bank of resonators, whose rows swing up where the signal has their period.
 ///
 /// `memory` is the number of steps over which a row averages. The inputs are scaled so that a
 /// cosine of amplitude 1 with the row's period gives a state of modulus near 1.
@@ -109,8 +107,7 @@ pub fn bank(
 }
 // ANCHOR_END: bank
 
-/// Computes one state of the bank by its definition: the sum of the earlier signal, turned and
-/// faded.
+/// Computes a state of the bank by definition: the sum of the past signal, turned and faded.
 pub fn bank_direct(signal: ArrayView1<f64>, period: f64, memory: f64, l: usize) -> Complex<f64> {
     let keep = 1.0 - 1.0 / memory;
     let back = |k: usize| {

@@ -19,8 +19,7 @@ pub fn account(opening: f64, rates: ArrayView1<f64>, deposits: ArrayView1<f64>) 
 }
 // ANCHOR_END: account
 
-/// Returns the payment that settles a loan at a constant rate in `periods` periods: the annuity
-/// formula.
+/// Returns the payment that settles a loan at a constant rate, by the annuity formula.
 pub fn payment(loan: f64, rate: f64, periods: usize) -> f64 {
     if rate == 0.0 {
         return loan / periods as f64;

@@ -25,8 +25,7 @@ impl Lru {
         Array1::from_shape_fn(self.nu.len(), of)
     }
 
-    /// Returns `γ = √(1 − |λ|²)`, the scale that keeps the states' mean square as large as the
-    /// inputs'.
+    /// Returns `γ = √(1 − |λ|²)`, which keeps the states' mean square equal to the inputs'.
     pub fn scales(&self) -> Array1<f64> {
         self.nu.mapv(|nu| (-f64::exp_m1(-2.0 * nu.exp())).sqrt())
     }
@@ -65,8 +64,7 @@ impl Lru {
     }
 }
 
-/// Spreads coefficients evenly over a ring: `|λ|²` and the angle at regular places between their
-/// limits.
+/// Spreads coefficients over a ring: `|λ|²` and the angle at regular places within limits.
 ///
 /// The paper draws them at random; regular places make a better picture.
 pub fn ring(count: usize, (low, high): (f64, f64), max_angle: f64) -> (Array1<f64>, Array1<f64>) {

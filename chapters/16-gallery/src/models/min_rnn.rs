@@ -34,8 +34,7 @@ pub fn min_gru(
 }
 // ANCHOR_END: min_gru
 
-/// Computes the gradients of minGRU with respect to its gate and its candidate, through an engine's
-/// backward pass.
+/// Computes the gradients of minGRU's gate and candidate, by an engine's backward pass.
 ///
 /// # Errors
 ///
@@ -60,8 +59,7 @@ pub fn min_gru_backward(
 }
 // ANCHOR_END: gradient
 
-/// Makes the problem of minLSTM: two gates, divided by their sum so that the state stays an
-/// average.
+/// Makes the problem of minLSTM: two gates, divided by their sum to keep an average.
 ///
 /// # Errors
 ///

@@ -54,14 +54,12 @@ pub fn direct(
     })
 }
 
-/// Returns the number of steps that count from now on, as the sum of the discount's powers: `1 / (1
-/// − discount)`.
+/// Returns the number of steps that count, the sum of the discount's powers `1 / (1 − discount)`.
 pub fn horizon(discount: f64) -> f64 {
     1.0 / (1.0 - discount)
 }
 
-/// Makes episodes for a picture: a reward of 1 in every `period`-th step, an end in every
-/// `length`-th.
+/// Makes episodes with a reward of 1 in every `period`-th step and an end in every `length`-th.
 pub fn episodes(steps: usize, period: usize, length: usize) -> (Array1<f64>, Array1<bool>) {
     let every = |n: usize| move |l: usize| n > 0 && l % n == n - 1;
     let reward = every(period);

@@ -17,9 +17,9 @@ pub struct RgLru {
 }
 
 impl RgLru {
-    /// Makes the problem, with one row for each channel. All arrays have the shape `[channels,
-    /// seq_len]`: the signals, and the arguments of the sigmoids of the recurrence gate and of the
-    /// input gate. The coefficients are logarithms.
+    /// Makes the problem, with one row for each channel. All arrays have the shape
+    /// `[channels, seq_len]`: the signals, and the arguments of the sigmoids of the recurrence gate
+    /// and of the input gate. The coefficients are logarithms.
     ///
     /// # Errors
     ///
@@ -55,8 +55,7 @@ impl RgLru {
         expect("rg_lru", ("signals", signals.shape()), ("input gate", &input_gate))
     }
 
-    /// Computes the states step by step, as in the paper: `a = σ(Λ)^(8r)`, with a power and no
-    /// logarithm.
+    /// Computes the states step by step, as in the paper, by the power `a = σ(Λ)^(8r)`.
     ///
     /// # Errors
     ///

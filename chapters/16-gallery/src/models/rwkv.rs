@@ -62,8 +62,8 @@ impl Wkv {
         expect("wkv", ("keys' rows", &[keys.nrows()]), ("bonus", &self.bonus))
     }
 
-    /// Computes the average by its definition: position `k < l` has the weight `exp(−(l − 1 − k) w
-    /// + k_k)`, and the newest `exp(u + k_l)`.
+    /// Computes the average by its definition: position `k < l` has the weight
+    /// `exp(−(l − 1 − k) w + k_k)`, and the newest `exp(u + k_l)`.
     pub fn direct(&self, keys: ArrayView2<f64>, values: ArrayView2<f64>) -> Array2<f64> {
         Array2::from_shape_fn(keys.dim(), |(channel, l)| {
             let weights = self.weights(channel, keys.row(channel), l);

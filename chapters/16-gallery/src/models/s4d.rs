@@ -6,8 +6,7 @@ use num_complex::Complex;
 
 use crate::{Problem, expect};
 
-/// A channel with `N` complex states: `s'(t) = A s(t) + B u(t)`, `y = 2 Re(C s)`, sampled in equal
-/// steps.
+/// A channel with `N` complex states: `s' = A s + B u`, `y = 2 Re(C s)`, sampled in equal steps.
 #[derive(Debug, Clone)]
 pub struct S4d {
     /// `A`, `[N]`, with negative real parts.
@@ -60,8 +59,7 @@ impl S4d {
     }
     // ANCHOR_END: s4d
 
-    /// Computes the output by a convolution, without a state: `K_l = 2 Re Σ_n C_n B̄_n e^{l Δ
-    /// A_n}`.
+    /// Computes the output by a convolution with `K_l = 2 Re Σ_n C_n B̄_n e^{l Δ A_n}`.
     ///
     /// # Errors
     ///

@@ -94,8 +94,7 @@ impl Gates<'_> {
         })
     }
 
-    /// Makes the problem of memory and normaliser without the stabiliser, with `exp` of the input
-    /// gate.
+    /// Makes the problem without the stabiliser, with `exp` of the input gate.
     ///
     /// # Errors
     ///

@@ -16,9 +16,9 @@ impl Gated {
     /// Bounds `|guess − states|` at every position, `[seq_len]`, for the guess that follows `last`.
     ///
     /// Let `J` be the largest row sum of the step's Jacobian, `δ` the last change, `B` the rounding
-    /// of the linear recurrence, and `r` the rounding of the step. Then the error grows as `e_l ≤
-    /// J_l e_{l-1} + ρ_l`, where `ρ_l = r + B_l + |c_l| (B_{l-1} + δ_{l-1}) + J_l δ_{l-1}`: a
-    /// linear recurrence. It holds to first order, since `J` is taken at the states.
+    /// of the linear recurrence, and `r` the rounding of the step. Then the error grows as
+    /// `e_l ≤ J_l e_{l-1} + ρ_l`, where `ρ_l = r + B_l + |c_l| (B_{l-1} + δ_{l-1}) + J_l δ_{l-1}`:
+    /// a linear recurrence. It holds to first order, since `J` is taken at the states.
     ///
     /// # Errors
     ///
@@ -80,8 +80,7 @@ impl Gated {
             let own = |j: usize| if i == j { 1.0 - z } else { 0.0 };
             let row: f64 = (0..size).map(|j| (own(j) + through(j)).abs()).sum();
             norms[l] = norms[l].max(row);
-            // The sigmoid's slope is at most 1/4, the tangent's 1; each function itself rounds by a
-            // few units.
+            // The slopes are at most 1/4 and 1; each function itself rounds by a few units.
             let gate = in_gate[[i, l]] / 4.0 + 4.0 * U;
             let candidate = in_candidate[[i, l]] + 4.0 * U;
             let once = (t - h).abs() * gate + z * candidate + 4.0 * U;

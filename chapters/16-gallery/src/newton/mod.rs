@@ -95,8 +95,8 @@ impl Gated {
         Step { gates, candidates: candidates.mapv_into(f64::tanh) }
     }
 
-    /// Computes the states one after the other, `[size, seq_len]`; the rest of this file finds them
-    /// in another way.
+    /// Computes the states one by one, `[size, seq_len]`; the rest of this file finds them
+    /// otherwise.
     ///
     /// # Errors
     ///
@@ -153,8 +153,7 @@ impl Gated {
     }
     // ANCHOR_END: diagonal
 
-    /// Returns the guesses, starting from zero: the first is refined once, the last `iterations`
-    /// times.
+    /// Returns the guesses, from zero: the first refined once, the last `iterations` times.
     ///
     /// # Errors
     ///

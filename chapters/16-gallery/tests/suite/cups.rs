@@ -49,8 +49,7 @@ fn the_formula_counts_sequences_of_even_length() {
     for half in 0..=50 {
         let (best, formula) = (best(2 * half), formula(half as i32));
         assert!((best.cup - formula).abs() < 1e-14, "{half}: {} {formula}", best.cup);
-        // The number of swaps decides whether the order is an even one, and then the ball's cup
-        // decides which.
+        // The number of swaps decides the parity of the order, and then the ball's cup the order.
         assert!((best.cup - best.order).abs() < 1e-14);
     }
     assert_eq!(best(2).cup, 0.75);

@@ -54,8 +54,7 @@ impl Stretch {
         }
     }
 
-    /// Returns the destinations of the gradients; those of the rates and of the initial states are
-    /// given.
+    /// Returns the destinations of all gradients, from the given ones of rates and initial states.
     fn gradients<'a>(
         &'a mut self,
         a: &'a mut Buffer<f32>,

@@ -1,5 +1,4 @@
-//! Whole arrays of a selective scan, distributed to ranks and joined again, for the story and the
-//! tests.
+//! Whole arrays of a selective scan, distributed to ranks and joined, for story and tests.
 
 use std::ops::Range;
 

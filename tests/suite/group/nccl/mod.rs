@@ -1,5 +1,4 @@
-//! A group on GPUs with NCCL, working and failing: `libnccl.c` takes its place, over the fake
-//! driver.
+//! A group on GPUs with NCCL, in whose place `libnccl.c` works or fails, over the fake driver.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -33,8 +32,7 @@ impl Run {
         more: &[(usize, &str, &str)],
     ) -> Run {
         let folder = tempfile::tempdir().unwrap();
-        // The fake driver does not know the parameters of the library's kernels, so it reports
-        // none.
+        // The fake driver reports no parameters, as it does not know the library's kernels.
         let driver = fake::lacking(fake::library(), fake::FILE, "cuFuncGetParamInfo");
         let libraries = std::env::join_paths([&driver, nccl]).unwrap();
         let variables = [

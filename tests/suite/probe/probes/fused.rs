@@ -24,7 +24,7 @@ pub fn forward<S: Storage<Accum = f32>>(
     chunks: usize,
 ) -> Result<Ran, Error> {
     let sizes = reference::Sizes { batch: 2, channels: CHANNELS, groups: GROUPS, states, len: LEN };
-    let mut scan = given::draw::<S>(sizes, given::Has { slow: true, ..given::Has::ALL });
+    let mut scan = given::draw::<S>(sizes, given::Options { slow: true, ..given::Options::ALL });
     scan.chunks = Some(chunks);
     outputs::<S>(device, exponential, &scan, false)
 }
@@ -38,8 +38,8 @@ pub fn plain_forward<S: Storage<Accum = f32>>(
     wanted: &str,
 ) -> Result<Ran, Error> {
     let sizes = reference::Sizes { batch: 2, channels: 64, groups: 2, states, len };
-    let has = given::Has { restarts: false, slow: true, ..given::Has::ALL };
-    let mut scan = given::draw::<S>(sizes, has);
+    let options = given::Options { restarts: false, slow: true, ..given::Options::ALL };
+    let mut scan = given::draw::<S>(sizes, options);
     scan.chunks = Some(if wanted == "0" { 2 } else { 1 });
     outputs::<S>(device, Exponential::Fast, &scan, wanted == "2")
 }
@@ -97,8 +97,8 @@ fn all_gradients<S: Storage<Accum = f32>>(
     sizes: oracle::Sizes,
     restarts: bool,
 ) -> Result<Ran, Error> {
-    let has = problem::Has { restarts, slow: true, ..problem::Has::ALL };
-    let given = problem::draw::<S>(sizes, has, 5);
+    let options = problem::Options { restarts, slow: true, ..problem::Options::ALL };
+    let given = problem::draw::<S>(sizes, options, 5);
     let scan = SelectiveScan::<S>::new(device, exponential);
     let mut here = problem::OnDevice::new(&scan, &given, 0)?;
     let launched = here.backward(&scan)?;
@@ -106,16 +106,16 @@ fn all_gradients<S: Storage<Accum = f32>>(
     Ok(Ran { counters: launched.counters().cloned(), verdict })
 }
 
-/// Runs a rung of the ladder of `fused/` with `threads` threads and `per_block` channels in a
-/// block.
+/// Runs a rung of `fused/` with `threads` threads and `per_block` channels in a block.
 pub fn rung(kernel: &Function, threads: u32, per_block: usize) -> Result<Ran, Error> {
     const BATCH: usize = 2;
     const CHANNELS: usize = 70;
     const LEN: usize = 76;
     let sizes =
         reference::Sizes { batch: BATCH, channels: CHANNELS, groups: 1, states: 16, len: LEN };
-    let has = given::Has { d: true, z: true, softplus: true, slow: true, ..given::Has::NOTHING };
-    let scan = given::draw::<f32>(sizes, has);
+    let options =
+        given::Options { d: true, z: true, softplus: true, slow: true, ..given::Options::NOTHING };
+    let scan = given::draw::<f32>(sizes, options);
     let device = kernel.device();
     let arrays = given::Arrays::<f32>::new(device, &scan, 0)?;
     let inputs = arrays.inputs();

@@ -208,7 +208,6 @@ pub fn apply(kernel: &Function) -> Result<Ran, Error> {
     Ok(Ran { counters: launched.counters().cloned(), verdict })
 }
 
-/// Uploads the problem's inputs and coefficients to the kernel's device.
 fn arrays(kernel: &Function, problem: &Problem<f32>) -> Result<(Buffer<f32>, Buffer<f32>), Error> {
     let numbers = |array: &Array2<f32>| array.iter().copied().collect::<Vec<_>>();
     let device = kernel.device();

@@ -23,7 +23,6 @@ use linrec::{Direction, Error};
 use logarithms::OfLogarithms;
 use plan::Plan;
 
-/// One kernel of a shipped PTX.
 pub struct Probe {
     /// The path of the PTX under `kernels/ptx/`, without the extension.
     pub module: &'static str,
@@ -42,7 +41,6 @@ pub struct Ran {
     pub verdict: Result<(), String>,
 }
 
-/// Returns every shipped kernel.
 pub fn all() -> Vec<Probe> {
     let of_module = |(module, ptx): (&'static str, Ptx)| {
         let probe = |(entry, symbol): (&str, &str)| Probe {
@@ -179,8 +177,7 @@ impl Probe {
         }
     }
 
-    /// Runs a kernel for rows that are cut, by two ranks with a way of finding states that uses the
-    /// kernel.
+    /// Runs a kernel for rows that are cut, by two ranks with a way that uses it.
     fn pieces(&self, device: &Device, way: Way) -> Result<Ran, Error> {
         let first = self.arguments().first().copied();
         let element =
@@ -188,8 +185,7 @@ impl Probe {
         dispatch(element.ok_or_else(|| self.unknown())?, OfPieces { device, way })
     }
 
-    /// Runs a kernel of the fused selective scan, by a scan with the states and the exponential of
-    /// the kernel.
+    /// Runs a kernel of the fused selective scan, by a scan with its states and exponential.
     fn fused<S: Storage<Accum = f32>>(&self, device: &Device) -> Result<Ran, Error> {
         use Exponential::{Exact, Fast};
         match (self.base(), &self.arguments()[1..]) {
@@ -310,7 +306,6 @@ impl Probe {
     }
 }
 
-/// A pass of one of the library's kernels.
 struct OfRecurrence<'a> {
     kernel: &'a Function,
     plan: &'a Plan,
@@ -328,7 +323,6 @@ impl Job for OfRecurrence<'_> {
     }
 }
 
-/// Both passes over two ranks.
 struct OfPieces<'a> {
     device: &'a Device,
     way: Way,
@@ -363,8 +357,7 @@ mod numbers {
         (z >> 40) as f64 / (1u64 << 24) as f64
     }
 
-    /// Returns `len` numbers with absolute values between `low` and `high`; complex ones have any
-    /// angle.
+    /// Returns `len` numbers of sizes between `low` and `high`; complex ones have any angle.
     pub fn numbers<T: Element>(seed: u64, len: usize, low: f64, high: f64) -> Vec<T> {
         let number = |index| {
             let angle = std::f64::consts::TAU * unit(seed + 1, index);

@@ -19,8 +19,7 @@ use super::numbers::numbers;
 use super::plan::tree;
 use super::recurrences::{Problem, initial, judge, results, rows, upload, widen};
 
-/// The numbers of sequences and of steps: two pieces of several tiles, the last of which is not
-/// full.
+/// The sequences and steps: two pieces of several tiles, the last of which is not full.
 const NUM_SEQS: usize = 3;
 const SEQ_LEN: usize = 2 * 4681;
 

@@ -18,8 +18,7 @@ pub struct Plan {
     takes_direction: bool,
     /// The distribution of tiles over blocks, if blocks share sequences.
     shared_out: Option<SharedOut>,
-    /// True if the kernel computes the recurrence; results of an early stage are only checked for
-    /// presence.
+    /// True if the kernel computes the recurrence; an early stage only has to write results.
     pub is_whole: bool,
     pub rounding: Rounding,
 }
@@ -57,7 +56,6 @@ impl Plan {
         }
     }
 
-    /// Sets the number of bytes of dynamic shared memory.
     pub fn with_shared(self, shared_bytes: u32) -> Plan {
         Plan { shared_bytes, ..self }
     }
@@ -72,13 +70,11 @@ impl Plan {
         Plan { is_whole: false, ..self }
     }
 
-    /// Sets the number of blocks.
     pub fn with_blocks(self, blocks: u32) -> Plan {
         Plan { blocks, ..self }
     }
 
-    /// Plans one block per sequence: the third warp has elements for 11 of its lanes, the fourth
-    /// none.
+    /// Plans one block per sequence: the third warp has elements for 11 lanes, the fourth none.
     pub fn block_scan(direction: Direction) -> Plan {
         let (num_seqs, seq_len) = (3, 300);
         Plan {
@@ -132,8 +128,7 @@ fn shape(choice: KernelChoice, element: ElementType) -> (usize, usize) {
         KernelChoice::Ref(_) => (150, 67),
         // A tail of threads with fewer elements.
         KernelChoice::Tile(_) => (3, 301),
-        // Three blocks, the last with one row; and lanes with less of their row than others, or
-        // nothing.
+        // Three blocks, the last with one row, and lanes with less of their row than others.
         KernelChoice::Rows(config) => {
             let rows_per_block = (config.threads / config.lanes) as usize;
             (2 * rows_per_block + 1, fitting(config.max_len(element) * 4 / 5))
@@ -151,7 +146,6 @@ fn shape(choice: KernelChoice, element: ElementType) -> (usize, usize) {
     }
 }
 
-/// Returns the rounding of a scan.
 pub fn tree(seq_len: usize) -> Rounding {
     Rounding { levels: Domain::tree_levels(seq_len), exp_ulps: 0.0 }
 }

@@ -16,7 +16,6 @@ use super::Ran;
 use super::numbers::numbers;
 use super::plan::{Plan, tree};
 
-/// The inputs of the kernels.
 pub(super) struct Problem<T: 'static> {
     pub(super) inputs: Array2<T>,
     pub(super) coeffs: Array2<T>,
@@ -40,7 +39,6 @@ impl<T: Element> Problem<T> {
     }
 }
 
-/// Launches a kernel with the arguments of a forward pass.
 pub fn forward<S: Storage>(kernel: &Function, plan: &Plan) -> Result<Ran, Error> {
     let (device, stored) = (kernel.device(), Stored::as_in::<S>());
     let shape @ (num_seqs, seq_len) = (plan.num_seqs, plan.seq_len);
@@ -67,7 +65,6 @@ pub fn forward<S: Storage>(kernel: &Function, plan: &Plan) -> Result<Ran, Error>
     Ok(ran(&launched, verdict))
 }
 
-/// Launches a kernel with the arguments of a backward pass.
 pub fn backward<S: Storage>(kernel: &Function, plan: &Plan) -> Result<Ran, Error> {
     let (device, stored) = (kernel.device(), Stored::as_in::<S>());
     let shape @ (num_seqs, seq_len) = (plan.num_seqs, plan.seq_len);

@@ -1,5 +1,4 @@
-//! The kernels around the recurrence of a selective scan, against their formulas in double
-//! precision.
+//! The kernels around a selective scan's recurrence, against formulas in double precision.
 
 use linrec::device::{Buffer, Device, Function, Launch, Storage};
 use linrec::{Element, Error};
