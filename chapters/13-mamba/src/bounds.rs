@@ -277,7 +277,7 @@ impl<'w, 'a, S: State> Counted<'w, 'a, S> {
             product::<S>(product::<S>(d_inputs[[n, l]], before), self.coeffs[[n, l]])
         });
 
-        // To what they were made of.
+        // Back to what the inputs were made of.
         let d_scaled = per_step(&|l| {
             Count::sum((0..states).map(|n| product::<S>(self.b(n, l), d_inputs[[n, l]])))
         });

@@ -19,7 +19,6 @@ impl Real for f64 {}
 ///
 /// A complex state represents itself and its conjugate. The output reads both, as `C h` and its
 /// conjugate, whose sum is twice the real part.
-/// conjugate, whose sum is twice the real part.
 // ANCHOR: state
 pub trait State: Element<Wide = <Self as State>::Precise> + AddAssign {
     /// The real numbers of the same precision.
@@ -145,7 +144,6 @@ state!(f64, f64::exp, f64::MIN_POSITIVE);
 /// within 0.347 of zero. The Taylor series up to `r^7` leaves an error of `r^8 / 8!`, less than
 /// `0.1 u`. The roundings on the way are small against the last one, of `1 + (r + …)`. A subnormal
 /// result becomes 0; above `x = 88` (a result of `1.6e38`) it is infinite.
-/// would be subnormal it is 0; above `x = 88` (results from `1.6e38`) it is infinite.
 // ANCHOR: exp
 #[inline(always)]
 fn exp_f32(x: f32) -> f32 {
