@@ -1,7 +1,8 @@
 //! Measures every rung of the ladder on a GPU, and prints the record:
 //!
 //! ```text
-//! cargo run --release -p ch14-fused-scan --example rungs > chapters/14-fused-scan/results/h200/fused.csv
+//! cargo run --release -p ch14-fused-scan --example rungs \
+//!     > chapters/14-fused-scan/results/h200/fused.csv
 //! cargo xtask pack chapters/14-fused-scan/results/h200
 //! ```
 //!

@@ -1,7 +1,8 @@
 //! Trains the networks that look for the ball under three cups, and records how often they find it.
 //!
 //! ```text
-//! cargo run --release -p ch16-gallery --example state_tracking -- --csv chapters/16-gallery/results/trained/cups.csv
+//! cargo run --release -p ch16-gallery --example state_tracking -- \
+//!     --csv chapters/16-gallery/results/trained/cups.csv
 //! ```
 
 use std::path::PathBuf;

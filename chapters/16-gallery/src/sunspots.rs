@@ -18,8 +18,8 @@ pub fn numbers() -> Array1<f64> {
     lines.filter_map(|line| line.split_once(',')?.1.parse().ok()).collect()
 }
 
-/// Computes a moving average that forgets the share `1 − keep` per step, in one direction, starting
-/// from the first value on its way.
+/// Computes a moving average in one direction, from the first value in that direction. It forgets
+/// the share `1 − keep` per step.
 ///
 /// # Errors
 ///

@@ -18,7 +18,7 @@ pub fn stretch(seq_len: usize, rank: usize, ranks: usize) -> Range<usize> {
 ///
 /// # Errors
 ///
-/// If a rank fails, or calls something else.
+/// If a rank fails or calls another operation.
 // ANCHOR: passes
 pub fn outputs<T: Storage<Accum = T> + Element>(
     rank: &Rank,

@@ -62,8 +62,9 @@ pub fn trials() -> Result<Vec<Trial>, Box<dyn std::error::Error + Send + Sync>> 
     rows.collect()
 }
 
-/// Returns the milliseconds of the gradient of 16 rows on one GPU, where a kernel by mail `waits`
-/// for the answer whether a state was published early, or where the question is `sent` with a tile.
+/// Returns the milliseconds of the gradient of 16 rows on one GPU. The mailbox kernel asks
+/// whether a state was published early: it `waits` for the answer, or the question is `sent` with a
+/// tile.
 ///
 /// # Errors
 ///

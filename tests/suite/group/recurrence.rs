@@ -456,7 +456,7 @@ fn every_forward_kernel_may_compute_the_pieces() {
     }
 }
 
-/// Returns everything that an engine computes of a case of the table, as bytes.
+/// Returns everything that an engine computes for a case of the table, as bytes.
 pub(super) fn bits<S: Storage>(
     engine: &impl Engine<S::Accum>,
     num_seqs: usize,

@@ -140,7 +140,7 @@ impl Number {
     }
 }
 
-/// A sum of products: each product may be rounded, and so may each addition on its way.
+/// A sum of products: each product may be rounded, and so may each addition.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     number: Number,

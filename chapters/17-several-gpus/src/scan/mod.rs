@@ -116,7 +116,7 @@ fn pipeline(
 /// the shape of the rank's arrays; ranks may have different numbers of steps.
 ///
 /// Within a stretch, states go from the first step to the last, and the next rank continues with
-/// the state itself. All roundings are those on one device, and so are the bits.
+/// the state itself. All roundings, and so all bits, are the same as on one device.
 ///
 /// # Errors
 ///

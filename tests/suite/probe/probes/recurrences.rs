@@ -211,7 +211,7 @@ pub fn last_rows(kernel: &Function) -> Result<Ran, Error> {
     Ok(Ran { counters: launched.counters().cloned(), verdict })
 }
 
-/// Makes an array `[num_seqs, seq_len]` of exactly so large a list of values.
+/// Makes an array `[num_seqs, seq_len]` from a list with exactly as many values.
 pub(super) fn rows<T>(num_seqs: usize, seq_len: usize, values: Vec<T>) -> Array2<T> {
     Array2::from_shape_vec((num_seqs, seq_len), values).expect("as many values as elements")
 }
