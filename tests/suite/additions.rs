@@ -117,7 +117,7 @@ fn named(source: &str, families: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn no_family_is_named_outside_of_its_file() {
+fn families_are_named_only_in_their_files() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let mut files = Vec::new();
     for folder in ["src", "emulator/simt/src", "crates/lesson/src", "crates/bench/src"] {
@@ -144,7 +144,7 @@ fn no_family_is_named_outside_of_its_file() {
 }
 
 #[test]
-fn each_way_to_name_a_family_is_found_and_nothing_else() {
+fn only_names_of_families_are_found() {
     let source = r##"
         // KernelChoice::Flat and "flat:8"
         /* FlatConfig */

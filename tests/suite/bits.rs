@@ -61,7 +61,7 @@ fn every_kind_of_coefficients_is_drawn_often_enough() {
 }
 
 #[test]
-fn no_kernel_passes_by_taking_few_cases() {
+fn every_kernel_takes_many_cases() {
     let cases = cases();
     for choice in KernelChoice::shipped(ElementType::F32) {
         let engine = KernelEngine::<f32>::new(&Device::simt(), choice).unwrap();

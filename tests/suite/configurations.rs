@@ -147,7 +147,7 @@ fn every_configuration_of_those_that_share_rows_holds_the_contract() {
 }
 
 #[test]
-fn the_lists_hold_what_they_say() {
+fn the_lists_have_the_expected_lengths() {
     let lists = [per_sequence(), rows(), wide(), sharing()];
     assert_eq!(lists.map(|list| list.len()), [144, 72, 76, 26]);
 }

@@ -150,7 +150,7 @@ fn the_number_of_threads_changes_no_bit() {
 }
 
 #[test]
-fn a_row_keeps_its_infinities_to_itself() {
+fn infinities_stay_in_their_row() {
     for cpu in levels() {
         for seq_len in [1, 3, 15, 16, 17, 40] {
             let [mut inputs, mut coeffs, d_outputs] = batch(5, seq_len);

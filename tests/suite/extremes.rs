@@ -25,7 +25,7 @@ fn more_rows_than_memory_has_states_for_are_an_error() {
 }
 
 #[test]
-fn where_products_overflow_a_result_is_right_or_not_finite() {
+fn results_of_overflowing_products_are_right_or_not_finite() {
     let mut not_finite = 0;
     for coeffs in [
         array![[1e200, 1e200, 1.0, 1.0]],

@@ -136,7 +136,7 @@ fn sectors(name: &str, entry: &str, arguments: &[Argument], memory: &Memory) -> 
 }
 
 #[test]
-fn sectors_are_what_the_comments_say() {
+fn sectors_match_the_comments_of_the_kernels() {
     const LEN: usize = 1 << 14;
     let memory = Memory::new(1 << 30);
     let values: Vec<f32> = (0..LEN).map(|i| i as f32).collect();
@@ -165,7 +165,7 @@ fn sectors_are_what_the_comments_say() {
 }
 
 #[test]
-fn the_roof_reads_and_writes_what_the_passes_do() {
+fn the_roof_reads_and_writes_the_bytes_of_the_passes() {
     const LEN: usize = 500;
     let memory = Memory::new(1 << 30);
     let array = |name, start: usize| {

@@ -42,7 +42,7 @@ fn options() -> Result<(), linrec::Error> {
 }
 
 #[test]
-fn errors_say_the_operation_and_the_shapes() {
+fn errors_name_the_operation_and_the_shapes() {
     // ANCHOR: error
     let (inputs, coeffs) = (Array2::<f32>::zeros((3, 100)), Array2::<f32>::zeros((3, 99)));
     let error = linrec::forward(inputs.view(), coeffs.view(), &Options::default()).unwrap_err();

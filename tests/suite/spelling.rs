@@ -23,14 +23,16 @@ fn any_kernel() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn what_is_read_is_written_again(name in any_kernel()) {
+    fn kernels_are_written_as_they_were_read(name in any_kernel()) {
         let choice: KernelChoice = name.parse().unwrap();
         prop_assert_eq!(choice.to_string(), name);
         prop_assert_eq!(choice.to_string().parse(), Ok(choice));
     }
 
     #[test]
-    fn what_is_written_is_read_or_refused_and_nothing_panics(text in "(ref|tile|pipe|rows|wide|flat)?[:x0-9aw]{0,16}") {
+    fn any_text_is_read_or_refused_without_a_panic(
+        text in "(ref|tile|pipe|rows|wide|flat)?[:x0-9aw]{0,16}",
+    ) {
         if let Ok(choice) = text.parse::<KernelChoice>() {
             prop_assert_eq!(choice.to_string().parse(), Ok(choice));
         }

@@ -101,7 +101,7 @@ mod tests {
     use ndarray::{Array2, Array4};
 
     #[test]
-    fn a_gradient_goes_through_a_cut() {
+    fn gradients_pass_from_one_half_to_the_other() {
         for case in cases().unwrap() {
             let len = case.d_y.dim().2;
             for at in [1, 7, len / 2, len - 1] {

@@ -83,7 +83,7 @@ mod tests {
     use ch13_mamba::on_device::Traffic;
 
     #[test]
-    fn bytes_are_those_of_chapter_13() {
+    fn bytes_match_the_traffic_of_chapter_13() {
         for states in [1, 8, 16, 64] {
             for each in [2, 4] {
                 let unfused = Traffic::of_passes(states, true, true, each);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_of_one_decay_are_all_of_them() {
+    fn powers_of_one_decay_replace_all_exponentials() {
         for d in [0.0_f32, 1e-3, 0.1, 1.0, 5.0] {
             let decays = powers::<16>(d);
             for (n, decay) in decays.into_iter().enumerate() {

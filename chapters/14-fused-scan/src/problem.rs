@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_seen() {
+    fn wrong_and_missing_outputs_are_noticed() {
         let expected = [Bounded { value: 1.0, bound: 0.1 }; 2];
         assert_eq!(worst(&[1.0, 1.0], &expected), 0.0);
         assert!(worst(&[1.0, 1.2], &expected) > 1.0);

@@ -16,7 +16,7 @@ mod chunks {
     /// does not apply. So the outputs are compared with the page's statement on cuts: they add
     /// hardly anything to the error of a walk.
     #[test]
-    fn chunks_compute_what_a_walk_does() {
+    fn chunks_give_the_results_of_one_walk() {
         let problem = Problem::draw(Sizes { batch: 1, channels: 20, len: 1100 }, true, 5);
         let expected = problem.outputs(Rung::Shipped.order(problem.sizes.len));
         for device in under_test() {
@@ -166,7 +166,7 @@ mod ladder {
     }
 
     #[test]
-    fn an_array_in_one_piece_computes_the_same() {
+    fn one_allocation_for_all_arrays_gives_the_same_outputs() {
         let problem = Problem::draw(sizes(1, 64, 64), false, 10);
         let device = Device::simt();
         let kernel = Kernel::new(&device, Rung::Quad).unwrap();
@@ -212,7 +212,7 @@ mod suspects {
     }
 
     #[test]
-    fn their_twin_is_innocent() {
+    fn the_correct_kernel_gets_no_report() {
         assert!(examine("fused/quad").unwrap().is_none());
         assert!(examine("nothing_of_the_kind").is_err());
     }
@@ -254,7 +254,7 @@ mod training {
     /// Both are rounded: a loss of about one to a few units in the last place of `f32`, and
     /// gradients to a few more.
     #[test]
-    fn losses_and_gradients_are_those_of_chapter_13() {
+    fn losses_and_gradients_match_chapter_13() {
         let all =
             under_test().into_iter().flat_map(|device| [(device.clone(), true), (device, false)]);
         for (device, is_selective) in all {
@@ -276,7 +276,7 @@ mod training {
 
     /// The fused scan takes part in every step of a training.
     #[test]
-    fn a_training_ends_where_the_cpus_does() {
+    fn training_gives_the_weights_of_the_cpu() {
         let plan = Plan {
             task: TASK,
             config: config(true),

@@ -48,7 +48,7 @@ mod tests {
     use ch01_sequential_loop::linrec;
 
     #[test]
-    fn it_is_the_recurrence_up_to_rounding() {
+    fn complex_logarithms_solve_the_recurrence_up_to_rounding() {
         let (inputs, coeffs) = ([1.0_f64, -2.0, 0.0, 0.5], [-0.5, 0.9, -2.0, -0.1]);
         let y = complex_two_sums(Order::Tree, &inputs, &coeffs, -4.0);
         for (y, exact) in y.iter().zip(linrec(&inputs, &coeffs, -4.0)) {

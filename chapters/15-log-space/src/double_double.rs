@@ -24,7 +24,7 @@ mod tests {
     use super::linrec_to_the_last_bit;
 
     #[test]
-    fn what_a_loop_in_f64_loses_is_kept() {
+    fn digits_that_f64_loses_survive() {
         // 1 + 2^-60 - 1: f64 loses the small number, and here it survives.
         let small = 2_f64.powi(-60);
         let y = linrec_to_the_last_bit(&[1.0, small, -1.0], &[1.0; 3]);

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_maximum_and_a_sum_are_a_logarithm() {
+    fn a_maximum_and_a_sum_represent_a_logarithm() {
         let exponents = [3.0, -1000.0, 1002.0, 1001.0, 0.0];
         let pairs = exponents.map(MaxAndSum::of);
         let left = pairs.into_iter().reduce(MaxAndSum::plus).unwrap();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_reach_as_far_as_logarithms() {
+    fn integer_exponents_have_the_range_of_logarithms() {
         let doubled = final_state(&[0.0; 5000], &[2.0; 5000], 1.0);
         assert_eq!(doubled, Scaled { mantissa: 1.0, exponent: 5000 });
         assert_abs_diff_eq!(doubled.ln(), 5000.0 * 2_f64.ln(), epsilon = 5e-9);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn sixteen_bits_do_not_go_far() {
+    fn the_longest_way_in_16_bits_is_short() {
         let way = longest_way(F16, 16, 0.05).unwrap();
         assert!(way > 1.0 && way < 50.0, "{way}");
         assert!(longest_way(F16, 4096, 0.05).unwrap() < way);

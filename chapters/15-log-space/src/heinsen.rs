@@ -68,7 +68,7 @@ mod tests {
     use ch01_sequential_loop::linrec;
 
     #[test]
-    fn both_cases_are_the_recurrence() {
+    fn both_cases_solve_the_recurrence() {
         let (inputs, coeffs) = ([1.0_f64, 0.0, 3.0, 0.5, 2.0], [0.5_f64, 0.9, 2.0, 0.1, 1.0]);
         let signs = [1.0, -1.0, -1.0, 1.0, -1.0];
         let signed: Vec<f64> = coeffs.iter().zip(signs).map(|(c, s)| c * s).collect();
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_results_may_leave_the_range_of_numbers() {
+    fn logarithms_may_exceed_the_range_of_numbers() {
         // 5000 doublings: 2^5000 exceeds f64, its logarithm does not.
         let (zeros, doublings) = (vec![f64::NEG_INFINITY; 5000], vec![2_f64.ln(); 5000]);
         let last = heinsen(Order::Tree, &zeros, &doublings, 0.0)[4999];
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_sequence_has_no_result() {
+    fn an_empty_sequence_has_an_empty_result() {
         assert!(heinsen::<f32>(Order::Tree, &[], &[], 0.0).is_empty());
         assert!(two_sums::<f32>(Order::InOrder, &[], &[], SignedLog::of(1.0)).is_empty());
     }

@@ -40,7 +40,7 @@ mod tests {
     use super::Order;
 
     #[test]
-    fn both_orders_add_the_same_and_no_deeper_than_they_say() {
+    fn both_orders_give_all_sums_within_their_levels() {
         for count in [0, 1, 2, 3, 7, 8, 9, 100] {
             for order in [Order::InOrder, Order::Tree] {
                 // A sum, and the depth of its additions.

@@ -67,7 +67,7 @@ mod tests {
     use approx::assert_abs_diff_eq;
 
     #[test]
-    fn arithmetic_is_that_of_numbers() {
+    fn arithmetic_matches_plain_numbers() {
         let values = [-3.5_f64, -1.0, -1e-300, 0.0, 1e-300, 0.25, 1.0, 7.0];
         for a in values {
             for b in values {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_of_what_no_type_can_hold() {
+    fn sums_may_exceed_every_type() {
         let huge = |log: f64| SignedLog::positive(log);
         assert_abs_diff_eq!(huge(1e4).plus(huge(1e4)).log, 1e4 + 2_f64.ln(), epsilon = 1e-11);
         assert_eq!(huge(-1e6).plus(huge(0.0)).log, 0.0);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_number_stays_so() {
+    fn nan_stays_nan() {
         let (nan, one) = (SignedLog::of(f64::NAN), SignedLog::of(1.0));
         for sum in [nan.plus(one), one.plus(nan), nan.plus(SignedLog::of(0.0)), nan.times(one)] {
             assert!(sum.value().is_nan());

@@ -86,7 +86,7 @@ mod tests {
     use half::{bf16, f16};
 
     #[test]
-    fn the_constants_are_those_of_the_types() {
+    fn the_constants_match_the_types() {
         assert_eq!(F16.largest, f16::MAX.to_f64());
         assert_eq!(F16.unit_roundoff, f16::EPSILON.to_f64() / 2.0);
         assert_eq!(BF16.unit_roundoff, bf16::EPSILON.to_f64() / 2.0);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_narrow_it_is_the_two_sums() {
+    fn storage_in_f32_gives_the_results_of_two_sums() {
         let (inputs, logs) = ([1.0_f32, -2.0, 0.5, 3.0, 0.0], [-0.5_f32, -0.1, 0.2, -3.0, -0.7]);
         let x: Vec<_> = inputs.iter().map(|&x| SignedLog::of(x)).collect();
         let c: Vec<_> = logs.iter().map(|&c| SignedLog::positive(c)).collect();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn sixteen_bits_lose_digits_but_no_signs() {
+    fn storage_in_16_bits_loses_digits_but_no_signs() {
         let store = |v: f32| bf16::from_f32(v);
         let y = array_by_array(&[store(1.0), store(-3.0)], &[store(0.0), store(-0.5)]);
         assert_abs_diff_eq!(y[0].to_f32(), 1.0, epsilon = 0.02);

@@ -37,7 +37,7 @@ mod atlas {
     }
 
     #[test]
-    fn an_error_above_the_bound_is_seen() {
+    fn an_error_above_the_bound_is_noticed() {
         let mut map = map::<f32>(&grid(), &whole(), "f32").unwrap();
         let cell = [2, 0];
         map.errors[cell] = 2.0 * map.bounds[cell];
@@ -47,7 +47,7 @@ mod atlas {
     }
 
     #[test]
-    fn ranges_end_where_the_types_end() {
+    fn results_beyond_a_types_range_are_nan_or_infinite() {
         // 16 factors of e^10 on average exceed f32 and are far within f64.
         let single: Map = map::<f32>(&grid(), &Method::Loop, "f32").unwrap();
         let double: Map = map::<f64>(&grid(), &Method::Loop, "f64").unwrap();
@@ -62,7 +62,7 @@ mod atlas {
     }
 
     #[test]
-    fn a_reach_keeps_what_whole_sums_lose() {
+    fn restarts_keep_digits_that_whole_sums_lose() {
         let whole = map::<f32>(&grid(), &whole(), "whole").unwrap();
         let restarting = Method::LogSpace(LogSpace::restarting(8.0));
         let restarting = map::<f32>(&grid(), &restarting, "restarting").unwrap();
@@ -129,7 +129,7 @@ mod contract {
     /// The bound is wider than the bound of a tree of products and additions for a reason: log
     /// space exceeds the tree's.
     #[test]
-    fn the_bound_of_a_tree_is_too_narrow_for_it() {
+    fn the_bound_of_a_tree_is_too_narrow_for_log_space() {
         let tree = Domain { max_len: 100, levels: Domain::tree_levels, ..LogSpace::domain() };
         let report = contract::run::<f32>(&LogSpace::whole(), &tree);
         assert!(!report.failures.is_empty(), "{report}");
@@ -137,7 +137,7 @@ mod contract {
 
     /// A bound that nothing exceeds proves nothing: one lost carry must exceed it.
     #[test]
-    fn a_lost_carry_is_seen() {
+    fn a_lost_carry_is_noticed() {
         /// Forgets the initial state.
         struct Forgetful;
         impl<T: Real> Engine<T> for Forgetful {
@@ -208,7 +208,7 @@ mod golden {
     }
 
     #[test]
-    fn the_special_case_agrees_where_all_is_positive() {
+    fn the_special_case_agrees_for_positive_numbers() {
         let cases = golden::recurrences().expect("the archive can be read");
         for case in cases.iter().filter(|case| case.name.ends_with("positive")) {
             for i in 0..case.inputs.nrows() {
@@ -296,7 +296,7 @@ mod golden {
     }
 
     #[test]
-    fn a_wrong_sign_is_seen() {
+    fn a_wrong_sign_of_the_initial_state_shows() {
         let cases = golden::recurrences().expect("the archive can be read");
         let case = cases.iter().find(|case| case.name == "L1000_signed").expect("it is there");
         let pack = |row: ndarray::ArrayView1<f64>, signed: bool| -> Vec<SignedLog<f64>> {
@@ -335,7 +335,7 @@ mod min_gru {
     use ndarray::{Array1, Array2, array};
 
     #[test]
-    fn gates_that_are_open_or_closed_for_certain() {
+    fn gates_may_be_fully_open_or_closed() {
         // σ(±1000) is 0 or 1 in every type; its logarithm is -1000 or 0.
         let (k, h_tilde) = (array![[-1000.0_f32, 1000.0, -1000.0]], array![[5.0_f32, 7.0, 5.0]]);
         let h =

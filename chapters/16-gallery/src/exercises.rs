@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bonus_as_large_as_the_decay_reads_the_states_as_they_are() {
+    fn a_bonus_equal_to_the_decay_reads_the_states_unchanged() {
         let wkv = Wkv { decay: array![0.3], bonus: array![0.3] };
         let keys = Array2::from_shape_fn((1, 50), |(_, l)| (l as f64).sin());
         let values = Array2::from_shape_fn((1, 50), |(_, l)| (l as f64 * 0.3).cos());

@@ -60,7 +60,7 @@ mod tests {
     use ndarray::array;
 
     #[test]
-    fn unequal_shapes_are_named() {
+    fn an_error_names_shapes_that_differ() {
         let problem = Problem::new(array![[1.0, 2.0]], array![[1.0]]);
         let said = problem.solve().unwrap_err().to_string();
         assert_eq!(said, "shape mismatch in forward: inputs [1, 2], coeffs [1, 1]");

@@ -69,13 +69,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_are_less_than_transitions() {
+    fn states_take_fewer_bytes_than_transitions() {
         assert_eq!(received(13_200, 4, 4), (316_800, 52_800));
         assert_eq!(received(1, 1, 4), (0, 4));
     }
 
     #[test]
-    fn rounds_find_what_a_walk_finds() {
+    fn rounds_find_the_states_of_a_walk() {
         for count in [1, 2, 3, 4, 7, 8, 9, 100] {
             let ranks: Vec<_> = (0..count)
                 .map(|rank| Transition { coeff: 0.5, state: f64::from(rank % 5) })
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_ends_where_nothing_is_left() {
+    fn a_tail_ends_where_the_product_is_zero() {
         assert_eq!(tail(&[1.0; 1000]), None);
         assert_eq!(tail(&[]), None);
         // The smallest number above zero is 2^-149; half of it is a tie, and rounds to zero.

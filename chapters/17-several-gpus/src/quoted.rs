@@ -195,7 +195,7 @@ mod tests {
     use linrec::device::Links;
 
     #[test]
-    fn the_library_s_rule_has_the_links_that_were_measured() {
+    fn the_library_has_the_measured_times_of_links() {
         let trials = trials().unwrap();
         let value =
             |case: &str| trials.iter().find(|trial| trial.case.starts_with(case)).unwrap().value;
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn every_measurement_says_where_it_is_from() {
+    fn every_measurement_has_a_date_a_machine_and_a_source() {
         let table = Table::read(&recorded::table(H200, TRIALS).unwrap()).unwrap();
         for row in table.rows() {
             assert!(

@@ -210,7 +210,7 @@ mod tests {
     const WORK: Work = Work { rows: 13_200, steps: 16_384 };
 
     #[test]
-    fn one_rank_waits_for_nobody() {
+    fn one_rank_never_waits() {
         for way in [Way::Gather, Way::Rounds, Way::TailFirst(0.1), Way::Pipeline(7), Way::Mailboxes]
         {
             assert_eq!(cluster().efficiency(WORK, 1, way), 1.0, "{way:?}");
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn without_messages_a_pipeline_only_begins_late() {
+    fn pipelines_pay_for_their_start_and_their_messages() {
         let stages = Stages { ranks: 4, groups: 12, each: 1.0 };
         assert_eq!(stages.last(|_| Hop::busy(0.0)), 15.0);
         // A message on its way keeps no rank from working.
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_model_is_near_what_was_measured() {
+    fn the_model_is_near_the_measurements() {
         // The trials of `quoted`, on four GPUs.
         let of = |way| cluster().efficiency(WORK, 4, way);
         let close = |is: f64, was: f64| assert!((is - was).abs() < 0.03, "{is} {was}");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_are_as_many_as_the_logarithm() {
+    fn the_number_of_rounds_is_the_logarithm_of_the_ranks() {
         let cluster = Cluster { per_host: 1, ..cluster() };
         let one = cluster.message(0, 1, 2 * WORK.rows);
         for (ranks, rounds) in [(2, 1.0), (3, 2.0), (8, 3.0), (1024, 10.0)] {

@@ -138,7 +138,7 @@ mod processes {
     }
 
     #[test]
-    fn three_processes_say_what_one_says() {
+    fn all_three_processes_print_the_exact_sum() {
         let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port() - 1;
         let children: Vec<_> = (0..3).map(|rank| started(rank, 3, port).spawn().unwrap()).collect();
         let said = children.into_iter().enumerate().map(|(rank, child)| {
@@ -159,7 +159,7 @@ mod processes {
     }
 
     #[test]
-    fn a_process_without_a_rank_says_what_is_missing() {
+    fn a_process_without_a_rank_gets_an_error() {
         let mut command = started(0, 3, 29_500);
         for name in ["RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"] {
             command.env_remove(name);
@@ -255,7 +255,7 @@ mod scan {
     }
 
     #[test]
-    fn nothing_has_gradients_of_zero() -> Result<(), Error> {
+    fn empty_problems_have_gradients_of_zero() -> Result<(), Error> {
         for (shape, stretches) in [
             (shape(0, 3, 1, 4, 5), [2, 3]),
             (shape(2, 0, 1, 4, 5), [2, 3]),

@@ -23,7 +23,7 @@ mod double {
     }
 
     #[test]
-    fn they_are_the_slopes_of_the_backward_pass() {
+    fn second_gradients_are_the_slopes_of_the_backward_pass() {
         let mut rng = StdRng::seed_from_u64(18);
         for (rows, len) in [(1, 1), (2, 2), (3, 17), (2, 33)] {
             let mut draw = |low: f64, high: f64| {
@@ -97,7 +97,7 @@ mod exercises {
     }
 
     #[test]
-    fn forward_mode_is_a_difference_in_the_limit() {
+    fn forward_mode_is_the_slope_of_the_outputs() {
         let mut rng = StdRng::seed_from_u64(1);
         let shape = (3, 21);
         let (x, c) = (draw(&mut rng, shape, -1.0, 1.0), draw(&mut rng, shape, 0.98, 1.0));
@@ -113,7 +113,7 @@ mod exercises {
     }
 
     #[test]
-    fn halves_are_the_whole() {
+    fn two_halves_equal_the_whole() {
         let mut rng = StdRng::seed_from_u64(2);
         for len in [0, 1, 2, 7, 100] {
             let shape = (2, len);
@@ -135,7 +135,7 @@ mod layout {
     use proptest::prelude::*;
 
     #[test]
-    fn one_memory_in_several_ways() {
+    fn views_name_the_right_elements() {
         let rows = Layout::rows(&[2, 3]);
         assert_eq!(rows.places(), [0, 1, 2, 3, 4, 5]);
         assert_eq!(rows.clone().transposed(0, 1).places(), [0, 3, 1, 4, 2, 5]);

@@ -24,7 +24,7 @@ fn results([c0, c1, c2]: [i64; 3]) -> Vec<u32> {
 }
 
 #[test]
-fn squares_are_exact_but_for_what_is_left_out() {
+fn squares_lack_only_the_columns_that_are_left_out() {
     for x in (0..1_u32 << 17).step_by(13) {
         let exact = u64::from(x) * u64::from(x);
         assert_eq!(folded(x, 0), exact);
@@ -43,7 +43,7 @@ fn squares_are_exact_but_for_what_is_left_out() {
 }
 
 #[test]
-fn an_entry_is_found_from_its_results_and_from_no_other_square() {
+fn an_entry_is_found_only_with_the_right_square() {
     for entry in [[3_000_000_127, 18_001, 977], [2_500_000_000, -30_007, 641]] {
         let results = results(entry);
         let right = squares(Square::Folded(DROPPED));
@@ -79,7 +79,7 @@ fn a_shared_constant_is_found() {
 }
 
 #[test]
-fn errors_are_those_of_the_function() {
+fn errors_of_a_function_are_measured() {
     let over = |function| Over {
         function,
         exact: f64::sqrt,

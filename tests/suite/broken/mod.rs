@@ -596,7 +596,7 @@ fn zero_for_missing_coefficients() {
 }
 
 #[test]
-fn the_correct_twins_pass() {
+fn the_correct_kernels_pass() {
     for (engine, domain) in [linrec_ref("ref-f32"), block_scan("block_scan")] {
         let report = contract::run::<f32>(&engine, &domain);
         println!("{report}");
@@ -636,7 +636,7 @@ fn block_scan_takes_any_length_up_to_its_tile() {
 }
 
 #[test]
-fn every_mistake_is_one_edit_of_its_twin() {
+fn every_mistake_is_one_edit_of_a_correct_kernel() {
     let mut names = BTreeSet::new();
     for mistake in Mistake::all() {
         let Mistake { name, find, replace, why, .. } = mistake;

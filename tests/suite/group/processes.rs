@@ -225,7 +225,7 @@ fn computed_by(rank: &Rank, way: Way, shape: (usize, usize)) -> Result<String, E
 }
 
 #[test]
-fn processes_compute_what_threads_do() {
+fn processes_give_the_results_of_threads() {
     let threads = emulated(3).run(computed).unwrap();
     assert_eq!(
         Job::new("recurrence", &[2, 0, 1], LONG).run(),

@@ -46,7 +46,7 @@ fn sequences_of_fewer_steps_than_ranks_hold_the_contract() {
 }
 
 #[test]
-fn sequences_that_are_dealt_out_hold_the_contract() {
+fn sequences_distributed_over_ranks_hold_the_contract() {
     for ranks in SIZES {
         hold::<f32>(&GroupEngine::new(emulated(ranks), Split::Rows), 20);
     }
@@ -486,7 +486,7 @@ fn bits_of<S: Storage>(engine: &impl Engine<S::Accum>, case: &contract::Case) ->
 }
 
 #[test]
-fn sequences_that_are_dealt_out_have_the_bits_of_one_device() {
+fn sequences_distributed_over_ranks_have_the_bits_of_one_device() {
     fn same<S: Storage>() {
         for (num_seqs, seq_len) in [(17, 133), (5, 500)] {
             let one = bits::<S>(&Device::simt().engine::<S>(), num_seqs, seq_len);
@@ -563,7 +563,7 @@ fn long_sequences_are_cut_in_the_same_way_for_every_number_of_ranks() {
 }
 
 #[test]
-fn one_rank_computes_as_a_device_does() {
+fn one_rank_has_the_bits_of_one_device() {
     let alone = KernelEngine::<f32>::new(&Device::simt(), Choice::Fastest).unwrap();
     for split in [Split::Rows, Split::Steps] {
         let engine = GroupEngine::<f32>::new(emulated(1), split);

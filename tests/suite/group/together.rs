@@ -39,7 +39,7 @@ fn every_rank_has_all_arrays_in_their_order() {
 }
 
 #[test]
-fn arrays_go_from_one_to_all_and_from_one_to_the_next() {
+fn arrays_are_broadcast_and_sent_around_the_ring() {
     for size in SIZES {
         let group = emulated(size);
         let seen = group.run(|rank| {
@@ -68,7 +68,7 @@ fn arrays_go_from_one_to_all_and_from_one_to_the_next() {
 }
 
 #[test]
-fn all_ranks_are_there_before_one_goes_on() {
+fn a_barrier_waits_for_all_ranks() {
     for size in SIZES {
         let arrived = AtomicUsize::new(0);
         let seen = emulated(size).run(|rank| {
@@ -155,7 +155,7 @@ fn a_rank_that_ends_early_is_not_waited_for() {
 }
 
 #[test]
-fn nobody_waits_longer_than_the_deadline() {
+fn no_rank_waits_longer_than_the_deadline() {
     for size in &SIZES[1..] {
         for way in 0..3 {
             let group = emulated(*size).with_deadline(SHORT);

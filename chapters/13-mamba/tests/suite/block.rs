@@ -174,7 +174,7 @@ fn a_sampler_writes_by_the_logits_of_the_whole_text() {
 }
 
 #[test]
-fn a_sampler_refuses_what_cannot_be_drawn() {
+fn a_sampler_refuses_bad_temperatures_and_logits() {
     let text = Text::new("");
     assert_eq!(text.draw(&mut StdRng::seed_from_u64(1), 2, 5).tokens.dim(), (2, 0));
     let config = small(true);

@@ -85,7 +85,7 @@ fn every_shape_is_within_its_bound_on_every_device() {
 
 /// Compares softplus and silu, computed by multiply-adds, with the standard library.
 #[test]
-fn activations_are_right_to_the_last_digits() {
+fn activations_are_accurate_to_the_last_digits() {
     let len = 4001;
     let at = |l: usize| (l as f64 - 2000.0) / 40.0;
     for device in under_test() {

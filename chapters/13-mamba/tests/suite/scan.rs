@@ -68,7 +68,7 @@ fn is_within_its_bound<S: State<Real = f32>>(
 
 /// The golden inputs are rounded to `f32`; their exact results come from double precision.
 #[test]
-fn in_single_precision_everything_is_within_its_bound() {
+fn f32_results_are_within_their_bounds() {
     for case in golden::cases().unwrap() {
         let (narrow, d_y) = (case.given.narrow::<f32>(), case.d_y.mapv(|d| d as f32));
         let share = is_within_its_bound(case.name, &narrow, &d_y);
@@ -125,7 +125,7 @@ fn all_ways_agree_in_all_shapes() {
 }
 
 #[test]
-fn one_channel_is_the_core_of_it() {
+fn the_dissected_channel_gives_its_row_of_the_output() {
     let case = &golden::cases().unwrap()[0];
     let Given { u, delta, a, b, c, .. } = &case.given;
     let row = |array: &Array3<f64>, j| array.slice(ndarray::s![0, j, ..]).to_owned();
@@ -274,7 +274,7 @@ fn results_too_large_for_memory_are_an_error() {
 
 /// Every 97th float from -104 to 88, and beyond.
 #[test]
-fn the_exponential_keeps_its_promise() {
+fn the_exponential_is_within_its_stated_error() {
     let unit = (f32::EPSILON / 2.0) as f64;
     let mut worst: f64 = 0.0;
     for x in (0..(104f32).to_bits()).step_by(97).flat_map(|bits| {

@@ -82,7 +82,7 @@ fn a_product_of_numbers_forgets_the_order() {
 }
 
 #[test]
-fn matrices_a_growing_number_and_two_layers_follow_the_ball() {
+fn all_three_exact_recurrences_follow_the_ball() {
     for swaps in (0..=10).flat_map(all).chain([random(10_000, 1)]) {
         let cups = follow(&swaps);
         assert_eq!(by_matrices(&swaps), cups, "{swaps:?}");

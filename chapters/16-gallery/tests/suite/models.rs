@@ -73,7 +73,7 @@ fn interest_follows_the_annuity_formula() {
 }
 
 #[test]
-fn returns_are_double_sums_that_stop_at_ends() {
+fn returns_equal_the_sums_until_each_episodes_end() {
     let mut rng = StdRng::seed_from_u64(1);
     for steps in LENGTHS {
         let rewards = draw(&mut rng, (3, steps), -1.0, 1.0);
@@ -113,7 +113,7 @@ fn filters_look_back_twice() {
 }
 
 #[test]
-fn a_resonator_is_a_faded_sum_and_hears_its_own_period() {
+fn a_resonator_is_a_faded_sum_and_responds_to_its_period() {
     let signal = Array1::from_shape_fn(2000, |l| (l as f64 * std::f64::consts::TAU / 12.5).cos());
     let periods = array![6.0, 12.5, 30.0];
     let states = solve(&bank(signal.view(), periods.view(), 80.0));
@@ -149,7 +149,7 @@ fn s4d_is_a_convolution_fused_or_not() {
 }
 
 #[test]
-fn a_held_input_may_be_cut_anywhere() {
+fn a_held_input_may_be_split_into_two_steps() {
     let mut rng = StdRng::seed_from_u64(4);
     for len in LENGTHS {
         let model = S5 {
@@ -194,7 +194,7 @@ fn lru_stays_inside_the_circle_and_sums_powers() {
 }
 
 #[test]
-fn rg_lru_takes_the_papers_steps() {
+fn rg_lru_matches_the_papers_steps() {
     let mut rng = StdRng::seed_from_u64(6);
     for open in [0.9, 0.99, 0.999] {
         let decay = decay_from(open);

@@ -77,7 +77,7 @@ fn the_diagonal_is_the_slope_of_a_step() {
 }
 
 #[test]
-fn without_weights_the_network_is_linear_and_one_iteration_is_enough() {
+fn a_network_without_weights_takes_one_iteration() {
     let mut network = network(1.0, 200);
     network.gate.fill(0.0);
     network.candidate.fill(0.0);
@@ -97,7 +97,7 @@ fn without_weights_the_network_is_linear_and_one_iteration_is_enough() {
 }
 
 #[test]
-fn wrong_shapes_are_named_and_nothing_is_fine() {
+fn wrong_shapes_are_errors_and_empty_networks_are_not() {
     let mut network = network(1.0, 4);
     let said = network.linearised(Array2::zeros((6, 3)).view(), Slopes::Zero).unwrap_err();
     assert_eq!(said.to_string(), "shape mismatch in gated: gate drive [6, 4], guess [6, 3]");
