@@ -159,7 +159,7 @@ impl Row {
         assert_eq!(emulator.len(), gpu.len(), "{array} of {case}");
         self.words += gpu.len();
         for (index, (emulator, gpu)) in emulator.iter().zip(&gpu).enumerate() {
-            if emulator.is(gpu) {
+            if emulator.equals(gpu) {
                 continue;
             }
             self.different += 1;
@@ -240,7 +240,7 @@ struct Word {
 }
 
 impl Word {
-    fn is(&self, other: &Word) -> bool {
+    fn equals(&self, other: &Word) -> bool {
         self.bits == other.bits || (self.value.is_nan() && other.value.is_nan())
     }
 }

@@ -161,7 +161,7 @@ fn arrays_may_begin_anywhere_and_each_somewhere_else() {
 }
 
 /// Returns the numbers of requests and of sectors of one kind of access.
-fn asked(launched: &Launched, access: Access) -> [u64; 2] {
+fn requests(launched: &Launched, access: Access) -> [u64; 2] {
     let counters = launched.counters().expect("the emulator counts");
     [counters.requests(access), counters.sectors(access)]
 }
@@ -192,13 +192,13 @@ fn wide_asks_for_every_sector_once() {
     let edges = ROWS * (9 + 8);
 
     let (forward, backward) = wide(WideConfig::default());
-    assert_eq!(asked(&forward, Access::GlobalLoad), [2 * vectors, 16 * 2 * vectors]);
-    assert_eq!(asked(&forward, Access::GlobalStore), [vectors, 16 * vectors]);
+    assert_eq!(requests(&forward, Access::GlobalLoad), [2 * vectors, 16 * 2 * vectors]);
+    assert_eq!(requests(&forward, Access::GlobalStore), [vectors, 16 * vectors]);
     assert_eq!(
-        asked(&backward, Access::GlobalLoad),
+        requests(&backward, Access::GlobalLoad),
         [3 * vectors + edges, 16 * 3 * vectors + edges]
     );
-    assert_eq!(asked(&backward, Access::GlobalStore), [2 * vectors, 16 * 2 * vectors]);
+    assert_eq!(requests(&backward, Access::GlobalStore), [2 * vectors, 16 * 2 * vectors]);
     for launched in [&forward, &backward] {
         assert_eq!(conflicts(launched.counters().unwrap()), 0);
     }
@@ -207,12 +207,12 @@ fn wide_asks_for_every_sector_once() {
     // warps have vectors, and the last of them two.
     let edges = ROWS * (4 + 4);
     let (forward, backward) = wide(WideConfig { vectors: 4, threads: 256, ahead: 1, whole: true });
-    assert_eq!(asked(&forward, Access::CopyAsync), [2 * vectors, 16 * 2 * vectors]);
-    assert_eq!(asked(&forward, Access::GlobalLoad), [0, 0]);
-    assert_eq!(asked(&forward, Access::GlobalStore), [vectors, 16 * vectors]);
-    assert_eq!(asked(&backward, Access::CopyAsync), [3 * vectors, 16 * 3 * vectors]);
-    assert_eq!(asked(&backward, Access::GlobalLoad), [edges, edges]);
-    assert_eq!(asked(&backward, Access::GlobalStore), [2 * vectors, 16 * 2 * vectors]);
+    assert_eq!(requests(&forward, Access::CopyAsync), [2 * vectors, 16 * 2 * vectors]);
+    assert_eq!(requests(&forward, Access::GlobalLoad), [0, 0]);
+    assert_eq!(requests(&forward, Access::GlobalStore), [vectors, 16 * vectors]);
+    assert_eq!(requests(&backward, Access::CopyAsync), [3 * vectors, 16 * 3 * vectors]);
+    assert_eq!(requests(&backward, Access::GlobalLoad), [edges, edges]);
+    assert_eq!(requests(&backward, Access::GlobalStore), [2 * vectors, 16 * 2 * vectors]);
     for launched in [&forward, &backward] {
         assert_eq!(conflicts(launched.counters().unwrap()), 0);
     }
@@ -227,11 +227,11 @@ fn rows_ask_for_a_sector_as_often_as_a_lane_has_vectors_or_elements_in_it() {
         let recurrence = Recurrence::<f32>::new(&Device::simt(), choice).unwrap();
         let launched = forward(&recurrence, &problem, [0; 3]).unwrap();
         let one = [4 * times, 4 * times * 32];
-        assert_eq!(asked(&launched, Access::GlobalLoad), one.map(|count| 2 * count), "{whole}");
-        assert_eq!(asked(&launched, Access::GlobalStore), one, "{whole}");
+        assert_eq!(requests(&launched, Access::GlobalLoad), one.map(|count| 2 * count), "{whole}");
+        assert_eq!(requests(&launched, Access::GlobalStore), one, "{whole}");
         let launched = backward(&recurrence, &problem, [0; 5]).unwrap();
-        assert_eq!(asked(&launched, Access::GlobalLoad), one.map(|count| 3 * count), "{whole}");
-        assert_eq!(asked(&launched, Access::GlobalStore), one.map(|count| 2 * count), "{whole}");
+        assert_eq!(requests(&launched, Access::GlobalLoad), one.map(|count| 3 * count), "{whole}");
+        assert_eq!(requests(&launched, Access::GlobalStore), one.map(|count| 2 * count), "{whole}");
         let counters = launched.counters().unwrap();
         assert_eq!(counters.sites.iter().map(|site| site.wavefronts).sum::<u64>(), 0);
     }

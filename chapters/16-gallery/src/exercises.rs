@@ -124,8 +124,8 @@ mod tests {
             assert!(array_distance(&got, &filter.direct(signal.view())) < 1e-11, "{filter:?}");
         }
         let double = SecondOrder { a1: 1.0, a2: -0.25 }; // twice 1/2, and no rounding in between
-        let said = double.filter(signal.view()).unwrap_err().to_string();
-        assert!(said.contains("a double pole"), "{said}");
+        let message = double.filter(signal.view()).unwrap_err().to_string();
+        assert!(message.contains("a double pole"), "{message}");
     }
 
     #[test]

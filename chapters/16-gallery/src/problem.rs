@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn an_error_names_shapes_that_differ() {
         let problem = Problem::new(array![[1.0, 2.0]], array![[1.0]]);
-        let said = problem.solve().unwrap_err().to_string();
-        assert_eq!(said, "shape mismatch in forward: inputs [1, 2], coeffs [1, 1]");
+        let message = problem.solve().unwrap_err().to_string();
+        assert_eq!(message, "shape mismatch in forward: inputs [1, 2], coeffs [1, 1]");
     }
 }

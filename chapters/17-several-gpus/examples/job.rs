@@ -12,7 +12,7 @@ const SHAPE: (usize, usize) = (264, 1 << 14);
 
 fn main() -> ExitCode {
     match job() {
-        Ok(said) => println!("{said}"),
+        Ok(lines) => println!("{lines}"),
         Err(error) => {
             eprintln!("{error}");
             return ExitCode::FAILURE;
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
 // ANCHOR: job
 fn job() -> Result<String, Error> {
     let group = Group::from_environment()?;
-    let said = group.run(|rank| {
+    let lines = group.run(|rank| {
         let recurrence = GroupRecurrence::<f32>::new(rank, Split::Steps);
         let part = recurrence.part(SHAPE)?;
         let inputs = rank.device().upload(&vec![1.0; part.len()])?;
@@ -33,13 +33,13 @@ fn job() -> Result<String, Error> {
         let mut last = rank.device().allocate(SHAPE.0)?;
         let options = ForwardOptions { final_state: Some(&mut last), ..Default::default() };
         recurrence.forward_into(&inputs, &coeffs, &mut outputs, SHAPE, options)?;
-        Ok(said(rank, part.steps.len(), &last.download()?))
+        Ok(line(rank, part.steps.len(), &last.download()?))
     })?;
-    Ok(said.concat())
+    Ok(lines.concat())
 }
 // ANCHOR_END: job
 
-fn said(rank: &Rank, steps: usize, last: &[f32]) -> String {
+fn line(rank: &Rank, steps: usize, last: &[f32]) -> String {
     let (number, size, device) = (rank.number(), rank.size(), rank.device().label());
     format!(
         "rank {number} of {size} on {device}: {steps} steps of each row, last state {}",

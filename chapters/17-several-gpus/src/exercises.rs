@@ -46,7 +46,7 @@ pub fn in_rounds(ranks: &[Transition], initial: f64) -> (Vec<f64>, usize) {
         rounds += 1;
     }
     let upto = |rank: usize| if rank == 0 { Transition::NOTHING } else { known[rank - 1] };
-    let state = |does: Transition| initial.mul_add(does.coeff, does.state);
+    let state = |known: Transition| initial.mul_add(known.coeff, known.state);
     ((0..ranks.len()).map(|rank| state(upto(rank))).collect(), rounds)
 }
 // ANCHOR_END: rounds

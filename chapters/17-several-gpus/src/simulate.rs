@@ -47,7 +47,7 @@ pub enum Way {
 
 impl Cluster {
     /// Returns the seconds of one pass over a rank's own arrays.
-    pub fn once(&self, work: Work) -> f64 {
+    pub fn alone(&self, work: Work) -> f64 {
         3.0 * BYTES * (work.rows * work.steps) as f64 / self.inside.memory
     }
 
@@ -62,22 +62,22 @@ impl Cluster {
 
     /// Returns the seconds until the last of `ranks` ranks is done.
     pub fn time(&self, work: Work, ranks: usize, way: Way) -> f64 {
-        let once = self.once(work);
+        let alone = self.alone(work);
         // Of the 12 bytes per step, 8 are read a second time.
-        let first = 2.0 / 3.0 * once;
+        let first = 2.0 / 3.0 * alone;
         match way {
-            _ if ranks <= 1 => once,
-            Way::Gather => first + self.gather(work, ranks) + once,
-            Way::Rounds => first + self.rounds(work, ranks) + once,
-            Way::TailFirst(part) => part * first + self.rounds(work, ranks) + once,
+            _ if ranks <= 1 => alone,
+            Way::Gather => first + self.gather(work, ranks) + alone,
+            Way::Rounds => first + self.rounds(work, ranks) + alone,
+            Way::TailFirst(part) => part * first + self.rounds(work, ranks) + alone,
             Way::Pipeline(groups) => {
                 let numbers = work.rows.div_ceil(groups);
-                let stages = Stages { ranks, groups, each: once / groups as f64 };
+                let stages = Stages { ranks, groups, each: alone / groups as f64 };
                 stages.last(|rank| Hop::busy(self.message(rank - 1, rank, numbers)))
             }
             Way::Mailboxes => {
                 let groups = work.rows.div_ceil(self.inside.at_a_time);
-                let stages = Stages { ranks, groups, each: once / groups as f64 };
+                let stages = Stages { ranks, groups, each: alone / groups as f64 };
                 stages.last(|_| Hop::seen_after(self.inside.store))
             }
         }
@@ -117,7 +117,7 @@ impl Cluster {
 
     /// Returns the time of a GPU's own work, divided by the time that it takes among `ranks` ranks.
     pub fn efficiency(&self, work: Work, ranks: usize, way: Way) -> f64 {
-        self.once(work) / self.time(work, ranks, way)
+        self.alone(work) / self.time(work, ranks, way)
     }
 
     /// Returns the number of groups with which the pipeline is fastest.

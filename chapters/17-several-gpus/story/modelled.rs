@@ -53,7 +53,7 @@ pub(super) fn paper(lesson: &mut Lesson) -> lesson::Result {
     }
     lesson.table("model.csv", Kind::Computed, &table)?;
     lesson.check("distance of simulated and measured efficiency", far, 0.03);
-    let alone = cluster(0.0).once(WORK);
+    let alone = cluster(0.0).alone(WORK);
     lesson.value("alone_us", format!("{:.0}", 1e6 * alone), Kind::Computed);
 
     let each = |groups: usize| Stages { ranks, groups, each: alone / groups as f64 };

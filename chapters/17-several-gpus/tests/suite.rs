@@ -141,7 +141,7 @@ mod processes {
     fn all_three_processes_print_the_exact_sum() {
         let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port() - 1;
         let children: Vec<_> = (0..3).map(|rank| started(rank, 3, port).spawn().unwrap()).collect();
-        let said = children.into_iter().enumerate().map(|(rank, child)| {
+        let last_states = children.into_iter().enumerate().map(|(rank, child)| {
             let output = child.wait_with_output().unwrap();
             let (out, error) = (
                 String::from_utf8(output.stdout).unwrap(),
@@ -152,10 +152,10 @@ mod processes {
             let last = out.trim().rsplit(' ').next().unwrap().to_owned();
             last.parse::<f32>().unwrap()
         });
-        let said: Vec<f32> = said.collect();
-        assert!(said.iter().all(|last| *last == said[0]), "{said:?}");
+        let last_states: Vec<f32> = last_states.collect();
+        assert!(last_states.iter().all(|last| *last == last_states[0]), "{last_states:?}");
         // 1000 (1 - 0.999^16384).
-        assert!((said[0] - 1000.0).abs() < 0.2, "{said:?}");
+        assert!((last_states[0] - 1000.0).abs() < 0.2, "{last_states:?}");
     }
 
     #[test]
@@ -296,7 +296,7 @@ mod scan {
     #[test]
     fn arrays_of_another_length_are_refused() {
         assert_eq!(refused(|_, _| {}), "nothing");
-        for (which, wrong, said) in [
+        for (which, wrong, words) in [
             (0, 7, "out [4]"),
             (0, 5, "out [2]"),
             (1, 3, "checkpoints [2]"),
@@ -308,7 +308,7 @@ mod scan {
                     lens[which] = wrong;
                 }
             });
-            assert!(error.contains(said), "{said}: {error}");
+            assert!(error.contains(words), "{words}: {error}");
         }
         let problem = Problem::drawn(shape(1, 1, 1, 1, 4));
         let error = problem.over(&[1, 2], Exponential::Exact).unwrap_err().to_string();

@@ -47,7 +47,7 @@ fn run_with(folder: &Path, scenario: &str, instructions: &str) -> Outcome {
     let report = folder.join(format!("report-{}-{number}", std::process::id()));
     // This module without the executable's name, as in the harness's names of tests.
     let (_, module) = module_path!().split_once("::").unwrap();
-    let child = module.replace("fake", "a_process_of_its_own");
+    let child = module.replace("fake", "a_process_with_a_scenario");
     let output = Command::new(env::current_exe().unwrap())
         .args([&child, "--exact", "--ignored", "--no-capture", "--test-threads=1"])
         .env("LD_LIBRARY_PATH", folder)
@@ -127,8 +127,8 @@ pub fn compiled(folder: &str, file: &str, text: &str) -> PathBuf {
         .args([&target, &source])
         .output()
         .unwrap_or_else(|error| panic!("{compiler:?}, which this test needs: {error}"));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{compiler:?} refuses {file}: {said}");
+    let messages = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{compiler:?} refuses {file}: {messages}");
     place(&folder, file, &fs::read(&target).unwrap());
     folder
 }

@@ -1,25 +1,25 @@
 // A driver for tests: it has a GPU's functions and no GPU.
 //
-// Its memory is the host's, it does all work when it is queued, and only the kernel `scale` does anything.
-// It records what it hands out, so that double releases and leaks show. At the end of the process it
-// writes these lines to the file that FAKE_CUDA_REPORT names:
+// Its memory is the host's, it does all work when it is queued, and only the kernel `scale` does
+// anything. It records what it hands out, so that double releases and leaks show. At the end of the
+// process it writes these lines to the file that FAKE_CUDA_REPORT names:
 //
 //     calls NAME NUMBER     the number of calls of a function
 //     live KIND NUMBER      the number of objects of a kind that were not released
 //     wrong TEXT            a call that no program may make
 //
-// FAKE_CUDA makes it misbehave, with instructions that end in ';'. CALL is the number of a call of the
-// function, counted from 1; 0 means every call.
+// FAKE_CUDA makes it misbehave, with instructions that end in ';'. CALL is the number of a call of
+// the function, counted from 1; 0 means every call.
 //
 //     fail NAME CALL CODE     return the code, and do nothing
 //     odd NAME CALL           return success, together with null, -1, NaN or text without an end
 //     sticky NAME CALL CODE   return the code from every later call, until the end of the process
 //     late NAME               do this function's copies at the next call of cuMemGetInfo_v2
 //     set ATTRIBUTE VALUE     set a device's attribute, by its number
-//     size KERNEL NUMBER BYTES   set a parameter's size, counted from 1, to another one than in the PTX
+//     size KERNEL NUMBER BYTES   set the size of a parameter, counted from 1
 //
-// As on a GPU, the error of a kernel that leaves its buffer is sticky: every later call returns 700, even
-// after the context is released and retained again.
+// As on a GPU, the error of a kernel that leaves its buffer is sticky: every later call returns
+// 700, even after the context is released and retained again.
 
 #include <math.h>
 #include <stdint.h>

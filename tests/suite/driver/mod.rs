@@ -63,8 +63,8 @@ macro_rules! with_the_fake_driver {
 }
 
 #[test]
-#[ignore = "is run by the tests beside it, with a scenario"]
-fn a_process_of_its_own() {
+#[ignore = "is started by other tests, with a scenario"]
+fn a_process_with_a_scenario() {
     match std::env::var(fake::SCENARIO) {
         Ok(name) => scenario::play(&name),
         Err(_) => println!("there is no scenario in {}", fake::SCENARIO),
@@ -78,8 +78,8 @@ with_the_fake_driver! {
             outcome.must_end_well(way);
             let errors: Vec<_> = outcome.errors().collect();
             let [ptx, kernel, memory] = errors[..] else { panic!("{errors:?}") };
-            let said = "cuda:0: loading PTX of version 8.0 (line 1; error : there is no .target) failed";
-            assert!(ptx.starts_with(said), "{ptx}");
+            let words = "cuda:0: loading PTX of version 8.0 (line 1; error : there is no .target) failed";
+            assert!(ptx.starts_with(words), "{ptx}");
             assert!(ptx.contains("code 218)"), "{ptx}");
             assert!(kernel.starts_with("cuda:0: loading the kernel `not_compiled` failed"), "{kernel}");
             assert!(kernel.contains("code 500)"), "{kernel}");
@@ -123,14 +123,14 @@ with_the_fake_driver! {
                 continue;
             }
             assert_eq!(text.len(), 3, "{text:?}");
-            let said = format!("CUDA: the NVIDIA driver's library has no {function}: it is older");
-            assert!(text.iter().all(|text| text.starts_with(&said)), "{text:?}");
+            let words = format!("CUDA: the NVIDIA driver's library has no {function}: it is older");
+            assert!(text.iter().all(|text| text.starts_with(&words)), "{text:?}");
         }
     }
 
     fn nonsense_in_place_of_an_answer_is_an_error() {
         // The functions with an answer, and the calls whose answer is checked.
-        for (function, call, said) in [
+        for (function, call, words) in [
             ("cuCtxGetCurrent", 0, ""),
             ("cuDeviceGet", 1, ""),
             ("cuDeviceGetAttribute", 2, "CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT is -1"),
@@ -156,7 +156,7 @@ with_the_fake_driver! {
             let outcome = run("everything", &what);
             outcome.must_end_well(&what);
             let errors: Vec<_> = outcome.errors().collect();
-            assert!(errors.iter().any(|error| error.contains(said)), "{what} {errors:?}");
+            assert!(errors.iter().any(|error| error.contains(words)), "{what} {errors:?}");
             nothing_is_left(&outcome, &what);
         }
         for function in WORDS {
@@ -169,7 +169,7 @@ with_the_fake_driver! {
 
     fn parameters_that_were_compiled_otherwise_are_refused() {
         let loading = "cuda:0: loading the kernel `scale`: ";
-        for (what, said) in [
+        for (what, words) in [
             (
                 "size scale 3 4096;",
                 "its parameter 3, `len`, is declared at byte 12 with a size of 4 and compiled at byte 12 with a size \
@@ -181,7 +181,7 @@ with_the_fake_driver! {
             let outcome = run("launch among secrets", what);
             outcome.must_end_well(what);
             let errors: Vec<_> = outcome.errors().collect();
-            assert_eq!(errors, [format!("{loading}{said}")], "{what}");
+            assert_eq!(errors, [format!("{loading}{words}")], "{what}");
             assert_eq!(outcome.count("cuLaunchKernel"), 0);
         }
     }
@@ -199,8 +199,8 @@ with_the_fake_driver! {
         let values: Vec<_> =
             outcome.steps.iter().filter_map(|step| step.strip_prefix("values: ")).collect();
         assert_eq!(values, ["[8.0, 12.0]", "[4.0, 8.0, 12.0]"]);
-        let said = |step: &str| outcome.steps.iter().any(|said| said == step);
-        assert!(said("aligned: true") && said("part aligned: false"), "{:?}", outcome.steps);
+        let has_step = |step: &str| outcome.steps.iter().any(|other| other == step);
+        assert!(has_step("aligned: true") && has_step("part aligned: false"), "{:?}", outcome.steps);
         nothing_is_left(&outcome, "lent");
     }
 
@@ -216,12 +216,12 @@ with_the_fake_driver! {
 
     fn a_code_has_the_drivers_words_if_there_are_any() {
         let outcome = run("everything", "fail cuMemGetInfo_v2 1 999;");
-        let said = "cuda:0: asking for the free memory failed: unknown error (CUDA_ERROR_UNKNOWN, code 999)";
-        assert_eq!(outcome.errors().next(), Some(said));
+        let words = "cuda:0: asking for the free memory failed: unknown error (CUDA_ERROR_UNKNOWN, code 999)";
+        assert_eq!(outcome.errors().next(), Some(words));
         let outcome = run("everything", "fail cuMemGetInfo_v2 1 919;");
-        let said = "cuda:0: asking for the free memory failed: an error that the driver has no words for \
+        let words = "cuda:0: asking for the free memory failed: an error that the driver has no words for \
                     (code 919)";
-        assert_eq!(outcome.errors().next(), Some(said));
+        assert_eq!(outcome.errors().next(), Some(words));
         let without = run_without("cuGetErrorName", "everything");
         assert!(without.errors().any(|error| error.contains("(code 500)")));
     }
@@ -241,8 +241,8 @@ with_the_fake_driver! {
             "cuda:0: opening the device: it was lost when copying to the host failed: a kernel",
         ]) {
             assert!(error.starts_with(begins), "{error}");
-            for said in ["code 700)", "`scale`", "LINREC_DEVICE=simt", "only a new process does"] {
-                assert!(error.contains(said), "`{said}` is not in: {error}");
+            for words in ["code 700)", "`scale`", "LINREC_DEVICE=simt", "only a new process does"] {
+                assert!(error.contains(words), "`{words}` is not in: {error}");
             }
         }
         assert!(outcome.steps.contains(&"devices: 1".into()), "the emulator is left");
@@ -301,19 +301,19 @@ with_the_fake_driver! {
     fn cooperative_launches_that_a_driver_does_not_take() {
         let outcome = run("cooperative", "set 95 0;");
         outcome.must_end_well("no cooperative launches");
-        let said = "cuda:0: asking how many blocks of `scale` fit at once: the device takes no cooperative launches";
-        assert_eq!(outcome.errors().collect::<Vec<_>>(), [said]);
+        let words = "cuda:0: asking how many blocks of `scale` fit at once: the device takes no cooperative launches";
+        assert_eq!(outcome.errors().collect::<Vec<_>>(), [words]);
 
         // The driver finds less space than it reported, at the launch and while recording.
         for (call, step) in [(1, "launching `scale`"), (2, "making a graph")] {
             let what = format!("fail cuLaunchCooperativeKernel {call} 720;");
             let outcome = run("cooperative", &what);
             outcome.must_end_well(&what);
-            let said = format!(
+            let words = format!(
                 "cuda:0: {step} failed: the blocks of a cooperative launch are more than the device holds at once; \
                  launch fewer (code 720)"
             );
-            assert_eq!(outcome.errors().filter(|&error| *error == said).count(), 1, "{:?}", outcome.steps);
+            assert_eq!(outcome.errors().filter(|&error| *error == words).count(), 1, "{:?}", outcome.steps);
             assert!(outcome.steps.iter().any(|step| step == "download: ok"), "the device is not lost");
             nothing_is_left(&outcome, &what);
         }
@@ -369,10 +369,10 @@ fn fails(function: &str, usual: &[(&str, Outcome)]) {
                 continue;
             }
             let number = format!("code {code})");
-            let said = outcome.errors().find(|error| error.contains(&number));
+            let error = outcome.errors().find(|error| error.contains(&number));
             let gives_back = GIVING_BACK.contains(&function)
                 || call > 1 && ALSO_FOR_GIVING_BACK.contains(&function);
-            match said {
+            match error {
                 Some(error) => assert!(error.contains(" failed: "), "{what} {error}"),
                 None => assert!(gives_back, "{what} {:?}", outcome.steps),
             }

@@ -51,7 +51,7 @@ impl<'a> Job<'a> {
     fn command(&self, rank: usize) -> Command {
         let mut command = Command::new(std::env::current_exe().unwrap());
         let (_, module) = module_path!().split_once("::").unwrap();
-        let child = format!("{module}::a_process_of_its_own");
+        let child = format!("{module}::a_process_with_a_scenario");
         command
             .args([&child, "--exact", "--ignored", "--no-capture", "--test-threads=1"])
             .env(SCENARIO, self.scenario)
@@ -91,21 +91,21 @@ impl<'a> Job<'a> {
             command.envs(variables.iter().copied()).spawn().unwrap()
         });
         let children: Vec<_> = started.collect();
-        let said = children.into_iter().map(said).collect();
+        let texts = children.into_iter().map(output_of).collect();
         assert!(start.elapsed() < LONG / 2);
-        said
+        texts
     }
 }
 
-fn said(child: Child) -> String {
+fn output_of(child: Child) -> String {
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.lines().filter_map(|line| line.strip_prefix("said ")).collect::<Vec<_>>().join("; ")
+    text.lines().filter_map(|line| line.strip_prefix("output ")).collect::<Vec<_>>().join("; ")
 }
 
 #[test]
-#[ignore = "is run by the tests beside it, with a scenario"]
-fn a_process_of_its_own() {
+#[ignore = "is started by other tests, with a scenario"]
+fn a_process_with_a_scenario() {
     let Ok(scenario) = std::env::var(SCENARIO) else {
         return println!("there is no scenario in {SCENARIO}");
     };
@@ -113,8 +113,8 @@ fn a_process_of_its_own() {
     let outcome = Group::from_environment_within(Duration::from_millis(millis))
         .and_then(|group| group.run(|rank| play(&scenario, rank)));
     match outcome {
-        Ok(said) => println!("\nsaid {}", said[0]),
-        Err(error) => println!("\nsaid {error}"),
+        Ok(results) => println!("\noutput {}", results[0]),
+        Err(error) => println!("\noutput {error}"),
     }
 }
 
@@ -127,9 +127,9 @@ fn play(scenario: &str, rank: &Rank) -> Result<String, Error> {
             let (next, last) = ((rank.number() + 1) % rank.size(), rank.size() - 1);
             rank.send(&array, next)?;
             rank.receive(&mut array, (rank.number() + last) % rank.size())?;
-            let came = array.download()?[99_999];
+            let element = array.download()?[99_999];
             rank.broadcast(&mut array, last)?;
-            Ok(format!("{came} {}", array.download()?[0]))
+            Ok(format!("{element} {}", array.download()?[0]))
         }
         "arrays" | "rank 1 dies in NCCL" => {
             if scenario != "arrays" && rank.number() == 1 {
@@ -147,17 +147,17 @@ fn play(scenario: &str, rank: &Rank) -> Result<String, Error> {
             let broadcast = mine.download()?;
             // A send may wait for its receive, so not all of the ring send first.
             let one = rank.device().upload(&[number])?;
-            let mut came = rank.device().allocate::<u8>(1)?;
+            let mut received = rank.device().allocate::<u8>(1)?;
             let (next, last) = ((rank.number() + 1) % rank.size(), rank.size() - 1);
             let before = (rank.number() + last) % rank.size();
             if rank.number().is_multiple_of(2) {
                 rank.send(&one, next)?;
-                rank.receive(&mut came, before)?;
+                rank.receive(&mut received, before)?;
             } else {
-                rank.receive(&mut came, before)?;
+                rank.receive(&mut received, before)?;
                 rank.send(&one, next)?;
             }
-            Ok(format!("{:?} {broadcast:?} {}", all.download()?, came.download()?[0]))
+            Ok(format!("{:?} {broadcast:?} {}", all.download()?, received.download()?[0]))
         }
         "other lengths" => {
             let mut array = rank.device().upload(&vec![1_u8; 3 + rank.number()])?;
@@ -250,33 +250,33 @@ fn processes_exchange_arrays() {
 
 #[test]
 fn a_process_that_dies_ends_all() {
-    let said = Job::new("rank 1 dies", &[0, 1, 2], LONG).run();
-    assert_eq!(said[1], "");
+    let texts = Job::new("rank 1 dies", &[0, 1, 2], LONG).run();
+    assert_eq!(texts[1], "");
     for rank in [0, 2] {
         let expected = "rank 1 failed: its process has ended, or cannot be reached any more";
-        assert!(said[rank].contains(expected), "{said:?}");
+        assert!(texts[rank].contains(expected), "{texts:?}");
     }
-    let said = Job::new("rank 0 dies", &[0, 1, 2], LONG).run();
+    let texts = Job::new("rank 0 dies", &[0, 1, 2], LONG).run();
     for rank in [1, 2] {
         let expected = format!("rank {rank} of 3: rank 0 has ended, or cannot be reached any more");
-        assert!(said[rank].starts_with(&expected), "{said:?}");
+        assert!(texts[rank].starts_with(&expected), "{texts:?}");
     }
 }
 
 #[test]
 fn a_process_that_ends_is_not_waited_for() {
-    let said = Job::new("rank 2 ends", &[0, 1, 2], LONG).run();
-    assert_eq!(said[2], "ended");
+    let texts = Job::new("rank 2 ends", &[0, 1, 2], LONG).run();
+    assert_eq!(texts[2], "ended");
     for rank in [0, 1] {
-        assert!(said[rank].contains("rank 2 has ended, and takes no part"), "{said:?}");
+        assert!(texts[rank].contains("rank 2 has ended, and takes no part"), "{texts:?}");
     }
 }
 
 #[test]
 fn processes_that_disagree_get_an_error() {
-    for said in Job::new("disagreement", &[0, 1], LONG).run() {
-        assert!(said.contains("ranks disagree: `forward of f32 [2, "), "{said}");
-        assert!(said.contains("[2, 64]") && said.contains("[2, 72]"), "{said}");
+    for text in Job::new("disagreement", &[0, 1], LONG).run() {
+        assert!(text.contains("ranks disagree: `forward of f32 [2, "), "{text}");
+        assert!(text.contains("[2, 64]") && text.contains("[2, 72]"), "{text}");
     }
 }
 
@@ -284,32 +284,32 @@ fn processes_that_disagree_get_an_error() {
 fn a_missing_process_is_named() {
     let job = Job { size: 3, ..Job::new("", &[0, 2], SHORT) };
     let there = format!("127.0.0.1:{} (MASTER_ADDR, MASTER_PORT + 1)", job.port);
-    for said in job.run() {
-        assert!(said.contains(&format!("rank 1 did not come to {there} in time")), "{said}");
+    for text in job.run() {
+        assert!(text.contains(&format!("rank 1 did not come to {there} in time")), "{text}");
     }
     let job = Job { size: 2, ..Job::new("", &[1], SHORT) };
     let there = format!("127.0.0.1:{} (MASTER_ADDR, MASTER_PORT + 1)", job.port);
-    let said = &job.run()[0];
+    let text = &job.run()[0];
     let expected = format!("rank 1 of 2: rank 0 was not met at {there} in time");
-    assert!(said.starts_with(&expected), "{said}");
+    assert!(text.starts_with(&expected), "{text}");
 }
 
 #[test]
 fn processes_of_different_jobs_get_an_error() {
     let more = [(1, "WORLD_SIZE", "4")];
-    let said = Job { more: &more, ..Job::new("", &[0, 1], LONG) }.run();
-    for said in &said {
-        assert!(said.contains("rank 1 says that there are 4 ranks, and rank 0 says 2"), "{said}");
+    let texts = Job { more: &more, ..Job::new("", &[0, 1], LONG) }.run();
+    for text in &texts {
+        assert!(text.contains("rank 1 says that there are 4 ranks, and rank 0 says 2"), "{text}");
     }
-    let said = Job { size: 3, ..Job::new("", &[0, 1, 1], LONG) }.run();
-    assert!(said[0].contains("there are two processes that say they are rank 1"), "{said:?}");
+    let texts = Job { size: 3, ..Job::new("", &[0, 1, 1], LONG) }.run();
+    assert!(texts[0].contains("there are two processes that say they are rank 1"), "{texts:?}");
     let more = [(1, "TORCHELASTIC_RUN_ID", "another")];
-    let said = Job { more: &more, ..Job::new("", &[0, 1], SHORT) }.run();
-    assert!(said[0].contains("rank 1 did not come"), "{said:?}");
-    assert!(said[1].contains("is of another job"), "{said:?}");
+    let texts = Job { more: &more, ..Job::new("", &[0, 1], SHORT) }.run();
+    assert!(texts[0].contains("rank 1 did not come"), "{texts:?}");
+    assert!(texts[1].contains("is of another job"), "{texts:?}");
     let more = [(0, "RANK", "one")];
-    let said = Job { more: &more, ..Job::new("", &[0], SHORT) }.run();
-    assert_eq!(said[0], "a group: RANK=one is no number of a process");
+    let texts = Job { more: &more, ..Job::new("", &[0], SHORT) }.run();
+    assert_eq!(texts[0], "a group: RANK=one is no number of a process");
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn strangers_that_connect_are_ignored() {
             stranger.write_all(words).unwrap();
             stranger
         });
-    assert_eq!(said(job.start(1)), "0 0");
-    assert_eq!(said(first), "1 0");
+    assert_eq!(output_of(job.start(1)), "0 0");
+    assert_eq!(output_of(first), "1 0");
     drop(strangers);
 }

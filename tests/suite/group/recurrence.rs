@@ -19,9 +19,9 @@ use num_complex::Complex;
 
 /// Judges an engine over `drawn` cases, or over the whole table if the environment asks for it.
 fn hold<S: Storage>(engine: &GroupEngine<S>, drawn: usize) {
-    let asked = engine.domain().as_asked();
-    let quick = asked.table == Table::Quick;
-    judge::<S>(engine, if quick { Domain { table: Table::Drawn(drawn), ..asked } } else { asked });
+    let full = engine.domain().as_asked();
+    let quick = full.table == Table::Quick;
+    judge::<S>(engine, if quick { Domain { table: Table::Drawn(drawn), ..full } } else { full });
 }
 
 pub(super) fn judge<S: Storage>(engine: &GroupEngine<S>, domain: Domain) {
@@ -341,7 +341,7 @@ fn ranks_with_different_mailboxes_get_an_error() {
 #[test]
 fn a_tail_is_published_before_its_stretch() {
     let shape = (3, 2 * 20_480);
-    let asked = |way: Way, coeff: f32| {
+    let mail = |way: Way, coeff: f32| {
         let counted = shared(2).run(|rank| {
             let in_blocks = KernelChoice::default();
             let recurrence = GroupRecurrence::<f32>::by(rank, Split::Steps, in_blocks)?;
@@ -369,8 +369,8 @@ fn a_tail_is_published_before_its_stretch() {
     // For each rank and pass: how often it found mail, and how often it posted some. Each row's
     // state is posted once and asked for once; backward, the same holds for the outputs before the
     // stretches.
-    assert_eq!(asked(Way::TailByMail, 0.5), [[[0, 3], [3, 3]], [[3, 0], [3, 3]]]);
-    let counted = asked(Way::TailByMail, 1.0);
+    assert_eq!(mail(Way::TailByMail, 0.5), [[[0, 3], [3, 3]], [[3, 0], [3, 3]]]);
+    let counted = mail(Way::TailByMail, 1.0);
     let [[forward, _], [after, _]] = counted[..] else { panic!("of two ranks") };
     assert!(forward == [0, 3] && after[0] > 3 && after[1] == 0, "{counted:?}");
 }

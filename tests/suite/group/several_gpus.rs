@@ -91,16 +91,16 @@ fn arrays_go_from_gpu_to_gpu() {
                 rank.all_gather(&mine, &mut all)?;
                 assert!(all.download()?.into_iter().eq((0..size).flat_map(of)), "{size}: {len}");
                 let (next, before) = ((number + 1) % size, (number + size - 1) % size);
-                let mut came = device.allocate::<u32>(len)?;
+                let mut received = device.allocate::<u32>(len)?;
                 // One after the other, so that no rank sends while all wait.
                 if number > 0 {
-                    rank.receive(&mut came, before)?;
+                    rank.receive(&mut received, before)?;
                 }
                 rank.send(&mine, next)?;
                 if number == 0 {
-                    rank.receive(&mut came, before)?;
+                    rank.receive(&mut received, before)?;
                 }
-                assert!(came.download()?.into_iter().eq(of(before)), "{size}: {len}");
+                assert!(received.download()?.into_iter().eq(of(before)), "{size}: {len}");
                 rank.broadcast(&mut mine, size - 1)?;
                 assert!(mine.download()?.into_iter().eq(of(size - 1)), "{size}: {len}");
                 Ok(())

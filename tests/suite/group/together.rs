@@ -55,9 +55,9 @@ fn arrays_are_broadcast_and_sent_around_the_ring() {
                         rank.send(&mine, next)?;
                     }
                     for number in [7 * turn, 7 * turn + 1] {
-                        let mut came = rank.device().allocate::<usize>(1)?;
-                        rank.receive(&mut came, last)?;
-                        assert_eq!(came.download()?, [number + last]);
+                        let mut received = rank.device().allocate::<usize>(1)?;
+                        rank.receive(&mut received, last)?;
+                        assert_eq!(received.download()?, [number + last]);
                     }
                 }
             }

@@ -86,7 +86,7 @@ fn list() {
             (false, false) => "uncounted",
             (false, true) => "",
         };
-        say(format_args!("{}\t{kind}\t{note}", probe.name()));
+        print_line(format_args!("{}\t{kind}\t{note}", probe.name()));
     }
 }
 
@@ -114,7 +114,7 @@ fn run(names: &[String], device: &str, file: Option<PathBuf>) -> Result<ExitCode
             Err(Error::Kernel(report)) => ("report", report.to_string(), 3),
             Err(error) => ("error", error.to_string(), 3),
         };
-        say(format_args!("{}\t{outcome}\t{sentence}", probe.name()));
+        print_line(format_args!("{}\t{outcome}\t{sentence}", probe.name()));
         worst = worst.max(code);
     }
     if let Some(file) = file {
@@ -157,7 +157,7 @@ fn record(probe: &Probe, counters: &Counters) -> Value {
 }
 
 /// Prints a line. If the pipe is closed, the reader has enough, but the file is still wanted.
-fn say(line: fmt::Arguments) {
+fn print_line(line: fmt::Arguments) {
     if let Err(error) = writeln!(io::stdout(), "{line}")
         && error.kind() != ErrorKind::BrokenPipe
     {

@@ -98,11 +98,11 @@ fn the_answers_are_the_last_symbols() {
 fn tokens_that_a_block_does_not_know_are_named() {
     let config = small(true);
     let block = Block::new(config, Weights::initial(&config, 1));
-    let said =
+    let message =
         |tokens: Array2<usize>| block.forward(&engine(), tokens.view()).unwrap_err().to_string();
-    assert_eq!(said(array![[0, 6]]), "a block with tokens below 6 does not support token 6");
+    assert_eq!(message(array![[0, 6]]), "a block with tokens below 6 does not support token 6");
     let empty = "a block with tokens below 6 does not support a batch of shape [2, 0]";
-    assert_eq!(said(Array2::zeros((2, 0))), empty);
+    assert_eq!(message(Array2::zeros((2, 0))), empty);
 }
 
 #[test]

@@ -294,18 +294,18 @@ fn buffers_that_do_not_fit_are_named() {
     let device = Device::simt();
     let (scan, held) = (scan::<f32>(&device), Held::new(&device, [1, 3, 2, 5]));
     let room = || Room::new(&device, held.sizes).unwrap();
-    let said = |given: &on_device::Given<f32>, y: usize| {
+    let message = |given: &on_device::Given<f32>, y: usize| {
         let mut y = device.allocate(y).unwrap();
         let stream = device.stream();
         scan.forward_into(given, &mut room(), &mut y, None, &stream).unwrap_err().to_string()
     };
     let sizes = "shape mismatch in selective scan: sizes [1, 3, 3, 2, 5]";
     let given = held.given(false);
-    assert_eq!(said(&given, 14), format!("{sizes}, y [14]"));
+    assert_eq!(message(&given, 14), format!("{sizes}, y [14]"));
     let wrong = on_device::Given { z: given.d, ..given };
-    assert_eq!(said(&wrong, 15), format!("{sizes}, z [3]"));
+    assert_eq!(message(&wrong, 15), format!("{sizes}, z [3]"));
     let wrong = on_device::Given { c: Mixing::Fixed(given.u), ..given };
-    assert_eq!(said(&wrong, 15), format!("{sizes}, C [15]"));
+    assert_eq!(message(&wrong, 15), format!("{sizes}, C [15]"));
     let mut d = on_device::Gradients::new(&device, &held.given(true)).unwrap();
     let mut room = GradientRoom::new(&device, held.sizes).unwrap();
     let stream = device.stream();

@@ -68,8 +68,8 @@ fn interest_follows_the_annuity_formula() {
             assert_abs_diff_eq!(balances[[0, months - 1]], 0.0, epsilon = 1000.0 * LIMIT);
         }
     }
-    let said = account(1.0, array![0.1].view(), array![1.0, 2.0].view()).solve().unwrap_err();
-    assert_eq!(said.to_string(), "shape mismatch in forward: inputs [1, 2], coeffs [1, 1]");
+    let error = account(1.0, array![0.1].view(), array![1.0, 2.0].view()).solve().unwrap_err();
+    assert_eq!(error.to_string(), "shape mismatch in forward: inputs [1, 2], coeffs [1, 1]");
 }
 
 #[test]
@@ -84,8 +84,8 @@ fn returns_equal_the_sums_until_each_episodes_end() {
         assert!(array_distance(&got, &expected) <= LIMIT, "{steps}");
     }
     let (rewards, ends) = (Array2::zeros((1, 3)), Array2::from_elem((1, 2), false));
-    let said = returns(rewards.view(), ends.view(), array![0.0].view(), 0.9).unwrap_err();
-    assert_eq!(said.to_string(), "shape mismatch in returns: rewards [1, 3], ends [1, 2]");
+    let error = returns(rewards.view(), ends.view(), array![0.0].view(), 0.9).unwrap_err();
+    assert_eq!(error.to_string(), "shape mismatch in returns: rewards [1, 3], ends [1, 2]");
 }
 
 #[test]
@@ -144,8 +144,8 @@ fn s4d_is_a_convolution_fused_or_not() {
     }
     let mut model = S4d::linear(Array1::zeros(4), 0.1);
     model.b = Array1::zeros(3);
-    let said = model.problem(array![1.0].view()).unwrap_err().to_string();
-    assert_eq!(said, "shape mismatch in s4d: A [4], B [3]");
+    let message = model.problem(array![1.0].view()).unwrap_err().to_string();
+    assert_eq!(message, "shape mismatch in s4d: A [4], B [3]");
 }
 
 #[test]
@@ -189,8 +189,8 @@ fn lru_stays_inside_the_circle_and_sums_powers() {
         let states = solve(&model.problem(signals.view()).unwrap());
         assert!(array_distance(&states, &model.direct(signals.view()).unwrap()) <= LIMIT, "{len}");
     }
-    let said = model.problem(Array2::zeros((3, 4)).view()).unwrap_err().to_string();
-    assert_eq!(said, "shape mismatch in lru: nu by signals [20, 3], B [20, 2]");
+    let message = model.problem(Array2::zeros((3, 4)).view()).unwrap_err().to_string();
+    assert_eq!(message, "shape mismatch in lru: nu by signals [20, 3], B [20, 2]");
 }
 
 #[test]
@@ -302,6 +302,6 @@ fn rwkv_is_a_weighted_average() {
         assert!(array_distance(&got, &model.direct(keys.view(), values.view())) <= LIMIT, "{len}");
     }
     let three = Array2::zeros((3, 4));
-    let said = model.problem(three.view(), three.view()).unwrap_err().to_string();
-    assert_eq!(said, "shape mismatch in wkv: keys' rows [3], decay [2]");
+    let message = model.problem(three.view(), three.view()).unwrap_err().to_string();
+    assert_eq!(message, "shape mismatch in wkv: keys' rows [3], decay [2]");
 }

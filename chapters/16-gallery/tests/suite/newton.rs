@@ -99,8 +99,8 @@ fn a_network_without_weights_takes_one_iteration() {
 #[test]
 fn wrong_shapes_are_errors_and_empty_networks_are_not() {
     let mut network = network(1.0, 4);
-    let said = network.linearised(Array2::zeros((6, 3)).view(), Slopes::Zero).unwrap_err();
-    assert_eq!(said.to_string(), "shape mismatch in gated: gate drive [6, 4], guess [6, 3]");
+    let error = network.linearised(Array2::zeros((6, 3)).view(), Slopes::Zero).unwrap_err();
+    assert_eq!(error.to_string(), "shape mismatch in gated: gate drive [6, 4], guess [6, 3]");
     network.candidate = Array2::zeros((5, 6));
     assert!(network.sequential().is_err());
     let empty = Gated::draw(&mut StdRng::seed_from_u64(21), (3, 0), 1.0);

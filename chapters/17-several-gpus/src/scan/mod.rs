@@ -96,15 +96,15 @@ fn pipeline(
     mut work: impl FnMut(usize, &Buffer<f32>, &mut Buffer<f32>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let states = shape.channels.saturating_mul(shape.states);
-    let mut came = rank.device().zeros(states)?;
-    let mut goes = rank.device().allocate(states)?;
+    let mut received = rank.device().zeros(states)?;
+    let mut sent = rank.device().allocate(states)?;
     for batch in 0..shape.batch {
         if let Some(from) = from {
-            rank.receive(&mut came, from)?;
+            rank.receive(&mut received, from)?;
         }
-        work(batch, &came, &mut goes)?;
+        work(batch, &received, &mut sent)?;
         if let Some(to) = to {
-            rank.send(&goes, to)?;
+            rank.send(&sent, to)?;
         }
     }
     Ok(())

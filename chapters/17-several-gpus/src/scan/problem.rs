@@ -70,14 +70,14 @@ impl Problem {
         let device = Device::simt();
         let scan = SelectiveScan::new(&device, exponential);
         let mine = self.stretch(&device, 0..self.shape.seq_len)?;
-        let [mut out, mut checkpoints] = room(&device, self.shape)?;
+        let [mut out, mut checkpoints] = outputs_and_checkpoints(&device, self.shape)?;
         let options = ScanForwardOptions {
             checkpoints: Some(&mut checkpoints),
             chunks: Some(1),
             ..Default::default()
         };
         scan.forward_into(&mine.inputs(None), &mut out, self.shape, options)?;
-        let (mut d, d_out) = (mine.like(&device)?, device.upload(&self.d_out)?);
+        let (mut d, d_out) = (mine.filled_with_nan(&device)?, device.upload(&self.d_out)?);
         let mut d_a = d.a.slice(..)?;
         let (given, wanted) = (mine.inputs(None), d.gradients(&mut d_a, None));
         let options = ScanBackwardOptions { chunks: Some(1), ..Default::default() };
@@ -105,10 +105,10 @@ impl Problem {
             let shape = ScanShape { seq_len: steps.len(), ..self.shape };
             let scan = SelectiveScan::new(device, exponential);
             let mine = self.stretch(device, steps.clone())?;
-            let [mut out, mut checkpoints] = room(device, shape)?;
+            let [mut out, mut checkpoints] = outputs_and_checkpoints(device, shape)?;
             outputs(rank, &scan, &mine, shape, [&mut out, &mut checkpoints])?;
             let d_out = device.upload(&self.steps_of(&self.d_out, steps))?;
-            let mut d = mine.like(device)?;
+            let mut d = mine.filled_with_nan(device)?;
             gradients(rank, &scan, &mine, shape, [&d_out, &checkpoints], &mut d)?;
             Computed::download(&out, &d)
         })?;
@@ -198,14 +198,14 @@ impl Problem {
 
 impl Stretch {
     /// Allocates arrays for gradients, filled with NaN.
-    fn like(&self, device: &Device) -> Result<Stretch, Error> {
-        let like = |array: &Buffer<f32>| nan(device, array.len());
+    fn filled_with_nan(&self, device: &Device) -> Result<Stretch, Error> {
+        let filled = |array: &Buffer<f32>| nan(device, array.len());
         Ok(Stretch {
-            u: like(&self.u)?,
-            delta: like(&self.delta)?,
-            a: like(&self.a)?,
-            b: like(&self.b)?,
-            c: like(&self.c)?,
+            u: filled(&self.u)?,
+            delta: filled(&self.delta)?,
+            a: filled(&self.a)?,
+            b: filled(&self.b)?,
+            c: filled(&self.c)?,
         })
     }
 }
@@ -218,7 +218,7 @@ impl Computed {
 }
 
 /// Allocates outputs and checkpoints, filled with NaN.
-fn room(device: &Device, shape: ScanShape) -> Result<[Buffer<f32>; 2], Error> {
+fn outputs_and_checkpoints(device: &Device, shape: ScanShape) -> Result<[Buffer<f32>; 2], Error> {
     let out = shape.batch * shape.channels * shape.seq_len;
     Ok([nan(device, out)?, nan(device, shape.checkpoints_len().unwrap_or(0))?])
 }

@@ -1,9 +1,10 @@
-// NCCL for tests, over the fake driver: ranks are processes that exchange arrays as files in the folder that
-// FAKE_NCCL_FOLDER names. No call waits: each is in progress until all ranks have made it.
+// NCCL for tests, over the fake driver: ranks are processes that exchange arrays as files in the
+// folder that FAKE_NCCL_FOLDER names. No call waits: each is in progress until all ranks have made
+// it.
 //
-// The end of a communicator is a file there too: `finalized`, `destroyed` or `aborted`, with the rank. FAKE_NCCL
-// makes it misbehave: `version NUMBER`, `fail NAME CODE` (the result of a function), `state CODE` (an error while
-// in progress), `hang NAME` (an operation that never ends).
+// The end of a communicator is a file there too: `finalized`, `destroyed` or `aborted`, with the
+// rank. FAKE_NCCL makes it misbehave: `version NUMBER`, `fail NAME CODE` (the result of a
+// function), `state CODE` (an error while in progress), `hang NAME` (an operation that never ends).
 
 #include <stddef.h>
 #include <stdio.h>
