@@ -16,7 +16,7 @@ def leaves(*shapes, dtype=torch.float32):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex128, torch.bfloat16])
 @pytest.mark.parametrize("strided", [False, True])
-def test_the_operators_keep_their_promises(dtype, strided):
+def test_the_operators_pass_opcheck(dtype, strided):
     x, c, y = leaves((2, 3, 7), (2, 3, 7), (2, 3, 7), dtype=dtype)
     if strided:
         x, c, y = (tensor.detach().mT.contiguous().mT.requires_grad_() for tensor in (x, c, y))
@@ -27,7 +27,7 @@ def test_the_operators_keep_their_promises(dtype, strided):
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_compiled_is_eager_in_bits(dynamic):
+def test_compiled_calls_have_the_bits_of_eager_calls(dynamic):
     torch._dynamo.reset()
 
     def layer(x, c, h, dim, reverse):

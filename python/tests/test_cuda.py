@@ -85,7 +85,7 @@ def test_derivatives(dtype, reverse, log_coeffs):
     assert gradgradcheck(run, (x, c, h), check_fwd_over_rev=True)
 
 
-def test_the_operators_keep_their_promises():
+def test_the_operators_pass_opcheck():
     for dtype in [torch.float32, torch.bfloat16]:
         x, c, y = (torch.randn(2, 3, 7, dtype=dtype, requires_grad=True, **ON) for _ in range(3))
         h = torch.randn(2, 3, requires_grad=True, **ON)
@@ -181,7 +181,7 @@ def test_graphs(shape, log_coeffs):
 
 
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
-def test_compiled_is_eager_in_bits(mode):
+def test_compiled_calls_have_the_bits_of_eager_calls(mode):
     torch._dynamo.reset()
     layer = lambda x, c, h: linrec(2 * x, c, initial=h, return_final=True)
     compiled = torch.compile(layer, fullgraph=True, mode=mode)
@@ -248,7 +248,7 @@ def test_the_fused_selective_scan(dtype, tolerance, kinds, length):
             assert error <= tolerance, (name, error)
 
 
-def test_states_are_kept_for_gradients_only():
+def test_states_are_saved_only_for_gradients():
     given = on_gpu(*scan_arguments(("varying", "varying"), 1000, torch.float32).values())
     plain = [tensor.detach() for tensor in given]
     run = lambda tensors: selective_scan(*tensors, delta_softplus=True, return_last_state=True)
@@ -289,7 +289,7 @@ def test_the_fused_selective_scan_compiled_and_in_graphs():
 
 
 @pytest.mark.parametrize("seq_len", [0, 1])
-def test_no_batch_and_no_step(seq_len):
+def test_empty_batches_and_sequences(seq_len):
     u, A = torch.zeros(0, 4, seq_len, **ON), -torch.ones(4, 2, **ON)
     B = torch.zeros(0, 2, seq_len, requires_grad=True, **ON)
     out, last = selective_scan(u, u, A, B, B, return_last_state=True)

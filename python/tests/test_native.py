@@ -111,7 +111,7 @@ def test_objects_that_are_no_arrays():
         _native.forward(x, *capsules(c, None, y), **PLAIN)
 
 
-def test_arrays_are_given_back():
+def test_references_to_arrays_are_released():
     array = np.ones(10)
     counted = sys.getrefcount(array)
     for _ in range(10):
@@ -126,7 +126,7 @@ def test_arrays_are_given_back():
     assert gone() is None
 
 
-def test_other_threads_run_meanwhile():
+def test_other_threads_run_during_a_call():
     x = torch.ones(1 << 24)
     counted, done = 0, threading.Event()
 
@@ -177,7 +177,7 @@ for _ in range(2):
     subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=60)
 
 
-def test_the_package_does_without_pytorch():
+def test_the_package_works_without_pytorch():
     script = "import sys, linrec.numpy as numpy; assert numpy.linrec([1.0, 1.0], 1.0).tolist() == [1, 2]; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
     import linrec as package
