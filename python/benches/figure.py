@@ -1,12 +1,13 @@
-"""The post's figure in one process: every way of computing the recurrence from Python, beside element-wise addition.
+"""The post's figure in one process: every way to compute the recurrence, and element-wise addition.
 
     python python/benches/figure.py --out FOLDER [--seconds 90] [--lengths 16,64,…]
 
-On a GPU, 100 sequences per multiprocessor of float32. Whatever compiles does so first, and each way is compared with a loop in
-float64; then all of a length take turns, nine rounds, between two CUDA events behind what empties the caches. JAX, which
-has a stream of its own, is timed by the wall clock over calls that are queued. FOLDER gets all runs as `figure.csv`, and
-`heinsen.csv`: the bytes that two cumulative sums move, their launches and memory, and how many digits they have. What
-is not installed or takes no rows of a length is left out and named. Without a GPU it is a trial of the program.
+It runs on a GPU, with 100 sequences of float32 per multiprocessor. First, everything is compiled, and
+each way is compared with a loop in float64. Then all ways take turns for each length, in nine rounds,
+between two CUDA events, after the caches are emptied. JAX, which has its own stream, is timed by the
+wall clock over queued calls. FOLDER gets all runs as `figure.csv`, and `heinsen.csv` with the bytes,
+launches, memory and correct digits of two cumulative sums. The program names the ways that are not
+installed or that do not take rows of a length, and skips them. Without a GPU it is only a trial.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ways import OWN_STREAM, SLOW, WAYS, TooLong, build_accelerated_scan, heinsen, triton_pipe
 
 LENGTHS = (16, 64, 256, 1024, 4096, 16384, 65536)
-#: Where the slow ones are, for the sake of the time.
+#: The lengths for the slow ways, to save time.
 FEW = (64, 1024, 4096, 65536)
-#: Blocks and warps that are tried for Triton's pipe, once for each length.
+#: The blocks and warps to try for Triton's pipe, once for each length.
 PIPES = ((1024, 4), (2048, 4), (2048, 8), (4096, 8))
 BYTES = 12
-#: A way is wrong if it is farther off than this, of the largest output; Heinsen's is told and not judged.
+#: The largest error relative to the largest output; Heinsen's is printed and not judged.
 TOLERANCE = 1e-4
 
 
@@ -37,25 +38,25 @@ def device() -> str:
 
 
 def data(rows: int, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Inputs in (0, 1], as logarithms want them, and coefficients near one that do not lose the carry."""
+    """Returns inputs in (0, 1], for logarithms, and coefficients near one, which keep the carry."""
     torch.manual_seed(length)
     inputs = 1 - torch.rand(rows, length, device=device())
     return inputs, 1 - 0.02 * torch.rand(rows, length, device=device())
 
 
 def off(outputs: torch.Tensor, inputs: torch.Tensor, coeffs: torch.Tensor, rows: int = 64) -> float:
-    """The distance from the outputs in float64, of some rows, as a part of the largest."""
+    """Returns the error of some rows against float64, relative to the largest output."""
     exact = linrec(inputs[:rows].double(), coeffs[:rows].double())
     return ((outputs[:rows] - exact).abs().max() / exact.abs().max()).item()
 
 
 def arguments(way, inputs: torch.Tensor, coeffs: torch.Tensor) -> tuple:
-    """What the way is called with, which is made before it is timed."""
+    """Returns the arguments of the way, which are made before it is timed."""
     return way.given(inputs, coeffs) if hasattr(way, "given") else (inputs, coeffs)
 
 
 def milliseconds(way, inputs: torch.Tensor, coeffs: torch.Tensor):
-    """How a way is measured: a function without arguments, by events, or by the wall where it has a stream of its own."""
+    """Returns a function that measures a way, by events or by the wall clock."""
     given = arguments(way, inputs, coeffs)
     if not hasattr(way, "wait"):
         call = lambda: way(*given)
@@ -73,7 +74,7 @@ def milliseconds(way, inputs: torch.Tensor, coeffs: torch.Tensor):
 
 
 class Traffic(TorchDispatchMode):
-    """The bytes of the tensors that operations read and write, and how many operations did."""
+    """Counts operations, and the bytes of the tensors that they read and write."""
 
     def __init__(self):
         super().__init__()
@@ -89,7 +90,7 @@ class Traffic(TorchDispatchMode):
 
 
 def ready(length: int, rows: int, start: float, deadline: float, left_out: list[str]) -> dict:
-    """The ways that take rows of this length, compiled and compared."""
+    """Returns the ways that take rows of this length, compiled and compared."""
     inputs, coeffs = data(rows, length)
     found = {}
     for name, make in WAYS.items():
@@ -108,7 +109,7 @@ def ready(length: int, rows: int, start: float, deadline: float, left_out: list[
                 raise ValueError(f"wrong by {far:.1e} of the largest output")
             found[name] = way
             print(f"  {time.monotonic() - start:6.1f} s: {name} at {length}, off by {far:.1e}", flush=True)
-        except Exception as why:  # whatever another package raises: it is told, and the others go on
+        except Exception as why:  # whatever another package raises is reported, and the others go on
             left_out.append(f"{name} at {length}: {type(why).__name__}: {str(why).strip().splitlines()[:1]}")
     return found
 
@@ -121,7 +122,7 @@ def tuned(inputs: torch.Tensor, coeffs: torch.Tensor):
 
 
 def launches(call) -> int:
-    """How many kernels a call starts, by the profiler."""
+    """Returns the number of kernels that a call launches, by the profiler."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         call()
         torch.cuda.synchronize()
@@ -130,7 +131,7 @@ def launches(call) -> int:
 
 
 def digits(table: Table, rows: int, length: int, times: dict[str, float]) -> None:
-    """The two cumulative sums beside the recurrence: time, bytes, launches, memory, and error."""
+    """Compares two cumulative sums with the recurrence: time, bytes, launches, memory, error."""
     inputs, coeffs = data(rows, length)
     for name, way in [("linrec", linrec), ("Heinsen's two sums", heinsen(length))]:
         if name not in times:
@@ -164,7 +165,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--lengths", default=",".join(map(str, LENGTHS)))
-    parser.add_argument("--seconds", type=float, default=90, help="after so many, no more of what compiles for seconds")
+    parser.add_argument("--seconds", type=float, default=90, help="afterwards, skip the ways that take seconds to compile")
     options = parser.parse_args()
     lengths = [int(length) for length in options.lengths.split(",")]
     start = time.monotonic()
@@ -175,7 +176,7 @@ def main() -> None:
     figure = Table(options.out / "figure.csv", device())
     heinsens = Table(options.out / "heinsen.csv", device())
     left_out: list[str] = []
-    # The longest first: what is slow to compile is wanted there.
+    # The longest first, where the ways that compile slowly matter.
     deadline = start + options.seconds
     compiled = {length: ready(length, rows, start, deadline, left_out) for length in sorted(lengths, reverse=True)}
     print(f"{time.monotonic() - start:6.1f} s: compiled and compared", flush=True)

@@ -1,9 +1,9 @@
-"""What a call costs beside its work: wall time of a call that computes next to nothing, beside calls that do nothing.
+"""The overhead of a call: wall time of calls with hardly any work, and of calls that do nothing.
 
     python python/benches/overhead.py [--device cuda] [--calls 2000] [--out FOLDER]
 
-All are taken in turn, nine times, and medians are printed, in microseconds. On a GPU it is the host that is timed: the
-kernels are shorter. FOLDER gets all runs as `overhead.csv`.
+All calls take turns, nine times, and the program prints medians in microseconds. On a GPU it measures
+the host, since the kernels are shorter. FOLDER gets all runs as `overhead.csv`.
 """
 
 from __future__ import annotations

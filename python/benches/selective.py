@@ -1,9 +1,10 @@
-"""What a call of `selective_scan` takes on a GPU, beside mamba-ssm's own function where that is installed.
+"""The time of `selective_scan` on a GPU, and of mamba-ssm's own function if it is installed.
 
     python python/benches/selective.py --out FOLDER
 
-8 rows of 2048 channels with 16 states, as in chapter 14. All take turns, nine rounds, between two CUDA events behind what
-empties the caches: so it is the kernels' time, and not the host's. FOLDER gets all runs as `selective.csv`.
+The problem has 8 rows of 2048 channels with 16 states, as in chapter 14. All functions take turns, in
+nine rounds, between two CUDA events, after the caches are emptied: it is the kernels' time, not the
+host's. FOLDER gets all runs as `selective.csv`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ LENGTHS = (1024, 4096, 16384)
 
 
 def functions() -> dict:
-    """By name, forward: what of mamba-ssm is called is its kernel, without what its own function does around it."""
+    """Returns the forward passes by name; of mamba-ssm it is the kernel without its wrapper."""
     found = {"linrec": selective_scan}
     try:
         from selective_scan_cuda import fwd

@@ -1,4 +1,4 @@
-"""What the measurements share: two clocks, and taking turns."""
+"""The common part of the measurements: two clocks, and taking turns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def wait(device: str) -> None:
 
 
 def wall(call: Callable, device: str, calls: int) -> float:
-    """Microseconds per call, of calls that are queued one behind the other."""
+    """Returns the microseconds per call, of calls that are queued one after the other."""
     wait(device)
     start = time.perf_counter()
     for _ in range(calls):
@@ -35,7 +35,10 @@ _flushed: list[torch.Tensor] = []
 
 
 def on_gpu(call: Callable) -> float:
-    """Milliseconds between two events, behind what empties the caches and lets the host get ahead."""
+    """Returns the milliseconds between two events, after work that empties the caches.
+
+    That work also lets the host get ahead.
+    """
     if not _flushed:
         _flushed.append(torch.empty(1 << 30, dtype=torch.int8, device="cuda"))
     _flushed[0].zero_()
@@ -48,7 +51,7 @@ def on_gpu(call: Callable) -> float:
 
 
 def in_turn(calls: dict[str, Callable], measure: Callable, runs: int = RUNS) -> dict[str, list[float]]:
-    """Each is measured once a round, so that what drifts meets all of them."""
+    """Measures each call once a round, so that drift affects all of them."""
     for call in calls.values():
         call()
     rounds = [{name: measure(call) for name, call in calls.items()} for _ in range(runs)]

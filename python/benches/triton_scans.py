@@ -9,7 +9,7 @@ import triton.language as tl
 
 @triton.jit
 def _behind(x_left, c_left, x_right, c_right):
-    """A stretch of a sequence, and the one behind it: what enters is scaled by the product, and the end of the sum added."""
+    """Combines a stretch with the next one: its end is scaled by the next product, and added."""
     return x_left * c_right + x_right, c_left * c_right
 
 
@@ -35,7 +35,7 @@ def _pipe(inputs, coeffs, outputs, length, BLOCK: tl.constexpr):
         y, product = tl.associative_scan((x, c), 0, _behind)
         y += product * state
         tl.store(outputs + row + at, y, mask=at < length)
-        # Behind the last step of a row the inputs are 0 and the coefficients 1.
+        # After the last step of a row the inputs are 0 and the coefficients 1.
         state = tl.sum(tl.where(step == BLOCK - 1, y, 0.0), 0)
 
 
@@ -44,7 +44,7 @@ LONGEST_TILE = 16384
 
 
 def tile(inputs: torch.Tensor, coeffs: torch.Tensor) -> torch.Tensor:
-    """Rows of at most `LONGEST_TILE` steps, each by one program that holds all of it."""
+    """Scans rows of at most `LONGEST_TILE` steps, each by one program that holds all of it."""
     rows, length = inputs.shape
     outputs = torch.empty_like(inputs)
     block = triton.next_power_of_2(length)
@@ -54,7 +54,7 @@ def tile(inputs: torch.Tensor, coeffs: torch.Tensor) -> torch.Tensor:
 
 
 def pipe(inputs: torch.Tensor, coeffs: torch.Tensor, block: int = 2048, warps: int = 4) -> torch.Tensor:
-    """Rows of any length, each by one program that goes from block to block."""
+    """Scans rows of any length, each by one program that goes from block to block."""
     rows, length = inputs.shape
     outputs = torch.empty_like(inputs)
     block = min(block, triton.next_power_of_2(length))

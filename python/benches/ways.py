@@ -1,6 +1,7 @@
-"""The ways of computing the recurrence that are raced: each is a function of inputs and coefficients ``[rows, length]``.
+"""The ways to compute the recurrence in the race.
 
-A way is made for one length, so that what compiles does so then; what it cannot do is an exception that says why.
+Each is a function of inputs and coefficients ``[rows, length]``. A way is made, and compiled, for one
+length; if it cannot take that length, an exception says why.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Way = Callable[[Tensor, Tensor], Tensor]
 
 
 class TooLong(Exception):
-    """The way takes no rows of this length, or is given none of it here."""
+    """The way does not take rows of this length, or is not measured at it."""
 
 
 def of_linrec(length: int) -> Way:
@@ -28,7 +29,7 @@ def of_linrec(length: int) -> Way:
 
 
 def loop(length: int) -> Way:
-    """A step at a time, in Python: a multiplication and addition for all rows, by one operation of PyTorch."""
+    """Runs step by step in Python, with one operation of PyTorch for all rows."""
     if length > 1024:
         raise TooLong("a launch per step: not measured above 1024")
 
@@ -48,10 +49,10 @@ def _behind(left, right):
 
 
 def torch_associative_scan(length: int) -> Way:
-    """PyTorch's own, compiled (it runs in no other way on a GPU)."""
+    """PyTorch's own scan, compiled (on a GPU it runs in no other way)."""
     from torch._higher_order_ops.associative_scan import associative_scan
 
-    # It is compiled anew for every length.
+    # It is compiled again for every length.
     torch._dynamo.config.recompile_limit = 64
     mode = "pointwise" if torch.cuda.is_available() else "generic"
 
@@ -62,7 +63,7 @@ def torch_associative_scan(length: int) -> Way:
 
 
 def jax_associative_scan(length: int) -> Way:
-    """JAX's, under its jit. It works on a stream of its own, so that its caller has to wait: see ``OWN_STREAM``."""
+    """JAX's scan, under its jit. It has its own stream, so its caller waits: ``OWN_STREAM``."""
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     import jax
 
@@ -92,7 +93,7 @@ def triton_pipe(length: int, block: int = 2048, warps: int = 4) -> Way:
 
 @functools.cache
 def build_accelerated_scan() -> subprocess.Popen | None:
-    """Compiles the package's CUDA kernel, beside all else, where the package is."""
+    """Starts to compile the package's CUDA kernel in the background, if it is installed."""
     if importlib.util.find_spec("accelerated_scan") is None:
         return None
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -100,7 +101,7 @@ def build_accelerated_scan() -> subprocess.Popen | None:
 
 
 def accelerated_scan_warp(length: int) -> Way:
-    """The package's kernel in CUDA C++: rows of 32 to 65536 steps, powers of 2."""
+    """The package's kernel in CUDA C++, for rows of 32 to 65536 steps, powers of 2."""
     if length < 32 or length & (length - 1):
         raise TooLong("it takes powers of 2 from 32 on")
     build = build_accelerated_scan()
@@ -118,8 +119,11 @@ def accelerated_scan_triton(length: int) -> Way:
 
 
 def mamba(length: int) -> Way:
-    """mamba-ssm's kernel with one state for each channel. With A = -1 and B = C = 1 it computes h = exp(-delta) h + delta u:
-    the steps' sizes delta and their u are made of coefficients and inputs before it is timed."""
+    """mamba-ssm's kernel with one state for each channel.
+
+    With A = -1 and B = C = 1 it computes h = exp(-delta) h + delta u. The steps' sizes delta and
+    their u are made from coefficients and inputs before it is timed.
+    """
     from selective_scan_cuda import fwd
 
     def given(inputs: Tensor, coeffs: Tensor) -> tuple[Tensor, ...]:
@@ -135,7 +139,7 @@ def mamba(length: int) -> Way:
 
 
 def heinsen(length: int) -> Way:
-    """Two cumulative sums of logarithms, for inputs and coefficients above zero: chapter 15 has it."""
+    """Two cumulative sums of logarithms, for positive arguments, as in chapter 15."""
 
     def run(inputs: Tensor, coeffs: Tensor) -> Tensor:
         products = torch.cumsum(coeffs.log(), dim=-1)
@@ -145,10 +149,10 @@ def heinsen(length: int) -> Way:
     return run
 
 
-#: What works on a stream of its own is timed by the clock on the wall, over calls that are queued.
+#: The ways with their own stream, which are timed by the wall clock over queued calls.
 OWN_STREAM = {"jax.lax.associative_scan"}
 
-#: What compiles for seconds, and is left out first where time is short.
+#: The ways that take seconds to compile, which are skipped first if time is short.
 SLOW = {"torch associative_scan", "jax.lax.associative_scan"}
 
 WAYS: dict[str, Callable[[int], Way]] = {

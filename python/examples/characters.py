@@ -1,10 +1,10 @@
-"""A language model of characters, two layers of minGRU, trained on half of Alice's Adventures in Wonderland.
+"""A language model of characters: two layers of minGRU, trained on half of Alice in Wonderland.
 
     python python/examples/characters.py [--out FOLDER] [--steps 1000] [--device cuda]
 
-FOLDER gets `characters.csv`, bits per character of training and of unseen text; `baselines.csv`, what counting characters
-reaches; `pace.csv`, milliseconds of the recurrence by this package and by a loop; and `sample.txt`,
-what the model writes. It takes a minute or two.
+FOLDER gets `characters.csv`, the bits per character of training and of unseen text; `baselines.csv`,
+the bits that counting characters reaches; `pace.csv`, the milliseconds of the recurrence by this
+package and by a loop; and `sample.txt`, a text by the model. It takes a minute or two.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class MinGru(nn.Module):
         self.dropout = nn.Dropout(DROPPED)
 
     def forward(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """``x`` ``[batch, length, width]`` and the state before it ``[batch, states]``; the same after it."""
+        """Maps ``x`` ``[batch, length, width]`` and the state ``[batch, states]`` to the next."""
         gate, candidate, out = self.project_in(self.norm(x)).chunk(3, dim=-1)
         z = gate.sigmoid()
         y, state = self.scan(z * candidate.tanh(), 1 - z, initial=state, dim=1, return_final=True)
@@ -55,7 +55,7 @@ class Model(nn.Module):
         self.norm, self.answer = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, characters)
 
     def memory(self, batch: int) -> Tensor:
-        """The states before the first character."""
+        """Returns the states before the first character."""
         return torch.zeros(LAYERS, batch, STATES, device=self.answer.weight.device)
 
     def forward(self, tokens: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
@@ -67,7 +67,7 @@ class Model(nn.Module):
 
 
 def loop(inputs: Tensor, coeffs: Tensor, *, initial: Tensor, dim: int, return_final: bool) -> tuple[Tensor, Tensor]:
-    """The recurrence step by step, as it would be written without this package."""
+    """Runs the recurrence step by step, as one would write it without this package."""
     outputs, state = [], initial
     for x, c in zip(inputs.unbind(dim), coeffs.unbind(dim)):
         state = state * c + x
@@ -76,7 +76,7 @@ def loop(inputs: Tensor, coeffs: Tensor, *, initial: Tensor, dim: int, return_fi
 
 
 def bits(model: Model, tokens: Tensor) -> float:
-    """Bits per character over one stretch of text, from its first character on."""
+    """Returns the bits per character over one stretch of text, from its first character on."""
     model.eval()
     with torch.no_grad():
         logits, _ = model(tokens[None, :-1], model.memory(1))
@@ -86,7 +86,7 @@ def bits(model: Model, tokens: Tensor) -> float:
 
 # ANCHOR: sample
 def sample(model: Model, tokens: Tensor, count: int, temperature: float = 0.7) -> list[int]:
-    """Goes on from ``tokens``, one character at a time, from the states of the last."""
+    """Continues ``tokens``, one character at a time, from the states after the last one."""
     model.eval()
     written = []
     with torch.no_grad():
@@ -100,7 +100,10 @@ def sample(model: Model, tokens: Tensor, count: int, temperature: float = 0.7) -
 
 
 def counted(text: list[int], unseen: list[int], characters: int, order: int) -> float:
-    """Bits per character of unseen text, by how often each character followed the ``order`` before it; add a tenth to each count."""
+    """Returns the bits per character of unseen text, by counts in ``text``.
+
+    The counts are of each character after the ``order`` before it, plus a tenth.
+    """
     follows = collections.defaultdict(collections.Counter)
     for at in range(order, len(text)):
         follows[tuple(text[at - order : at])][text[at]] += 1
@@ -112,7 +115,7 @@ def counted(text: list[int], unseen: list[int], characters: int, order: int) -> 
 
 
 def step(model: Model, adam: torch.optim.Optimizer, text: Tensor) -> float:
-    """A step of training on stretches of the text; its bits per character."""
+    """Trains one step on stretches of the text; returns its bits per character."""
     starts = torch.randint(len(text) - LENGTH - 1, (BATCH,)).tolist()
     batch = torch.stack([text[start : start + LENGTH + 1] for start in starts])
     logits, _ = model(batch[:, :-1], model.memory(BATCH))
@@ -125,7 +128,7 @@ def step(model: Model, adam: torch.optim.Optimizer, text: Tensor) -> float:
 
 
 def pace(table: Table, device: str) -> None:
-    """Both passes of the recurrence alone, by both ways in turn, for rows of several lengths with as many elements in all."""
+    """Times both passes of the recurrence alone, by both ways in turn, at constant size."""
     for length in (128, 512, 2048):
         batch = 2048 // length
         x, c = (torch.rand(batch, length, STATES, device=device, requires_grad=True) for _ in range(2))

@@ -21,7 +21,7 @@ def machine(device: str) -> str:
 
 
 class Table:
-    """Written anew with each row: what is there stays if the rest is cut off."""
+    """A file that is rewritten with each row, so that its rows stay if the run is cut off."""
 
     def __init__(self, path: Path | None, device: str):
         self.path = path

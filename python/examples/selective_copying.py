@@ -1,10 +1,10 @@
-"""Chapter 13's block and task in PyTorch: which was the last symbol, which the one before it, and the one before that?
+"""Chapter 13's block and task in PyTorch: which were the last three symbols?
 
     python python/examples/selective_copying.py [--out FOLDER] [--seeds 11,12,13] [--device cuda]
 
-The sizes, the initial weights' distributions, the optimiser and the averaged weights are those of the chapter in Rust; random
-numbers are PyTorch's and Python's. FOLDER gets `copying.csv`, the share of right answers after every 50 steps, and
-`copied.csv`, that at the end. It takes a minute for a seed.
+The sizes, the initial weights' distributions, the optimiser and the averaged weights are the same as in
+the chapter's Rust; random numbers are PyTorch's and Python's. FOLDER gets the share of right answers:
+`copying.csv` after every 50 steps, and `copied.csv` at the end. It takes a minute for a seed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BATCH, STEPS, RATE, KEPT, TESTED = 16, 1600, 0.015, 0.99, 1024
 
 
 def draw(rng: random.Random, num_seqs: int, positions: int = POSITIONS) -> tuple[Tensor, Tensor]:
-    """Tokens ``[num_seqs, positions + 3]``, 0 for a blank, and the answers ``[num_seqs, 3]``."""
+    """Draws tokens ``[num_seqs, positions + 3]``, 0 for a blank, and answers ``[num_seqs, 3]``."""
     tokens = torch.zeros(num_seqs, positions + ASKED, dtype=torch.long)
     answers = torch.zeros(num_seqs, ASKED, dtype=torch.long)
     tokens[:, positions:] = 1 + SYMBOLS + torch.arange(ASKED)
@@ -49,7 +49,7 @@ def uniform(*shape: int, within: float) -> nn.Parameter:
 
 # ANCHOR: block
 class Block(nn.Module):
-    """Mamba's block between an embedding and an answer; ``selective`` or with the same coefficients everywhere."""
+    """Mamba's block between embedding and answer; ``selective`` or with fixed coefficients."""
 
     def __init__(self, selective: bool):
         super().__init__()
@@ -71,7 +71,7 @@ class Block(nn.Module):
         self.answer = uniform(SYMBOLS, WIDTH, within=WIDTH**-0.5)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Tokens ``[batch, length]``; a number for each answer ``[batch, answers, length]``."""
+        """Maps tokens ``[batch, length]`` to logits ``[batch, answers, length]``."""
         embedded = self.embedding[tokens].mT
         x, z = (self.project_in @ embedded).chunk(2, dim=1)
         x = functional.conv1d(functional.pad(x, (REACH - 1, 0)), self.convolution, self.convolution_bias, groups=CHANNELS)
@@ -89,7 +89,7 @@ class Block(nn.Module):
 
 
 def right(block: nn.Module, tokens: Tensor, answers: Tensor) -> Tensor:
-    """The share of right answers to each question."""
+    """Returns the share of right answers to each question."""
     with torch.no_grad():
         return (block(tokens)[:, :, -ASKED:].argmax(dim=1) == answers).float().mean(dim=0)
 
@@ -121,7 +121,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="11")
     parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)  # all is small: threads would only wait for each other
+    torch.set_num_threads(1)  # the arrays are small: threads would only wait for each other
     curves = Table(arguments.out and arguments.out / "copying.csv", arguments.device)
     ends = Table(arguments.out and arguments.out / "copied.csv", arguments.device)
     for seed in map(int, arguments.seeds.split(",")):

@@ -1,7 +1,8 @@
 """The linear recurrence ``y[l] = y[l-1] * c[l] + x[l]`` at the speed of memory.
 
-For PyTorch there are :func:`linrec` and :func:`selective_scan`, for NumPy :mod:`linrec.numpy`, for JAX :mod:`linrec.jax`.
-PyTorch is imported when one of its functions is first asked for, so that the others do without it.
+:func:`linrec` and :func:`selective_scan` are for PyTorch, :mod:`linrec.numpy` is for NumPy, and
+:mod:`linrec.jax` is for JAX. PyTorch is imported at the first use of one of its functions, so that
+the other modules do not need it.
 """
 
 from __future__ import annotations

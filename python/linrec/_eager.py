@@ -1,9 +1,10 @@
-"""Calls of operators past PyTorch's dispatcher, where nobody could tell the difference but by the clock.
+"""Calls of operators that bypass PyTorch's dispatcher where only the time differs.
 
-An operator of ``torch.library`` whose kernels and gradients are Python goes from C++ to Python and back several times a call,
-some ten microseconds in all. Whoever compiles, transforms, traces, profiles or subclasses has to see the operator; a plain
-call on plain tensors need not go that way: its kernel is called as it is, and recorded for gradients by a
-``torch.autograd.Function``, whose layers are in C++.
+An operator of ``torch.library`` with kernels and gradients in Python goes from C++ to Python and
+back several times a call, about ten microseconds in all. A compiler, transform, tracer, profiler or
+subclass has to see the operator. A plain call on plain tensors does not need the dispatcher: it
+calls the kernel directly, and a ``torch.autograd.Function``, whose layers are in C++, records it
+for gradients.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from torch.autograd import forward_ad
 
 _TENSORS = (Tensor, torch.nn.Parameter)
 
-# What says who takes part in a call. They are PyTorch's own, not its interface: where one is missing, no call is plain.
+# They report who takes part in a call. They are internals of PyTorch: if one is missing, no call is
+# plain.
 _NAMES = (
     "_len_torch_dispatch_stack",
     "_len_torch_function_stack",
@@ -28,13 +30,13 @@ _dispatch_modes, _function_modes, _tracing, _transforms, _keys_of = (getattr(tor
 _profiling = getattr(torch.autograd, "_profiler_enabled", None)
 _is_known = None not in (_dispatch_modes, _function_modes, _tracing, _transforms, _keys_of, _profiling)
 
-#: The type of device of tensors with these dispatch keys, all of which are plain.
+#: The device type of plain tensors with these dispatch keys.
 _places: dict[int, str] = {}
 
 
 # ANCHOR: plain
 def is_plain_call() -> bool:
-    """Whether nothing takes part in calls but autograd's reverse mode: no compiler, transform, mode, tracer or profiler."""
+    """True if only reverse mode takes part: no compiler, transform, mode, tracer or profiler."""
     if torch.compiler.is_compiling() or not _is_known:
         return False
     return not (
@@ -49,9 +51,10 @@ def is_plain_call() -> bool:
 
 
 def place_of(tensor: Tensor) -> str | None:
-    """The type of device, ``cpu`` or ``cuda``, of a plain tensor: of no subclass, no wrapper, and with its data as they lie.
+    """Returns the device type, ``cpu`` or ``cuda``, of a plain tensor, or ``None`` for others.
 
-    To be asked in a plain call.
+    A plain tensor is no subclass and no wrapper, and its data need no conversion. Valid in a plain
+    call only.
     """
     if type(tensor) not in _TENSORS:
         return None
@@ -64,7 +67,7 @@ def place_of(tensor: Tensor) -> str | None:
 
 
 def _learn(device: torch.device) -> None:
-    """Notes the keys that plain tensors of a device have, inside and outside of inference mode."""
+    """Records the keys of a device's plain tensors, inside and outside of inference mode."""
     for inference in (False, True):
         with torch.inference_mode(inference):
             _places[_keys_of(torch.empty(0, device=device)).raw_repr()] = device.type
@@ -73,12 +76,12 @@ def _learn(device: torch.device) -> None:
 def past_the_dispatcher(
     operator: Callable, kernels: dict[str, Callable], save: Callable | None = None, gradient: Callable | None = None
 ) -> Callable:
-    """The operator as a function that takes the short way wherever it can.
+    """Returns the operator as a function that bypasses the dispatcher wherever it can.
 
     Args:
-        operator: an overload of ``torch.ops``, which takes tensors, some of which may be ``None``, and flags.
-        kernels: what computes it, by type of device.
-        save, gradient: as ``torch.library.register_autograd`` has them of this operator; it may have none.
+        operator: an overload of ``torch.ops`` that takes tensors, or ``None`` for some, and flags.
+        kernels: the functions that compute it, by device type.
+        save, gradient: as for ``torch.library.register_autograd``; ``None`` without gradients.
     """
 
     def forward(ctx, place, *arguments):
@@ -89,7 +92,7 @@ def past_the_dispatcher(
     def backward(ctx, *gradients):
         return None, *gradient(ctx, *gradients)
 
-    # Its name is that of the node in a graph of autograd.
+    # The name of the node in a graph of autograd.
     name = operator._schema.name.replace("::", "_")
     methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     recorded = type(name, (torch.autograd.Function,), methods).apply
@@ -100,7 +103,7 @@ def past_the_dispatcher(
             return operator(*arguments)
         place, is_recorded = None, False
         for argument in arguments:
-            # Not `isinstance`, which asks a metaclass in Python.
+            # Not `isinstance`, which calls a metaclass in Python.
             if argument is None or type(argument) is bool:
                 continue
             here = place_of(argument)
@@ -116,6 +119,6 @@ def past_the_dispatcher(
         return operator(*arguments) if gradient is None else recorded(place, *arguments)
     # ANCHOR_END: call
 
-    # For those who have looked at the call and its tensors already.
+    # For callers that have checked the call and its tensors already.
     call.short = short
     return call

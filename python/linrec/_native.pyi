@@ -1,4 +1,4 @@
-"""The part in Rust. Arrays are DLPack capsules (``object`` here), of which results are written."""
+"""The part in Rust. Arrays are DLPack capsules (``object`` here); results are written in place."""
 
 def forward(
     inputs: object,

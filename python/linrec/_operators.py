@@ -1,9 +1,9 @@
-"""The operators ``torch.ops.linrec.scan`` and ``torch.ops.linrec.scan_backward``, with all that PyTorch asks of one.
+"""The operators ``torch.ops.linrec.scan`` and ``torch.ops.linrec.scan_backward`` for PyTorch.
 
-Sequences lie along the last axis. ``scan`` takes inputs and coefficients ``[..., length]`` and initial states ``[...]``, of
-the type that is computed with; ``scan_backward`` takes what ``scan`` has left, and is made of the same recurrence: its
-own gradients are a ``scan`` again. With ``y[-1]`` the initial state, ``g`` the gradient with respect to ``y``, and ``*`` for
-complex numbers the conjugate::
+Sequences are along the last axis. ``scan`` takes inputs and coefficients ``[..., length]`` and
+initial states ``[...]`` of the accumulator's type. ``scan_backward`` takes the results of ``scan``
+and is the same recurrence, so its own gradients are a ``scan`` again. With ``y[-1]`` the initial
+state, ``g`` the gradient with respect to ``y``, and ``*`` the complex conjugate::
 
     scan            y[l] = y[l-1] c[l] + x[l]
     scan_backward   d[l] = g[l] + c*[l+1] d[l+1],   dx = d,   dc[l] = d[l] y*[l-1],   dy[-1] = c*[0] d[0]
@@ -34,7 +34,7 @@ _library.define(
 )
 # ANCHOR_END: define
 
-# What every kernel of an operator does first.
+# The checks with which every kernel of an operator begins.
 
 
 def _check(operation: str, arrays: list[tuple[str, Tensor]], initial: Tensor | None) -> None:
@@ -69,7 +69,8 @@ def _states(rows: Tensor) -> Tensor:
     return torch.empty(rows.shape[:-1], dtype=ACCUMULATORS[rows.dtype], device=rows.device)
 
 
-# On the CPU outputs lie as the inputs do, whatever their strides, and gradients as the outputs do. Numbers of 16 bits are computed with as float32.
+# On the CPU outputs have the inputs' strides, and gradients the outputs'. Numbers of 16 bits are
+# converted to float32.
 
 
 def _of(dtype: torch.dtype, tensor: Tensor) -> Tensor:
@@ -98,7 +99,7 @@ def _scan_backward_cpu(
     return _of(dtype, d_inputs), _of(dtype, d_coeffs), d_initial
 
 
-# On a GPU all arrays lie row after row; the work is queued on the current stream, and nothing waits for it.
+# On a GPU all arrays are contiguous; the work is queued on the current stream, without a wait.
 
 
 # ANCHOR: kernel
@@ -136,7 +137,7 @@ _SCANS_BACKWARD = {"cpu": _scan_backward_cpu, "cuda": _scan_backward_cuda}
 
 
 def _checked(kernel: Callable, check: Callable) -> Callable:
-    """The kernel for the dispatcher, by way of which anybody may call it with anything."""
+    """Returns the kernel for the dispatcher, through which it may get any arguments."""
 
     def checked(*arguments):
         check(*arguments)
@@ -150,7 +151,7 @@ for _place in ("cpu", "cuda"):
     _library.impl("scan_backward", _checked(_SCANS_BACKWARD[_place], _check_backward), _place.upper())
 
 
-# What they would return, without data.
+# Their results without data.
 
 
 def _like(tensor: Tensor) -> Tensor:
@@ -175,7 +176,7 @@ def _(d_outputs, coeffs, outputs, initial, reverse, log_coeffs):
 
 
 def shifted(sequences: Tensor, first: Tensor | None, reverse: bool) -> Tensor:
-    """The state before each step: sequences ``[..., length]`` one step later, behind ``first`` or zeros."""
+    """Returns the state before each step: ``[..., length]`` shifted, after ``first`` or zeros."""
     if sequences.shape[-1] == 0:
         return sequences
     first = torch.zeros_like(sequences[..., 0]) if first is None else first.to(sequences.dtype)
@@ -185,7 +186,7 @@ def shifted(sequences: Tensor, first: Tensor | None, reverse: bool) -> Tensor:
 
 
 def _shifted_back(sequences: Tensor, reverse: bool) -> tuple[Tensor, Tensor]:
-    """The adjoint of ``shifted``: sequences one step earlier, behind zeros, and what was the first."""
+    """Returns the adjoint of ``shifted``: the sequences shifted back, and the first elements."""
     if sequences.shape[-1] == 0:
         return sequences, sequences.new_zeros(sequences.shape[:-1])
     back = shifted(sequences, None, not reverse)
@@ -215,12 +216,12 @@ def _save_backward(ctx, inputs, output) -> None:
 
 # ANCHOR: double
 def _scan_backward_gradient(ctx, of_d_inputs, of_d_coeffs, of_d_initial):
-    """The gradients of the gradients: one ``scan`` in the direction of the first, and products."""
+    """Computes gradients of the gradients: one ``scan`` in the first direction, and products."""
     coeffs, outputs, initial, deltas = ctx.saved_tensors
     reverse, log_coeffs = ctx.reverse, ctx.log_coeffs
     before = shifted(outputs, initial, reverse)
     factors = coeffs.exp() if log_coeffs else coeffs
-    # d_coeffs is a product of the deltas, what was before each step, and with logarithms the factors.
+    # d_coeffs is a product of the deltas, the states before, and with logarithms the factors.
     of_products = of_d_coeffs * factors if log_coeffs else of_d_coeffs
     of_deltas = scan(of_d_inputs + of_products * before, coeffs, of_d_initial, reverse, log_coeffs)
     of_coeffs = deltas * shifted(of_deltas, of_d_initial, reverse).conj()
@@ -267,11 +268,11 @@ def _(info, in_dims, d_outputs, coeffs, outputs, initial, reverse, log_coeffs):
     return scan_backward(*tensors, reverse, log_coeffs), (0, 0, 0)
 
 
-# Forward mode and the transforms of `torch.func`, which operators of `torch.library` do not have.
+# Forward mode and the transforms of `torch.func`, which operators of `torch.library` lack.
 
 
 class DifferentiableScan(torch.autograd.Function):
-    """``scan`` with derivatives in both modes; its gradients are made of itself."""
+    """``scan`` with derivatives in both modes; its gradients are ``scan`` again."""
 
     generate_vmap_rule = True
 
@@ -293,7 +294,7 @@ class DifferentiableScan(torch.autograd.Function):
             d_initial = None if initial is None else torch.zeros_like(initial)
             return d_outputs, torch.zeros_like(coeffs), d_initial, None, None
         first = coeffs[..., -1 if reverse else 0]
-        # What the coefficient of the last step meets is 0, as a logarithm 0 times e^0.
+        # The coefficient after the last step is 0; as a logarithm it is e^0, times a state of 0.
         later = shifted(coeffs, None, not reverse).conj()
         deltas = DifferentiableScan.apply(d_outputs, later, None, not reverse, log_coeffs)
         d_coeffs = deltas * shifted(outputs, initial, reverse).conj()

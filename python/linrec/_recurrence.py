@@ -50,24 +50,27 @@ def linrec(
     Args:
         inputs: ``x``, of any shape with at least one axis.
         coeffs: ``c``, of a shape that broadcasts with that of ``inputs``.
-        initial: the state before the first step, ``y[-1]`` (with ``reverse`` that behind the last, ``y[length]``): of a
-            shape that broadcasts to that of the outputs without ``dim``. ``None`` means zero.
-        dim: the axis along which the sequences lie.
+        initial: the state before the first step, ``y[-1]`` (with ``reverse`` the state after the
+            last, ``y[length]``). Its shape broadcasts to the outputs' shape without ``dim``.
+            ``None`` means zero.
+        dim: the axis of the sequences.
         reverse: walk from the last element to the first: ``y[l] = y[l+1] * c[l] + x[l]``.
         log_coeffs: ``coeffs`` are ``ln c``.
         return_final: also return the state after the last step.
 
     Returns:
-        The outputs ``y``, of the shape to which ``inputs`` and ``coeffs`` broadcast. With ``return_final`` a pair of them
-        and the last state, of that shape without ``dim``; without a step it is ``initial``, or zero.
+        The outputs ``y``, of the shape to which ``inputs`` and ``coeffs`` broadcast. With
+        ``return_final``, the outputs and the last state, of that shape without ``dim``; if the
+        sequences are empty, it is ``initial``, or zero.
 
-    Elements are float32, float64, complex64, complex128, bfloat16 or float16 (which are computed with as float32, and
-    rounded once). Those of two types are promoted as in ``inputs + coeffs``; under autocast as well: the recurrence is
-    computed in the wider type of its arguments, and casts nothing to a narrower one.
+    Elements are float32, float64, complex64, complex128, bfloat16 or float16; the last two are
+    computed in float32 and rounded once. Two types are promoted as in ``inputs + coeffs``, also
+    under autocast: the recurrence uses the wider type of its arguments and casts nothing to a
+    narrower one.
 
-    On a GPU it is computed on the current stream, by kernels that are part of this package. It has gradients of any
-    order, forward-mode derivatives (not under ``torch.compile``) and a rule for ``torch.vmap``, and
-    ``torch.compile(fullgraph=True)`` takes it.
+    On a GPU it runs on the current stream, by kernels that are part of this package. It has
+    gradients of any order, forward-mode derivatives (not under ``torch.compile``) and a rule for
+    ``torch.vmap``, and it works under ``torch.compile(fullgraph=True)``.
 
     >>> import torch
     >>> from linrec import linrec
@@ -75,7 +78,7 @@ def linrec(
     tensor([1.0000, 3.0000, 4.5000, 6.2500])
     """
     if initial is None and dim == -1 and not return_final and is_plain_call():
-        # What most calls are. Nothing has to be promoted, broadcast or moved, and so nothing is looked at twice.
+        # The common call: nothing has to be promoted, broadcast or moved, so one look is enough.
         place = place_of(inputs)
         if place is not None and place == place_of(coeffs) and _are_alike(inputs, coeffs):
             return scan.short(place, inputs.requires_grad or coeffs.requires_grad, inputs, coeffs, None, reverse, log_coeffs)
@@ -114,7 +117,7 @@ def linrec(
 
 
 def _are_alike(inputs: Tensor, coeffs: Tensor) -> bool:
-    """Whether both have the same shape, with an axis, and elements of one type that is computed with, on one device."""
+    """True for the same shape, with an axis, the same supported type, and the same device."""
     dtype, shape = inputs.dtype, inputs.shape
     return (
         dtype in ACCUMULATORS
@@ -126,14 +129,14 @@ def _are_alike(inputs: Tensor, coeffs: Tensor) -> bool:
 
 
 def _is_transformed() -> bool:
-    """Whether forward mode or a transform of ``torch.func`` is under way, which operators have no rules for."""
+    """True within forward mode or a transform of ``torch.func``, for which operators lack rules."""
     if torch.compiler.is_compiling():
         return False
     return forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active()
 
 
 def _states(initial: Tensor, rows: Tensor) -> Tensor:
-    """The initial states, one for each of the ``rows``, in the type that is computed with."""
+    """Returns the initial states, one for each of the ``rows``, in the accumulator's type."""
     shape = rows.shape[:-1]
     if initial.shape != shape:
         try:

@@ -1,7 +1,8 @@
 """Mamba's selective scan for PyTorch, with the arguments of mamba-ssm's ``selective_scan_fn``.
 
-On a GPU it is one kernel, and its gradients are two more: the operators ``torch.ops.linrec.selective_scan`` and
-``torch.ops.linrec.selective_scan_backward``. Everywhere else, and for complex rates, it is composed of :func:`linrec.linrec`.
+On a GPU it is one kernel, and its gradients are two more: the operators
+``torch.ops.linrec.selective_scan`` and ``torch.ops.linrec.selective_scan_backward``. Elsewhere, and
+for complex rates, it is composed of :func:`linrec.linrec`.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from ._eager import is_plain_call, past_the_dispatcher
 from ._recurrence import linrec
 from ._tensors import ACCUMULATORS, capsule, check, describe, on_device_of, stream_of
 
-#: Steps between the states that the forward pass leaves for the backward pass.
+#: The number of steps between the states that the forward pass saves for the backward pass.
 CHECKPOINT_STEPS = 8
-#: The most states of a channel that the kernels take.
+#: The largest number of states of a channel for the kernels.
 MOST_STATES = 256
 
 
@@ -44,22 +45,24 @@ def selective_scan(
         delta: the steps' sizes before bias and softplus, ``[batch, channels, length]``.
         A: ``[channels, states]``, real or complex.
         B: ``[channels, states]``, or varying along the sequence ``[batch, states, length]`` or
-            ``[batch, groups, states, length]``. With a complex ``A`` what varies is real, of length ``2 length``: real and
-            imaginary part by turns; what is constant is complex.
+            ``[batch, groups, states, length]``. With a complex ``A``, a varying ``B`` is real and
+            of length ``2 length``, with real and imaginary parts alternating, and a constant ``B``
+            is complex.
         C: as ``B``.
         D: ``[channels]``; ``None`` means zero.
         z: ``[batch, channels, length]``; ``None`` leaves out the last factor.
         delta_bias: ``[channels]``; ``None`` means zero.
-        delta_softplus: whether to take the softplus of the steps' sizes.
+        delta_softplus: take the softplus of the steps' sizes.
         return_last_state: also return the states after the last step.
 
     Returns:
-        The outputs ``[batch, channels, length]`` in the type of ``u``; with ``return_last_state`` a pair of them and the last
-        states ``[batch, channels, states]``, of float32 (with a float64 ``u`` float64, with a complex ``A`` complex). The last
-        states have gradients, too.
+        The outputs ``[batch, channels, length]`` in the type of ``u``. With ``return_last_state``,
+        the outputs and the last states ``[batch, channels, states]`` in float32 (in float64 if
+        ``u`` is float64, complex if ``A`` is complex). The last states have gradients, too.
 
-    On a GPU, with a real ``A`` and ``u`` of float32, bfloat16 or float16, it is computed by one kernel that expands nothing in
-    memory. That has gradients of the first order; the composition has those of any order.
+    On a GPU, with a real ``A`` and ``u`` in float32, bfloat16 or float16, one kernel computes it
+    without expanding anything in memory. That kernel has gradients of first order; the composition
+    has gradients of any order.
     """
     _check(u, delta, A, B, C, D, z, delta_bias)
     fused = u.is_cuda and not A.is_complex() and u.dtype != torch.float64 and A.shape[1] <= MOST_STATES
@@ -75,7 +78,7 @@ def selective_scan(
 
 
 def _gradients_may_follow(*tensors: Tensor | None) -> bool:
-    """Whether the backward pass may need the states in between; compilers and transforms do not tell."""
+    """True if a backward pass may need the states; compilers and transforms do not say."""
     if not torch.is_grad_enabled():
         return False
     return not is_plain_call() or any(tensor is not None and tensor.requires_grad for tensor in tensors)
@@ -133,7 +136,7 @@ def _check(u, delta, A, B, C, D, z, delta_bias) -> None:
 
 
 def _composed(u, delta, A, B, C, D, z, delta_bias, delta_softplus) -> tuple[Tensor, Tensor]:
-    """All states at once: a recurrence with the logarithms ``s A`` for coefficients."""
+    """Computes all states at once: a recurrence with the logarithms ``s A`` as coefficients."""
     dtype = ACCUMULATORS[u.dtype]
     channels = u.shape[1]
     wide = dtype.to_complex() if A.is_complex() else dtype
@@ -144,7 +147,7 @@ def _composed(u, delta, A, B, C, D, z, delta_bias, delta_softplus) -> tuple[Tens
         steps = functional.softplus(steps)
 
     def coupled(coupling: Tensor) -> Tensor:
-        """``B`` or ``C`` of each channel, ``[batch or 1, channels, states, length or 1]``."""
+        """Returns the channels' ``B`` or ``C``, ``[batch or 1, channels, states, length or 1]``."""
         if coupling.ndim == 2:
             return coupling.to(wide)[None, :, :, None]
         coupling = _grouped(coupling).to(dtype)
@@ -185,7 +188,7 @@ def _rows(*tensors: Tensor | None) -> list[Tensor | None]:
 
 
 def _results(u: Tensor, A: Tensor, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Room for the outputs, the last states, and those that are kept for the backward pass, or an empty tensor."""
+    """Allocates the outputs, the last states, and the checkpoints, which are empty unless kept."""
     (batch, channels, length), states = u.shape, A.shape[1]
     chunks = (length + CHECKPOINT_STEPS - 1) // CHECKPOINT_STEPS
     floats = {"dtype": torch.float32}
@@ -197,7 +200,7 @@ def _results(u: Tensor, A: Tensor, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _gradients(u, delta, A, B, C, D, z, delta_bias) -> list[Tensor]:
-    """Room for the gradients; for what is not there an empty tensor."""
+    """Allocates the gradients, with an empty tensor for an absent argument."""
     tensors = (u, delta, A, B, C, D, z, delta_bias)
     return [u.new_empty(0) if tensor is None else tensor.new_empty(tensor.shape) for tensor in tensors]
 
@@ -206,7 +209,7 @@ def _scan_cuda(u, delta, A, B, C, D, z, delta_bias, softplus, keep):
     inputs = _rows(u, delta, A, B, C, D, z, delta_bias)
     results = _results(u, A, keep)
     if u.numel() == 0:
-        # Without a step the states are those to begin with, zeros.
+        # Without a step the states are the initial ones, zeros.
         return results[0], results[1].zero_(), results[2]
     arrays = [*map(capsule, inputs), softplus, *map(capsule, (*results[:2], results[2] if keep else None))]
     with on_device_of(u):

@@ -1,4 +1,4 @@
-"""Tensors for the native part, and what is true of all operators."""
+"""Tensors for the native part, and the checks of all operators."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.dlpack import to_dlpack
 
-#: What elements can be, and what is computed with in their place.
+#: The types of elements, and the types in which they are computed.
 ACCUMULATORS = {
     torch.float32: torch.float32,
     torch.float64: torch.float64,
@@ -20,17 +20,17 @@ ACCUMULATORS = {
 
 
 def capsule(tensor: Tensor | None) -> object | None:
-    """The tensor as a DLPack capsule, which keeps it; nothing is copied."""
+    """Returns the tensor as a DLPack capsule, which keeps it alive; nothing is copied."""
     return None if tensor is None else to_dlpack(tensor)
 
 
 def describe(tensor: Tensor) -> str:
-    """A tensor for a message: ``float32[3, 100] on cuda:0``."""
+    """Describes a tensor for a message: ``float32[3, 100] on cuda:0``."""
     return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)} on {tensor.device}"
 
 
 def check(operation: str, first: tuple[str, Tensor], others: list[tuple[str, Tensor | None]]) -> None:
-    """An exception unless all are tensors of one device, of types that are computed with."""
+    """Raises an exception unless all are tensors of supported types on one device."""
     for name, tensor in (first, *others):
         if tensor is None:
             continue
@@ -45,24 +45,24 @@ def check(operation: str, first: tuple[str, Tensor], others: list[tuple[str, Ten
             raise ValueError(f"{operation}: {first[0]} is {describe(first[1])}, and {name} is {describe(tensor)}")
 
 
-#: What `torch.cuda.current_stream` asks for, without an object around it: a microsecond of each call.
+#: The function behind `torch.cuda.current_stream`, whose object costs a microsecond per call.
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 
 
 def stream_of(tensor: Tensor) -> int:
-    """The handle of PyTorch's current stream on the tensor's GPU."""
+    """Returns the handle of PyTorch's current stream on the tensor's GPU."""
     if _raw_stream is not None:
         return _raw_stream(tensor.get_device())
     return torch.cuda.current_stream(tensor.device).cuda_stream
 
 
 _nothing = nullcontext()
-#: `torch.cuda.current_device`, without asking whether there is CUDA: there are tensors of it.
+#: `torch.cuda.current_device` without its check for CUDA, which has tensors already.
 _current_device = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
 
 
 def on_device_of(tensor: Tensor):
-    """A context in which the tensor's GPU is the current one, as the native part leaves it current."""
+    """Returns a context in which the tensor's GPU is current, which the native part makes it."""
     if tensor.get_device() == _current_device():
         return _nothing
     return torch.cuda.device(tensor.device)

@@ -1,4 +1,7 @@
-"""The recurrence for JAX, on the CPU, through XLA's foreign function interface: under ``jit``, ``grad`` and ``vmap``."""
+"""The recurrence for JAX on the CPU, through XLA's foreign function interface.
+
+It works under ``jit``, ``grad`` and ``vmap``.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ __all__ = ["linrec"]
 
 jax.ffi.register_ffi_target("linrec_forward", _native.xla_forward(), platform="cpu")
 
-#: What is computed with in the place of each type.
+#: The type in which each type of element is computed.
 _ACCUMULATORS = {
     "float32": "float32",
     "float64": "float64",
@@ -60,21 +63,24 @@ def linrec(
     log_coeffs: bool = False,
     return_final: bool = False,
 ):
-    """The linear recurrence ``y[l] = y[l-1] * c[l] + x[l]`` along an axis, with gradients of any order in reverse mode.
+    """The linear recurrence ``y[l] = y[l-1] * c[l] + x[l]`` along an axis.
+
+    It has gradients of any order in reverse mode.
 
     Args:
         inputs: ``x``, of any shape with at least one axis.
         coeffs: ``c``, of a shape that broadcasts with that of ``inputs``.
-        initial: the state before the first step, of a shape that broadcasts to that of the outputs without ``axis``; zero
-            if there is none.
-        axis: the axis along which the sequences lie.
+        initial: the state before the first step, of a shape that broadcasts to the outputs' shape
+            without ``axis``; ``None`` means zero.
+        axis: the axis of the sequences.
         reverse: walk from the last element to the first.
         log_coeffs: ``coeffs`` are ``ln c``.
         return_final: also return the state after the last step.
 
     Returns:
-        The outputs, of the shape to which ``inputs`` and ``coeffs`` broadcast; with ``return_final`` a pair of them and the
-        last state. Elements are float32, float64, complex64, complex128, bfloat16 or float16 (computed with as float32).
+        The outputs, of the shape to which ``inputs`` and ``coeffs`` broadcast; with
+        ``return_final``, the outputs and the last state. Elements are float32, float64, complex64,
+        complex128, bfloat16 or float16; the last two are computed in float32.
     """
     x, c = jnp.asarray(inputs), jnp.asarray(coeffs)
     described = f"inputs {x.dtype}{list(x.shape)}, coeffs {c.dtype}{list(c.shape)}"
@@ -117,7 +123,7 @@ def _forward(x: Array, c: Array, h: Array, reverse: bool, log_coeffs: bool):
 
 
 def _backward(reverse: bool, log_coeffs: bool, saved: tuple[Array, Array, Array], d_y: Array):
-    """The same recurrence in the other direction. JAX's gradients of complex numbers are not conjugate."""
+    """Runs the recurrence in the other direction. JAX does not conjugate complex gradients."""
     c, h, y = saved
     if y.shape[-1] == 0:
         return d_y, jnp.zeros_like(c), jnp.zeros_like(h)
@@ -131,7 +137,7 @@ def _backward(reverse: bool, log_coeffs: bool, saved: tuple[Array, Array, Array]
 
 
 def _shifted(sequences: Array, first: Array, reverse: bool) -> Array:
-    """Sequences one step later, behind ``first``."""
+    """Shifts sequences by one step, after ``first``."""
     first = first[..., None]
     parts = [sequences[..., 1:], first] if reverse else [first, sequences[..., :-1]]
     return jnp.concatenate(parts, axis=-1)

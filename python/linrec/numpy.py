@@ -1,6 +1,6 @@
-"""The recurrence for NumPy, on the CPU: ``linrec.numpy.linrec`` and its gradients.
+"""The recurrence for NumPy on the CPU: ``linrec.numpy.linrec`` and its gradients.
 
-Arrays of any strides are taken as they are, without a copy; so are those that broadcast.
+Arrays may have any strides and may broadcast; they are not copied.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TYPES = (np.float32, np.float64, np.complex64, np.complex128)
 
 
 class Gradients(NamedTuple):
-    """The gradients of a loss with respect to what :func:`linrec` was given."""
+    """The gradients of a loss with respect to the arguments of :func:`linrec`."""
 
     inputs: NDArray[Any]
     coeffs: NDArray[Any]
@@ -62,17 +62,18 @@ def linrec(
     Args:
         inputs: ``x``, of any shape with at least one axis.
         coeffs: ``c``, of a shape that broadcasts with that of ``inputs``.
-        initial: the state before the first step, of a shape that broadcasts to that of the outputs without ``axis``; zero
-            if there is none.
-        axis: the axis along which the sequences lie.
+        initial: the state before the first step, of a shape that broadcasts to the outputs' shape
+            without ``axis``; ``None`` means zero.
+        axis: the axis of the sequences.
         reverse: walk from the last element to the first.
         log_coeffs: ``coeffs`` are ``ln c``.
         return_final: also return the state after the last step.
 
     Returns:
-        The outputs, of the shape to which ``inputs`` and ``coeffs`` broadcast; with ``return_final`` a pair of them and the
-        last state. Elements are float32, float64, complex64 or complex128, promoted as NumPy does; integers become
-        float64, and float16 is computed with as float32.
+        The outputs, of the shape to which ``inputs`` and ``coeffs`` broadcast; with
+        ``return_final``, the outputs and the last state. Elements are float32, float64, complex64
+        or complex128, promoted as in NumPy. Integers become float64, and float16 is computed in
+        float32.
 
     >>> from linrec.numpy import linrec
     >>> linrec([1.0, 2.0, 3.0, 4.0], [0.0, 1.0, 0.5, 0.5])
@@ -109,17 +110,18 @@ def backward(
     reverse: bool = False,
     log_coeffs: bool = False,
 ) -> Gradients:
-    """The gradients of a loss from that with respect to the outputs of :func:`linrec`.
+    """Computes the gradients of a loss from its gradient with respect to the outputs.
 
     Args:
         d_outputs: the gradient with respect to the outputs.
-        coeffs: what :func:`linrec` was given.
-        outputs: what it returned.
-        initial, axis, reverse, log_coeffs: as it was given them.
+        coeffs: the coefficients of :func:`linrec`.
+        outputs: the outputs of :func:`linrec`.
+        initial, axis, reverse, log_coeffs: the other arguments of :func:`linrec`.
 
     Returns:
-        The gradients with respect to ``inputs``, ``coeffs`` (their logarithms, with ``log_coeffs``) and the initial state, of
-        the outputs' shape, and the last one of that without ``axis``. Of complex numbers they are conjugate, as PyTorch's.
+        The gradients with respect to ``inputs`` and ``coeffs`` (with ``log_coeffs``, to their
+        logarithms), of the outputs' shape, and with respect to the initial state, of that shape
+        without ``axis``. Complex gradients are conjugated, as in PyTorch.
     """
     named = [("d_outputs", d_outputs), ("coeffs", coeffs), ("outputs", outputs)]
     arrays, before, axis, narrow = _prepared("backward", named, initial, axis)
@@ -141,7 +143,7 @@ def backward(
 
 
 def _prepared(operation: str, named: list[tuple[str, ArrayLike]], initial: ArrayLike | None, axis: int):
-    """The arrays in one type and shape, the states, the axis from 0 on, and the type of the results."""
+    """Returns arrays of one type and shape, the states, the axis >= 0, and the results' type."""
     arrays = [np.asarray(array) for _, array in named]
     states = [] if initial is None else [np.asarray(initial)]
     narrow = np.result_type(*arrays)
@@ -176,7 +178,7 @@ def _prepared(operation: str, named: list[tuple[str, ArrayLike]], initial: Array
 
 
 def _capsule(array: NDArray[Any] | None) -> object | None:
-    """The array as a DLPack capsule; nothing is copied."""
+    """Returns the array as a DLPack capsule; nothing is copied."""
     if array is None:
         return None
     if not array.flags.aligned or any(stride % array.itemsize for stride in array.strides):
@@ -185,5 +187,5 @@ def _capsule(array: NDArray[Any] | None) -> object | None:
         return array.__dlpack__()
     try:
         return array.__dlpack__(max_version=(1, 0))
-    except TypeError:  # NumPy before 2.1 exports nothing that is read-only
+    except TypeError:  # NumPy before 2.1 does not export read-only arrays
         return array.copy().__dlpack__()

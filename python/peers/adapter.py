@@ -1,6 +1,7 @@
-"""A plugin for pytest: what the suites import, made of this package, and their tests on the CPU where there is no GPU.
+"""A plugin for pytest that replaces the modules that the suites import.
 
-Of each package only the operators are ours. Its own references, which its tests compare with, are its own files.
+Only the operators of each package are ours. The references that its tests compare with are its own
+files. Without a GPU, the tests run on the CPU.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from torch.overrides import TorchFunctionMode
 
 
 def module(name: str, folder: Path | None = None, **contents) -> ModuleType:
-    """A module with these contents; with a folder a package of the files there, without its own `__init__`."""
+    """Makes a module with these contents; with a folder, a package of its files.
+
+    The package's own `__init__` is left out.
+    """
     made = ModuleType(name)
     if folder is not None:
         made.__path__ = [str(folder)]
@@ -56,7 +60,7 @@ def mamba(checkout: Path) -> None:
     package = checkout / "mamba_ssm"
     for name in ["", "ops", "ops.triton", "utils"]:
         module(f"mamba_ssm.{name}".rstrip("."), package.joinpath(*name.split(".")))
-    # Needed by what surrounds the scan, and not by it.
+    # Needed by the code around the scan only.
     module("mamba_ssm.ops.triton.layer_norm", _layer_norm_fwd=None)
     from mamba_ssm.ops import selective_scan_interface
 
@@ -65,7 +69,7 @@ def mamba(checkout: Path) -> None:
 
 def fla(checkout: Path) -> None:
     def hgrn(x, g, initial_state=None, output_final_state=False, cu_seqlens=None):
-        """Along axis 1 of ``[batch, length, channels]``, with the logarithms ``g``; rows may hold several sequences."""
+        """Scans axis 1 of ``[batch, length, channels]`` with logarithms; rows may be packed."""
         if cu_seqlens is None:
             out, last = linrec(x, g, initial=initial_state, dim=1, log_coeffs=True, return_final=True)
         else:
@@ -78,7 +82,7 @@ def fla(checkout: Path) -> None:
         return out, last if output_final_state else None
 
     def assert_close(name, reference, tensor, ratio):
-        """The error's root mean square, relative to the reference's."""
+        """Compares the root mean square of the error with the reference's."""
         error = (reference - tensor).float().square().mean().sqrt()
         assert error <= ratio * reference.float().square().mean().sqrt() + 1e-8, name
 
@@ -90,7 +94,7 @@ def fla(checkout: Path) -> None:
 
 
 class OnTheCpu(TorchFunctionMode):
-    """Makes tensors on the CPU that were asked for on a GPU."""
+    """Makes tensors on the CPU in place of a GPU."""
 
     def __torch_function__(self, function, types, arguments=(), options=None):
         options = options or {}
@@ -109,7 +113,7 @@ def where():
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
-    """Adds the counts to the file that was asked for."""
+    """Adds the counts to the file in the environment variable."""
     if "LINREC_PEER_COUNTS" not in os.environ:
         return
     path = Path(os.environ["LINREC_PEER_COUNTS"])

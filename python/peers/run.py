@@ -1,12 +1,13 @@
-"""Runs the test suites of other packages against this one: their files, unchanged, with their operators replaced by ours.
+"""Runs the unchanged test suites of other packages with their operators replaced by ours.
 
     python python/peers/run.py torchlpc            # fetches the suite, then runs it
-    python python/peers/run.py mamba --from FOLDER # a checkout that is there already
-    python python/peers/run.py fla -- -k chunk     # what follows `--` is for pytest
+    python python/peers/run.py mamba --from FOLDER # an existing checkout
+    python python/peers/run.py fla -- -k chunk     # arguments after `--` are for pytest
     python python/peers/run.py mamba --out FOLDER  # adds a line with the counts to FOLDER/peers.csv
 
-A suite is fetched into a folder that is removed afterwards, by `git` or, for torchlpc, by `pip`; nothing of it is kept. It
-needs `linrec`, PyTorch and pytest, and for mamba's einops. Tests that name a GPU run on the CPU where there is none.
+A suite is fetched by `git` or, for torchlpc, by `pip`, into a folder that is removed afterwards. The
+program needs `linrec`, PyTorch and pytest, and einops for mamba's suite. Tests that name a GPU run on
+the CPU if there is no GPU.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ HERE = Path(__file__).parent
 
 @dataclass
 class Suite:
-    """Where a suite is from, and what of it is about the recurrence."""
+    """The source of a suite, and its tests that apply to the recurrence."""
 
-    #: A repository and the revision that was looked at, or a package with its version.
+    #: A repository and its revision, or a package and its version.
     source: tuple[str, str]
     tests: list[str]
-    #: Pytest's expression for what applies.
+    #: Pytest's expression for the tests that apply.
     applies: str = ""
-    #: What does not apply, and why.
+    #: The tests that do not apply, and the reasons.
     left_out: list[str] = field(default_factory=list)
 
 

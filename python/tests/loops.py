@@ -23,7 +23,7 @@ ROUNDOFF = {
 
 
 def loop(x, c, h=None, reverse=False):
-    """The outputs along the last axis, step by step, differentiable."""
+    """Computes the outputs along the last axis, step by step, differentiably."""
     y, state = [], torch.zeros_like(x[..., 0]) if h is None else h
     steps = range(x.shape[-1])
     for step in reversed(steps) if reverse else steps:
@@ -33,10 +33,11 @@ def loop(x, c, h=None, reverse=False):
 
 
 def bound(x, c, h=None, reverse=False):
-    """How far outputs may be from the loop's: the library's bound, for elements of this type.
+    """Returns the largest distance of outputs from the loop's: the library's bound for this type.
 
-    ``|y - y64| <= (u + 2**-53) z``, with ``z = |c| (z' + m y') + (2 + D) |x|`` over absolute values, ``m`` 2 for real and 4
-    for complex numbers and ``D`` combining levels; what is stored in 16 bits is rounded once more.
+    It is ``|y - y64| <= (u + 2**-53) z``, with ``z = |c| (z' + m y') + (2 + D) |x|`` over absolute
+    values, ``m`` 2 for real and 4 for complex numbers, and ``D`` combining levels. Storage in 16
+    bits rounds once more.
     """
     depth = (max(x.shape[-1], 1) - 1).bit_length() + 4
     factor = 4 if x.is_complex() else 2

@@ -1,4 +1,4 @@
-"""Derivatives of any order, in both modes, and batches of them."""
+"""Tests of derivatives of any order, in both modes, and in batches."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_derivatives(dtype, reverse, log_coeffs, length):
     assert gradgradcheck(without, (x, c), check_fwd_over_rev=True)
 
 
-def test_derivatives_of_what_broadcasts_and_along_other_axes():
+def test_derivatives_with_broadcasting_and_along_other_axes():
     x, c, h = leaves((3, 1, 2), (4, 1), ())
     assert gradcheck(lambda x, c, h: linrec(x, c, initial=h, dim=1), (x, c, h), check_forward_ad=True)
     assert gradgradcheck(lambda x, c, h: linrec(x, c, initial=h, dim=1), (x, c, h))
@@ -58,7 +58,7 @@ def test_third_order():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.complex64])
-def test_gradients_have_the_types_of_what_they_belong_to(dtype):
+def test_gradients_have_the_types_of_their_arguments(dtype):
     x, c = leaves((3, 40), (3, 40), dtype=dtype)
     h = torch.randn(3, dtype=torch.complex64 if dtype.is_complex else torch.float32, requires_grad=True)
     scaled = (0.3 * c).tanh()
@@ -67,14 +67,14 @@ def test_gradients_have_the_types_of_what_they_belong_to(dtype):
     wide = torch.complex128 if dtype.is_complex else torch.float64
     leaves64 = [tensor.detach().to(wide).requires_grad_() for tensor in (x, scaled, h)]
     exact = torch.autograd.grad(loop(*leaves64).abs().sum(), leaves64)
-    # The forward pass rounds to 16 bits, and so d_coeffs does not know the states any better.
+    # The forward pass rounds to 16 bits, so d_coeffs has rounded states.
     tolerance = {torch.bfloat16: 0.05, torch.float16: 0.01}.get(dtype, 1e-4)
     for gradient, wanted, leaf in zip(got, exact, (x, scaled, h)):
         assert gradient.dtype == leaf.dtype and gradient.shape == leaf.shape
         assert (gradient.to(wide) - wanted).abs().max() <= tolerance * wanted.abs().max()
 
 
-def test_only_what_is_asked_for():
+def test_only_requested_gradients_are_computed():
     x, c, h = leaves((2, 5), (2, 5), (2,))
     for wanted in [(x,), (c,), (h,), (x, h), (c, h)]:
         for tensor in (x, c, h):

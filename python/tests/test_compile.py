@@ -1,4 +1,4 @@
-"""What the operators promise to PyTorch, and that compiled code gives the bits of eager code."""
+"""Tests of the operators' promises to PyTorch, and of compiled code, which has eager bits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def leaves(*shapes, dtype=torch.float32):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex128, torch.bfloat16])
 @pytest.mark.parametrize("strided", [False, True])
-def test_the_operators_are_what_they_say(dtype, strided):
+def test_the_operators_pass_opcheck(dtype, strided):
     x, c, y = leaves((2, 3, 7), (2, 3, 7), (2, 3, 7), dtype=dtype)
     if strided:
         x, c, y = (tensor.detach().mT.contiguous().mT.requires_grad_() for tensor in (x, c, y))
@@ -27,7 +27,7 @@ def test_the_operators_are_what_they_say(dtype, strided):
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_compiled_is_eager_in_bits(dynamic):
+def test_compiled_calls_have_the_bits_of_eager_calls(dynamic):
     torch._dynamo.reset()
 
     def layer(x, c, h, dim, reverse):
@@ -69,7 +69,7 @@ def test_exported():
 
 
 def test_the_fused_selective_scan_without_data():
-    """Shapes and types of what a GPU would compute."""
+    """Compares the shapes and types that a GPU would compute."""
     from linrec._selective_scan import scan, scan_backward
     from torch._subclasses.fake_tensor import FakeTensorMode
 

@@ -1,4 +1,7 @@
-"""On a GPU: values, streams, graphs, devices. Without one these are skipped, and with LINREC_REQUIRE_CUDA=1 they fail."""
+"""Tests on a GPU: values, streams, graphs, devices.
+
+Without a GPU they are skipped, or fail if LINREC_REQUIRE_CUDA=1.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ def on_gpu(*tensors):
 @pytest.mark.parametrize("reverse", [False, True])
 def test_values(dtype, shape, reverse):
     x, c, h = case(shape, dtype)
-    # NaN where the results are going to be: the allocator gives this memory out next.
+    # NaN in the memory that the allocator hands out next, for the results.
     poison = torch.full((4, *shape), float("nan"), dtype=dtype, **ON)
     del poison
     y, last = linrec(*on_gpu(x, c), initial=h.cuda(), reverse=reverse, return_final=True)
@@ -82,7 +85,7 @@ def test_derivatives(dtype, reverse, log_coeffs):
     assert gradgradcheck(run, (x, c, h), check_fwd_over_rev=True)
 
 
-def test_the_operators_are_what_they_say():
+def test_the_operators_pass_opcheck():
     for dtype in [torch.float32, torch.bfloat16]:
         x, c, y = (torch.randn(2, 3, 7, dtype=dtype, requires_grad=True, **ON) for _ in range(3))
         h = torch.randn(2, 3, requires_grad=True, **ON)
@@ -96,7 +99,7 @@ def test_every_axis_stride_and_offset():
         x, c = torch.randn(5, 6, 7, dtype=torch.float64, **ON), torch.rand(6, 1, dtype=torch.float64, **ON)
         torch.testing.assert_close(linrec(x, c, dim=dim).cpu(), linrec(x.cpu(), c.cpu(), dim=dim))
     wide = torch.randn(8 * 1024 + 8, **ON)
-    for offset in range(5):  # rows that begin anywhere, also not at multiples of 16 bytes
+    for offset in range(5):  # rows at any address, including odd ones
         x = wide[offset : offset + 8 * 1024].view(8, 1024)
         torch.testing.assert_close(linrec(x, x.sigmoid()).cpu(), linrec(x.cpu(), x.cpu().sigmoid()))
     for shape in [(0, 5), (5, 0), (0, 0)]:
@@ -115,7 +118,7 @@ def wait(stream, cycles=200_000_000):
 @pytest.mark.parametrize("shape", [(64, 1000), (1, 1 << 20)])
 @pytest.mark.parametrize("log_coeffs", [False, True])
 def test_work_is_on_the_current_stream_and_waits_for_nothing(shape, log_coeffs):
-    """Inputs appear on a stream that is busy: work anywhere else would read what was there before."""
+    """Inputs appear on a busy stream: work on another stream would read old values."""
     stream = torch.cuda.Stream()
     x, c = torch.randn(shape, **ON), torch.rand(shape, **ON)
     given = c.log() if log_coeffs else c
@@ -178,7 +181,7 @@ def test_graphs(shape, log_coeffs):
 
 
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
-def test_compiled_is_eager_in_bits(mode):
+def test_compiled_calls_have_the_bits_of_eager_calls(mode):
     torch._dynamo.reset()
     layer = lambda x, c, h: linrec(2 * x, c, initial=h, return_final=True)
     compiled = torch.compile(layer, fullgraph=True, mode=mode)
@@ -232,7 +235,7 @@ def test_the_fused_selective_scan(dtype, tolerance, kinds, length):
     for left_out in [(), ("D", "z", "delta_bias")]:
         some = {name: tensor for name, tensor in given.items() if name not in left_out}
         fused = dict(zip(some, on_gpu(*some.values())))
-        # The composition in double precision, on the CPU.
+        # The composition in double precision on the CPU.
         exact = {name: tensor.detach().double().requires_grad_() for name, tensor in some.items()}
         results = []
         for tensors in (fused, exact):
@@ -245,7 +248,7 @@ def test_the_fused_selective_scan(dtype, tolerance, kinds, length):
             assert error <= tolerance, (name, error)
 
 
-def test_states_are_kept_for_gradients_only():
+def test_states_are_saved_only_for_gradients():
     given = on_gpu(*scan_arguments(("varying", "varying"), 1000, torch.float32).values())
     plain = [tensor.detach() for tensor in given]
     run = lambda tensors: selective_scan(*tensors, delta_softplus=True, return_last_state=True)
@@ -286,7 +289,7 @@ def test_the_fused_selective_scan_compiled_and_in_graphs():
 
 
 @pytest.mark.parametrize("seq_len", [0, 1])
-def test_no_batch_and_no_step(seq_len):
+def test_empty_batches_and_sequences(seq_len):
     u, A = torch.zeros(0, 4, seq_len, **ON), -torch.ones(4, 2, **ON)
     B = torch.zeros(0, 2, seq_len, requires_grad=True, **ON)
     out, last = selective_scan(u, u, A, B, B, return_last_state=True)

@@ -1,4 +1,7 @@
-"""Plain calls go past the dispatcher, with the same bits; whoever takes part in calls sees the operators."""
+"""Tests of plain calls, which bypass the dispatcher with the same bits.
+
+Modes, compilers and transforms that take part in calls see the operators.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ PLAIN, OPERATOR = "linrec_scanBackward", "GeneratedBackwardFor_linrec_scan_defau
 
 
 class Watched(TorchFunctionMode):
-    """Lets every function do what it does; under it no call is plain."""
+    """Changes no function; under it no call is plain."""
 
     def __torch_function__(self, function, types, arguments=(), named=None):
         return function(*arguments, **(named or {}))
@@ -44,7 +47,7 @@ def leaves(dtype=torch.float32, length=50, device="cpu"):
 
 
 def derivatives(x, c, h, **options):
-    """Outputs, gradients and gradients of gradients, and by which way."""
+    """Returns outputs, gradients and gradients of gradients, and the way of the call."""
     y = linrec(x, c, initial=h, **options)
     first = torch.autograd.grad(y.abs().sum(), (x, c, h), create_graph=True)
     second = torch.autograd.grad(sum(gradient.abs().sum() for gradient in first), (x, c, h))
@@ -70,7 +73,7 @@ def test_both_ways_have_the_same_bits(dtype, reverse, log_coeffs, device):
         assert torch.equal(a.isnan(), b.isnan()) and torch.equal(a.nan_to_num(), b.nan_to_num()), number
 
 
-def test_who_watches_sees_the_operators():
+def test_modes_see_the_operators():
     x, c, _ = leaves()
     with Seen() as seen:
         linrec(x, c).sum().backward()
@@ -85,7 +88,7 @@ def test_who_watches_sees_the_operators():
     assert torch.equal(graph(other, c.detach()), linrec(other, c.detach()))
 
 
-def test_a_backward_pass_that_is_watched_of_a_call_that_was_not():
+def test_a_mode_sees_the_backward_pass_of_an_earlier_call():
     x, c, _ = leaves()
     y = linrec(x, c)
     with Seen() as seen:
@@ -125,7 +128,7 @@ def test_inference_mode():
         linrec(x, got)
 
 
-def test_what_autograd_does_besides():
+def test_other_features_of_autograd():
     x, c, h = leaves()
     wanted = torch.autograd.grad(linrec(x, c, initial=h).sum(), (x, c, h))
     saved = lambda: torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor.numpy(force=True), torch.from_numpy)

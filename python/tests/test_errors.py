@@ -1,4 +1,4 @@
-"""What is refused, and that the message has the shapes, types and devices."""
+"""Tests of errors, whose messages name the shapes, types and devices."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def numbers(shape, dtype=np.float64):
 
 
 def loop(x, c, h, reverse=False):
-    """Along the last axis, in JAX's own operations."""
+    """Runs along the last axis, in JAX's own operations."""
     steps = (jnp.moveaxis(x, -1, 0), jnp.moveaxis(c, -1, 0))
 
     def step(state, each):
@@ -87,7 +87,7 @@ def test_errors(kind, message, call):
         call()
 
 
-def test_an_error_of_the_handler_is_one_of_jax():
+def test_an_error_of_the_handler_is_an_error_of_jax():
     call = jax.ffi.ffi_call("linrec_forward", jax.ShapeDtypeStruct((3,), np.float64))
     with pytest.raises(jax.errors.JaxRuntimeError, match="takes three arrays and flags"):
         jax.block_until_ready(call(jnp.ones(3), jnp.ones(3)))

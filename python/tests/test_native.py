@@ -1,4 +1,4 @@
-"""The border to Rust: nothing is copied, nothing wrong gets through, and nothing is held up."""
+"""Tests of the border to Rust: it copies nothing, refuses wrong arrays, and blocks no thread."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_results_that_cannot_be_written():
 
 
 @pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.1.0", reason="needs NumPy 2.1, which exports what is read-only")
-def test_what_is_read_only():
+def test_read_only_arrays():
     x, c, y = arrays(4, 4, 4)
     y.flags.writeable = False
     versioned = lambda array: array.__dlpack__(max_version=(1, 0))
@@ -101,7 +101,7 @@ def test_arrays_that_do_not_fit():
         _native.selective_scan_forward(*given, False, *capsules(np.empty_like(u), None, None), stream=0)
 
 
-def test_what_is_no_array():
+def test_objects_that_are_no_arrays():
     x, c, y = arrays(4, 4, 4)
     used = x.__dlpack__()
     torch.utils.dlpack.from_dlpack(used)
@@ -111,7 +111,7 @@ def test_what_is_no_array():
         _native.forward(x, *capsules(c, None, y), **PLAIN)
 
 
-def test_arrays_are_given_back():
+def test_references_to_arrays_are_released():
     array = np.ones(10)
     counted = sys.getrefcount(array)
     for _ in range(10):
@@ -126,7 +126,7 @@ def test_arrays_are_given_back():
     assert gone() is None
 
 
-def test_other_threads_run_meanwhile():
+def test_other_threads_run_during_a_call():
     x = torch.ones(1 << 24)
     counted, done = 0, threading.Event()
 
@@ -161,7 +161,7 @@ def test_several_threads_compute_at_a_time():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_computes():
-    """As the workers of a data loader do, after their parent has; and their own children."""
+    """Computes in children of a process that has computed, as a data loader does, and in theirs."""
     script = """
 import os, numpy as np
 from linrec.numpy import linrec
@@ -177,7 +177,7 @@ for _ in range(2):
     subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=60)
 
 
-def test_the_package_does_without_pytorch():
+def test_the_package_works_without_pytorch():
     script = "import sys, linrec.numpy as numpy; assert numpy.linrec([1.0, 1.0], 1.0).tolist() == [1, 2]; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
     import linrec as package

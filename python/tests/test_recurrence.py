@@ -54,7 +54,7 @@ def test_every_axis(dim):
     assert y.is_contiguous(), "results lie as the inputs do"
 
 
-def test_any_strides_and_what_broadcasts():
+def test_any_strides_and_broadcasting():
     wide = torch.randn(4, 10, 14, dtype=torch.float64)
     x, c = wide[::2, 1::3, ::2], torch.rand(7, 3, 2, dtype=torch.float64).permute(2, 1, 0)
     y = linrec(x, c)

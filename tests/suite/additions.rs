@@ -1,14 +1,13 @@
-//! Adding a kernel touches few files: no family is named outside of those that CONTRIBUTING lists.
+//! Adding a kernel changes few files: families are named only in those that CONTRIBUTING lists.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use linrec::kernels::KernelChoice;
 
-/// Where families are named.
+/// The folder in which families are named.
 const LISTED: &str = "src/kernels/families";
 
-/// Rust's files below a folder.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -27,7 +26,7 @@ enum Token {
     Text(usize, String),
 }
 
-/// The words and strings of Rust, without comments and without the unit tests at a file's end.
+/// Splits Rust into words and strings, without comments and the unit tests at the end.
 fn tokens(source: &str) -> Vec<Token> {
     let ends =
         ["mod ", "pub(crate) mod "].map(|kind| source.find(&format!("\n#[cfg(test)]\n{kind}")));
@@ -57,7 +56,7 @@ fn tokens(source: &str) -> Vec<Token> {
     tokens
 }
 
-/// The length of the string that stands at the beginning, with its quotation marks.
+/// Returns the length of the string at the beginning, including its quotation marks.
 fn string(text: &str) -> Option<usize> {
     if let Some(raw) = text.strip_prefix('r') {
         let hashes = raw.len() - raw.trim_start_matches('#').len();
@@ -80,11 +79,10 @@ fn string(text: &str) -> Option<usize> {
     Some(text.len())
 }
 
-/// Where a program names a family: its variant, its configuration, its source or kernels, or its
-/// spelling.
+/// Returns where a program names a family's variant, configuration, source, kernels or spelling.
 fn named(source: &str, families: &[&str]) -> Vec<String> {
     let tokens = tokens(source);
-    // A bare "wide" is also a word of PTX; where kernels are chosen it is a family.
+    // A bare "wide" is also a word of PTX; in a file that chooses kernels it is a family.
     let is_about_kernels = source.contains("KernelChoice");
     let mut found = Vec::new();
     for family in families {
@@ -119,7 +117,7 @@ fn named(source: &str, families: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn no_family_is_named_outside_of_its_file() {
+fn families_are_named_only_in_their_files() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let mut files = Vec::new();
     for folder in ["src", "emulator/simt/src", "crates/lesson/src", "crates/bench/src"] {
@@ -146,7 +144,7 @@ fn no_family_is_named_outside_of_its_file() {
 }
 
 #[test]
-fn each_way_to_name_a_family_is_found_and_nothing_else() {
+fn only_names_of_families_are_found() {
     let source = r##"
         // KernelChoice::Flat and "flat:8"
         /* FlatConfig */

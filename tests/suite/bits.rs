@@ -1,8 +1,9 @@
-//! A GPU and the emulator give the same words, for every kernel that is shipped: bit by bit, NaN as
-//! NaN.
+//! Compares a GPU with the emulator word by word, for every shipped kernel; any NaN equals any NaN.
 //!
-//! With a folder in the environment variable `LINREC_RECORD` the test writes `bits.csv` there; the
-//! variables `LINREC_DRIVER` and `LINREC_DATE` name the driver and the day in it.
+//! If the environment variable `LINREC_RECORD` names a folder, the test writes `bits.csv` there;
+//! `LINREC_DRIVER` and `LINREC_DATE` give the driver and the day in it. The other tests of this
+//! file make sure that the comparison itself would notice a difference, and that it covers every
+//! kind of case.
 
 use std::fmt;
 use std::path::Path;
@@ -19,7 +20,7 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rayon::prelude::*;
 
-/// Cases drawn from the contract's table, and cases of shapes that are not in it.
+/// The number of cases from the contract's table, and the number of cases with other shapes.
 const FROM_TABLE: usize = 300;
 const OTHERS: usize = 240;
 
@@ -60,7 +61,7 @@ fn every_kind_of_coefficients_is_drawn_often_enough() {
 }
 
 #[test]
-fn no_kernel_passes_by_taking_few_cases() {
+fn every_kernel_takes_many_cases() {
     let cases = cases();
     for choice in KernelChoice::shipped(ElementType::F32) {
         let engine = KernelEngine::<f32>::new(&Device::simt(), choice).unwrap();
@@ -85,8 +86,8 @@ fn a_single_bit_is_noticed_and_nan_is_nan() {
     assert!(first.contains("0x0 (0) on the emulator"), "{first}");
 }
 
-/// The cases that are compared: some of the contract's table, and some of other shapes; the same
-/// ones every time.
+/// Returns the cases of the comparison: some from the contract's table, and some with other shapes.
+/// They are the same in every run.
 fn cases() -> Vec<Case> {
     let mut random = StdRng::seed_from_u64(2026);
     let mut cases = contract::cases(64);
@@ -95,7 +96,7 @@ fn cases() -> Vec<Case> {
     cases.truncate(FROM_TABLE);
     for number in 0..OTHERS {
         let num_seqs = random.random_range(1..=300);
-        // Most of them short enough for the kernels that take short sequences only.
+        // Mostly short enough for the kernels that take only short sequences.
         let most = [16, 16, 128, 4093][number % 4];
         let coeffs = CoeffKind::ALL[random.random_range(0..CoeffKind::ALL.len())];
         cases.push(Case {
@@ -112,14 +113,14 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Those that a kernel takes, with lengths that it takes; what grows beyond its numbers grows on
-/// both sides.
+/// Returns the cases that a kernel takes, at lengths that it takes. Growing numbers are allowed,
+/// since they overflow alike on both sides.
 fn taken(domain: &Domain, cases: &[Case]) -> Vec<Case> {
     let domain = Domain { growing: true, ..domain.clone() };
     cases.iter().filter_map(|case| domain.fitted(case)).collect()
 }
 
-/// What came of comparing one pass of one element type in one direction.
+/// The comparison of one pass of one element type in one direction.
 struct Row {
     device: String,
     machine: String,
@@ -147,7 +148,6 @@ impl Row {
         Row { device, machine, kernel, element, pass, direction, cases, words, different, first }
     }
 
-    /// Compares an array of the GPU with the emulator's.
     fn add<'a, T: Words + 'a>(
         &mut self,
         case: &Case,
@@ -159,7 +159,7 @@ impl Row {
         assert_eq!(emulator.len(), gpu.len(), "{array} of {case}");
         self.words += gpu.len();
         for (index, (emulator, gpu)) in emulator.iter().zip(&gpu).enumerate() {
-            if emulator.is(gpu) {
+            if emulator.equals(gpu) {
                 continue;
             }
             self.different += 1;
@@ -183,8 +183,8 @@ impl fmt::Display for Row {
     }
 }
 
-/// Every kernel that is shipped for the type, several at a time: of those whose blocks wait for
-/// each other, each keeps one core busy.
+/// Compares every kernel shipped for the type, several at a time: a kernel whose blocks wait for
+/// each other keeps only one core busy.
 fn compare_all<S: Storage>(gpu: &Device, cases: &[Case]) -> Result<Vec<Row>, Error>
 where
     S::Accum: Words,
@@ -195,7 +195,6 @@ where
     Ok(rows?.into_iter().flatten().collect())
 }
 
-/// Both passes in both directions.
 fn compare<S: Storage>(
     gpu: &Device,
     choice: KernelChoice,
@@ -235,14 +234,13 @@ where
     Ok(rows)
 }
 
-/// A real number's bits.
 struct Word {
     bits: u64,
     value: f64,
 }
 
 impl Word {
-    fn is(&self, other: &Word) -> bool {
+    fn equals(&self, other: &Word) -> bool {
         self.bits == other.bits || (self.value.is_nan() && other.value.is_nan())
     }
 }
@@ -253,7 +251,7 @@ impl fmt::Display for Word {
     }
 }
 
-/// A number as the words that it is made of.
+/// A number that consists of words.
 trait Words {
     fn append_to(&self, words: &mut Vec<Word>);
 }

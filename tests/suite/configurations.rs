@@ -1,5 +1,5 @@
-//! The contract over configurations that are not shipped, with all ways to memory: it compiles
-//! hundreds of programs, so it needs NVRTC and some minutes:
+//! The contract over configurations that are not shipped, with all ways to access memory. It
+//! compiles hundreds of programs, so it needs NVRTC and some minutes:
 //!
 //! ```text
 //! cargo test --release -p linrec-suite configurations:: -- --ignored --nocapture
@@ -12,22 +12,22 @@ use linrec::kernels::{
     WavesConfig, WideConfig,
 };
 
-/// Tile and pipe: elements of a thread, threads.
+/// Tile and pipe: elements of a thread, threads of a block.
 const ELEMS: [u32; 4] = [4, 8, 16, 32];
 const THREADS: [u32; 6] = [32, 64, 128, 256, 512, 1024];
 
-/// Rows: lanes of a sequence, vectors of a lane.
+/// Rows: lanes of a sequence, vectors of a lane, threads of a block.
 const LANES: [u32; 6] = [1, 2, 4, 8, 16, 32];
 const ROWS_VECTORS: [u32; 3] = [1, 2, 4];
 const ROWS_THREADS: [u32; 2] = [32, 256];
 
-/// Wide: vectors of a thread with the most threads that have registers for them, threads, and tiles
-/// ahead.
+/// Wide: vectors of a thread with the largest number of threads whose registers suffice, threads,
+/// and tiles in flight.
 const WIDE_VECTORS: [(u32, u32); 4] = [(1, 1024), (2, 1024), (4, 256), (8, 256)];
 const WIDE_THREADS: [u32; 4] = [32, 64, 256, 1024];
 const AHEAD: [u32; 3] = [0, 1, 2];
-/// Vectors of a tile that is loaded ahead, at most: six such tiles are what a block of any GPU has
-/// room for, two of each array that the gradient reads.
+/// The largest number of vectors in a tile that is loaded ahead: a block of any GPU has memory for
+/// six such tiles, two for each array that the gradient reads.
 const MOST_AHEAD: u32 = 1024;
 
 fn per_sequence() -> Vec<KernelChoice> {
@@ -83,15 +83,15 @@ fn wide() -> Vec<KernelChoice> {
     all
 }
 
-/// Those whose blocks share rows: what a tuner tries.
+/// Returns the configurations whose blocks share rows, as a tuner tries them.
 fn sharing() -> Vec<KernelChoice> {
     let both = [WavesConfig::DEFAULT.into(), OnceConfig::DEFAULT.into()];
     let of = |usual: KernelChoice| KernelChoice::candidates(usual.name(), ElementType::F32);
     both.into_iter().flat_map(of).collect()
 }
 
-/// Lengths up to just past a tile, and up to 1000 where a tile is shorter; with tiles in flight, up
-/// to where the third takes the place of the first.
+/// Judges lengths up to just past a tile, or up to 1000 for shorter tiles; with tiles in flight, up
+/// to the length at which the third tile reuses the first one's slot.
 fn judge(device: &Device, choice: KernelChoice) -> contract::Report {
     let engine = KernelEngine::<f32>::new(device, choice).unwrap_or_else(|error| panic!("{error}"));
     let mut domain = engine.domain();
@@ -147,7 +147,7 @@ fn every_configuration_of_those_that_share_rows_holds_the_contract() {
 }
 
 #[test]
-fn the_lists_hold_what_they_say() {
+fn the_lists_have_the_expected_lengths() {
     let lists = [per_sequence(), rows(), wide(), sharing()];
     assert_eq!(lists.map(|list| list.len()), [144, 72, 76, 26]);
 }

@@ -1,5 +1,5 @@
-//! The contract: every kernel against every case of its domain, in every type that arrays are
-//! stored as. (The engine of the CPU is judged in `cpu`.)
+//! The contract: every kernel against every case of its domain, for every storage type. (`cpu`
+//! judges the engine of the CPU.)
 
 use crate::engines::{self, Entry};
 use half::{bf16, f16};

@@ -1,5 +1,9 @@
-//! The CPU engine against the contract, with every set of vector instructions that this machine
-//! has.
+//! The CPU engine against the contract, with every set of vector instructions of this machine.
+//!
+//! The table of cases runs with each set, long rows with several threads, and golden data with
+//! their gradients. Further tests assert that the number of threads changes no bit, that infinities
+//! stay in their row, that results fill any view and nothing else, and that a random shape and
+//! layout holds the contract too.
 
 use linrec::contract::{self, Case, CoeffKind, Domain, InputKind, Layout, Table, golden};
 use linrec::cpu::{Cpu, Simd, roof};
@@ -8,23 +12,23 @@ use ndarray::{Array2, s};
 use num_complex::Complex;
 use proptest::prelude::*;
 
-/// One engine per set of vector instructions of this machine.
+/// Returns one engine per set of vector instructions of this machine.
 fn levels() -> impl Iterator<Item = Cpu> {
     Simd::ALL.into_iter().filter_map(|simd| Cpu::new().with_simd(simd))
 }
 
-/// The columns that are copied at a time where rows are not contiguous join the table's lengths.
+/// The columns copied at a time for strided rows join the table's lengths.
 fn domain(max_len: usize) -> Domain {
     Domain { levels: Domain::tree_levels, tile: 256, max_len, ..Domain::default() }
 }
 
-/// Runs with three threads, whatever the machine has.
+/// Runs with three threads on any machine.
 fn with_threads<R: Send>(run: impl FnOnce() -> R + Send) -> R {
     rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap().install(run)
 }
 
 fn passes<T: Element>() {
-    // The longest rows of the table tell nothing about the vectors that shorter ones do not.
+    // The longest rows of the table test the vectors no further than shorter rows do.
     let engines = [(Cpu::new(), usize::MAX)];
     for (cpu, max_len) in
         engines.into_iter().chain(levels().map(|cpu| (cpu.single_threaded(), 1000)))
@@ -55,14 +59,14 @@ fn contract_complex_f64() {
     passes::<Complex<f64>>();
 }
 
-/// Rows so long that all threads share one, with lengths around a whole number of tiles (1 MB):
-/// with coefficients whose influence fades within a tile, and with some whose does not.
+/// Rows long enough for all threads to share one, with lengths around a whole number of tiles (1
+/// MB): with coefficients whose influence fades within a tile, and with others.
 #[test]
 fn long_rows() {
     fn check<T: Element>() {
         let tile = (1 << 20) / size_of::<T>();
         let shapes = [(1, 4 * tile - 1), (1, 4 * tile), (2, 4 * tile + 1), (1, 5 * tile - 3)];
-        // In a quick run each shape sees one direction.
+        // A quick run tests one direction for each shape.
         let quick = Table::asked() == Table::Quick;
         for (place, (num_seqs, seq_len)) in shapes.into_iter().enumerate() {
             let directions = [Direction::Forward, Direction::Reverse];
@@ -111,7 +115,7 @@ fn golden_data() {
     }
 }
 
-/// A batch of the given shape with coefficients near one.
+/// Makes a batch of the given shape with coefficients near one.
 fn batch(num_seqs: usize, seq_len: usize) -> [Array2<f32>; 3] {
     let array = |seed: usize, from: f32| {
         Array2::from_shape_fn((num_seqs, seq_len), |(row, l)| {
@@ -146,7 +150,7 @@ fn the_number_of_threads_changes_no_bit() {
 }
 
 #[test]
-fn a_row_keeps_its_infinities_to_itself() {
+fn infinities_stay_in_their_row() {
     for cpu in levels() {
         for seq_len in [1, 3, 15, 16, 17, 40] {
             let [mut inputs, mut coeffs, d_outputs] = batch(5, seq_len);
@@ -170,7 +174,7 @@ fn a_row_keeps_its_infinities_to_itself() {
     }
 }
 
-/// Results go into a view of a larger array of NaN, whose other elements stay as they are.
+/// Results go into a view of a larger array of NaN, whose other elements stay unchanged.
 #[test]
 fn every_element_is_written_and_no_other() {
     for (num_seqs, seq_len) in [(1, 1), (3, 17), (20, 300), (40, 2000)] {

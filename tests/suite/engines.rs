@@ -1,4 +1,4 @@
-//! The library's engines, with their domains: what several tests run over.
+//! The library's engines with their domains, for several tests.
 
 use linrec::contract::Domain;
 use linrec::cpu::Cpu;
@@ -6,7 +6,7 @@ use linrec::device::{Device, KernelEngine, Storage, under_test};
 use linrec::kernels::KernelChoice;
 use linrec::{Element, Engine};
 
-/// An engine, which cases it takes, and by them the bound that it is judged by.
+/// An engine, and the domain that selects its cases and bounds its errors.
 pub struct Entry<T> {
     pub engine: Box<dyn Engine<T>>,
     pub domain: Domain,
@@ -18,7 +18,7 @@ impl<T: Element> Entry<T> {
     }
 }
 
-/// The CPU's engine, and those of [`kernels`].
+/// Returns the engine of the CPU, and the engines of [`kernels`].
 pub fn all<T: Element + Storage<Accum = T>>() -> Vec<Entry<T>> {
     let tree = Domain { levels: Domain::tree_levels, ..Domain::default() };
     let mut engines = kernels::<T>();
@@ -26,8 +26,8 @@ pub fn all<T: Element + Storage<Accum = T>>() -> Vec<Entry<T>> {
     engines
 }
 
-/// Each kernel that is shipped, on the emulator and on the GPUs that are found, and there the
-/// engine that picks a kernel by itself.
+/// Returns each shipped kernel, on the emulator and on every GPU, and the engine that chooses a
+/// kernel by itself.
 pub fn kernels<S: Storage>() -> Vec<Entry<S::Accum>> {
     let mut engines = Vec::new();
     for device in under_test() {
@@ -43,8 +43,8 @@ pub fn kernels<S: Storage>() -> Vec<Entry<S::Accum>> {
     engines
 }
 
-/// Whether a device computes `ex2.approx` and its like with the bits that the emulator has, which
-/// are those of compute capability 9.0.
+/// Returns true if a device computes `ex2.approx` and similar functions with the emulator's bits,
+/// which are those of compute capability 9.0.
 pub fn has_emulated_functions(device: &Device) -> bool {
     device.is_simt() || device.attributes().compute_capability == (9, 0)
 }

@@ -1,5 +1,4 @@
-//! What the engine for CPUs says of shapes that no memory holds, and of coefficients whose products
-//! overflow.
+//! The CPU's engine with shapes that no memory holds, and with products that overflow.
 
 use linrec::contract::Domain;
 use linrec::reference::{self, Rounding};
@@ -16,7 +15,7 @@ fn more_rows_than_memory_has_states_for_are_an_error() {
         linrec::backward(view, view, view, &Options::default()).map(|result| result.d_initial);
     for (operation, states) in [("forward", forward), ("backward", backward)] {
         match states {
-            // A system that promises any memory gives these pages when they are touched.
+            // A system that promises any memory provides these pages only when they are touched.
             Ok(states) => assert_eq!(states.len(), rows),
             Err(error) => {
                 assert_eq!(error, Error::OutOfMemory { operation, bytes: 8 * rows });
@@ -26,7 +25,7 @@ fn more_rows_than_memory_has_states_for_are_an_error() {
 }
 
 #[test]
-fn where_products_overflow_a_result_is_right_or_not_finite() {
+fn results_of_overflowing_products_are_right_or_not_finite() {
     let mut not_finite = 0;
     for coeffs in [
         array![[1e200, 1e200, 1.0, 1.0]],
@@ -54,6 +53,6 @@ fn where_products_overflow_a_result_is_right_or_not_finite() {
             }
         }
     }
-    // It does happen, wherever vectors are scanned: that is why the documentation says so.
+    // This does happen, wherever vectors are scanned, as the documentation says.
     println!("{not_finite} results are not finite where the loop's are");
 }

@@ -1,4 +1,4 @@
-//! The golden data: every engine agrees with other people's double-precision results.
+//! Every engine agrees with the double-precision results of other implementations.
 
 use crate::engines::{self, Entry};
 use linrec::Element;
@@ -8,7 +8,7 @@ use linrec::reference;
 use ndarray::{Array, Array2, Dimension};
 use num_complex::Complex;
 
-/// `max |a − b| / max |b|` of every array, in double precision.
+/// The largest `max |a − b| / max |b|` of an array, in double precision.
 const LIMIT: f64 = 1e-12;
 
 fn real() -> Vec<Golden<f64>> {
@@ -56,8 +56,8 @@ fn engines_agree_in_f32_within_the_bound() {
     }
 }
 
-/// The golden inputs are rounded to f32 first, so the reference is computed from the rounded ones:
-/// the golden file vouches for the reference (above), and the reference for f32.
+/// The golden inputs are rounded to f32 first, so the reference starts from the rounded numbers:
+/// golden data confirm the reference (above), and the reference confirms f32.
 fn within_the_bound(Entry { engine, domain }: &Entry<f32>, case: &Golden<f64>) {
     let narrow = |array: &Array2<f64>| array.mapv(|value| value as f32);
     let (inputs, coeffs) = (narrow(&case.inputs), narrow(&case.coeffs));

@@ -1,4 +1,4 @@
-//! The catalogue: what is shipped is what the sources say, and does what their comments say.
+//! Tests of the catalogue: the shipped PTX matches the sources, and does what their comments say.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use linrec::device::nvrtc::{self, Nvrtc};
 use linrec::kernels::{self, ElementType, KernelChoice, Program, Ptx};
 use linrec::simt::{Access, Memory, Module};
 
-/// The program that a shipped PTX says it was made from.
+/// Returns the program from which a shipped PTX was made, by its first line.
 fn program_of(name: &str, ptx: &Ptx) -> Program {
     let made = ptx.text().lines().next().unwrap_or_default();
     let file =
@@ -29,8 +29,7 @@ fn no_shipped_ptx_is_stale() {
     }
 }
 
-/// Kernels that are shipped together are often needed one at a time, where no NVRTC could compile
-/// them.
+/// Kernels shipped together are often needed one at a time, where no NVRTC could compile them.
 #[test]
 fn every_shipped_kernel_is_found_alone() {
     for (name, ptx) in kernels::shipped() {
@@ -45,7 +44,7 @@ fn every_shipped_kernel_is_found_alone() {
 
 #[test]
 fn every_shipped_ptx_runs_in_the_emulator_with_rounding_spelled_out() {
-    // Of the selective scan, and of all others.
+    // The selective scan, and all others.
     let (mut entries, mut bytes) = ([0; 2], [0; 2]);
     for (name, ptx) in kernels::shipped() {
         let module = Module::parse(ptx.text()).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -56,8 +55,7 @@ fn every_shipped_ptx_runs_in_the_emulator_with_rounding_spelled_out() {
             assert!(!symbol.starts_with("_Z"), "{name}: {symbol} is no name for a person");
         }
         let is_scan = name.starts_with("selective");
-        // Planted mistakes, exercises and steps of the ladder do not count: nobody launches them
-        // but to study them.
+        // Planted mistakes, exercises and steps of the ladder do not count: they are for study.
         if !["broken/", "exercises/", "ladder/", "long/", "fused/"]
             .iter()
             .any(|folder| name.starts_with(folder))
@@ -72,8 +70,8 @@ fn every_shipped_ptx_runs_in_the_emulator_with_rounding_spelled_out() {
     assert!(bytes[0] <= 16_000_000 && bytes[1] <= 14_500_000, "{bytes:?} bytes");
 }
 
-/// An array whose elements are chosen at run time cannot be in registers. One line of that kind has
-/// cost the wide kernel two thirds of its speed, with every result right.
+/// An array indexed at run time cannot be in registers. One such line once cost the wide kernel two
+/// thirds of its speed, with every result right.
 #[test]
 fn no_shipped_kernel_keeps_an_array_in_local_memory() {
     for (name, ptx) in kernels::shipped() {
@@ -108,7 +106,7 @@ fn the_reference_kernel_is_shipped_for_all_element_types_of_the_contract() {
             assert!(ptx.symbol(entry).is_some(), "{entry}");
         }
     }
-    // Another text or option is another program, and so are entries that no module has all of.
+    // Another text or option makes another program, and so do entries that no single module has.
     let program = KernelChoice::default().program(F32);
     let of_f64 = KernelChoice::default().program(F64);
     let and_of_f64 = program.entries.iter().chain(&of_f64.entries);
@@ -124,8 +122,8 @@ fn the_reference_kernel_is_shipped_for_all_element_types_of_the_contract() {
     }
 }
 
-/// Sectors per request of the loads and of the stores of a kernel of `access_patterns.cu` or
-/// `elementwise.cu`, with four blocks of 128 threads.
+/// Returns the sectors per request of the loads and of the stores of a kernel of
+/// `access_patterns.cu` or `elementwise.cu`, with four blocks of 128 threads.
 fn sectors(name: &str, entry: &str, arguments: &[Argument], memory: &Memory) -> (f64, f64) {
     let counters = Shipped::new(name, entry).run(memory, 4, 128, arguments).unwrap();
     let [loads, stores] = [Access::GlobalLoad, Access::GlobalStore].map(|access| {
@@ -138,7 +136,7 @@ fn sectors(name: &str, entry: &str, arguments: &[Argument], memory: &Memory) -> 
 }
 
 #[test]
-fn sectors_are_what_the_comments_say() {
+fn sectors_match_the_comments_of_the_kernels() {
     const LEN: usize = 1 << 14;
     let memory = Memory::new(1 << 30);
     let values: Vec<f32> = (0..LEN).map(|i| i as f32).collect();
@@ -167,7 +165,7 @@ fn sectors_are_what_the_comments_say() {
 }
 
 #[test]
-fn the_roof_reads_and_writes_what_the_passes_do() {
+fn the_roof_reads_and_writes_the_bytes_of_the_passes() {
     const LEN: usize = 500;
     let memory = Memory::new(1 << 30);
     let array = |name, start: usize| {
@@ -190,7 +188,6 @@ fn the_roof_reads_and_writes_what_the_passes_do() {
     }
 }
 
-/// This machine's compiler.
 fn compiler() -> &'static Nvrtc {
     let nvrtc = Nvrtc::find().unwrap_or_else(|error| panic!("{error}"));
     println!("NVRTC {:?}: {}", nvrtc.version(), nvrtc.path().display());

@@ -1,7 +1,7 @@
-//! The library's tests: one program, linked once.
+//! The tests of the library: one program, linked once.
 //!
-//! Judged here are the library's own engines: the CPU's, and every kernel on every device. An
-//! engine of a chapter is judged in its chapter.
+//! They judge the library's own engines: the CPU's, and every kernel on every device. The engine of
+//! a chapter is judged in its chapter.
 
 mod additions;
 mod bits;

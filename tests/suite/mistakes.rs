@@ -1,11 +1,10 @@
-//! The contract must be able to fail: engines with one planted mistake each, and all are caught.
+//! The contract must be able to fail: it catches engines with one planted mistake each.
 
 use linrec::contract::{self, Domain};
 use linrec::{Element, Engine, Error, Gradients, Options, Outputs, validate};
 use ndarray::{Array1, ArrayView2};
 use num_complex::Complex;
 
-/// What is wrong with an engine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Mistake {
     Nothing,
@@ -17,24 +16,22 @@ enum Mistake {
     IgnoredDirection,
     /// The last element of a row is not written if the length is odd.
     MissingTail,
-    /// The state of one row is the initial state of the next.
+    /// The state of one row becomes the initial state of the next.
     LeakBetweenRows,
     /// An exact zero coefficient does not reset the state.
     EpsilonInsteadOfZero,
     InitialAsFinalState,
-    /// The gradient of logarithmic coefficients takes the shifted coefficients, as the post's
-    /// repository does.
+    /// The gradient of logarithms uses the shifted coefficients, as in the post's repository.
     ShiftedLogGradient,
     MissingConjugate,
-    /// The gradient of a coefficient takes the output at its own place instead of the one before.
+    /// The gradient of a coefficient uses the output at its own place instead of the one before.
     UnshiftedOutputs,
-    /// Strides are ignored: elements of a row are taken to be consecutive in memory.
+    /// Strides are ignored: the elements of a row count as consecutive in memory.
     IgnoredStrides,
-    /// Shapes that do not match are cut to what they share.
+    /// Shapes that do not match are cut to their common part.
     UncheckedShapes,
 }
 
-/// A sequential loop with a mistake.
 struct Mistaken(Mistake);
 
 impl Mistaken {
@@ -71,7 +68,7 @@ impl Mistaken {
         match self.0 {
             Mistake::LostCarry if step.is_multiple_of(64) => T::zero(),
             Mistake::NarrowCarry if step.is_multiple_of(64) => {
-                // As far off as f16 rounds.
+                // The error of rounding to f16.
                 state * T::from_real(1.0 + 1.0 / 4096.0)
             }
             _ => state,
@@ -173,14 +170,14 @@ fn failures<T: Element>(mistake: Mistake) -> usize {
     contract::run::<T>(&Mistaken(mistake), &domain()).failures.len()
 }
 
-/// Whether a case of the table fails: the rest of them are then not run.
+/// Returns true if a case of the table fails; the remaining cases do not run then.
 fn is_caught<T: Element>(mistake: Mistake) -> bool {
     let (engine, domain) = (Mistaken(mistake), domain());
     domain.cases().iter().any(|case| contract::check::<T>(&engine, &domain, case).is_err())
 }
 
 #[test]
-fn no_mistake_is_no_failure() {
+fn an_engine_without_mistakes_passes() {
     assert_eq!(failures::<f32>(Mistake::Nothing), 0);
     assert_eq!(failures::<f64>(Mistake::Nothing), 0);
     assert_eq!(failures::<Complex<f32>>(Mistake::Nothing), 0);
@@ -207,6 +204,6 @@ fn every_mistake_is_caught() {
         assert!(is_caught::<f64>(mistake), "{mistake:?} passed in f64");
     }
     assert!(is_caught::<Complex<f32>>(MissingConjugate));
-    // What no case of the table has: the contract tries it after them.
+    // A mistake that no case of the table shows: the contract tests it after them.
     assert_eq!([failures::<f32>(UncheckedShapes), failures::<f64>(UncheckedShapes)], [1, 1]);
 }

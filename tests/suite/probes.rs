@@ -1,5 +1,4 @@
-//! The program that tools watch: it has to know every kernel that is shipped, and every planted
-//! mistake has to show in it.
+//! The program for profilers knows every shipped kernel, and every planted mistake shows.
 
 #[path = "probe/probes/mod.rs"]
 #[allow(dead_code, reason = "the program uses the rest")]

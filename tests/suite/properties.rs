@@ -1,4 +1,4 @@
-//! Properties that hold for any problem, drawn by proptest: beyond the contract's table.
+//! Properties that hold for any problem, drawn by proptest beyond the contract's table.
 
 use crate::engines::{self, Entry};
 use linrec::contract::{self, Case, CoeffKind, InputKind, Layout};
@@ -57,7 +57,7 @@ proptest! {
         }
     }
 
-    /// Reverse is forward on flipped arrays: to the bit, for an engine of its own order in each.
+    /// Reverse is forward on flipped arrays, up to rounding, as engines may sum in another order.
     #[test]
     fn reverse_is_forward_on_flipped_arrays(case in cases()) {
         let case = Case { direction: Direction::Forward, ..case };

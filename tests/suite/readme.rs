@@ -1,4 +1,4 @@
-//! The code that the start page shows, compiled and run.
+//! The code on the start page, compiled and run.
 
 use linrec::{Direction, Options};
 use ndarray::{Array2, array};
@@ -42,7 +42,7 @@ fn options() -> Result<(), linrec::Error> {
 }
 
 #[test]
-fn errors_say_the_operation_and_the_shapes() {
+fn errors_name_the_operation_and_the_shapes() {
     // ANCHOR: error
     let (inputs, coeffs) = (Array2::<f32>::zeros((3, 100)), Array2::<f32>::zeros((3, 99)));
     let error = linrec::forward(inputs.view(), coeffs.view(), &Options::default()).unwrap_err();

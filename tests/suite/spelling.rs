@@ -1,11 +1,10 @@
-//! Every kernel has one spelling, which is written and read.
+//! Every kernel has one spelling, for writing and for reading.
 
 use linrec::Direction;
 use linrec::kernels::{ElementType, KernelChoice, Pass};
 use proptest::prelude::*;
 
-/// A configuration of any family with any sizes: what is tried by a tuner, with other numbers in
-/// it.
+/// Draws a configuration of any family with any sizes: a tuner's candidate with other numbers.
 fn any_kernel() -> impl Strategy<Value = String> {
     let families = KernelChoice::families();
     (0..families.len(), any::<prop::sample::Index>(), any::<[u32; 4]>()).prop_map(
@@ -24,14 +23,16 @@ fn any_kernel() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn what_is_read_is_written_again(name in any_kernel()) {
+    fn kernels_are_written_as_they_were_read(name in any_kernel()) {
         let choice: KernelChoice = name.parse().unwrap();
         prop_assert_eq!(choice.to_string(), name);
         prop_assert_eq!(choice.to_string().parse(), Ok(choice));
     }
 
     #[test]
-    fn what_is_written_is_read_or_refused_and_nothing_panics(text in "(ref|tile|pipe|rows|wide|flat)?[:x0-9aw]{0,16}") {
+    fn any_text_is_read_or_refused_without_a_panic(
+        text in "(ref|tile|pipe|rows|wide|flat)?[:x0-9aw]{0,16}",
+    ) {
         if let Ok(choice) = text.parse::<KernelChoice>() {
             prop_assert_eq!(choice.to_string().parse(), Ok(choice));
         }
@@ -59,7 +60,7 @@ fn no_two_kernels_share_a_spelling_or_an_entry() {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), many);
-        // Two that differ in nothing but the launch share both.
+        // Kernels that differ only in their launch share both.
         entries.sort();
         entries.dedup();
         let mut files: Vec<_> = entries.iter().map(|(_, file)| file).collect();
@@ -69,7 +70,7 @@ fn no_two_kernels_share_a_spelling_or_an_entry() {
 }
 
 #[test]
-fn what_is_left_out_is_as_usual() {
+fn omitted_parts_take_their_usual_values() {
     for (short, whole) in [
         ("ref", "ref:64"),
         ("tile", "tile:4x256:0"),
@@ -87,7 +88,7 @@ fn what_is_left_out_is_as_usual() {
 }
 
 #[test]
-fn what_is_no_kernel_is_named() {
+fn a_text_that_is_no_kernel_is_named() {
     for name in [
         "",
         "ref:",

@@ -1,4 +1,4 @@
-//! Streaming stores: the bits of ordinary ones, every element and no other.
+//! Streaming stores write the bits of ordinary ones, to every element and no other.
 
 use bytemuck::{Pod, cast_slice};
 use linrec::cpu::{Cpu, Simd, roof};
@@ -6,13 +6,13 @@ use linrec::{Direction, Element, Engine, Options};
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2};
 use num_complex::Complex;
 
-/// One engine per set of vector instructions of this machine, on one thread and on all.
+/// Returns one engine per set of vector instructions of this machine, on one thread and on all.
 fn engines() -> impl Iterator<Item = Cpu> {
     let levels = Simd::ALL.into_iter().filter_map(|simd| Cpu::new().with_simd(simd));
     levels.flat_map(|cpu| [cpu.clone(), cpu.single_threaded()])
 }
 
-/// Numbers from `low` to 1, of which no two rows have the same.
+/// Returns numbers from `low` to 1; no two rows are equal.
 fn numbers<T: Element>(seed: u32, len: usize, low: f64) -> Vec<T> {
     let mixed = |i: usize| (i as u32 ^ seed << 20).wrapping_mul(2_654_435_761).rotate_left(13) >> 8;
     let unit = |i| f64::from(mixed(i)) / f64::from(1 << 24);
@@ -21,8 +21,8 @@ fn numbers<T: Element>(seed: u32, len: usize, low: f64) -> Vec<T> {
 
 const GUARDS: usize = 40;
 
-/// An array of what no result is, which begins `skew` elements after a multiple of 64 bytes (or of
-/// what the allocation is aligned to), with guards before and behind.
+/// An array filled with a value that no result has. It begins `skew` elements after a multiple of
+/// 64 bytes (or of the allocation's alignment), with guards before and after it.
 struct Placed<T> {
     all: Vec<T>,
     poison: T,
@@ -46,7 +46,7 @@ impl<T: Element + Pod> Placed<T> {
         all.split_at(ndarray::Axis(1), shape.1).0
     }
 
-    /// What was written; nothing else may have been.
+    /// Returns what was written, and asserts that nothing else was.
     fn take(self) -> Array2<T> {
         let Placed { all, poison, start, shape, stride } = self;
         let (mut written, mut outside) = (Vec::new(), all[..start].to_vec());
@@ -90,7 +90,7 @@ fn check<T: Element + Pod>(shape: (usize, usize), gap: usize, skews: [usize; 2],
             (y, d_x.take(), d_c.take(), last, first)
         };
         for cpu in engines() {
-            // What neither has written differs, too.
+            // Elements that neither has written differ too.
             let (nan, large) = (T::nan(), T::from_real(1e30));
             let ordinary = run(&cpu.clone().streaming_beyond(usize::MAX), nan, None);
             let streamed = run(&cpu.clone().streaming_beyond(0), large, Some(ordinary.0.view()));
@@ -134,7 +134,7 @@ fn complex_f64_streams_with_the_same_bits() {
     all::<Complex<f64>>();
 }
 
-/// Rows that several threads share, whatever the machine has.
+/// Rows that several threads share on any machine.
 #[test]
 fn long_rows_stream_with_the_same_bits() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
@@ -147,8 +147,8 @@ fn long_rows_stream_with_the_same_bits() {
     });
 }
 
-/// A complex number is aligned as its parts are, so that cache lines may end within numbers:
-/// nothing streams then, and all is written.
+/// A complex number has the alignment of its parts, so cache lines may end within a number: then
+/// nothing streams, and everything is written.
 #[test]
 fn numbers_that_straddle_lines_are_written() {
     for skew in 0..16 {

@@ -1,5 +1,10 @@
-//! The kernels that move 16-byte vectors: what they ask of memory, where arrays may begin, and how
-//! far rows may lie apart.
+//! Tests of the kernels that move 16-byte vectors: their memory requests, arrays at any address,
+//! and rows far apart.
+//!
+//! On the emulator, the counters show that the wide kernel requests every sector once, and how
+//! often the rows kernel does. On every device, arrays may begin anywhere, each at another offset,
+//! with guards around the results. Rows beyond element 2^31 are computed on the emulator, which
+//! stores only what is touched. Kernels whose blocks share rows are in `waves`.
 
 use linrec::contract::Domain;
 use linrec::device::{
@@ -13,7 +18,7 @@ use ndarray::{Array2, ArrayView2};
 
 const F32: ElementType = ElementType::F32;
 
-/// Numbers of which every row begins elsewhere.
+/// Makes numbers such that every row begins differently.
 fn numbers(seed: u32, shape: (usize, usize), low: f32, high: f32) -> Array2<f32> {
     let mixed = |i: u32| (i ^ seed).wrapping_mul(2_654_435_761).rotate_left(13) >> 8;
     Array2::from_shape_fn(shape, |(row, l)| {
@@ -22,7 +27,7 @@ fn numbers(seed: u32, shape: (usize, usize), low: f32, high: f32) -> Array2<f32>
     })
 }
 
-/// The arrays of both passes, with coefficients near one, and what must come out.
+/// The arrays of both passes, with coefficients near one, and the expected results.
 struct Problem {
     shape: (usize, usize),
     options: Options<'static, f32>,
@@ -71,8 +76,7 @@ fn judge(name: &str, got: &[f32], exact: ArrayView2<f64>, bound: ArrayView2<f64>
     }
 }
 
-/// An array on the device that begins `skew` elements after a multiple of 16 bytes, with something
-/// before and after it.
+/// Uploads an array `skew` elements after a multiple of 16 bytes, with guards on both sides.
 fn placed(device: &Device, values: &[f32], skew: usize) -> Result<[Buffer<f32>; 2], Error> {
     let mut around = vec![GUARD; skew];
     around.extend(values);
@@ -96,7 +100,7 @@ fn fetch([around, inner]: &[Buffer<f32>; 2], skew: usize) -> Result<Vec<f32>, Er
     inner.download()
 }
 
-/// The forward pass over arrays that begin at `skews`: inputs, coefficients, outputs.
+/// Runs the forward pass over arrays at the offsets `skews`: inputs, coefficients, outputs.
 fn forward(
     recurrence: &Recurrence<f32>,
     problem: &Problem,
@@ -112,8 +116,8 @@ fn forward(
     Ok(launched)
 }
 
-/// The backward pass: gradient of the outputs, coefficients, outputs; gradients of inputs and
-/// coefficients.
+/// Runs the backward pass over arrays at the offsets `skews`: gradient of the outputs,
+/// coefficients, outputs; gradients of inputs and coefficients.
 fn backward(
     recurrence: &Recurrence<f32>,
     problem: &Problem,
@@ -137,8 +141,7 @@ fn arrays_may_begin_anywhere_and_each_somewhere_else() {
     for device in under_test() {
         for choice in KernelChoice::shipped(F32).filter(takes_any) {
             let recurrence = Recurrence::<f32>::new(&device, choice).unwrap();
-            // Of 7 steps, and of two tiles of the wide kernel with some steps more, where so many
-            // are taken.
+            // 7 steps, and more than two tiles of the wide kernel if the kernel takes that many.
             let longest = choice.max_len(F32).map_or(2053, |most| most.min(2054) as usize - 1);
             for (seq_len, direction) in [
                 (7, Direction::Forward),
@@ -157,8 +160,8 @@ fn arrays_may_begin_anywhere_and_each_somewhere_else() {
     }
 }
 
-/// Requests and sectors of a kind.
-fn asked(launched: &Launched, access: Access) -> [u64; 2] {
+/// Returns the numbers of requests and of sectors of one kind of access.
+fn requests(launched: &Launched, access: Access) -> [u64; 2] {
     let counters = launched.counters().expect("the emulator counts");
     [counters.requests(access), counters.sectors(access)]
 }
@@ -167,9 +170,9 @@ fn conflicts(counters: &Counters) -> u64 {
     counters.sites.iter().map(|site| site.conflicts).sum()
 }
 
-/// Sequences of 18 pieces of 128 elements, which is what a warp asks for at once: 512 bytes, 16
-/// sectors. For blocks of 128 threads with two vectors each that is two tiles and a quarter, for
-/// 256 threads with four vectors one tile, not full.
+/// The number of pieces in a sequence; a piece is 128 elements, a warp's single request: 512 bytes,
+/// 16 sectors. Blocks of 128 threads with two vectors each have two tiles and a quarter, and 256
+/// threads with four vectors one tile, which is not full.
 const PIECES: u64 = 18;
 const ROWS: u64 = 3;
 
@@ -183,33 +186,33 @@ fn wide_asks_for_every_sector_once() {
         let forward = forward(&recurrence, &problem, [0; 3]).unwrap();
         (forward, backward(&recurrence, &problem, [0; 5]).unwrap())
     };
-    // Beside its vectors, a warp of the backward pass takes one coefficient and one output from the
-    // vectors of the warps beside it: all nine that have vectors but the one at an end of the
-    // sequence; and the one behind the last of them takes a coefficient.
+    // Besides its vectors, a warp of the backward pass takes one coefficient and one output from
+    // the vectors of its neighbours: all nine warps with vectors do, except the one at an end of
+    // the sequence; and the warp after the last of them takes a coefficient.
     let edges = ROWS * (9 + 8);
 
     let (forward, backward) = wide(WideConfig::default());
-    assert_eq!(asked(&forward, Access::GlobalLoad), [2 * vectors, 16 * 2 * vectors]);
-    assert_eq!(asked(&forward, Access::GlobalStore), [vectors, 16 * vectors]);
+    assert_eq!(requests(&forward, Access::GlobalLoad), [2 * vectors, 16 * 2 * vectors]);
+    assert_eq!(requests(&forward, Access::GlobalStore), [vectors, 16 * vectors]);
     assert_eq!(
-        asked(&backward, Access::GlobalLoad),
+        requests(&backward, Access::GlobalLoad),
         [3 * vectors + edges, 16 * 3 * vectors + edges]
     );
-    assert_eq!(asked(&backward, Access::GlobalStore), [2 * vectors, 16 * 2 * vectors]);
+    assert_eq!(requests(&backward, Access::GlobalStore), [2 * vectors, 16 * 2 * vectors]);
     for launched in [&forward, &backward] {
         assert_eq!(conflicts(launched.counters().unwrap()), 0);
     }
 
-    // With a tile ahead the vectors come by way of shared memory, and not in any other way. A warp
-    // has four pieces: five warps have vectors, the last of them two.
+    // With a tile in flight, all vectors pass through shared memory. A warp has four pieces: five
+    // warps have vectors, and the last of them two.
     let edges = ROWS * (4 + 4);
     let (forward, backward) = wide(WideConfig { vectors: 4, threads: 256, ahead: 1, whole: true });
-    assert_eq!(asked(&forward, Access::CopyAsync), [2 * vectors, 16 * 2 * vectors]);
-    assert_eq!(asked(&forward, Access::GlobalLoad), [0, 0]);
-    assert_eq!(asked(&forward, Access::GlobalStore), [vectors, 16 * vectors]);
-    assert_eq!(asked(&backward, Access::CopyAsync), [3 * vectors, 16 * 3 * vectors]);
-    assert_eq!(asked(&backward, Access::GlobalLoad), [edges, edges]);
-    assert_eq!(asked(&backward, Access::GlobalStore), [2 * vectors, 16 * 2 * vectors]);
+    assert_eq!(requests(&forward, Access::CopyAsync), [2 * vectors, 16 * 2 * vectors]);
+    assert_eq!(requests(&forward, Access::GlobalLoad), [0, 0]);
+    assert_eq!(requests(&forward, Access::GlobalStore), [vectors, 16 * vectors]);
+    assert_eq!(requests(&backward, Access::CopyAsync), [3 * vectors, 16 * 3 * vectors]);
+    assert_eq!(requests(&backward, Access::GlobalLoad), [edges, edges]);
+    assert_eq!(requests(&backward, Access::GlobalStore), [2 * vectors, 16 * 2 * vectors]);
     for launched in [&forward, &backward] {
         assert_eq!(conflicts(launched.counters().unwrap()), 0);
     }
@@ -217,36 +220,34 @@ fn wide_asks_for_every_sector_once() {
 
 #[test]
 fn rows_ask_for_a_sector_as_often_as_a_lane_has_vectors_or_elements_in_it() {
-    // Eight rows of 16 lanes, so four warps; a lane has 32 bytes of each array, which are one
-    // sector.
+    // Eight rows of 16 lanes are four warps; a lane has one sector of each array, 32 bytes.
     let problem = Problem::new((8, 128), Direction::Forward);
     for (whole, times) in [(true, 2), (false, 8)] {
         let choice = KernelChoice::Rows(RowsConfig { whole, ..RowsConfig::default() });
         let recurrence = Recurrence::<f32>::new(&Device::simt(), choice).unwrap();
         let launched = forward(&recurrence, &problem, [0; 3]).unwrap();
         let one = [4 * times, 4 * times * 32];
-        assert_eq!(asked(&launched, Access::GlobalLoad), one.map(|count| 2 * count), "{whole}");
-        assert_eq!(asked(&launched, Access::GlobalStore), one, "{whole}");
+        assert_eq!(requests(&launched, Access::GlobalLoad), one.map(|count| 2 * count), "{whole}");
+        assert_eq!(requests(&launched, Access::GlobalStore), one, "{whole}");
         let launched = backward(&recurrence, &problem, [0; 5]).unwrap();
-        assert_eq!(asked(&launched, Access::GlobalLoad), one.map(|count| 3 * count), "{whole}");
-        assert_eq!(asked(&launched, Access::GlobalStore), one.map(|count| 2 * count), "{whole}");
+        assert_eq!(requests(&launched, Access::GlobalLoad), one.map(|count| 3 * count), "{whole}");
+        assert_eq!(requests(&launched, Access::GlobalStore), one.map(|count| 2 * count), "{whole}");
         let counters = launched.counters().unwrap();
         assert_eq!(counters.sites.iter().map(|site| site.wavefronts).sum::<u64>(), 0);
     }
 }
 
-/// The last rows of arrays of a little more than 2^31 elements, of which the emulator keeps what is
-/// touched.
+/// The last rows of arrays of some more than 2^31 elements, of which only these are stored.
 struct Far {
     problem: Problem,
     num_seqs: usize,
-    /// Where the last rows begin.
+    /// The element at which the last rows begin.
     start: usize,
 }
 
 impl Far {
     fn new(rows: usize, seq_len: usize) -> Far {
-        // So that a block has rows of these alone.
+        // A multiple of `rows`, so that a block has only the last rows.
         let before = (1_usize << 31).div_ceil(seq_len).next_multiple_of(rows);
         let problem = Problem::new((rows, seq_len), Direction::Forward);
         Far { problem, num_seqs: before + rows, start: before * seq_len }

@@ -1,5 +1,10 @@
-//! Kernels whose blocks share a sequence: the same bits for every number of blocks, in every launch
-//! and on every device.
+//! Tests of kernels whose blocks share a sequence: the same bits for every number of blocks, in
+//! every launch and on every device.
+//!
+//! A case runs a kernel twice with one workspace, whose second launch must find nothing of the
+//! first. Shapes include more tiles than a group of notices, rows that begin at any address, and
+//! rows of NaN, which must not leak into the next. The ignored tests run a thousand launches, and
+//! more than 2^31 elements, on a GPU.
 
 use linrec::Direction;
 use linrec::Error;
@@ -12,17 +17,16 @@ const WAVES: KernelChoice = KernelChoice::Waves(WavesConfig::DEFAULT);
 const ONCE: KernelChoice = KernelChoice::Once(OnceConfig::DEFAULT);
 const NONE: Option<&Buffer<f32>> = None;
 
-/// How long the tiles are.
 #[derive(Debug, Clone, Copy)]
 enum Tiles {
-    /// A warp's.
+    /// One warp long.
     Short,
-    /// As long as the threads of the waves have room for.
+    /// As long as the waves' threads have registers for.
     Full,
 }
 
 impl Tiles {
-    /// In 16-byte vectors: whole warps.
+    /// Returns the number of 16-byte vectors: whole warps.
     fn vectors(self, choice: KernelChoice, pass: Pass) -> usize {
         let waves = WavesConfig::DEFAULT;
         let lane =
@@ -35,8 +39,7 @@ impl Tiles {
     }
 }
 
-/// What a kernel is run on: rows that begin `skew` elements behind a multiple of 16 bytes, and the
-/// first of which may be all NaN.
+/// A problem with rows `skew` elements after a multiple of 16 bytes, the first possibly NaN.
 #[derive(Debug, Clone, Copy)]
 struct Case {
     num_seqs: usize,
@@ -56,7 +59,6 @@ const PLAIN: Case = Case {
     poisoned: false,
 };
 
-/// Numbers that differ, around `middle`.
 fn numbers(count: usize, middle: f32, spread: f32) -> Vec<f32> {
     let mut state = 7_u32;
     let number = || {
@@ -71,7 +73,7 @@ impl Case {
         self.num_seqs * self.seq_len
     }
 
-    /// An array on a device, `skew` elements behind where memory begins.
+    /// Uploads an array that begins `skew` elements after the beginning of its memory.
     fn array(&self, device: &Device, middle: f32, spread: f32) -> Buffer<f32> {
         let mut values = numbers(self.elements() + self.skew, middle, spread);
         if self.poisoned {
@@ -86,8 +88,8 @@ impl Case {
         result.slice(self.skew..).unwrap()
     }
 
-    /// The bits of all results of each of `launches` launches in a row, the states last; by so many
-    /// blocks, or one for each tile, which it takes as it comes.
+    /// Returns the bits of all results of each of `launches` launches in a row, the states last.
+    /// `None` for `blocks` means one block for each tile, which takes the next one.
     fn each(
         &self,
         device: &Device,
@@ -103,7 +105,7 @@ impl Case {
         let tile_vectors = self.tiles.vectors(choice, pass);
         // A row that begins anywhere may reach into one more vector of four elements.
         let tiles = (seq_len + 3).div_ceil(4 * tile_vectors);
-        // Four numbers for all, and four of each tile, in groups of 128.
+        // Four numbers for all, and four for each tile, in groups of 128.
         let words = 4 + 4 * num_seqs * tiles.next_multiple_of(128);
         let mut workspace = device.zeros::<u32>(words).unwrap();
         let all = (num_seqs * tiles) as u32;
@@ -145,7 +147,7 @@ impl Case {
             .collect()
     }
 
-    /// The bits of two launches in a row, which have to be the same.
+    /// Returns the bits of two launches in a row, which must be equal.
     fn bits(&self, device: &Device, kernel: (KernelChoice, Pass), blocks: Option<u32>) -> Vec<u32> {
         let mut both = self.each(device, kernel, blocks, 2);
         assert_eq!(both[0], both[1], "{self:?}, {kernel:?}, {blocks:?}: the second launch");
@@ -165,8 +167,8 @@ fn every_number_of_blocks_and_every_device_gives_the_same_bits() {
     for case in cases {
         let passes = Pass::ALL.map(|pass| case.bits(&Device::simt(), (WAVES, pass), Some(1)));
         let once = Pass::ALL.map(|pass| case.bits(&Device::simt(), (ONCE, pass), None));
-        // Forward, lanes of the two have as many vectors, and so tiles are combined in the same
-        // order.
+        // Forward, the lanes of both kernels have the same number of vectors, so tiles are combined
+        // in the same order.
         assert_eq!(once[0], passes[0], "{case:?}, one tile for each block");
         for device in under_test() {
             for (pass, expected) in Pass::ALL.into_iter().zip(&passes) {
@@ -188,7 +190,7 @@ fn every_number_of_blocks_and_every_device_gives_the_same_bits() {
     }
 }
 
-/// One long row on a GPU: by every number of blocks, a thousand times, and as on the emulator.
+/// One long row on a GPU: with several numbers of blocks, a thousand times, and as on the emulator.
 #[test]
 #[ignore = "needs a GPU"]
 fn gpus_give_the_bits_a_thousand_times() {
@@ -211,7 +213,7 @@ fn gpus_give_the_bits_a_thousand_times() {
 }
 
 #[test]
-fn nothing_gets_from_one_row_into_the_next() {
+fn rows_do_not_leak_into_the_next() {
     let case = Case { num_seqs: 3, seq_len: 2500, ..PLAIN };
     let poisoned = Case { poisoned: true, ..case };
     for device in under_test() {
@@ -237,7 +239,7 @@ fn nothing_gets_from_one_row_into_the_next() {
 }
 
 #[test]
-fn a_block_that_is_not_there_is_noticed() {
+fn a_missing_block_is_noticed() {
     let device = Device::simt();
     let recurrence = Recurrence::<f32>::new(&device, WAVES).unwrap();
     let function = recurrence.function(Pass::Forward, Direction::Forward).unwrap();
@@ -253,14 +255,13 @@ fn a_block_that_is_not_there_is_noticed() {
     assert_eq!(report.kind, ReportKind::NoProgress, "{report}");
 }
 
-/// A row of more elements than a number of 32 bits holds, the last of which are right.
+/// A row of more elements than 32 bits can count, whose last elements are right.
 #[test]
 #[ignore = "needs a GPU with 44 GiB"]
 fn gpus_give_the_bits_of_2_31_elements_and_some() {
     let seq_len = (1_usize << 31) + 5;
     for gpu in &crate::device::gpus() {
-        // Ones, and coefficients of 1 but for one of 0 on the way: outputs count the steps since
-        // then.
+        // All ones, except for one coefficient of 0: the outputs count the steps since then.
         let mut coeffs = vec![1.0_f32; 4096];
         let (x, c) = (gpu.allocate::<f32>(seq_len).unwrap(), gpu.allocate(seq_len).unwrap());
         let ones = vec![1.0_f32; 1 << 24];
@@ -277,13 +278,13 @@ fn gpus_give_the_bits_of_2_31_elements_and_some() {
         recurrence.forward_into(&x, &c, &mut y, (1, seq_len), Default::default()).unwrap();
         let counted: Vec<f32> = (1..=4096).map(|steps| steps as f32).collect();
         assert_eq!(y.slice(last..).unwrap().download().unwrap(), counted);
-        // Backward, the sum of what comes behind it reaches each step down to that coefficient.
+        // Backward, the sum of all later gradients reaches each step down to that coefficient.
         let options = Default::default();
         let (mut dx, mut dc) = (gpu.allocate(seq_len).unwrap(), gpu.allocate(seq_len).unwrap());
         recurrence.backward_into(&x, &c, &y, &mut dx, &mut dc, (1, seq_len), options).unwrap();
         let counted: Vec<f32> = (1..=4096).rev().map(|steps| steps as f32).collect();
         assert_eq!(dx.slice(last..).unwrap().download().unwrap(), counted);
-        // Before that coefficient, the sum begins anew.
+        // Before that coefficient, the sum starts again.
         assert_eq!(dx.slice(last - 3..last).unwrap().download().unwrap(), [3.0, 2.0, 1.0]);
     }
 }

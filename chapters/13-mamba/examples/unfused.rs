@@ -1,13 +1,13 @@
-//! Times the unfused scan in f32 on a GPU, with D, z, bias and softplus: forward, backward, the
-//! recurrence of the forward pass alone, and an element-wise kernel over as many large arrays as
-//! the recurrence has.
+//! Times the unfused scan in `f32` on a GPU, with `D`, `z`, bias and softplus: the forward pass,
+//! the backward pass, the recurrence of the forward pass alone, and an element-wise kernel that
+//! reads and writes as many large arrays as the recurrence does.
 //!
 //! ```text
 //! cargo run --release -p ch13-mamba --example unfused -- 8 2048 16 1024
 //! ```
 //!
-//! That is batch, channels, states and length. Each line is one measurement, in milliseconds and in
-//! gigabytes per second; the bytes of a backward pass are not counted.
+//! The arguments are batch, channels, states and length. Each output line is one measurement, in
+//! milliseconds and in gigabytes per second. The bytes of a backward pass are not counted.
 
 use std::process::ExitCode;
 
@@ -33,7 +33,7 @@ fn times(sizes: Sizes) -> Result<(), linrec::Error> {
     let Sizes { batch, channels, states, len, .. } = sizes;
     let (own, rows) = (batch * channels * len, batch * channels * states);
     let large = rows * len;
-    // Numbers without a pattern, from a constant multiple of the golden ratio.
+    // Numbers without a pattern: the fractional parts of multiples of the golden ratio.
     let array = |count: usize, low: f32, high: f32| {
         let part = |i: usize| (i as f64 * 0.618_033_988_749_894_9).fract() as f32;
         device.upload(&(0..count).map(|i| low + (high - low) * part(i)).collect::<Vec<f32>>())
@@ -96,7 +96,7 @@ fn times(sizes: Sizes) -> Result<(), linrec::Error> {
         ] {
             let speed =
                 bytes.map_or(String::new(), |bytes| format!("{:.0}", bytes as f64 / ms / 1e6));
-            // The first one warms up.
+            // The first run is a warm-up.
             if run > 0 {
                 let name = device.name();
                 println!("{name},{batch},{channels},{states},{len},{what},{run},{ms:.4},{speed}");
@@ -106,7 +106,7 @@ fn times(sizes: Sizes) -> Result<(), linrec::Error> {
     Ok(())
 }
 
-/// The entries that the shipped PTX was made with.
+/// The entry points that the shipped PTX contains.
 const ROOF: [&str; 4] = [
     "elementwise_fwd<float>",
     "elementwise_fwd<float4>",

@@ -1,13 +1,13 @@
-//! The two functions that bring a number into a range, with their slopes.
+//! The two functions that bring a number into a range, and their slopes.
 //!
-//! They are computed in double precision and rounded once. Only arrays without the state's
-//! dimension go through them, so that costs little, and an error bound has one rounding to count.
+//! They are computed in double precision and rounded once. Only arrays without the states'
+//! dimension pass through them, so the cost is small, and an error bound counts one rounding.
 
 use crate::Real;
 
-/// `ln(1 + e^x)`: any number becomes a positive one; large ones stay almost as they are.
+/// `ln(1 + e^x)` maps any number to a positive one and hardly changes large ones.
 ///
-/// Written so that nothing overflows and no digit is lost on either side.
+/// This form neither overflows nor loses digits, for either sign of `x`.
 // ANCHOR: softplus
 pub fn softplus(x: f64) -> f64 {
     x.max(0.0) + (-x.abs()).exp().ln_1p()
@@ -18,7 +18,7 @@ pub fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// `x σ(x)`: lets positive numbers pass, and hardly any of a negative one.
+/// `x σ(x)` lets positive numbers pass and almost blocks negative ones.
 pub fn silu(x: f64) -> f64 {
     x * sigmoid(x)
 }
@@ -30,7 +30,7 @@ pub fn silu_slope(x: f64) -> f64 {
     gate * (1.0 + x * (1.0 - gate))
 }
 
-/// A function in double precision, rounded once.
+/// Evaluates a function in double precision and rounds the result once.
 pub fn rounded<T: Real>(function: impl Fn(f64) -> f64, x: T) -> T {
     T::narrow(function(x.widen()))
 }

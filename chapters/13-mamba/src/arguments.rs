@@ -1,4 +1,8 @@
-//! What goes into a selective scan, and whether it fits together.
+//! The arguments of a selective scan, and the check that their shapes fit together.
+//!
+//! The names and shapes are those of Mamba's own function. Every way to compute the scan, on the
+//! CPU, step by step or on a device, begins with [`Arguments::sizes`], so that all of them refuse
+//! the same arguments with the same error. `tests/suite/scan.rs` tests the errors.
 
 use linrec::{Element, Error};
 use ndarray::{
@@ -10,36 +14,36 @@ use crate::{Real, State};
 
 /// The arguments of a selective scan, under the names and in the shapes of Mamba's own function.
 ///
-/// Sizes: `batch`, `channels`, `groups` (a divisor of `channels`), `states` per channel, `len`. `S`
-/// is what states are made of, and `S::Real` everything that has none: the same, if states are
-/// real.
+/// The sizes are `batch`, `channels`, `groups` (a divisor of `channels`), `states` per channel, and
+/// `len`. `S` is the type of the states. `S::Real` is the type of every array without a states'
+/// dimension, and the same type if states are real.
 #[derive(Debug, Clone, Copy)]
 // ANCHOR: arguments
 pub struct Arguments<'a, S: State> {
-    /// What is scanned, `[batch, channels, len]`.
+    /// The input, `[batch, channels, len]`.
     pub u: ArrayView3<'a, S::Real>,
-    /// How much each step counts, `[batch, channels, len]`.
+    /// The length of each time step, `[batch, channels, len]`.
     pub delta: ArrayView3<'a, S::Real>,
-    /// How fast each state decays, `[channels, states]`; negative numbers.
+    /// The rate at which each state decays, `[channels, states]`; negative numbers.
     pub a: ArrayView2<'a, S>,
-    /// What writes into the states, `[batch, groups, states, len]`.
+    /// The weights that write into the states, `[batch, groups, states, len]`.
     pub b: MixingView<'a, S>,
-    /// What reads from them, `[batch, groups, states, len]`.
+    /// The weights that read from the states, `[batch, groups, states, len]`.
     pub c: MixingView<'a, S>,
-    /// How much of `u` goes past the states, `[channels]`.
+    /// The share of `u` that bypasses the states, `[channels]`.
     pub d: Option<ArrayView1<'a, S::Real>>,
-    /// What gates the result, `[batch, channels, len]`.
+    /// The gate of the result, `[batch, channels, len]`.
     pub z: Option<ArrayView3<'a, S::Real>>,
-    /// What is added to `delta`, `[channels]`.
+    /// The bias of `delta`, `[channels]`.
     pub delta_bias: Option<ArrayView1<'a, S::Real>>,
-    /// Whether `delta` then goes through softplus.
+    /// True if `delta` plus its bias goes through softplus.
     pub delta_softplus: bool,
-    /// The states before the first step, `[batch, channels, states]`; if there are none, zero.
+    /// The states before the first step, `[batch, channels, states]`; `None` means zero.
     pub initial: Option<ArrayView3<'a, S>>,
 }
 // ANCHOR_END: arguments
 
-/// `B` or `C`: what writes into the states, or what reads from them.
+/// `B` or `C`: the weights that write into the states, or the weights that read from them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 // ANCHOR: mixing
 pub enum Mixing<V, F> {
@@ -52,16 +56,16 @@ pub enum Mixing<V, F> {
 
 /// `B` or `C`, borrowed.
 pub type MixingView<'a, S> = Mixing<ArrayView4<'a, S>, ArrayView2<'a, S>>;
-/// `B` or `C`, or a gradient by one of them.
+/// `B` or `C`, or the gradient with respect to one of them.
 pub type MixingArray<S> = Mixing<Array4<S>, Array2<S>>;
 
 impl<V, F> Mixing<V, F> {
-    /// Whether it is the same at every position.
+    /// Returns true if it is the same at every position.
     pub fn is_fixed(&self) -> bool {
         matches!(self, Mixing::Fixed(_))
     }
 
-    /// `B` or `C` by reference: of which kind it is stays, the array is borrowed.
+    /// Borrows the array and keeps the variant.
     pub fn as_ref(&self) -> Mixing<&V, &F> {
         match self {
             Mixing::Varying(array) => Mixing::Varying(array),
@@ -95,8 +99,8 @@ impl<S> From<Array2<S>> for MixingArray<S> {
 }
 
 impl<S: Copy> MixingView<'_, S> {
-    /// The number for a sequence, a channel, a state and a position, with so many channels in a
-    /// group.
+    /// Returns the element for sequence `i`, channel `j`, state `n` and position `l`, with
+    /// `group_size` channels in each group.
     pub fn at(&self, [i, j, n, l]: [usize; 4], group_size: usize) -> S {
         match self {
             Mixing::Varying(array) => array[[i, j / group_size, n, l]],
@@ -104,7 +108,7 @@ impl<S: Copy> MixingView<'_, S> {
         }
     }
 
-    /// Its shape.
+    /// Returns the shape of the array.
     pub fn shape(&self) -> &[usize] {
         match self {
             Mixing::Varying(array) => array.shape(),
@@ -114,7 +118,7 @@ impl<S: Copy> MixingView<'_, S> {
 }
 
 impl<S> MixingArray<S> {
-    /// A view of it.
+    /// Returns a view of the array.
     pub fn view(&self) -> MixingView<'_, S> {
         match self {
             Mixing::Varying(array) => Mixing::Varying(array.view()),
@@ -122,7 +126,7 @@ impl<S> MixingArray<S> {
         }
     }
 
-    /// Its elements, if they lie in standard order.
+    /// Returns the elements, if the array is in standard layout.
     pub fn as_slice(&self) -> Option<&[S]> {
         match self {
             Mixing::Varying(array) => array.as_slice(),
@@ -130,8 +134,7 @@ impl<S> MixingArray<S> {
         }
     }
 
-    /// `B` or `C` with each element replaced by what `number` makes of it, which may be of another
-    /// type.
+    /// Applies `number` to every element, which may change the element type.
     pub fn mapv<R>(&self, number: impl FnMut(S) -> R) -> MixingArray<R>
     where
         S: Copy,
@@ -143,12 +146,12 @@ impl<S> MixingArray<S> {
     }
 }
 
-/// Complex `B` or `C` as Mamba's function takes them if they depend on the input:
-/// `[batch, groups, states, 2 · len]`, real and imaginary parts in turns.
+/// Complex `B` or `C` in the form in which Mamba's function takes them when they depend on the
+/// input: `[batch, groups, states, 2 · len]`, with real and imaginary parts alternating.
 ///
 /// # Errors
 ///
-/// [`Error::Unsupported`] if the last axis is of odd length.
+/// [`Error::Unsupported`] if the last axis has an odd length.
 pub fn interleaved<T: Real>(array: ArrayView4<T>) -> Result<Array4<Complex<T>>, Error> {
     let (batch, groups, states, len) = array.dim();
     if len % 2 != 0 {
@@ -164,20 +167,20 @@ pub fn interleaved<T: Real>(array: ArrayView4<T>) -> Result<Array4<Complex<T>>, 
 /// The sizes of a selective scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// Sequences that have nothing to do with each other.
+    /// The number of independent sequences.
     pub batch: usize,
-    /// Channels of each sequence.
+    /// The number of channels of each sequence.
     pub channels: usize,
-    /// Groups of channels that share `B` and `C`.
+    /// The number of groups; the channels of a group share `B` and `C`.
     pub groups: usize,
-    /// States of each channel.
+    /// The number of states of each channel.
     pub states: usize,
-    /// Steps.
+    /// The number of steps.
     pub len: usize,
 }
 
 impl Sizes {
-    /// The number of channels in a group.
+    /// Returns the number of channels in a group.
     pub fn group_size(&self) -> usize {
         (self.channels / self.groups.max(1)).max(1)
     }
@@ -188,7 +191,7 @@ impl<S: State> Arguments<'_, S> {
     ///
     /// # Errors
     ///
-    /// [`Error::ShapeMismatch`] with the two arrays that do not.
+    /// [`Error::ShapeMismatch`] names the two arrays that do not fit.
     pub fn sizes(&self) -> Result<Sizes, Error> {
         let (batch, channels, len) = self.u.dim();
         let states = self.a.ncols();
@@ -214,7 +217,7 @@ impl<S: State> Arguments<'_, S> {
                 return Err(mismatch(("B", self.b.shape()), (name, shape)));
             }
             let is_divided = its_groups > 0 && channels % its_groups == 0 || channels == 0;
-            // It has to fit to u and to A; whichever it does not fit to is named.
+            // B has to fit both u and A; the error names the one that it does not fit.
             if its_batch != batch || its_len != len || !is_divided {
                 return Err(mismatch(u, (name, shape)));
             }
@@ -240,8 +243,8 @@ impl<S: State> Arguments<'_, S> {
     }
 }
 
-/// An array of zeros for a result, or an error where the memory cannot be had: a view that was
-/// broadcast can describe far more elements than it holds.
+/// Allocates zeros for a result. A broadcast view can describe far more elements than it holds, so
+/// the memory may not suffice: then this returns an error instead of aborting.
 pub(crate) fn zeros<T: Element, S: IntoDimension>(shape: S) -> Result<Array<T, S::Dim>, Error> {
     let shape = shape.into_dimension();
     let len = shape.slice().iter().fold(1_usize, |len, &n| len.saturating_mul(n));

@@ -1,5 +1,10 @@
-//! How far a selective scan in `f32` may be from the same one in double precision: every operation
-//! once more, on [`Count`]s.
+//! Error bounds for a selective scan in `f32`, measured against the same scan in double precision.
+//!
+//! Every operation of the scan is repeated here on [`Count`]s, which carry the size of a number and
+//! the number of its roundings. The bound is therefore derived and not tuned, and it holds for
+//! whatever order an engine of a given depth sums in. Without such a bound a lost digit would look
+//! like an honest rounding. `tests/suite/scan.rs` and `tests/suite/on_device.rs` hold every engine
+//! to it.
 
 use linrec::{Element, Error};
 use ndarray::{Array1, Array2, Array3, Array4, ArrayView3, Axis, Zip};
@@ -9,13 +14,13 @@ use crate::arguments::{Arguments, Mixing, MixingArray, MixingView, Sizes};
 use crate::rounding::Count;
 use crate::{Gradients, Output, State};
 
-/// A function that is computed in double precision and rounded once. (The second rounding is far
-/// more than what double precision adds.)
+/// The roundings of a function that is computed in double precision and rounded once. (A second
+/// rounding is far more than double precision adds.)
 const ACTIVATION_ROUNDINGS: f64 = 2.0;
 
-/// The largest errors that [`selective_scan`](crate::selective_scan) may make, result by result.
+/// Bounds the errors of [`selective_scan`](crate::selective_scan), element by element.
 ///
-/// `levels` are those of the engine behind the recurrence, see
+/// `levels` is the number of combining levels of the engine that computes the recurrence, see
 /// [`Rounding`](linrec::reference::Rounding).
 ///
 /// # Errors
@@ -31,7 +36,7 @@ pub fn forward<S: State>(arguments: &Arguments<S>, levels: usize) -> Result<Outp
             for (l, y) in y.iter_mut().enumerate() {
                 *y = channel.y(l).bound::<S>();
             }
-            // Without steps they are the first ones, as they were given.
+            // Without steps, the last states are the initial ones, which are exact.
             if let Some(last) = sizes.len.checked_sub(1) {
                 for (bound, state) in last_state.iter_mut().zip(channel.states.column(last)) {
                     *bound = state.bound::<S>();
@@ -42,7 +47,7 @@ pub fn forward<S: State>(arguments: &Arguments<S>, levels: usize) -> Result<Outp
     Ok(Output { y, last_state })
 }
 
-/// The largest errors that [`selective_scan_backward`](crate::selective_scan_backward) may make.
+/// Bounds the errors of [`selective_scan_backward`](crate::selective_scan_backward).
 ///
 /// # Errors
 ///
@@ -104,12 +109,12 @@ fn exact<S: Element>(value: S) -> Count {
     Count::exact(value.modulus())
 }
 
-/// A function of an exact number.
+/// Counts a function of an exact number.
 fn activation(value: f64) -> Count {
     Count::exact(value).rounded(ACTIVATION_ROUNDINGS)
 }
 
-/// One channel of a scan, counted.
+/// One channel of a scan, on counts.
 struct Counted<'w, 'a, S: State> {
     arguments: &'w Arguments<'a, S>,
     i: usize,
@@ -124,7 +129,7 @@ struct Counted<'w, 'a, S: State> {
     states: Array2<Count>,
 }
 
-/// The gradients of one channel, counted.
+/// The gradients of one channel, on counts.
 struct OfChannel {
     d_u: Array1<Count>,
     d_delta: Array1<Count>,
@@ -134,7 +139,7 @@ struct OfChannel {
     d_initial: Vec<Count>,
     /// The terms whose sums over the positions are the gradients of `A`.
     d_a: Array2<Count>,
-    /// This channel's share.
+    /// This channel's share of the gradient of `B`.
     d_b: Array2<Count>,
     d_c: Array2<Count>,
 }
@@ -173,19 +178,19 @@ impl<'w, 'a, S: State> Counted<'w, 'a, S> {
         self.arguments.initial.map_or(Count::default(), |states| exact(states[[self.i, self.j, n]]))
     }
 
-    /// `Δ` before softplus.
+    /// Returns `Δ` before softplus.
     fn delta_given(&self, l: usize) -> f64 {
         let bias = self.arguments.delta_bias.map_or(0.0, |bias| bias[self.j].widen());
         self.arguments.delta[[self.i, self.j, l]].widen() + bias
     }
 
-    /// Softplus makes positive numbers only; without it anything may have been given.
+    /// Returns the sign of `Δ`: positive with softplus, the given one without.
     fn delta_sign(&self, l: usize) -> f64 {
         if self.arguments.delta_softplus { 1.0 } else { self.delta_given(l).signum() }
     }
 
     // ANCHOR: expanded
-    /// `c = e^(Δ A)`. An error of the exponent is a relative one of the power.
+    /// `c = e^(Δ A)`. The error of the exponent is a relative error of the power.
     fn coeff(&self, n: usize, l: usize) -> Count {
         let a = self.arguments.a[[self.j, n]];
         let exponent = self.delta[l] * exact(a);
@@ -272,7 +277,7 @@ impl<'w, 'a, S: State> Counted<'w, 'a, S> {
             product::<S>(product::<S>(d_inputs[[n, l]], before), self.coeffs[[n, l]])
         });
 
-        // To what they were made of.
+        // Back to what the inputs were made of.
         let d_scaled = per_step(&|l| {
             Count::sum((0..states).map(|n| product::<S>(self.b(n, l), d_inputs[[n, l]])))
         });
@@ -305,13 +310,13 @@ impl<'w, 'a, S: State> Counted<'w, 'a, S> {
     }
 }
 
-/// A product of two numbers of this kind: of complex ones it is rounded more often.
+/// Multiplies two numbers of type `S`; a complex product is rounded more often than a real one.
 fn product<S: Element>(a: Count, b: Count) -> Count {
     a.times(b, S::PRODUCT_ROUNDINGS)
 }
 
-/// A linear recurrence on counts, as [`linrec::reference`] counts it: a term meets a product and an
-/// addition in every step, and the additions at the levels that combine partial results.
+/// A linear recurrence on counts, as in [`linrec::reference`]: a term passes through one product
+/// and one addition in every step, and through the additions of the combining levels.
 // ANCHOR: walk
 struct Walk {
     levels: f64,
@@ -327,7 +332,7 @@ impl Walk {
     fn new<S: Element>(levels: usize, state: Count) -> Self {
         let levels = levels as f64;
         let (operations, largest) = (2.0 + levels, state.size);
-        // Partial results may meet the state before them last of all.
+        // An engine may combine its partial results with the initial state last of all.
         let state = state.rounded(2.0 + levels);
         let product_roundings = S::PRODUCT_ROUNDINGS;
         Walk {

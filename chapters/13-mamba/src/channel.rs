@@ -1,13 +1,14 @@
 //! One channel of a selective scan: its states are the sequences of a linear recurrence.
 //!
-//! All arrays are slices: `len` numbers for what a channel has once, `states · len` for what each
-//! of its states has, row by row. The loops contain nothing that keeps a compiler from vector
-//! instructions, and [`Arch::dispatch`] has them compiled for several instruction sets. Since no
-//! product and sum are fused, all of them compute the same bits.
+//! All arrays are slices, with `len` numbers for an array that a channel has once and
+//! `states · len` for an array that each of its states has, row by row. Nothing in the loops keeps
+//! a compiler from vector instructions, and [`Arch::dispatch`] has them compiled for several
+//! instruction sets. No product is fused with a sum, so all instruction sets compute the same bits.
 //!
-//! The closures take what they write to for themselves (`let y = y`), so that they can be called
-//! once only. To a closure that can be called again, `dispatch` gets by way of a function that is
-//! not compiled for the wider instructions, and neither is the closure then.
+//! The closures take ownership of the slices they write to (`let y = y`), so that they can be
+//! called only once. A closure that can be called again reaches `dispatch` through a function that
+//! is not compiled for the wider instructions, and then the closure is not either.
+//! `tests/suite/scan.rs` tests this module through [`selective_scan`](crate::selective_scan).
 
 use linrec::cpu::Cpu;
 use linrec::{Engine, Error, Options};
@@ -17,7 +18,7 @@ use pulp::Arch;
 
 use crate::State;
 
-/// What a channel reads.
+/// The inputs of one channel.
 #[derive(Debug, Clone, Copy)]
 pub struct Channel<'a, S: State> {
     /// `u_l`, `len` numbers.
@@ -35,41 +36,40 @@ pub struct Channel<'a, S: State> {
 }
 
 impl<'a, S: State> Channel<'a, S> {
-    /// What the recurrence is asked for.
     fn options(&self) -> Options<'a, S> {
         Options { initial: self.initial.map(Into::into), ..Options::default() }
     }
 }
 
-/// The arrays of a channel that exist for each of its states, `[states, len]`.
+/// The arrays of one channel that have the states' dimension, `[states, len]`.
 ///
-/// They are written again for every channel. For a thousand steps and 16 states each takes 64 KiB,
-/// so that they stay in a core's cache.
+/// Every channel overwrites them. With a thousand steps and 16 states each array takes 64 KiB and
+/// stays in a core's cache.
 #[derive(Debug)]
 pub struct Expanded<S: State> {
-    /// The recurrence's inputs `x = Δ B u`.
+    /// The inputs of the recurrence, `x = Δ B u`.
     pub inputs: Array2<S>,
-    /// Its coefficients `c = e^(Δ A)`.
+    /// The coefficients of the recurrence, `c = e^(Δ A)`.
     pub coeffs: Array2<S>,
-    /// Its outputs, the states `h`.
+    /// The outputs of the recurrence, the states `h`.
     pub outputs: Array2<S>,
     /// `Δ u`, `len` numbers.
     scaled: Vec<S::Real>,
 }
 
 impl<S: State> Expanded<S> {
-    /// Room for one channel.
+    /// Allocates the arrays for one channel.
     pub fn new(states: usize, len: usize) -> Self {
         let zeros = || Array2::zeros((states, len));
         let scaled = vec![S::Real::zero(); len];
         Expanded { inputs: zeros(), coeffs: zeros(), outputs: zeros(), scaled }
     }
 
-    /// Computes the states of a channel; returns the last ones.
+    /// Computes the states of a channel and returns the last ones.
     ///
     /// # Errors
     ///
-    /// The engine's.
+    /// If the engine fails.
     // ANCHOR: channel
     pub fn states(
         &mut self,
@@ -83,7 +83,7 @@ impl<S: State> Expanded<S> {
     // ANCHOR_END: channel
 }
 
-/// Computes the recurrence's inputs and coefficients; `scaled` becomes `Δ u`.
+/// Computes the inputs and coefficients of the recurrence; `scaled` becomes `Δ u`.
 // ANCHOR: expand
 pub fn expand<S: State>(
     channel: &Channel<S>,
@@ -114,7 +114,7 @@ pub fn expand<S: State>(
 }
 // ANCHOR_END: expand
 
-/// `y_l = Σ_n C_{n,l} h_{n,l}`, or twice the real part of it.
+/// Computes `y_l = Σ_n C_{n,l} h_{n,l}`, or twice its real part if states are complex.
 // ANCHOR: contract
 pub fn contract<S: State>(c: &[S], states: &[S], y: &mut [S::Real]) {
     let len = y.len().max(1);
@@ -133,7 +133,7 @@ pub fn contract<S: State>(c: &[S], states: &[S], y: &mut [S::Real]) {
 }
 // ANCHOR_END: contract
 
-/// The elements of an array in standard layout.
+/// Returns the elements of an array in standard layout.
 pub fn slice<T>(array: &mut Array2<T>) -> &mut [T] {
     array.as_slice_mut().unwrap_or_default()
 }
@@ -141,24 +141,25 @@ pub fn slice<T>(array: &mut Array2<T>) -> &mut [T] {
 /// The gradients of one channel.
 #[derive(Debug)]
 pub struct ChannelGradients<S: State> {
-    /// Of `u_l` (what reaches it through the states).
+    /// The gradient with respect to `u_l`, through the states only.
     pub d_u: Vec<S::Real>,
-    /// Of `Δ_l`.
+    /// The gradient with respect to `Δ_l`.
     pub d_delta: Vec<S::Real>,
-    /// Of `A_n`.
+    /// The gradient with respect to `A_n`.
     pub d_a: Vec<S>,
-    /// Of the states before the first step.
+    /// The gradient with respect to the states before the first step.
     pub d_initial: Array1<S>,
 }
 
-/// The way back through one channel.
+/// Computes the gradients of one channel.
 ///
-/// `d_y` is the gradient of [`contract`]'s result, `d_last` of the last states; the gradients of
-/// `B` and `C`, which other channels may share, are added to `d_b` and `d_c`.
+/// `d_y` is the gradient with respect to the result of [`contract`], and `d_last` with respect to
+/// the last states. The gradients of `B` and `C`, which other channels may share, are added to
+/// `d_b` and `d_c`.
 ///
 /// # Errors
 ///
-/// The engine's.
+/// If the engine fails.
 // ANCHOR: backward
 pub fn backward<S: State>(
     cpu: &Cpu,
@@ -169,7 +170,7 @@ pub fn backward<S: State>(
     room: &mut Expanded<S>,
 ) -> Result<ChannelGradients<S>, Error> {
     let len = d_y.len();
-    // y = Σ C h: every state hears of it through its own C.
+    // y = Σ C h: the gradient reaches every state through the state's own C.
     let d_states = slice(&mut room.inputs);
     outer(d_y, channel.c, d_states);
     add_read(d_y, expanded.outputs.view(), d_c);
@@ -187,7 +188,7 @@ pub fn backward<S: State>(
         room.coeffs.view_mut(),
     )?;
 
-    // c = e^(Δ A) and x = Δ u B: what they were made of.
+    // Back through c = e^(Δ A) and x = Δ u B.
     add_products(&expanded.scaled, room.outputs.view(), d_b);
     let zeros = || vec![S::Real::zero(); len];
     let (mut d_u, mut d_delta) = (zeros(), zeros());
@@ -198,7 +199,7 @@ pub fn backward<S: State>(
         let b = &channel.b[n * len..][..len];
         *d_a = chain(channel.delta, channel.a[n], b, rows, (&mut d_u, &mut d_delta));
     }
-    // So far d_u is Σ B δ. It goes on to both factors of Δ u.
+    // Here d_u is Σ B δ. It goes on to both factors of Δ u.
     for (l, d_u) in d_u.iter_mut().enumerate() {
         d_delta[l] += channel.u[l] * *d_u;
         *d_u = channel.delta[l] * *d_u;
@@ -207,8 +208,7 @@ pub fn backward<S: State>(
 }
 // ANCHOR_END: backward
 
-/// One state's share: adds `B δ` to the first sum and `A ∂/∂(ΔA)` to the second, and returns `A`'s
-/// gradient.
+/// Adds a state's `B δ` and `A ∂/∂(ΔA)` to the two sums, and returns the gradient of `A`.
 // ANCHOR: chain
 fn chain<S: State>(
     delta: &[S::Real],
@@ -236,8 +236,8 @@ fn chain<S: State>(
 }
 // ANCHOR_END: chain
 
-/// What `factors` `[states, len]` hear of a sum over the states that they were read in, whose
-/// gradient is `row`.
+/// Writes the gradient of the other factor of a sum over the states, where `factors`
+/// `[states, len]` is one factor and `row` the gradient of the sum.
 fn outer<S: State>(row: &[S::Real], factors: &[S], products: &mut [S]) {
     let len = row.len().max(1);
     Arch::new().dispatch(
@@ -254,8 +254,7 @@ fn outer<S: State>(row: &[S::Real], factors: &[S], products: &mut [S]) {
     );
 }
 
-/// Adds to `sums` `[states, len]` what `factors`, of the same shape, hear of a sum over the states
-/// that they were read in, whose gradient is `row`.
+/// Adds to `sums` `[states, len]` what [`outer`] computes from `factors` of the same shape.
 fn add_read<S: State>(row: &[S::Real], factors: ArrayView2<S>, sums: &mut [S]) {
     let len = row.len().max(1);
     let factors = factors.to_slice().unwrap_or_default();
@@ -272,7 +271,7 @@ fn add_read<S: State>(row: &[S::Real], factors: ArrayView2<S>, sums: &mut [S]) {
     );
 }
 
-/// `sums_{n,l} += row_l · factors_{n,l}`.
+/// Adds `row_l · factors_{n,l}` to `sums_{n,l}`.
 fn add_products<S: State>(row: &[S::Real], factors: ArrayView2<S>, sums: &mut [S]) {
     let len = row.len().max(1);
     let factors = factors.to_slice().unwrap_or_default();

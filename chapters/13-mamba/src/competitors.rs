@@ -1,8 +1,7 @@
-//! Other ways to the same scan, to be timed: the plain loops, whole arrays in memory, and one fused
-//! loop.
+//! Other ways to compute the scan, for timing: plain loops, whole arrays, and one fused loop.
 //!
-//! All are for one sequence with one group, without `D`, `z`, bias and softplus, in `f32`, and deal
-//! the channels to the threads of the current rayon pool.
+//! All of them take one sequence with one group, without `D`, `z`, bias and softplus, in `f32`.
+//! They distribute the channels over the threads of the current rayon pool.
 
 use linrec::cpu::Cpu;
 use linrec::{Engine, Error, Options};
@@ -27,11 +26,11 @@ pub struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    /// A problem with one sequence and one group, in standard layout.
+    /// Borrows a problem with one sequence and one group, in standard layout.
     ///
     /// # Errors
     ///
-    /// If it is another one, if its shapes do not fit together, or if there is nothing to compute.
+    /// If the problem has another form, if its shapes do not fit together, or if it is empty.
     pub fn of(given: &'a Given<f32>) -> Result<Self, Error> {
         let sizes = given.arguments().sizes()?;
         let slices = (
@@ -55,7 +54,7 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// The rows of `y`, one for each channel.
+    /// Returns the rows of `y`, one for each channel.
     fn rows<'y>(&self, y: &'y mut [f32]) -> impl IndexedParallelIterator<Item = &'y mut [f32]> {
         y.par_chunks_exact_mut(self.len).take(self.u.len() / self.len)
     }
@@ -68,7 +67,7 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// The plain loops over channels, states and time; `y` is `[channels, len]`.
+/// Computes the scan by plain loops over channels, states and time; `y` is `[channels, len]`.
 // ANCHOR: plain
 pub fn plain(problem: &Problem, y: &mut [f32]) {
     problem.rows(y).enumerate().for_each(|(number, y)| {
@@ -86,7 +85,7 @@ pub fn plain(problem: &Problem, y: &mut [f32]) {
 }
 // ANCHOR_END: plain
 
-/// Whole arrays in memory, as the post has them; they are kept from one run to the next.
+/// Whole arrays in memory, as in the post; they are reused from one run to the next.
 #[derive(Debug)]
 pub struct Unfused {
     /// `x`, `[channels · states, len]`.
@@ -98,18 +97,18 @@ pub struct Unfused {
 }
 
 impl Unfused {
-    /// Room for a problem, written once.
+    /// Allocates the arrays of a problem and writes them once.
     pub fn new(problem: &Problem) -> Self {
         let shape = (problem.a.len(), problem.len);
         let filled = || Array2::from_elem(shape, 0.5);
         Unfused { inputs: filled(), coeffs: filled(), outputs: filled() }
     }
 
-    /// Three passes: expand, the recurrence, contract.
+    /// Computes the scan in three passes: expand, recurrence, contract.
     ///
     /// # Errors
     ///
-    /// The engine's.
+    /// If the engine fails.
     pub fn scan(&mut self, cpu: &Cpu, problem: &Problem, y: &mut [f32]) -> Result<(), Error> {
         self.expand(problem);
         self.recurrence(cpu)?;
@@ -117,7 +116,7 @@ impl Unfused {
         Ok(())
     }
 
-    /// Writes inputs and coefficients.
+    /// Writes the inputs and coefficients.
     pub fn expand(&mut self, problem: &Problem) {
         let size = problem.states * problem.len;
         let rows = slice(&mut self.inputs).par_chunks_exact_mut(size);
@@ -130,35 +129,35 @@ impl Unfused {
         );
     }
 
-    /// Reads them and writes the states.
+    /// Reads the inputs and coefficients and writes the states.
     ///
     /// # Errors
     ///
-    /// The engine's.
+    /// If the engine fails.
     pub fn recurrence(&mut self, cpu: &Cpu) -> Result<(), Error> {
         let (x, c) = (self.inputs.view(), self.coeffs.view());
         cpu.forward_into(x, c, &Options::default(), self.outputs.view_mut())?;
         Ok(())
     }
 
-    /// Reads the states.
+    /// Reads the states and writes `y`.
     pub fn contract(&self, problem: &Problem, y: &mut [f32]) {
         let size = problem.states * problem.len;
         let states = self.outputs.as_slice().unwrap_or_default().par_chunks_exact(size);
         problem.rows(y).zip(states).for_each(|(y, states)| channel::contract(problem.c, states, y));
     }
 
-    /// The bytes that these three passes move, each array counted once for each time it is read or
-    /// written: six times a large array, and `u`, `Δ` and `y`.
+    /// Returns the number of bytes that these three passes move. Each array counts once for each
+    /// time it is read or written: six times a large array, plus `u`, `Δ` and `y`.
     pub fn bytes(problem: &Problem) -> f64 {
         let (large, small) = (problem.a.len() * problem.len, problem.u.len());
         ((6 * large + 3 * small) * size_of::<f32>()) as f64
     }
 }
 
-/// One loop over time, with the 16 states of a channel in registers: nothing that has the states'
-/// dimension ever reaches memory. `b` and `c` are read state by state, so they are wanted as
-/// `[len, 16]`.
+/// Computes the scan in one loop over time, with the 16 states of a channel in registers: no array
+/// with the states' dimension reaches memory. Every step reads `b` and `c` of all states, so they
+/// are `[len, 16]`.
 // ANCHOR: fused
 pub fn fused(problem: &Problem, by_time: [&[[f32; 16]]; 2], y: &mut [f32]) {
     problem.rows(y).enumerate().for_each(|(number, y)| {
@@ -176,7 +175,7 @@ pub fn fused(problem: &Problem, by_time: [&[[f32; 16]]; 2], y: &mut [f32]) {
                         states[n] = states[n] * (delta * a[n]).exponential() + delta * u * b[n];
                         products[n] = c[n] * states[n];
                     }
-                    // In pairs: a sum from left to right would be a chain of 16.
+                    // Summed in pairs: from left to right it would be a chain of 16 additions.
                     for half in [8, 4, 2, 1] {
                         for n in 0..half {
                             products[n] += products[n + half];
@@ -190,7 +189,7 @@ pub fn fused(problem: &Problem, by_time: [&[[f32; 16]]; 2], y: &mut [f32]) {
 }
 // ANCHOR_END: fused
 
-/// `[16, len]` as `[len, 16]`.
+/// Transposes `[16, len]` to `[len, 16]`.
 pub fn by_time(rows: &[f32], len: usize) -> Vec<[f32; 16]> {
     (0..len).map(|l| std::array::from_fn(|n| rows[n * len + l])).collect()
 }

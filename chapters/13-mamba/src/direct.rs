@@ -1,5 +1,4 @@
-//! A selective scan step by step, straight from its definition: what the other ones are compared
-//! with.
+//! A selective scan step by step, straight from its definition: the reference for all others.
 
 use linrec::{Element, Error};
 

@@ -1,5 +1,5 @@
-//! The selective scan of the blog post, step by step on whole arrays: the shortest way to write it,
-//! and the one to read first.
+//! The selective scan of the blog post, step by step on whole arrays: the shortest form, and the
+//! first one to read.
 
 use linrec::{Error, Options};
 use ndarray::{Array1, Array2, Array3, Array4, Axis};
@@ -7,29 +7,29 @@ use ndarray::{Array1, Array2, Array3, Array4, Axis};
 use crate::Real;
 use crate::arguments::Arguments;
 
-/// One channel, the core of all: `u` and `delta` `[len]`, `a` `[states]`, `write` (B) and `read`
-/// (C) `[states, len]`.
+/// Scans one channel, the core of everything: `u` and `delta` `[len]`, `a` `[states]`, `write` (B)
+/// and `read` (C) `[states, len]`.
 ///
 /// # Errors
 ///
-/// The engine's.
+/// If the engine fails.
 // ANCHOR: one_channel
 pub fn one_channel<T: Real>(
     [u, delta]: [&Array1<T>; 2],
     a: &Array1<T>,
     [write, read]: [&Array2<T>; 2],
 ) -> Result<Array1<T>, Error> {
-    // What the sequence says makes the coefficients, and the inputs.
+    // The sequence decides the coefficients and the inputs …
     let coeffs = (a.to_owned().insert_axis(Axis(1)) * delta).mapv_into(T::exp);
     let inputs = write * &(delta * u);
     let states = linrec::forward(inputs.view(), coeffs.view(), &Options::default())?.outputs;
-    // And it says what is read from the states.
+    // … and what is read from the states.
     Ok((read * &states).sum_axis(Axis(0)))
 }
 // ANCHOR_END: one_channel
 
-/// The recurrence's inputs and coefficients, a sequence for each state of each channel:
-/// `x = (Δ u) B` and `c = e^(Δ A)`, both `[batch, channels, states, len]`.
+/// Computes the inputs and coefficients of the recurrence, with one sequence for each state of each
+/// channel: `x = (Δ u) B` and `c = e^(Δ A)`, both `[batch, channels, states, len]`.
 ///
 /// # Errors
 ///
@@ -47,7 +47,7 @@ pub fn expand<T: Real>(arguments: &Arguments<T>) -> Result<[Array4<T>; 2], Error
 }
 // ANCHOR_END: expand
 
-/// `y = Σ_n C h`: back to one sequence for each channel, `[batch, channels, len]`.
+/// Computes `y = Σ_n C h`: one sequence for each channel again, `[batch, channels, len]`.
 ///
 /// # Errors
 ///
@@ -63,7 +63,7 @@ pub fn contract<T: Real>(arguments: &Arguments<T>, states: &Array4<T>) -> Result
 }
 // ANCHOR_END: contract
 
-/// The whole of it. `D`, `z`, the bias, softplus and a state to begin with are left to
+/// Computes the whole scan. `D`, `z`, the bias, softplus and an initial state are left to
 /// [`selective_scan`](crate::selective_scan).
 ///
 /// # Errors
@@ -73,7 +73,7 @@ pub fn contract<T: Real>(arguments: &Arguments<T>, states: &Array4<T>) -> Result
 pub fn scan<T: Real>(arguments: &Arguments<T>) -> Result<Array3<T>, Error> {
     let [inputs, coeffs] = expand(arguments)?;
     let (batch, channels, states, len) = inputs.dim();
-    // To the recurrence it is all the same which state of which channel a row belongs to.
+    // The recurrence does not care to which state of which channel a row belongs.
     let rows = |array: Array4<T>| -> Array2<T> {
         array.into_shape_with_order((batch * channels * states, len)).unwrap_or_default()
     };

@@ -9,12 +9,12 @@ use crate::{
     Arguments, Mixing, MixingArray, Real, dissection, selective_scan, selective_scan_backward,
 };
 
-/// The gradient of `A` over a sequence that is cut in two at some position: the second half begins
-/// with the states that the first one ends with.
+/// Computes the gradient of `A` over a sequence that is cut in two before position `at`: the second
+/// half begins with the last states of the first half.
 ///
 /// # Errors
 ///
-/// If the shapes do not fit together, or if there is no such position.
+/// If the shapes do not fit together, or if the sequence has no such position.
 // ANCHOR: in_two
 pub fn in_two(
     cpu: &Cpu,
@@ -24,8 +24,8 @@ pub fn in_two(
 ) -> Result<Array2<f64>, Error> {
     let [first, mut second] = [part(given, 0, at), part(given, at, d_y.dim().2)];
     second.initial = Some(selective_scan(cpu, &first.arguments())?.last_state);
-    // On the way back the second half comes first, and says what the states between the two are
-    // worth to it.
+    // The backward pass takes the second half first. Its gradient of the states between the halves
+    // is the gradient of the first half's last states.
     let d_y = [d_y.slice(s![.., .., ..at]), d_y.slice(s![.., .., at..])];
     let behind = selective_scan_backward(cpu, &second.arguments(), d_y[1], None)?;
     let between = Some(behind.d_initial.view());
@@ -34,7 +34,7 @@ pub fn in_two(
 }
 // ANCHOR_END: in_two
 
-/// Positions `from..to` of a problem.
+/// Copies positions `from..to` of a problem.
 fn part(given: &Given<f64>, from: usize, to: usize) -> Given<f64> {
     let along = |array: &Array3<f64>| array.slice(s![.., .., from..to]).to_owned();
     let mixing = |mixing: &MixingArray<f64>| match mixing {
@@ -51,8 +51,9 @@ fn part(given: &Given<f64>, from: usize, to: usize) -> Given<f64> {
     }
 }
 
-/// The gradient of `A` `[channels, states]` from that of the states `[channels · states, len]`, for
-/// one sequence, with the coefficients given to the library as logarithms.
+/// Computes the gradient of `A` `[channels, states]` from the gradient of the states
+/// `[channels · states, len]`, for one sequence. The library receives the coefficients as
+/// logarithms.
 ///
 /// # Errors
 ///
@@ -76,13 +77,13 @@ pub fn d_a(arguments: &Arguments<f64>, d_states: ArrayView2<f64>) -> Result<Arra
 }
 // ANCHOR_END: logarithms
 
-/// `Δ` and `B` of a scan with `A = -1` and `C = 1` that is a gated memory:
+/// Returns `Δ` and `B` of a scan with `A = -1` and `C = 1` that is a gated memory:
 /// `h = (1 - σ(s)) h + σ(s) u`.
 // ANCHOR: gate
 pub fn gate<T: Real>(s: T) -> (T, T) {
     let delta = crate::activation::softplus(s.widen());
     let opened = crate::activation::sigmoid(s.widen());
-    // Where the gate is shut both vanish, and their quotient goes to one.
+    // With a shut gate both vanish, and their quotient tends to one.
     let b = if delta > 0.0 { opened / delta } else { 1.0 };
     (T::narrow(delta), T::narrow(b))
 }
@@ -100,7 +101,7 @@ mod tests {
     use ndarray::{Array2, Array4};
 
     #[test]
-    fn a_gradient_goes_through_a_cut() {
+    fn gradients_pass_from_one_half_to_the_other() {
         for case in cases().unwrap() {
             let len = case.d_y.dim().2;
             for at in [1, 7, len / 2, len - 1] {
@@ -130,7 +131,7 @@ mod tests {
         assert_eq!(gate(-1000.0), (0.0, 1.0));
         let mut given = cases().unwrap().swap_remove(0).given;
         given.a.fill(-1.0);
-        // One channel and one state.
+        // One channel with one state.
         given.u = given.u.slice(ndarray::s![.., ..1, ..]).to_owned();
         given.delta = given.delta.slice(ndarray::s![.., ..1, ..]).to_owned();
         given.a = given.a.slice(ndarray::s![..1, ..1]).to_owned();

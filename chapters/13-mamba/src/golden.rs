@@ -1,8 +1,7 @@
-//! Mamba's own numbers: `selective_scan_ref` in double precision, with gradients by PyTorch's
-//! autograd.
+//! Mamba's own numbers: `selective_scan_ref` in double precision, with PyTorch's gradients.
 //!
 //! `tests/data/selective_scan_f64.npz` was made with PyTorch 2.11. It is compiled in, so that the
-//! chapter can check itself wherever it runs.
+//! chapter can check itself on any machine.
 
 use std::io::Cursor;
 
@@ -22,16 +21,16 @@ pub struct Golden {
     pub name: &'static str,
     /// The arguments, owned.
     pub given: Given<f64>,
-    /// The gradient of the loss by `y`.
+    /// The gradient of the loss with respect to `y`.
     pub d_y: Array3<f64>,
     /// `y` and the last state.
     pub output: Output<f64>,
-    /// The gradients; zero where an argument was not given, and of the first states, of which
-    /// Mamba's function knows nothing.
+    /// The gradients. They are zero where an argument was not given, and for the initial states,
+    /// which Mamba's function does not take.
     pub gradients: Gradients<f64>,
 }
 
-/// [`Arguments`] that own their arrays.
+/// Owned [`Arguments`].
 #[derive(Debug, Clone)]
 pub struct Given<S: State> {
     /// `[batch, channels, len]`.
@@ -50,14 +49,14 @@ pub struct Given<S: State> {
     pub z: Option<Array3<S::Real>>,
     /// `[channels]`.
     pub delta_bias: Option<Array1<S::Real>>,
-    /// Whether `delta` goes through softplus.
+    /// True if `delta` goes through softplus.
     pub delta_softplus: bool,
     /// `[batch, channels, states]`.
     pub initial: Option<Array3<S>>,
 }
 
 impl<S: State> Given<S> {
-    /// A problem without any of the options.
+    /// Makes a problem without any of the options.
     pub fn new(
         u: Array3<S::Real>,
         delta: Array3<S::Real>,
@@ -70,7 +69,7 @@ impl<S: State> Given<S> {
         Given { u, delta, a, b, c, d, z, delta_bias, delta_softplus: false, initial }
     }
 
-    /// The arguments, borrowed.
+    /// Borrows the arguments.
     pub fn arguments(&self) -> Arguments<'_, S> {
         Arguments {
             u: self.u.view(),
@@ -86,7 +85,7 @@ impl<S: State> Given<S> {
         }
     }
 
-    /// All arrays in other numbers.
+    /// Converts all arrays to other types.
     fn map<R: State>(&self, real: impl Fn(S::Real) -> R::Real, state: impl Fn(S) -> R) -> Given<R> {
         Given {
             u: self.u.mapv(&real),
@@ -102,12 +101,12 @@ impl<S: State> Given<S> {
         }
     }
 
-    /// All arrays in double precision.
+    /// Converts all arrays to double precision.
     pub fn widen(&self) -> Given<S::Wide> {
         self.map(|number| number.widen(), |number| number.widen())
     }
 
-    /// All arrays rounded to another type.
+    /// Rounds all arrays to another type.
     pub fn narrow<R: State<Precise = S>>(&self) -> Given<R>
     where
         S: State<Real = f64>,
@@ -116,12 +115,11 @@ impl<S: State> Given<S> {
     }
 }
 
-/// All cases: the plain scan, groups, and everything that can be asked for, without and with
-/// groups.
+/// Reads all cases: the plain scan and the scan with every option, each without and with groups.
 ///
 /// # Errors
 ///
-/// If the archive inside this program cannot be read.
+/// If the archive inside this program is unreadable.
 pub fn cases() -> Result<Vec<Golden>, ReadNpzError> {
     let archive: &[u8] = include_bytes!("../../../tests/data/selective_scan_f64.npz");
     let mut npz = NpzReader::new(Cursor::new(archive))?;
@@ -174,11 +172,11 @@ fn read(npz: &mut Npz, name: &'static str) -> Result<Golden, ReadNpzError> {
     Ok(Golden { name, given, d_y: array(npz, name, "d_y")?, output, gradients })
 }
 
-/// The distances of [`selective_scan`] and its gradients from Mamba's, as [`compared`] has them.
+/// Returns the distances of [`selective_scan`] and its gradients from Mamba's, by [`compared`].
 ///
 /// # Errors
 ///
-/// The scan's own.
+/// If the scan fails.
 pub fn distances(cpu: &Cpu, golden: &Golden) -> Result<Vec<(&'static str, f64)>, Error> {
     let arguments = golden.given.arguments();
     let output = selective_scan(cpu, &arguments)?;
@@ -186,8 +184,8 @@ pub fn distances(cpu: &Cpu, golden: &Golden) -> Result<Vec<(&'static str, f64)>,
     Ok(compared(golden, &output, &d))
 }
 
-/// The distance of every array from Mamba's, by its name: `max |a − b| / max |b|`, in double
-/// precision.
+/// Returns the distance of every array from Mamba's with the array's name: `max |a − b| / max |b|`,
+/// in double precision.
 pub fn compared(
     golden: &Golden,
     output: &Output<f64>,
@@ -211,7 +209,7 @@ pub fn compared(
     distances
 }
 
-/// The distance of two gradients by `B` or `C`; infinite if they are not of one kind.
+/// Returns the distance of two gradients of `B` or `C`; infinite if they are different variants.
 fn between(got: &MixingArray<f64>, expected: &MixingArray<f64>) -> f64 {
     match (got, expected) {
         (Mixing::Varying(got), Mixing::Varying(expected)) => array_distance(got, expected),

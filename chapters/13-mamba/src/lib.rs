@@ -1,15 +1,14 @@
 //! Chapter 13: Mamba.
 //!
-//! - [`dissection`] is the selective scan of the blog post on whole arrays, [`direct`](direct())
+//! - [`dissection`] is the selective scan of the blog post on whole arrays; [`direct`](direct()) is
 //!   its definition step by step.
-//! - [`selective_scan`] is the same with everything that Mamba's own function has, channel by
-//!   channel and on all cores, [`selective_scan_backward`] its gradients; [`golden`] holds Mamba's
-//!   numbers.
-//! - `on_device`, of the feature `device`, has the dissection and its gradients on a GPU, or on the
-//!   emulator of one.
-//! - [`step`](step()) goes on by one position, [`block::Memory`] does the same for a whole block.
-//! - [`rounding`] and [`bounds`] say how far results in single precision may be off.
-//! - [`post`] draws the post's problem, [`competitors`] are other ways to it, to be timed.
+//! - [`selective_scan`] has all options of Mamba's own function, channel by channel and on all
+//!   cores; [`selective_scan_backward`] computes its gradients; [`golden`] holds Mamba's numbers.
+//! - `on_device`, behind the feature `device`, runs the dissection and its gradients on a GPU or on
+//!   the emulator.
+//! - [`step`](step()) advances by one position; [`block::Memory`] does the same for a whole block.
+//! - [`rounding`] and [`bounds`] bound the errors of results in single precision.
+//! - [`post`] draws the post's problem; [`competitors`] are other ways to solve it, for timing.
 //! - [`block`], [`task`] and [`training`]: a small Mamba block that learns what a fixed one cannot.
 //!   [`writer`] teaches one to write, token by token.
 //!
@@ -18,7 +17,7 @@
 //! use linrec::cpu::Cpu;
 //! use ndarray::{Array4, array};
 //!
-//! // One channel with one state: it steps where Δ is large, and holds where Δ is zero.
+//! One channel with one state: it follows the input where Δ is large and holds where Δ is zero.
 //! let (u, delta) = (array![[[5.0, 7.0, 9.0]]], array![[[40.0, 0.0, 40.0]]]);
 //! let (b, c) = (Array4::from_elem((1, 1, 1, 3), 1.0 / 40.0), Array4::ones((1, 1, 1, 3)));
 //! let a = array![[-1.0]];

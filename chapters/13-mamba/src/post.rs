@@ -8,25 +8,25 @@ use rand_distr::{Distribution, StandardNormal};
 use crate::activation::{rounded, softplus};
 use crate::golden::Given;
 
-/// `d_model`: the width of what goes into the layer.
+/// `d_model`: the width of the layer's input.
 pub const WIDTH: usize = 1024;
-/// `d_inner`: twice as many channels.
+/// `d_inner`: the number of channels, twice the width.
 pub const CHANNELS: usize = 2 * WIDTH;
-/// `d_state`: the states of each channel.
+/// `d_state`: the number of states of each channel.
 pub const STATES: usize = 16;
 /// The length of the sequence.
 pub const LEN: usize = 1024;
 
-/// Draws the problem as the post does: `A` is the only parameter that does not depend on the input;
-/// a projection with random weights makes everything else of random inputs; `Δ` then goes through
-/// softplus.
+/// Draws the problem as the post does. `A` is the only parameter that does not depend on the input.
+/// A projection with random weights makes all other arrays from random inputs, and `Δ` then goes
+/// through softplus.
 // ANCHOR: draw
 pub fn draw(seed: u64) -> Given<f32> {
     let mut rng = StdRng::seed_from_u64(seed);
     let a = Array2::from_shape_simple_fn((CHANNELS, STATES), || -rng.random_range(1.0..16.0));
     let inputs = Array2::from_shape_simple_fn((WIDTH, LEN), || normal(&mut rng));
 
-    // PyTorch's nn.Linear begins with weights and biases within one over the root of its inputs.
+    // PyTorch's nn.Linear draws initial weights and biases from ±1/√n for n inputs.
     let rows = [CHANNELS, STATES, STATES, CHANNELS];
     let bound = 1.0 / (WIDTH as f32).sqrt();
     let num_rows = rows.iter().sum();

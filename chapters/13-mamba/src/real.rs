@@ -1,5 +1,4 @@
-//! The numbers of a selective scan, and an exponential that a compiler can turn into vector
-//! instructions.
+//! The number types of a selective scan, and an exponential that compilers can vectorise.
 
 use std::ops::{AddAssign, DivAssign};
 
@@ -7,7 +6,7 @@ use linrec::Element;
 use ndarray::ScalarOperand;
 use num_complex::Complex;
 
-/// `f32` and `f64`: what goes in and out, one number for each position of a channel.
+/// `f32` and `f64`: the types of the arrays with one number for each position of a channel.
 pub trait Real:
     Element<Wide = f64> + State<Real = Self, Precise = f64> + PartialOrd + ScalarOperand + DivAssign
 {
@@ -16,50 +15,49 @@ pub trait Real:
 impl Real for f32 {}
 impl Real for f64 {}
 
-/// What the states of a channel are made of, and with them `A`, `B` and `C`: real numbers, or
-/// complex ones.
+/// The type of a channel's states, and of `A`, `B` and `C`: real or complex numbers.
 ///
-/// A complex state stands for itself and for its conjugate. Both together are read as `C h` and its
+/// A complex state represents itself and its conjugate. The output reads both, as `C h` and its
 /// conjugate, whose sum is twice the real part.
 // ANCHOR: state
 pub trait State: Element<Wide = <Self as State>::Precise> + AddAssign {
     /// The real numbers of the same precision.
     type Real: Real;
 
-    /// The numbers of double precision.
+    /// The corresponding type in double precision.
     type Precise: State<Real = f64, Precise = Self::Precise>;
 
-    /// How many states one number stands for: 1, or 2 if it is complex.
+    /// The number of states that one value represents: 1, or 2 if it is complex.
     const COUNT: f64;
 
     /// The relative error of [`exponential`](State::exponential), in units of the round-off `u`.
     const EXP_ROUNDINGS: f64;
 
-    /// A result of [`exponential`](State::exponential) below this may be zero instead.
+    /// The size below which [`exponential`](State::exponential) may return zero instead.
     const EXP_UNDERFLOW: f64;
 
-    /// `e^self`.
+    /// Computes `e^self`.
     fn exponential(self) -> Self;
 
-    /// The complex conjugate; a real number is its own. As [`Element::conj`], for vector
-    /// instructions.
+    /// Returns the complex conjugate; a real number is its own. It equals [`Element::conj`], in a
+    /// form that vectorises.
     fn conjugate(self) -> Self;
 
-    /// This number times a real one.
+    /// Multiplies by a real number.
     fn times(self, factor: Self::Real) -> Self;
 
-    /// What a state `self` gives to the output where it is read by `c`: `C h`, or `2 Re(C h)`.
+    /// Returns the contribution of the state `self` to the output: `C h`, or `2 Re(C h)`.
     fn read(self, c: Self) -> Self::Real;
 
-    /// The gradient of [`read`](State::read) by one factor: this is the other, `d` the gradient of
-    /// the result.
+    /// Returns the gradient of [`read`](State::read) with respect to one factor; `self` is the
+    /// other factor, and `d` the gradient of the result.
     fn read_back(self, d: Self::Real) -> Self;
 
-    /// `Re(conj(self) other)`: the gradient of a real number that was multiplied by this one, if
-    /// `other` is the gradient of the product.
+    /// Returns `Re(conj(self) other)`: if `other` is the gradient of a product of `self` and a real
+    /// number, this is the gradient of the real number.
     fn dot(self, other: Self) -> Self::Real;
 
-    /// The real part.
+    /// Returns the real part.
     fn real(self) -> Self::Real;
 }
 // ANCHOR_END: state
@@ -70,8 +68,7 @@ macro_rules! state {
             type Real = $real;
             type Precise = f64;
             const COUNT: f64 = 1.0;
-            // Standard libraries promise less than one unit in the last place, which is at most 2
-            // u.
+            // Standard libraries promise an error below one unit in the last place, at most 2 u.
             const EXP_ROUNDINGS: f64 = 2.0;
             const EXP_UNDERFLOW: f64 = $underflow;
 
@@ -109,7 +106,7 @@ macro_rules! state {
             type Real = $real;
             type Precise = Complex<f64>;
             const COUNT: f64 = 2.0;
-            // Those of the size, of the cosine or the sine, and their product.
+            // The roundings of the size, of the cosine or sine, and of their product.
             const EXP_ROUNDINGS: f64 = 5.0;
             const EXP_UNDERFLOW: f64 = $real::MIN_POSITIVE as f64;
 
@@ -141,16 +138,16 @@ macro_rules! state {
 state!(f32, exp_f32, 1.2e-38);
 state!(f64, f64::exp, f64::MIN_POSITIVE);
 
-/// `e^x`, without a branch or a table: products, sums, and a shift of bits.
+/// `e^x` without branches or tables: products, sums and one shift of bits.
 ///
-/// With `n` the whole number nearest to `x / ln 2` it is `2^n e^r`, where `r = x - n ln 2` lies
-/// within 0.347 of zero. There the Taylor series up to `r^7` leaves `r^8 / 8!`, less than `0.1 u`;
-/// the roundings on the way are small against the last one, of `1 + (r + …)`. Where the result
-/// would be subnormal it is 0; above `x = 88` (results from `1.6e38`) it is infinite.
+/// With `n` the integer nearest to `x / ln 2`, the result is `2^n e^r`, where `r = x - n ln 2` is
+/// within 0.347 of zero. The Taylor series up to `r^7` leaves an error of `r^8 / 8!`, less than
+/// `0.1 u`. The roundings on the way are small against the last one, of `1 + (r + …)`. A subnormal
+/// result becomes 0; above `x = 88` (a result of `1.6e38`) it is infinite.
 // ANCHOR: exp
 #[inline(always)]
 fn exp_f32(x: f32) -> f32 {
-    // 1.5 · 2^23: adding it rounds to a whole number, which is left in the lowest bits.
+    // 1.5 · 2^23: adding it rounds to an integer, which ends up in the lowest bits.
     const ROUND: f32 = 12_582_912.0;
     // ln 2 in two parts. The first has so few bits that its product with n is exact.
     const LN_2: [f32; 2] = [355.0 / 512.0, -2.121_944_4e-4];
@@ -162,7 +159,7 @@ fn exp_f32(x: f32) -> f32 {
         tail = tail * r + coeff;
     }
     let fraction = 1.0 + (r + r * r * tail);
-    // 2^n: n goes to where a float has its exponent, which counts from -127.
+    // 2^n: n goes into the exponent bits of a float, which are offset by 127.
     let power = f32::from_bits((rounded.to_bits() << 23).wrapping_add(127 << 23));
     match fraction * power {
         _ if x < -87.33 => 0.0,

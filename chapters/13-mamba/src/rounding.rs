@@ -1,31 +1,31 @@
 //! Counting roundings: a number type for error bounds.
 //!
-//! What is computed in floating point is a sum of terms, and every operation multiplies the terms
-//! that pass through it by some `1 + ε` with `|ε| ≤ u`. A [`Count`] knows, of such a sum, how large
-//! the terms are and how many roundings they have met.
+//! A result in floating point is a sum of terms, and every operation multiplies the terms that pass
+//! through it by some `1 + ε` with `|ε| ≤ u`. A [`Count`] records the size of the terms of such a
+//! sum and the number of roundings they have been through.
 
 use std::ops::{Add, Mul};
 
 use linrec::Element;
 
-/// What is known about the error of a computed number.
+/// The size of a computed number and the roundings it has been through.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 // ANCHOR: count
 pub struct Count {
     /// The sum of the terms' absolute values.
     pub size: f64,
-    /// The sum of the terms' absolute values, each times the number of roundings that it met.
+    /// The sum of the terms' absolute values, each times its number of roundings.
     pub weight: f64,
-    /// The largest number of roundings that any term met.
+    /// The largest number of roundings of any term.
     pub most: f64,
-    /// What underflow may add.
+    /// The error that underflow may add.
     pub slack: f64,
 }
 // ANCHOR_END: count
 
 // ANCHOR: operations
 impl Count {
-    /// What is known about this number after so many more roundings.
+    /// Returns this count after `times` more roundings.
     pub fn rounded(self, times: f64) -> Self {
         Count {
             weight: self.weight + times * self.size,
@@ -35,8 +35,8 @@ impl Count {
         }
     }
 
-    /// The product with another number, by an operation with so many roundings: 1 for real numbers,
-    /// and more for complex ones.
+    /// Multiplies by another number, with an operation of `roundings` roundings: 1 for real
+    /// numbers, and more for complex ones.
     pub fn times(self, other: Count, roundings: f64) -> Count {
         let product = Count {
             size: self.size * other.size,
@@ -66,18 +66,18 @@ impl Add for Count {
 // ANCHOR_END: operations
 
 impl Count {
-    /// The number times a power of two, or added up so many times exactly.
+    /// Multiplies exactly, by a power of two or by repeated addition without rounding.
     pub fn exactly(self, times: f64) -> Count {
         let Count { size, weight, most, slack } = self;
         Count { size: times * size, weight: times * weight, most, slack: times * slack }
     }
 
-    /// A number that was given exactly.
+    /// Counts a number that was given exactly.
     pub fn exact(value: f64) -> Self {
         Count { size: value.abs(), ..Count::default() }
     }
 
-    /// A sum of numbers in any order: none of them meets more additions than there are others.
+    /// Adds numbers in any order: each meets at most as many additions as there are others.
     // ANCHOR: sum
     pub fn sum(terms: impl Iterator<Item = Count>) -> Self {
         let (mut sum, mut others) = (Count::default(), -1.0_f64);
@@ -89,7 +89,7 @@ impl Count {
     }
     // ANCHOR_END: sum
 
-    /// The terms of both, not added yet.
+    /// Collects the terms of both without adding them.
     fn beside(self, other: Count) -> Self {
         Count {
             size: self.size + other.size,
@@ -99,8 +99,8 @@ impl Count {
         }
     }
 
-    /// The largest error of a number computed in `T`, compared with one computed in double
-    /// precision, which was rounded as often.
+    /// Returns the largest error of a number computed in `T` against the same number computed in
+    /// double precision with the same number of roundings.
     ///
     /// A product of `n` factors between `1 - ε` and `1 / (1 - ε)` differs from one by at most
     /// `n ε / (1 - n ε)`.
@@ -109,7 +109,7 @@ impl Count {
         let unit = T::UNIT_ROUNDOFF + f64::UNIT_ROUNDOFF;
         match 1.0 - self.most * unit {
             rest if rest > 0.0 => (unit * self.weight + self.slack) / rest,
-            // Past 1 / u roundings there is nothing left to promise.
+            // Beyond 1 / u roundings no bound exists.
             _ => f64::INFINITY,
         }
     }

@@ -1,4 +1,4 @@
-//! The selective scan with everything that Mamba's own function has, one channel at a time.
+//! The selective scan with all options of Mamba's own function, one channel at a time.
 
 use std::borrow::Cow;
 
@@ -12,34 +12,35 @@ use crate::arguments::{Arguments, Mixing, MixingView, Sizes, zeros};
 use crate::channel::{Channel, Expanded, contract};
 use crate::{Real, State};
 
-/// What a selective scan computes.
+/// The results of a selective scan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Output<S: State> {
-    /// `[batch, channels, len]`.
+    /// The outputs, `[batch, channels, len]`.
     pub y: Array3<S::Real>,
     /// The states after the last step, `[batch, channels, states]`.
     pub last_state: Array3<S>,
 }
 
-/// Computes a selective scan; channels are dealt to the threads of the current rayon pool.
+/// Computes a selective scan, with the channels distributed over the threads of the current rayon
+/// pool.
 ///
-/// The result is the same for every number of threads. The recurrences are computed with the vector
-/// instructions of `cpu`.
+/// The result is the same for every number of threads. The recurrences use the vector instructions
+/// of `cpu`.
 ///
 /// # Errors
 ///
 /// If the shapes do not fit together.
 pub fn selective_scan<S: State>(cpu: &Cpu, arguments: &Arguments<S>) -> Result<Output<S>, Error> {
-    // One thread is enough for one channel; the others have channels of their own.
+    // One thread is enough for a channel; the other threads have channels too.
     selective_scan_by(&cpu.clone().single_threaded(), arguments)
 }
 
-/// Computes a selective scan, its recurrences by any engine; channels are dealt to the threads of
-/// the current rayon pool.
+/// Computes a selective scan with any engine for its recurrences; the channels are distributed over
+/// the threads of the current rayon pool.
 ///
 /// # Errors
 ///
-/// If the shapes do not fit together; and the engine's.
+/// If the shapes do not fit together, or if the engine fails.
 // ANCHOR: selective_scan
 pub fn selective_scan_by<S: State>(
     engine: &dyn Engine<S>,
@@ -72,15 +73,14 @@ pub fn selective_scan_by<S: State>(
 }
 // ANCHOR_END: selective_scan
 
-/// What groups of channels share, contiguous.
+/// The arrays that a group of channels shares, in contiguous memory.
 pub(crate) struct Shared<'a, S: Clone> {
     sizes: Sizes,
     b: Mixed<'a, S>,
     c: Mixed<'a, S>,
 }
 
-/// `B` or `C`: a matrix `[states, len]` for each group of each sequence, or a row of states for
-/// each channel.
+/// `B` or `C`: a matrix `[states, len]` for each sequence and group, or a row for each channel.
 type Mixed<'a, S> = Mixing<Vec<Cow<'a, [S]>>, ArrayView2<'a, S>>;
 
 impl<'a, S: State> Shared<'a, S> {
@@ -96,7 +96,7 @@ impl<'a, S: State> Shared<'a, S> {
         Shared { sizes, b: all(arguments.b), c: all(arguments.c) }
     }
 
-    /// `B` or `C` of a channel, `[states, len]`.
+    /// Returns `B` or `C` of a channel, `[states, len]`.
     fn of<'s>(&'s self, mixed: &'s Mixed<'a, S>, batch: usize, channel: usize) -> Cow<'s, [S]> {
         match mixed {
             Mixing::Varying(matrices) => {
@@ -111,12 +111,12 @@ impl<'a, S: State> Shared<'a, S> {
     }
 }
 
-/// What one channel of one sequence reads.
+/// The inputs of one channel of one sequence.
 pub(crate) struct Own<'a, 's, S: State> {
     pub(crate) u: Cow<'a, [S::Real]>,
-    /// As given.
+    /// `Δ` before bias and softplus.
     delta_given: Cow<'a, [S::Real]>,
-    /// After bias and softplus.
+    /// `Δ` after bias and softplus.
     delta: Vec<S::Real>,
     a: Cow<'a, [S]>,
     b: Cow<'s, [S]>,
@@ -158,7 +158,7 @@ impl<'a, 's, S: State> Own<'a, 's, S> {
         step_size(given, self.bias, self.softplus)
     }
 
-    /// The slopes of `Δ` by what was given.
+    /// Returns the derivatives of `Δ` with respect to the given `delta`.
     pub(crate) fn delta_slopes(&self) -> impl Iterator<Item = S::Real> {
         let slope = |x: f64| if self.softplus { crate::activation::sigmoid(x) } else { 1.0 };
         self.delta_given.iter().map(move |&delta| rounded(|x| slope(x + self.bias), delta))
@@ -169,7 +169,7 @@ impl<'a, 's, S: State> Own<'a, 's, S> {
         Channel { u: &self.u, delta: &self.delta, a: &self.a, b: &self.b, c: &self.c, initial }
     }
 
-    /// Past the states, and through the gate: `(y + D u) silu(z)`.
+    /// Adds the skip connection and applies the gate: `(y + D u) silu(z)`.
     // ANCHOR: finish
     fn finish(&self, y: &mut [S::Real]) {
         self.skip(y);
@@ -181,7 +181,7 @@ impl<'a, 's, S: State> Own<'a, 's, S> {
     }
     // ANCHOR_END: finish
 
-    /// `y + D u`.
+    /// Adds the skip connection: `y + D u`.
     pub(crate) fn skip(&self, y: &mut [S::Real]) {
         if let Some(d) = self.d {
             for (y, &u) in y.iter_mut().zip(self.u.iter()) {
@@ -191,7 +191,7 @@ impl<'a, 's, S: State> Own<'a, 's, S> {
     }
 }
 
-/// `Δ`: the given one with its bias, made positive.
+/// `Δ`: the given number plus the bias, made positive by softplus.
 // ANCHOR: delta
 pub(crate) fn step_size<T: Real>(given: T, bias: f64, is_softplus: bool) -> T {
     let make = |x: f64| if is_softplus { softplus(x) } else { x };
@@ -199,12 +199,12 @@ pub(crate) fn step_size<T: Real>(given: T, bias: f64, is_softplus: bool) -> T {
 }
 // ANCHOR_END: delta
 
-/// A row, copied only if its elements are not neighbours.
+/// Borrows a row, or copies it if its elements are not contiguous.
 fn contiguous<T: Element>(row: ArrayView1<'_, T>) -> Cow<'_, [T]> {
     row.to_slice().map_or_else(|| Cow::Owned(row.to_vec()), Cow::Borrowed)
 }
 
-/// A matrix row by row, copied only where it does not lie so.
+/// Borrows a matrix row by row, or copies it if its layout differs.
 fn flat<T: Element>(matrix: ArrayView2<'_, T>) -> Cow<'_, [T]> {
     match matrix.to_slice() {
         Some(slice) => Cow::Borrowed(slice),

@@ -1,4 +1,4 @@
-//! One position at a time: what a model does that writes text.
+//! One position at a time, as a model that writes text computes.
 
 use linrec::{Element, Error};
 use ndarray::{Array2, Array3, s};
@@ -8,16 +8,16 @@ use crate::arguments::{Arguments, zeros};
 use crate::scan::step_size;
 use crate::{Output, State};
 
-/// Takes the states `[batch, channels, states]` one step on, past position `l` of the arguments,
-/// and returns `y` there, `[batch, channels]`.
+/// Advances the states `[batch, channels, states]` by one step, past position `l` of the arguments,
+/// and returns `y` at `l`, `[batch, channels]`.
 ///
-/// What comes before and behind that position is not looked at, nor is `initial`. Each operation is
-/// rounded as in [`selective_scan_by`](crate::selective_scan_by) with the sequential loop, so that
-/// the bits are the same.
+/// Other positions of the arguments are ignored, and so is `initial`. Each operation is rounded as
+/// in [`selective_scan_by`](crate::selective_scan_by) with the sequential loop, so the bits are the
+/// same.
 ///
 /// # Errors
 ///
-/// [`Error::ShapeMismatch`] if the shapes do not fit together, or if there is no such position.
+/// [`Error::ShapeMismatch`] if the shapes do not fit together, or if `l` is out of range.
 // ANCHOR: step
 pub fn step<S: State>(
     arguments: &Arguments<S>,
@@ -67,7 +67,7 @@ fn check<S: State>(
     Ok(sizes)
 }
 
-/// Goes through a sequence position by position, from the initial states.
+/// Scans a sequence position by position, from the initial states.
 ///
 /// # Errors
 ///

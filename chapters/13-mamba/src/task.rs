@@ -1,4 +1,4 @@
-//! The task: symbols come at irregular times, and at the end the last few are asked for.
+//! The task: symbols come at irregular times, and the end of the sequence asks for the last few.
 
 use ndarray::Array2;
 use rand::RngExt;
@@ -10,9 +10,9 @@ use rand::seq::index;
 pub struct Task {
     /// The number of different symbols.
     pub symbols: usize,
-    /// How many of the last symbols of a sequence are asked for.
+    /// The number of questions: how many of the last symbols the sequence asks for.
     pub asked: usize,
-    /// A sequence has at most so many symbols, and at least as many as are asked for.
+    /// The largest number of symbols in a sequence; the smallest is `asked`.
     pub most: usize,
     /// The number of positions before the questions.
     pub positions: usize,
@@ -23,29 +23,29 @@ pub struct Task {
 pub struct Batch {
     /// `[num_seqs, len]`: 0 is the blank, then come the symbols, then the questions.
     pub tokens: Array2<usize>,
-    /// The symbols asked for at the last `asked` positions, `[num_seqs, asked]`.
+    /// The symbols that are asked for at the last `asked` positions, `[num_seqs, asked]`.
     pub answers: Array2<usize>,
 }
 
 impl Task {
-    /// The number of different tokens.
+    /// Returns the number of different tokens.
     pub fn tokens(&self) -> usize {
         1 + self.symbols + self.asked
     }
 
-    /// The length of a sequence: the positions, then the questions.
+    /// Returns the length of a sequence: the positions, then the questions.
     pub fn len(&self) -> usize {
         self.positions + self.asked
     }
 
-    /// Whether sequences have no positions.
+    /// Returns true if sequences have no positions.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Draws a batch. Within a stretch of random length and place come random symbols at random
-    /// positions; all others are blank. The questions are "which was the last symbol?", "which came
-    /// before it?" and so on.
+    /// Draws a batch. Random symbols are at random positions within a stretch of random length and
+    /// place; all other positions are blank. The questions are "which was the last symbol?", "which
+    /// came before it?" and so on.
     // ANCHOR: draw
     pub fn draw(&self, rng: &mut StdRng, num_seqs: usize) -> Batch {
         let mut tokens = Array2::zeros((num_seqs, self.len()));

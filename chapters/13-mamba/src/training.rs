@@ -1,4 +1,4 @@
-//! Training a block: the loss, its gradient, and the steps down.
+//! The training of a block: the loss, its gradient, and the steps of descent.
 
 use ch04_gradient::model::Adam;
 use linrec::Error;
@@ -10,20 +10,18 @@ use crate::Real;
 use crate::block::{Block, Config, Scanner, Weights, engine};
 use crate::task::{Batch, Task};
 
-/// What a block's answers to a batch are worth.
+/// The score of a block's answers to a batch.
 #[derive(Debug, Clone)]
 pub struct Score<T> {
-    /// The mean over all questions of minus the logarithm of the probability given to the right
-    /// answer.
+    /// The mean over all questions of minus the logarithm of the right answer's probability.
     pub loss: f64,
     /// For each question, the share of sequences in which the right answer has the largest logit.
     pub right: Vec<f64>,
-    /// The gradient of the loss by the logits.
+    /// The gradient of the loss with respect to the logits.
     pub d_logits: Array2<T>,
 }
 
-/// Judges logits `[answers, num_seqs · len]`, of which only the last positions of each sequence
-/// count.
+/// Scores logits `[answers, num_seqs · len]`; only the last positions of each sequence count.
 // ANCHOR: score
 pub fn score<T: Real>(logits: &Array2<T>, batch: &Batch) -> Score<T> {
     let (len, asked) = (batch.tokens.ncols(), batch.answers.ncols());
@@ -51,11 +49,11 @@ pub fn score<T: Real>(logits: &Array2<T>, batch: &Batch) -> Score<T> {
 }
 // ANCHOR_END: score
 
-/// The loss of a block and its gradient by all weights.
+/// Computes the loss of a block and its gradient with respect to all weights.
 ///
 /// # Errors
 ///
-/// Those of the scan.
+/// If the scan fails.
 // ANCHOR: gradient
 pub fn loss_and_gradient<T: Real>(
     scanner: &impl Scanner<T>,
@@ -69,28 +67,27 @@ pub fn loss_and_gradient<T: Real>(
 }
 // ANCHOR_END: gradient
 
-/// How a block is trained.
+/// The plan of a block's training.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// What it is to learn.
+    /// The task to learn.
     pub task: Task,
-    /// Its sizes.
+    /// The sizes of the block.
     pub config: Config,
-    /// Sequences per step.
+    /// The number of sequences per step.
     pub batch: usize,
-    /// Steps.
+    /// The number of steps.
     pub steps: usize,
     /// The learning rate.
     pub rate: f64,
-    /// The accuracy is looked at after every so many steps.
+    /// The number of steps between two measurements of the accuracy.
     pub every: usize,
-    /// On how many sequences it is tested at the end; on the way, on a quarter of as many.
+    /// The number of test sequences at the end; tests on the way use a quarter of them.
     pub tested: usize,
 }
 
 impl Plan {
-    /// The plan of this chapter: the same for both kinds of block, but for what the recurrence may
-    /// look at.
+    /// Returns the plan of this chapter; the two kinds of block differ only in `is_selective`.
     pub fn of_the_chapter(is_selective: bool) -> Plan {
         let task = Task { symbols: 8, asked: 3, most: 12, positions: 32 };
         let config = Config {
@@ -107,42 +104,40 @@ impl Plan {
     }
 }
 
-/// A block after training, and how it went.
+/// A block after training, and its learning curve.
 #[derive(Debug, Clone)]
 pub struct Trained {
     /// The block.
     pub block: Block<f32>,
-    /// Steps, and the accuracy after them on sequences that are not trained with.
+    /// Steps, and the accuracy after them on sequences that training does not use.
     pub curve: Vec<(f64, f64)>,
-    /// The share of right answers at the end to each question, for sequences that were used for
-    /// nothing else.
+    /// The final share of right answers to each question, on sequences that nothing else used.
     pub right: Vec<f64>,
 }
 
-/// What the average of the weights keeps of itself in each step.
+/// The factor by which the average of the weights decays in each step.
 const KEPT: f64 = 0.99;
 
 impl Plan {
     /// Trains a block on fresh sequences in every step; all randomness comes from `seed`.
     ///
-    /// What is tested is a moving average of the weights, which settles where the weights
-    /// themselves still jump about: `average = average · 0.99 + weights · 0.01`, a linear
-    /// recurrence.
+    /// The tests use a moving average of the weights, which settles while the weights themselves
+    /// still fluctuate: `average = average · 0.99 + weights · 0.01`, a linear recurrence.
     ///
     /// `watch` is called after every step.
     ///
     /// # Errors
     ///
-    /// Those of the scan.
+    /// If the scan fails.
     pub fn train(&self, seed: u64, watch: &dyn Fn()) -> Result<Trained, Error> {
         self.train_by(&engine(), seed, watch)
     }
 
-    /// [`Plan::train`], with somebody else's scan.
+    /// Does the same as [`Plan::train`] with another scanner.
     ///
     /// # Errors
     ///
-    /// Those of the scan.
+    /// If the scan fails.
     // ANCHOR: train
     pub fn train_by(
         &self,
@@ -182,17 +177,17 @@ impl Plan {
 }
 
 impl Trained {
-    /// The share of right answers at the end, over all questions.
+    /// Returns the final share of right answers, over all questions.
     pub fn accuracy(&self) -> f64 {
         mean(&self.right)
     }
 }
 
-/// The share of right answers to each question.
+/// Returns the share of right answers to each question.
 ///
 /// # Errors
 ///
-/// Those of the scan.
+/// If the scan fails.
 pub fn right_answers<T: Real>(
     scanner: &impl Scanner<T>,
     block: &Block<T>,
@@ -201,7 +196,7 @@ pub fn right_answers<T: Real>(
     Ok(score(&block.forward(scanner, batch.tokens.view())?.logits, batch).right)
 }
 
-/// The mean of some shares.
+/// Returns the mean of some shares.
 pub fn mean(shares: &[f64]) -> f64 {
     shares.iter().sum::<f64>() / shares.len().max(1) as f64
 }

@@ -1,5 +1,5 @@
-//! A block that writes: it learns which character comes next in a text, and then draws one after
-//! the other.
+//! A block that writes: it learns which character comes next in a text, and then draws one
+//! character after the other.
 
 use ch04_gradient::model::Adam;
 use linrec::Error;
@@ -12,13 +12,13 @@ use crate::block::{Block, Config, Memory, Scanner, Weights};
 use crate::task::Batch;
 use crate::training::{loss_and_gradient, score};
 
-/// "The Star" by Jane Taylor (1806), in lower case and without marks.
+/// "The Star" by Jane Taylor (1806), in lower case and without punctuation.
 pub const TEXT: &str = "twinkle twinkle little star\nhow i wonder what you are\nup above the world so high\nlike a \
                         diamond in the sky\n\nwhen the blazing sun is gone\nwhen he nothing shines upon\nthen you show \
                         your little light\ntwinkle twinkle all the night\n\nthen the traveller in the dark\nthanks you \
                         for your tiny spark\nhe could not see which way to go\nif you did not twinkle so\n\n";
 
-/// A text as numbers: of its different characters, in their order, each is a token.
+/// A text as numbers: each different character, in sorted order, is a token.
 #[derive(Debug, Clone)]
 pub struct Text {
     alphabet: Vec<char>,
@@ -26,7 +26,7 @@ pub struct Text {
 }
 
 impl Text {
-    /// Takes a text apart.
+    /// Splits a text into tokens.
     pub fn new(text: &str) -> Text {
         let mut alphabet: Vec<char> = text.chars().collect();
         alphabet.sort_unstable();
@@ -36,27 +36,27 @@ impl Text {
         Text { alphabet, tokens }
     }
 
-    /// The number of different characters.
+    /// Returns the number of different characters.
     pub fn alphabet(&self) -> usize {
         self.alphabet.len()
     }
 
-    /// The characters of tokens; those that are none of this text's are left out.
+    /// Returns the characters of tokens; unknown tokens are left out.
     pub fn read(&self, tokens: &[usize]) -> String {
         tokens.iter().filter_map(|&token| self.alphabet.get(token)).collect()
     }
 
-    /// The token of a character, if the text has it.
+    /// Returns the token of a character, if the text has it.
     pub fn token(&self, character: char) -> Option<usize> {
         self.alphabet.binary_search(&character).ok()
     }
 
-    /// Pieces of the text from random places on, it goes in a circle: the answer at each position
-    /// is the next token.
+    /// Draws pieces of the text from random places, where the text continues at its beginning: the
+    /// answer at each position is the next token.
     // ANCHOR: draw
     pub fn draw(&self, rng: &mut StdRng, num_seqs: usize, len: usize) -> Batch {
         let size = self.tokens.len();
-        // Of nothing there are only pieces without characters.
+        // An empty text has only empty pieces.
         let len = if size == 0 { 0 } else { len };
         let begins: Vec<usize> = (0..num_seqs).map(|_| rng.random_range(0..size.max(1))).collect();
         let from = |ahead: usize| {
@@ -69,29 +69,29 @@ impl Text {
     // ANCHOR_END: draw
 }
 
-/// How a block is taught to write.
+/// The plan of a block's lessons in writing.
 #[derive(Debug, Clone, Copy)]
 pub struct Lessons {
-    /// Steps of the training.
+    /// The number of training steps.
     pub steps: usize,
-    /// Pieces of the text in each.
+    /// The number of pieces of the text in each step.
     pub batch: usize,
-    /// Characters of a piece.
+    /// The number of characters in a piece.
     pub len: usize,
     /// The learning rate.
     pub rate: f64,
 }
 
 impl Lessons {
-    /// Those of this chapter.
+    /// The lessons of this chapter.
     pub const OF_THE_CHAPTER: Lessons = Lessons { steps: 400, batch: 8, len: 48, rate: 0.02 };
 
-    /// Teaches a block of this chapter's sizes; all randomness comes from `seed`. With it comes the
-    /// mean loss over the last tenth of the steps, in bits for each character.
+    /// Teaches a block of this chapter's sizes; all randomness comes from `seed`. Also returns the
+    /// mean loss over the last tenth of the steps, in bits per character.
     ///
     /// # Errors
     ///
-    /// Those of the scan.
+    /// If the scan fails.
     // ANCHOR: teach
     pub fn teach(
         &self,
@@ -128,8 +128,7 @@ impl Lessons {
     // ANCHOR_END: teach
 }
 
-/// Writes with a block, one token at a time: what has been written is nowhere but in the block's
-/// memory.
+/// Writes with a block, one token at a time. The text so far exists only in the block's memory.
 // ANCHOR: sampler
 pub struct Sampler<'a, T> {
     block: &'a Block<T>,
@@ -140,8 +139,9 @@ pub struct Sampler<'a, T> {
 }
 
 impl<'a, T: Real> Sampler<'a, T> {
-    /// Begins with a token. The temperature divides the logits: at 1 a token is drawn with the
-    /// block's own probability of it, towards 0 it is more and more often the likeliest one.
+    /// Begins with the token `first`. The temperature divides the logits: at 1 a token is drawn
+    /// with the block's own probability, and towards 0 the likeliest token is drawn more and more
+    /// often.
     ///
     /// # Errors
     ///
@@ -161,11 +161,11 @@ impl<'a, T: Real> Sampler<'a, T> {
         Ok(Sampler { block, memory: block.memory(1), token: first, temperature, rng })
     }
 
-    /// The next token.
+    /// Draws the next token.
     ///
     /// # Errors
     ///
-    /// Those of a step; and if the block's logits are no numbers to draw by.
+    /// If the block's step fails, or if its logits give no probabilities.
     pub fn write(&mut self) -> Result<usize, Error> {
         let logits = self.block.step(&[self.token], &mut self.memory)?;
         let logits = logits.column(0).mapv(|logit| logit.widen() / self.temperature);
@@ -180,7 +180,7 @@ impl<'a, T: Real> Sampler<'a, T> {
             left -= weight;
             left < 0.0
         });
-        // By rounding, something may be left behind the last one.
+        // Rounding may leave a remainder behind the last token.
         self.token = drawn.unwrap_or(weights.len() - 1);
         Ok(self.token)
     }
@@ -191,12 +191,11 @@ fn refused(what: String) -> Error {
     Error::Unsupported { engine: "a sampler".to_owned(), what }
 }
 
-/// The share of a text's characters that are the likeliest ones to the block, where it has read
-/// what stands before them.
+/// Returns the share of a text's characters that the block, given those before, finds likeliest.
 ///
 /// # Errors
 ///
-/// Those of the scan.
+/// If the scan fails.
 pub fn foreseen<T: Real>(
     scanner: &impl Scanner<T>,
     block: &Block<T>,

@@ -1,4 +1,4 @@
-//! What each way costs.
+//! The cost of each way to compute the scan.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use crate::competitors::{Problem, Unfused, by_time, fused, plain};
 use crate::golden::Given;
 use crate::{post, selective_scan};
 
-// The selective scan of the post against the plain loops and the speed of the memory.
+// The selective scan of the post against plain loops and the speed of the memory.
 
-/// Medians of interleaved runs on so many threads.
+/// Medians of interleaved runs on a given number of threads.
 struct Times {
     roof: Duration,
     plain: Duration,
@@ -26,7 +26,6 @@ struct Times {
     fused: Duration,
 }
 
-/// Times all ways to the scan on one core and on all.
 pub(super) fn speed(lesson: &mut Lesson, given: &Given<f32>) -> lesson::Result {
     lesson.step("speed", "How fast")?;
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -102,7 +101,7 @@ pub(super) fn speed(lesson: &mut Lesson, given: &Given<f32>) -> lesson::Result {
     parts(lesson, &all, large)
 }
 
-/// What the unfused scan's time is made of.
+/// Breaks the unfused scan's time down into its passes.
 fn parts(lesson: &mut Lesson, times: &Times, large: f64) -> lesson::Result {
     lesson.say("What the unfused scan's time on all cores is made of, pass by pass:");
     let mut table =
@@ -130,11 +129,11 @@ fn parts(lesson: &mut Lesson, times: &Times, large: f64) -> lesson::Result {
     Ok(())
 }
 
-/// Runs work on so many threads.
+/// Runs `work` on `threads` threads.
 fn in_pool<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R {
     match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
         Ok(pool) => pool.install(work),
-        // Without a pool of its own it runs in the one that is there.
+        // Without a new pool, the work runs in the current one.
         Err(_) => work(),
     }
 }

@@ -1,4 +1,9 @@
-//! What the chapter tells when it runs.
+//! The run of the chapter: it computes, checks and records every number that the page quotes.
+//!
+//! The steps follow the page: one state and its step size, the sizes of the post, the references,
+//! single precision, training, and a look inside a trained block. Timings are in `measured`; the
+//! scan on a device, token by token, is in `placed`. Training is quick because the block is small,
+//! and its seeds are fixed, so that a record can be compared with a fresh run.
 
 mod measured;
 mod placed;
@@ -21,7 +26,6 @@ use crate::task::Task;
 use crate::training::{Plan, Trained, mean, right_answers};
 use crate::{Arguments, bounds, direct, dissection, golden, post, selective_scan};
 
-/// Tells the chapter.
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     let device = Device::auto()?;
     lesson.engine(&format!("cpu, unfused@{}", device.label()));
@@ -37,9 +41,9 @@ pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     placed::writing(lesson)
 }
 
-// What a step size does to one state, and how large everything gets.
+// The effect of a step size on one state, and the growth of the arrays.
 
-/// One channel with one state: what it holds when Δ is the same everywhere, and when it is chosen.
+/// One channel with one state: what it holds with the same Δ everywhere, and with a chosen Δ.
 fn selection(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("selection", "One state, and how much a step counts")?;
     let mut table = Table::new(["Δ", "c = e^-Δ", "factor of u", "what the step does"]);
@@ -55,7 +59,7 @@ fn selection(lesson: &mut Lesson) -> lesson::Result {
     lesson.say("With A = -1 and B = 1 the recurrence is h_l = h_{l-1} e^-Δ + Δ u_l.");
     lesson.table("steps.csv", Kind::Computed, &table)?;
 
-    // Noise, and three numbers worth keeping. With B = (1 - e^-Δ) / Δ the state moves towards u.
+    // Noise with three values worth keeping. With B = (1 - e^-Δ) / Δ the state moves towards u.
     let len = 60;
     let u = Array2::from_shape_fn((1, len), |(_, l)| match l {
         8 => 1.0,
@@ -103,7 +107,6 @@ fn one_state(
     Ok(direct(&arguments)?.y.into_iter().collect())
 }
 
-/// The arrays of the post's problem.
 fn sizes(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("sizes", "What there is, and what it becomes")?;
     let (channels, states, len) = (post::CHANNELS, post::STATES, post::LEN);
@@ -127,7 +130,6 @@ fn sizes(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Compares the three ways of this chapter with each other, and with Mamba's numbers.
 fn witnesses(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("witnesses", "Two references")?;
     let cpu = Cpu::new();
@@ -172,7 +174,7 @@ fn witnesses(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("golden.csv", Kind::Timed, &table)?;
     lesson.check("Mamba's numbers and gradients, largest relative difference", worst, 1e-11);
 
-    // The golden shapes are small: one more, whose rows fill many vectors.
+    // The golden shapes are small: this one has rows that fill many vectors.
     let given = crate::post::draw(1);
     let few = 0..8;
     let mut small = given.widen();
@@ -187,18 +189,17 @@ fn witnesses(lesson: &mut Lesson) -> lesson::Result {
 
 // Single precision at the post's sizes.
 
-/// What one seed gives.
+/// The errors for one seed.
 struct Found {
     largest_y: f64,
     error: f64,
     /// The bound of the output that has this error.
     bound_there: f64,
     largest_bound: f64,
-    /// The largest quotient of error and bound.
+    /// The largest quotient of an error and its bound.
     share: f64,
 }
 
-/// The error of f32 against f64, beside the bound and beside the post's figures.
 fn errors(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("errors", "Single precision, at the post's sizes")?;
     lesson.say(
@@ -260,7 +261,7 @@ fn find(seed: u64) -> Result<Found, linrec::Error> {
     Ok(found)
 }
 
-// A block that may look at its input, and one that may not.
+// A block that sees its input, and one that does not.
 
 /// Trains both kinds of block; returns the first selective one.
 fn training(lesson: &mut Lesson) -> lesson::Result<Trained> {
@@ -338,7 +339,7 @@ fn training(lesson: &mut Lesson) -> lesson::Result<Trained> {
     Ok(first.0)
 }
 
-/// The accuracy on sequences with twice as many positions and as many symbols.
+/// Returns the accuracy on sequences with twice as many positions and the same number of symbols.
 fn twice_as_long(trained: &Trained, plan: &Plan) -> Result<f64, Error> {
     let task = Task { positions: 2 * plan.task.positions, ..plan.task };
     let batch = task.draw(&mut StdRng::seed_from_u64(99), 512);
@@ -351,7 +352,7 @@ fn curves(lesson: &mut Lesson, pairs: &[(Trained, Trained)], chance: f64) -> les
         .axes("step", "share of right answers")
         .y_range(0.0, 1.0);
     for (number, (selective, fixed)) in pairs.iter().enumerate() {
-        // One entry in the legend for each kind; further seeds are drawn dashed.
+        // One legend entry for each kind; further seeds are dashed.
         let line = |chart: Chart, label: &str, trained: &Trained| match number {
             0 => chart.line(label, trained.curve.iter().copied()),
             _ => chart.dashed("", trained.curve.iter().copied()),
@@ -365,7 +366,6 @@ fn curves(lesson: &mut Lesson, pairs: &[(Trained, Trained)], chance: f64) -> les
 
 // What the trained block does with one sequence.
 
-/// Shows the step sizes along a sequence, and what they mean for the states.
 fn inside(lesson: &mut Lesson, trained: &Trained) -> lesson::Result {
     lesson.step("inside", "Where it lets the states pass, and where it writes")?;
     let task = Plan::of_the_chapter(true).task;
@@ -373,7 +373,7 @@ fn inside(lesson: &mut Lesson, trained: &Trained) -> lesson::Result {
     let tokens = batch.tokens.row(0);
     let (delta, kept, written) = steps(&trained.block, &batch.tokens)?;
 
-    // Channels that step far at symbols first.
+    // The channels with the largest steps at symbols come first.
     let is_symbol = |token: usize| (1..=task.symbols).contains(&token);
     let at_symbols = |row: usize| -> f64 {
         tokens.iter().zip(delta.row(row)).filter(|(t, _)| is_symbol(**t)).map(|(_, d)| d).sum()
@@ -404,7 +404,7 @@ fn inside(lesson: &mut Lesson, trained: &Trained) -> lesson::Result {
     let svg = plot::grid(&[&Strip(map), &Strip(chart)], 1)?;
     lesson.figure("inside.svg", "What the block does with one sequence", Kind::Computed, &svg)?;
 
-    // Over many sequences, by what kind of token it is.
+    // Over many sequences, by the kind of token.
     let many = task.draw(&mut StdRng::seed_from_u64(32), 256);
     let (delta, kept, written) = steps(&trained.block, &many.tokens)?;
     let mut table = Table::new(["at", "mean coefficient c", "mean size of x"]);
@@ -428,8 +428,8 @@ fn inside(lesson: &mut Lesson, trained: &Trained) -> lesson::Result {
     lesson.say("The mean over all states of all channels, over 256 sequences:");
     lesson.table("inside.csv", Kind::Computed, &table)?;
 
-    // Channels that hardly step anywhere: what is lost if nothing at all is written into their
-    // states, and if the same is done to as many of those that step furthest.
+    // Channels that hardly step anywhere: how much accuracy is lost if nothing is written into
+    // their states, and how much if the same is done to as many of the channels that step furthest.
     let furthest = |row: usize| delta.row(row).iter().copied().fold(0.0, f64::max);
     let mut still: Vec<usize> = (0..delta.nrows()).collect();
     still.sort_by(|&a, &b| furthest(a).total_cmp(&furthest(b)));
@@ -455,13 +455,12 @@ fn inside(lesson: &mut Lesson, trained: &Trained) -> lesson::Result {
     Ok(())
 }
 
-/// A step size that is drawn as none, and what the bias is set to for a channel that is never to
-/// step.
+/// The step size below which a channel is still, and the bias that keeps it from stepping.
 const STILL: f64 = 0.03;
 const NEVER: f32 = -30.0;
 
-/// `Δ` `[channels, positions]`, and the means over all states of coefficient and size of input at
-/// each position; the positions of the sequences `[batch, len]` one after the other.
+/// `Δ` `[channels, positions]`, then at each position the mean coefficient and the mean size of the
+/// input over all states. The positions of the sequences `[batch, len]` follow one another.
 type Steps = (Array2<f64>, Vec<f64>, Vec<f64>);
 
 fn steps(block: &Block<f32>, tokens: &Array2<usize>) -> Result<Steps, linrec::Error> {
@@ -489,7 +488,6 @@ fn steps(block: &Block<f32>, tokens: &Array2<usize>) -> Result<Steps, linrec::Er
     Ok((delta, kept, written))
 }
 
-/// A picture that is wide and low.
 struct Strip<P>(P);
 
 impl<P: Panel> Panel for Strip<P> {
@@ -502,5 +500,5 @@ impl<P: Panel> Panel for Strip<P> {
     }
 }
 
-/// Seeds of everything random here: the first one is taken where one is enough.
+/// The seeds of all randomness here; a single seed means the first one.
 const SEEDS: [u64; 3] = [11, 12, 13];

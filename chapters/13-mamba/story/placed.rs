@@ -1,4 +1,4 @@
-//! The scan in other places: on a device, and in a model that is given one token after the other.
+//! The scan in other places: on a device, and in a model that receives one token at a time.
 
 use lesson::{Kind, Lesson, Table};
 use linrec::contract::Domain;
@@ -14,7 +14,7 @@ use crate::training::{Plan, mean, score};
 use crate::writer::{self, Lessons, Sampler, Text};
 use crate::{Mixing, MixingArray, Output, bounds, direct, post, step_by_step};
 
-/// Expansion, recurrence and contraction as kernels.
+/// Runs expansion, recurrence and contraction as kernels.
 pub(super) fn on_device(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.step("device", "Unfused, on a GPU")?;
     lesson.say(&format!(
@@ -32,8 +32,7 @@ pub(super) fn on_device(lesson: &mut Lesson, device: &Device) -> lesson::Result 
     }
     lesson.check("on the device, Mamba's numbers and gradients", worst, 1e-11);
 
-    // The emulator executes each instruction of each warp: a part of the post's problem is enough
-    // for it.
+    // The emulator executes each instruction of each warp, so it gets a part of the post's problem.
     let given = post::draw(super::SEEDS[0]);
     let given = if device.is_simt() { part(&given) } else { given };
     let (_, channels, len) = given.u.dim();
@@ -57,7 +56,7 @@ pub(super) fn on_device(lesson: &mut Lesson, device: &Device) -> lesson::Result 
     traffic(lesson)
 }
 
-/// 64 channels and 256 steps.
+/// Cuts the problem down to 64 channels and 256 steps.
 fn part(given: &Given<f32>) -> Given<f32> {
     let cut = |array: &ndarray::Array3<f32>| {
         let channels = array.slice_axis(Axis(1), Slice::from(..64));
@@ -75,7 +74,7 @@ fn part(given: &Given<f32>) -> Given<f32> {
     Given::new(cut(&given.u), cut(&given.delta), a, mixing(&given.b), mixing(&given.c))
 }
 
-/// The largest ratio of an output's error to its bound.
+/// Returns the largest ratio of an output's error to its bound.
 fn share(given: &Given<f32>, output: &Output<f32>) -> lesson::Result<f64> {
     let exact = direct(&given.arguments())?.y;
     let bound = bounds::forward(&given.arguments(), Domain::tree_levels(given.u.dim().2))?.y;
@@ -86,7 +85,6 @@ fn share(given: &Given<f32>, output: &Output<f32>) -> lesson::Result<f64> {
     Ok(shares.fold(0.0, |worst, share| if share <= worst { worst } else { share }))
 }
 
-/// What goes through the memory.
 fn traffic(lesson: &mut Lesson) -> lesson::Result {
     lesson.say(&format!(
         "What goes through the memory for each channel and position, with {} states, D and z, in f32:",
@@ -116,7 +114,7 @@ fn traffic(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// The trained block, given one token after the other.
+/// Feeds the trained block one token at a time.
 pub(super) fn tokens(lesson: &mut Lesson, block: &Block<f32>) -> lesson::Result {
     lesson.step("tokens", "One token at a time")?;
     let mut worst: f64 = 0.0;
@@ -161,7 +159,7 @@ pub(super) fn tokens(lesson: &mut Lesson, block: &Block<f32>) -> lesson::Result 
     Ok(())
 }
 
-/// A block that learns a text, and writes.
+/// Teaches a block a text and lets it write.
 pub(super) fn writing(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("writing", "A block that writes")?;
     let text = Text::new(writer::TEXT);

@@ -1,5 +1,5 @@
-//! Runs a fused scan with a planted mistake on the emulator and says what is found; without a name,
-//! lists them.
+//! Runs a fused scan with a planted mistake on the emulator and prints what is found. Without a
+//! name, lists the mistakes.
 //!
 //! ```text
 //! cargo run --release -p ch14-fused-scan --example broken

@@ -1,12 +1,13 @@
 //! Measures every rung of the ladder on a GPU, and prints the record:
 //!
 //! ```text
-//! cargo run --release -p ch14-fused-scan --example rungs > chapters/14-fused-scan/results/h200/fused.csv
+//! cargo run --release -p ch14-fused-scan --example rungs \
+//!     > chapters/14-fused-scan/results/h200/fused.csv
 //! cargo xtask pack chapters/14-fused-scan/results/h200
 //! ```
 //!
-//! First each is held to its bound. Then all take turns, each after the caches have been
-//! overwritten; a line has the median of nine runs.
+//! First each rung is checked against its bound. Then all take turns, each after the caches have
+//! been overwritten. A line holds the median of nine runs.
 
 use std::process::ExitCode;
 
@@ -52,7 +53,7 @@ fn run() -> lesson::Result {
                 let ms = bench.time_ms(|stream| {
                     kernel.launch_on(stream, &arrays, &mut out, None).map(drop)
                 })?;
-                // The first ones warm up.
+                // The first two runs are a warm-up.
                 if number >= 2 {
                     times.push(ms);
                 }

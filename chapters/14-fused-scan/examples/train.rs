@@ -1,12 +1,11 @@
-//! Trains chapter 13's block with its scan on a device, fused and unfused, and says how long each
-//! takes:
+//! Trains chapter 13's block with its scan on a device, fused and unfused, and prints the times:
 //!
 //! ```text
 //! cargo run --release -p ch14-fused-scan --example train
 //! ```
 //!
-//! On the best device that is found: a GPU, or the emulator, which has no speed to speak of. The
-//! rest of the block is computed by the processor in all cases.
+//! The device is the best one of the machine: a GPU, or the emulator, whose time means nothing. The
+//! processor computes the rest of the block in all cases.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -22,13 +21,13 @@ use linrec::device::{Choice, Device, Exponential};
 /// Trains chapter 13's block with its scan on a device, fused and unfused.
 #[derive(Parser)]
 struct Cli {
-    /// Steps of the training
+    /// Number of training steps
     #[arg(long, default_value_t = 100)]
     steps: usize,
-    /// Sequences of a step
+    /// Sequences per step
     #[arg(long, default_value_t = 16)]
     batch: usize,
-    /// What the training's random numbers begin with
+    /// Seed of the training's random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

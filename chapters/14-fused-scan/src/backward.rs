@@ -1,5 +1,5 @@
-//! The gradients of the library's scan: computed with few threads and many, and beside double
-//! precision.
+//! The gradients of the library's scan: computed with few and with many threads, and compared with
+//! double precision.
 
 use ch13_mamba::{Arguments, Gradients, selective_scan_backward};
 use linrec::Error;
@@ -14,32 +14,32 @@ use ndarray::{Array1, Array2, Array3, Array4};
 use crate::ladder::Arrays;
 use crate::problem::{Problem, STATES, Sizes};
 
-/// The names of the gradients, in their order.
+/// The names of the gradients, in the order of [`Computed::gradients`].
 pub const NAMES: [&str; 7] = ["d_u", "d_delta", "d_z", "d_B", "d_C", "d_A", "d_D"];
 
-/// What a backward pass computed.
+/// The results of a backward pass.
 #[derive(Debug, Clone)]
 pub struct Computed {
     /// The gradients.
     pub gradients: [Vec<f32>; 7],
-    /// What was counted in it, on the emulator.
+    /// The emulator's counters of the backward pass; empty on a GPU.
     pub counters: Counters,
-    /// Bytes that the forward pass left for it.
+    /// The number of bytes that the forward pass left for the backward pass.
     pub kept: usize,
 }
 
 impl Computed {
-    /// All of the bits.
+    /// Returns the bits of all gradients.
     pub fn bits(&self) -> Vec<u32> {
         self.gradients.iter().flatten().map(|number| number.to_bits()).collect()
     }
 }
 
-/// Forward, and back again from gradients of the outputs.
+/// Runs the forward pass, and the backward pass from gradients of the outputs.
 ///
 /// # Errors
 ///
-/// Those of the device.
+/// If the device fails.
 pub fn compute(
     device: &Device,
     exponential: Exponential,
@@ -87,11 +87,11 @@ pub fn compute(
     })
 }
 
-/// With so many threads that blocks of the emulator are dealt to.
+/// Does the same as [`compute`] on the emulator, with its blocks spread over `threads` threads.
 ///
 /// # Errors
 ///
-/// Those of the device; and if the threads cannot be had.
+/// If the device fails, or if the threads cannot be started.
 pub fn with_threads(
     threads: usize,
     exponential: Exponential,
@@ -107,7 +107,7 @@ pub fn with_threads(
     pool.install(|| compute(&device, exponential, problem, d_out))
 }
 
-/// The gradients of a problem in double precision, as chapter 13 computes them.
+/// Computes the gradients of a problem in double precision, with chapter 13's scan.
 ///
 /// # Errors
 ///
@@ -159,7 +159,7 @@ pub fn exact(problem: &Problem, d_out: &[f32]) -> Result<[Vec<f64>; 7], Error> {
     ])
 }
 
-/// The largest error of each gradient, as a part of its largest value.
+/// Returns the largest error of each gradient, relative to its largest value.
 pub fn relative(computed: &Computed, exact: &[Vec<f64>; 7]) -> [f64; 7] {
     std::array::from_fn(|i| {
         let largest = exact[i].iter().fold(0.0, |most: f64, value| most.max(value.abs()));

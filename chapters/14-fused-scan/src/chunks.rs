@@ -6,12 +6,12 @@ use linrec::device::{Device, Exponential, ScanForwardOptions, SelectiveScan};
 use crate::ladder::Arrays;
 use crate::problem::{Problem, STATES};
 
-/// The outputs, and how many instructions there were for each state of each output, with so many
-/// chunks at most.
+/// Computes the outputs with at most `chunks` chunks, and the number of instructions for each state
+/// of each output, which is zero on a GPU.
 ///
 /// # Errors
 ///
-/// Those of the device; the second number is zero on a GPU.
+/// If the device fails.
 pub fn compute(
     device: &Device,
     exponential: Exponential,

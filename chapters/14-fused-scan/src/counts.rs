@@ -1,4 +1,4 @@
-//! What a kernel reads and what it executes, counted by the emulator.
+//! The memory accesses and instructions of a kernel, counted by the emulator.
 
 use std::collections::BTreeSet;
 
@@ -9,25 +9,25 @@ use linrec::simt::{Class, Counters, Event, Trace, What};
 use crate::ladder::{Arrays, INPUTS, Kernel, Rung};
 use crate::problem::{Problem, STATES};
 
-/// What a launch asked of one array.
+/// The accesses of a launch to one array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OfArray {
-    /// Its name.
+    /// The name of the array.
     pub name: &'static str,
-    /// Its size in bytes.
+    /// The size of the array in bytes.
     pub bytes: usize,
-    /// Bytes that were asked for; those that several lanes of a request want count once.
+    /// The number of bytes requested; bytes that several lanes of a request share count once.
     pub asked: usize,
-    /// Different bytes among them.
+    /// The number of different bytes among them.
     pub touched: usize,
 }
 
-/// What a launch did, for each output and for each state of it.
+/// The work of a launch, for each output and for each state of it.
 #[derive(Debug, Clone)]
 pub struct Counted {
-    /// All of the inputs, and the outputs.
+    /// The accesses to all inputs and to the outputs.
     pub arrays: Vec<OfArray>,
-    /// What is counted by instruction.
+    /// The emulator's counters.
     pub counters: Counters,
     outputs: usize,
 }
@@ -37,7 +37,7 @@ fn lanes(event: &Event) -> impl Iterator<Item = usize> {
     (0..32).filter(move |lane| lanes >> lane & 1 > 0)
 }
 
-/// The words of global memory that an event reads or writes, each once, and whether it writes.
+/// Returns the words of global memory that an event accesses, each once, and true for a write.
 // ANCHOR: words
 fn words(event: &Event) -> Option<(BTreeSet<u64>, bool)> {
     let of = |first: u64, bytes: u64| (first / 4)..(first + bytes).div_ceil(4);
@@ -57,11 +57,11 @@ fn words(event: &Event) -> Option<(BTreeSet<u64>, bool)> {
 // ANCHOR_END: words
 
 impl Counted {
-    /// Runs a rung over a problem on the emulator and counts.
+    /// Runs a rung over a problem on the emulator and counts its work.
     ///
     /// # Errors
     ///
-    /// Those of the device.
+    /// If the device fails.
     pub fn of(rung: Rung, problem: &Problem) -> Result<Counted, Error> {
         let device = Device::simt();
         let kernel = Kernel::new(&device, rung)?;
@@ -81,13 +81,13 @@ impl Counted {
         })
     }
 
-    /// Bytes that were asked for, for each output.
+    /// Returns the number of bytes requested for each output.
     pub fn bytes(&self) -> f64 {
         let all: usize = self.arrays.iter().map(|array| array.asked).sum();
         all as f64 / self.outputs as f64
     }
 
-    /// Bytes that have to move at least, if each is moved once, for each output.
+    /// Returns the number of bytes that must move for each output: every byte once.
     pub fn bytes_once(&self) -> f64 {
         let all: usize = self.arrays.iter().map(|array| array.bytes).sum();
         all as f64 / self.outputs as f64
@@ -97,23 +97,23 @@ impl Counted {
         32.0 * of_warps as f64 / (self.outputs * STATES) as f64
     }
 
-    /// Instructions, for each state of each output.
+    /// Returns the number of instructions for each state of each output.
     pub fn instructions(&self) -> f64 {
         self.per_state(self.counters.instructions)
     }
 
-    /// Those of a class.
+    /// Returns the number of instructions of one class for each state of each output.
     pub fn class(&self, class: Class) -> f64 {
         self.per_state(self.counters.class(class))
     }
 
-    /// Passes over the banks of shared memory, for each state of each output.
+    /// Returns the number of passes over the banks of shared memory for each state of each output.
     pub fn shared(&self) -> f64 {
         self.per_state(self.counters.sites.iter().map(|site| site.wavefronts).sum())
     }
 }
 
-/// What a trace says of each array; the inputs lie in one piece.
+/// Splits a trace by array; the inputs are in one piece of memory.
 fn by_array(trace: &Trace, problem: &Problem) -> Vec<OfArray> {
     let Problem { u, delta, z, b, c, a, d, .. } = problem;
     let sizes = [u, delta, z, b, c, a, d].map(|array| array.len() as u64);
@@ -123,7 +123,7 @@ fn by_array(trace: &Trace, problem: &Problem) -> Vec<OfArray> {
         asked[usize::from(writes)].extend(words);
     }
     asked.iter_mut().for_each(|words| words.sort_unstable());
-    // What is read begins with the first word of u, and what is written with that of the outputs.
+    // Reads begin at the first word of u, and writes at the first word of the outputs.
     let mut begin = asked[0].first().copied().unwrap_or(0);
     names
         .map(|(name, len)| {

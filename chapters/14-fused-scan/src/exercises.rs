@@ -1,7 +1,7 @@
 //! The solutions of the page's exercises.
 
-/// Bytes that are moved for each step of a channel with so many states, in so many bytes each:
-/// unfused, and fused. With `D` and a gate; what channels share is not counted.
+/// Returns the number of bytes that move for each step of a channel with `states` states of `each`
+/// bytes: unfused, and fused. `D` and a gate are included; arrays that channels share are not.
 // ANCHOR: bytes
 pub fn bytes(states: usize, each: usize) -> (usize, usize) {
     // u and delta are read, coefficients and inputs written.
@@ -14,10 +14,10 @@ pub fn bytes(states: usize, each: usize) -> (usize, usize) {
 }
 // ANCHOR_END: bytes
 
-/// How many states a channel must have for the issue of instructions to take as long as the memory.
+/// Returns the number of states at which issuing instructions takes as long as moving bytes.
 ///
-/// For each output, memory moves `bytes` at `gb_per_s`, and each state takes `places` of the
-/// `lanes` that a GPU with `sms` multiprocessors of `clock_ghz` issues in a clock.
+/// For each output, memory moves `bytes` at `gb_per_s`, and each state takes `places` of the lanes
+/// that a GPU with `sms` multiprocessors of `clock_ghz` issues: 128 in a clock of each.
 // ANCHOR: crossing
 pub fn crossing(bytes: f64, gb_per_s: f64, places: f64, sms: f64, clock_ghz: f64) -> f64 {
     let (memory_ns, state_ns) = (bytes / gb_per_s, places / (128.0 * sms * clock_ghz));
@@ -25,21 +25,22 @@ pub fn crossing(bytes: f64, gb_per_s: f64, places: f64, sms: f64, clock_ghz: f64
 }
 // ANCHOR_END: crossing
 
-/// The decays of a channel whose rates are -1, -2, -3 and so on, by one power.
+/// Returns the decays of a channel with the rates -1, -2, -3 and so on, from a single exponential.
 // ANCHOR: powers
 pub fn powers<const N: usize>(d: f32) -> [f32; N] {
     let first = (-d).exp();
     let mut decays = [first; N];
     for n in 1..N {
-        // From the two halves, so that errors do not add up.
+        // A product of the two halves, so that errors do not accumulate.
         decays[n] = decays[(n - 1) / 2] * decays[n / 2];
     }
     decays
 }
 // ANCHOR_END: powers
 
-/// The gradients of a loss with respect to coefficients and inputs of a recurrence that begins at
-/// zero, by those of its outputs. Of the forward pass it keeps one state for each `every` steps.
+/// Returns the gradients of a loss with respect to the inputs and coefficients of a recurrence that
+/// begins at zero, from the gradient of the outputs. Of the forward pass it keeps one state for
+/// every `every` steps.
 // ANCHOR: checkpoints
 pub fn gradients(
     inputs: &[f32],
@@ -60,7 +61,7 @@ pub fn gradients(
     let mut carry = 0.0_f32;
     for (chunk, &before) in kept.iter().enumerate().rev() {
         let steps = chunk * every..inputs.len().min((chunk + 1) * every);
-        // The states before each step, once more.
+        // The states before each step, computed again.
         let mut states = vec![before];
         for l in steps.clone() {
             states.push(states[states.len() - 1].mul_add(coeffs[l], inputs[l]));
@@ -82,7 +83,7 @@ mod tests {
     use ch13_mamba::on_device::Traffic;
 
     #[test]
-    fn bytes_are_those_of_chapter_13() {
+    fn bytes_match_the_traffic_of_chapter_13() {
         for states in [1, 8, 16, 64] {
             for each in [2, 4] {
                 let unfused = Traffic::of_passes(states, true, true, each);
@@ -95,18 +96,17 @@ mod tests {
 
     #[test]
     fn memory_and_issue_cross_at_some_number_of_states() {
-        // 16 bytes at 16 GB/s are a nanosecond, in which one SM of 1 GHz issues 128 lanes.
+        // 16 bytes at 16 GB/s take a nanosecond, in which one SM of 1 GHz issues 128 lanes.
         assert_eq!(crossing(16.0, 16.0, 8.0, 1.0, 1.0), 16.0);
     }
 
     #[test]
-    fn powers_of_one_decay_are_all_of_them() {
+    fn powers_of_one_decay_replace_all_exponentials() {
         for d in [0.0_f32, 1e-3, 0.1, 1.0, 5.0] {
             let decays = powers::<16>(d);
             for (n, decay) in decays.into_iter().enumerate() {
                 let exact = (-f64::from(d) * (n + 1) as f64).exp();
-                // Each of n + 1 factors is off by its own error, and by those of n products at
-                // most.
+                // Each of n + 1 factors has its own error, and the errors of n products at most.
                 let bound = (2 * n + 2) as f64 * f64::from(f32::EPSILON) * exact + 1e-37;
                 assert!((f64::from(decay) - exact).abs() <= bound, "{d}, {n}");
             }
@@ -128,7 +128,7 @@ mod tests {
         for every in [2, 8, 33, 100, 1000] {
             assert_eq!(gradients(&x, &c, &d, every), all);
         }
-        // Against slopes.
+        // Compared with finite differences.
         let loss = |c: &[f32]| {
             let mut state = 0.0_f64;
             let mut loss = 0.0;

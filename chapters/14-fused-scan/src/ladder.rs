@@ -1,4 +1,10 @@
 //! The kernels of the chapter, each loaded on a device.
+//!
+//! A rung is a kernel of `kernels/fused`, or the library's own one, launched here argument by
+//! argument instead of through its interface: so all rungs take the same arrays, and the emulator
+//! can trace each of them. The sizes of blocks and of shared memory repeat constants of the
+//! kernels. `tests/suite.rs` compares every rung with its bound on every device, and the library's
+//! kernels with the library bit by bit.
 
 use linrec::Error;
 use linrec::contract::Domain;
@@ -11,24 +17,24 @@ use crate::problem::{Order, Problem, STATES, Sizes};
 /// A rung of the ladder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rung {
-    /// A block for each channel, a scan for each state.
+    /// One block for each channel, and one scan for each state.
     BlockScan,
-    /// A lane for each channel.
+    /// One lane for each channel.
     Lane,
     /// Four lanes for two channels.
     Quad,
-    /// The library's kernel: warps that help, decays ahead.
+    /// The library's kernel, in which helper warps prepare the decays ahead of time.
     Shipped,
-    /// The library's kernel with exponentials that have the same bits everywhere.
+    /// The library's kernel with exponentials that have the same bits on every device.
     Exact,
 }
 
 impl Rung {
-    /// All of them, in the order of the page.
+    /// All rungs, in the order of the page.
     pub const ALL: [Rung; 5] =
         [Rung::BlockScan, Rung::Lane, Rung::Quad, Rung::Shipped, Rung::Exact];
 
-    /// Its name in tables and records.
+    /// Returns the name in tables and records.
     pub fn name(self) -> &'static str {
         match self {
             Rung::BlockScan => "block_scan",
@@ -39,7 +45,7 @@ impl Rung {
         }
     }
 
-    /// Its source in `kernels`.
+    /// Returns the path of the source in `kernels`.
     pub fn file(self) -> &'static str {
         match self {
             Rung::BlockScan => "fused/block_scan.cu",
@@ -59,7 +65,7 @@ impl Rung {
         }
     }
 
-    /// Threads of a block, and its channels.
+    /// Returns the number of threads of a block, and the number of its channels.
     fn block(self) -> (u32, usize) {
         match self {
             Rung::BlockScan => (128, 1),
@@ -69,13 +75,13 @@ impl Rung {
         }
     }
 
-    /// Warps of a launch.
+    /// Returns the number of warps of a launch.
     pub fn warps(self, sizes: Sizes) -> usize {
         let (threads, per_block) = self.block();
         sizes.batch * sizes.channels.div_ceil(per_block) * (threads / 32) as usize
     }
 
-    /// In which order it adds up.
+    /// Returns the order in which the kernel adds.
     pub fn order(self, len: usize) -> Order {
         match self {
             Rung::BlockScan => Order { levels: Domain::tree_levels(len), additions: 17 },
@@ -84,7 +90,7 @@ impl Rung {
         }
     }
 
-    /// Whether rows have to be made of whole vectors.
+    /// Returns true if the length of rows has to be a multiple of a vector.
     pub fn needs_vectors(self) -> bool {
         matches!(self, Rung::BlockScan | Rung::Lane)
     }
@@ -94,12 +100,12 @@ impl Rung {
     }
 }
 
-/// Shared memory of the library's kernel, with four warps that compute and no more than 16 states:
-/// three tiles of u and one each of delta and z, of 64 channels; rows of B and C; pairs and
-/// couplings for two tiles; sums of step sizes; restarts.
+/// The bytes of shared memory of the library's kernel with four computing warps and at most 16
+/// states: three tiles of u and one tile each of delta and z, for 64 channels; rows of B and C;
+/// pairs and couplings for two tiles; sums of step sizes; restarts.
 const SHARED_BYTES: u32 =
     (5 * 64 + 32) * 32 * 4 + 2 * 64 * 32 * 8 + 2 * 32 * 32 * 4 + 2 * 64 * 4 + 16;
-/// What its last argument says: step sizes through softplus, and B and C that vary.
+/// The kernel's last argument: step sizes pass through softplus, and B and C vary.
 const FLAGS: i32 = 1 + 2 + 4;
 
 /// A rung, loaded on a device.
@@ -114,15 +120,15 @@ pub struct Kernel {
 #[derive(Debug)]
 pub struct Arrays {
     sizes: Sizes,
-    /// u, delta, z, B, C, A, D.
+    /// The arrays u, delta, z, B, C, A, D.
     inputs: [Buffer<f32>; 7],
 }
 
-/// The names of the inputs, in the order in which [`Arrays`] has them.
+/// The names of the inputs, in the order of [`Arrays`].
 pub const INPUTS: [&str; 7] = ["u", "delta", "z", "B", "C", "A", "D"];
 
 impl Arrays {
-    /// Uploads a problem, each array into memory of its own.
+    /// Uploads a problem, each array into a separate buffer.
     ///
     /// # Errors
     ///
@@ -147,8 +153,7 @@ impl Arrays {
         Ok(Arrays { sizes: problem.sizes, inputs })
     }
 
-    /// Uploads a problem into one piece of memory, array behind array, so that addresses tell them
-    /// apart.
+    /// Uploads a problem into one piece of memory, in which addresses identify the arrays.
     ///
     /// # Errors
     ///
@@ -167,7 +172,7 @@ impl Arrays {
         Ok(Arrays { sizes: problem.sizes, inputs })
     }
 
-    /// What the library's scan is given of them, and their shape.
+    /// Returns the inputs and the shape for the library's scan.
     pub fn for_the_library(&self) -> (ScanInputs<'_, f32>, ScanShape) {
         let [u, delta, z, b, c, a, d] = &self.inputs;
         let Sizes { batch, channels, len } = self.sizes;
@@ -194,16 +199,16 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if it can be neither had nor compiled, or the device refuses it.
+    /// [`Error::Device`] if the kernel cannot be found, compiled or loaded.
     pub fn new(device: &Device, rung: Rung) -> Result<Kernel, Error> {
         Kernel::load(device, rung, rung.file())
     }
 
-    /// Loads the kernel of another file in a rung's place.
+    /// Loads the kernel of another file in place of a rung's.
     ///
     /// # Errors
     ///
-    /// As [`Kernel::new`].
+    /// The same as for [`Kernel::new`].
     pub fn load(device: &Device, rung: Rung, file: &str) -> Result<Kernel, Error> {
         let program = kernels::program(file).ok_or_else(|| {
             let message = format!("there is no kernels/{file}");
@@ -213,11 +218,11 @@ impl Kernel {
         Ok(Kernel { rung, device: device.clone(), function: module.function(rung.entry())? })
     }
 
-    /// Queues a forward pass; the emulator writes into `trace` what it does.
+    /// Queues a forward pass; the emulator records it in `trace`.
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if the rows are not made of whole vectors where they have to be,
+    /// [`Error::Unsupported`] if the kernel needs rows of whole vectors and gets others,
     /// [`Error::Device`] if the device fails, and [`Error::Kernel`] with what the emulator finds.
     pub fn launch(
         &self,
@@ -228,11 +233,11 @@ impl Kernel {
         self.launch_on(&self.device.stream(), arrays, out, trace)
     }
 
-    /// [`Kernel::launch`] on a certain stream.
+    /// Does the same as [`Kernel::launch`] on a given stream.
     ///
     /// # Errors
     ///
-    /// As [`Kernel::launch`].
+    /// The same as for [`Kernel::launch`].
     // ANCHOR: launch
     pub fn launch_on(
         &self,
@@ -254,8 +259,7 @@ impl Kernel {
         let launch = if self.rung.is_shipped() {
             let none = None::<&Buffer<f32>>;
             let launch = launch.shared(SHARED_BYTES).arg(u).arg(delta).arg(a).arg(b).arg(c).arg(d);
-            // No bias, no first states, no restarts; neither last states nor checkpoints are
-            // wanted, and nothing is cut.
+            // No bias, initial states or restarts; no last states or checkpoints; one chunk.
             let launch = launch.arg(z).arg(none).arg(none).arg(none).arg(out).arg(none).arg(none);
             let launch = launch.arg(none).arg(none).arg(batch as i32).arg(channels).arg(1_i32);
             let chunk_steps = (len as u64).next_multiple_of(32) as i64;
@@ -272,11 +276,11 @@ impl Kernel {
     }
     // ANCHOR_END: launch
 
-    /// Computes a problem: its outputs, and on the emulator what was counted.
+    /// Computes the outputs of a problem, and on the emulator the counters.
     ///
     /// # Errors
     ///
-    /// As [`Kernel::launch`].
+    /// The same as for [`Kernel::launch`].
     pub fn compute(&self, problem: &Problem) -> Result<(Vec<f32>, Counters), Error> {
         let arrays = Arrays::upload(&self.device, problem)?;
         let mut out = self.device.allocate_named("out", problem.sizes.elements())?;

@@ -1,11 +1,11 @@
 //! Chapter 14: The fused scan.
 //!
-//! - [`problem`]: a selective scan to compute, its results in double precision, and how far
-//!   arithmetic of `f32` may be off.
+//! - [`problem`]: a selective scan, its results in double precision, and their error bounds in
+//!   `f32`.
 //! - [`ladder`]: the kernels of `kernels/fused` and the library's own, on any device.
-//! - [`counts`]: what they read, and what they execute, from the emulator's counters and traces.
-//! - [`roofs`]: how long memory, special functions and the issue of instructions take at least.
-//! - [`life`]: who does what with which tile, from a trace.
+//! - [`counts`]: their reads and instructions, from the emulator's counters and traces.
+//! - [`roofs`]: the least time for memory, for special functions and for the issue of instructions.
+//! - [`life`]: the life of a tile in the library's kernel, from a trace.
 //! - [`backward`]: gradients and their bits.
 //! - [`chunks`]: sequences that are cut.
 //! - [`training`]: chapter 13's block with the fused scan inside.

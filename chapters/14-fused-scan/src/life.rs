@@ -1,4 +1,4 @@
-//! Who does what with which tile in the library's kernel: from the emulator's trace.
+//! The life of a tile in the library's kernel: what each warp does with it, from a trace.
 
 use linrec::Error;
 use linrec::device::Device;
@@ -8,46 +8,46 @@ use linrec::simt::{Event, Trace, What};
 use crate::ladder::{Arrays, Kernel, Rung};
 use crate::problem::{Problem, Sizes};
 
-/// Steps of a tile.
+/// The number of steps in a tile.
 pub const TILE: usize = 32;
-/// Warps of a block that compute; those behind them help.
+/// The number of computing warps in a block; the warps after them are helpers.
 pub const COMPUTING: u32 = 4;
 
-/// What is done with a tile.
+/// One thing that a warp does with a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Act {
-    /// A warp that helps has its `u` copied to shared memory.
+    /// A helper warp copies the tile's `u` to shared memory.
     Send,
-    /// A warp that helps writes step sizes and inputs, step by step.
+    /// A helper warp writes the step sizes and inputs, step by step.
     Prepare,
-    /// A warp that computes walks its states.
+    /// A computing warp walks its states.
     Walk,
-    /// A warp that helps writes its outputs to memory.
+    /// A helper warp writes the tile's outputs to memory.
     Store,
 }
 
 impl Act {
-    /// All of them, in the order of a tile's life.
+    /// All acts, in the order of a tile's life.
     pub const ALL: [Act; 4] = [Act::Send, Act::Prepare, Act::Walk, Act::Store];
 }
 
-/// Something done with a tile in a turn, which is what lies between two barriers.
+/// An act on a tile in one turn; a turn is the time between two barriers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deed {
-    /// The tile.
+    /// The index of the tile.
     pub tile: usize,
-    /// What.
+    /// The act.
     pub act: Act,
-    /// The turn; the walk begins in turn 0.
+    /// The turn, counted from the beginning of the walk.
     pub turn: i64,
 }
 
-/// Runs the library's kernel over tiles of 64 channels on the emulator, and says what the first
-/// warp of each kind does when.
+/// Runs the library's kernel over tiles of 64 channels on the emulator, and returns the acts of the
+/// first warp of each kind.
 ///
 /// # Errors
 ///
-/// Those of the device.
+/// If the device fails.
 pub fn of(tiles: usize) -> Result<Vec<Deed>, Error> {
     let sizes = Sizes { batch: 1, channels: 64, len: tiles * TILE };
     let problem = Problem::draw(sizes, false, 141);
@@ -60,7 +60,7 @@ pub fn of(tiles: usize) -> Result<Vec<Deed>, Error> {
     Ok(deeds(&trace, sizes))
 }
 
-/// Helpers begin two turns before the walk.
+/// The number of turns by which the helpers begin before the walk.
 const AHEAD: i64 = 2;
 
 fn deeds(trace: &Trace, sizes: Sizes) -> Vec<Deed> {
@@ -70,14 +70,14 @@ fn deeds(trace: &Trace, sizes: Sizes) -> Vec<Deed> {
         let all = all.filter_map(|event| of(event).map(|all| all[first_lane(event)]));
         all.min().unwrap_or(0)
     };
-    // u comes first of what is copied, and the outputs are alone.
+    // u has the lowest addresses of what is copied, and the outputs are the only array stored.
     let (base, out_base) = (least(copied), least(stored));
     let tile_of = |address: u64, base: u64| {
         let element = address.checked_sub(base)? as usize / 4;
         (element < sizes.elements()).then_some(element % sizes.len / TILE)
     };
     let mut turns = [-AHEAD; 2];
-    // In which turns something was done whose tile no address says: they go up by one each time.
+    // The turns of acts without a tile in their addresses; their tiles count up by one.
     let mut counted: [Vec<i64>; 2] = Default::default();
     let mut deeds = Vec::new();
     for event in &trace.events {
@@ -135,7 +135,7 @@ fn stored(event: &Event) -> Option<&[u64; 32]> {
     }
 }
 
-/// Whether a store is that of d and d u, by its line in the source.
+/// Returns true for the store of d and d u, recognised by its source line.
 fn prepares(event: &Event) -> bool {
     let Some((file, line)) = &event.source else { return false };
     let text = file.strip_prefix("kernels/").and_then(kernels::source).unwrap_or_default();

@@ -1,25 +1,24 @@
-//! A selective scan to compute, and what comes out of it: in double precision, with the largest
-//! error of `f32`.
+//! A selective scan, its results in double precision, and a bound of each error in `f32`.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// States of each channel, in all kernels of this chapter.
+/// The number of states of each channel, in all kernels of this chapter.
 pub const STATES: usize = 16;
 
 /// The sizes of a scan; `B` and `C` are shared by all channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// Sequences.
+    /// The number of sequences.
     pub batch: usize,
-    /// Channels of each.
+    /// The number of channels of each sequence.
     pub channels: usize,
-    /// Steps.
+    /// The number of steps.
     pub len: usize,
 }
 
 impl Sizes {
-    /// How many outputs there are.
+    /// Returns the number of outputs.
     pub fn elements(self) -> usize {
         self.batch * self.channels * self.len
     }
@@ -28,27 +27,27 @@ impl Sizes {
 /// The inputs of a scan, with softplus, `D` and a gate, in the layout of the kernels.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    /// How large it is.
+    /// The sizes of the arrays.
     pub sizes: Sizes,
-    /// `[batch, channels, len]`.
+    /// The input, `[batch, channels, len]`.
     pub u: Vec<f32>,
-    /// Step sizes before the softplus, `[batch, channels, len]`.
+    /// The step sizes before the softplus, `[batch, channels, len]`.
     pub delta: Vec<f32>,
     /// The gate, `[batch, channels, len]`.
     pub z: Vec<f32>,
-    /// `[batch, STATES, len]`.
+    /// The weights that write into the states, `[batch, STATES, len]`.
     pub b: Vec<f32>,
-    /// `[batch, STATES, len]`.
+    /// The weights that read from the states, `[batch, STATES, len]`.
     pub c: Vec<f32>,
-    /// Rates, `[channels, STATES]`.
+    /// The rates, `[channels, STATES]`.
     pub a: Vec<f32>,
-    /// What goes straight to the output, `[channels]`.
+    /// The share of `u` that goes straight to the output, `[channels]`.
     pub d: Vec<f32>,
 }
 
 impl Problem {
-    /// A problem of this size. Of `slow` ones the decays are near one, so that a state that gets
-    /// lost shows.
+    /// Draws a problem of this size. The decays of a `slow` problem are near one, so that a lost
+    /// state shows.
     pub fn draw(sizes: Sizes, slow: bool, seed: u64) -> Problem {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut draw = |count: usize, low: f32, high: f32| -> Vec<f32> {
@@ -68,30 +67,29 @@ impl Problem {
     }
 }
 
-/// A number, and how far from it a computed one may be.
+/// A number, and the largest error of its computed value.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Bounded {
-    /// In double precision.
+    /// The number in double precision.
     pub value: f64,
     /// The largest error.
     pub bound: f64,
 }
 
-/// In which order a kernel adds up.
+/// The order in which a kernel adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
-    /// Levels at which partial states are combined: none for a walk,
+    /// The number of levels at which partial states are combined: zero for a walk,
     /// [`linrec::contract::Domain::tree_levels`] for a scan.
     pub levels: usize,
-    /// How often a summand of the sum over the states is rounded, at most.
+    /// The largest number of roundings of a term in the sum over the states.
     pub additions: usize,
 }
 
-/// The unit round-off of `f32`, and the smallest number that is not taken for zero.
+/// The unit round-off of `f32`, and the smallest number that is not flushed to zero.
 const U: f64 = 1.0 / (1 << 24) as f64;
 const TINY: f64 = f32::MIN_POSITIVE as f64;
-/// The relative errors of a power of two and of a reciprocal, as `kernels/selective_scan.cuh` makes
-/// them.
+/// The relative errors of a power of two and of a reciprocal, as in `kernels/selective_scan.cuh`.
 const POWER: f64 = 4.0 * U;
 const RECIPROCAL: f64 = 2.0 * U;
 
@@ -116,7 +114,7 @@ pub fn gate(z: f64) -> Bounded {
     Bounded { value: z * s, bound: (z * s).abs() * relative + TINY * (1.0 + z.abs()) }
 }
 
-/// `exp(d A)`: its argument is rounded three times, and carries the error of `d`.
+/// `exp(d A)`: the argument is rounded three times and carries the error of `d`.
 pub fn decay(d: Bounded, a: f64) -> Bounded {
     let value = (d.value * a).exp();
     let relative = POWER + 3.0 * U * (d.value * a).abs() + a.abs() * d.bound;
@@ -124,12 +122,12 @@ pub fn decay(d: Bounded, a: f64) -> Bounded {
 }
 // ANCHOR_END: pointwise
 
-/// A state on its way.
+/// A state during the walk.
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
-    /// The state, and how far off it may be.
+    /// The state and its error bound.
     h: Bounded,
-    /// The recurrence over absolute values.
+    /// The same recurrence over absolute values.
     size: f64,
 }
 
@@ -149,7 +147,7 @@ impl State {
 }
 
 impl Problem {
-    /// The outputs, `[batch, channels, len]`.
+    /// Computes the outputs, `[batch, channels, len]`.
     pub fn outputs(&self, order: Order) -> Vec<Bounded> {
         let Sizes { batch, channels, len } = self.sizes;
         let mut out = Vec::with_capacity(self.sizes.elements());
@@ -161,7 +159,7 @@ impl Problem {
     }
 
     // ANCHOR: output
-    /// The output of a step; moves the states.
+    /// Computes the output of a step and advances the states.
     fn step(&self, row: usize, t: usize, states: &mut [State; STATES], order: Order) -> Bounded {
         let Sizes { channels, len, .. } = self.sizes;
         let (batch, channel, at) = (row / channels, row % channels, row * len + t);
@@ -188,8 +186,8 @@ impl Problem {
     // ANCHOR_END: output
 }
 
-/// The largest error as a part of its bound, which is to first order and has a thousandth more for
-/// the others; NaN counts as the worst.
+/// Returns the largest error relative to its bound; NaN counts as the worst. The bound is of first
+/// order, and a thousandth more covers the higher orders.
 pub fn worst(computed: &[f32], expected: &[Bounded]) -> f64 {
     let shares = computed.iter().zip(expected).map(|(&got, expected)| {
         let share = (f64::from(got) - expected.value).abs() / (1.001 * expected.bound);
@@ -198,7 +196,7 @@ pub fn worst(computed: &[f32], expected: &[Bounded]) -> f64 {
     shares.fold(if computed.len() == expected.len() { 0.0 } else { f64::INFINITY }, f64::max)
 }
 
-/// The largest error as a part of the largest value.
+/// Returns the largest error relative to the largest value.
 pub fn relative(computed: &[f32], expected: &[Bounded]) -> f64 {
     let largest = expected.iter().map(|expected| expected.value.abs()).fold(0.0, f64::max);
     let errors = computed
@@ -220,7 +218,7 @@ mod tests {
         (problem.u, problem.delta, problem.z) = (vec![1.0, 0.0], vec![0.0; 2], vec![2.0; 2]);
         (problem.b, problem.c, problem.d) = (vec![0.5; 32], vec![1.0; 32], vec![0.25]);
         let out = problem.outputs(Order { levels: 0, additions: 17 });
-        // The step size is ln 2, and so half of each state is left.
+        // The step size is ln 2, so half of each state remains.
         let silu = 2.0 / (1.0 + (-2.0_f64).exp());
         let first = 16.0 * 2.0_f64.ln() * 0.5;
         assert!((out[0].value - (first + 0.25) * silu).abs() < 1e-12);
@@ -229,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_seen() {
+    fn wrong_and_missing_outputs_are_noticed() {
         let expected = [Bounded { value: 1.0, bound: 0.1 }; 2];
         assert_eq!(worst(&[1.0, 1.0], &expected), 0.0);
         assert!(worst(&[1.0, 1.2], &expected) > 1.0);

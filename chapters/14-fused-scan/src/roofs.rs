@@ -1,52 +1,51 @@
-//! How long a scan takes at least, by what it asks of a GPU.
+//! The least time of a scan, by the resources of a GPU that it uses.
 
-/// What a GPU can do at most.
+/// The peak rates of a GPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gpu {
-    /// Multiprocessors.
+    /// The number of multiprocessors.
     pub sms: f64,
-    /// Their clock, in GHz.
+    /// The clock of the multiprocessors in GHz.
     pub clock_ghz: f64,
-    /// What its memory moves, in bytes per ns, which are GB/s.
+    /// The bandwidth of the memory in GB/s, or bytes per ns.
     pub gb_per_s: f64,
 }
 
 impl Gpu {
-    /// By the data sheet of an H200.
+    /// An H200, by its data sheet.
     pub const H200: Gpu = Gpu { sms: 132.0, clock_ghz: 1.98, gb_per_s: 4800.0 };
 }
 
-/// What a kernel does for each output.
+/// The work of a kernel for each output.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Work {
-    /// Bytes that are moved.
+    /// The number of bytes that move.
     pub bytes: f64,
-    /// Powers of two and reciprocals.
+    /// The number of powers of two and reciprocals.
     pub special: f64,
-    /// Instructions, those among them.
+    /// The number of instructions, including powers and reciprocals.
     pub instructions: f64,
 }
 
 /// The least times in ms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Roofs {
-    /// To move the bytes.
+    /// The time to move the bytes.
     pub memory: f64,
-    /// To compute powers and reciprocals.
+    /// The time to compute powers and reciprocals.
     pub special: f64,
-    /// To issue all instructions.
+    /// The time to issue all instructions.
     pub issue: f64,
 }
 
-/// What an SM does in a clock: 16 powers of two; and an instruction of a warp for each of four
-/// schedulers.
+/// The rates of an SM per clock: 16 powers of two, and one instruction for each of four warps.
 const SPECIAL: f64 = 16.0;
 const LANES: f64 = 4.0 * 32.0;
-/// Places of ordinary instructions that a power of two takes.
+/// The number of ordinary instructions that one power of two displaces.
 const PLACES: f64 = 4.0;
 
 // ANCHOR: roofs
-/// The least times for so many outputs.
+/// Returns the least times for `outputs` outputs.
 pub fn roofs(gpu: &Gpu, work: &Work, outputs: f64) -> Roofs {
     let clocks_per_ms = 1e6 * gpu.clock_ghz * gpu.sms;
     let places = work.instructions + (PLACES - 1.0) * work.special;
@@ -59,7 +58,7 @@ pub fn roofs(gpu: &Gpu, work: &Work, outputs: f64) -> Roofs {
 // ANCHOR_END: roofs
 
 impl Roofs {
-    /// The largest of them, and what it is.
+    /// Returns the largest time and the name of its resource.
     pub fn binding(&self) -> (&'static str, f64) {
         let all =
             [("memory", self.memory), ("special functions", self.special), ("issue", self.issue)];
@@ -73,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_roof_by_hand() {
-        // 1000 SMs of 1 GHz are 10^9 SM clocks in a ms.
+        // 1000 SMs of 1 GHz have 10^9 SM clocks in a ms.
         let gpu = Gpu { sms: 1000.0, clock_ghz: 1.0, gb_per_s: 1000.0 };
         let work = Work { bytes: 16.0, special: 16.0, instructions: 80.0 };
         let roofs = roofs(&gpu, &work, 1e9);

@@ -7,7 +7,7 @@ use linrec::device::Device;
 use crate::ladder::{Kernel, Rung};
 use crate::problem::{Problem, Sizes, worst};
 
-/// The file of their correct twin.
+/// The file of the kernel without a mistake.
 pub const TWIN: &str = "fused/quad.cu";
 
 /// The names of the mistakes, in the order of the page.
@@ -24,8 +24,8 @@ pub fn names() -> Vec<&'static str> {
     names
 }
 
-/// What is found in a mistake, or in its correct twin by the name of `fused/quad`; nothing if
-/// nothing is.
+/// Returns what is found in the kernel of this name, or in the correct one by the name of
+/// `fused/quad`; `None` if nothing is found.
 ///
 /// # Errors
 ///
@@ -34,7 +34,7 @@ pub fn names() -> Vec<&'static str> {
 pub fn examine(name: &str) -> Result<Option<Finding>, Error> {
     let file = if name.contains('/') { format!("{name}.cu") } else { format!("broken/{name}.cu") };
     let kernel = Kernel::load(&Device::simt(), Rung::Quad, &file)?;
-    // Blocks that are not full, tiles that are not, and decays near one.
+    // Partly filled blocks and tiles, and decays near one.
     let sizes = Sizes { batch: 2, channels: 70, len: 75 };
     let problem = Problem::draw(sizes, true, 142);
     let case = format!("{} channels, {} steps", sizes.channels, sizes.len);

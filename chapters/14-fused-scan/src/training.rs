@@ -1,5 +1,4 @@
-//! Chapter 13's block, trained with the fused scan inside: everything else of it stays where it
-//! was.
+//! Chapter 13's block, trained with the fused scan inside; the rest of the block is unchanged.
 
 use ch13_mamba::block::{Block, Scanner};
 use ch13_mamba::on_device::{Given, Held};
@@ -13,12 +12,12 @@ use linrec::device::{
 };
 use ndarray::{Array3, ArrayView3};
 
-/// The library's scan, for arrays that are copied to its device and back.
+/// The library's scan for arrays in host memory, which it copies to its device and back.
 #[derive(Debug, Clone)]
 pub struct Fused(SelectiveScan<f32>);
 
 impl Fused {
-    /// On this device.
+    /// Makes the scan on a device.
     pub fn new(device: &Device, exponential: Exponential) -> Fused {
         Fused(SelectiveScan::new(device, exponential))
     }
@@ -43,7 +42,7 @@ impl Scanner<f32> for Fused {
         let device = self.0.device();
         let held = Held::new(device, arguments)?;
         let (inputs, shape) = inputs_of(held.given());
-        // The outputs are known already. What is wanted of this pass are the states that it leaves.
+        // The outputs are known already. This pass is needed for the states that it leaves.
         let mut checkpoints = device.allocate(shape.checkpoints_len().unwrap_or(0))?;
         let mut out = device.allocate(inputs.u.len())?;
         let options =
@@ -70,7 +69,7 @@ impl Scanner<f32> for Fused {
 }
 // ANCHOR_END: scanner
 
-/// What chapter 13 hands to its kernels, as the library takes it.
+/// Converts chapter 13's arguments to the library's.
 fn inputs_of(given: Given<'_, f32>) -> (ScanInputs<'_, f32>, ScanShape) {
     let Given { sizes, u, delta, a, b, c, d, z, delta_bias, delta_softplus, initial } = given;
     let Sizes { batch, channels, groups, states, len } = sizes;
@@ -85,7 +84,7 @@ fn inputs_of(given: Given<'_, f32>) -> (ScanInputs<'_, f32>, ScanShape) {
     (inputs, shape)
 }
 
-/// The gradient with respect to `B` or `C` is of the same kind.
+/// Wraps the gradient with respect to `B` or `C` in the variant of its argument.
 fn coupling_gradient<'a>(
     of: ScanCoupling<f32>,
     gradient: &'a mut Buffer<f32>,
@@ -96,12 +95,12 @@ fn coupling_gradient<'a>(
     }
 }
 
-/// The loss of a block and its gradient by all weights, by two who compute its scan: both losses,
-/// and the largest difference of gradients as a part of the largest.
+/// Computes the loss of a block and its gradient with respect to all weights with two scanners.
+/// Returns both losses, and the largest difference of gradients relative to the largest.
 ///
 /// # Errors
 ///
-/// Those of the scans.
+/// If a scan fails.
 pub fn compare<T: Real>(
     block: &Block<T>,
     batch: &Batch,

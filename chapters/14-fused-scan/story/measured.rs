@@ -1,4 +1,9 @@
-//! What was measured on an H200, beside Mamba's own kernel.
+//! The measurements on an H200, next to Mamba's own kernel.
+//!
+//! Nothing is timed here. The records in `results/h200` were taken by the examples `rungs` of this
+//! chapter and `fused` of the crate `bench`; this module reads them, checks them against the aims,
+//! and publishes every value that the page quotes. A repeated run therefore prints the same numbers
+//! on any machine. The crate `bench` tests the format of the records.
 
 use bench::csv::{Row, Table as Csv};
 use bench::recorded;
@@ -6,24 +11,24 @@ use lesson::{Kind, Lesson, Table};
 
 use crate::roofs::{Gpu, Work, roofs};
 
-/// The library's kernels by their public interface, of `bench`'s example `fused`: medians of nine.
+/// The library's public interface, by `bench`'s example `fused`: medians of nine.
 const SCAN: &str = "scan.csv";
-/// The rungs of the ladder, of `examples/rungs.rs`.
+/// The rungs of the ladder, by `examples/rungs.rs`.
 const LADDER: &str = "fused.csv";
 /// Mamba's own kernel, quoted from this project's reference measurements.
 const MAMBA: &str = "mamba.csv";
-/// Kernels that do nothing but one thing, quoted from trials.
+/// Kernels that do one thing only, quoted from trials.
 const ROOFS: &str = "roofs.csv";
 
-/// Loops that walk, as they were assembled for the GPU: the instructions for a number of states and
-/// steps, and the powers among them.
+/// The inner loops as assembled for the GPU: the number of instructions for some states and steps,
+/// and the number of powers among them.
 const ASSEMBLED: &str = "assembled.csv";
 
 fn read(file: &str) -> lesson::Result<Csv> {
     Csv::read(&recorded::table(include_str!("../results/h200/tables.json"), file)?)
 }
 
-/// What was to be reached: pass, batch, steps, element, multiples of Mamba's speed.
+/// The aims: pass, batch, steps, element, multiples of Mamba's speed.
 const AIMS: [(&str, &str, &str, &str, f64); 15] = [
     ("forward", "8", "1024", "f32", 5.0),
     ("forward", "8", "16384", "f32", 6.0),
@@ -42,7 +47,7 @@ const AIMS: [(&str, &str, &str, &str, f64); 15] = [
     ("step", "8", "16384", "bf16", 3.0),
 ];
 
-/// Mamba's ms for a pass and a shape, if they are known.
+/// Returns Mamba's ms for a pass and a shape, if known.
 fn mamba(row: &Row, table: &Csv, pass: &str) -> lesson::Result<Option<f64>> {
     if row.get("states").is_some_and(|states| states != "16") {
         return Ok(None);
@@ -62,15 +67,15 @@ fn mamba(row: &Row, table: &Csv, pass: &str) -> lesson::Result<Option<f64>> {
     Ok(Some(sum))
 }
 
-/// The forward kernel that the library launched for a row of the record, by its own choice.
+/// Returns the forward kernel that the library chose for a row of the record.
 fn kernel_of(states: &str, exponential: &str) -> &'static str {
     if matches!(states, "8" | "16") && exponential == "fast" { "plain" } else { "general" }
 }
 
-/// The record's rows of some passes, beside Mamba's times; all as values, too.
+/// Tabulates some passes of the record next to Mamba's times, and publishes all values.
 fn beside_mamba(lesson: &mut Lesson, passes: &[&str]) -> lesson::Result<Table> {
     let (scan, theirs) = (read(SCAN)?, read(MAMBA)?);
-    // A table of several passes names them. One of the forward pass alone names its kernel.
+    // A table of several passes names the pass; a table of the forward pass alone names the kernel.
     let first = if passes.len() > 1 { "pass" } else { "kernel" };
     let header = ["shape", "states", "element", "exponential", "ms", "Mamba's ms", "times", "aim"];
     let mut table = Table::new([first].into_iter().chain(header));
@@ -111,7 +116,6 @@ fn beside_mamba(lesson: &mut Lesson, passes: &[&str]) -> lesson::Result<Table> {
     Ok(table)
 }
 
-/// The library's kernel, forward.
 pub(super) fn forward(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("speed", "How fast it is")?;
     let scan = read(SCAN)?;
@@ -140,7 +144,7 @@ pub(super) fn forward(lesson: &mut Lesson) -> lesson::Result {
         let ratio = of(4093)? / of(4096)?;
         lesson.value(&format!("bwd_odd_ratio_{element}"), format!("{ratio:.2}"), Kind::Computed);
     }
-    // What the library's user sees: fast is the plain kernel, exact the general one.
+    // As the library's user sees it: fast is the plain kernel, exact the general one.
     let (plain, exact) = (shipped(&scan, "fast")?, shipped(&scan, "exact")?);
     lesson.value("exact_ratio", format!("{:.2}", plain / exact), Kind::Computed);
     let general = rung("shipped")?;
@@ -158,7 +162,7 @@ pub(super) fn forward(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// The ms of a rung at the size of the roofs' picture.
+/// Returns the ms of a rung at the size of the roofs' picture.
 fn rung(name: &str) -> lesson::Result<f64> {
     let record = read(LADDER)?;
     let wanted = [("kernel", name), ("batch", "8"), ("seq_len", "16384")];
@@ -166,12 +170,12 @@ fn rung(name: &str) -> lesson::Result<f64> {
     row.ok_or("the record has no such rung")?.number("ms")
 }
 
-/// The ms of the library's scan at the size of the roofs' picture, by whichever kernel it launches.
+/// Returns the ms of the library's scan at the size of the roofs' picture.
 fn shipped(scan: &Csv, exponential: &str) -> lesson::Result<f64> {
     time(scan, "f32", exponential, "forward", 16384)
 }
 
-/// The ms of a pass over 8 x 2048 channels with 16 states.
+/// Returns the ms of a pass over 8 x 2048 channels with 16 states.
 fn time(
     scan: &Csv,
     element: &str,
@@ -192,8 +196,8 @@ fn time(
     scan.rows_with(&wanted).next().ok_or("the record has no such row")?.number("ms")
 }
 
-/// A rung's measured time, and the part of it that `issue` explains, the ms by what is counted.
-/// Both belong to the same kernel.
+/// Publishes a rung's measured time, and the share of it that `issue` explains: the ms that follow
+/// from the counted instructions of the same kernel.
 pub(super) fn part_of_issue(lesson: &mut Lesson, name: &str, issue: f64) -> lesson::Result {
     let (key, ms) = (name.replace(", ", "_"), rung(name)?);
     lesson.value(&format!("{key}_ms"), format!("{ms:.2}"), Kind::Computed);
@@ -201,7 +205,7 @@ pub(super) fn part_of_issue(lesson: &mut Lesson, name: &str, issue: f64) -> less
     Ok(())
 }
 
-/// The innermost loops in the GPU's own instructions, and the least time for so many outputs.
+/// Shows the innermost loops in the GPU's own instructions, and their least time.
 pub(super) fn assembled(lesson: &mut Lesson, outputs: f64) -> lesson::Result {
     lesson.say(
         "What the assembler made of the loops that walk (ptxas 12.9 for sm_90, disassembled), for each state and step, and the \
@@ -226,7 +230,6 @@ pub(super) fn assembled(lesson: &mut Lesson, outputs: f64) -> lesson::Result {
     lesson.table("assembled.csv", Kind::Computed, &table)
 }
 
-/// The rungs.
 pub(super) fn ladder(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("rungs", "How fast the rungs are")?;
     let record = read(LADDER)?;
@@ -245,7 +248,6 @@ pub(super) fn ladder(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("rungs.csv", Kind::Computed, &table)
 }
 
-/// The library's backward pass, and a step of training.
 pub(super) fn backward(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("speed-back", "How fast it is, backward")?;
     lesson.say(
@@ -256,10 +258,10 @@ pub(super) fn backward(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("speed-back.csv", Kind::Computed, &table)
 }
 
-/// Measured times at the size of the roofs' picture: of the rungs, of Mamba's kernel, and unfused.
+/// The times at the size of the roofs' picture: rungs, Mamba's kernel, and the unfused scan.
 #[derive(Debug, Clone)]
 pub(super) struct Marks {
-    /// Of rungs, by their names.
+    /// The times of the rungs with their names.
     pub(super) rungs: Vec<(String, f64)>,
     pub(super) mamba: f64,
     pub(super) unfused: f64,

@@ -1,4 +1,9 @@
-//! What the chapter tells when it runs.
+//! The run of the chapter: it computes, checks and records every number that the page quotes.
+//!
+//! The emulator counts bytes and instructions of every rung once, at the start, and several steps
+//! share these counts. Measured times come from records, by `measured`; `pictures` draws the two
+//! figures. The order is the page's: bytes, errors, instructions, roofs, the life of a tile,
+//! exponentials, gradients, chunks, training, mistakes.
 
 mod measured;
 mod pictures;
@@ -21,7 +26,6 @@ use crate::roofs::{Gpu, Roofs, Work, roofs};
 use crate::suspect;
 use crate::training::Fused;
 
-/// Tells the chapter.
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     lesson.engine("block_scan, lane, quad, shipped@simt");
     let counted = Rung::ALL
@@ -43,7 +47,7 @@ pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     mistakes(lesson)
 }
 
-/// One block of the library's kernel, for 16 tiles.
+/// Draws the problem of the counts: one block of the library's kernel, for 16 tiles.
 fn counted_problem() -> Problem {
     Problem::draw(Sizes { batch: 1, channels: 64, len: 512 }, false, 14)
 }
@@ -53,7 +57,6 @@ fn of(counted: &[(Rung, Counted)], rung: Rung) -> lesson::Result<&Counted> {
     found.map(|(_, counted)| counted).ok_or_else(|| "a rung has not been counted".into())
 }
 
-/// From 404 bytes to 16: array by array.
 fn bytes(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Result {
     lesson.step("bytes", "From 404 bytes to 16")?;
     let unfused = Traffic::of_passes(STATES, true, true, 4);
@@ -89,10 +92,9 @@ fn bytes(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Result {
     Ok(())
 }
 
-/// All rungs beside the reference.
 fn right(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("right", "Four ways to one function")?;
-    // Blocks and tiles that are not full, decays near one.
+    // Partly filled blocks and tiles, and decays near one.
     let sizes = Sizes { batch: 2, channels: 70, len: 300 };
     let problem = Problem::draw(sizes, true, 15);
     lesson.say(&format!(
@@ -133,7 +135,6 @@ fn right(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// What the rungs execute.
 fn instructions(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Result {
     lesson.step("instructions", "What each rung does")?;
     let sizes = counted_problem().sizes;
@@ -164,13 +165,12 @@ fn instructions(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Res
     lesson.table("instructions.csv", Kind::Computed, &table)
 }
 
-/// Outputs of the scan that roofs are worked out for.
+/// The size of the scan for which the roofs are computed.
 const LARGE: Sizes = Sizes { batch: 8, channels: 2048, len: 16384 };
 
-/// A rung and its roofs.
+/// The name of a rung and its roofs.
 type OfRung = (&'static str, Roofs);
 
-/// The three roofs of every rung.
 fn least_times(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Result {
     lesson.step("roofs", "Three roofs")?;
     let Sizes { batch, channels, len } = LARGE;
@@ -216,7 +216,7 @@ fn least_times(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Resu
         lesson.value(&format!("{key}_issue_ms"), format!("{:.2}", roofs.issue), Kind::Computed);
     }
     lesson.table("roofs.csv", Kind::Computed, &table)?;
-    // Four multiply-adds and products, and a power, for each state, and nothing else.
+    // Four multiply-adds and products and one power for each state, and nothing else.
     let bare = Work { bytes: 0.0, special: STATES as f64, instructions: 5.0 * STATES as f64 };
     let bare = roofs(&Gpu::H200, &bare, outputs).issue;
     lesson.value("bare_issue_ms", format!("{bare:.2}"), Kind::Computed);
@@ -229,10 +229,9 @@ fn least_times(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Resu
     lesson.figure("roofs.svg", "The three roofs of each rung", Kind::Computed, &svg)
 }
 
-/// Tiles of the picture.
+/// The number of tiles in the picture.
 const TILES: usize = 8;
 
-/// Who does what with which tile.
 fn tiles(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("tiles", "The life of a tile")?;
     let deeds = life::of(TILES)?;
@@ -260,7 +259,6 @@ fn tiles(lesson: &mut Lesson) -> lesson::Result {
     lesson.figure("tiles.svg", "The life of tiles", Kind::Computed, &svg)
 }
 
-/// Fast and exact.
 fn exponentials(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Result {
     lesson.step("exponentials", "Two exponentials")?;
     let problem = counted_problem();
@@ -293,7 +291,7 @@ fn exponentials(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Res
         lesson.value(&format!("{name}_places"), format!("{places:.1}"), Kind::Computed);
     }
     lesson.table("exponentials.csv", Kind::Computed, &table)?;
-    // Of 2^x, for x evenly from -0.01 to -0.001.
+    // Errors of 2^x for x evenly from -0.01 to -0.001.
     let biases = (0..1 << 16).map(|i| -0.001 - 0.009 * i as f32 / 65536.0).map(|x| {
         let exact = f64::from(x).exp2();
         (f64::from(f32::from_bits(special::ex2(x.to_bits(), true))) / exact - 1.0) * 2_f64.powi(24)
@@ -310,7 +308,6 @@ fn exponentials(lesson: &mut Lesson, counted: &[(Rung, Counted)]) -> lesson::Res
     Ok(())
 }
 
-/// Gradients: their bits and errors.
 fn gradients(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("gradients", "Backward")?;
     let problem = Problem::draw(Sizes { batch: 2, channels: 150, len: 64 }, false, 16);
@@ -349,7 +346,6 @@ fn gradients(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// What it costs to cut sequences.
 fn chunks(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("chunks", "When channels are few")?;
     let problem = Problem::draw(Sizes { batch: 1, channels: 32, len: 2048 }, true, 18);
@@ -372,13 +368,13 @@ fn chunks(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("chunks.csv", Kind::Computed, &table)?;
     let added = errors[1..].iter().map(|error| error - errors[0]).fold(0.0, f64::max);
     lesson.check("what cutting adds to the largest error / largest output", added, 1e-6);
-    // Seven chunks of eight have an end that somebody asks for.
+    // Seven of eight chunks have an end that another chunk needs.
     let share = (counted[2] - counted[0]) / counted[0] * 8.0 / 7.0;
     lesson.value("ends_share", format!("{share:.2}"), Kind::Computed);
     Ok(())
 }
 
-/// Chapter 13's block, trained for a few steps by three who compute its scan.
+/// Trains chapter 13's block for a few steps with three scanners.
 fn training(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("training", "Chapter 13's block with another scan inside")?;
     let plan = Plan { steps: 10, batch: 4, every: 10, tested: 4, ..Plan::of_the_chapter(true) };
@@ -416,7 +412,6 @@ fn training(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// What is said of each planted mistake.
 fn mistakes(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("mistakes", "What goes wrong")?;
     lesson.say("The kernel quad with one mistake at a time, as the emulator or the bound sees it.");

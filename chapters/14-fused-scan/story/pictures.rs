@@ -12,7 +12,7 @@ const LEFT: i32 = 110;
 const RIGHT: i32 = 16;
 const TOP: i32 = 34;
 
-/// What was done with tiles, turn by turn.
+/// The acts on tiles, turn by turn.
 struct Tiles<'a> {
     deeds: &'a [Deed],
     tiles: usize,
@@ -21,12 +21,12 @@ struct Tiles<'a> {
 const ROW: i32 = 26;
 const CELL: i32 = 20;
 
-/// A row for each tile, a column for each turn.
+/// Draws one row for each tile and one column for each turn.
 pub(super) fn tiles(deeds: &[Deed], tiles: usize) -> lesson::Result<String> {
     plot::grid(&[&Tiles { deeds, tiles }], 1)
 }
 
-/// Colour, strength and name of a deed: what a warp that computes does is filled.
+/// Returns the colour, strength and name of an act; the act of a computing warp is filled.
 fn look(act: Act) -> (RGBColor, f64, &'static str) {
     match act {
         Act::Send => (COLORS[0], 0.35, "sent"),
@@ -77,18 +77,18 @@ impl Panel for Tiles<'_> {
     }
 }
 
-/// The least times of each rung, and what was measured.
+/// The least times and the measured time of each rung.
 struct Times<'a> {
     rungs: &'a [OfRung],
     marks: &'a Marks,
 }
 
 const LINE: i32 = 30;
-/// The axis, in ms.
+/// The range of the axis, in ms.
 const LEAST: f64 = 0.5;
 const MOST: f64 = 60.0;
 
-/// A line for each rung on an axis of times.
+/// Draws one line for each rung on an axis of times.
 pub(super) fn least_times(rungs: &[OfRung], marks: &Marks) -> lesson::Result<String> {
     plot::grid(&[&Times { rungs, marks }], 1)
 }

@@ -1,4 +1,8 @@
-//! Chapter 14's tests: one program, linked once.
+//! The tests of chapter 14: one program, linked once.
+//!
+//! One module for each subject: chunks, gradients, the ladder of kernels, planted mistakes,
+//! training. Kernels run on the emulator, and also on a GPU where the machine has one; every result
+//! is compared with double precision, with a derived bound, or with the library bit by bit.
 
 mod chunks {
     //! Sequences that are cut.
@@ -8,11 +12,11 @@ mod chunks {
     use ch14_fused_scan::problem::{Problem, Sizes, relative, worst};
     use linrec::device::{Exponential, under_test};
 
-    /// A chunk begins from a state that was computed in another order, which the bound of a walk
-    /// does not know. So outputs are held to what the page says of cuts: they add hardly anything
-    /// to the error of a walk.
+    /// A chunk begins from a state that was computed in another order, to which the bound of a walk
+    /// does not apply. So the outputs are compared with the page's statement on cuts: they add
+    /// hardly anything to the error of a walk.
     #[test]
-    fn chunks_compute_what_a_walk_does() {
+    fn chunks_give_the_results_of_one_walk() {
         let problem = Problem::draw(Sizes { batch: 1, channels: 20, len: 1100 }, true, 5);
         let expected = problem.outputs(Rung::Shipped.order(problem.sizes.len));
         for device in under_test() {
@@ -25,7 +29,7 @@ mod chunks {
                     let error = relative(&out, &expected);
                     let what = format!("{} {exponential:?}, {chunks}", device.label());
                     assert!(error - uncut <= 1e-6, "{what}: {error}, and {uncut} uncut");
-                    // The first chunk ends where the walk is, so that two of them change no bit.
+                    // The first chunk ends in the walk's own state, so two chunks change no bit.
                     assert_eq!(out == whole, chunks == 2, "{chunks} chunks");
                     assert!(
                         !device.is_simt() || more > once,
@@ -121,7 +125,7 @@ mod ladder {
         }
     }
 
-    /// The kernel as it is launched here is the library's.
+    /// The kernel launched here is the library's.
     #[test]
     fn the_last_rungs_have_the_bits_of_the_library() {
         let sizes = sizes(2, 70, 77);
@@ -162,7 +166,7 @@ mod ladder {
     }
 
     #[test]
-    fn an_array_in_one_piece_computes_the_same() {
+    fn one_allocation_for_all_arrays_gives_the_same_outputs() {
         let problem = Problem::draw(sizes(1, 64, 64), false, 10);
         let device = Device::simt();
         let kernel = Kernel::new(&device, Rung::Quad).unwrap();
@@ -187,7 +191,7 @@ mod ladder {
     }
 }
 mod suspects {
-    //! The planted mistakes are found, and their twin is innocent.
+    //! Tests that the planted mistakes are found, and none in the correct kernel.
 
     use ch14_fused_scan::suspect::{examine, names};
 
@@ -208,7 +212,7 @@ mod suspects {
     }
 
     #[test]
-    fn their_twin_is_innocent() {
+    fn the_correct_kernel_gets_no_report() {
         assert!(examine("fused/quad").unwrap().is_none());
         assert!(examine("nothing_of_the_kind").is_err());
     }
@@ -247,10 +251,10 @@ mod training {
         (Block::new(config(is_selective), weights), batch)
     }
 
-    /// Both are rounded: a loss of about one to some units in the last place of `f32`, and
-    /// gradients to some more.
+    /// Both are rounded: a loss of about one to a few units in the last place of `f32`, and
+    /// gradients to a few more.
     #[test]
-    fn losses_and_gradients_are_those_of_chapter_13() {
+    fn losses_and_gradients_match_chapter_13() {
         let all =
             under_test().into_iter().flat_map(|device| [(device.clone(), true), (device, false)]);
         for (device, is_selective) in all {
@@ -270,9 +274,9 @@ mod training {
         }
     }
 
-    /// The fused scan takes part in all of a training.
+    /// The fused scan takes part in every step of a training.
     #[test]
-    fn a_training_ends_where_the_cpus_does() {
+    fn training_gives_the_weights_of_the_cpu() {
         let plan = Plan {
             task: TASK,
             config: config(true),

@@ -1,9 +1,9 @@
 //! The precision atlas: the error of each method over length and coefficients.
 //!
-//! A map has a row for each rate, the mean of `ln |c|`, from strong growth to strong decay, and
-//! a column for each length. In it is the largest error of all outputs up to that length,
-//! relative to `ŷ`, the recurrence on absolute values: so it counts digits, whatever terms may
-//! cancel.
+//! A map has a row for each rate, the mean of `ln |c|`, from strong growth to strong decay, and a
+//! column for each length. A cell holds the largest error of all outputs up to that length,
+//! relative to `ŷ`, the recurrence on absolute values: it counts digits even where terms cancel.
+//! The tests in `tests/suite.rs` check cells whose answer is known.
 
 #[cfg(feature = "story")]
 mod figure;
@@ -26,23 +26,23 @@ use rayon::prelude::*;
 use crate::stored::{self, Narrow, array_by_array};
 use crate::{LogSpace, Real, SignedLog, bound, linrec_to_the_last_bit};
 
-/// What kept a map from being computed, as a sentence.
+/// A result whose error says as a sentence why a map was not computed.
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// The rates and lengths of a map, and how many sequences are tried for each rate.
+/// The rates and lengths of a map, and the number of sequences for each rate.
 #[derive(Debug, Clone)]
 pub struct Grid {
-    /// The mean of `ln |c|`; each logarithm is drawn from 0 to twice that.
+    /// The means of `ln |c|`; each logarithm is drawn from 0 to twice the mean.
     pub rates: Vec<f64>,
     /// The lengths, ascending.
     pub lengths: Vec<usize>,
-    /// How many sequences.
+    /// The number of sequences for each rate.
     pub sequences: usize,
 }
 
 impl Grid {
-    /// Rates from +10 to −10, down to 0.001 in size, three for each factor of ten, and lengths
-    /// 16, 32 … up to `longest`.
+    /// Makes a grid with rates from +10 to −10, down to 0.001 in size, three for each factor of
+    /// ten, and lengths 16, 32 … up to `longest`.
     pub fn new(longest: usize, sequences: usize) -> Self {
         let sizes = (0..13).map(|i| 10_f64.powf(1.0 - f64::from(i) / 3.0));
         let growing: Vec<f64> = sizes.collect();
@@ -64,29 +64,29 @@ impl Grid {
 /// A map of the atlas, `[rates, lengths]`.
 #[derive(Debug, Clone)]
 pub struct Map {
-    /// Its method and element type.
+    /// The method and the element type.
     pub title: String,
-    /// The largest relative error. Infinite where a result is missing that the type could hold;
-    /// NaN where the outputs themselves leave the type's range.
+    /// The largest relative error. Infinite where a result that the type could hold is missing; NaN
+    /// where the outputs themselves leave the type's range.
     pub errors: Array2<f64>,
-    /// The derived bound on it.
+    /// The derived bound on each error.
     pub bounds: Array2<f64>,
 }
 
-/// A way to compute the recurrence from zero.
+/// A way to compute the recurrence from the state zero.
 #[derive(Debug, Clone)]
 pub enum Method {
-    /// Chapter 1's loop.
+    /// The loop of chapter 1.
     Loop,
-    /// Chapter 2's two threads.
+    /// The two threads of chapter 2.
     TwoThreads,
-    /// Chapter 2's tree, over single elements.
+    /// The tree of chapter 2, over single elements.
     Tree,
     /// The prefix sums of logarithms.
     LogSpace(LogSpace),
 }
 
-/// One sequence of a map, in `f64` as its element type rounded it.
+/// One sequence of a map, in `f64`, after rounding to the map's element type.
 struct Problem {
     inputs: Vec<f64>,
     coeffs: Vec<f64>,
@@ -95,7 +95,7 @@ struct Problem {
 }
 
 impl Problem {
-    /// Inputs from −1 to 1, and coefficients of either sign.
+    /// Draws inputs from −1 to 1, and coefficients of either sign.
     fn signed(grid: &Grid, rate: f64, sequence: usize, round: impl Fn(f64) -> f64) -> Self {
         let mut rng = generator(rate, sequence);
         let (mut inputs, mut coeffs) = (Vec::new(), Vec::new());
@@ -118,7 +118,7 @@ fn generator(rate: f64, sequence: usize) -> StdRng {
     StdRng::seed_from_u64(rate.to_bits().wrapping_add(sequence as u64))
 }
 
-/// The map of a method for `f32` or `f64`.
+/// Computes the map of a method for `f32` or `f64`.
 ///
 /// # Errors
 ///
@@ -136,11 +136,11 @@ pub fn map<T: Real>(grid: &Grid, method: &Method, title: &str) -> Result<Map> {
     })
 }
 
-/// The map of a method with its arrays stored in 16 bits. Coefficients are positive, and given
-/// as logarithms.
+/// Computes the map of a method whose arrays are stored in 16 bits. Coefficients are positive and
+/// given as logarithms.
 ///
-/// Log space stores every array of its own, too ([`array_by_array`]); the others compute in
-/// `f32` from what they read to what they write.
+/// Log space also stores each of its intermediate arrays in 16 bits ([`array_by_array`]); the other
+/// methods compute in `f32` between reading and writing.
 ///
 /// # Errors
 ///
@@ -175,7 +175,7 @@ pub fn stored_map<S: Float>(
         let c: Vec<f32> = logs.iter().map(|log| log.exp()).collect();
         let store = |y: f64| f64::from(stored::widen(stored::narrow::<S>(y as f32)));
         let bounds = method.bounds_of_logs(&inputs, &logs, &problem)?;
-        // The output is rounded once more: to nearest, or by half of the smallest number.
+        // Storing rounds the output once more: to nearest, or by half of the smallest number.
         let stored = |(l, bound): (usize, f64)| {
             bound + narrow.unit_roundoff * (1.0 + bound) + narrow.smallest / 2.0 / problem.y_hat[l]
         };
@@ -187,7 +187,7 @@ pub fn stored_map<S: Float>(
     })
 }
 
-/// The bounds of [`array_by_array`], relative to `ŷ`.
+/// Returns the bounds of [`array_by_array`], relative to `ŷ`.
 fn log_space_bounds(problem: &Problem, logs: &[f64], narrow: Narrow) -> Vec<f64> {
     let (mut way, mut largest_log) = (0.0, 0.0_f64);
     let along = |(l, log): (usize, &f64)| {
@@ -199,11 +199,11 @@ fn log_space_bounds(problem: &Problem, logs: &[f64], narrow: Narrow) -> Vec<f64>
     logs.iter().enumerate().map(along).collect()
 }
 
-/// The maps of a method in bfloat16 and in float16.
+/// Computes the maps of a method in bfloat16 and in float16.
 ///
 /// # Errors
 ///
-/// As [`stored_map`].
+/// The same as for [`stored_map`].
 pub fn sixteen_bits(grid: &Grid, method: &Method, name: &str) -> Result<[Map; 2]> {
     Ok([
         stored_map::<bf16>(grid, method, stored::BF16, &format!("{name}, bfloat16"))?,
@@ -211,8 +211,8 @@ pub fn sixteen_bits(grid: &Grid, method: &Method, name: &str) -> Result<[Map; 2]
     ])
 }
 
-/// Runs `cells`, which gives error and bound for every length, for all rates and sequences;
-/// keeps the largest.
+/// Runs `cells`, which returns the error and the bound for every length, for all rates and
+/// sequences, and collects the largest.
 fn over_rates(
     grid: &Grid,
     title: &str,
@@ -235,8 +235,7 @@ fn over_rates(
 }
 
 impl Method {
-    /// Error and bound for every length. `run` computes the first elements, as many as it is
-    /// asked for.
+    /// Returns error and bound for every length. `run` computes the given number of elements.
     fn cells(
         &self,
         grid: &Grid,
@@ -245,8 +244,8 @@ impl Method {
         bounds: &[f64],
         run: impl Fn(usize) -> Result<Vec<f64>>,
     ) -> Result<Vec<(f64, f64)>> {
-        // What two threads compute depends on where they split. All others look at what came
-        // before only, so the longest run contains the shorter ones.
+        // The result of two threads depends on where they split. All other methods look only at
+        // earlier elements, so the longest run contains the shorter ones.
         let whole = match self {
             Method::TwoThreads => None,
             _ => Some(run(grid.longest())?),
@@ -286,7 +285,7 @@ impl Method {
         Ok(y.iter().map(|y| y.widen()).collect())
     }
 
-    /// The bound of every output, relative to `ŷ`.
+    /// Returns the bound of every output, relative to `ŷ`.
     fn bounds<T: Real>(&self, x: &[T], c: &[T], problem: &Problem) -> Result<Vec<f64>> {
         let bounds = match self {
             Method::LogSpace(engine) => {
@@ -300,14 +299,14 @@ impl Method {
         Ok(bounds.into_iter().zip(&problem.y_hat).map(|(bound, y_hat)| bound / y_hat).collect())
     }
 
-    /// The bound of every output, relative to `ŷ`, of a method that multiplies and is given the
-    /// logarithms of the coefficients.
+    /// Returns the bound of every output, relative to `ŷ`, for a method that multiplies and
+    /// receives the logarithms of the coefficients.
     fn bounds_of_logs(&self, x: &[f32], logs: &[f32], problem: &Problem) -> Result<Vec<f64>> {
         let bounds = self.library_bounds(x, logs, true)?;
         Ok(bounds.into_iter().zip(&problem.y_hat).map(|(bound, y_hat)| bound / y_hat).collect())
     }
 
-    /// The library's bound, for the levels of this method.
+    /// Returns the library's bound, for the levels of this method.
     fn library_bounds<T: Real>(&self, x: &[T], c: &[T], log_coeffs: bool) -> Result<Vec<f64>> {
         let levels = match self {
             Method::TwoThreads => (TwoThreads::domain().levels)(x.len()),
@@ -323,7 +322,7 @@ impl Method {
     }
 }
 
-/// The largest error of some outputs relative to `ŷ`; see [`Map::errors`].
+/// Returns the largest error of some outputs relative to `ŷ`; see [`Map::errors`].
 fn largest_error(y: &[f64], problem: &Problem, largest: f64) -> f64 {
     let mut worst = 0.0;
     for (l, y) in y.iter().enumerate() {
@@ -339,7 +338,7 @@ fn largest_error(y: &[f64], problem: &Problem, largest: f64) -> f64 {
     worst
 }
 
-/// The larger of two, and NaN if one is.
+/// Returns the larger number, or NaN if either is NaN.
 fn worse(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
 }
@@ -348,14 +347,13 @@ fn largest_of(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, worse)
 }
 
-/// `|ln v|`, and 0 for a term that is zero.
+/// Returns `|ln v|`, and 0 for a term that is zero.
 fn log_size(v: f64) -> f64 {
     if v == 0.0 { 0.0 } else { v.ln().abs() }
 }
 
 impl Map {
-    /// The largest error in units of its bound, over all cells in which the outputs are in
-    /// range.
+    /// Returns the largest error relative to its bound, over all cells whose outputs are in range.
     pub fn largest_share(&self) -> f64 {
         let share = |(error, bound): (&f64, &f64)| match error / bound {
             _ if error.is_nan() => 0.0,
@@ -366,7 +364,7 @@ impl Map {
         self.errors.iter().zip(&self.bounds).map(share).fold(0.0, f64::max)
     }
 
-    /// The largest error of all cells in which the outputs are in range.
+    /// Returns the largest error of all cells whose outputs are in range.
     pub fn largest_error(&self) -> f64 {
         self.errors.iter().filter(|error| !error.is_nan()).fold(0.0, |m, &error| m.max(error))
     }

@@ -1,18 +1,18 @@
-//! How far the results of log space may be off: a bound derived from the logarithms that it
-//! adds.
+//! Error bounds for log space, derived from the logarithms that it adds.
 //!
-//! An error in a logarithm is a *relative* error of the number. And the error in a sum of
-//! logarithms is as large as the sum is, times `u`. With, at position `l` of a segment,
+//! An error in a logarithm is a *relative* error of the number, and the error in a sum of
+//! logarithms is as large as the sum times `u`. At position `l` of a segment, let
 //!
-//! - `A` the way that the coefficients' logarithms have gone, `Σ |ln c|` since the segment's start,
-//! - `X` the largest `|ln |x_k||` of the terms so far, the carry among them,
+//! - `A` be the way that the coefficients' logarithms have gone, `Σ |ln c|` since the segment's
+//!   start,
+//! - `X` the largest `|ln |x_k||` of the terms so far, including the carry,
 //! - `T = X + A + ln(l + 2)`, which no `|ln|` of a partial sum exceeds,
-//! - `D` the additions that an entry of a prefix sum meets (the depth of the tree, or `l + 1` in
+//! - `D` the number of additions on the way into a prefix sum (the depth of the tree, or `l + 1` in
 //!   order),
-//! - `ŷ` the recurrence on absolute values,
+//! - `ŷ` the recurrence on absolute values.
 //!
-//! the steps of [`two_sums`](crate::two_sums) round as follows, in units of `u` and relative to
-//! `ŷ`:
+//! Then the steps of [`two_sums`](crate::two_sums) round as follows, in units of `u` and relative
+//! to `ŷ`:
 //!
 //! ```text
 //! 2 (D + 2) A      the logarithms ln c (one unit in the last place, that is 2 u) and their sum:
@@ -23,12 +23,11 @@
 //! |ln ŷ| + 3       the last addition, and the exponential
 //! ```
 //!
-//! Where terms cancel, the sum `v` is smaller than the sum `V` of their sizes, and the error
-//! `|v| |ln |v||` of rounding its logarithm is at most `V (|ln V| + 1/e)`: hence the 5 and the
-//! 3.
+//! Where terms cancel, the sum `v` is smaller than the sum `V` of their sizes, and rounding its
+//! logarithm has an error `|v| |ln |v||` of at most `V (|ln V| + 1/e)`: hence the 5 and the 3.
 //!
-//! From segment to segment the error of the state is carried on as in the recurrence itself.
-//! Its first coefficient is multiplied in log space, which rounds `2 |ln c| + |ln(carry)| + 1`
+//! From segment to segment the state carries its error as in the recurrence itself. The first
+//! coefficient of a segment is multiplied in log space, which rounds `2 |ln c| + |ln(carry)| + 1`
 //! times.
 
 use linrec::contract::ErrorBound;
@@ -39,7 +38,7 @@ use ndarray::{Array1, Array2, ArrayView2};
 use crate::engine::coeff_logs;
 use crate::{LogSpace, Order, Real, SignedLog, segments};
 
-/// How many units `u` the results of one segment are off at most, relative to the recurrence on
+/// Returns the largest error of a segment's results in units of `u`, relative to the recurrence on
 /// absolute values: the formula of this module.
 pub fn roundings(order: Order, terms: usize, way: f64, largest_log: f64, log_y_hat: f64) -> f64 {
     let levels = order.levels(terms) as f64;
@@ -50,7 +49,7 @@ pub fn roundings(order: Order, terms: usize, way: f64, largest_log: f64, log_y_h
 
 // ANCHOR: along
 /// The bounds of all outputs of one sequence. `inputs` are the sizes `|x|`, `sizes` the sizes
-/// `|c|`, `coeffs` their logarithms as the engine has them.
+/// `|c|`, and `coeffs` their logarithms in the engine's form.
 pub fn along<T: Real>(
     engine: &LogSpace,
     inputs: &[f64],
@@ -86,18 +85,18 @@ pub fn along<T: Real>(
 }
 // ANCHOR_END: along
 
-/// `|ln v|`; a term that is zero adds nothing, and no rounding.
+/// Returns `|ln v|`; a term that is zero adds nothing and is not rounded.
 fn log_size(v: f64) -> f64 {
     if v == 0.0 { 0.0 } else { v.ln().abs() }
 }
 
-/// A product in which zero times infinity is zero: an unbounded part of nothing.
+/// Multiplies, with zero times infinity as zero: an unbounded error of nothing is nothing.
 fn scaled(a: f64, b: f64) -> f64 {
     if a == 0.0 || b == 0.0 { 0.0 } else { a * b }
 }
 
-/// The largest errors of the forward pass beside [`reference::forward`], result by result. The
-/// reference rounds, too, in double precision; that is part of the bound.
+/// Bounds the errors of the forward pass against [`reference::forward`], result by result. The
+/// bound includes the reference's own rounding in double precision.
 ///
 /// # Errors
 ///
@@ -127,8 +126,7 @@ pub fn forward<T: Real>(
     Ok(Outputs { outputs, final_state })
 }
 
-/// The largest errors of the backward pass beside [`reference::backward`], given the same
-/// outputs.
+/// Bounds the errors of the backward pass against [`reference::backward`], for the same outputs.
 ///
 /// # Errors
 ///
@@ -150,8 +148,7 @@ pub fn backward<T: Real>(
     let d_inputs = forward(engine, d_outputs, next.view(), &walk)?.outputs;
 
     let (u, tiny) = (T::UNIT_ROUNDOFF + f64::UNIT_ROUNDOFF, T::SMALLEST_SUBNORMAL);
-    // A coefficient given as its logarithm has the error of an exponential, one unit in the
-    // last place.
+    // A coefficient from a logarithm has an exponential's error, one unit in the last place.
     let of_coeff = if options.log_coeffs { 2.0 * u } else { 0.0 };
     let mut d_coeffs = Array2::zeros((num_seqs, seq_len));
     let mut d_initial = Array1::zeros(num_seqs);
@@ -178,12 +175,12 @@ pub fn backward<T: Real>(
     Ok(Gradients { d_inputs, d_coeffs, d_initial })
 }
 
-/// `|c|` of a coefficient as it was given.
+/// Returns `|c|` of a coefficient as it was given.
 fn size<T: Real>(coeff: T, options: &Options<T>) -> f64 {
     if options.log_coeffs { coeff.widen().exp() } else { coeff.modulus() }
 }
 
-/// The rounding of the reference itself: the library's bound for a loop in `f64`.
+/// Bounds the rounding of the reference itself: the library's bound for a loop in `f64`.
 fn widened_bound<T: Real>(
     inputs: ArrayView2<T>,
     coeffs: ArrayView2<T>,

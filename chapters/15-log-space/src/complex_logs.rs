@@ -1,4 +1,4 @@
-//! The general case with complex logarithms, as published, to compare with signs.
+//! The general case with complex logarithms, as published, for comparison with signs.
 
 use linrec::Element;
 use num_complex::Complex;
@@ -7,9 +7,8 @@ use num_traits::Float;
 use crate::{Order, Real};
 
 // ANCHOR: complex
-/// The recurrence of real numbers by two prefix sums of complex logarithms: a negative number
-/// has the logarithm `ln |v| + iπ`. Returns all of `e^(a + b)`, whose imaginary part should be
-/// zero.
+/// The recurrence of real numbers by two prefix sums of complex logarithms: a negative number has
+/// the logarithm `ln |v| + iπ`. Returns `e^(a + b)` with its imaginary part, which should be zero.
 pub fn complex_two_sums<T: Real>(
     order: Order,
     inputs: &[T],
@@ -49,7 +48,7 @@ mod tests {
     use ch01_sequential_loop::linrec;
 
     #[test]
-    fn it_is_the_recurrence_up_to_rounding() {
+    fn complex_logarithms_solve_the_recurrence_up_to_rounding() {
         let (inputs, coeffs) = ([1.0_f64, -2.0, 0.0, 0.5], [-0.5, 0.9, -2.0, -0.1]);
         let y = complex_two_sums(Order::Tree, &inputs, &coeffs, -4.0);
         for (y, exact) in y.iter().zip(linrec(&inputs, &coeffs, -4.0)) {

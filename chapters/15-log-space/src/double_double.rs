@@ -1,9 +1,8 @@
-//! The loop with twice the digits of `f64`, to see the errors of `f64` itself.
+//! The loop with twice the digits of `f64`, which shows the errors of `f64` itself.
 
-/// The outputs `y_l = y_{l-1} * c_l + x_l` from zero, each rounded once.
+/// Computes the outputs `y_l = y_{l-1} * c_l + x_l` from zero, each rounded once.
 ///
-/// The state is the unevaluated sum of two `f64`, the second of which holds what the first one
-/// lost to rounding.
+/// The state is the unevaluated sum of two `f64`; the second holds what the first lost to rounding.
 pub fn linrec_to_the_last_bit(inputs: &[f64], coeffs: &[f64]) -> Vec<f64> {
     let (mut high, mut low) = (0.0_f64, 0.0_f64);
     let step = |(&x, &c): (&f64, &f64)| {
@@ -25,8 +24,8 @@ mod tests {
     use super::linrec_to_the_last_bit;
 
     #[test]
-    fn what_a_loop_in_f64_loses_is_kept() {
-        // 1 + 2^-60 - 1: the small number is lost in f64, and found again here.
+    fn digits_that_f64_loses_survive() {
+        // 1 + 2^-60 - 1: f64 loses the small number, and here it survives.
         let small = 2_f64.powi(-60);
         let y = linrec_to_the_last_bit(&[1.0, small, -1.0], &[1.0; 3]);
         assert_eq!(y, [1.0, 1.0, small]);

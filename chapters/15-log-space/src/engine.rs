@@ -8,9 +8,9 @@ use crate::{Order, Real, SignedLog, segments, two_sums};
 
 /// The recurrence of real numbers by prefix sums of signed logarithms.
 ///
-/// The sums start afresh at every zero, and, given a reach, wherever `Σ |ln c|` would pass it.
-/// The state goes from segment to segment as a logarithm. Complex numbers are not in its
-/// domain: it is an engine for `f32` and `f64`.
+/// The sums restart at every zero and, with a reach, wherever `Σ |ln c|` would exceed it. The state
+/// passes from segment to segment as a logarithm. The engine is for `f32` and `f64` only, not for
+/// complex numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogSpace {
     name: String,
@@ -19,18 +19,17 @@ pub struct LogSpace {
 }
 
 impl LogSpace {
-    /// As few sums as possible: cut at zeros only.
+    /// Makes an engine with as few sums as possible: cut at zeros only.
     pub fn whole() -> Self {
         LogSpace { name: "log space".to_owned(), order: Order::Tree, reach: f64::INFINITY }
     }
 
-    /// Sums over segments in which `Σ |ln c|` stays within `reach`.
+    /// Makes an engine whose sums are over segments in which `Σ |ln c|` stays within `reach`.
     pub fn restarting(reach: f64) -> Self {
         LogSpace { name: format!("log space, reach {reach}"), order: Order::Tree, reach }
     }
 
-    /// This engine with its prefix sums in the given order; for [`Order::InOrder`] its name says
-    /// so.
+    /// Sets the order of the prefix sums; the name mentions [`Order::InOrder`].
     pub fn with_order(self, order: Order) -> Self {
         let name = match order {
             Order::Tree => self.name,
@@ -39,26 +38,25 @@ impl LogSpace {
         LogSpace { name, order, ..self }
     }
 
-    /// The order of its prefix sums.
+    /// Returns the order of the prefix sums.
     pub fn order(&self) -> Order {
         self.order
     }
 
-    /// How far `Σ |ln c|` may go before the sums start afresh.
+    /// Returns the largest `Σ |ln c|` before the sums restart.
     pub fn reach(&self) -> f64 {
         self.reach
     }
 
-    /// It takes every case of real numbers: any length, any coefficients, zeros among them. How
-    /// exact it is depends on the data: it is an [`ErrorBound`](linrec::contract::ErrorBound)
-    /// itself, see [`bound`](crate::bound).
+    /// Returns a domain with every case of real numbers: any length and any coefficients, including
+    /// zeros. The precision depends on the data, so the engine computes its own
+    /// [`ErrorBound`](linrec::contract::ErrorBound), see [`bound`](crate::bound).
     pub fn domain() -> Domain {
         Domain::default()
     }
 
     // ANCHOR: sequence
-    /// One sequence, from log space to log space. There is one output for every pair of an
-    /// input and a coefficient.
+    /// One sequence, in log space, with one output for every pair of an input and a coefficient.
     pub fn sequence<T: Real>(
         &self,
         inputs: &[SignedLog<T>],
@@ -69,7 +67,7 @@ impl LogSpace {
         let mut outputs = Vec::with_capacity(len);
         let mut state = initial;
         for segment in segments(&coeffs[..len], self.reach) {
-            // A segment's first coefficient, which may be zero, is no part of the sums.
+            // The first coefficient of a segment may be zero, so it stays out of the sums.
             let mut coeffs = coeffs[segment.clone()].to_vec();
             let carry = coeffs[0].times(state);
             coeffs[0] = SignedLog::positive(T::zero()); // ln 1
@@ -124,8 +122,8 @@ impl<T: Real> Engine<T> for LogSpace {
         let mut dx = walking(d_inputs.view_mut(), options);
         let mut dc = walking(d_coeffs.view_mut(), options);
         for i in 0..num_seqs {
-            // δ^(x)_l = δ^(x)_{l+1} c_{l+1} + δ^(y)_l, from the last step to the first. There
-            // are no coefficients to compute: the logarithms are moved by one place.
+            // δ^(x)_l = δ^(x)_{l+1} c_{l+1} + δ^(y)_l, from the last step to the first. The
+            // coefficients exist already: the logarithms move by one place.
             let logs = coeff_logs(c.row(i), options);
             let back: Vec<_> = dy.row(i).iter().rev().map(|&d| SignedLog::of(d)).collect();
             let zero = SignedLog::of(T::zero());
@@ -136,7 +134,7 @@ impl<T: Real> Engine<T> for LogSpace {
             let plain = |l: usize| if options.log_coeffs { logs[l].value() } else { c[[i, l]] };
             for (l, delta) in delta.iter().rev().map(|delta| delta.value()).enumerate() {
                 dx[[i, l]] = delta;
-                // δ^(c)_l = y_{l-1} δ^(x)_l, and of ln c it is c_l times that.
+                // δ^(c)_l = y_{l-1} δ^(x)_l, and for ln c it is c_l times as large.
                 let previous = if l == 0 { initial } else { y[[i, l - 1]] };
                 let d_coeff = previous * delta;
                 dc[[i, l]] = if options.log_coeffs { d_coeff * plain(l) } else { d_coeff };
@@ -150,8 +148,7 @@ impl<T: Real> Engine<T> for LogSpace {
     // ANCHOR_END: backward
 }
 
-/// The elements of an array `[num_seqs, seq_len]`, each row in the order in which the recurrence
-/// walks along it.
+/// Turns an array `[num_seqs, seq_len]` so that each row is in the order of the recurrence.
 fn walking<S: RawData, T>(mut array: ArrayBase<S, Ix2>, options: &Options<T>) -> ArrayBase<S, Ix2> {
     if options.direction == linrec::Direction::Reverse {
         array.invert_axis(Axis(1));
@@ -159,7 +156,7 @@ fn walking<S: RawData, T>(mut array: ArrayBase<S, Ix2>, options: &Options<T>) ->
     array
 }
 
-/// The coefficients of a row in log space, however they were given.
+/// Returns the coefficients of a row in log space, for either form in which they were given.
 pub(crate) fn coeff_logs<T: Real>(
     coeffs: ArrayView1<T>,
     options: &Options<T>,

@@ -4,8 +4,8 @@ use ndarray::{Array2, ArrayView2};
 
 use crate::stored::{self, Narrow};
 
-/// The gradient of `ln c`, from the outputs `y`, the inputs `x` and the gradient `δ^(x)`. All
-/// arrays have the same shape.
+/// Returns the gradient of `ln c` from the outputs `y`, the inputs `x` and the gradient `δ^(x)`.
+/// All arrays have the same shape.
 // ANCHOR: without_coeffs
 pub fn d_log_coeffs(
     outputs: ArrayView2<f64>,
@@ -17,7 +17,7 @@ pub fn d_log_coeffs(
 // ANCHOR_END: without_coeffs
 
 // ANCHOR: max_and_sum
-/// A sum of exponentials, as the largest exponent and the sum beside it: `sum · e^max`.
+/// A sum of exponentials `sum · e^max`, as the largest exponent and a factor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MaxAndSum {
     /// The largest exponent.
@@ -27,18 +27,18 @@ pub struct MaxAndSum {
 }
 
 impl MaxAndSum {
-    /// `e^exponent`.
+    /// Makes a sum of the single term `e^exponent`.
     pub fn of(exponent: f64) -> Self {
         MaxAndSum { max: exponent, sum: 1.0 }
     }
 
-    /// Both sums together.
+    /// Adds two sums.
     pub fn plus(self, other: Self) -> Self {
         let (large, small) = if self.max >= other.max { (self, other) } else { (other, self) };
         MaxAndSum { max: large.max, sum: large.sum + small.sum * (small.max - large.max).exp() }
     }
 
-    /// The logarithm of the sum.
+    /// Returns the logarithm of the sum.
     pub fn log(self) -> f64 {
         self.max + self.sum.ln()
     }
@@ -46,33 +46,33 @@ impl MaxAndSum {
 // ANCHOR_END: max_and_sum
 
 // ANCHOR: scaled
-/// A number `mantissa · 2^exponent`, with all the exponents that an integer has.
+/// A number `mantissa · 2^exponent` whose exponent has the range of an integer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scaled {
-    /// Zero, or of a size of about one.
+    /// Zero, or a number of about the size one.
     pub mantissa: f64,
-    /// The power of two.
+    /// The exponent of two.
     pub exponent: i64,
 }
 
 impl Scaled {
-    /// The number `v · 2^exponent`.
+    /// Makes the number `v · 2^exponent`.
     pub fn new(v: f64, exponent: i64) -> Self {
         if v == 0.0 || !v.is_finite() {
             return Scaled { mantissa: v, exponent: 0 };
         }
         let shift = v.abs().log2().floor() as i32;
-        // In two steps: 2^1074, for the smallest of all numbers, would be infinite.
+        // In two steps: the factor for the smallest number, 2^1074, would be infinite.
         let mantissa = v * 2_f64.powi(-(shift / 2)) * 2_f64.powi(-(shift - shift / 2));
         Scaled { mantissa, exponent: exponent + i64::from(shift) }
     }
 
-    /// The product: exponents are added, and that is exact.
+    /// Multiplies; the addition of exponents is exact.
     pub fn times(self, other: Self) -> Self {
         Scaled::new(self.mantissa * other.mantissa, self.exponent + other.exponent)
     }
 
-    /// The sum.
+    /// Adds.
     pub fn plus(self, other: Self) -> Self {
         if self.mantissa == 0.0 || other.mantissa == 0.0 {
             return if self.mantissa == 0.0 { other } else { self };
@@ -83,13 +83,13 @@ impl Scaled {
         Scaled::new(large.mantissa + small.mantissa * 2_f64.powi(-apart), large.exponent)
     }
 
-    /// Its natural logarithm.
+    /// Returns the natural logarithm.
     pub fn ln(self) -> f64 {
         self.mantissa.ln() + self.exponent as f64 * std::f64::consts::LN_2
     }
 }
 
-/// The final state of a sequence, by the plain loop.
+/// Computes the final state of a sequence by the plain loop.
 pub fn final_state(inputs: &[f64], coeffs: &[f64], initial: f64) -> Scaled {
     let step =
         |y: Scaled, (&x, &c): (&f64, &f64)| y.times(Scaled::new(c, 0)).plus(Scaled::new(x, 0));
@@ -98,9 +98,9 @@ pub fn final_state(inputs: &[f64], coeffs: &[f64], initial: f64) -> Scaled {
 // ANCHOR_END: scaled
 
 // ANCHOR: how_far
-/// The longest way `Σ |ln c|` over `seq_len` elements for which the bound of stored logarithms
-/// promises an error of at most `tolerance`, where inputs and outputs are between `1/e` and
-/// `e`; `None` if not even a way of zero.
+/// Returns the longest way `Σ |ln c|` over `seq_len` elements for which the bound of stored
+/// logarithms promises an error of at most `tolerance`, if inputs and outputs are between `1/e` and
+/// `e`; `None` if not even a way of zero does.
 pub fn longest_way(storage: Narrow, seq_len: usize, tolerance: f64) -> Option<f64> {
     let fits = |way: f64| {
         let bound = stored::relative_bound(storage, seq_len + 1, way, 1.0, 1.0);
@@ -109,7 +109,7 @@ pub fn longest_way(storage: Narrow, seq_len: usize, tolerance: f64) -> Option<f6
     if !fits(0.0) {
         return None;
     }
-    // The bound grows with the way: halve the interval.
+    // The bound grows with the way, so bisection finds the longest.
     let (mut low, mut high) = (0.0, 1e6);
     while high - low > 1e-3 {
         let middle = (low + high) / 2.0;
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_maximum_and_a_sum_are_a_logarithm() {
+    fn a_maximum_and_a_sum_represent_a_logarithm() {
         let exponents = [3.0, -1000.0, 1002.0, 1001.0, 0.0];
         let pairs = exponents.map(MaxAndSum::of);
         let left = pairs.into_iter().reduce(MaxAndSum::plus).unwrap();
@@ -155,11 +155,11 @@ mod tests {
     }
 
     #[test]
-    fn integers_reach_as_far_as_logarithms() {
+    fn integer_exponents_have_the_range_of_logarithms() {
         let doubled = final_state(&[0.0; 5000], &[2.0; 5000], 1.0);
         assert_eq!(doubled, Scaled { mantissa: 1.0, exponent: 5000 });
         assert_abs_diff_eq!(doubled.ln(), 5000.0 * 2_f64.ln(), epsilon = 5e-9);
-        // Back in range the numbers are those of the loop, to the last bits.
+        // Back in range, the numbers are the loop's, up to the last bits.
         let (x, c) = ([1.0, -0.3, 0.0, 5.0, 1e-3], [0.1, 1e200, -1e200, 1e-300, 1e-100]);
         let state = final_state(&x, &c, 0.7);
         let exact = -((0.7_f64 * 0.1 + 1.0) * 1e200 - 0.3);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn sixteen_bits_do_not_go_far() {
+    fn the_longest_way_in_16_bits_is_short() {
         let way = longest_way(F16, 16, 0.05).unwrap();
         assert!(way > 1.0 && way < 50.0, "{way}");
         assert!(longest_way(F16, 4096, 0.05).unwrap() < way);

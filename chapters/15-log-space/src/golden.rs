@@ -1,8 +1,8 @@
 //! Golden data of this chapter: results computed once in double precision with PyTorch 2.11.
 //!
-//! `heinsen_f64.npz` holds plain recurrences whose coefficients and inputs are positive,
-//! signed, or zero in one place; `min_gru_f64.npz` a minGRU layer with the gradients of
-//! PyTorch's autograd. They are compiled in.
+//! `heinsen_f64.npz` holds plain recurrences whose coefficients and inputs are positive, signed, or
+//! zero in one place. `min_gru_f64.npz` holds a minGRU layer with the gradients of PyTorch's
+//! autograd. Both are compiled in.
 
 use std::io::Cursor;
 
@@ -19,26 +19,26 @@ pub struct Recurrence {
     pub name: String,
     /// `x`, `[num_seqs, seq_len]`.
     pub inputs: Array2<f64>,
-    /// `c`.
+    /// `c`, `[num_seqs, seq_len]`.
     pub coeffs: Array2<f64>,
     /// `y_{-1}`, `[num_seqs]`.
     pub initial: Array1<f64>,
-    /// `y`.
+    /// `y`, `[num_seqs, seq_len]`.
     pub outputs: Array2<f64>,
 }
 
 impl Recurrence {
-    /// The initial state as an option, rounded to the element type.
+    /// Returns the initial state as an option, rounded to the element type.
     pub fn options<T: Real>(&self) -> Options<'static, T> {
         Options { initial: Some(self.initial.mapv(T::from_real).into()), ..Options::default() }
     }
 }
 
-/// The recurrences: lengths 1, 10 and 1000, each positive, signed and with zeros.
+/// Reads the recurrences: lengths 1, 10 and 1000, each positive, signed and with zeros.
 ///
 /// # Errors
 ///
-/// If the archive inside this program cannot be read.
+/// If the archive inside this program is unreadable.
 pub fn recurrences() -> Result<Vec<Recurrence>, ReadNpzError> {
     let mut npz = NpzReader::new(Cursor::new(
         include_bytes!("../../../tests/data/heinsen_f64.npz").as_slice(),
@@ -59,8 +59,7 @@ pub fn recurrences() -> Result<Vec<Recurrence>, ReadNpzError> {
     Ok(cases)
 }
 
-/// A minGRU layer, its states and gradients. Every unit of every batch entry is a sequence:
-/// `[2 · 6, 40]`.
+/// A minGRU layer, its states and gradients. Every unit of a batch is a sequence: `[2 · 6, 40]`.
 #[derive(Debug, Clone)]
 pub struct MinGruCase {
     /// The gate before its sigmoid.
@@ -73,17 +72,17 @@ pub struct MinGruCase {
     pub h: Array2<f64>,
     /// The loss's gradient with respect to the states.
     pub d_h: Array2<f64>,
-    /// With respect to `k`.
+    /// The loss's gradient with respect to `k`.
     pub d_k: Array2<f64>,
-    /// With respect to `h_tilde`.
+    /// The loss's gradient with respect to `h_tilde`.
     pub d_h_tilde: Array2<f64>,
 }
 
-/// The minGRU layer.
+/// Reads the minGRU layer.
 ///
 /// # Errors
 ///
-/// If the archive inside this program cannot be read.
+/// If the archive inside this program is unreadable.
 pub fn min_gru() -> Result<MinGruCase, ReadNpzError> {
     let mut npz = NpzReader::new(Cursor::new(
         include_bytes!("../../../tests/data/min_gru_f64.npz").as_slice(),
@@ -96,7 +95,7 @@ pub fn min_gru() -> Result<MinGruCase, ReadNpzError> {
     Ok(MinGruCase { k, h_tilde, h0, h, d_h, d_k, d_h_tilde })
 }
 
-/// `[batch, time, unit]` as `[batch · unit, time]`.
+/// Copies `[batch, time, unit]` into `[batch · unit, time]`.
 fn rows(array: Array3<f64>) -> Array2<f64> {
     let (batch, time, units) = array.dim();
     let at = |(row, l): (usize, usize)| array[[row / units, l, row % units]];

@@ -5,10 +5,10 @@ use num_traits::Float;
 use crate::{Order, Real, SignedLog};
 
 // ANCHOR: heinsen
-/// `ln y` of a sequence in which inputs, coefficients and initial state are positive, from
-/// their logarithms (Heinsen 2023, the special case).
+/// Computes `ln y` of a sequence with positive inputs, coefficients and initial state from their
+/// logarithms (Heinsen 2023, the special case).
 ///
-/// There is one result for every pair of an input and a coefficient.
+/// The result has one element for every pair of an input and a coefficient.
 pub fn heinsen<T: Real>(
     order: Order,
     log_inputs: &[T],
@@ -29,7 +29,7 @@ pub fn heinsen<T: Real>(
 // ANCHOR_END: heinsen
 
 // ANCHOR: log_add_exp
-/// `ln (e^a + e^b)`, however large or small `a` and `b` are.
+/// `ln (e^a + e^b)`, for any size of `a` and `b`.
 pub fn log_add_exp<T: Real>(a: T, b: T) -> T {
     let (large, small) = if a >= b { (a, b) } else { (b, a) };
     if small == T::neg_infinity() {
@@ -40,9 +40,9 @@ pub fn log_add_exp<T: Real>(a: T, b: T) -> T {
 // ANCHOR_END: log_add_exp
 
 // ANCHOR: two_sums
-/// The general case: the same two sums, over numbers that carry their sign with them.
+/// The general case: the same two sums, over numbers that carry their sign.
 ///
-/// No coefficient may be zero, whose logarithm cannot be subtracted again.
+/// No coefficient may be zero: its logarithm could not be subtracted again.
 pub fn two_sums<T: Real>(
     order: Order,
     inputs: &[SignedLog<T>],
@@ -68,7 +68,7 @@ mod tests {
     use ch01_sequential_loop::linrec;
 
     #[test]
-    fn both_cases_are_the_recurrence() {
+    fn both_cases_solve_the_recurrence() {
         let (inputs, coeffs) = ([1.0_f64, 0.0, 3.0, 0.5, 2.0], [0.5_f64, 0.9, 2.0, 0.1, 1.0]);
         let signs = [1.0, -1.0, -1.0, 1.0, -1.0];
         let signed: Vec<f64> = coeffs.iter().zip(signs).map(|(c, s)| c * s).collect();
@@ -88,15 +88,15 @@ mod tests {
     }
 
     #[test]
-    fn the_results_may_leave_the_range_of_numbers() {
-        // 5000 doublings: 2^5000 is no f64, its logarithm is.
+    fn logarithms_may_exceed_the_range_of_numbers() {
+        // 5000 doublings: 2^5000 exceeds f64, its logarithm does not.
         let (zeros, doublings) = (vec![f64::NEG_INFINITY; 5000], vec![2_f64.ln(); 5000]);
         let last = heinsen(Order::Tree, &zeros, &doublings, 0.0)[4999];
         assert_abs_diff_eq!(last, 5000.0 * 2_f64.ln(), epsilon = 1e-10);
     }
 
     #[test]
-    fn an_empty_sequence_has_no_result() {
+    fn an_empty_sequence_has_an_empty_result() {
         assert!(heinsen::<f32>(Order::Tree, &[], &[], 0.0).is_empty());
         assert!(two_sums::<f32>(Order::InOrder, &[], &[], SignedLog::of(1.0)).is_empty());
     }

@@ -2,18 +2,19 @@
 //!
 //! The recurrence as two prefix sums over logarithms:
 //!
-//! - [`heinsen()`]: the special case, in which everything is positive.
-//! - [`SignedLog`]: a number as a sign and the logarithm of its size; [`two_sums()`] is the general
-//!   case made of such numbers, and [`complex_two_sums`] the same with complex logarithms, to
-//!   compare.
-//! - [`LogSpace`]: an [`Engine`](linrec::Engine) that starts the sums afresh at zeros, and wherever
-//!   they have come too far.
-//! - [`bound`]: how far its results may be off, derived from the logarithms of the very problem:
-//!   what the contract judges the engine by.
+//! - [`heinsen()`]: the special case in which everything is positive.
+//! - [`SignedLog`]: a number as a sign and the logarithm of its size. [`two_sums()`] is the general
+//!   case with such numbers, and [`complex_two_sums`] the same with complex logarithms, for
+//!   comparison.
+//! - [`LogSpace`]: an [`Engine`](linrec::Engine) that restarts the sums at zeros, and wherever they
+//!   have gone too far.
+//! - [`bound`]: its error bound, derived from the logarithms of the given problem, by which the
+//!   contract judges the engine.
 //! - [`stored`]: the same formula with every array stored in 16 bits.
 //! - [`min_gru`]: a recurrent network whose gates are logarithms from the start.
 //! - [`atlas`]: the error of each method over length and coefficients, as maps.
-//! - [`golden`]: other people's numbers; [`exercises`]: the solutions of the page's exercises.
+//! - [`golden`]: results of other implementations; [`exercises`]: the solutions of the page's
+//!   exercises.
 //!
 //! ```
 //! use ch15_log_space::LogSpace;

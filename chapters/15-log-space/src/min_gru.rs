@@ -1,8 +1,8 @@
 //! minGRU: a recurrent network whose gates do not look at the state (Feng et al. 2024).
 //!
-//! With a gate `z = σ(k)` and a candidate `g(h̃)`, `h_l = (1 − z_l) h_{l-1} + z_l g(h̃_l)`.
-//! Both `1 − z` and `z` are made from `k` as logarithms, so log space needs no `ln` of a
-//! coefficient, and none is ever zero.
+//! With a gate `z = σ(k)` and a candidate `g(h̃)`, `h_l = (1 − z_l) h_{l-1} + z_l g(h̃_l)`. Both
+//! `1 − z` and `z` come from `k` as logarithms, so log space takes no `ln` of a coefficient, and no
+//! coefficient is zero.
 
 use linrec::{Engine, Error, Options, validate};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Zip};
@@ -28,12 +28,12 @@ fn logs<T: Real>(k: T, h_tilde: T) -> (T, T) {
 // ANCHOR_END: logs
 
 // ANCHOR: forward
-/// The states `h`. Shapes: `k` and `h_tilde` `[num_seqs, seq_len]`, one row for each unit, `h0`
-/// `[num_seqs]`.
+/// Computes the states `h`. `k` and `h_tilde` are `[num_seqs, seq_len]`, with one row for each
+/// unit, and `h0` is `[num_seqs]`.
 ///
 /// # Errors
 ///
-/// [`Error::ShapeMismatch`] if they do not fit.
+/// [`Error::ShapeMismatch`] if the shapes do not fit.
 pub fn forward<T: Real>(
     engine: &LogSpace,
     k: ArrayView2<T>,
@@ -56,16 +56,16 @@ pub fn forward<T: Real>(
 /// The gradients of a loss, from its gradient with respect to the states.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MinGruGradients<T> {
-    /// With respect to `k`, `[num_seqs, seq_len]`.
+    /// The gradient with respect to `k`, `[num_seqs, seq_len]`.
     pub d_k: Array2<T>,
-    /// With respect to `h_tilde`, `[num_seqs, seq_len]`.
+    /// The gradient with respect to `h_tilde`, `[num_seqs, seq_len]`.
     pub d_h_tilde: Array2<T>,
-    /// With respect to `h0`, `[num_seqs]`.
+    /// The gradient with respect to `h0`, `[num_seqs]`.
     pub d_h0: Array1<T>,
 }
 
 // ANCHOR: backward
-/// The gradients, given the states `h` of the forward pass.
+/// Computes the gradients from the states `h` of the forward pass.
 ///
 /// # Errors
 ///
@@ -86,7 +86,7 @@ pub fn backward<T: Real>(
     Zip::from(&mut d_k).and(&mut d_h_tilde).and(k).and(h_tilde).for_each(|dk, dh, &k, &h_tilde| {
         let (log_keep, log_x) = logs(k, h_tilde);
         let (keep, z, x) = (Float::exp(log_keep), sigmoid(k), Float::exp(log_x));
-        // k is in ln (1 - z) with slope -z, and in the input x = z g with slope x (1 - z).
+        // k enters ln (1 - z) with slope -z, and the input x = z g with slope x (1 - z).
         *dk = *dh * x * keep - *dk * z;
         *dh = *dh * z * slope_of_g(h_tilde);
     });
@@ -115,12 +115,12 @@ fn check<T: Real>(
     Ok((num_seqs, seq_len))
 }
 
-/// The largest errors of [`forward`], relative to the states, which are all positive here.
+/// Bounds the errors of [`forward`], relative to the states, which are all positive here.
 ///
-/// It is the bound of log space over one segment (an engine without a reach), with the
-/// logarithms less exact than a single `ln`: a softplus is off by at most 5 `u` of itself (two
-/// units in the last place of two functions, and an addition), and `ln x` is the sum of two
-/// such logarithms.
+/// This is the bound of log space over one segment (an engine without a reach), for logarithms less
+/// exact than a single `ln`: a softplus has a relative error of at most 5 `u` (two units in the
+/// last place for each of two functions, and an addition), and `ln x` is the sum of two such
+/// logarithms.
 pub fn relative_bound<T: Real>(
     engine: &LogSpace,
     k: ArrayView1<T>,

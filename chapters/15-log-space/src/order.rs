@@ -13,8 +13,7 @@ pub enum Order {
 
 impl Order {
     // ANCHOR: prefix
-    /// Turns every entry into the sum of all entries up to and with it, for any associative
-    /// `add`.
+    /// Replaces every entry by the sum of all entries up to it, for any associative `add`.
     pub fn prefix<P: Copy>(self, entries: &mut [P], mut add: impl FnMut(P, P) -> P) {
         match self {
             Order::Tree => _ = tree(entries, add),
@@ -27,7 +26,7 @@ impl Order {
     }
     // ANCHOR_END: prefix
 
-    /// How many additions an entry meets at most on its way into a sum of `count` entries.
+    /// Returns the largest number of additions on an entry's way into a sum of `count` entries.
     pub fn levels(self, count: usize) -> usize {
         match self {
             Order::InOrder => count.saturating_sub(1),
@@ -41,10 +40,10 @@ mod tests {
     use super::Order;
 
     #[test]
-    fn both_orders_add_the_same_and_no_deeper_than_they_say() {
+    fn both_orders_give_all_sums_within_their_levels() {
         for count in [0, 1, 2, 3, 7, 8, 9, 100] {
             for order in [Order::InOrder, Order::Tree] {
-                // A sum, and the depth of the additions that made it.
+                // A sum, and the depth of its additions.
                 let mut entries: Vec<(usize, usize)> = (0..count).map(|i| (i, 0)).collect();
                 order.prefix(&mut entries, |a, b| (a.0 + b.0, a.1.max(b.1) + 1));
                 for (i, (sum, depth)) in entries.into_iter().enumerate() {

@@ -1,12 +1,12 @@
-//! Where the prefix sums start afresh.
+//! The segments after which the prefix sums restart.
 
 use std::ops::Range;
 
 use crate::{Real, SignedLog};
 
 // ANCHOR: segments
-/// Cuts a sequence where the way that its coefficients' logarithms have gone, `Σ |ln c|`, would
-/// pass `reach`, and at every zero. Each segment begins with a coefficient that does not count.
+/// Cuts a sequence at every zero, and where the way of its coefficients' logarithms, `Σ |ln c|`,
+/// would exceed `reach`. The first coefficient of a segment does not count.
 pub fn segments<T: Real>(coeffs: &[SignedLog<T>], reach: f64) -> Vec<Range<usize>> {
     let mut segments = Vec::new();
     let (mut start, mut way) = (0, 0.0);
@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_cut_whatever_the_reach() {
+    fn zeros_cut_with_any_reach() {
         let coeffs = [0.0, 0.5, 0.0, 0.0, -2.0, 0.5];
         assert_eq!(cut(&coeffs, f64::INFINITY), [0..2, 2..3, 3..6]);
         assert_eq!(cut(&[], 1.0), []);
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn gradual_and_sudden_ways_end_alike() {
+    fn one_sudden_step_beyond_the_reach_cuts() {
         assert_eq!(cut(&[1.0, 1e-9, 1.0, 1.0], 8.0), [0..1, 1..4]);
     }
 }

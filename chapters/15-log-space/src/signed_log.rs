@@ -3,7 +3,7 @@
 use linrec::Element;
 use num_traits::Float;
 
-/// A real number to take logarithms of: `f32` or `f64`.
+/// A real number type with logarithms: `f32` or `f64`.
 pub trait Real: Element<Wide = f64> + Float {}
 
 impl<T: Element<Wide = f64> + Float> Real for T {}
@@ -14,41 +14,41 @@ impl<T: Element<Wide = f64> + Float> Real for T {}
 pub struct SignedLog<T> {
     /// `ln |v|`.
     pub log: T,
-    /// Whether `v < 0`.
+    /// True if `v < 0`.
     pub negative: bool,
 }
 
 impl<T: Real> SignedLog<T> {
-    /// The number `v` in log space.
+    /// Takes the number `v` to log space.
     pub fn of(v: T) -> Self {
         SignedLog { log: Float::ln(Float::abs(v)), negative: v < T::zero() }
     }
 
-    /// The number `e^log`.
+    /// Makes the number `e^log`.
     pub fn positive(log: T) -> Self {
         SignedLog { log, negative: false }
     }
 
-    /// The number itself. It may be too large or too small for its type; its logarithm is not.
+    /// Returns the number itself. It may be too large or too small for its type, even though its
+    /// logarithm is not.
     pub fn value(self) -> T {
         let size = Float::exp(self.log);
         if self.negative { -size } else { size }
     }
 
-    /// The product: logarithms are added, and two minus signs cancel.
+    /// Multiplies: logarithms add, and two minus signs cancel.
     pub fn times(self, other: Self) -> Self {
         SignedLog { log: self.log + other.log, negative: self.negative != other.negative }
     }
 
-    /// The quotient.
+    /// Divides.
     pub fn over(self, other: Self) -> Self {
         SignedLog { log: self.log - other.log, negative: self.negative != other.negative }
     }
     // ANCHOR_END: signed_log
 
     // ANCHOR: plus
-    /// The sum: the larger number times `1 ± e^-d`, where `d ≥ 0` is how far apart the
-    /// logarithms are.
+    /// Adds: the larger number times `1 ± e^-d`, where `d ≥ 0` is the distance of the logarithms.
     pub fn plus(self, other: Self) -> Self {
         let (large, small) = if self.log >= other.log { (self, other) } else { (other, self) };
         if small.log == T::neg_infinity() {
@@ -67,7 +67,7 @@ mod tests {
     use approx::assert_abs_diff_eq;
 
     #[test]
-    fn arithmetic_is_that_of_numbers() {
+    fn arithmetic_matches_plain_numbers() {
         let values = [-3.5_f64, -1.0, -1e-300, 0.0, 1e-300, 0.25, 1.0, 7.0];
         for a in values {
             for b in values {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_of_what_no_type_can_hold() {
+    fn sums_may_exceed_every_type() {
         let huge = |log: f64| SignedLog::positive(log);
         assert_abs_diff_eq!(huge(1e4).plus(huge(1e4)).log, 1e4 + 2_f64.ln(), epsilon = 1e-11);
         assert_eq!(huge(-1e6).plus(huge(0.0)).log, 0.0);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_number_stays_so() {
+    fn nan_stays_nan() {
         let (nan, one) = (SignedLog::of(f64::NAN), SignedLog::of(1.0));
         for sum in [nan.plus(one), one.plus(nan), nan.plus(SignedLog::of(0.0)), nan.times(one)] {
             assert!(sum.value().is_nan());

@@ -1,4 +1,4 @@
-//! The two sums with every array stored in few bits, one array operation after the other.
+//! The two sums with every array stored in few bits, one array operation after another.
 
 use linrec::Element;
 use num_traits::{Float, NumCast};
@@ -6,11 +6,10 @@ use num_traits::{Float, NumCast};
 use crate::{Order, SignedLog, bound};
 
 // ANCHOR: stored
-/// The recurrence from zero as a program writes it that knows arrays and prefix sums alone:
-/// each of its five intermediate arrays is rounded to `S`. Within an operation it computes in
-/// `f32`.
+/// The recurrence from zero, written with nothing but arrays and prefix sums: each of the five
+/// intermediate arrays is rounded to `S`. Within an operation it computes in `f32`.
 ///
-/// Inputs, and coefficients as logarithms, are given as they are stored.
+/// The inputs, and the coefficients as logarithms, are given in storage precision.
 pub fn array_by_array<S: Float>(inputs: &[S], log_coeffs: &[S]) -> Vec<S> {
     let keep = |v: SignedLog<f32>| SignedLog { log: widen(narrow::<S>(v.log)), ..v };
     let keep_all = |array: &mut [SignedLog<_>]| array.iter_mut().for_each(|v| *v = keep(*v));
@@ -26,21 +25,20 @@ pub fn array_by_array<S: Float>(inputs: &[S], log_coeffs: &[S]) -> Vec<S> {
 }
 // ANCHOR_END: stored
 
-/// The nearest number that `S` has.
+/// Rounds to the nearest number of `S`.
 pub(crate) fn narrow<S: Float>(number: f32) -> S {
     <S as NumCast>::from(number).unwrap_or_else(S::nan)
 }
 
-/// A stored number as the `f32` that is computed with.
+/// Converts a stored number to the `f32` of the computation.
 pub(crate) fn widen<S: Float>(number: S) -> f32 {
     number.to_f32().unwrap_or(f32::NAN)
 }
 
-/// How far the results of [`array_by_array`] may be off at most, relative to the recurrence on
-/// absolute values.
+/// Bounds the errors of [`array_by_array`], relative to the recurrence on absolute values.
 ///
-/// On top of the bound of log space ([`bound::roundings`]) comes the rounding of each array:
-/// `a` counts twice, once where it divides and once where it multiplies.
+/// The rounding of each array adds to the bound of log space ([`bound::roundings`]): `a` counts
+/// twice, once where it divides and once where it multiplies.
 pub fn relative_bound(
     storage: Narrow,
     terms: usize,
@@ -58,7 +56,7 @@ pub fn relative_bound(
     (computed * u + stored * storage.unit_roundoff).exp_m1() + storage.unit_roundoff
 }
 
-/// What there is to know of a narrow type.
+/// The properties of a narrow type.
 #[derive(Debug, Clone, Copy)]
 pub struct Narrow {
     /// The unit round-off.
@@ -88,7 +86,7 @@ mod tests {
     use half::{bf16, f16};
 
     #[test]
-    fn the_constants_are_those_of_the_types() {
+    fn the_constants_match_the_types() {
         assert_eq!(F16.largest, f16::MAX.to_f64());
         assert_eq!(F16.unit_roundoff, f16::EPSILON.to_f64() / 2.0);
         assert_eq!(BF16.unit_roundoff, bf16::EPSILON.to_f64() / 2.0);
@@ -98,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_narrow_it_is_the_two_sums() {
+    fn storage_in_f32_gives_the_results_of_two_sums() {
         let (inputs, logs) = ([1.0_f32, -2.0, 0.5, 3.0, 0.0], [-0.5_f32, -0.1, 0.2, -3.0, -0.7]);
         let x: Vec<_> = inputs.iter().map(|&x| SignedLog::of(x)).collect();
         let c: Vec<_> = logs.iter().map(|&c| SignedLog::positive(c)).collect();
@@ -109,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn sixteen_bits_lose_digits_but_no_signs() {
+    fn storage_in_16_bits_loses_digits_but_no_signs() {
         let store = |v: f32| bf16::from_f32(v);
         let y = array_by_array(&[store(1.0), store(-3.0)], &[store(0.0), store(-0.5)]);
         assert_abs_diff_eq!(y[0].to_f32(), 1.0, epsilon = 0.02);

@@ -1,4 +1,9 @@
-//! Where each method ends: at which products, signs, zeros and sizes, and with how many digits.
+//! The limits of each method: the products, signs, zeros and sizes at which it ends.
+//!
+//! Every step takes one weakness of logarithms and shows it with numbers small enough to follow by
+//! hand, then with a figure over length or coefficients. The last step draws the precision atlas,
+//! the slowest part of the chapter; its grid is smaller unless the run is a full one. All random
+//! data has a fixed seed.
 
 use ch01_sequential_loop::linrec;
 use ch02_two_threads::{Transition, tree};
@@ -20,10 +25,9 @@ use crate::{
 
 // Products that leave the range of numbers on the way.
 
-/// By division, by plain exponentials, and by log-sum-exp: where each of them breaks.
 pub(super) fn stable(lesson: &mut Lesson) -> Result {
     lesson.step("stable", "Three ways to the same sum")?;
-    // So far, and not much farther, the bound of log space promises less than a hundredth in f32.
+    // Up to about this length, the bound of log space promises less than a hundredth in f32.
     let seq_len = 4000;
     lesson.say(&format!(
         "{seq_len} steps with c = 1/2 and x = 1: the outputs approach 2 and stay there. The first position at \
@@ -77,26 +81,25 @@ fn first_wrong<T: Real>(way: &str, seq_len: usize) -> Option<usize> {
         }
     };
     let wrong = |(&y, &exact): (&T, &T)| {
-        // Written so that NaN is wrong.
+        // In this form, NaN is wrong.
         let right = (y - exact).modulus() <= 0.01 * exact.modulus();
         !right
     };
     outputs.iter().zip(&exact).position(wrong)
 }
 
-// Signs beside complex logarithms.
+// Signs next to complex logarithms.
 
 /// The largest relative errors up to every position.
 struct SignErrors {
     signs: Vec<f64>,
     complex: Vec<f64>,
-    /// What is left in the imaginary part, which should be zero.
+    /// The remainder in the imaginary part, which should be zero.
     imaginary: Vec<f64>,
-    /// The largest error with signs, in units of its bound.
+    /// The largest error with signs, relative to its bound.
     share: f64,
 }
 
-/// The errors of both in `f32`, over length.
 pub(super) fn signs(lesson: &mut Lesson) -> Result {
     lesson.step("signs", "A sign, or an angle")?;
     let longest = lesson.size(1 << 16, 1 << 20);
@@ -152,7 +155,7 @@ pub(super) fn signs(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-/// Coefficients of sizes from `smallest` to 1.
+/// Computes the errors for coefficients of sizes from `smallest` to 1.
 fn errors(len: usize, smallest: f32) -> SignErrors {
     let mut rng = StdRng::seed_from_u64(122);
     let x: Vec<f32> = (0..len).map(|_| rng.random_range(-1.0..1.0)).collect();
@@ -191,7 +194,6 @@ fn errors(len: usize, smallest: f32) -> SignErrors {
     }
 }
 
-/// A reset: by the loop, by the plain sums, with a small number in its place, and cut.
 pub(super) fn zeros(lesson: &mut Lesson) -> Result {
     lesson.step("zeros", "A reset")?;
     let (inputs, coeffs) = ([1e6_f32, 1e6, 0.0, 2.0, 2.0, 2.0], [0.5_f32, 1.0, 0.0, 0.5, 0.5, 0.5]);
@@ -203,7 +205,7 @@ pub(super) fn zeros(lesson: &mut Lesson) -> Result {
     let zero = SignedLog::of(0.0);
     let values = |y: Vec<SignedLog<f32>>| y.iter().map(|y| y.value()).collect::<Vec<f32>>();
     let sums = |coeffs: &[f32]| values(two_sums(Order::Tree, &pack(&inputs), &pack(coeffs), zero));
-    // The common remedy: nothing is smaller than eps, neither a coefficient nor an input.
+    // The common remedy: no coefficient and no input is smaller than eps.
     let at_least = |eps: f32| {
         let (x, c) = (inputs.map(|x| x.max(eps)), coeffs.map(|c| c.max(eps)));
         values(two_sums(Order::Tree, &pack(&x), &pack(&c), zero))
@@ -224,7 +226,7 @@ pub(super) fn zeros(lesson: &mut Lesson) -> Result {
     lesson.value("leaked", number(leaked), Kind::Computed);
     let wrong = cut.iter().zip(&exact).filter(|(cut, exact)| {
         let error = (**cut - **exact).abs();
-        // No logarithm here exceeds 16, and no number meets more than 30 roundings of them.
+        // No logarithm here exceeds 16, and no number has more than 30 roundings of logarithms.
         error > 500.0 * f32::EPSILON * exact.abs()
     });
     lesson.check("outputs that the cut gets wrong", wrong.count() as f64, 0.0);
@@ -237,7 +239,6 @@ pub(super) fn zeros(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-/// Products that overflow where outputs do not, and outputs that no type can hold.
 pub(super) fn range(lesson: &mut Lesson) -> Result {
     lesson.step("range", "Beyond the range of numbers")?;
     let mut inputs = vec![0.0_f32; 128];
@@ -282,7 +283,6 @@ pub(super) fn range(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-/// Gates in [0, 1): the loop and log space in `f32`.
 pub(super) fn bound(lesson: &mut Lesson) -> Result {
     lesson.step("bound", "The error grows with the way")?;
     let seq_len = lesson.size(4096, 65_536);
@@ -344,7 +344,6 @@ pub(super) fn bound(lesson: &mut Lesson) -> Result {
 
 // The precision atlas.
 
-/// Draws both pages of the atlas.
 pub(super) fn atlas(lesson: &mut Lesson) -> Result {
     lesson.step("atlas", "The precision atlas")?;
     let grid = Grid::new(lesson.size(1 << 16, 1 << 18), 2);
@@ -395,7 +394,7 @@ pub(super) fn atlas(lesson: &mut Lesson) -> Result {
     );
     let mut table = Table::new(["method", "f64", "f32", "bfloat16", "float16"]);
     let mut worst = 0.0_f64;
-    // Of the six maps in f32, those of the four methods.
+    // The maps of the four methods, out of six maps in f32.
     for (((name, _), [double, bf16, f16]), single) in
         methods.iter().zip(&in_types).zip([0, 1, 2, 4])
     {
@@ -447,7 +446,7 @@ pub(super) fn atlas(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-/// The longest length up to which a row of a map stays below 1 %, in words.
+/// Returns, in words, the longest length up to which a row of a map stays below 1 %.
 fn longest(grid: &Grid, values: &Array2<f64>, rate: f64) -> String {
     let near = |r: &f64| (r / rate - 1.0).abs() < 1e-6;
     let Some(row) = grid.rates.iter().position(near) else { return "–".to_owned() };

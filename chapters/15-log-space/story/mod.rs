@@ -1,4 +1,8 @@
-//! What the chapter tells when it runs.
+//! The run of the chapter: it computes, checks and records every number that the page quotes.
+//!
+//! The steps follow the page: Heinsen's formula by hand, the limits of each method (in `limits`),
+//! sums that restart, gradients, and minGRU. Every error is shown relative to its derived bound, so
+//! a check fails if log space loses more than the theory allows. All random data has a fixed seed.
 
 mod limits;
 
@@ -33,7 +37,6 @@ pub(crate) fn run(lesson: &mut Lesson) -> Result {
     min_gru(lesson)
 }
 
-/// The columns of Heinsen's formula for a small example.
 fn by_hand(lesson: &mut Lesson) -> Result {
     lesson.step("by-hand", "Four steps, two sums")?;
     let (inputs, coeffs, initial) = ([1.0_f64, 3.0, 2.0, 8.0], [0.5_f64; 4], 2.0_f64);
@@ -59,12 +62,11 @@ fn by_hand(lesson: &mut Lesson) -> Result {
     lesson.table("by-hand.csv", Kind::Computed, &table)?;
     let exact = [2.0, 4.0, 4.0, 10.0];
     let errors = log_y.iter().zip(exact).map(|(log, y)| (log.exp() - y).abs() / y);
-    // Every logarithm here is below 3, and no number meets more than 20 roundings of them.
+    // Every logarithm here is below 3, and no number has more than 20 roundings of logarithms.
     lesson.check("y minus 2, 4, 4, 10, relative", errors.fold(0.0, f64::max), 60.0 * f64::EPSILON);
     Ok(())
 }
 
-/// Several reaches over the same gates.
 fn restart(lesson: &mut Lesson) -> Result {
     lesson.step("restart", "Sums that start afresh")?;
     let seq_len = lesson.size(1 << 16, 1 << 20);
@@ -118,8 +120,7 @@ fn restart(lesson: &mut Lesson) -> Result {
     let bounds = bound::along(&engine, &wide(&x), (&wide(&c), &logs), 0.0);
     let differences = tail.outputs.iter().zip(whole.outputs.iter().skip(half));
     let differences = differences.map(|(a, b)| (f64::from(*a) - f64::from(*b)).abs());
-    // Both are within the bound of the exact result; the handed-over state is rounded once
-    // more.
+    // Both are within the bound; the state between the calls is rounded once more.
     let share = differences.zip(bounds.iter().skip(half)).map(|(d, bound)| d / (2.0 * bound));
     lesson.say(&format!(
         "The same sequence in two calls, the second of which begins with the final state of the first (at \
@@ -129,7 +130,6 @@ fn restart(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-/// Gradients within the bound, golden data, the table of cases.
 fn gradients(lesson: &mut Lesson) -> Result {
     lesson.step("gradients", "The way back, and the witnesses")?;
     let seq_len = lesson.size(4093, 65_537);
@@ -209,7 +209,6 @@ fn gradients(lesson: &mut Lesson) -> Result {
 
 // minGRU on log space.
 
-/// PyTorch's numbers, and the error over the length for each element type.
 fn min_gru(lesson: &mut Lesson) -> Result {
     lesson.step("min-gru", "minGRU")?;
     against_golden(lesson)?;
@@ -237,7 +236,7 @@ fn against_golden(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-/// The largest relative errors of the states up to each of the lengths.
+/// The largest relative errors of the states up to each length.
 struct LengthErrors {
     name: &'static str,
     upto: Vec<f64>,
@@ -272,7 +271,7 @@ fn over_length(lesson: &mut Lesson) -> Result {
     let lengths: Vec<usize> =
         std::iter::successors(Some(16), |l| Some(2 * l)).take_while(|&l| l <= longest).collect();
     let errors = |name, h: &[f64]| LengthErrors { name, upto: upto(&lengths, h, &exact) };
-    // In 16 bits the problem is another one, rounded: it has its own exact states.
+    // In 16 bits the rounded problem is a different one, with exact states of its own.
     let narrow = [
         stored_errors::<bf16>("bfloat16 logarithms", &lengths, &k, &h_tilde),
         stored_errors::<f16>("float16 logarithms", &lengths, &k, &h_tilde),
@@ -315,7 +314,7 @@ fn over_length(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-/// The states by chapter 1's loop.
+/// Computes the states by the loop of chapter 1.
 fn loop_over<T: crate::Real>(k: &Array2<T>, h_tilde: &Array2<T>, h0: f64) -> Vec<T> {
     let coeffs: Vec<T> = k.iter().map(|&k| Float::exp(-softplus(k))).collect();
     let inputs: Vec<T> =
@@ -323,8 +322,8 @@ fn loop_over<T: crate::Real>(k: &Array2<T>, h_tilde: &Array2<T>, h0: f64) -> Vec
     ch01_sequential_loop::linrec(&inputs, &coeffs, T::from_real(h0))
 }
 
-/// Errors of the two sums with all arrays stored as `S`, inputs and log-coefficients included,
-/// from the state 0.
+/// Returns the errors of the two sums from the state 0, with all arrays stored as `S`, including
+/// inputs and log-coefficients.
 fn stored_errors<S: Float>(
     name: &'static str,
     lengths: &[usize],
@@ -351,7 +350,7 @@ fn upto(lengths: &[usize], h: &[f64], exact: &[f64]) -> Vec<f64> {
     lengths.iter().map(|&len| (0..len).map(error).fold(0.0, f64::max)).collect()
 }
 
-/// A number for a table: four digits, or a power of ten where it is tiny.
+/// Formats a number for a table: four digits, or a power of ten if it is tiny.
 fn number(value: f64) -> String {
     match value.abs() {
         v if v == 0.0 || (1e-3..1e5).contains(&v) => {

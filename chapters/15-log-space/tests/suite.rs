@@ -1,7 +1,11 @@
-//! Chapter 15's tests: one program, linked once.
+//! The tests of chapter 15: one program, linked once.
+//!
+//! One module for each subject: the atlas, the contract's table of cases, golden data, minGRU. Log
+//! space is judged by the bound that `bound` derives from the given problem; two tests make sure
+//! that this bound is neither too wide to notice a lost carry nor as narrow as the bound of a tree.
 
 mod atlas {
-    //! The atlas: what its maps say at places where the answer is known.
+    //! Tests the maps of the atlas at places where the answer is known.
 
     use ch15_log_space::LogSpace;
     use ch15_log_space::atlas::{Grid, Legend, Map, Method, draw, map, sixteen_bits};
@@ -33,7 +37,7 @@ mod atlas {
     }
 
     #[test]
-    fn an_error_above_the_bound_is_seen() {
+    fn an_error_above_the_bound_is_noticed() {
         let mut map = map::<f32>(&grid(), &whole(), "f32").unwrap();
         let cell = [2, 0];
         map.errors[cell] = 2.0 * map.bounds[cell];
@@ -43,26 +47,26 @@ mod atlas {
     }
 
     #[test]
-    fn ranges_end_where_the_types_end() {
-        // 16 factors of e^10 on average are beyond f32 and far within f64.
+    fn results_beyond_a_types_range_are_nan_or_infinite() {
+        // 16 factors of e^10 on average exceed f32 and are far within f64.
         let single: Map = map::<f32>(&grid(), &Method::Loop, "f32").unwrap();
         let double: Map = map::<f64>(&grid(), &Method::Loop, "f64").unwrap();
         assert!(single.errors[[0, 0]].is_nan() && !double.errors[[0, 0]].is_nan());
         assert!(double.errors[[0, 3]].is_nan());
         assert!(single.errors.row(3).iter().all(|error| error.is_finite()));
 
-        // A way of 80,000 cannot be stored in float16, but in bfloat16.
+        // float16 cannot store a way of 80,000, and bfloat16 can.
         let [bf16, f16] = sixteen_bits(&grid(), &whole(), "log space").unwrap();
         assert!(f16.errors[[3, 3]].is_infinite() && f16.bounds[[3, 3]].is_infinite());
         assert!(bf16.errors[[3, 3]].is_finite());
     }
 
     #[test]
-    fn a_reach_keeps_what_whole_sums_lose() {
+    fn restarts_keep_digits_that_whole_sums_lose() {
         let whole = map::<f32>(&grid(), &whole(), "whole").unwrap();
         let restarting = Method::LogSpace(LogSpace::restarting(8.0));
         let restarting = map::<f32>(&grid(), &restarting, "restarting").unwrap();
-        // Long decays: here even the bound of the one is below the error of the other.
+        // At long decays, the bound with a reach is even below the error without one.
         assert!(restarting.bounds[[3, 3]] < whole.errors[[3, 3]]);
     }
 
@@ -77,14 +81,14 @@ mod atlas {
     }
 }
 mod contract {
-    //! Log space against the contract's table of cases, within its own bound.
+    //! Tests log space with the contract's table of cases, within its own bound.
 
     use ch15_log_space::{LogSpace, Order, Real};
     use linrec::Engine;
     use linrec::contract::{self, Case, CoeffKind, Domain, Table};
 
-    /// For prefix sums in order the bound itself is NaN where the products of a very long sequence
-    /// underflow: those engines are judged up to this length, the others at every one.
+    /// The bound for prefix sums in order is NaN where the products of a very long sequence
+    /// underflow. Those engines are judged up to this length, the others at every length.
     const MAX_LEN_IN_ORDER: usize = 1000;
 
     fn engines() -> [(LogSpace, usize); 5] {
@@ -122,18 +126,18 @@ mod contract {
         passes::<f32>(Domain { table: Table::Drawn(200), ..LogSpace::domain() });
     }
 
-    /// What the bound allows beyond that of a tree of products and additions is not given away: log
-    /// space needs it.
+    /// The bound is wider than the bound of a tree of products and additions for a reason: log
+    /// space exceeds the tree's.
     #[test]
-    fn the_bound_of_a_tree_is_too_narrow_for_it() {
+    fn the_bound_of_a_tree_is_too_narrow_for_log_space() {
         let tree = Domain { max_len: 100, levels: Domain::tree_levels, ..LogSpace::domain() };
         let report = contract::run::<f32>(&LogSpace::whole(), &tree);
         assert!(!report.failures.is_empty(), "{report}");
     }
 
-    /// A bound that nothing exceeds is none: one lost carry must.
+    /// A bound that nothing exceeds proves nothing: one lost carry must exceed it.
     #[test]
-    fn a_lost_carry_is_seen() {
+    fn a_lost_carry_is_noticed() {
         /// Forgets the initial state.
         struct Forgetful;
         impl<T: Real> Engine<T> for Forgetful {
@@ -175,14 +179,14 @@ mod contract {
     }
 }
 mod golden {
-    //! Log space beside other people's double-precision results, gradients included.
+    //! Compares log space, including gradients, with other implementations' results.
 
     use ch15_log_space::min_gru::{backward, forward, relative_bound};
     use ch15_log_space::{LogSpace, Order, SignedLog, bound, golden, heinsen};
     use linrec::contract::golden::{self as recurrences_with_gradients, array_distance};
     use linrec::{Engine, Options, reference};
 
-    /// `max |a − b| / max |b|` of every array, in double precision.
+    /// The largest `max |a − b| / max |b|` of an array, in double precision.
     const LIMIT: f64 = 1e-11;
 
     fn engines() -> [LogSpace; 3] {
@@ -204,7 +208,7 @@ mod golden {
     }
 
     #[test]
-    fn the_special_case_agrees_where_all_is_positive() {
+    fn the_special_case_agrees_for_positive_numbers() {
         let cases = golden::recurrences().expect("the archive can be read");
         for case in cases.iter().filter(|case| case.name.ends_with("positive")) {
             for i in 0..case.inputs.nrows() {
@@ -218,8 +222,7 @@ mod golden {
         }
     }
 
-    /// The golden numbers are rounded to f32 first, so the reference is computed from the rounded
-    /// ones.
+    /// The reference starts from the golden numbers after they are rounded to `f32`.
     #[test]
     fn heinsens_sequences_stay_within_the_bound_in_f32() {
         for case in golden::recurrences().expect("the archive can be read") {
@@ -271,7 +274,7 @@ mod golden {
         }
     }
 
-    /// The states of the rounded problem, in double precision and in f32.
+    /// Compares the states of the rounded problem in double precision and in `f32`.
     #[test]
     fn min_gru_stays_within_its_bound_in_f32() {
         let case = golden::min_gru().expect("the archive can be read");
@@ -293,7 +296,7 @@ mod golden {
     }
 
     #[test]
-    fn a_wrong_sign_is_seen() {
+    fn a_wrong_sign_of_the_initial_state_shows() {
         let cases = golden::recurrences().expect("the archive can be read");
         let case = cases.iter().find(|case| case.name == "L1000_signed").expect("it is there");
         let pack = |row: ndarray::ArrayView1<f64>, signed: bool| -> Vec<SignedLog<f64>> {
@@ -302,7 +305,7 @@ mod golden {
         let y = LogSpace::whole().sequence(
             &pack(case.inputs.row(0), true),
             &pack(case.coeffs.row(0), true),
-            // The sign of the initial state is lost where ln |y| is all that is kept of it.
+            // ln |y| alone loses the sign of the initial state.
             SignedLog::of(case.initial[0].abs()),
         );
         assert!(case.initial[0] < 0.0);
@@ -323,7 +326,7 @@ mod golden {
     }
 }
 mod min_gru {
-    //! minGRU: what it does to inputs that are far out, and to shapes that do not fit.
+    //! Tests minGRU with extreme inputs, and with shapes that do not fit.
 
     use approx::assert_abs_diff_eq;
     use ch15_log_space::LogSpace;
@@ -332,7 +335,7 @@ mod min_gru {
     use ndarray::{Array1, Array2, array};
 
     #[test]
-    fn gates_that_are_open_or_closed_for_certain() {
+    fn gates_may_be_fully_open_or_closed() {
         // σ(±1000) is 0 or 1 in every type; its logarithm is -1000 or 0.
         let (k, h_tilde) = (array![[-1000.0_f32, 1000.0, -1000.0]], array![[5.0_f32, 7.0, 5.0]]);
         let h =
@@ -360,7 +363,7 @@ mod min_gru {
         let d = backward(&engine, d_h.view(), given, h.view()).unwrap();
 
         let step = 1e-5;
-        // Truncation of some step² and rounding of some 1e-15 / step are both below this.
+        // A truncation of some step² and a rounding of some 1e-15 / step are both below this.
         let close = |slope: f64, gradient: f64| {
             assert_abs_diff_eq!(slope, gradient, epsilon = 1e-7);
         };

@@ -1,7 +1,8 @@
 //! Trains the networks that look for the ball under three cups, and records how often they find it.
 //!
 //! ```text
-//! cargo run --release -p ch16-gallery --example state_tracking -- --csv chapters/16-gallery/results/trained/cups.csv
+//! cargo run --release -p ch16-gallery --example state_tracking -- \
+//!     --csv chapters/16-gallery/results/trained/cups.csv
 //! ```
 
 use std::path::PathBuf;
@@ -17,21 +18,21 @@ use lesson::{Table, machine};
 /// Trains all networks with every seed.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Where to write the results.
+    /// Path of the results
     #[arg(long)]
     csv: Option<PathBuf>,
-    /// Seeds for each network.
+    /// Seeds for each network
     #[arg(long, default_value_t = 3)]
     seeds: u64,
-    /// Steps of training.
+    /// Training steps
     #[arg(long, default_value_t = Plan::RECORDED.steps)]
     steps: usize,
 }
 
-/// Sequences that the networks are tested with, and their longest.
+/// The number of test sequences, and their length.
 const TESTED: (usize, usize) = (2000, 256);
 
-/// The numbers of swaps that are recorded.
+/// The numbers of swaps that the record contains.
 const SWAPS: [usize; 15] = [1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 64, 96, 128, 192, 256];
 
 fn main() -> lesson::Result {

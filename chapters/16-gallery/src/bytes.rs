@@ -1,57 +1,57 @@
-//! Operations and bytes of the gallery's models.
+//! The operations and bytes of the gallery's models.
 //!
-//! Counted for each channel and position, in `f32`: a number is 4 bytes. An addition, a product and
-//! a special function (`exp`, a square root, a division) count as one operation each.
+//! The counts are for each channel and position, in `f32`: a number has 4 bytes. An addition, a
+//! product and a special function (`exp`, a square root, a division) count as one operation each.
 
-/// What a model does for each channel at each position.
+/// The work of a model for each channel at each position.
 #[derive(Debug, Clone, Copy)]
 pub struct Cost {
-    /// The model, with the sizes that were assumed.
+    /// The name of the model, with the assumed sizes.
     pub model: &'static str,
-    /// States of one channel.
+    /// The number of states of one channel.
     pub states: f64,
-    /// Whether they are complex.
+    /// True if the states are complex.
     pub complex: bool,
-    /// Numbers that come from memory: the signal, and whatever gates are made from.
+    /// The number of values read from memory: the signal, and the sources of the gates.
     pub sources: f64,
-    /// Whether every position has its own coefficients.
+    /// True if every position has its own coefficients.
     pub varying: bool,
-    /// Operations that make a state's input and coefficient.
+    /// The number of operations that make a state's input and coefficient.
     pub making: f64,
-    /// Operations that read a state, if the output is not the state itself.
+    /// The number of operations that read a state, unless the output is the state itself.
     pub reading: Option<f64>,
 }
 
-/// Floating-point operations that an H200 can do in the time of one byte: 67 · 10^12 `f32`
-/// operations a second over 4.8 · 10^12 bytes a second, both from its data sheet.
+/// The number of floating-point operations that an H200 can do in the time of one byte: 67 · 10^12
+/// `f32` operations a second over 4.8 · 10^12 bytes a second, both from its data sheet.
 pub const H200_BALANCE: f64 = 67.0 / 4.8;
 
-/// Bytes of a number.
+/// The number of bytes of a value.
 const NUMBER: f64 = 4.0;
 
 // ANCHOR: cost
 impl Cost {
-    /// Numbers in a state.
+    /// Returns the number of values in a state.
     fn parts(&self) -> f64 {
         if self.complex { 2.0 } else { 1.0 }
     }
 
-    /// Operations of `y c + x` for one state: 2, and 8 for complex numbers.
+    /// Returns the operations of `y c + x` for one state: 2, and 8 for complex numbers.
     fn stepping(&self) -> f64 {
         if self.complex { 8.0 } else { 2.0 }
     }
 
-    /// Bytes of the recurrence alone: inputs and coefficients in, states out.
+    /// Returns the bytes of the recurrence alone: inputs and coefficients in, states out.
     pub fn recurrence_bytes(&self) -> f64 {
         3.0 * NUMBER * self.parts() * self.states
     }
 
-    /// Operations of the recurrence alone.
+    /// Returns the operations of the recurrence alone.
     pub fn recurrence_operations(&self) -> f64 {
         self.stepping() * self.states
     }
 
-    /// Bytes from the sources to the output in three separate passes: make, recur, read.
+    /// Returns the bytes of three separate passes: make, recur, read.
     pub fn unfused_bytes(&self) -> f64 {
         let expanded = NUMBER * self.parts() * self.states;
         let made = NUMBER * self.sources + if self.varying { 2.0 * expanded } else { expanded };
@@ -59,29 +59,29 @@ impl Cost {
         made + self.recurrence_bytes() + read
     }
 
-    /// Bytes in one pass: the sources in, the output out; states stay in registers.
+    /// Returns the bytes of one pass: the sources in, the output out; states stay in registers.
     pub fn fused_bytes(&self) -> f64 {
         NUMBER * (self.sources + 1.0)
     }
 
-    /// Operations for one state: make, step, read.
+    /// Returns the operations for one state: make, step, read.
     pub fn operations_per_state(&self) -> f64 {
         self.making + self.stepping() + self.reading.unwrap_or(0.0)
     }
 
-    /// All operations, fused or not.
+    /// Returns all operations, fused or not.
     pub fn operations(&self) -> f64 {
         self.operations_per_state() * self.states
     }
 
-    /// States that a fused channel could have before arithmetic takes as long as memory.
+    /// Returns the number of states of a fused channel at which arithmetic takes as long as memory.
     pub fn free_states(&self, balance: f64) -> f64 {
         balance * self.fused_bytes() / self.operations_per_state()
     }
 }
 // ANCHOR_END: cost
 
-/// The gallery, with the sizes that its papers use or that are usual.
+/// The models of the gallery, with the sizes of their papers or common sizes.
 pub const MODELS: [Cost; 10] = [
     Cost {
         reading: None,
@@ -100,8 +100,7 @@ pub const MODELS: [Cost; 10] = [
         making: 2.0,
         ..real("S4D, 32 complex states", 32.0, 1.0, false)
     },
-    // A state belongs to all channels, and each channel adds to it: a matrix product before and
-    // after.
+    // Every state belongs to all channels: a matrix product before and after.
     Cost {
         complex: true,
         reading: Some(4.0 * 256.0),
@@ -112,10 +111,9 @@ pub const MODELS: [Cost; 10] = [
     Cost { reading: None, making: 10.0, ..real("minGRU", 1.0, 2.0, true) },
     Cost { reading: Some(0.5), making: 7.0, ..real("xLSTM's scalar memory", 2.0, 3.0, true) },
     Cost { reading: Some(3.0), making: 1.0, ..real("RWKV-4", 2.0, 2.0, false) },
-    // B and C are shared by all channels of a position, so that a channel's share of their bytes is
-    // small.
+    // All channels of a position share B and C, so a channel's share of their bytes is small.
     Cost { reading: Some(2.0), making: 4.0, ..real("Mamba, 16 states", 16.0, 2.0, true) },
-    // For each of the 64 values: its share of four vectors of 64 keys, and its own number.
+    // For each of the 64 values: its share of four vectors of 64 keys, and the value itself.
     Cost {
         complex: true,
         reading: Some(2.0),
@@ -128,13 +126,13 @@ const fn real(model: &'static str, states: f64, sources: f64, varying: bool) -> 
     Cost { model, states, complex: false, sources, varying, making: 0.0, reading: None }
 }
 
-/// How many states are free, in words where there are none.
+/// Formats the number of free states, with a word for zero.
 #[cfg(feature = "story")]
 fn free(states: f64) -> String {
     if states < 1.0 { String::from("none") } else { format!("{states:.0}") }
 }
 
-/// The table of the closing page.
+/// Makes the table of the closing page.
 #[cfg(feature = "story")]
 pub fn table() -> lesson::Table {
     let mut table = lesson::Table::new([

@@ -1,21 +1,21 @@
-//! The table of the gallery: what `x` and `c` are in each.
+//! The table of the gallery: the input `x` and the coefficient `c` of each model.
 
-/// One line of it.
+/// One line of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
-    /// Its name.
+    /// The name of the model.
     pub model: &'static str,
-    /// What the input is.
+    /// The input.
     pub input: &'static str,
-    /// What the coefficient is.
+    /// The coefficient.
     pub coefficient: &'static str,
-    /// What the coefficients depend on.
+    /// The data that the coefficients depend on.
     pub depends_on: &'static str,
-    /// What the output is made of.
+    /// The formula of the output.
     pub read: &'static str,
 }
 
-/// All of them, from the oldest to the newest kind.
+/// All models, from the oldest kind to the newest.
 pub const ENTRIES: [Entry; 12] = [
     entry("compound interest", "deposit", "1 + rate", "time", "y"),
     entry("discounted returns", "reward", "γ, 0 at an end", "data", "y, in reverse"),
@@ -41,7 +41,7 @@ const fn entry(
     Entry { model, input, coefficient, depends_on, read }
 }
 
-/// The table, for terminal and page.
+/// Makes the table for terminal and page.
 #[cfg(feature = "story")]
 pub fn table() -> lesson::Table {
     let mut table =

@@ -7,9 +7,9 @@ use crate::models::iir::SecondOrder;
 use crate::models::interest::account;
 use crate::{Problem, expect};
 
-/// The advantage of what was done over what was expected (generalised advantage estimation,
-/// Schulman et al. 2016): `A_l = δ_l + γ λ A_{l+1}`, with `δ_l = r_l + γ v_{l+1} − v_l`. `values`
-/// has one entry more than `rewards`.
+/// Computes the advantage of what was done over what was expected (generalised advantage
+/// estimation, Schulman et al. 2016): `A_l = δ_l + γ λ A_{l+1}`, with
+/// `δ_l = r_l + γ v_{l+1} − v_l`. `values` has one element more than `rewards`.
 ///
 /// # Errors
 ///
@@ -30,12 +30,12 @@ pub fn advantages(
 }
 // ANCHOR_END: advantages
 
-/// The filter by two recurrences one after the other: right for every pair of poles, also for a
-/// double one.
+/// Filters by two recurrences one after the other, which is right for every pair of poles,
+/// including a double one.
 ///
 /// # Errors
 ///
-/// The engine's.
+/// If the engine fails.
 // ANCHOR: cascade
 pub fn cascade(filter: SecondOrder, signal: ArrayView1<f64>) -> Result<Array1<f64>, Error> {
     let mut signal = signal.mapv(num_complex::Complex::from).insert_axis(Axis(0));
@@ -47,14 +47,14 @@ pub fn cascade(filter: SecondOrder, signal: ArrayView1<f64>) -> Result<Array1<f6
 }
 // ANCHOR_END: cascade
 
-/// The constant payment that settles a loan when every period has its own rate.
+/// Returns the constant payment that settles a loan when every period has its own rate.
 ///
-/// The balance is linear in the payment: what the loan alone would have become, less the payment
-/// times what payments of one would have become.
+/// The balance is linear in the payment: the balance of the loan alone, minus the payment times the
+/// balance of payments of one.
 ///
 /// # Errors
 ///
-/// The engine's.
+/// If the engine fails.
 // ANCHOR: settle
 pub fn settle(loan: f64, rates: ArrayView1<f64>) -> Result<f64, Error> {
     let last = |opening: f64, deposit: f64| -> Result<f64, Error> {
@@ -66,12 +66,11 @@ pub fn settle(loan: f64, rates: ArrayView1<f64>) -> Result<f64, Error> {
 }
 // ANCHOR_END: settle
 
-/// Whether the number of ones so far is odd, at every position, by a coefficient of −1 for each of
-/// them.
+/// Returns true where the number of ones so far is odd, by a coefficient of −1 for each one.
 ///
 /// # Errors
 ///
-/// The engine's.
+/// If the engine fails.
 // ANCHOR: parity
 pub fn parity(bits: &[bool]) -> Result<Vec<bool>, Error> {
     let coeffs = Array1::from_iter(bits.iter().map(|&bit| if bit { -1.0 } else { 1.0 }));
@@ -106,7 +105,7 @@ mod tests {
             let sum: f64 = (l..4).map(term).sum();
             assert_abs_diff_eq!(got[l], sum, epsilon = 1e-14);
         }
-        // With λ = 1 the values in between cancel: the discounted return, less the value.
+        // With λ = 1 the values in between cancel: the discounted return minus the value remains.
         let whole = advantages(rewards.view(), values.view(), discount, 1.0).unwrap();
         let expected = 1.0 - 2.0 * 0.81 + 3.0 * 0.729 + 2.0 * 0.6561 - 0.5;
         assert_abs_diff_eq!(whole[0], expected, epsilon = 1e-14);
@@ -125,8 +124,8 @@ mod tests {
             assert!(array_distance(&got, &filter.direct(signal.view())) < 1e-11, "{filter:?}");
         }
         let double = SecondOrder { a1: 1.0, a2: -0.25 }; // twice 1/2, and no rounding in between
-        let said = double.filter(signal.view()).unwrap_err().to_string();
-        assert!(said.contains("a double pole"), "{said}");
+        let message = double.filter(signal.view()).unwrap_err().to_string();
+        assert!(message.contains("a double pole"), "{message}");
     }
 
     #[test]
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bonus_as_large_as_the_decay_reads_the_states_as_they_are() {
+    fn a_bonus_equal_to_the_decay_reads_the_states_unchanged() {
         let wkv = Wkv { decay: array![0.3], bonus: array![0.3] };
         let keys = Array2::from_shape_fn((1, 50), |(_, l)| (l as f64).sin());
         let values = Array2::from_shape_fn((1, 50), |(_, l)| (l as f64 * 0.3).cos());

@@ -1,12 +1,10 @@
 //! Chapter 16: Gallery.
 //!
-//! - [`models`]: eleven things that the recurrence is, each in a few lines: what makes its inputs
-//!   and its coefficients, how its outputs are read, and a formula that knows nothing of the
-//!   recurrence.
-//! - [`Problem`] is what each of them hands over, and [`Catalogue`](catalogue) the table of them
-//!   all.
+//! - [`models`]: eleven models that are this recurrence, each in a few lines: how to make its
+//!   inputs and its coefficients, how to read its outputs, and a formula without any recurrence.
+//! - [`Problem`] is the common form of all models, and [`Catalogue`](catalogue) the table of them.
 //! - [`sunspots`]: three centuries of a real series.
-//! - [`newton`] evaluates a recurrence that is *not* linear, by linear ones.
+//! - [`newton`] evaluates a recurrence that is *not* linear by linear ones.
 //! - [`cups`]: a game that shows what element-wise coefficients cannot do.
 //! - [`bytes`] counts operations and bytes.
 

@@ -1,27 +1,27 @@
-//! What every model of the gallery hands to the recurrence.
+//! The common form of all models of the gallery, which the recurrence solves.
 
 use linrec::{Element, Engine, Error, Options, validate};
 use ndarray::{Array2, ArrayBase, Data, Dimension};
 
-/// Inputs and coefficients `[num_seqs, seq_len]`, and how the recurrence walks over them.
+/// Inputs and coefficients `[num_seqs, seq_len]`, and the options of the recurrence.
 // ANCHOR: problem
 #[derive(Debug, Clone)]
 pub struct Problem<T: Element> {
-    /// `x`.
+    /// The inputs `x`.
     pub inputs: Array2<T>,
-    /// `c`.
+    /// The coefficients `c`.
     pub coeffs: Array2<T>,
-    /// Direction, initial state, and whether `coeffs` are logarithms.
+    /// The direction, the initial state, and true if `coeffs` are logarithms.
     pub options: Options<'static, T>,
 }
 
 impl<T: Element> Problem<T> {
-    /// Forward, from zero.
+    /// Makes a forward problem that starts from zero.
     pub fn new(inputs: Array2<T>, coeffs: Array2<T>) -> Self {
         Problem { inputs, coeffs, options: Options::default() }
     }
 
-    /// The states after every step, `[num_seqs, seq_len]`.
+    /// Computes the states after every step, `[num_seqs, seq_len]`.
     ///
     /// # Errors
     ///
@@ -31,17 +31,17 @@ impl<T: Element> Problem<T> {
     }
     // ANCHOR_END: problem
 
-    /// The states after every step, `[num_seqs, seq_len]`, by an engine of the caller's choice.
+    /// Computes the states after every step, `[num_seqs, seq_len]`, with the given engine.
     ///
     /// # Errors
     ///
-    /// The engine's.
+    /// If the engine fails.
     pub fn solve_with(&self, engine: &dyn Engine<T>) -> Result<Array2<T>, Error> {
         Ok(engine.forward(self.inputs.view(), self.coeffs.view(), &self.options)?.outputs)
     }
 }
 
-/// Checks that an array has the shape that the first of a model's arrays asks for.
+/// Checks that an array has the shape that a model's first array requires.
 ///
 /// # Errors
 ///
@@ -60,9 +60,9 @@ mod tests {
     use ndarray::array;
 
     #[test]
-    fn unequal_shapes_are_named() {
+    fn an_error_names_shapes_that_differ() {
         let problem = Problem::new(array![[1.0, 2.0]], array![[1.0]]);
-        let said = problem.solve().unwrap_err().to_string();
-        assert_eq!(said, "shape mismatch in forward: inputs [1, 2], coeffs [1, 1]");
+        let message = problem.solve().unwrap_err().to_string();
+        assert_eq!(message, "shape mismatch in forward: inputs [1, 2], coeffs [1, 1]");
     }
 }

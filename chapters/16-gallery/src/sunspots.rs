@@ -1,7 +1,7 @@
 //! A real series: the mean sunspot number of every year from 1700 to 2008.
 //!
-//! Compiled by the National Geophysical Data Center (NOAA), in the public domain; `data/SOURCE.txt`
-//! says more.
+//! Compiled by the National Geophysical Data Center (NOAA), in the public domain; see
+//! `data/SOURCE.txt`.
 
 use linrec::{Direction, Error, Options};
 use ndarray::{Array1, ArrayView1};
@@ -12,18 +12,18 @@ use crate::models::iir::SecondOrder;
 /// The first year of the series.
 pub const FIRST_YEAR: usize = 1700;
 
-/// The series.
+/// Returns the series.
 pub fn numbers() -> Array1<f64> {
     let lines = include_str!("../data/sunspots.csv").lines().skip(1);
     lines.filter_map(|line| line.split_once(',')?.1.parse().ok()).collect()
 }
 
-/// A moving average that forgets the share `1 − keep` a step, walked in one direction from the
-/// first value it meets.
+/// Computes a moving average in one direction, from the first value in that direction. It forgets
+/// the share `1 − keep` per step.
 ///
 /// # Errors
 ///
-/// None for finite series; the engine's.
+/// If the engine fails; never for a finite series.
 // ANCHOR: smooth
 pub fn smooth(
     series: ArrayView1<f64>,
@@ -44,25 +44,24 @@ pub fn smooth(
     Ok(problem.solve()?.row(0).to_owned())
 }
 
-/// There and back: what the first walk has moved to later years, the second moves back.
+/// Smooths in both directions: the second pass undoes the shift in time of the first.
 ///
 /// # Errors
 ///
-/// As for [`smooth`].
+/// The same as for [`smooth`].
 pub fn smooth_both_ways(series: ArrayView1<f64>, keep: f64) -> Result<Array1<f64>, Error> {
     smooth(smooth(series, keep, Direction::Forward)?.view(), keep, Direction::Reverse)
 }
 // ANCHOR_END: smooth
 
-/// The filter of the second order that predicts a series best from its last two values, by least
-/// squares.
+/// Fits the filter of second order that predicts a series best, by least squares.
 ///
-/// The series is expected to have mean zero. `None` if it does not determine the filter: a series
+/// The series must have mean zero. Returns `None` if it does not determine the filter: a series
 /// that is too short, or a straight line through zero.
 // ANCHOR: fit
 pub fn fit(series: ArrayView1<f64>) -> Option<SecondOrder> {
     let len = series.len();
-    // Products of the series with itself, moved by so many years, over all years that have both.
+    // The sum of products of the series at two lags, over all years that have both.
     let sum = |i: usize, j: usize| -> f64 { (2..len).map(|l| series[l - i] * series[l - j]).sum() };
     let determinant = sum(1, 1) * sum(2, 2) - sum(1, 2) * sum(1, 2);
     let a1 = (sum(0, 1) * sum(2, 2) - sum(0, 2) * sum(1, 2)) / determinant;
@@ -70,8 +69,8 @@ pub fn fit(series: ArrayView1<f64>) -> Option<SecondOrder> {
     (a1.is_finite() && a2.is_finite()).then_some(SecondOrder { a1, a2 })
 }
 
-/// What the filter did not foresee: each value less its prediction from the two before (zeros
-/// before the first).
+/// Returns the part of each value that the filter did not predict from the two values before it
+/// (zeros before the first).
 pub fn surprises(series: ArrayView1<f64>, filter: SecondOrder) -> Array1<f64> {
     let back = |l: usize, steps: usize| if l >= steps { series[l - steps] } else { 0.0 };
     Array1::from_shape_fn(series.len(), |l| {
@@ -80,12 +79,11 @@ pub fn surprises(series: ArrayView1<f64>, filter: SecondOrder) -> Array1<f64> {
 }
 // ANCHOR_END: fit
 
-/// What the filter expects of the next `steps` values, if nothing surprises it any more: its own
-/// ringing.
+/// Predicts the next `steps` values if no surprise follows: the filter's own ringing.
 ///
 /// # Errors
 ///
-/// As for [`SecondOrder::read`].
+/// The same as for [`SecondOrder::read`].
 // ANCHOR: forecast
 pub fn forecast(
     series: ArrayView1<f64>,

@@ -1,4 +1,4 @@
-//! Three cups: what can be counted, and what was learned.
+//! Three cups: what counts of swaps reveal, and what networks learned.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,6 @@ use crate::cups::exact::{by_matrices, by_one_row, by_two_layers};
 use crate::cups::training::CONTESTANTS;
 use crate::cups::{Swap, follow};
 
-/// What can be known of the ball, without any training.
 pub(super) fn counted(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("cups", "Three cups")?;
     lesson.say(
@@ -55,13 +54,12 @@ pub(super) fn counted(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// What the networks found that were trained beforehand.
+/// The results of the networks, which were trained beforehand.
 const TRAINED: &str = include_str!("../results/trained/cups.csv");
 
-/// Lengths of the table.
+/// The lengths in the table.
 const SHOWN: [usize; 3] = [32, 64, 256];
 
-/// What was learned, from the record of the training.
 pub(super) fn trained(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("cups-trained", "What is learned of it")?;
     lesson.say(
@@ -69,10 +67,10 @@ pub(super) fn trained(lesson: &mut Lesson) -> lesson::Result {
          minutes, so it was done before (the example state_tracking repeats it). The least and the largest share of \
          right cups among the seeds, for 2000 sequences:",
     );
-    // By network and swaps, the shares of all seeds.
+    // The shares of all seeds, by network and number of swaps.
     let mut shares: BTreeMap<(&str, usize), Vec<f64>> = BTreeMap::new();
     for line in TRAINED.lines().skip(1) {
-        // No name of a network has a quotation mark, but some have commas: the cell is quoted.
+        // A network's name has no quotation mark but may have commas: the cell is quoted.
         let cells: Vec<&str> = line.rsplitn(4, ',').collect();
         let [right, swaps, _, before] = cells[..] else { continue };
         let network = before.trim_end_matches('"').rsplit('"').next().unwrap_or(before);

@@ -1,4 +1,9 @@
-//! What the chapter tells when it runs.
+//! The run of the chapter: it computes, checks and records every number that the page quotes.
+//!
+//! A [`Gallery`] solves the problem of every model twice, by the library and by a kernel on the
+//! device, and keeps both errors for a table at the end. The models themselves are in `models`, the
+//! game with the cups in `cups`; this file has the sunspots, Newton's iteration, and the counts of
+//! bytes. All random data has a fixed seed.
 
 mod cups;
 mod models;
@@ -28,7 +33,6 @@ use crate::sunspots::smooth as walk;
 use crate::sunspots::{self, FIRST_YEAR, fit, forecast, numbers, smooth_both_ways, surprises};
 use crate::{Problem, catalogue};
 
-/// Tells the chapter.
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     let device = Device::auto()?;
     lesson.engine(&format!("cpu, pipe:8x64:0@{}", device.label()));
@@ -56,8 +60,7 @@ pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     fused(lesson)
 }
 
-/// How far from its formula a model may be, as `max |a − b| / max |b|`: what golden data are held
-/// to.
+/// The largest `max |a − b| / max |b|` of a model from its formula: the limit for golden data.
 const LIMIT: f64 = 1e-11;
 
 fn what_is_what(lesson: &mut Lesson) -> lesson::Result {
@@ -66,7 +69,7 @@ fn what_is_what(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("models.csv", Kind::Computed, &catalogue::table())
 }
 
-/// Solves every model's problem twice, by the library and by a kernel, and keeps the books.
+/// Solves every model's problem by the library and by a kernel, and records both.
 struct Gallery {
     real: KernelEngine<f64>,
     complex: KernelEngine<Complex<f64>>,
@@ -94,17 +97,17 @@ impl Gallery {
         })
     }
 
-    /// The states of a real problem.
+    /// Solves a real problem.
     fn real(&self, problem: &Problem<f64>) -> lesson::Result<Solved<f64>> {
         solve(problem, &self.real)
     }
 
-    /// The states of a complex problem.
+    /// Solves a complex problem.
     fn complex(&self, problem: &Problem<Complex<f64>>) -> lesson::Result<Solved<Complex<f64>>> {
         solve(problem, &self.complex)
     }
 
-    /// Checks how far the outputs are from the formula, and enters the model into the books.
+    /// Checks the distance of the outputs from the formula, and records the model.
     fn enter<T: Element>(
         &mut self,
         lesson: &mut Lesson,
@@ -127,7 +130,6 @@ impl Gallery {
         ]);
     }
 
-    /// Shows the books.
     fn close(self, lesson: &mut Lesson) -> lesson::Result {
         lesson.step("kernels", "Through library and kernel")?;
         lesson.say(&format!(
@@ -159,11 +161,11 @@ impl Gallery {
     }
 }
 
-/// What came out of a problem.
+/// The solution of a problem.
 struct Solved<T> {
     /// The library's states.
     states: Array2<T>,
-    /// The largest error over its bound, of the library and of the kernel.
+    /// The largest error relative to its bound, of the library and of the kernel.
     ratios: [f64; 2],
 }
 
@@ -174,7 +176,7 @@ fn solve<T: Element>(problem: &Problem<T>, kernel: &dyn Engine<T>) -> lesson::Re
     Ok(Solved { states, ratios: [library, kernel] })
 }
 
-/// The largest error against the reference, in units of the bound.
+/// Returns the largest error against the reference, relative to the bound.
 fn ratio<T: Element>(problem: &Problem<T>, states: &Array2<T>) -> lesson::Result<f64> {
     let (inputs, coeffs) = (problem.inputs.view(), problem.coeffs.view());
     let rounding = Rounding { levels: Domain::tree_levels(inputs.ncols()), exp_ulps: 1.0 };
@@ -191,12 +193,12 @@ fn ratio<T: Element>(problem: &Problem<T>, states: &Array2<T>) -> lesson::Result
     Ok(worst)
 }
 
-/// A real series, smoothed, searched for periods, and predicted.
+/// Returns the points of a real series, by year.
 fn points(series: ArrayView1<f64>, first_year: usize) -> Vec<(f64, f64)> {
     series.iter().enumerate().map(|(l, &y)| ((first_year + l) as f64, y)).collect()
 }
 
-/// One way, and there and back.
+/// Smooths the series in one direction, and in both.
 fn smooth(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("sunspots", "Three centuries of sunspots")?;
     let series = numbers();
@@ -220,8 +222,7 @@ fn smooth(lesson: &mut Lesson) -> lesson::Result {
         .line("there and back", part(&both_ways));
     lesson.figure("sunspots.svg", "Sunspots, smoothed", Kind::Computed, &plot::svg(&[&chart])?)?;
 
-    // In the middle of a long series a single 1 becomes c^|l − k| (1 − c) / (1 + c), the same to
-    // both sides.
+    // In the middle of a long series, a 1 becomes c^|l − k| (1 − c) / (1 + c).
     let middle = 200;
     let mut impulse = Array1::zeros(2 * middle + 1);
     impulse[middle] = 1.0;
@@ -238,7 +239,6 @@ fn smooth(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Which periods are in it?
 fn bank(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("bank", "A bank of resonators")?;
     let series = numbers();
@@ -253,7 +253,7 @@ fn bank(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
         periods[count - 1],
     ));
     let solved = gallery.complex(&bank_of(centred.view(), periods.view(), memory))?;
-    // The first years are those in which the states grow from zero.
+    // In the first years the states still grow from zero.
     let settled = solved.states.slice(s![.., memory as usize..]);
     let strength: Array1<f64> = settled
         .rows()
@@ -278,7 +278,6 @@ fn bank(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     Ok(())
 }
 
-/// Yule's model, and its forecast of years that it has not seen.
 fn predict(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("yule", "A filter that was found in data")?;
     let series = numbers();
@@ -347,16 +346,15 @@ fn predict(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
 
 // A recurrence that is not linear, by linear ones.
 
-/// An iteration counts as arrived when the largest error is below this.
+/// The largest error at which an iteration counts as converged.
 const ARRIVED: f64 = 1e-10;
 
-/// The largest error that is drawn.
+/// The largest error in the figure.
 const CUT: f64 = 1e6;
 
-/// States of the network.
+/// The number of states of the network.
 const SIZE: usize = 16;
 
-/// Networks from tame to wild.
 fn newton(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("newton", "A network that is not linear")?;
     let (seq_len, most) = lesson.size((512, 512), (4096, 200));
@@ -437,7 +435,6 @@ fn newton(lesson: &mut Lesson) -> lesson::Result {
 
 // Operations and bytes.
 
-/// The table of the closing page.
 fn bytes(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("bytes", "Operations for each byte")?;
     lesson.say(&format!(
@@ -452,7 +449,6 @@ fn bytes(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// One pass against three, on this machine.
 fn fused(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("fused", "One pass or three")?;
     let (seq_len, num_states) = lesson.size((1 << 15, 16), (1 << 18, 16));

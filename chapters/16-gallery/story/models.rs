@@ -1,4 +1,9 @@
-//! The models, each by the library and by a kernel.
+//! The steps that show one model each, solved by the library and by a kernel.
+//!
+//! Every function draws or chooses the inputs of its model, solves the problem through [`Gallery`],
+//! compares the output with the model's own formula, and draws one figure. The checks and the table
+//! of errors are the gallery's; `tests/suite/models.rs` repeats the comparisons at the lengths
+//! where things go wrong.
 
 use lesson::plot::{self, COLORS, Chart, Dot};
 use lesson::{Kind, Lesson, Table};
@@ -24,9 +29,8 @@ use crate::models::s4d::S4d;
 use crate::models::s5::S5;
 use crate::models::slstm::Gates;
 
-// Where the next step depends on what is there: money and rewards.
+// Models in which the next step depends on the data: money and rewards.
 
-/// Three loans, paid back month by month.
 pub(super) fn interest(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("interest", "Compound interest")?;
     let (loan, months) = (-200_000.0, 360);
@@ -64,7 +68,6 @@ pub(super) fn interest(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Re
     Ok(())
 }
 
-/// Rewards, and what they are worth beforehand.
 pub(super) fn returns(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("returns", "Discounted returns")?;
     let (steps, discounts) = (120, [0.8, 0.95]);
@@ -89,7 +92,7 @@ pub(super) fn returns(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Res
         chart = chart.line(&format!("γ = {discount}"), points.map(|(l, value)| (l as f64, value)));
         entered = Some(solved);
     }
-    // Last, so that no line hides a reward.
+    // Drawn last, so that no line hides a reward.
     let rewarded = rewarded.map(|(l, &r)| (l as f64, r));
     chart = chart.dots("reward", rewarded).color(plot::TEXT).dot(Dot::Ring);
     lesson.figure("returns.svg", "Discounted returns", Kind::Computed, &plot::svg(&[&chart])?)?;
@@ -107,7 +110,6 @@ pub(super) fn returns(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Res
     Ok(())
 }
 
-/// An impulse, and noise.
 pub(super) fn filter(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("filter", "A filter that rings")?;
     let filter = SecondOrder::swinging(25.0, 0.96);
@@ -154,7 +156,6 @@ fn normal_complex(rng: &mut StdRng) -> Complex<f64> {
     Complex::new(standard_normal(rng), standard_normal(rng))
 }
 
-/// The states that S4D-Lin begins with, and a noisy signal.
 pub(super) fn s4d(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("s4d", "S4D")?;
     let step = 0.01;
@@ -186,7 +187,6 @@ pub(super) fn s4d(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result 
     Ok(())
 }
 
-/// Samples that come when they like.
 pub(super) fn s5(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("s5", "S5, and samples that come when they like")?;
     lesson.say(
@@ -202,7 +202,7 @@ pub(super) fn s5(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
         c: array![[Complex::from(0.5)]],
     };
     let (samples, fine, last) = (60, 4096_usize, 40.0);
-    // Times on the fine grid, so that both hear the same.
+    // Times on the fine grid, so that both receive the same signal.
     let mut ticks: Vec<usize> =
         (0..samples - 1).map(|_| rand::RngExt::random_range(&mut rng, 1..fine)).collect();
     ticks.push(fine);
@@ -248,7 +248,6 @@ pub(super) fn s5(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     Ok(())
 }
 
-/// Why the inputs are scaled.
 pub(super) fn lru(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("lru", "LRU, and the size of its states")?;
     let seq_len = 4000;
@@ -264,7 +263,7 @@ pub(super) fn lru(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result 
     };
     let mut impulse = Array2::zeros((1, seq_len));
     impulse[[0, 0]] = 1.0;
-    // Noise adds the squares of what each single input leaves.
+    // The mean square over noise is the sum of the squares of single inputs' remainders.
     let states = model.problem(impulse.view())?.solve()?;
     let scales = model.scales();
     let mut chart = Chart::new("Mean square of a state over noise")
@@ -322,7 +321,6 @@ fn line<'a>(values: impl IntoIterator<Item = &'a f64>) -> Vec<(f64, f64)> {
     values.into_iter().enumerate().map(|(l, &y)| (l as f64, y)).collect()
 }
 
-/// A state that holds while its gate is closed.
 pub(super) fn rg_lru(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("rg-lru", "RG-LRU, the recurrence of Hawk")?;
     lesson.say(
@@ -357,7 +355,6 @@ pub(super) fn rg_lru(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Resu
     Ok(())
 }
 
-/// A gate that says "forget everything before".
 pub(super) fn slstm(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("xlstm", "The scalar memory of xLSTM")?;
     let mut rng = StdRng::seed_from_u64(136);
@@ -402,7 +399,6 @@ pub(super) fn slstm(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Resul
     Ok(())
 }
 
-/// Other people's numbers, with gradients.
 pub(super) fn min_rnn(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("min", "minGRU and minLSTM")?;
     let golden = ch15_log_space::golden::min_gru()?;
@@ -443,7 +439,6 @@ pub(super) fn min_rnn(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Res
     Ok(())
 }
 
-/// A matrix of states, and attention.
 pub(super) fn gate_loop(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("gate-loop", "GateLoop")?;
     let mut rng = StdRng::seed_from_u64(138);
@@ -467,7 +462,7 @@ pub(super) fn gate_loop(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::R
     let problem = head.problem()?;
     let solved = gallery.complex(&problem)?;
     let error = array_distance(&head.read(solved.states.view()), &head.attention());
-    // How much of each position is left at the last, for two of the keys.
+    // The share of each position that remains at the last one, for two keys.
     let mut chart = Chart::new("What the last position still has of an earlier one")
         .axes("position k", "real part of the product of gates");
     let from = seq_len - 60;
@@ -487,7 +482,6 @@ pub(super) fn gate_loop(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::R
     Ok(())
 }
 
-/// Weights that fade, and a bonus.
 pub(super) fn rwkv(lesson: &mut Lesson, gallery: &mut Gallery) -> lesson::Result {
     lesson.step("rwkv", "RWKV-4")?;
     let shown = Wkv { decay: array![0.05, 0.3], bonus: array![0.7, 0.7] };

@@ -1,5 +1,4 @@
-//! One row after the other, cut over the ranks of a group: what a rank has to know of the others,
-//! and no more.
+//! Rows cut over the ranks of a group: the least that a rank has to know of the others.
 
 use std::ops::Range;
 
@@ -8,18 +7,18 @@ use linrec::device::{Group, Rank, Storage};
 use linrec::{Direction, Element, Engine, Error, Gradients, Options, Outputs, validate};
 use ndarray::{Array1, Array2, ArrayView2, s};
 
-/// The steps of a rank, of so many in all.
+/// Returns the steps of a rank, out of `seq_len` steps.
 pub fn stretch(seq_len: usize, rank: usize, ranks: usize) -> Range<usize> {
     let each = seq_len.div_ceil(ranks);
     (rank * each).min(seq_len)..((rank + 1) * each).min(seq_len)
 }
 
-/// The outputs of a rank's stretch of all rows, which it has as arrays of its own; `initial` are
+/// Computes the outputs of a rank's stretch of all rows, from its part of the arrays; `initial` are
 /// the states before the rows, which all ranks know.
 ///
 /// # Errors
 ///
-/// If a rank fails, or does something else.
+/// If a rank fails or calls another operation.
 // ANCHOR: passes
 pub fn outputs<T: Storage<Accum = T> + Element>(
     rank: &Rank,
@@ -28,17 +27,17 @@ pub fn outputs<T: Storage<Accum = T> + Element>(
     initial: &Array1<T>,
 ) -> Result<Outputs<T>, Error> {
     let rows = initial.len();
-    // First pass: what the stretch does to a state, whatever that is.
+    // First pass: the transition of the stretch, for any state before it.
     let from_zero = Cpu::new().forward(inputs, coeffs, &Options::default())?.final_state;
     let product = coeffs.rows().into_iter().map(|row| row.iter().fold(T::one(), |a, &c| a * c));
     let mine: Vec<T> = product.chain(from_zero).collect();
 
-    // All ranks tell all others.
+    // All ranks send theirs to all others.
     let mine = rank.device().upload(&mine)?;
     let mut all = rank.device().allocate(mine.len() * rank.size())?;
     rank.all_gather(&mine, &mut all)?;
 
-    // Through the stretches before this one, one after the other.
+    // The state passes through all earlier stretches, one after the other.
     let mut state = initial.clone();
     for before in all.download()?.chunks((2 * rows).max(1)).take(rank.number()) {
         let (coeff, end) = before.split_at(rows);
@@ -47,13 +46,13 @@ pub fn outputs<T: Storage<Accum = T> + Element>(
         }
     }
 
-    // Second pass: now the state is known.
+    // Second pass, from the state that is now known.
     let options = Options { initial: Some(state.into()), ..Options::default() };
     Cpu::new().forward(inputs, coeffs, &options)
 }
 // ANCHOR_END: passes
 
-/// [`outputs`] as an engine, forward.
+/// [`outputs`] as an engine, for the forward pass only.
 #[derive(Debug)]
 pub struct ByHand {
     group: Group,
@@ -61,7 +60,7 @@ pub struct ByHand {
 }
 
 impl ByHand {
-    /// Over the ranks of a group.
+    /// Makes the engine over the ranks of a group.
     pub fn new(group: Group) -> ByHand {
         let name = format!("by hand over {}", group.size());
         ByHand { group, name }
@@ -94,7 +93,7 @@ impl<T: Storage<Accum = T> + Element> Engine<T> for ByHand {
         let mut outputs = Array2::from_elem((num_seqs, seq_len), T::zero());
         let mut final_state = initial;
         for (steps, part) in parts {
-            // The last rank that has steps: those behind it only put its state together once more.
+            // The last rank with steps; the ranks behind it only repeat its state.
             if !steps.is_empty() {
                 final_state = part.final_state;
             }

@@ -1,15 +1,15 @@
-//! `GroupRecurrence`, as a program calls it: every device computes its stretch of all rows.
+//! The library's `GroupRecurrence` in a program: every device computes its stretch of all rows.
 
 use linrec::Error;
 use linrec::device::{Device, Group, GroupRecurrence, Links, Part, Split, Way};
 use ndarray::{ArrayView2, s};
 
-/// The outputs of rows that are cut over devices: of each its part, row after row, and which part
-/// of the rows that is.
+/// Computes the outputs of rows that are cut over devices: for each device, which part of the rows
+/// it has, and the outputs of that part, row after row.
 ///
 /// # Errors
 ///
-/// If there is no device, if some are emulated and others not, or if one of them fails.
+/// If there is no device, if some are emulated and others not, or if a device fails.
 // ANCHOR: called
 pub fn outputs(
     devices: &[Device],

@@ -1,19 +1,19 @@
 //! Solutions to the exercises that ask for code.
 
-/// What a stretch does: it takes the state y to y * coeff + state.
+/// The transition of a stretch: it takes the state y to y * coeff + state.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Transition {
-    /// What the state is multiplied by.
+    /// The factor of the state.
     pub coeff: f64,
-    /// What is added.
+    /// The term that is added.
     pub state: f64,
 }
 
 impl Transition {
-    /// What changes nothing.
+    /// The identity.
     pub const NOTHING: Transition = Transition { coeff: 1.0, state: 0.0 };
 
-    /// First this one, then the next.
+    /// Combines this transition with the next one.
     pub fn then(self, next: Transition) -> Transition {
         Transition {
             coeff: self.coeff * next.coeff,
@@ -22,19 +22,19 @@ impl Transition {
     }
 }
 
-/// How many bytes each rank receives where every rank tells all others two numbers of so many bytes
-/// for each row, and where states alone go from one to the next.
+/// Returns the number of bytes that each rank receives: if every rank sends two numbers of `bytes`
+/// bytes per row to all others, and if each rank sends only states to the next one.
 // ANCHOR: bytes
 pub fn received(rows: usize, ranks: usize, bytes: usize) -> (usize, usize) {
     (2 * bytes * rows * (ranks - 1), bytes * rows)
 }
 // ANCHOR_END: bytes
 
-/// The states before each rank in rounds: in round k a rank tells the one 2^k further what it
-/// knows. Returns them with the number of rounds.
+/// Computes the states before each rank in rounds: in round k each rank sends the transition that
+/// it knows to the rank 2^k further. Returns them with the number of rounds.
 // ANCHOR: rounds
 pub fn in_rounds(ranks: &[Transition], initial: f64) -> (Vec<f64>, usize) {
-    // Of each rank: what it and those before it do that it knows of.
+    // For each rank, the transition of as many ranks up to it as it knows of.
     let mut known = ranks.to_vec();
     let (mut reach, mut rounds) = (1, 0);
     while reach < ranks.len() {
@@ -46,13 +46,13 @@ pub fn in_rounds(ranks: &[Transition], initial: f64) -> (Vec<f64>, usize) {
         rounds += 1;
     }
     let upto = |rank: usize| if rank == 0 { Transition::NOTHING } else { known[rank - 1] };
-    let state = |does: Transition| initial.mul_add(does.coeff, does.state);
+    let state = |known: Transition| initial.mul_add(known.coeff, known.state);
     ((0..ranks.len()).map(|rank| state(upto(rank))).collect(), rounds)
 }
 // ANCHOR_END: rounds
 
-/// From the last step backwards: how many steps it takes until the product of the coefficients is
-/// zero in `f32`; `None` if it never is.
+/// Returns the number of steps, counted back from the last one, until the product of the
+/// coefficients is zero in `f32`; `None` if it never is.
 // ANCHOR: tail
 pub fn tail(coeffs: &[f32]) -> Option<usize> {
     let mut product = 1.0_f32;
@@ -69,13 +69,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_are_less_than_transitions() {
+    fn states_take_fewer_bytes_than_transitions() {
         assert_eq!(received(13_200, 4, 4), (316_800, 52_800));
         assert_eq!(received(1, 1, 4), (0, 4));
     }
 
     #[test]
-    fn rounds_find_what_a_walk_finds() {
+    fn rounds_find_the_states_of_a_walk() {
         for count in [1, 2, 3, 4, 7, 8, 9, 100] {
             let ranks: Vec<_> = (0..count)
                 .map(|rank| Transition { coeff: 0.5, state: f64::from(rank % 5) })
@@ -91,13 +91,13 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_ends_where_nothing_is_left() {
+    fn a_tail_ends_where_the_product_is_zero() {
         assert_eq!(tail(&[1.0; 1000]), None);
         assert_eq!(tail(&[]), None);
-        // The smallest number above zero is 2^-149; the half of it is a tie, and rounds to zero.
+        // The smallest number above zero is 2^-149; half of it is a tie, and rounds to zero.
         assert_eq!(tail(&[0.5; 1000]), Some(150));
         assert_eq!(tail(&[0.5, 0.0, 0.5]), Some(2));
-        // 50 times the smallest number, times 0.99, is 50 times the smallest number.
+        // 50 times the smallest number, times 0.99, rounds back to 50 times the smallest number.
         assert_eq!(tail(&[0.99; 30_000]), None);
     }
 }

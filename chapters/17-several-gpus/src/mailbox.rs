@@ -1,5 +1,5 @@
-//! Rows cut over ranks that reach each other's memory: on the emulator, where all ranks share one
-//! device, and their launches take turns.
+//! Rows cut over ranks that reach each other's memory. It runs on the emulator, where all ranks
+//! share one device and their launches take turns.
 
 use std::sync::Mutex;
 
@@ -10,26 +10,26 @@ use linrec::simt::Counters;
 use linrec::{Direction, Engine, Error, Gradients, Options, Outputs, validate};
 use ndarray::{Array1, Array2, ArrayView2, s};
 
-/// Words of 32 bits of a mailbox: a line of the cache, 128 bytes.
+/// The size of a mailbox in words of 32 bits: a cache line, 128 bytes.
 const WORDS: usize = 32;
-/// Threads of a block. It shares a tile of 256 steps.
+/// The number of threads in a block, which share a tile of 256 steps.
 const THREADS: u32 = 64;
-/// A rank's stretch of a row is a multiple of this, 16 bytes.
+/// The unit of a rank's stretch of a row: 4 steps, or 16 bytes.
 pub const UNIT: usize = 4;
 
-/// The ranks, and a mailbox for each row and rank.
+/// A kernel for a number of ranks, with a mailbox for each row and rank.
 #[derive(Debug)]
 pub struct Mailboxes {
     device: Device,
     function: Function,
     ranks: usize,
     name: String,
-    /// One pass at a time: the number of the last one, and the mailboxes it was made with.
+    /// One pass at a time: the number of the last pass, and its mailboxes.
     state: Mutex<(u32, Option<Buffer<u32>>)>,
 }
 
 impl Mailboxes {
-    /// So many ranks on an emulated device.
+    /// Makes mailboxes for `ranks` ranks on an emulated device.
     ///
     /// # Errors
     ///
@@ -38,11 +38,11 @@ impl Mailboxes {
         Mailboxes::load("long/mailbox.cu", ranks)
     }
 
-    /// With the kernel of another file.
+    /// Does the same with the kernel of another file.
     ///
     /// # Errors
     ///
-    /// As for [`Mailboxes::new`].
+    /// The same as for [`Mailboxes::new`].
     pub fn load(file: &str, ranks: usize) -> Result<Mailboxes, Error> {
         let device = Device::simt();
         let entry = format!("long_mailbox<1, {THREADS}>");
@@ -56,7 +56,7 @@ impl Mailboxes {
         Ok(Mailboxes { device, function, ranks, name, state: Mutex::default() })
     }
 
-    /// What it takes, and how often it rounds.
+    /// Returns the accepted shapes and options, and the number of combining levels.
     pub fn domain(&self) -> Domain {
         Domain {
             multiple_of: self.ranks * UNIT,
@@ -68,12 +68,12 @@ impl Mailboxes {
         }
     }
 
-    /// The outputs of rows from zero states, and what each rank's launch counted. `order` is that
-    /// in which launches have their turns: of ranks, by number.
+    /// Computes the outputs of rows from zero states, with the counters of each rank's launch.
+    /// `order` is the order in which the ranks' launches take turns, by number of the rank.
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if stretches are no whole vectors, and [`Error::Kernel`] with what
+    /// [`Error::Unsupported`] if stretches are not whole vectors, and [`Error::Kernel`] with what
     /// the emulator finds.
     // ANCHOR: outputs
     pub fn outputs(
@@ -139,7 +139,7 @@ impl Mailboxes {
     }
 }
 
-/// Forward, for tests: an initial state is what a first step without input would leave.
+/// A forward engine for tests: an initial state becomes the result of a first step without input.
 impl Engine<f32> for Mailboxes {
     fn name(&self) -> &str {
         &self.name

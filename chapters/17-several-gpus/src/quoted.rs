@@ -1,54 +1,53 @@
-//! What was measured on several GPUs: by programs that were written to find out whether this is
-//! worth building, and by this library.
+//! Measurements on several GPUs, by trial programs and by this library.
 
 use std::collections::BTreeMap;
 
 use bench::csv::Table;
 use bench::{Row, median, recorded};
 
-/// The tables of H200s, and of H100s.
+/// The tables of H200s and of H100s.
 const H200: &str = include_str!("../results/h200/tables.json");
 const H100: &str = include_str!("../results/h100/tables.json");
 
-/// The measurements, with their source.
+/// The trials' measurements, with their source.
 const TRIALS: &str = "trials.csv";
-/// Those of this library, by `tour bench --group` or the bundle: in one process, and in one for
-/// each GPU.
+/// This library's measurements, by `tour bench --group` or the bundle: in one process, and in one
+/// process for each GPU.
 const RECORDS: [&[u8]; 2] = [
     include_bytes!("../results/h100/group.csv.gz"),
     include_bytes!("../results/h100/processes.csv.gz"),
 ];
 
-/// Two forms of asking whether a state has been told early.
+/// Two ways to ask whether a state was published early.
 const ASKED: &str = "asked.csv";
 
-/// The kernels of two passes over a half of one row, each by itself, in few pieces and in many: one
-/// row for each run.
+/// The kernels of two passes over half of a row, each by itself, in few pieces and in many; one row
+/// for each run.
 const PIECES: &str = "pieces.csv";
 
-/// Ranks that are processes, which sleep until they are told something, or stay awake.
+/// Ranks in processes of their own, which sleep until a message arrives or stay awake.
 const AWAKE: &str = "awake.csv";
 
-/// One of the measurements.
+/// One measurement of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
     /// `link`, `time` or `efficiency`.
     pub what: String,
-    /// Of what.
+    /// The case that was measured.
     pub case: String,
-    /// On so many GPUs.
+    /// The number of GPUs.
     pub gpus: usize,
-    /// How much.
+    /// The value.
     pub value: f64,
-    /// In what: `us`, `GB/s`, or `part` of the time that a GPU takes alone.
+    /// The unit: `us`, `GB/s`, or `part` of the time of one GPU alone.
     pub unit: String,
 }
 
-/// All of them, in the order of the file.
+/// Reads all trials, in the order of the file.
 ///
 /// # Errors
 ///
-/// If the file cannot be read.
+/// If the file is unreadable.
 pub fn trials() -> Result<Vec<Trial>, Box<dyn std::error::Error + Send + Sync>> {
     let table = Table::read(&recorded::table(H200, TRIALS)?)?;
     let rows = table.rows().map(|row| {
@@ -63,12 +62,13 @@ pub fn trials() -> Result<Vec<Trial>, Box<dyn std::error::Error + Send + Sync>> 
     rows.collect()
 }
 
-/// Milliseconds that the gradient of 16 rows took one GPU, where a kernel by mail `waits` for the
-/// answer whether a state has been told early, or where the question is `sent` with a tile.
+/// Returns the milliseconds of the gradient of 16 rows on one GPU. The mailbox kernel asks
+/// whether a state was published early: it `waits` for the answer, or the question is `sent` with a
+/// tile.
 ///
 /// # Errors
 ///
-/// If the file cannot be read, or has no such line.
+/// If the file is unreadable, or has no such line.
 pub fn asked_early(how: &str) -> Result<f64, Box<dyn std::error::Error + Send + Sync>> {
     for row in Table::read(&recorded::table(H100, ASKED)?)?.rows() {
         let of = (row.text("pass")?, row.text("num_seqs")?, row.text("way")?);
@@ -79,11 +79,11 @@ pub fn asked_early(how: &str) -> Result<f64, Box<dyn std::error::Error + Send + 
     Err(format!("nothing was measured that is `{how}`").into())
 }
 
-/// Milliseconds that a kernel of two passes takes for 2^29 steps in so many pieces, the median.
+/// Returns the median milliseconds of a kernel of two passes for 2^29 steps in `pieces` pieces.
 ///
 /// # Errors
 ///
-/// If the file cannot be read, or has no such line.
+/// If the file is unreadable, or has no such line.
 pub fn in_pieces(
     what: &str,
     pieces: usize,
@@ -100,11 +100,11 @@ pub fn in_pieces(
     Ok(median(runs))
 }
 
-/// What was measured in `unit` over two processes that are `how`: asleep or awake.
+/// Returns the measurement in `unit` over two processes that are `how`: asleep or awake.
 ///
 /// # Errors
 ///
-/// If the file cannot be read, or has no such line.
+/// If the file is unreadable, or has no such line.
 pub fn of_processes(
     how: &str,
     unit: &str,
@@ -117,45 +117,45 @@ pub fn of_processes(
     Err(format!("nothing was measured in {unit} of processes {how}").into())
 }
 
-/// What this library reached, in one case.
+/// The performance of this library in one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reached {
     /// The day, and the GPUs.
     pub measured: (String, String),
     /// `forward` or `backward`.
     pub pass: String,
-    /// Sequences, and their length.
+    /// The number of sequences, and their length.
     pub shape: (usize, usize),
     /// The least and the largest coefficient: `0.98 to 1`.
     pub coeffs: String,
-    /// How many GPUs.
+    /// The number of GPUs.
     pub gpus: usize,
-    /// Whether each had a process of its own.
+    /// True if each GPU had its own process.
     pub is_spread: bool,
-    /// `rows`, or how [`Way`](linrec::device::Way) is written.
+    /// `rows`, or the name of a [`Way`](linrec::device::Way).
     pub way: String,
-    /// Milliseconds, the median of all runs.
+    /// The median milliseconds of all runs.
     pub ms: f64,
-    /// The time on one GPU, over that on all of them and over their number.
+    /// The time on one GPU, divided by the time on all of them and by their number.
     pub efficiency: f64,
 }
 
 impl Reached {
-    /// Whether it was measured by this way: `mailboxes`, or `pipeline` with any number of groups.
+    /// Returns true for this way: `mailboxes`, or `pipeline` with any number of groups.
     pub fn is_by(&self, way: &str) -> bool {
         self.way.split(" of ").next() == Some(way)
     }
 }
 
-/// All of it, in the order of the files; what one GPU takes alone is left out.
+/// Reads all cases, in the order of the files, without the times of one GPU alone.
 ///
 /// # Errors
 ///
-/// If a file cannot be read.
+/// If a file is unreadable.
 pub fn reached() -> Result<Vec<Reached>, Box<dyn std::error::Error + Send + Sync>> {
     let mut all = Vec::new();
     for record in RECORDS {
-        // In the order in which they were measured first.
+        // The order of the first measurement of each case.
         let mut order = Vec::new();
         let mut runs: BTreeMap<_, Vec<Row>> = BTreeMap::new();
         for row in Row::read(&recorded::text(record)?)? {
@@ -195,7 +195,7 @@ mod tests {
     use linrec::device::Links;
 
     #[test]
-    fn the_library_s_rule_has_the_links_that_were_measured() {
+    fn the_library_has_the_measured_times_of_links() {
         let trials = trials().unwrap();
         let value =
             |case: &str| trials.iter().find(|trial| trial.case.starts_with(case)).unwrap().value;
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn every_measurement_says_where_it_is_from() {
+    fn every_measurement_has_a_date_a_machine_and_a_source() {
         let table = Table::read(&recorded::table(H200, TRIALS).unwrap()).unwrap();
         for row in table.rows() {
             assert!(

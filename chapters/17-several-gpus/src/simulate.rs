@@ -1,58 +1,57 @@
-//! What a forward pass takes over any number of GPUs, from what links and memory take.
+//! The time of a forward pass over any number of GPUs, from the times of links and memory.
 //!
-//! Nothing is computed here but times. Each rank does its own work in order, and a message arrives
-//! some time after it was sent: events are followed one by one, so that what waits for what comes
-//! out by itself.
+//! Only times are computed here. Each rank does its own work in order, and a message arrives some
+//! time after it was sent. The events are followed one by one, so the waiting times need no
+//! formula. The tests below compare the results with the trials in `quoted`.
 
 use linrec::device::Links;
 
-/// GPUs in hosts.
+/// A cluster of hosts with several GPUs each.
 #[derive(Debug, Clone, Copy)]
 pub struct Cluster {
-    /// GPUs of a host.
+    /// The number of GPUs in a host.
     pub per_host: usize,
-    /// What links and memory take within a host.
+    /// The times of links and memory within a host.
     pub inside: Links,
-    /// Seconds from a send on one host to the moment when another host has the message, without
-    /// what its bytes take.
+    /// The seconds from a send to its arrival on another host, without the time of its bytes.
     pub between: f64,
-    /// Bytes in a second between hosts.
+    /// The bandwidth between hosts, in bytes per second.
     pub between_link: f64,
 }
 
-/// What each GPU has: a stretch of each of so many rows, of so many steps.
+/// The work of each GPU: a stretch of each row.
 #[derive(Debug, Clone, Copy)]
 pub struct Work {
-    /// Rows.
+    /// The number of rows.
     pub rows: usize,
-    /// Steps of a stretch.
+    /// The number of steps in a stretch.
     pub steps: usize,
 }
 
-/// Bytes of a number.
+/// The number of bytes of a value.
 const BYTES: f64 = 4.0;
-/// How states get from rank to rank.
+/// The way in which states get from rank to rank.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Way {
-    /// Two passes; in between every rank tells all others.
+    /// Two passes; in between, every rank sends to all others.
     Gather,
-    /// Two passes; in between, in round k, a rank tells the one 2^k further.
+    /// Two passes; in between, in round k, each rank sends to the rank 2^k further.
     Rounds,
-    /// As [`Way::Rounds`], where of the first pass this part is read.
+    /// The same as [`Way::Rounds`], but the first pass reads only this part of its arrays.
     TailFirst(f64),
-    /// One pass over so many groups of rows, with messages between neighbours.
+    /// One pass over this number of groups of rows, with messages between neighbours.
     Pipeline(usize),
-    /// One pass, in which blocks find states in mailboxes. Within one host.
+    /// One pass in which blocks find states in mailboxes, within one host.
     Mailboxes,
 }
 
 impl Cluster {
-    /// Seconds for the pass over a rank's own arrays.
-    pub fn once(&self, work: Work) -> f64 {
+    /// Returns the seconds of one pass over a rank's own arrays.
+    pub fn alone(&self, work: Work) -> f64 {
         3.0 * BYTES * (work.rows * work.steps) as f64 / self.inside.memory
     }
 
-    /// Seconds for a message of so many numbers to the rank with number `to` from `from`.
+    /// Returns the seconds of a message of `numbers` values from rank `from` to rank `to`.
     fn message(&self, from: usize, to: usize, numbers: usize) -> f64 {
         let bytes = BYTES * numbers as f64;
         match from / self.per_host == to / self.per_host {
@@ -61,31 +60,31 @@ impl Cluster {
         }
     }
 
-    /// Seconds until the last of so many ranks is done.
+    /// Returns the seconds until the last of `ranks` ranks is done.
     pub fn time(&self, work: Work, ranks: usize, way: Way) -> f64 {
-        let once = self.once(work);
-        // Of 12 bytes for each step, 8 are read a second time.
-        let first = 2.0 / 3.0 * once;
+        let alone = self.alone(work);
+        // Of the 12 bytes per step, 8 are read a second time.
+        let first = 2.0 / 3.0 * alone;
         match way {
-            _ if ranks <= 1 => once,
-            Way::Gather => first + self.gather(work, ranks) + once,
-            Way::Rounds => first + self.rounds(work, ranks) + once,
-            Way::TailFirst(part) => part * first + self.rounds(work, ranks) + once,
+            _ if ranks <= 1 => alone,
+            Way::Gather => first + self.gather(work, ranks) + alone,
+            Way::Rounds => first + self.rounds(work, ranks) + alone,
+            Way::TailFirst(part) => part * first + self.rounds(work, ranks) + alone,
             Way::Pipeline(groups) => {
                 let numbers = work.rows.div_ceil(groups);
-                let stages = Stages { ranks, groups, each: once / groups as f64 };
+                let stages = Stages { ranks, groups, each: alone / groups as f64 };
                 stages.last(|rank| Hop::busy(self.message(rank - 1, rank, numbers)))
             }
             Way::Mailboxes => {
                 let groups = work.rows.div_ceil(self.inside.at_a_time);
-                let stages = Stages { ranks, groups, each: once / groups as f64 };
+                let stages = Stages { ranks, groups, each: alone / groups as f64 };
                 stages.last(|_| Hop::seen_after(self.inside.store))
             }
         }
     }
 
-    /// Every rank receives two numbers for each row from all others, by the slowest link on its
-    /// way.
+    /// Returns the seconds in which every rank receives two values per row from all others, over
+    /// the slowest link on their way.
     fn gather(&self, work: Work, ranks: usize) -> f64 {
         let hosts = ranks.div_ceil(self.per_host);
         let bytes = 2.0 * BYTES * (work.rows * (ranks - 1)) as f64;
@@ -93,13 +92,13 @@ impl Cluster {
             return self.inside.all_gather + bytes / self.inside.link;
         }
         let rounds = f64::from(hosts.next_power_of_two().ilog2());
-        // A host's GPUs have a network card each, and hand on to each other what came.
+        // Each GPU of a host has its own network card, and passes on what arrives to the others.
         self.inside.all_gather
             + rounds * self.between
             + bytes / self.between_link.min(self.inside.link)
     }
 
-    /// The slowest rank of each round, one after the other.
+    /// Returns the seconds of all rounds, each as long as its slowest rank.
     // ANCHOR: rounds
     fn rounds(&self, work: Work, ranks: usize) -> f64 {
         let mut known = vec![0.0; ranks];
@@ -116,12 +115,12 @@ impl Cluster {
     }
     // ANCHOR_END: rounds
 
-    /// The part of its time in which a GPU does what it would do alone.
+    /// Returns the time of a GPU's own work, divided by the time that it takes among `ranks` ranks.
     pub fn efficiency(&self, work: Work, ranks: usize, way: Way) -> f64 {
-        self.once(work) / self.time(work, ranks, way)
+        self.alone(work) / self.time(work, ranks, way)
     }
 
-    /// The pipeline with the number of groups that is the fastest.
+    /// Returns the number of groups with which the pipeline is fastest.
     pub fn best_pipeline(&self, work: Work, ranks: usize) -> usize {
         let most = work.rows.min(256);
         let time = |groups: &usize| self.time(work, ranks, Way::Pipeline(*groups));
@@ -132,43 +131,43 @@ impl Cluster {
     }
 }
 
-/// Groups of rows that go through ranks, one after the other.
+/// Groups of rows that pass through the ranks one after the other.
 #[derive(Debug, Clone, Copy)]
 pub struct Stages {
-    /// Ranks.
+    /// The number of ranks.
     pub ranks: usize,
-    /// Groups.
+    /// The number of groups.
     pub groups: usize,
-    /// Seconds for a group on a rank.
+    /// The seconds of a group on a rank.
     pub each: f64,
 }
 
-/// From when to when a rank works on a group.
+/// The begin and the end of a rank's work on a group.
 pub type Span = (f64, f64);
 
-/// What it takes to hand on the states of a group, in seconds.
+/// The seconds to hand on the states of a group.
 #[derive(Debug, Clone, Copy)]
 pub struct Hop {
-    /// Until they are there; nobody is kept from working meanwhile.
+    /// The time until they arrive, during which both ranks can work.
     pub travel: f64,
-    /// For so long the receiver is busy with it, and so is the sender.
+    /// The time during which the receiver, and also the sender, is busy with the message.
     pub busy: f64,
 }
 
 impl Hop {
-    /// A message that keeps both busy, as NCCL's kernels do.
+    /// Makes a message that keeps both ranks busy, as NCCL's kernels do.
     pub fn busy(busy: f64) -> Hop {
         Hop { travel: 0.0, busy }
     }
 
-    /// A store that is seen some time later.
+    /// Makes a store that becomes visible some time later.
     pub fn seen_after(travel: f64) -> Hop {
         Hop { travel, busy: 0.0 }
     }
 }
 
 impl Stages {
-    /// When each rank works on each group; `hop(rank)` is from the rank before.
+    /// Returns the times of each rank's work on each group; `hop(rank)` is from the rank before.
     // ANCHOR: stages
     pub fn spans(self, hop: impl Fn(usize) -> Hop) -> Vec<Vec<Span>> {
         let mut spans: Vec<Vec<Span>> = Vec::new();
@@ -193,7 +192,7 @@ impl Stages {
     }
     // ANCHOR_END: stages
 
-    /// When the last one is done.
+    /// Returns the time at which the last rank is done.
     fn last(self, hop: impl Fn(usize) -> Hop) -> f64 {
         let spans = self.spans(hop);
         spans.last().and_then(|rank| rank.last()).map_or(0.0, |span| span.1)
@@ -211,7 +210,7 @@ mod tests {
     const WORK: Work = Work { rows: 13_200, steps: 16_384 };
 
     #[test]
-    fn one_rank_waits_for_nobody() {
+    fn one_rank_never_waits() {
         for way in [Way::Gather, Way::Rounds, Way::TailFirst(0.1), Way::Pipeline(7), Way::Mailboxes]
         {
             assert_eq!(cluster().efficiency(WORK, 1, way), 1.0, "{way:?}");
@@ -219,12 +218,12 @@ mod tests {
     }
 
     #[test]
-    fn without_messages_a_pipeline_only_begins_late() {
+    fn pipelines_pay_for_their_start_and_their_messages() {
         let stages = Stages { ranks: 4, groups: 12, each: 1.0 };
         assert_eq!(stages.last(|_| Hop::busy(0.0)), 15.0);
-        // On the way it keeps nobody from working.
+        // A message on its way keeps no rank from working.
         assert_eq!(stages.last(|_| Hop::seen_after(0.5)), 15.0 + 3.0 * 0.5);
-        // Ranks between two others are busy with two messages for each group.
+        // A rank between two others is busy with two messages for each group.
         assert_eq!(stages.last(|_| Hop::busy(0.5)), 3.0 * 1.5 + 12.0 + 11.0 * 1.0);
         let spans = stages.spans(|_| Hop { travel: 0.25, busy: 0.25 });
         for (before, rank) in spans.iter().zip(&spans[1..]) {
@@ -236,8 +235,8 @@ mod tests {
     }
 
     #[test]
-    fn the_model_is_near_what_was_measured() {
-        // With the programs of `quoted`, on four GPUs.
+    fn the_model_is_near_the_measurements() {
+        // The trials of `quoted`, on four GPUs.
         let of = |way| cluster().efficiency(WORK, 4, way);
         let close = |is: f64, was: f64| assert!((is - was).abs() < 0.03, "{is} {was}");
         close(of(Way::Gather), 0.61);
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_are_as_many_as_the_logarithm() {
+    fn the_number_of_rounds_is_the_logarithm_of_the_ranks() {
         let cluster = Cluster { per_host: 1, ..cluster() };
         let one = cluster.message(0, 1, 2 * WORK.rows);
         for (ranks, rounds) in [(2, 1.0), (3, 2.0), (8, 3.0), (1024, 10.0)] {

@@ -1,4 +1,4 @@
-//! Three planted mistakes, and the sentence that says what is wrong.
+//! Three planted mistakes, and the sentence that reports each.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::mailbox::Mailboxes;
 /// The mistakes, in the order of the page.
 pub const NAMES: [&str; 3] = ["a receive too few", "mail_without_fence", "mail_of_any_epoch"];
 
-/// What is said of one of [`NAMES`], or of the right twin of the last two by the name of `mailbox`;
-/// nothing if nothing is wrong.
+/// Returns the report on one of [`NAMES`], or on the correct kernel of the last two by the name of
+/// `mailbox`; `None` if nothing is wrong.
 ///
 /// # Errors
 ///
@@ -23,14 +23,14 @@ pub fn examine(name: &str) -> Result<Option<String>, Error> {
     }
     let file = if name == "mailbox" { "long" } else { "broken" };
     let mailboxes = Mailboxes::load(&format!("{file}/{name}.cu"), 2)?;
-    // Two passes with the same mailboxes; the rank that waits has the first turn.
+    // Two passes with the same mailboxes; the waiting rank has the first turn.
     for (pass, input) in [(1, 1.0_f32), (2, 3.0)] {
         let (x, c) = (Array2::from_elem((2, 600), input), Array2::from_elem((2, 600), 0.5_f32));
         let outputs = match mailboxes.outputs(x.view(), c.view(), [1, 0]) {
             Ok((outputs, _)) => outputs,
             Err(error) => return Ok(Some(format!("pass {pass}: {error}"))),
         };
-        // All is exact: after many steps each output is twice the input.
+        // All numbers are exact: after many steps each output is twice the input.
         let (is, right) = (outputs[[1, 300]], 2.0 * input);
         if is != right {
             return Ok(Some(format!("pass {pass}: outputs[1, 300] is {is} instead of {right}")));
@@ -39,8 +39,8 @@ pub fn examine(name: &str) -> Result<Option<String>, Error> {
     Ok(None)
 }
 
-/// A pipeline over three groups of rows in which the second rank receives the states of the first
-/// two only, and computes the third group from what came before.
+/// A pipeline over three groups of rows. The second rank receives only the states of the first two,
+/// and computes the third group from old ones.
 // ANCHOR: receive
 fn a_receive_too_few() -> Result<(), Error> {
     const GROUPS: usize = 3;

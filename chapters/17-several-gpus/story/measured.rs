@@ -1,11 +1,15 @@
-//! What was measured on several GPUs of a host: by trial programs, and by this library.
+//! The measurements on several GPUs of a host: by trial programs, and by this library.
+//!
+//! Nothing is timed here: `quoted` reads the records in `results`, and this module shows them as
+//! tables and publishes every value that the page quotes. A missing measurement is an error that
+//! names it, so the page cannot quote a number without a record.
 
 use lesson::{Kind, Lesson, Table};
 use linrec::device::Links;
 
 use crate::quoted::{self, Reached, Trial};
 
-/// A number with its unit.
+/// Formats a value with its unit.
 fn amount(trial: &Trial) -> String {
     match trial.unit.as_str() {
         "us" => format!("{} µs", trial.value),
@@ -14,7 +18,6 @@ fn amount(trial: &Trial) -> String {
     }
 }
 
-/// What messages and links take.
 pub(super) fn links(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("links", "What a link moves, and what a message costs")?;
     lesson.say(
@@ -35,7 +38,7 @@ pub(super) fn links(lesson: &mut Lesson) -> lesson::Result {
 /// Rows, coefficients and way.
 type Case<'a> = (usize, &'a str, &'a str);
 
-/// What this library reached in one process, a line for each kind of work.
+/// The cases that the page shows for one process, a line for each kind of work.
 const CASES: [Case; 8] = [
     (13_200, "0.98 to 1", "rows"),
     (13_200, "0.98 to 1", "mailboxes"),
@@ -47,12 +50,12 @@ const CASES: [Case; 8] = [
     (1, "1 to 1", "passes by mail"),
 ];
 
-/// One of the measurements in one process.
+/// Returns one of the measurements in one process.
 fn of<'a>(reached: &'a [Reached], pass: &str, case: Case) -> lesson::Result<&'a Reached> {
     of_ranks(reached, pass, case, false)
 }
 
-/// One of the measurements, in one process or one for each GPU.
+/// Returns one of the measurements, in one process or in one for each GPU.
 fn of_ranks<'a>(
     reached: &'a [Reached],
     pass: &str,
@@ -70,7 +73,6 @@ fn of_ranks<'a>(
     Ok(reached.iter().find(is_it).ok_or_else(missing)?)
 }
 
-/// What this library reached: the way for each shape.
 pub(super) fn reached(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("reached", "What was reached")?;
     let reached = quoted::reached()?;
@@ -92,7 +94,7 @@ pub(super) fn reached(lesson: &mut Lesson) -> lesson::Result {
     values(lesson, &reached)
 }
 
-/// Rows and steps: `264 x 2^22`.
+/// Formats rows and steps: `264 x 2^22`.
 fn sequences((rows, steps): (usize, usize)) -> String {
     if steps.is_power_of_two() {
         format!("{rows} x 2^{}", steps.ilog2())
@@ -101,7 +103,7 @@ fn sequences((rows, steps): (usize, usize)) -> String {
     }
 }
 
-/// Numbers of the record for the page.
+/// Publishes numbers of the record for the page.
 fn values(lesson: &mut Lesson, reached: &[Reached]) -> lesson::Result {
     for (name, rows, coeffs, way) in [
         ("reached_rows", 13_200, "0.98 to 1", "rows"),
@@ -136,8 +138,8 @@ fn values(lesson: &mut Lesson, reached: &[Reached]) -> lesson::Result {
         lesson.value(name, format!("{:.2}", quoted::in_pieces(what, pieces)?), Kind::Computed);
     }
     for how in ["asleep", "awake"] {
-        let told = format!("{:.0}", quoted::of_processes(how, "us")?);
-        lesson.value(&format!("told_{how}_us"), told, Kind::Computed);
+        let micros = format!("{:.0}", quoted::of_processes(how, "us")?);
+        lesson.value(&format!("told_{how}_us"), micros, Kind::Computed);
         let efficiency = format!("{:.2}", quoted::of_processes(how, "efficiency")?);
         lesson.value(&format!("processes_{how}"), efficiency, Kind::Computed);
     }
@@ -165,14 +167,13 @@ fn values(lesson: &mut Lesson, reached: &[Reached]) -> lesson::Result {
     let spread = of_ranks(reached, "forward", row_tail, true)?.efficiency;
     lesson.value("row_tail_processes", format!("{spread:.2}"), Kind::Computed);
     let one_row = of(reached, "backward", (1, "1 to 1", "pipeline"))?;
-    // The ratio of two passes has more digits than that of the pipeline.
+    // The ratio of the two passes has more digits than the pipeline's.
     let passes = of(reached, "backward", (1, "1 to 1", "passes"))?;
     let alone = passes.ms * passes.efficiency * passes.gpus as f64;
     lesson.value("pipeline_times", format!("{:.0}", one_row.ms / alone), Kind::Computed);
     Ok(())
 }
 
-/// Every way, in one process and in several.
 pub(super) fn all_ways(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("measured", "By every way")?;
     let reached = quoted::reached()?;
@@ -194,7 +195,6 @@ pub(super) fn all_ways(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// What the trials reached.
 pub(super) fn trials(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("trials", "What the trials reached")?;
     lesson.say(
@@ -221,7 +221,7 @@ pub(super) fn trials(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// A row for each case, a column for each way.
+/// Makes a table with one row for each case and one column for each way.
 fn table(reached: &[&Reached]) -> Table {
     const WAYS: [&str; 7] =
         ["rows", "passes", "tail first", "pipeline", "passes by mail", "mailboxes", "tail by mail"];

@@ -1,4 +1,9 @@
-//! What the chapter tells when it runs.
+//! The run of the chapter: it computes, checks and records every number that the page quotes.
+//!
+//! All ranks are emulated devices: threads of this program that exchange messages through the same
+//! groups as real GPUs. The emulator counts the bytes of every way to cut rows, and compares its
+//! bits. Measured times come from records, by `measured`, and the model of many hosts is in
+//! `modelled`. The last steps plant mistakes and let ranks fail.
 
 mod measured;
 mod modelled;
@@ -20,10 +25,9 @@ use crate::mailbox::Mailboxes;
 use crate::scan::problem::Problem;
 use crate::suspect;
 
-/// Numbers of ranks that are tried.
+/// The numbers of ranks to try.
 const SIZES: [usize; 5] = [1, 2, 3, 4, 8];
 
-/// Tells the chapter.
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     lesson.engine("groups of emulated devices");
     measured::links(lesson)?;
@@ -45,7 +49,7 @@ fn emulated(ranks: usize) -> Result<Group, Error> {
     Group::from_devices(&Device::emulated(ranks))
 }
 
-/// Ranks for a way: mail needs memory that all of them reach, so they share a device.
+/// Makes the ranks for a way: mail needs memory that all of them reach, so they share a device.
 fn group_for(way: Way, ranks: usize) -> Result<Group, Error> {
     match way.is_by_mail() {
         true => Group::through_host(&vec![Device::simt(); ranks]),
@@ -53,7 +57,7 @@ fn group_for(way: Way, ranks: usize) -> Result<Group, Error> {
     }
 }
 
-/// The largest error of outputs, as a part of its bound.
+/// Returns the largest error of outputs relative to its bound.
 fn error(outputs: &Array2<f32>, x: &Array2<f32>, c: &Array2<f32>) -> Result<f64, Error> {
     let options = Options::default();
     let exact = reference::forward(x.view(), c.view(), &options)?.outputs;
@@ -62,11 +66,10 @@ fn error(outputs: &Array2<f32>, x: &Array2<f32>, c: &Array2<f32>) -> Result<f64,
     let bound = reference::forward_bound(x.view(), c.view(), &options, rounding)?.outputs;
     let errors = outputs.iter().zip(&exact).zip(&bound);
     let errors = errors.map(|((&y, exact), bound)| (f64::from(y) - exact).abs() / bound);
-    // Written so that NaN is the largest.
+    // In this form, NaN counts as the largest.
     Ok(errors.fold(0.0, |most: f64, error| if error <= most { most } else { error }))
 }
 
-/// Two passes in a screen of code.
 fn by_hand(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("cut", "A row over several ranks")?;
     let (rows, seq_len) = (5, 4000);
@@ -95,9 +98,9 @@ fn by_hand(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-// The library's ways.
+// The ways of the library.
 
-/// What all ranks have computed, put together, and what was counted.
+/// Returns the outputs of all ranks, joined, and the counters.
 fn computed(
     ranks: usize,
     way: Way,
@@ -132,19 +135,18 @@ fn computed(
     Ok((outputs, all))
 }
 
-/// Bytes that kernels read and write in global memory, without what blocks tell each other.
+/// Returns the bytes that kernels read and write in global memory, without messages between blocks.
 fn moved(counters: &Counters) -> [u64; 2] {
-    let told =
+    let is_message =
         |opcode: &str| ["relaxed", "acquire", "release"].iter().any(|how| opcode.contains(how));
     let sum = |wanted: &[Access]| {
         let sites = counters.sites.iter().filter(|site| wanted.contains(&site.access));
-        let sites = sites.filter(|site| !told(&site.opcode));
+        let sites = sites.filter(|site| !is_message(&site.opcode));
         sites.map(|site| site.bytes).sum()
     };
     [sum(&[Access::GlobalLoad, Access::CopyAsync]), sum(&[Access::GlobalStore])]
 }
 
-/// What each way moves.
 fn ways(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("ways", "Ways to the state before a stretch")?;
     let (rows, seq_len) = (2, 1 << 16);
@@ -185,7 +187,6 @@ fn ways(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// What the bits depend on.
 fn bits(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("bits", "What the bits depend on")?;
     let shape = (24, 4096);
@@ -231,7 +232,6 @@ fn bits(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// States that go from kernel to kernel.
 fn mailboxes(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("mailboxes", "Mailboxes in each other's memory")?;
     let (rows, seq_len) = (4, 2400);
@@ -276,13 +276,12 @@ fn mailboxes(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// How many requests there were of opcodes with this word.
+/// Returns the number of requests by opcodes that contain this word.
 fn sites(counters: &Counters, word: &str) -> u64 {
     let sites = counters.sites.iter().filter(|site| site.opcode.contains(word));
     sites.map(|site| site.requests).sum()
 }
 
-/// What is said of each planted mistake.
 fn mistakes(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("mistakes", "What goes wrong")?;
     lesson.say("A pipeline and a mailbox with one mistake at a time.");
@@ -299,7 +298,6 @@ fn mistakes(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// The fused scan over ranks, beside one device.
 fn fused(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("scan", "The fused scan, cut along its length")?;
     let shape = ScanShape { batch: 3, channels: 32, seq_len: 192, states: 8, groups: 1 };
@@ -339,16 +337,15 @@ fn fused(lesson: &mut Lesson) -> lesson::Result {
     lesson.check("what of the scan depends on the number of ranks, but for A", changed, 0.0);
     lesson.check("gradients of A that differ from rank to rank", by_rank, 0.0);
     lesson.check("largest difference of gradients of A / bound", worst, 1.0);
-    // By each of four ranks: 4 bytes for each rate of the other three.
+    // On each of four ranks: 4 bytes for each rate of the other three.
     lesson.value("scan_received", 3 * 4 * rates, Kind::Computed);
     Ok(())
 }
 
-/// How work ends that cannot go on.
 fn failures(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("failures", "When a rank does not do its part")?;
     lesson.say("Two ranks, of which one fails, ends early, or has other rows than the other. What the other one is told:");
-    let told = |work: &(dyn Fn(&Rank) -> Result<(), Error> + Sync)| -> lesson::Result<String> {
+    let reported = |work: &(dyn Fn(&Rank) -> Result<(), Error> + Sync)| -> lesson::Result<String> {
         let seen = std::sync::Mutex::new(Vec::new());
         let outcome = emulated(2)?.run(|rank| {
             let result = work(rank);
@@ -364,12 +361,12 @@ fn failures(lesson: &mut Lesson) -> lesson::Result {
             || format!("nothing, and {} ranks are done", outcome.map_or(0, |all| all.len()));
         Ok(seen.first().cloned().unwrap_or_else(nothing))
     };
-    let fails = told(&|rank| match rank.number() {
+    let fails = reported(&|rank| match rank.number() {
         1 => rank.device().upload(&[1.0_f32])?.upload(&[1.0, 2.0]),
         _ => rank.barrier(),
     })?;
-    let ends = told(&|rank| if rank.number() == 1 { Ok(()) } else { rank.barrier() })?;
-    let differs = told(&|rank| {
+    let ends = reported(&|rank| if rank.number() == 1 { Ok(()) } else { rank.barrier() })?;
+    let differs = reported(&|rank| {
         let rows = if rank.number() == 1 { 3 } else { 2 };
         let recurrence = GroupRecurrence::<f32>::new(rank, Split::Steps);
         let len = recurrence.part((rows, 300))?.len();

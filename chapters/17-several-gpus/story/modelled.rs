@@ -1,4 +1,4 @@
-//! A model on paper beside what was measured, and a simulation of many hosts.
+//! A model on paper compared with measurements, and a simulation of many hosts.
 
 use lesson::plot::{self, Chart};
 use lesson::{Kind, Lesson, Table};
@@ -8,20 +8,19 @@ use super::pictures;
 use crate::quoted;
 use crate::simulate::{Cluster, Hop, Stages, Way, Work};
 
-/// What each GPU of the trials had.
+/// The work of each GPU in the trials.
 const WORK: Work = Work { rows: 13_200, steps: 16_384 };
-/// GPUs of a host.
+/// The number of GPUs in a host.
 const PER_HOST: usize = 8;
-/// A network card of 400 Gbit/s for each GPU, by its name.
+/// The nominal bandwidth of a network card of 400 Gbit/s for each GPU.
 const BETWEEN_LINK: f64 = 50e9;
-/// Groups of the pipeline that was measured.
+/// The number of groups in the measured pipeline.
 const GROUPS: usize = 12;
 
 fn cluster(between: f64) -> Cluster {
     Cluster { per_host: PER_HOST, inside: Links::H200, between, between_link: BETWEEN_LINK }
 }
 
-/// The formulas and the simulation beside the trials.
 pub(super) fn paper(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("model", "A model on paper")?;
     let ranks = 4;
@@ -54,7 +53,7 @@ pub(super) fn paper(lesson: &mut Lesson) -> lesson::Result {
     }
     lesson.table("model.csv", Kind::Computed, &table)?;
     lesson.check("distance of simulated and measured efficiency", far, 0.03);
-    let alone = cluster(0.0).once(WORK);
+    let alone = cluster(0.0).alone(WORK);
     lesson.value("alone_us", format!("{:.0}", 1e6 * alone), Kind::Computed);
 
     let each = |groups: usize| Stages { ranks, groups, each: alone / groups as f64 };
@@ -67,7 +66,6 @@ pub(super) fn paper(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Many hosts.
 pub(super) fn hosts(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("hosts", "Eight to 1024 GPUs")?;
     lesson.say(&format!(

@@ -1,4 +1,4 @@
-//! Who works when: a row for each rank, and a bar for each group of rows.
+//! Timelines of the ranks: one row for each rank, and one bar for each group of rows.
 
 use lesson::plot::sketch::{left, middle};
 use lesson::plot::{self, Area, COLORS, Panel};
@@ -13,15 +13,15 @@ const ROW: i32 = 24;
 const BAR: i32 = 18;
 const BELOW: i32 = 26;
 
-/// What ranks do in one way.
+/// The timeline of one way.
 struct Timeline<'a> {
     title: &'static str,
     spans: &'a [Vec<Span>],
-    /// When the slower of both ways is done.
+    /// The time at which the slower of both ways is done.
     end: f64,
 }
 
-/// A pipeline of a few groups above one of many.
+/// Draws a pipeline of a few groups above a pipeline of many.
 pub(super) fn stages(pipeline: &[Vec<Span>], boxes: &[Vec<Span>]) -> lesson::Result<String> {
     let ends = [pipeline, boxes].into_iter().flatten().flatten().map(|span| span.1);
     let end = ends.fold(0.0, f64::max);

@@ -1,7 +1,11 @@
-//! Chapter 17's tests: one program, linked once.
+//! The tests of chapter 17: one program, linked once.
+//!
+//! One module for each subject. All ranks are emulated devices, as threads of one process or as
+//! processes of the example `job`; every result is compared with one device bit by bit, or with a
+//! derived bound. Tests on real GPUs are in the library's own suite.
 
 mod called {
-    //! The call that the page shows, over several numbers of emulated devices.
+    //! Tests of the page's call, over several numbers of emulated devices.
 
     use ch17_several_gpus::called;
     use linrec::contract::Domain;
@@ -47,7 +51,7 @@ mod called {
     }
 }
 mod contract {
-    //! The chapter's ways of cutting rows, over several numbers of ranks.
+    //! Tests of the chapter's ways to cut rows, over several numbers of ranks.
 
     use ch17_several_gpus::by_hand::{ByHand, stretch};
     use ch17_several_gpus::mailbox::Mailboxes;
@@ -106,13 +110,13 @@ mod contract {
     }
 }
 mod processes {
-    //! The example as a job of three processes, as the page starts it by hand.
+    //! Tests of the example as a job of three processes, started by hand as on the page.
 
     use std::net::TcpListener;
     use std::path::PathBuf;
     use std::process::{Command, Stdio};
 
-    /// The example, which cargo builds beside this program.
+    /// Returns the path of the example, which cargo builds next to this program.
     fn job() -> PathBuf {
         let own = std::env::current_exe().unwrap();
         own.parent().and_then(|deps| deps.parent()).unwrap().join("examples").join("job")
@@ -134,10 +138,10 @@ mod processes {
     }
 
     #[test]
-    fn three_processes_say_what_one_says() {
+    fn all_three_processes_print_the_exact_sum() {
         let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port() - 1;
         let children: Vec<_> = (0..3).map(|rank| started(rank, 3, port).spawn().unwrap()).collect();
-        let said = children.into_iter().enumerate().map(|(rank, child)| {
+        let last_states = children.into_iter().enumerate().map(|(rank, child)| {
             let output = child.wait_with_output().unwrap();
             let (out, error) = (
                 String::from_utf8(output.stdout).unwrap(),
@@ -148,14 +152,14 @@ mod processes {
             let last = out.trim().rsplit(' ').next().unwrap().to_owned();
             last.parse::<f32>().unwrap()
         });
-        let said: Vec<f32> = said.collect();
-        assert!(said.iter().all(|last| *last == said[0]), "{said:?}");
-        // 1000 (1 - 0.999^16384)
-        assert!((said[0] - 1000.0).abs() < 0.2, "{said:?}");
+        let last_states: Vec<f32> = last_states.collect();
+        assert!(last_states.iter().all(|last| *last == last_states[0]), "{last_states:?}");
+        // 1000 (1 - 0.999^16384).
+        assert!((last_states[0] - 1000.0).abs() < 0.2, "{last_states:?}");
     }
 
     #[test]
-    fn a_process_without_a_rank_says_what_is_missing() {
+    fn a_process_without_a_rank_gets_an_error() {
         let mut command = started(0, 3, 29_500);
         for name in ["RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"] {
             command.env_remove(name);
@@ -169,7 +173,7 @@ mod processes {
     }
 }
 mod scan {
-    //! The fused scan over ranks, forward and backward, beside one device.
+    //! Tests of the fused scan over ranks, forward and backward, against one device.
 
     use ch17_several_gpus::scan::problem::{Computed, Problem};
     use ch17_several_gpus::scan::{Stretch, gradients, outputs};
@@ -190,8 +194,8 @@ mod scan {
         numbers.iter().map(|number| number.to_bits()).collect()
     }
 
-    /// What ranks compute that have these stretches, beside one device: all bits, or for the rates,
-    /// whose gradients are sums over time, within the bound of sums in two orders.
+    /// Compares ranks that have these stretches with one device: bit by bit, or, for the gradients
+    /// of the rates, which are sums over time, within the bound of sums in two orders.
     fn check(shape: ScanShape, stretches: &[usize], exponential: Exponential) -> Result<(), Error> {
         let what = format!("{shape:?} over {stretches:?}, {exponential:?}");
         let problem = Problem::drawn(shape);
@@ -219,8 +223,8 @@ mod scan {
     fn ranks_have_the_bits_of_one_device_and_sums_over_time_are_within_their_bound()
     -> Result<(), Error> {
         for exponential in [Exponential::Exact, Exponential::Fast] {
-            // Even and uneven stretches, at and beside the ends of tiles of 8 steps; one step;
-            // none.
+            // Even and uneven stretches, at the ends of tiles of 8 steps and next to them; one
+            // step; none.
             for stretches in [
                 &[45][..],
                 &[16, 29],
@@ -234,15 +238,14 @@ mod scan {
                 check(shape(3, 5, 1, 3, 45), stretches, exponential)?;
             }
             check(shape(2, 6, 2, 20, 33), &[9, 17, 7], exponential)?;
-            // By the kernels for common sizes, in whole vectors and not.
+            // The kernels for common sizes, in whole vectors and not.
             check(shape(2, 64, 1, 16, 48), &[16, 32], exponential)?;
             check(shape(2, 64, 1, 8, 41), &[9, 12, 20], exponential)?;
         }
         Ok(())
     }
 
-    /// One device alone would cut these into chunks if it was not told otherwise, and so would a
-    /// rank.
+    /// One device would cut sequences of this length into chunks by default, and so would a rank.
     #[test]
     fn long_stretches_have_the_bits_of_one_device() -> Result<(), Error> {
         for stretches in [&[1100][..], &[537, 563], &[100, 900, 100]] {
@@ -252,7 +255,7 @@ mod scan {
     }
 
     #[test]
-    fn nothing_has_gradients_of_zero() -> Result<(), Error> {
+    fn empty_problems_have_gradients_of_zero() -> Result<(), Error> {
         for (shape, stretches) in [
             (shape(0, 3, 1, 4, 5), [2, 3]),
             (shape(2, 0, 1, 4, 5), [2, 3]),
@@ -266,8 +269,8 @@ mod scan {
         Ok(())
     }
 
-    /// A stretch of two batches of one channel with one state and three steps, and a pass over two
-    /// ranks with one array of another length, which `spoil` picks.
+    /// Runs a stretch of two batches of one channel with one state and three steps over two ranks,
+    /// where `spoil` changes the length of one array.
     fn refused(spoil: impl Fn(&Rank, &mut [usize; 4]) + Sync) -> String {
         let group = Group::from_devices(&Device::emulated(2)).unwrap();
         let refused = group.run(|rank| {
@@ -289,11 +292,11 @@ mod scan {
         refused.map_or_else(|error| error.to_string(), |_| "nothing".into())
     }
 
-    /// On both ranks, neither of which waits for the other.
+    /// Both ranks refuse, and neither waits for the other.
     #[test]
     fn arrays_of_another_length_are_refused() {
         assert_eq!(refused(|_, _| {}), "nothing");
-        for (which, wrong, said) in [
+        for (which, wrong, words) in [
             (0, 7, "out [4]"),
             (0, 5, "out [2]"),
             (1, 3, "checkpoints [2]"),
@@ -305,7 +308,7 @@ mod scan {
                     lens[which] = wrong;
                 }
             });
-            assert!(error.contains(said), "{said}: {error}");
+            assert!(error.contains(words), "{words}: {error}");
         }
         let problem = Problem::drawn(shape(1, 1, 1, 1, 4));
         let error = problem.over(&[1, 2], Exponential::Exact).unwrap_err().to_string();
@@ -313,7 +316,7 @@ mod scan {
     }
 }
 mod suspects {
-    //! Each planted mistake is found, and what is right is not accused.
+    //! Tests that each planted mistake is found, and none in the correct kernel.
 
     use ch17_several_gpus::suspect;
 

@@ -1,39 +1,40 @@
 //! The gradients of the gradients.
 //!
-//! The backward pass is a function as any other: from `d_outputs`, `coeffs` and `outputs` it makes
-//! `d_inputs` and `d_coeffs`. Whoever wants second derivatives asks for *its* gradients.
+//! The backward pass is a function like any other: it makes `d_inputs` and `d_coeffs` from
+//! `d_outputs`, `coeffs` and `outputs`. Second derivatives are *its* gradients.
 
 use ch04_gradient::shift::shift;
 use linrec::{Direction, Error, Options, forward};
 use ndarray::{Array1, Array2, ArrayView2};
 
-/// The gradients of a loss by what a backward pass was given, `[num_seqs, seq_len]` each.
+/// The gradients with respect to a backward pass's arguments, `[num_seqs, seq_len]` each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Second {
-    /// By `d_outputs`.
+    /// With respect to `d_outputs`.
     pub of_d_outputs: Array2<f64>,
-    /// By the coefficients, as far as the backward pass itself used them.
+    /// With respect to the coefficients, as far as the backward pass itself used them.
     pub of_coeffs: Array2<f64>,
-    /// By the outputs.
+    /// With respect to the outputs.
     pub of_outputs: Array2<f64>,
 }
 
-/// What goes into a double backward pass, `[num_seqs, seq_len]` each.
+/// The arguments of a double backward pass, `[num_seqs, seq_len]` each.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     /// The coefficients.
     pub coeffs: ArrayView2<'a, f64>,
     /// The outputs of the forward pass.
     pub outputs: ArrayView2<'a, f64>,
-    /// What the backward pass has computed: `d_inputs`.
+    /// The result of the backward pass: `d_inputs`.
     pub d_inputs: ArrayView2<'a, f64>,
-    /// The gradient of the loss by `d_inputs`.
+    /// The gradient of the loss with respect to `d_inputs`.
     pub of_d_inputs: ArrayView2<'a, f64>,
-    /// The gradient of the loss by `d_coeffs`.
+    /// The gradient of the loss with respect to `d_coeffs`.
     pub of_d_coeffs: ArrayView2<'a, f64>,
 }
 
-/// The gradients by what the backward pass of a recurrence without initial state was given.
+/// Computes the gradients with respect to the arguments of the backward pass of a recurrence
+/// without initial state.
 ///
 /// # Errors
 ///
@@ -50,9 +51,9 @@ pub fn double_backward(asked: &Asked) -> Result<Second, Error> {
     let nothing = Array1::zeros(coeffs.nrows());
     let before = |array: ArrayView2<f64>| shift(array, Direction::Forward, nothing.view());
 
-    // d_inputs[l] counts by itself, and in d_coeffs[l] = d_inputs[l] · y[l-1].
+    // d_inputs[l] counts itself, and as a factor of d_coeffs[l] = d_inputs[l] · y[l-1].
     let inputs = &of_d_inputs + &(&of_d_coeffs * &before(outputs)?);
-    // d_inputs was a walk from the end. Its gradient walks from the beginning: the forward pass.
+    // d_inputs is a recurrence from the end, so its gradient is a forward pass.
     let of_d_outputs = forward(inputs.view(), coeffs, &Options::default())?.outputs;
     let of_coeffs = &d_inputs * &before(of_d_outputs.view())?;
     let of_states = &of_d_coeffs * &d_inputs;

@@ -6,15 +6,15 @@ use ndarray::{Array1, Array2, ArrayView2, s};
 
 use crate::layout::Layout;
 
-/// A layout that the check by strides refuses although no two of its elements are one: steps of 2
-/// and of 3 reach over each other, and meet nowhere.
+/// Returns a layout that the check by strides refuses although no two of its indices share an
+/// element: steps of 2 and of 3 overlap in range but never meet.
 // ANCHOR: refused
 pub fn refused_in_vain() -> Layout {
     Layout { shape: vec![2, 3], strides: vec![3, 2], offset: 0 }
 }
 // ANCHOR_END: refused
 
-/// The change of the outputs when inputs and coefficients change at given rates: forward mode.
+/// Computes the change of the outputs from the changes of inputs and coefficients: forward mode.
 ///
 /// # Errors
 ///
@@ -33,8 +33,8 @@ pub fn tangent(
 }
 // ANCHOR_END: tangent
 
-/// The outputs in two halves, the second of which goes on from the state of the first; and the
-/// gradient by the inputs, taken back through both.
+/// Computes the outputs in two halves, where the second continues from the state of the first, and
+/// the gradient with respect to the inputs, back through both.
 ///
 /// # Errors
 ///
@@ -55,7 +55,7 @@ pub fn in_halves(
     let going_on = Options { initial: Some(first.final_state.view().into()), ..Options::default() };
     let second = forward(x.1, c.1, &going_on)?;
     let back = backward(g.1, c.1, second.outputs.view(), &going_on)?;
-    // What the second half asks of the state counts as a gradient of the first half's last output.
+    // The second half's gradient of the state is a gradient of the first half's last output.
     let mut g_first = g.0.to_owned();
     if half > 0 {
         let mut last = g_first.column_mut(half - 1);

@@ -1,22 +1,22 @@
-//! Where the elements of an array lie: what a DLPack capsule says, without the memory.
+//! The layout of an array in memory: what a DLPack capsule describes, without the memory.
 
 use std::collections::HashSet;
 
-/// A view of some memory: in elements, as DLPack counts.
+/// A view of some memory, in elements, as in DLPack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 // ANCHOR: layout
 pub struct Layout {
-    /// How many elements along each axis.
+    /// The number of elements along each axis.
     pub shape: Vec<usize>,
-    /// How far it is to the next element along each axis.
+    /// The distance to the next element along each axis.
     pub strides: Vec<isize>,
-    /// Where the first element is.
+    /// The position of the first element.
     pub offset: isize,
 }
 // ANCHOR_END: layout
 
 impl Layout {
-    /// Row after row, from the beginning.
+    /// Makes a layout row after row, from the beginning.
     pub fn rows(shape: &[usize]) -> Layout {
         let mut strides = vec![1; shape.len()];
         for axis in (1..shape.len()).rev() {
@@ -25,8 +25,7 @@ impl Layout {
         Layout { shape: shape.to_vec(), strides, offset: 0 }
     }
 
-    /// This view with two axes exchanged, and no element moved; as it is, if there are no such
-    /// axes.
+    /// Exchanges two axes without moving an element; does nothing if an axis is out of range.
     #[must_use]
     pub fn transposed(mut self, a: usize, b: usize) -> Layout {
         if a.max(b) < self.shape.len() {
@@ -36,7 +35,7 @@ impl Layout {
         self
     }
 
-    /// Every `step`-th element along an axis, from its end where the step is negative.
+    /// Keeps every `step`-th element along an axis; a negative step starts from the end.
     #[must_use]
     // ANCHOR: every
     pub fn every(mut self, axis: usize, step: isize) -> Layout {
@@ -50,8 +49,7 @@ impl Layout {
     }
     // ANCHOR_END: every
 
-    /// This view with one more axis in front, of length `size`, along which every index shows the
-    /// same elements.
+    /// Adds an axis of length `size` in front, along which every index shows the same elements.
     #[must_use]
     pub fn repeated(mut self, size: usize) -> Layout {
         self.shape.insert(0, size);
@@ -59,17 +57,17 @@ impl Layout {
         self
     }
 
-    /// How many indices there are.
+    /// Returns the number of indices.
     pub fn len(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// Whether there are none.
+    /// Returns true if the view has no index.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where the elements lie, in the order of their indices.
+    /// Returns the positions of the elements, in the order of their indices.
     pub fn places(&self) -> Vec<isize> {
         let mut places = vec![self.offset];
         for (&size, &stride) in self.shape.iter().zip(&self.strides) {
@@ -79,14 +77,14 @@ impl Layout {
         places
     }
 
-    /// Whether two indices name one element, found by looking at all of them.
+    /// Returns true if two indices name the same element, by looking at all of them.
     pub fn meets_itself(&self) -> bool {
         let mut seen = HashSet::new();
         !self.places().into_iter().all(|place| seen.insert(place))
     }
 
-    /// Whether two indices *may* name one element, found by looking at the axes alone: the smallest
-    /// stride first, each one has to step over all that the axes before it reach.
+    /// Returns true if two indices *may* name the same element, by looking only at the axes: from
+    /// the smallest stride on, each stride has to exceed the reach of all axes before it.
     // ANCHOR: may_meet
     pub fn may_meet_itself(&self) -> bool {
         let axes = self.shape.iter().zip(&self.strides).filter(|(size, _)| **size > 1);

@@ -1,8 +1,8 @@
 //! Chapter 18: Back to PyTorch.
 //!
-//! The package itself is `python/`. What of it can be told without Python is here:
+//! The package itself is `python/`. This crate shows the parts that need no Python:
 //!
-//! - [`layout`]: where the elements of somebody else's array lie, and when two of them are one.
+//! - [`layout`]: the layout of somebody else's array, and the check for shared elements.
 //! - [`double`]: the gradients of the gradients, which are the recurrence again.
 //!
 //! The story also reads what was measured and trained with the package: `results/h200` and

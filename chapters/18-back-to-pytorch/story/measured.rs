@@ -1,4 +1,8 @@
-//! What was measured with the package on a GPU, from its records.
+//! The measurements of the package on a GPU, from its records.
+//!
+//! Nothing is timed here. The records in `results/h200` were taken by the programs in
+//! `python/benches` and `python/peers`; this module shows them as tables and a figure, and
+//! publishes every value that the page quotes. An empty record is reported as not measured yet.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +13,23 @@ use lesson::{Kind, Lesson, Table};
 
 use super::trained::origin;
 
-/// By `python/benches/overhead.py`: all runs.
+/// The record of `python/benches/overhead.py`: all runs.
 const CALLS: &str = "overhead.csv";
-/// What a call cost before plain calls went past the dispatcher: medians.
+/// The cost of a call before plain calls bypassed the dispatcher: medians.
 const BEFORE: &str = "before.csv";
-/// By `python/benches/figure.py`: all runs.
+/// The record of `python/benches/figure.py`: all runs.
 const FIGURE: &[u8] = include_bytes!("../results/h200/figure.csv.gz");
 const TWO_SUMS: &str = "heinsen.csv";
-/// By `python/benches/selective.py`: all runs.
+/// The record of `python/benches/selective.py`: all runs.
 const SELECTIVE: &str = "selective.csv";
 /// Chapter 14's record: the fused scan, launched from Rust.
 const FROM_RUST: &str = "scan.csv";
-/// By `python/peers/run.py`: the counts of each suite.
+/// The record of `python/peers/run.py`: the counts of each suite.
 const PEERS: &str = "peers.csv";
 const H200: &str = include_str!("../results/h200/tables.json");
 const CHAPTER_14: &str = include_str!("../../14-fused-scan/results/h200/tables.json");
 
-/// A record, unless nothing has been measured yet.
+/// Reads a record; returns `None` and a sentence if nothing has been measured yet.
 fn measured(lesson: &mut Lesson, text: &str) -> lesson::Result<Option<Csv>> {
     let record = Csv::read(text)?;
     if record.rows().next().is_none() {
@@ -37,7 +41,7 @@ fn measured(lesson: &mut Lesson, text: &str) -> lesson::Result<Option<Csv>> {
     Ok(Some(record))
 }
 
-/// The medians of a column, by the words in another one, in the order of the record.
+/// Returns the medians of a column for each word of another one, in the order of the record.
 fn medians(
     record: &Csv,
     wanted: &[(&str, &str)],
@@ -55,7 +59,7 @@ fn medians(
     Ok(names.into_iter().map(|name| (name.clone(), median(runs[&name].iter().copied()))).collect())
 }
 
-/// The aim: so many microseconds above an empty operator.
+/// The aim, in microseconds above an empty operator.
 const AIM: f64 = 8.0;
 
 pub(super) fn calls(lesson: &mut Lesson) -> lesson::Result {
@@ -121,7 +125,7 @@ pub(super) fn calls(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("before.csv", Kind::Computed, &table)
 }
 
-/// The ways of the figure in the order of its legend, and what heads their columns.
+/// The engines of the figure in the order of its legend, and the heads of their columns.
 const ENGINES: [(&str, &str); 10] = [
     ("linrec", "linrec"),
     ("accelerated-scan warp", "accel. warp"),
@@ -162,7 +166,7 @@ pub(super) fn race(lesson: &mut Lesson) -> lesson::Result {
         let length_text = length.to_string();
         let wanted = [("seq_len", length_text.as_str())];
         let times = medians(&record, &wanted, ("engine", "ms"))?;
-        // Of the rounds' ratios, as the GPU's speed may change from one round to the next.
+        // Medians of the rounds' ratios, as the GPU's speed may change from one round to the next.
         let ratios = medians(&record, &wanted, ("engine", "ratio"))?;
         let of = |all: &[(String, f64)], engine: &str| {
             all.iter().find(|(name, _)| name == engine).map(|(_, number)| *number)

@@ -1,5 +1,5 @@
-//! What the chapter tells when it runs. Python is not needed: what was trained and measured with it
-//! is read from records.
+//! The run of the chapter. It needs no Python: results that were trained or measured with PyTorch
+//! come from records.
 
 mod measured;
 mod trained;
@@ -14,7 +14,6 @@ use rand::{RngExt, SeedableRng};
 use crate::double::{Asked, double_backward};
 use crate::layout::Layout;
 
-/// Tells the chapter.
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     lesson.engine("cpu; records of PyTorch");
     layouts(lesson)?;
@@ -81,7 +80,7 @@ fn layouts(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Rows and steps of the second derivatives that are compared.
+/// The rows and steps of the second derivatives in the comparison.
 const SHAPE: (usize, usize) = (3, 40);
 
 fn double(lesson: &mut Lesson) -> lesson::Result {
@@ -100,7 +99,7 @@ fn double(lesson: &mut Lesson) -> lesson::Result {
         of_d_inputs: of_d_inputs.view(),
         of_d_coeffs: of_d_coeffs.view(),
     })?;
-    // The loss whose gradients these are, of what the backward pass makes.
+    // The loss whose gradients these are, a function of the backward pass's results.
     let loss = |g: &Array2<f64>, c: &Array2<f64>, y: &Array2<f64>| -> lesson::Result<f64> {
         let made = backward(g.view(), c.view(), y.view(), &Options::default())?;
         Ok((&made.d_inputs * &of_d_inputs).sum() + (&made.d_coeffs * &of_d_coeffs).sum())

@@ -1,17 +1,17 @@
-//! What was trained in PyTorch, from its records.
+//! The models trained in PyTorch, from their records.
 
 use bench::csv::Table as Csv;
 use bench::recorded;
 use lesson::plot::{self, Chart};
 use lesson::{Kind, Lesson, Table};
 
-/// By `python/examples/selective_copying.py`: the share of right answers on the way, and at the
-/// end.
+/// The record of `python/examples/selective_copying.py`: the share of right answers during training
+/// and at the end.
 const COPYING: &str = "copying.csv";
 const COPIED: &str = "copied.csv";
-/// What chapter 13 has reached in Rust.
+/// The results of chapter 13 in Rust.
 const CHAPTER_13: &str = include_str!("../../13-mamba/results/run.json");
-/// By `python/examples/characters.py`.
+/// The record of `python/examples/characters.py`.
 const CHARACTERS: &str = "characters.csv";
 const BASELINES: &str = "baselines.csv";
 const PACE: &str = "pace.csv";
@@ -21,14 +21,14 @@ fn read(file: &str) -> lesson::Result<Csv> {
     Csv::read(&recorded::table(include_str!("../results/python/tables.json"), file)?)
 }
 
-/// Where and when a record was made: its first row says so.
+/// Returns the machine, version and date of a record, from its first row.
 pub(super) fn origin(record: &Csv) -> lesson::Result<String> {
     let row = record.rows().next().ok_or("the record is empty")?;
     let (machine, torch, date) = (row.text("machine")?, row.text("torch")?, row.text("date")?);
     Ok(format!("{machine}, PyTorch {torch}, {date}"))
 }
 
-/// Two columns of some rows as points.
+/// Returns two columns of some rows as points.
 fn points(
     record: &Csv,
     wanted: &[(&str, &str)],
@@ -98,7 +98,7 @@ pub(super) fn copying(lesson: &mut Lesson) -> lesson::Result {
             let wanted = [("block", block), ("seed", seed)];
             let curve = points(&record, &wanted, ("step", "right"))?;
             chart = match number {
-                // One entry in the legend for each kind; further seeds are drawn dashed.
+                // One legend entry for each kind; further seeds are dashed.
                 0 => chart.line(block, curve),
                 _ => chart.dashed("", curve),
             };

@@ -1,7 +1,7 @@
-//! Chapter 18's tests: one program, linked once.
+//! The tests of chapter 18: one program, linked once.
 
 mod double {
-    //! The gradients of gradients, against slopes.
+    //! Tests of the gradients of gradients, against slopes.
 
     use ch04_gradient::differences::central_differences;
     use ch18_back_to_pytorch::double::{Asked, double_backward};
@@ -10,7 +10,7 @@ mod double {
     use rand::rngs::StdRng;
     use rand::{RngExt, SeedableRng};
 
-    /// A loss of what a backward pass gives for arrays that lie behind each other in `flat`.
+    /// Returns a loss of a backward pass's results; its arguments follow one another in `flat`.
     fn loss(flat: ArrayView1<f64>, of: [ArrayView2<f64>; 2]) -> Result<f64, Error> {
         let (rows, len) = of[0].dim();
         let part = |number: usize| {
@@ -23,13 +23,13 @@ mod double {
     }
 
     #[test]
-    fn they_are_the_slopes_of_the_backward_pass() {
+    fn second_gradients_are_the_slopes_of_the_backward_pass() {
         let mut rng = StdRng::seed_from_u64(18);
         for (rows, len) in [(1, 1), (2, 2), (3, 17), (2, 33)] {
             let mut draw = |low: f64, high: f64| {
                 Array2::from_shape_fn((rows, len), |_| rng.random_range(low..high))
             };
-            // Coefficients near one: a carry that was lost would show.
+            // Coefficients near one, so that a lost carry shows.
             let (x, c, g) = (draw(-1.0, 1.0), draw(0.98, 1.0), draw(-1.0, 1.0));
             let (p, q) = (draw(-1.0, 1.0), draw(-1.0, 1.0));
             let y = forward(x.view(), c.view(), &Options::default()).unwrap().outputs;
@@ -72,7 +72,7 @@ mod double {
     }
 }
 mod exercises {
-    //! The exercises' solutions.
+    //! Tests of the exercises' solutions.
 
     use ch18_back_to_pytorch::exercises::{in_halves, refused_in_vain, tangent};
     use linrec::{Options, backward, forward};
@@ -91,13 +91,13 @@ mod exercises {
     }
 
     #[test]
-    fn a_layout_that_is_refused_in_vain() {
+    fn a_layout_is_refused_although_it_shares_no_element() {
         let layout = refused_in_vain();
         assert!(layout.may_meet_itself() && !layout.meets_itself());
     }
 
     #[test]
-    fn forward_mode_is_a_difference_in_the_limit() {
+    fn forward_mode_is_the_slope_of_the_outputs() {
         let mut rng = StdRng::seed_from_u64(1);
         let shape = (3, 21);
         let (x, c) = (draw(&mut rng, shape, -1.0, 1.0), draw(&mut rng, shape, 0.98, 1.0));
@@ -113,7 +113,7 @@ mod exercises {
     }
 
     #[test]
-    fn halves_are_the_whole() {
+    fn two_halves_equal_the_whole() {
         let mut rng = StdRng::seed_from_u64(2);
         for len in [0, 1, 2, 7, 100] {
             let shape = (2, len);
@@ -128,14 +128,14 @@ mod exercises {
     }
 }
 mod layout {
-    //! Layouts: what they name, and when two indices name one element.
+    //! Tests of layouts: their elements, and whether two indices name the same one.
 
     use ch18_back_to_pytorch::layout::Layout;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     #[test]
-    fn one_memory_in_several_ways() {
+    fn views_name_the_right_elements() {
         let rows = Layout::rows(&[2, 3]);
         assert_eq!(rows.places(), [0, 1, 2, 3, 4, 5]);
         assert_eq!(rows.clone().transposed(0, 1).places(), [0, 3, 1, 4, 2, 5]);
@@ -149,10 +149,9 @@ mod layout {
     }
 
     proptest! {
-        /// Looking at strides alone never misses a meeting; of layouts that are made of rows by
-        /// taking parts it refuses none.
+        /// The check by strides misses no shared element, and refuses no part of rows.
         #[test]
-        fn strides_tell_no_lie(shape in vec(0..4_usize, 0..4), strides in vec(-5..6_isize, 4)) {
+        fn the_check_by_strides_misses_no_shared_element(shape in vec(0..4_usize, 0..4), strides in vec(-5..6_isize, 4)) {
             let strides = strides[..shape.len()].to_vec();
             let layout = Layout { shape: shape.clone(), strides, offset: 0 };
             prop_assert!(layout.may_meet_itself() || !layout.meets_itself());

@@ -1,8 +1,8 @@
-//! How exact a function is, over every argument of an interval.
+//! The precision of a function, over every argument of an interval.
 
 use rayon::prelude::*;
 
-/// Arguments that one thread goes through at a time.
+/// The number of arguments in a thread's piece of work.
 const CHUNK: u32 = 1 << 18;
 
 /// A function on an interval.
@@ -10,48 +10,48 @@ const CHUNK: u32 = 1 << 18;
 pub struct Over {
     /// The function, from and to the bits of f32.
     pub function: fn(u32) -> u32,
-    /// What it approximates.
+    /// The exact function that it approximates.
     pub exact: fn(f64) -> f64,
-    /// The bits of the first argument, and of the one past the last.
+    /// The bits of the first argument, and of the argument after the last.
     pub bits: (u32, u32),
 }
 
-/// What was measured.
+/// The errors of a function.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Errors {
-    /// How many arguments there were.
+    /// The number of arguments.
     pub arguments: u32,
-    /// How many results were the exact one, rounded to nearest.
+    /// The number of results that are the exact result rounded to nearest.
     pub rounded: u32,
     /// The lowest error in units of the exact result's last place, and its argument.
     pub low: (f64, u32),
-    /// The highest one.
+    /// The highest error in these units, and its argument.
     pub high: (f64, u32),
-    /// The largest distance to the exact one, rounded, in numbers of f32.
+    /// The largest distance to the rounded exact result, counted in numbers of f32.
     pub off: u32,
     /// The largest absolute error, and its argument.
     pub absolute: (f64, u32),
     /// The largest relative error.
     pub relative: f64,
-    /// How many results lie on the wrong side of the one before, and by how many numbers of f32 at
-    /// most.
+    /// The number of results on the wrong side of the result before, and the largest such step,
+    /// counted in numbers of f32.
     pub backward: (u32, u32),
 }
 
-/// The error in units of the exact result's last place.
+/// Returns the error in units of the exact result's last place.
 pub fn in_ulps(result: f32, exact: f64) -> f64 {
     let exponent = (exact.abs().to_bits() >> 52) as i32 - 1023;
     (f64::from(result) - exact) / f64::from(exponent - 23).exp2()
 }
 
-/// A result's place among all numbers of f32, in their order.
+/// Returns a result's position among all numbers of f32, in ascending order.
 fn place(bits: u32) -> i64 {
     let magnitude = i64::from(bits & 0x7fff_ffff);
     if bits >> 31 == 1 { -magnitude } else { magnitude }
 }
 
 impl Over {
-    /// Compares all results.
+    /// Compares all results with the exact function.
     pub fn errors(&self) -> Errors {
         let (first, end) = self.bits;
         let chunks = (end - first).div_ceil(CHUNK);
@@ -77,7 +77,7 @@ impl Over {
             relative: 0.0,
             backward: (0, 0),
         };
-        // The first of all arguments has none before it that counts.
+        // The very first argument has no result before it.
         let mut before = (first > self.bits.0).then(|| place((self.function)(first - 1)));
         for argument in first..end {
             let exact = (self.exact)(f64::from(f32::from_bits(argument)));
@@ -112,7 +112,7 @@ impl Over {
 }
 
 impl Errors {
-    /// Those of two intervals.
+    /// Combines the errors of two intervals.
     pub fn with(self, other: Self) -> Self {
         Errors {
             arguments: self.arguments + other.arguments,

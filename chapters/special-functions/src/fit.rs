@@ -1,12 +1,12 @@
-//! Whether coefficients exist with which a quadratic gives all results of a segment.
+//! Finds out whether any coefficients of a quadratic explain all results of a segment.
 //!
-//! A result `y`, of a sum whose lower bits are dropped, says that `y <= c0 + c1 x + c2 s < y + 1`.
-//! So `c0` must be at least `y - c1 x - c2 s`, and less than 1 above it, for every `x`: there is
-//! such a `c0` exactly if these differences spread over less than 1. The spread is a convex
-//! function of `c1` and `c2`, so its minimum can be found.
+//! A result `y`, of a sum whose lower bits are dropped, means that `y <= c0 + c1 x + c2 s < y + 1`.
+//! So `c0` must be at least `y - c1 x - c2 s` for every `x`, and less than 1 above it: such a `c0`
+//! exists exactly if these differences spread over less than 1. The spread is a convex function of
+//! `c1` and `c2`, so its minimum can be found.
 
-/// One unit in the last place of a result, in units of the sum's last bit. (Any power of two would
-/// do: it says how `c1` and `c2` are scaled.)
+/// The unit in the last place of a result, in units of the sum's last bit. (Any power of two works:
+/// it only scales `c1` and `c2`.)
 pub const ULP: f64 = 32768.0;
 
 /// The coefficients with the smallest spread.
@@ -21,12 +21,12 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// The spread, in units of the result's last place: below 1 there is a `c0`.
+    /// Returns the spread, in units of the result's last place: below 1 a `c0` exists.
     pub fn spread(&self) -> f64 {
         (self.limits.1 - self.limits.0) / ULP
     }
 
-    /// How many results differ if `c0` is put in the middle.
+    /// Returns the number of results that differ with `c0` in the middle.
     pub fn misses(&self, results: &[u32], squares: &[f64]) -> usize {
         let c0 = f64::midpoint(self.limits.0, self.limits.1) + ULP / 2.0;
         let sum = |x: usize| c0 + self.c1 * x as f64 + self.c2 * squares[x];
@@ -36,7 +36,7 @@ impl Fit {
 }
 
 // ANCHOR: limits
-/// The least and the largest of `y - c1 x - c2 s` over the arguments `xs`, and where they are.
+/// The least and the largest of `y - c1 x - c2 s` over the arguments `xs`, with their positions.
 pub fn limits(
     results: &[u32],
     squares: &[f64],
@@ -59,8 +59,8 @@ pub fn limits(
 // ANCHOR_END: limits
 
 // ANCHOR: best
-/// The coefficients with the smallest spread. A few arguments are enough at first; those at
-/// which their best coefficients fail worst are added, until none fails by more than the few.
+/// The coefficients with the smallest spread. The search begins with a few arguments and adds those
+/// at which their best coefficients fail worst, until none fails by more than the few.
 pub fn best(results: &[u32], squares: &[f64]) -> Fit {
     let mut few: Vec<usize> = (0..=32).map(|i| i * (results.len() - 1) / 32).collect();
     loop {
@@ -74,8 +74,8 @@ pub fn best(results: &[u32], squares: &[f64]) -> Fit {
 }
 // ANCHOR_END: best
 
-/// The coefficients with the smallest spread over a `few` arguments, and that spread: a search
-/// within a search, as it is convex.
+/// Returns the coefficients with the smallest spread over a `few` arguments, and the spread. The
+/// function is convex, so a search within a search finds them.
 fn best_of_few(results: &[u32], squares: &[f64], few: &[usize]) -> ([f64; 2], f64) {
     let spread = |c: [f64; 2]| {
         let [least, largest] = limits(results, squares, c, few.iter().copied());
@@ -84,7 +84,7 @@ fn best_of_few(results: &[u32], squares: &[f64], few: &[usize]) -> ([f64; 2], f6
     let last = results.len() - 1;
     let rise = (f64::from(results[last]) - f64::from(results[0])) * ULP;
     let best_slope = |c2: f64| {
-        // The line has to pass both ends to within an ulp or two.
+        // The line has to pass both ends within an ulp or two.
         let chord = (rise - c2 * (squares[last] - squares[0])) / last as f64;
         minimum(chord - 2.0, chord + 2.0, 40, |c1| spread([c1, c2]))
     };
@@ -93,7 +93,7 @@ fn best_of_few(results: &[u32], squares: &[f64], few: &[usize]) -> ([f64; 2], f6
     ([c1, c2], smallest)
 }
 
-/// Where a convex function is smallest, and how small.
+/// Returns the place of the minimum of a convex function, and its value.
 fn minimum(mut low: f64, mut high: f64, steps: usize, f: impl Fn(f64) -> f64) -> (f64, f64) {
     for _ in 0..steps {
         let third = (high - low) / 3.0;
@@ -107,18 +107,18 @@ fn minimum(mut low: f64, mut high: f64, steps: usize, f: impl Fn(f64) -> f64) ->
     (middle, f(middle))
 }
 
-/// A pair of coefficients with which there is a `c0`.
+/// A pair of coefficients for which a `c0` exists.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pair {
     /// The coefficient of `x`.
     pub c1: f64,
     /// The coefficient of the square.
     pub c2: f64,
-    /// The least `c0`, and what it has to be less than.
+    /// The least `c0`, and the bound that it must stay below.
     pub c0: (f64, f64),
 }
 
-/// The pairs of multiples of `grid` near the best coefficients with which there is a `c0`.
+/// Returns the pairs of multiples of `grid` near the best coefficients for which a `c0` exists.
 pub fn on_grid(results: &[u32], squares: &[f64], fit: &Fit, grid: f64) -> Vec<Pair> {
     let mut found = Vec::new();
     let near = |c: f64, reach: i32| {

@@ -1,9 +1,8 @@
-//! How the bits of a GPU's special functions can be found from its results alone.
+//! How to find the bits of a GPU's special functions from its results alone.
 //!
-//! [`table`] says what a function's results tell of its table, [`squares`] has the squarers that
-//! one may suspect behind it, [`fit`] decides whether any coefficients explain all results, and
-//! [`errors`] measures how exact the functions are. The results are those of [`simt::special`],
-//! which has an H200's.
+//! [`table`] splits a function into segments, [`squares`] has the squarers that may be behind it,
+//! [`fit`] decides whether any coefficients explain all results, and [`errors`] measures the
+//! precision of the functions. The results come from [`simt::special`], which reproduces an H200's.
 
 pub mod errors;
 pub mod fit;
@@ -13,7 +12,7 @@ pub mod table;
 #[path = "../story/mod.rs"]
 mod story;
 
-/// The appendix, as the record and its own binary run it.
+/// The appendix, for the record and for its own binary.
 pub const CHAPTER: lesson::Chapter = lesson::Chapter {
     number: 0,
     slug: "special-functions",

@@ -1,4 +1,4 @@
-//! Tells how the bits of the special functions were found; `--help` lists the options.
+//! Runs the appendix on the bits of the special functions; `--help` lists the options.
 
 fn main() -> std::process::ExitCode {
     lesson::main(&appendix_special_functions::CHAPTER)

@@ -1,19 +1,18 @@
-//! Squarers: the exact one, and cheaper ones that hardware may have.
+//! Squarers: the exact one, and cheaper ones that hardware may use.
 
 /// A way to square the bits of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Square {
-    /// All of it.
+    /// The whole square.
     Exact,
-    /// Of the exact square the bits below 2^k are cut off.
+    /// The exact square without the bits below 2^k.
     Cut(u32),
-    /// Of the argument the lowest bits are cut off, so many of them, and what is left is squared.
+    /// The square of the argument without its lowest bits; the number says how many.
     Short(u32),
-    /// Of the array of partial products `x[i] x[j]`, each in column `i + j`, the columns below 2^k
-    /// are left out.
+    /// The partial products `x[i] x[j]` in columns `i + j`, without the columns below 2^k.
     Array(u32),
-    /// Of the folded array, where `x[i] x[j]` and `x[j] x[i]` are one partial product in column
-    /// `i + j + 1`, the columns below 2^k are left out.
+    /// The folded array, in which `x[i] x[j]` and `x[j] x[i]` are one partial product in column
+    /// `i + j + 1`, without the columns below 2^k.
     Folded(u32),
 }
 
@@ -38,7 +37,7 @@ pub fn folded(x: u32, dropped: u32) -> u64 {
 // ANCHOR_END: folded
 
 impl Square {
-    /// The square of `x`.
+    /// Returns the square of `x`.
     pub fn of(self, x: u32) -> u64 {
         let exact = |x: u32| u64::from(x) * u64::from(x);
         match self {
@@ -50,7 +49,7 @@ impl Square {
         }
     }
 
-    /// It, in words.
+    /// Returns the name in words.
     pub fn name(self) -> String {
         match self {
             Square::Exact => String::from("exact"),
@@ -65,7 +64,7 @@ impl Square {
 fn array(x: u32, dropped: u32) -> u64 {
     let mut sum = 0;
     for i in (0..u32::BITS).filter(|i| x >> i & 1 == 1) {
-        // Of the row of bit i what is in the columns from `dropped` on.
+        // The part of bit i's row in the columns from `dropped` on.
         let lowest = dropped.saturating_sub(i);
         sum += u64::from(x) >> lowest << lowest << i;
     }

@@ -1,29 +1,28 @@
-//! A function's results on one binade: what its table has to explain.
+//! A function's results on one binade, which its table has to explain.
 
 use simt::special;
 
-/// How many arguments have the same exponent.
+/// The number of arguments with the same exponent.
 pub const ARGUMENTS: u32 = 1 << 23;
 
-/// A function on the arguments of [1, 2), where all its results have the same unit in the last
-/// place.
+/// A function on [1, 2), where all its results have the same unit in the last place.
 #[derive(Debug, Clone, Copy)]
 pub struct Table {
-    /// Its name.
+    /// The name of the function.
     pub name: &'static str,
     /// The function, from and to the bits of f32.
     pub function: fn(u32) -> u32,
-    /// What it approximates.
+    /// The exact function that it approximates.
     pub exact: fn(f64) -> f64,
     /// A result's unit in the last place, as 2^-unit.
     pub unit: i32,
-    /// How many of an argument's 23 bits name the segment.
+    /// The number of an argument's 23 bits that select the segment.
     pub index: u32,
-    /// The column below which the square's partial products are left out.
+    /// The column below which the square has no partial products.
     pub dropped: u32,
 }
 
-/// 2^x. (Its table is one of the fraction: 2^(1 + x) is twice 2^x.)
+/// 2^x. (Its table is for the fraction: 2^(1 + x) is twice 2^x.)
 pub const EX2: Table = Table {
     name: "ex2",
     function: |x| special::ex2(x, true),
@@ -44,34 +43,34 @@ pub const RCP: Table = Table {
 };
 
 impl Table {
-    /// How many bits of an argument are below the segment's number.
+    /// Returns the number of an argument's bits below the segment's number.
     pub fn bits(&self) -> u32 {
         23 - self.index
     }
 
-    /// How many segments there are.
+    /// Returns the number of segments.
     pub fn segments(&self) -> u32 {
         1 << self.index
     }
 
-    /// The bits of the argument with this fraction.
+    /// Returns the bits of the argument with this fraction.
     pub fn argument(&self, fraction: u32) -> u32 {
         0x3f80_0000 + fraction
     }
 
-    /// The result, as a whole number of units in the last place.
+    /// Returns the result as an integer, in units of its last place.
     pub fn result(&self, fraction: u32) -> u32 {
         let result = f32::from_bits((self.function)(self.argument(fraction)));
         (f64::from(result) * f64::from(self.unit).exp2()) as u32
     }
 
-    /// All results of a segment.
+    /// Returns all results of a segment.
     pub fn results(&self, segment: u32) -> Vec<u32> {
         let bits = self.bits();
         (0..1 << bits).map(|x| self.result(segment << bits | x)).collect()
     }
 
-    /// The mean error of every group of neighbours, in units of the result's last place.
+    /// Returns the mean error of every group of neighbours, in units of the result's last place.
     pub fn mean_errors(&self, group: u32) -> Vec<f64> {
         let error = |fraction: u32| {
             let x = f64::from(f32::from_bits(self.argument(fraction)));

@@ -1,4 +1,4 @@
-//! What the results alone tell: segments, the square, the coefficients.
+//! The findings from results alone: segments, the square, the coefficients.
 
 use lesson::{Kind, Lesson, Result};
 use rayon::prelude::*;
@@ -9,10 +9,9 @@ use crate::fit::{self, Fit, Pair};
 use crate::squares::Square;
 use crate::table::{ARGUMENTS, EX2, RCP, Table};
 
-/// Neighbours whose mean error is taken.
+/// The number of neighbours in a mean error.
 const GROUP: u32 = 1024;
 
-/// How the mean error jumps where a segment may end.
 pub(super) fn segments(lesson: &mut Lesson) -> Result {
     lesson.step("segments", "How many segments?")?;
     lesson.say(
@@ -48,14 +47,13 @@ pub(super) fn segments(lesson: &mut Lesson) -> Result {
     pictures::segments(lesson, GROUP, &panels)
 }
 
-/// The squares of a segment's arguments, in units of the column below which the table's own has
-/// nothing.
+/// Returns the squares of a segment's arguments, in units of the table's lowest column.
 pub(super) fn squares_of(table: &Table, square: Square) -> Vec<f64> {
     let unit = f64::from(table.dropped).exp2();
     (0..1_u32 << table.bits()).map(|x| square.of(x) as f64 / unit).collect()
 }
 
-/// The best fit of every segment, and how many results differ with it.
+/// Returns the best fit of every segment, and the number of results that differ with it.
 fn fits(table: &Table, squares: &[f64]) -> Vec<(Fit, usize)> {
     let one = |segment: u32| {
         let results = table.results(segment);
@@ -65,7 +63,6 @@ fn fits(table: &Table, squares: &[f64]) -> Vec<(Fit, usize)> {
     (0..table.segments()).into_par_iter().map(one).collect()
 }
 
-/// Every square that one may think of, and whether any coefficients go with it.
 pub(super) fn squares(lesson: &mut Lesson) -> Result {
     lesson.step("squares", "Which square?")?;
     lesson.say(
@@ -132,7 +129,6 @@ pub(super) fn squares(lesson: &mut Lesson) -> Result {
     pictures::betrayed(lesson)
 }
 
-/// The coefficients, how many bits they have, and the constant that all segments share.
 pub(super) fn coefficients(lesson: &mut Lesson) -> Result {
     lesson.step("coefficients", "The coefficients")?;
     lesson.say("On how many segments there is a pair c1, c2 of multiples of 1/2, of whole numbers, of even ones:");
@@ -185,7 +181,7 @@ pub(super) fn coefficients(lesson: &mut Lesson) -> Result {
     lesson.table("found.csv", Kind::Computed, &examples)
 }
 
-/// The constant, a few rows, and the proof: all results from the table that was found.
+/// Shows the constant, a few rows, and the proof: all results come from the table that was found.
 fn finish(
     lesson: &mut Lesson,
     of: &Table,

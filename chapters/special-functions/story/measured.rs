@@ -1,4 +1,9 @@
-//! What was measured on an H200, what PTX promises, and how exact the functions are.
+//! The results of an H200, the promises of PTX, and the precision of the functions.
+//!
+//! The H200 was measured once: a sum over its results for each function and each value of an
+//! argument's upper 9 bits is checked in with the emulator's tests. This module computes the same
+//! sums from [`simt::special`], so equal sums mean equal bits for every argument. Then it measures
+//! the largest errors over all arguments and compares them with what the PTX ISA allows.
 
 use lesson::{Kind, Lesson, Result, Table};
 use rayon::prelude::*;
@@ -6,32 +11,32 @@ use simt::special;
 
 use crate::errors::{Errors, Over};
 
-/// A sum for each function and each value of an argument's upper 9 bits, of what an H200 gave.
+/// A sum of an H200's results, for each function and each value of an argument's upper 9 bits.
 const MEASURED: &[u8] =
     include_bytes!("../../../emulator/simt/tests/data/special_functions-9.0.csv.gz");
-/// Over how many arguments the functions' sums were compared.
+/// The numbers of arguments over which the functions' sums were compared.
 const COUNTS: &str =
     include_str!("../../../emulator/simt/tests/data/special_functions-9.0-counts.csv");
 
-/// A function as the appendix measures it.
+/// A function and its intervals in the appendix.
 struct Row {
     name: &'static str,
     function: fn(u32) -> u32,
     exact: fn(f64) -> f64,
     /// The arguments, in words.
     arguments: &'static str,
-    /// The first one and the one past the last, in the order of their bits.
+    /// The first argument and the one after the last, in the order of their bits.
     intervals: &'static [(f32, f32)],
     promise: Promise,
 }
 
-/// The largest error by the PTX ISA.
+/// The largest error that the PTX ISA allows.
 enum Promise {
-    /// From the correctly rounded result, in numbers of f32.
+    /// The distance from the correctly rounded result, counted in numbers of f32.
     Off(u32),
-    /// The exponent of a relative error.
+    /// A relative error, as the exponent of two.
     Relative(f64),
-    /// The exponent of an absolute error.
+    /// An absolute error, as the exponent of two.
     Absolute(f64),
 }
 
@@ -139,8 +144,8 @@ fn mix(x: u64) -> u64 {
 }
 
 // ANCHOR: sum
-/// The sum over the 2^23 arguments with these upper 9 bits. A result that differs in
-/// any bit, or two that change places, give another one.
+/// The sum over the 2^23 arguments with these upper 9 bits. It changes if a result differs in any
+/// bit, or if two results change places.
 fn sum(function: fn(u32) -> u32, top: u32) -> u64 {
     (0..1_u32 << 23).fold(0, |sum: u64, m| {
         let result = function(top << 23 | m);
@@ -149,7 +154,6 @@ fn sum(function: fn(u32) -> u32, top: u32) -> u64 {
 }
 // ANCHOR_END: sum
 
-/// Compares with an H200 all results that the appendix looks at.
 pub(super) fn sums(lesson: &mut Lesson) -> Result {
     lesson.step("sums", "The results of an H200")?;
     let mut tops: Vec<(&Row, u32)> = Vec::new();
@@ -201,7 +205,7 @@ pub(super) fn sums(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-/// Digits in groups of three.
+/// Formats digits in groups of three.
 pub(super) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -214,7 +218,6 @@ pub(super) fn thousands(number: u64) -> String {
     text
 }
 
-/// The largest errors beside those that the PTX ISA allows.
 pub(super) fn promises(lesson: &mut Lesson) -> Result {
     lesson.step("promises", "What is promised, and what is there")?;
     lesson.say(
@@ -277,7 +280,7 @@ pub(super) fn promises(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-/// Keeps what the page says about one row.
+/// Publishes what the page quotes of one row.
 fn quote(lesson: &mut Lesson, name: &str, number: usize, errors: &Errors) {
     let at = |bits: u32| f32::from_bits(bits).to_string();
     let mut value = |key: &str, text: String| {
@@ -292,7 +295,6 @@ fn quote(lesson: &mut Lesson, name: &str, number: usize, errors: &Errors) {
     value("absolute_at", at(errors.absolute.1));
 }
 
-/// What an argument goes through before the table.
 pub(super) fn reduction(lesson: &mut Lesson) -> Result {
     lesson.step("reduction", "Before the table")?;
     let ex2 = |x: f32| f32::from_bits(special::ex2(x.to_bits(), true));

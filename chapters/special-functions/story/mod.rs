@@ -1,4 +1,4 @@
-//! What the appendix tells when it runs.
+//! The run of the appendix.
 
 mod found;
 mod measured;

@@ -1,4 +1,4 @@
-//! The figures.
+//! The figures of the appendix.
 
 use lesson::plot::{self, Chart};
 use lesson::{Kind, Lesson, Result};
@@ -10,10 +10,9 @@ use crate::fit::{self, ULP};
 use crate::squares::Square;
 use crate::table::{ARGUMENTS, EX2, Table};
 
-/// Arguments of a segment are drawn in eighths of `ex2`'s.
+/// The scale of a segment's arguments in the figure: eighths of `ex2`'s.
 const SCALE: f64 = 16_384.0;
 
-/// The errors of `ex2`, and of the sine.
 pub(super) fn errors(lesson: &mut Lesson) -> Result {
     lesson.step("errors", "The errors")?;
     let extremes = |bins: u32, per_bin: u32, error: &dyn Fn(u32) -> (f64, f64)| {
@@ -62,7 +61,6 @@ pub(super) fn errors(lesson: &mut Lesson) -> Result {
     lesson.figure("errors.svg", "the errors of ex2 and sin", Kind::Computed, &svg)
 }
 
-/// The mean errors of the first segments.
 pub(super) fn segments(lesson: &mut Lesson, group: u32, means: &[(Table, Vec<f64>)]) -> Result {
     let charts: Vec<Chart> = means
         .iter()
@@ -89,7 +87,6 @@ pub(super) fn segments(lesson: &mut Lesson, group: u32, means: &[(Table, Vec<f64
     )
 }
 
-/// What the truncated square leaves out.
 pub(super) fn square(lesson: &mut Lesson) -> Result {
     let unit = f64::from(1 << 19);
     let folded = Square::Folded(19);
@@ -116,7 +113,7 @@ pub(super) fn square(lesson: &mut Lesson) -> Result {
     let mean = (0..1_u32 << 17).map(left_out).sum::<f64>() / f64::from(1 << 17);
     lesson.value("left_out_most", format!("{most:.1}"), Kind::Computed);
     lesson.value("left_out_mean", format!("{mean:.1}"), Kind::Computed);
-    // In units of a result's last place, with the largest coefficient of the square.
+    // In units of a result's last place, for the largest coefficient of the square.
     lesson.value("left_out_ulp", format!("{:.2}", most * 980.0 / ULP), Kind::Computed);
     lesson.figure(
         "square.svg",
@@ -126,7 +123,7 @@ pub(super) fn square(lesson: &mut Lesson) -> Result {
     )
 }
 
-/// Between which limits the results want `c0`, with the exact square and with the truncated one.
+/// Draws the limits of `c0` from the results, with the exact square and the truncated one.
 pub(super) fn betrayed(lesson: &mut Lesson) -> Result {
     let segment = EX2.segments() - 1;
     let results = EX2.results(segment);

@@ -1,12 +1,12 @@
-//! The tools of the appendix, on functions of which the answer is known.
+//! Tests of the appendix's tools, on functions whose answer is known.
 
 use appendix_special_functions::errors::{Over, in_ulps};
 use appendix_special_functions::fit::{self, ULP};
 use appendix_special_functions::squares::{Square, folded};
 
-/// Arguments of a segment.
+/// The number of bits of an argument within a segment.
 const BITS: u32 = 14;
-/// The column below which the made-up squarer has nothing.
+/// The lowest column of the made-up squarer.
 const DROPPED: u32 = 13;
 
 fn squares(square: Square) -> Vec<f64> {
@@ -14,7 +14,7 @@ fn squares(square: Square) -> Vec<f64> {
     (0..1_u32 << BITS).map(|x| square.of(x) as f64 / unit).collect()
 }
 
-/// The results of a table's entry.
+/// Returns the results of a table's entry.
 fn results([c0, c1, c2]: [i64; 3]) -> Vec<u32> {
     let of = |x: u32| {
         let square = (folded(x, DROPPED) >> DROPPED) as i64;
@@ -24,12 +24,12 @@ fn results([c0, c1, c2]: [i64; 3]) -> Vec<u32> {
 }
 
 #[test]
-fn squares_are_exact_but_for_what_is_left_out() {
+fn squares_lack_only_the_columns_that_are_left_out() {
     for x in (0..1_u32 << 17).step_by(13) {
         let exact = u64::from(x) * u64::from(x);
         assert_eq!(folded(x, 0), exact);
         assert_eq!(Square::Array(0).of(x), exact);
-        // What is left of an array without its columns below 2^19, product by product.
+        // An array without its columns below 2^19, product by product.
         let bit = |i: u32| u64::from(x >> i & 1);
         let array: u64 = (0..17)
             .flat_map(|i| (0..17).map(move |j| (i, j)))
@@ -43,7 +43,7 @@ fn squares_are_exact_but_for_what_is_left_out() {
 }
 
 #[test]
-fn an_entry_is_found_from_its_results_and_from_no_other_square() {
+fn an_entry_is_found_only_with_the_right_square() {
     for entry in [[3_000_000_127, 18_001, 977], [2_500_000_000, -30_007, 641]] {
         let results = results(entry);
         let right = squares(Square::Folded(DROPPED));
@@ -79,7 +79,7 @@ fn a_shared_constant_is_found() {
 }
 
 #[test]
-fn errors_are_those_of_the_function() {
+fn errors_of_a_function_are_measured() {
     let over = |function| Over {
         function,
         exact: f64::sqrt,
@@ -90,8 +90,8 @@ fn errors_are_those_of_the_function() {
     assert_eq!(right.backward, (0, 0));
     assert!(right.high.0 <= 0.5 && right.low.0 >= -0.5, "{right:?}");
 
-    // One result too high by 3 numbers, in the middle of a thread's part and at the beginning of
-    // one.
+    // One result that is too high by 3 numbers, in the middle of a thread's part and at the
+    // beginning of one.
     for place in [0x3f80_0000 + 12_345, 0x3f80_0000 + (1 << 18)] {
         let right = |x: u32| (f64::from(f32::from_bits(x)).sqrt() as f32).to_bits();
         let wrong = match place {

@@ -1,14 +1,13 @@
-//! Runs random programs on a GPU and in the emulator, and says where they do not agree to the last
-//! bit:
+//! Runs random programs on a GPU and in the emulator, and prints those that differ in any bit:
 //!
 //! ```text
 //! cargo run --release -p linrec-suite --example agreement -- --programs 100000 --seed 1
 //! ```
 //!
-//! Program `n` is that of seed `n`, whatever the options are; what it reads is drawn by the module
-//! that it is in. A program that is not agreed on is made as short as it gets, and printed with the
-//! first word that differs. The exit code is 0 if all agree, 1 if some do not, and 2 if a module
-//! cannot be run.
+//! Program `n` has the seed `n`, whatever the options; its input is drawn for the module that
+//! contains it. A program on which the two disagree is shortened as far as possible and printed
+//! with the first word that differs. The exit code is 0 if all agree, 1 if some do not, and 2 if a
+//! module cannot be run.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -25,19 +24,19 @@ use simt_fuzz::programs::{self, BLOCKS, Program, THREADS, WORDS, Way, Writing, w
 /// Runs random programs on a GPU and in the emulator, and compares every bit.
 #[derive(Parser)]
 struct Cli {
-    /// How many programs
+    /// Number of programs
     #[arg(long, default_value_t = 100_000)]
     programs: u64,
-    /// The seed of the first one; the others follow
+    /// Seed of the first program; the others follow
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many programs are compiled at a time, as one module
+    /// Number of programs compiled at a time, as one module
     #[arg(long, default_value_t = 64)]
     per_module: u64,
     /// cuda, cuda:1, or simt to try the comparison itself
     #[arg(long, default_value = "cuda")]
     device: String,
-    /// How many programs that are not agreed on are made short and printed
+    /// Number of disagreeing programs that are shortened and printed
     #[arg(long, default_value_t = 10)]
     shown: u64,
 }
@@ -63,7 +62,7 @@ fn open(name: &str) -> Result<Device, Error> {
     }
 }
 
-/// How many programs are not agreed on.
+/// Returns the number of programs on which the two disagree.
 fn run(cli: &Cli) -> Result<u64, Error> {
     let device = open(&cli.device)?;
     let begin = Instant::now();
@@ -101,7 +100,7 @@ fn run(cli: &Cli) -> Result<u64, Error> {
     Ok(different)
 }
 
-/// The programs of a module that are not agreed on, each with the first word that differs.
+/// Returns the disagreeing programs of a module, each with the first word that differs.
 fn compare(device: &Device, seed: u64, count: u64) -> Result<Vec<(Program, Given, usize)>, Error> {
     let given = programs::inputs(seed);
     let programs: Vec<Program> = (seed..seed + count).map(Program::new).collect();
@@ -128,7 +127,7 @@ fn name(program: &Program) -> String {
     format!("program_{}", program.seed())
 }
 
-/// What the programs of a source write, one after the other.
+/// Returns what the programs of a source write on a device, one after the other.
 fn on_device(
     device: &Device,
     source: &str,
@@ -153,7 +152,7 @@ fn on_device(
     results.download()
 }
 
-/// The same in the emulator.
+/// Returns what the programs of a source write in the emulator, one list for each.
 fn emulated(
     source: &str,
     names: impl Iterator<Item = String>,
@@ -172,7 +171,7 @@ fn emulated(
         .collect()
 }
 
-/// As few statements as are not agreed on, with what differs.
+/// Returns the shortest form of a program that still disagrees, and the difference.
 fn shortened(device: &Device, program: &Program, given: &Given) -> Result<String, Error> {
     let difference = |omitted: &BTreeSet<u32>| -> Result<Option<String>, Error> {
         let source = programs::module(&[program.kernel("short", omitted, Writing::default())]);

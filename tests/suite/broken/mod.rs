@@ -1,5 +1,11 @@
-//! Kernels with one planted mistake each: the emulator must say what it is, or the contract must
-//! see it in the numbers. And their correct twins, of which neither may say anything.
+//! Kernels with one planted mistake each. Either the emulator reports it or the contract sees it in
+//! the numbers.
+//!
+//! Every test has the name of its mistake in `kernels/mistakes.toml`. It asserts the kind of the
+//! report, the line of the source that it names, and the words that make it useful to a reader;
+//! where the mistake shows only for some shapes, it also asserts that the others pass. The correct
+//! kernels run the same way, and nothing may be reported about them. Kernels that move vectors are
+//! in `vectors`.
 
 mod vectors;
 
@@ -19,15 +25,14 @@ use linrec::{Engine, Options};
 use ndarray::{Array2, array};
 
 const NULL: Argument = Argument::Long(0);
-/// What stands in the line of a shuffle of block_scan: it has two, in whichever order.
+/// The text of a shuffle in block_scan, which has two of them, in either order.
 const SHUFFLE: &str = "__shfl_up_sync(kAllLanes, mine.";
 
-/// The text of a broken kernel's source.
 fn text(name: &str) -> &'static str {
     kernels::source(&format!("broken/{name}.cu")).unwrap_or_else(|| panic!("no broken/{name}.cu"))
 }
 
-/// Where `snippet` stands, as reports write it: `kernels/broken/lost_carry.cu:84`.
+/// Returns the place of `snippet` in the form of a report: `kernels/broken/lost_carry.cu:84`.
 fn place(name: &str, snippet: &str) -> String {
     let lines: Vec<_> = (1..)
         .zip(text(name).lines())
@@ -37,8 +42,7 @@ fn place(name: &str, snippet: &str) -> String {
     format!("kernels/broken/{name}.cu:{}", lines[0])
 }
 
-/// Asserts what a kernel was reported for, at which line of its source (which holds `at`), and that
-/// the sentence has these words.
+/// Asserts a report's kind, the text `at` of the line that it names, and words of its sentence.
 fn assert_report<T>(
     name: &str,
     outcome: Result<T, Report>,
@@ -60,7 +64,7 @@ fn assert_report<T>(
     }
 }
 
-/// Three rows of ones with coefficients near one, through `block_scan`.
+/// Runs `block_scan` over three rows of ones with coefficients near one.
 fn run_block_scan(name: &str, seq_len: usize) -> Result<(), Report> {
     let memory = Memory::new(1 << 30);
     let inputs = upload(&memory, "inputs", &vec![1.0; 3 * seq_len]);
@@ -105,7 +109,7 @@ fn barrier_in_divergent_branch() {
 
 #[test]
 fn barrier_for_one_lane() {
-    // The other lanes go on to a shuffle that names lane 31, and would wait for it forever.
+    // The other lanes go on to a shuffle that names lane 31, and would never continue.
     let name = "barrier_for_one_lane";
     let planted = place(name, "__syncthreads();  // MISTAKE");
     let words = ["lanes 0-30", "waits for lanes that its mask names", "lane 31", &planted];
@@ -115,11 +119,11 @@ fn barrier_for_one_lane() {
 #[test]
 fn early_exit_before_shuffle() {
     let name = "early_exit_before_shuffle";
-    // 75 threads have elements: 11 lanes of the third warp.
+    // 75 threads have elements, so the third warp has 11 such lanes.
     let outcome = run_block_scan(&format!("broken/{name}"), 300);
     let words = ["warp 2", "lanes 0-10", "names lanes 11-31", "left the kernel before"];
     assert_report(name, outcome, ReportKind::Shuffle, SHUFFLE, &words);
-    // Where every thread has elements, nothing is wrong: the mistake needs an odd length.
+    // With elements for every thread nothing is wrong: the mistake needs an odd length.
     assert_eq!(run_block_scan(&format!("broken/{name}"), 512), Ok(()));
 }
 
@@ -139,10 +143,10 @@ fn shuffle_in_divergent_branch() {
 #[test]
 fn uninitialised_shared_memory() {
     let name = "uninitialised_shared_memory";
-    // Step 256 is the first of lane 0 of warp 2.
+    // Step 256 is the first one of lane 0 of warp 2.
     let words = ["warp 2", "lane 0", "offset 1024 of shared memory", "nothing has written"];
     assert_block_scan(name, 300, ReportKind::Uninitialized, "elems[k] = staging[", &words);
-    // Where the row is all full rounds, nothing is wrong.
+    // Nothing is wrong in a row of full rounds only.
     assert_eq!(run_block_scan(&format!("broken/{name}"), 512), Ok(()));
 }
 
@@ -163,12 +167,12 @@ fn out_of_bounds_tail() {
     assert_report(name, outcome, ReportKind::OutOfBounds, at, &words);
 }
 
-/// The last 32 of 2^25 + 32 sequences of 64 elements: their rows begin at element 2^31.
+/// Runs the last 32 of 2^25 + 32 sequences of 64 elements; their rows begin at element 2^31.
 fn run_last_rows(name: &str) -> Result<Vec<f32>, Report> {
     const SEQ_LEN: usize = 64;
     const NUM_SEQS: usize = (1 << 25) + 32;
     let memory = Memory::new(1 << 40);
-    // Of these 25 GB only what is touched takes room.
+    // Only the touched part of these 25 GB takes memory.
     let [inputs, coeffs, outputs] =
         ["inputs", "coeffs", "outputs"].map(|name| allocate(&memory, name, NUM_SEQS * SEQ_LEN));
     let start = 4 << 31;
@@ -199,8 +203,8 @@ fn row_offset_32_bits() {
     assert_eq!(outputs[63], 2.0);
 }
 
-/// A long sequence of ones with coefficients near one, through `look_back`: its outputs and final
-/// state.
+/// Runs `look_back` over a long sequence of ones with coefficients near one; returns the outputs
+/// and the final state.
 fn run_look_back(name: &str, seq_len: usize) -> Result<(Vec<f32>, f32), Report> {
     let memory = Memory::new(1 << 30);
     let blocks = seq_len.div_ceil(256);
@@ -239,8 +243,8 @@ fn published_too_early() {
     assert_report(name, outcome, ReportKind::Race, "state = states[tile - 1];", &words);
 }
 
-/// A long sequence of ones with coefficients near one, through `linrec_once`, with tiles of 512
-/// steps: its outputs.
+/// Runs `linrec_once` with tiles of 512 steps over a long sequence of ones with coefficients near
+/// one; returns the outputs.
 fn run_once(name: &str, seq_len: usize) -> Result<Vec<f32>, Report> {
     let memory = Memory::new(1 << 30);
     let shared_out = SharedOut { tile_vectors: 128 };
@@ -269,9 +273,9 @@ fn published_by_a_plain_store() {
     }
 }
 
-/// Four tiles of 256 ones with coefficients of one half, through `long/chained`, a launch for each
-/// input with the same workspace: ranges of its blocks one after the other, and the first block is
-/// late. The outputs of the last launch.
+/// Runs `long/chained` over four tiles of 256 ones with coefficients of one half, with one launch
+/// for each input and the same workspace. Each launch runs `ranges` of its blocks one after the
+/// other, and the first block is late. Returns the outputs of the last launch.
 fn run_chained(name: &str, inputs: &[f32], ranges: &[Range<u64>]) -> Result<Vec<f32>, Report> {
     const SEQ_LEN: usize = 4 * 256;
     let memory = Memory::new(1 << 30);
@@ -300,8 +304,8 @@ fn run_chained(name: &str, inputs: &[f32], ranges: &[Range<u64>]) -> Result<Vec<
     Ok(outputs)
 }
 
-/// All blocks at once, and the later ones first.
-// Slices of ranges, and one has a single range.
+/// All blocks at once, and the later blocks first.
+// Each element is a slice of ranges, and one slice has a single range.
 #[allow(clippy::single_range_in_vec_init)]
 const CHAINED: [&[Range<u64>]; 2] = [&[0..4], &[2..4, 0..2]];
 
@@ -325,7 +329,7 @@ fn epoch_before_state() {
 
 #[test]
 fn taken_before_published() {
-    // Whichever of the two comes first: what is read may be written at any time.
+    // Either access may come first: the state may be written at any time while it is read.
     let name = "taken_before_published";
     let report = run_chained(&format!("broken/{name}"), &[1.0; 2], CHAINED[0]).unwrap_err();
     println!("{report}");
@@ -347,14 +351,14 @@ fn tile_by_number() {
     for words in words {
         assert!(report.to_string().contains(words), "`{words}` is not in: {report}");
     }
-    // Where blocks begin in the order of their numbers, nothing is wrong.
+    // Nothing is wrong if blocks begin in the order of their numbers.
     assert!(run_chained(&format!("broken/{name}"), &[1.0; 2], CHAINED[0]).is_ok());
 }
 
 #[test]
 fn epoch_that_stays() {
-    // In the second launch the second block takes the state that the first launch has left, before
-    // the first block writes its own: that is seen. Nothing in the first launch is.
+    // In the second launch, the second block takes the state left by the first launch before the
+    // first block writes its own, and the emulator sees it. The first launch has no mistake.
     let name = "epoch_that_stays";
     let read = place(name, "return published->state;");
     let words =
@@ -364,9 +368,9 @@ fn epoch_that_stays() {
     assert!(run_chained(&format!("broken/{name}"), &[1.0], CHAINED[0]).is_ok());
 }
 
-/// Two rows of ones with coefficients of one half through `long/mailbox`, cut over two devices, a
-/// launch for each input with the same mailboxes and the next epoch. `order` is that of the
-/// launches, of which the first has the first turn. The last output of the first row.
+/// Runs `long/mailbox` over two rows of ones with coefficients of one half, cut over two devices,
+/// with one launch for each input, the same mailboxes and the next epoch. `order` is the order of
+/// the launches; the first one has the first turn. Returns the last output of the first row.
 fn run_mail(name: &str, inputs: &[f32], order: [usize; 2]) -> Result<f32, Report> {
     const STRETCH: usize = 300;
     let memory = Memory::new(1 << 30);
@@ -399,13 +403,13 @@ fn mail_without_fence() {
 
 #[test]
 fn mail_of_any_epoch() {
-    // The first launch has nothing to find but its own mail.
+    // The first launch finds only its own mail.
     let name = "mail_of_any_epoch";
     assert_eq!(
         run_mail(&format!("broken/{name}"), &[1.0], [1, 0]).map(|last| last > 1.0),
         Ok(true)
     );
-    // In the second, the mail of the first is taken before the new one is there.
+    // In the second launch, the mail of the first is taken before the new mail is there.
     let words = ["buffer `mail`", "of launch", "nothing orders"];
     let outcome = run_mail(&format!("broken/{name}"), &[1.0, 3.0], [1, 0]);
     assert_report(name, outcome, ReportKind::Race, "to->state = state;", &words);
@@ -442,7 +446,7 @@ fn linrec_ref(name: &'static str) -> (OnEmulator, Domain) {
     (engine, Domain { max_len: 1000, log_coeffs: false, ..Domain::default() }.as_asked())
 }
 
-/// What the contract says of each case of the table with these coefficients.
+/// Returns the contract's verdict on each case of the table with these coefficients.
 fn judge(
     engine: &dyn Engine<f32>,
     domain: &Domain,
@@ -457,8 +461,7 @@ fn judge(
 fn lost_carry() {
     assert_finder("lost_carry", Finder::Contract);
     let (engine, domain) = block_scan("broken/lost_carry");
-    // In a row that ends early the loss shows in the final state, which the padding does not
-    // change.
+    // In a row that ends early the loss shows in the final state, which padding keeps.
     let full = |case: &Case| case.seq_len > 384;
     let (mut hidden, mut seen) = (0, 0);
     for (case, outcome) in judge(&engine, &domain, CoeffKind::Gate) {
@@ -483,7 +486,7 @@ fn unshifted_coefficient() {
     let (engine, domain) = linrec_ref("broken/unshifted_coefficient");
     let mut seen = 0;
     for (case, outcome) in judge(&engine, &domain, CoeffKind::Gate) {
-        // With one step there is no step after it.
+        // A single step has no step after it.
         if case.seq_len > 2 {
             assert!(
                 outcome.as_ref().is_err_and(|what| what.starts_with("d_inputs")),
@@ -493,19 +496,19 @@ fn unshifted_coefficient() {
         }
     }
     assert!(seen > 0);
-    // A coefficient that all steps share hides it.
+    // A coefficient shared by all steps hides it.
     for (case, outcome) in judge(&engine, &domain, CoeffKind::One) {
         assert!(outcome.is_ok(), "{case}: {outcome:?}");
     }
 }
 
-/// One of the library's kernels with another source, as an engine.
+/// Loads one of the library's kernels from another source, as an engine.
 fn per_sequence(name: &str, choice: KernelChoice) -> (KernelEngine<f32>, Domain) {
     let (engine, domain) = suspect::load(&format!("broken/{name}"), choice).unwrap();
     (engine, domain.as_asked())
 }
 
-/// What the contract says of the cases with coefficients near one, with their lengths.
+/// Returns the contract's verdict on the cases with coefficients near one, with their lengths.
 fn judge_near_one(
     engine: &KernelEngine<f32>,
     domain: &Domain,
@@ -527,7 +530,7 @@ fn totals_not_in_turns() {
     let (engine, domain) = per_sequence(name, PIPE);
     let mut found = 0;
     for (seq_len, outcome) in judge_near_one(&engine, &domain) {
-        // One tile has 512 steps: up to there no total is published twice.
+        // One tile has 512 steps: up to this length no total is published twice.
         match outcome {
             Ok(_) => assert!(seq_len <= 512, "{seq_len} steps passed"),
             Err(what) => {
@@ -581,7 +584,7 @@ fn zero_for_missing_coefficients() {
     let (engine, domain) = per_sequence("zero_for_missing_coefficients", tile);
     let (mut seen, mut hidden) = (0, 0);
     for (seq_len, outcome) in judge_near_one(&engine, &domain) {
-        // A full tile misses nothing.
+        // A full tile lacks no coefficients.
         if seq_len == 1024 {
             assert!(outcome.is_ok(), "{outcome:?}");
             hidden += 1;
@@ -593,7 +596,7 @@ fn zero_for_missing_coefficients() {
 }
 
 #[test]
-fn the_correct_twins_pass() {
+fn the_correct_kernels_pass() {
     for (engine, domain) in [linrec_ref("ref-f32"), block_scan("block_scan")] {
         let report = contract::run::<f32>(&engine, &domain);
         println!("{report}");
@@ -633,7 +636,7 @@ fn block_scan_takes_any_length_up_to_its_tile() {
 }
 
 #[test]
-fn every_mistake_is_one_edit_of_its_twin() {
+fn every_mistake_is_one_edit_of_a_correct_kernel() {
     let mut names = BTreeSet::new();
     for mistake in Mistake::all() {
         let Mistake { name, find, replace, why, .. } = mistake;
@@ -646,7 +649,7 @@ fn every_mistake_is_one_edit_of_its_twin() {
         assert!(lines <= 4, "{name} changes {lines} lines");
     }
     assert!(names.len() >= 37, "{} mistakes", names.len());
-    // An edit that fits nowhere, or in several places.
+    // Edits that match nowhere, or in several places.
     let mistake = &Mistake::all()[0];
     let twin = kernels::source(&mistake.twin).unwrap();
     for twin in [String::new(), format!("{twin}\n{twin}")] {
@@ -654,7 +657,6 @@ fn every_mistake_is_one_edit_of_its_twin() {
     }
 }
 
-/// Asserts that the table says what finds this mistake.
 fn assert_finder(name: &str, finder: Finder) {
     let mistake = Mistake::all().iter().find(|mistake| mistake.name == name);
     assert_eq!(mistake.map(|mistake| mistake.found_by), Some(finder), "{name}");

@@ -1,5 +1,5 @@
-//! Mistakes in the kernels that move 16-byte vectors: several rows in a warp, and a block for each
-//! row.
+//! Mistakes in the kernels that move 16-byte vectors: those with several rows in a warp, and those
+//! with a block for each row.
 
 use linrec::Direction;
 use linrec::contract::{Case, CoeffKind, InputKind};
@@ -7,7 +7,6 @@ use linrec::kernels::{Finder, KernelChoice, RowsConfig, WideConfig};
 
 use super::{assert_finder, judge, per_sequence};
 
-/// A tile of 256 floats.
 const TILE: usize = 256;
 
 fn wide(ahead: u32, whole: bool) -> KernelChoice {
@@ -19,8 +18,8 @@ fn rows(whole: bool) -> KernelChoice {
     KernelChoice::Rows(RowsConfig { lanes: 8, vectors: 1, threads: 32, whole })
 }
 
-/// Asserts that of the cases with such coefficients those that `shows` names fail, with all of
-/// these words, and the others pass. There are some of both.
+/// Asserts that, of the cases with these coefficients, exactly those for which `shows` is true
+/// fail, with all of these words, and that some cases fail and some pass.
 fn assert_shown(
     name: &str,
     choice: KernelChoice,
@@ -28,12 +27,12 @@ fn assert_shown(
     shows: impl Fn(&Case) -> bool,
     words: &[&str],
 ) {
-    // A number that is wrong is said with the one that is right.
+    // The contract reports a wrong number together with the right one.
     let numbers = words.contains(&"instead of");
     assert_finder(name, if numbers { Finder::Contract } else { Finder::Emulator });
     let (engine, domain) = per_sequence(name, choice);
     let (mut seen, mut hidden) = (0, 0);
-    // Of short sequences of sparse inputs all may be zero.
+    // All outputs of short sequences of sparse inputs may be zero.
     let dense = |(case, _): &(Case, _)| case.inputs == InputKind::Dense;
     for (case, outcome) in judge(&engine, &domain, coeffs).into_iter().filter(dense) {
         match outcome {
@@ -54,7 +53,7 @@ fn assert_shown(
 
 #[test]
 fn copies_not_awaited() {
-    // What is read was asked for in wide.cuh, and is read there.
+    // The copy and the read are both in wide.cuh.
     let words = ["reads", "shared memory", "the cp.async that lane", "has not been waited for"];
     let some = |case: &Case| case.seq_len > 0;
     assert_shown("copies_not_awaited", wide(1, true), CoeffKind::NearOne, some, &words);
@@ -62,7 +61,7 @@ fn copies_not_awaited() {
 
 #[test]
 fn slot_taken_too_early() {
-    // With two tiles ahead, the third is the first that takes another's place.
+    // With two tiles in flight, the third tile is the first to reuse a slot.
     let words = ["copies", "shared memory", "the cp.async that lane", "has not been waited for"];
     let third = |case: &Case| case.seq_len > 2 * TILE;
     assert_shown("slot_taken_too_early", wide(2, true), CoeffKind::NearOne, third, &words);
@@ -75,8 +74,8 @@ fn one_place_for_totals() {
     assert_shown("one_place_for_totals", wide(0, true), CoeffKind::NearOne, second, &words);
 }
 
-/// Whether some row has a vector that does not begin at a multiple of 16 bytes, if rows are taken
-/// to be vectors from their first step on, or in reverse from their last.
+/// Returns true if some row has a vector that is not aligned to 16 bytes, with rows split into
+/// vectors from their first step on, or in reverse from their last.
 fn has_odd_vector(case: &Case) -> bool {
     let later_rows = case.num_seqs > 1 || case.direction == Direction::Reverse;
     case.seq_len >= 4 && !case.seq_len.is_multiple_of(4) && later_rows
@@ -102,7 +101,7 @@ fn last_coefficient_twice() {
     let ends_within = |case: &Case| !case.seq_len.is_multiple_of(TILE);
     let words = ["d_initial", "instead of"];
     assert_shown(name, wide(0, true), CoeffKind::NearOne, ends_within, &words);
-    // A coefficient of one may stand there as often as it will.
+    // If all coefficients are one, repeating the last changes nothing.
     let (engine, domain) = per_sequence(name, wide(0, true));
     for (case, outcome) in judge(&engine, &domain, CoeffKind::One) {
         assert!(outcome.is_ok(), "{case}: {outcome:?}");
@@ -111,8 +110,8 @@ fn last_coefficient_twice() {
 
 #[test]
 fn lanes_of_other_rows() {
-    // The emulator has nothing to say: every lane takes part, and may ask any other. A row that has
-    // the warp to itself has no neighbour.
+    // The emulator has nothing to report: every lane takes part, and may read from any other. A row
+    // with a warp to itself has no neighbour.
     let neighbours = |case: &Case| case.num_seqs > 1 && case.seq_len > 0;
     let words = ["outputs(1, ", "instead of"];
     assert_shown("lanes_of_other_rows", rows(true), CoeffKind::NearOne, neighbours, &words);

@@ -1,4 +1,4 @@
-//! Launches: what they do, and what is refused before a device sees it.
+//! Tests of launches: their effects, and the errors before a device sees them.
 
 use linrec::Error;
 use linrec::device::{Buffer, Device, Function};
@@ -160,7 +160,7 @@ fn blocks_and_traces_are_the_emulators() {
     });
 }
 
-/// The finding of the lowest block is reported, however the blocks are dealt to threads.
+/// The emulator reports the finding of the lowest block, however its threads share the blocks.
 #[test]
 fn the_emulator_reports_the_first_block_that_fails() {
     let device = Device::simt();

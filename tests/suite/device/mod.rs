@@ -1,4 +1,4 @@
-//! The device layer, on every device of this machine: the same test bodies for all.
+//! Tests of the device layer, with the same bodies on every device of this machine.
 
 mod arrays;
 mod auto;
@@ -17,7 +17,7 @@ mod streams;
 use linrec::Error;
 use linrec::device::{Device, under_test};
 
-/// The GPUs of this machine, for a test that needs one.
+/// Returns the GPUs of this machine, for a test that needs one.
 pub fn gpus() -> Vec<Device> {
     let mut devices = Device::all();
     devices.retain(|device| !device.is_simt());
@@ -25,14 +25,14 @@ pub fn gpus() -> Vec<Device> {
     devices
 }
 
-/// Runs a body on every device.
+/// Runs `body` on every device.
 fn on_every_device(body: impl Fn(&Device) -> Result<(), Error>) {
     for device in under_test() {
         body(&device).unwrap_or_else(|error| panic!("on {}: {error}", device.label()));
     }
 }
 
-/// What went wrong, as a sentence that must hold all the `parts`.
+/// Asserts that the result is an error whose sentence contains all the `parts`.
 fn says<T: std::fmt::Debug>(result: Result<T, Error>, parts: &[&str]) {
     let text = result.expect_err("an error is expected").to_string();
     for part in parts {

@@ -1,4 +1,4 @@
-//! A driver that does what it is told, in a process that has no other.
+//! A driver that fails on command, in a process without any other driver.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,28 +17,25 @@ pub const SCENARIO: &str = "LINREC_TEST_SCENARIO";
 #[derive(Debug)]
 pub struct Outcome {
     pub status: ExitStatus,
-    /// What the scenario printed for every step.
+    /// The scenario's output for every step.
     pub steps: Vec<String>,
-    /// How often each function was called.
     pub calls: BTreeMap<String, u32>,
-    /// How many of each kind were not given back.
+    /// The number of objects of each kind that were not released.
     pub live: BTreeMap<String, u32>,
-    /// What no program may do with a driver.
+    /// The calls that no program may make.
     pub wrong: Vec<String>,
     output: String,
 }
 
-/// Runs a scenario in a process of its own, with the fake driver under these instructions.
+/// Runs a scenario in its own process, with the fake driver under these instructions.
 pub fn run(scenario: &str, instructions: &str) -> Outcome {
     run_with(library(), scenario, instructions)
 }
 
-/// Runs a scenario with a driver that lacks a function.
 pub fn run_without(function: &str, scenario: &str) -> Outcome {
     run_lacking(function, scenario, "")
 }
 
-/// Runs a scenario with a driver that lacks a function, under these instructions.
 pub fn run_lacking(function: &str, scenario: &str, instructions: &str) -> Outcome {
     let folder = lacking(library(), FILE, function);
     run_with(&folder, scenario, instructions)
@@ -48,9 +45,9 @@ fn run_with(folder: &Path, scenario: &str, instructions: &str) -> Outcome {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Relaxed);
     let report = folder.join(format!("report-{}-{number}", std::process::id()));
-    // The module of this test without the name of the executable: what the harness calls its tests.
+    // This module without the executable's name, as in the harness's names of tests.
     let (_, module) = module_path!().split_once("::").unwrap();
-    let child = module.replace("fake", "a_process_of_its_own");
+    let child = module.replace("fake", "a_process_with_a_scenario");
     let output = Command::new(env::current_exe().unwrap())
         .args([&child, "--exact", "--ignored", "--no-capture", "--test-threads=1"])
         .env("LD_LIBRARY_PATH", folder)
@@ -89,7 +86,7 @@ fn run_with(folder: &Path, scenario: &str, instructions: &str) -> Outcome {
 }
 
 impl Outcome {
-    /// Panics unless the process came to its end and did nothing wrong.
+    /// Panics unless the process reached its end and did nothing wrong.
     pub fn must_end_well(&self, what: &str) {
         assert!(self.status.success(), "{what}: {}\n{}", self.status, self.output);
         assert!(self.output.contains("1 passed"), "{what}: no test ran\n{}", self.output);
@@ -97,7 +94,6 @@ impl Outcome {
         assert!(self.wrong.is_empty(), "{what}: {:?}\n{}", self.wrong, self.output);
     }
 
-    /// The steps that failed.
     pub fn errors(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().filter_map(|step| Some(step.split_once(": error: ")?.1))
     }
@@ -113,13 +109,13 @@ impl Outcome {
 
 pub const FILE: &str = "libcuda.so.1";
 
-/// The folder with the fake driver, compiled once.
+/// Returns the folder of the fake driver, which is compiled once.
 pub fn library() -> &'static Path {
     static COMPILED: OnceLock<PathBuf> = OnceLock::new();
     COMPILED.get_or_init(|| compiled("fake-driver", FILE, SOURCE))
 }
 
-/// The folder with a library that is compiled from C, under this name.
+/// Compiles a library from C under this name, and returns its folder.
 pub fn compiled(folder: &str, file: &str, text: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
     let made = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -131,17 +127,17 @@ pub fn compiled(folder: &str, file: &str, text: &str) -> PathBuf {
         .args([&target, &source])
         .output()
         .unwrap_or_else(|error| panic!("{compiler:?}, which this test needs: {error}"));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{compiler:?} refuses {file}: {said}");
+    let messages = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{compiler:?} refuses {file}: {messages}");
     place(&folder, file, &fs::read(&target).unwrap());
     folder
 }
 
-/// A folder with the library of another, but for a function.
+/// Returns a folder with a copy of a library that lacks one function.
 pub fn lacking(folder: &Path, file: &str, function: &str) -> PathBuf {
     let mut bytes = fs::read(folder.join(file)).unwrap();
     let name = format!("\0{function}\0").into_bytes();
-    // The first place is the table by which the loader looks for names.
+    // The first match is in the table in which the loader looks up names.
     let at = bytes.windows(name.len()).position(|window| window == name);
     let at = at.unwrap_or_else(|| panic!("the fake library has no {function}"));
     bytes[at + 1] = b'x';
@@ -150,8 +146,7 @@ pub fn lacking(folder: &Path, file: &str, function: &str) -> PathBuf {
     folder
 }
 
-/// Writes the library into a folder, as a whole: another test run may be using the one that is
-/// there.
+/// Writes the library into a folder in one step, as another test run may be using the old one.
 fn place(folder: &Path, name: &str, bytes: &[u8]) {
     fs::create_dir_all(folder).unwrap();
     let file = tempfile::NamedTempFile::new_in(folder).unwrap();

@@ -1,25 +1,25 @@
 // A driver for tests: it has a GPU's functions and no GPU.
 //
-// Memory is the host's, work is done when it is queued, and of the kernels only `scale` does anything. It
-// keeps account of what it gave out, so that what is given back twice or never shows. At the end of the
-// process it writes to the file that FAKE_CUDA_REPORT names, a line each:
+// Its memory is the host's, it does all work when it is queued, and only the kernel `scale` does
+// anything. It records what it hands out, so that double releases and leaks show. At the end of the
+// process it writes these lines to the file that FAKE_CUDA_REPORT names:
 //
-//     calls NAME NUMBER     how often a function was called
-//     live KIND NUMBER      how many of a kind have not been given back
-//     wrong TEXT            what no program may do
+//     calls NAME NUMBER     the number of calls of a function
+//     live KIND NUMBER      the number of objects of a kind that were not released
+//     wrong TEXT            a call that no program may make
 //
-// What it does otherwise than a driver in good health is in FAKE_CUDA, as instructions that end in ';'.
-// CALL is the number of a call of the function, from 1 on; 0 stands for every call.
+// FAKE_CUDA makes it misbehave, with instructions that end in ';'. CALL is the number of a call of
+// the function, counted from 1; 0 means every call.
 //
 //     fail NAME CALL CODE     return the code, and do nothing
-//     odd NAME CALL           return success, and with it null, -1, NaN or text without an end
-//     sticky NAME CALL CODE   from here on return the code whatever is called, to the end of the process
-//     late NAME               do this function's copies when cuMemGetInfo_v2 is called the next time
-//     set ATTRIBUTE VALUE     a device's attribute, by its number
-//     size KERNEL NUMBER BYTES   a parameter's size, from number 1 on, other than the PTX says
+//     odd NAME CALL           return success, together with null, -1, NaN or text without an end
+//     sticky NAME CALL CODE   return the code from every later call, until the end of the process
+//     late NAME               do this function's copies at the next call of cuMemGetInfo_v2
+//     set ATTRIBUTE VALUE     set a device's attribute, by its number
+//     size KERNEL NUMBER BYTES   set the size of a parameter, counted from 1
 //
-// As with a GPU, a kernel that leaves its buffer makes its error stick: whatever comes after it returns
-// 700, and releasing the context and retaining it again does not change that.
+// As on a GPU, the error of a kernel that leaves its buffer is sticky: every later call returns
+// 700, even after the context is released and retained again.
 
 #include <math.h>
 #include <stdint.h>
@@ -64,7 +64,7 @@ static void wrong(const char *text, const char *name) {
 
 struct Instruction { char what[8], name[64]; long call, code; };
 
-// The instruction of this kind for this call of a function, if there is one.
+// Finds the instruction of this kind for this call of a function.
 static int asked(const char *what, const char *name, unsigned call, struct Instruction *found) {
     const char *text = getenv("FAKE_CUDA");
     for (; text && *text; text = strchr(text, ';') ? strchr(text, ';') + 1 : NULL) {
@@ -78,7 +78,7 @@ static int asked(const char *what, const char *name, unsigned call, struct Instr
     return 0;
 }
 
-// Counts a call; `*odd` is whether its answers are to be nonsense.
+// Counts a call; sets `*odd` if its answers must be nonsense.
 static Status enter(int number, int *odd) {
     struct Instruction found;
     const char *name = names[number];
@@ -99,7 +99,7 @@ static Status enter(int number, int *odd) {
     int odd; Status entered = enter(N_##name, &odd); \
     if (entered != 0) return entered
 
-// ---- What is given out ----
+// ---- Objects that are handed out ----
 
 enum { ALLOCATION, STREAM, EVENT, MODULE, FUNCTION, GRAPH, EXEC, KINDS };
 static const char *const kinds[] = { "allocation", "stream", "event", "module", "function", "graph", "exec" };
@@ -125,7 +125,7 @@ static struct Thing *give(int kind) {
     return things = thing;
 }
 
-// The thing behind a handle, if it is one that is live.
+// Returns the live object behind a handle, or null.
 static struct Thing *get(void *handle, int kind, const char *name) {
     for (struct Thing *thing = things; thing; thing = thing->next)
         if (thing == handle && thing->kind == kind && thing->live)
@@ -134,7 +134,7 @@ static struct Thing *get(void *handle, int kind, const char *name) {
     return NULL;
 }
 
-// The bytes behind an address of the device.
+// Returns the bytes at an address of the device.
 static char *at(Address address, size_t bytes, const char *name) {
     for (struct Thing *thing = things; thing; thing = thing->next) {
         Address start = (Address) (uintptr_t) thing->memory;
@@ -316,7 +316,7 @@ static Status allocate(Address *address, size_t bytes, int odd) {
 static Status deallocate(Address address, const char *name) {
     for (struct Thing *thing = things; thing; thing = thing->next)
         if (thing->kind == ALLOCATION && thing->live && (Address) (uintptr_t) thing->memory == address) {
-            thing->live = 0; // not freed: so no address is given out twice, and each is known for good
+            thing->live = 0; // not freed, so that no address is used twice and each stays known
             return 0;
         }
     wrong("memory that is not allocated", name);
@@ -378,7 +378,7 @@ Status cuMemsetD8Async(Address to, unsigned char byte, size_t bytes, void *strea
     return 0;
 }
 
-// ---- Memory of other processes: of the size that was told, and elsewhere ----
+// ---- Memory of other processes: a separate allocation of the same size ----
 
 struct Handle { char word[8]; size_t bytes; char rest[48]; };
 
@@ -481,7 +481,7 @@ Status cuEventRecord(void *handle, void *stream) {
     return 0;
 }
 
-// Only a group on several GPUs asks.
+// Called only by groups on several GPUs.
 Status cuEventQuery(struct Thing *event) { return event->recorded ? 0 : INVALID_VALUE; }
 
 Status cuEventSynchronize(void *handle) {
@@ -560,7 +560,7 @@ Status cuFuncGetAttribute(int *value, int attribute, void *handle) {
     return 0;
 }
 
-// Offset and size of a kernel's parameter; 0 if there is no such parameter.
+// Returns the size of a kernel's parameter, or 0 without such a parameter; sets its offset.
 static size_t parameter(const struct Thing *function, size_t index, size_t *offset) {
     static const size_t scale[3][2] = {{0, 8}, {8, 4}, {12, 4}};
     struct Instruction found;
@@ -590,7 +590,7 @@ Status cuFuncSetAttribute(void *handle, int attribute, int value) {
     return value < 0 ? INVALID_VALUE : 0;
 }
 
-// How many blocks each of the 4 SMs holds: by their threads alone.
+// The number of SMs, and the threads of each, which alone limit its blocks.
 enum { SMS = 4, SM_THREADS = 2048 };
 
 static unsigned resident(unsigned threads) { return SMS * (SM_THREADS / threads); }
@@ -612,14 +612,14 @@ static void run(const struct Launch *launch) {
         return;
     float *values = (float *) (void *) at(launch->values, sizeof(float) * launch->len, NULL);
     if (!values) {
-        stuck = ILLEGAL_ADDRESS; // shows in what is called next
+        stuck = ILLEGAL_ADDRESS; // the next call returns it
         return;
     }
     for (uint32_t n = 0; n < launch->len; n++)
         values[n] *= launch->factor;
 }
 
-// Runs a kernel that has been launched on a stream, or takes it down if that captures.
+// Runs a kernel that is launched on a stream, or records it if the stream captures.
 static Status launch(struct Thing *function, struct Thing *stream, void **params, const char *this) {
     struct Launch *one = calloc(1, sizeof *one);
     one->function = function;

@@ -1,16 +1,19 @@
-//! What the device layer makes of a driver that fails: `libcuda.c`, which fails as it is told, is
-//! loaded in its place by a process of its own for every test.
+//! The device layer with a driver that fails.
+//!
+//! Every test starts a process that loads `libcuda.c` in place of the driver and plays a scenario
+//! with it. The fake driver fails at the call that the test chooses, counts calls, and notices what
+//! no program may do: using what was freed, freeing twice, forgetting to free. The tests assert the
+//! text of every error, and that nothing is left behind.
 
 pub mod fake;
 mod scenario;
 
 use fake::{Outcome, run, run_lacking, run_without};
 
-/// An error that drivers have always had, and that ends the use of a device; one that is newer than
-/// the oldest driver supported; and two that no driver has.
+/// An error that all drivers have and that ends the use of a device; one that is newer than the
+/// oldest supported driver; and two that no driver has.
 const CODES: [i32; 4] = [719, 919, i32::MAX, -1];
 
-/// What is optional in a driver.
 const OPTIONAL: [&str; 7] = [
     "cuFuncGetParamInfo",
     WORDS[0],
@@ -20,7 +23,7 @@ const OPTIONAL: [&str; 7] = [
     BETWEEN_PROCESSES[2],
     BETWEEN_PROCESSES[3],
 ];
-/// What several processes call: see the tests of groups.
+/// The functions for several processes: see the tests of groups.
 const BETWEEN_PROCESSES: [&str; 4] = [
     "cuIpcCloseMemHandle",
     "cuIpcGetMemHandle",
@@ -29,7 +32,7 @@ const BETWEEN_PROCESSES: [&str; 4] = [
 ];
 const WORDS: [&str; 2] = ["cuGetErrorName", "cuGetErrorString"];
 
-/// What gives back; it is called where nobody waits for an answer.
+/// The functions that release something; their results are ignored.
 const GIVING_BACK: [&str; 8] = [
     "cuDevicePrimaryCtxRelease_v2",
     "cuEventDestroy_v2",
@@ -41,13 +44,13 @@ const GIVING_BACK: [&str; 8] = [
     "cuStreamDestroy_v2",
 ];
 
-/// What is called for giving back, too.
+/// Functions that are also called while releasing.
 const ALSO_FOR_GIVING_BACK: [&str; 3] =
     ["cuCtxGetCurrent", "cuCtxSynchronize", "cuStreamWaitEvent"];
 
-/// Ways through the scenario that between them call everything: as it is; on a GPU whose memory is
-/// not allocated in a stream's order; with errors that the driver has words for; and with one that
-/// ends the opening half-way.
+/// Runs of the scenario that together call every function: without failures; on a GPU whose memory
+/// is not allocated in stream order; with errors that have words; and with an error that ends the
+/// opening half-way.
 const WAYS: [&str; 4] = ["", "set 115 0;", "fail cuInit 0 999;", "fail cuDeviceGetName 1 999;"];
 
 macro_rules! with_the_fake_driver {
@@ -60,8 +63,8 @@ macro_rules! with_the_fake_driver {
 }
 
 #[test]
-#[ignore = "is run by the tests beside it, with a scenario"]
-fn a_process_of_its_own() {
+#[ignore = "is started by other tests, with a scenario"]
+fn a_process_with_a_scenario() {
     match std::env::var(fake::SCENARIO) {
         Ok(name) => scenario::play(&name),
         Err(_) => println!("there is no scenario in {}", fake::SCENARIO),
@@ -75,8 +78,8 @@ with_the_fake_driver! {
             outcome.must_end_well(way);
             let errors: Vec<_> = outcome.errors().collect();
             let [ptx, kernel, memory] = errors[..] else { panic!("{errors:?}") };
-            let said = "cuda:0: loading PTX of version 8.0 (line 1; error : there is no .target) failed";
-            assert!(ptx.starts_with(said), "{ptx}");
+            let words = "cuda:0: loading PTX of version 8.0 (line 1; error : there is no .target) failed";
+            assert!(ptx.starts_with(words), "{ptx}");
             assert!(ptx.contains("code 218)"), "{ptx}");
             assert!(kernel.starts_with("cuda:0: loading the kernel `not_compiled` failed"), "{kernel}");
             assert!(kernel.contains("code 500)"), "{kernel}");
@@ -97,7 +100,7 @@ with_the_fake_driver! {
     }
 
     fn a_function_that_fails_is_an_error_with_its_number() {
-        // All functions and codes, on the first way that calls the function.
+        // All functions and codes, each in the first run that calls the function.
         let usual = WAYS.map(|way| (way, run("everything", way)));
         let functions: Vec<&String> = functions_of_one_process(&usual[0].1).collect();
         std::thread::scope(|scope| {
@@ -120,14 +123,14 @@ with_the_fake_driver! {
                 continue;
             }
             assert_eq!(text.len(), 3, "{text:?}");
-            let said = format!("CUDA: the NVIDIA driver's library has no {function}: it is older");
-            assert!(text.iter().all(|text| text.starts_with(&said)), "{text:?}");
+            let words = format!("CUDA: the NVIDIA driver's library has no {function}: it is older");
+            assert!(text.iter().all(|text| text.starts_with(&words)), "{text:?}");
         }
     }
 
     fn nonsense_in_place_of_an_answer_is_an_error() {
-        // What has an answer, and in which call the answer is asked for.
-        for (function, call, said) in [
+        // The functions with an answer, and the calls whose answer is checked.
+        for (function, call, words) in [
             ("cuCtxGetCurrent", 0, ""),
             ("cuDeviceGet", 1, ""),
             ("cuDeviceGetAttribute", 2, "CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT is -1"),
@@ -153,7 +156,7 @@ with_the_fake_driver! {
             let outcome = run("everything", &what);
             outcome.must_end_well(&what);
             let errors: Vec<_> = outcome.errors().collect();
-            assert!(errors.iter().any(|error| error.contains(said)), "{what} {errors:?}");
+            assert!(errors.iter().any(|error| error.contains(words)), "{what} {errors:?}");
             nothing_is_left(&outcome, &what);
         }
         for function in WORDS {
@@ -166,7 +169,7 @@ with_the_fake_driver! {
 
     fn parameters_that_were_compiled_otherwise_are_refused() {
         let loading = "cuda:0: loading the kernel `scale`: ";
-        for (what, said) in [
+        for (what, words) in [
             (
                 "size scale 3 4096;",
                 "its parameter 3, `len`, is declared at byte 12 with a size of 4 and compiled at byte 12 with a size \
@@ -178,12 +181,12 @@ with_the_fake_driver! {
             let outcome = run("launch among secrets", what);
             outcome.must_end_well(what);
             let errors: Vec<_> = outcome.errors().collect();
-            assert_eq!(errors, [format!("{loading}{said}")], "{what}");
+            assert_eq!(errors, [format!("{loading}{words}")], "{what}");
             assert_eq!(outcome.count("cuLaunchKernel"), 0);
         }
     }
 
-    /// What others have made is used in their order, and stays theirs.
+    /// Memory and streams of another library are used in their order, and stay the other library's.
     fn memory_and_streams_that_are_lent() {
         let outcome = run("lent", "");
         outcome.must_end_well("lent");
@@ -196,12 +199,12 @@ with_the_fake_driver! {
         let values: Vec<_> =
             outcome.steps.iter().filter_map(|step| step.strip_prefix("values: ")).collect();
         assert_eq!(values, ["[8.0, 12.0]", "[4.0, 8.0, 12.0]"]);
-        let said = |step: &str| outcome.steps.iter().any(|said| said == step);
-        assert!(said("aligned: true") && said("part aligned: false"), "{:?}", outcome.steps);
+        let has_step = |step: &str| outcome.steps.iter().any(|other| other == step);
+        assert!(has_step("aligned: true") && has_step("part aligned: false"), "{:?}", outcome.steps);
         nothing_is_left(&outcome, "lent");
     }
 
-    /// Even where a driver does not say what it compiled, and reads more than the PTX declares.
+    /// A driver that hides its sizes and reads more than the PTX declares gets zeros.
     fn a_mistaken_size_reads_zeros() {
         for bytes in [5, 4096, 32_764] {
             let what = format!("size scale 3 {bytes};");
@@ -213,12 +216,12 @@ with_the_fake_driver! {
 
     fn a_code_has_the_drivers_words_if_there_are_any() {
         let outcome = run("everything", "fail cuMemGetInfo_v2 1 999;");
-        let said = "cuda:0: asking for the free memory failed: unknown error (CUDA_ERROR_UNKNOWN, code 999)";
-        assert_eq!(outcome.errors().next(), Some(said));
+        let words = "cuda:0: asking for the free memory failed: unknown error (CUDA_ERROR_UNKNOWN, code 999)";
+        assert_eq!(outcome.errors().next(), Some(words));
         let outcome = run("everything", "fail cuMemGetInfo_v2 1 919;");
-        let said = "cuda:0: asking for the free memory failed: an error that the driver has no words for \
+        let words = "cuda:0: asking for the free memory failed: an error that the driver has no words for \
                     (code 919)";
-        assert_eq!(outcome.errors().next(), Some(said));
+        assert_eq!(outcome.errors().next(), Some(words));
         let without = run_without("cuGetErrorName", "everything");
         assert!(without.errors().any(|error| error.contains("(code 500)")));
     }
@@ -238,8 +241,8 @@ with_the_fake_driver! {
             "cuda:0: opening the device: it was lost when copying to the host failed: a kernel",
         ]) {
             assert!(error.starts_with(begins), "{error}");
-            for said in ["code 700)", "`scale`", "LINREC_DEVICE=simt", "only a new process does"] {
-                assert!(error.contains(said), "`{said}` is not in: {error}");
+            for words in ["code 700)", "`scale`", "LINREC_DEVICE=simt", "only a new process does"] {
+                assert!(error.contains(words), "`{words}` is not in: {error}");
             }
         }
         assert!(outcome.steps.contains(&"devices: 1".into()), "the emulator is left");
@@ -248,8 +251,7 @@ with_the_fake_driver! {
         assert_eq!(again.errors().count(), 0, "a new process has the device");
     }
 
-    /// Whatever a driver returns at first, opening fails; whatever it returns later, nothing
-    /// panics.
+    /// If the first calls of a driver fail, opening fails; if later ones do, nothing panics.
     fn an_error_that_sticks_from_any_call_on() {
         let usual = run("everything", "");
         for function in [
@@ -291,7 +293,7 @@ with_the_fake_driver! {
             "values: [8.0, 16.0]".into(),
             String::from("end"),
         ]);
-        // One for the launch, one for the graph, and none for what was refused.
+        // One for the launch, one for the graph, and none for the refused launches.
         let counts = ["cuLaunchCooperativeKernel", "cuLaunchKernel"].map(|name| outcome.count(name));
         assert_eq!(counts, [2, 0]);
     }
@@ -299,26 +301,26 @@ with_the_fake_driver! {
     fn cooperative_launches_that_a_driver_does_not_take() {
         let outcome = run("cooperative", "set 95 0;");
         outcome.must_end_well("no cooperative launches");
-        let said = "cuda:0: asking how many blocks of `scale` fit at once: the device takes no cooperative launches";
-        assert_eq!(outcome.errors().collect::<Vec<_>>(), [said]);
+        let words = "cuda:0: asking how many blocks of `scale` fit at once: the device takes no cooperative launches";
+        assert_eq!(outcome.errors().collect::<Vec<_>>(), [words]);
 
-        // The driver finds less room than it said, when it is launched and when it is recorded.
+        // The driver finds less space than it reported, at the launch and while recording.
         for (call, step) in [(1, "launching `scale`"), (2, "making a graph")] {
             let what = format!("fail cuLaunchCooperativeKernel {call} 720;");
             let outcome = run("cooperative", &what);
             outcome.must_end_well(&what);
-            let said = format!(
+            let words = format!(
                 "cuda:0: {step} failed: the blocks of a cooperative launch are more than the device holds at once; \
                  launch fewer (code 720)"
             );
-            assert_eq!(outcome.errors().filter(|&error| *error == said).count(), 1, "{:?}", outcome.steps);
+            assert_eq!(outcome.errors().filter(|&error| *error == words).count(), 1, "{:?}", outcome.steps);
             assert!(outcome.steps.iter().any(|step| step == "download: ok"), "the device is not lost");
             nothing_is_left(&outcome, &what);
         }
     }
 
     fn memory_is_not_freed_under_a_copy_to_the_host() {
-        // The first wait is the upload's last: of 16 chunks.
+        // The upload waits for each of its 16 chunks, so the 17th wait is the download's.
         let wait = "late cuMemcpyDtoHAsync_v2; fail cuStreamSynchronize 17 719;";
         let outcome = run("a late download", wait);
         outcome.must_end_well(wait);
@@ -343,11 +345,12 @@ with_the_fake_driver! {
     }
 }
 
-/// Has a function fail at several of its calls, with all codes.
+/// Returns the functions that a single process calls.
 fn functions_of_one_process(outcome: &Outcome) -> impl Iterator<Item = &String> {
     outcome.calls.keys().filter(|function| !BETWEEN_PROCESSES.contains(&function.as_str()))
 }
 
+/// Makes a function fail at several of its calls, with all codes.
 fn fails(function: &str, usual: &[(&str, Outcome)]) {
     let called = usual.iter().find(|(_, outcome)| outcome.count(function) > 0);
     let (way, usual) = called.unwrap_or_else(|| panic!("{function} is never called"));
@@ -366,14 +369,14 @@ fn fails(function: &str, usual: &[(&str, Outcome)]) {
                 continue;
             }
             let number = format!("code {code})");
-            let said = outcome.errors().find(|error| error.contains(&number));
+            let error = outcome.errors().find(|error| error.contains(&number));
             let gives_back = GIVING_BACK.contains(&function)
                 || call > 1 && ALSO_FOR_GIVING_BACK.contains(&function);
-            match said {
+            match error {
                 Some(error) => assert!(error.contains(" failed: "), "{what} {error}"),
                 None => assert!(gives_back, "{what} {:?}", outcome.steps),
             }
-            // An error that ends the use of a device need not leave it in order.
+            // An error that ends the use of a device may leave it in disorder.
             if *code != 719 && call != 0 && !gives_back {
                 nothing_is_left(&outcome, &what);
             }
@@ -381,13 +384,13 @@ fn fails(function: &str, usual: &[(&str, Outcome)]) {
     }
 }
 
-/// Panics if something was not given back that is not kept for the whole process.
+/// Panics if anything is left that is not kept for the whole process.
 fn nothing_is_left(outcome: &Outcome, what: &str) {
     for kind in ["allocation", "stream", "event", "graph", "exec"] {
         let left = outcome.left(kind);
         assert_eq!(left, 0, "{what}: {left} of {kind} are left; {:?}", outcome.steps);
     }
-    // The device and what is loaded on it.
+    // The device and its modules.
     assert!(
         outcome.left("context") <= 1 && outcome.left("module") <= 1,
         "{what}: {:?}",

@@ -1,4 +1,8 @@
-//! What a process does with the fake driver: every step is tried, whatever became of those before.
+//! A process's steps with the fake driver: every step runs, whatever happened in the steps before.
+//!
+//! A test of `driver` names a scenario in an environment variable; this module plays it in the new
+//! process and prints one line for each step, with its result or its error. The test then compares
+//! the lines. Nothing here panics on an error, so that a failing driver is tried to the end.
 
 use std::ffi::c_void;
 use std::fmt::Display;
@@ -9,10 +13,10 @@ use linrec::device::{Buffer, Device, Function, Stream, driver};
 
 use crate::device::programs::SCALE;
 
-/// Two kernels, of which the driver finds one.
+/// Two kernels, only one of which the driver finds.
 const NOT_COMPILED: &str = ".version 8.0 .target sm_80 .address_size 64 .visible .entry other() { ret; } \
                             .visible .entry not_compiled() { ret; }";
-/// More than an allocator keeps for later: memory of this size is gone when it is freed.
+/// More than an allocator caches: freed memory of this size goes back to the system at once.
 const LARGE: usize = 64 << 20;
 
 pub fn play(name: &str) {
@@ -36,7 +40,6 @@ pub fn play(name: &str) {
     println!("step end");
 }
 
-/// Prints what became of a step.
 fn step<T>(name: &str, result: Result<T, Error>) -> Option<T> {
     match result {
         Ok(value) => {
@@ -50,7 +53,6 @@ fn step<T>(name: &str, result: Result<T, Error>) -> Option<T> {
     }
 }
 
-/// Prints a value that a test looks at.
 fn value(name: &str, value: impl Display) {
     println!("step {name}: {value}");
 }
@@ -112,7 +114,7 @@ fn use_all(device: &Device) {
             }
         }
         read(&values);
-        // In use on another stream when it is dropped.
+        // Dropped while in use on another stream.
         let mut dropped = step("allocate", device.allocate::<f32>(100));
         scale(&other, &mut dropped);
     }
@@ -126,7 +128,7 @@ fn use_all(device: &Device) {
     step("too much", device.allocate::<f32>(1 << 40));
 }
 
-/// Works in memory and on a stream that another library has made: here, with the driver itself.
+/// Uses memory and a stream of another library, which here come from the driver itself.
 #[allow(unsafe_code)]
 fn lent() {
     type Allocate = unsafe extern "C" fn(*mut u64, usize) -> i32;
@@ -135,8 +137,8 @@ fn lent() {
     type Destroy = unsafe extern "C" fn(*mut c_void) -> i32;
 
     let Some(device) = step("opening", Device::cuda(0)) else { return };
-    // SAFETY: (1) the fake driver does nothing when it is loaded; (2) its functions are those of
-    // CUDA, and it is not closed before they have been called; (3) both results may be written.
+    // SAFETY: (1) the fake driver does nothing when it is loaded; (2) its functions have CUDA's
+    // types, and it stays open until they have been called; (3) both results may be written.
     let (library, address, handle) = unsafe {
         let library = libloading::Library::new("libcuda.so.1").unwrap();
         let (mut address, mut handle) = (0, ptr::null_mut());
@@ -145,13 +147,13 @@ fn lent() {
         (library, address, handle)
     };
     {
-        // A stream of the library's own, so that it keeps the order of work across streams.
+        // The library has a stream too, so that it keeps the order of work across streams.
         let _own = step("stream", device.new_stream());
-        // SAFETY: (1) the stream is there until the end; (2) what is used on it is dropped before.
+        // SAFETY: (1) the stream exists until the end; (2) everything used on it is dropped before.
         let Some(stream) = step("lent stream", unsafe { device.lent_stream(handle) }) else {
             return;
         };
-        // SAFETY: (1) three numbers are there until the end; (2) the fake driver does everything at
+        // SAFETY: (1) three numbers exist until the end; (2) the fake driver does everything at
         // once.
         let mut values = step("lent buffer", unsafe { device.lent_buffer::<f32>(address, 3) });
         if let Some(values) = &mut values {
@@ -162,7 +164,7 @@ fn lent() {
                 step("launch", double(&function, &stream, values));
             }
             value("aligned", values.is_aligned_to(16));
-            // SAFETY: as above; the first number is left out.
+            // SAFETY: as above, without the first number.
             let inner = step("lent part", unsafe { device.lent_buffer::<f32>(address + 4, 2) });
             if let Some(inner) = inner {
                 value("part aligned", inner.is_aligned_to(8));
@@ -172,13 +174,13 @@ fn lent() {
         step("wait for stream", stream.synchronize());
         read(&values);
         for (what, address) in [("null", 0), ("odd", address + 2), ("the end", u64::MAX - 3)] {
-            // SAFETY: they are refused.
+            // SAFETY: these are refused.
             step(what, unsafe { device.lent_buffer::<f32>(address, 3) });
         }
-        // SAFETY: no number is there.
+        // SAFETY: the buffer has no number.
         step("none", unsafe { device.lent_buffer::<f32>(0, 0) });
     }
-    // SAFETY: the device uses neither of them any more. If it had given one back, the driver would
+    // SAFETY: the device no longer uses either of them. If it had released one, the driver would
     // complain.
     unsafe {
         assert_eq!(library.get::<Free>("cuMemFree_v2").unwrap()(address), 0);
@@ -191,7 +193,7 @@ fn double(function: &Function, stream: &Stream, values: &mut Buffer<f32>) -> Res
     function.launch(1, 32).arg(values).arg(2.0_f32).arg(len).run(stream).map(drop)
 }
 
-/// Halves the values, by the kernel of the scenarios in a cooperative launch.
+/// Halves the values by the scenarios' kernel, in a cooperative launch.
 fn halve_together(
     function: &Function,
     stream: &Stream,
@@ -215,7 +217,7 @@ fn leave_a_buffer() {
     let device = Device::cuda(0).unwrap();
     let function = device.module(SCALE).unwrap().function("scale").unwrap();
     let mut values = device.upload(&[1.0_f32; 8]).unwrap();
-    // Far outside, so that a GPU would notice as well.
+    // Far outside, so that a GPU would notice it too.
     let launch = function.launch(1 << 22, 256).arg(&mut values).arg(2.0_f32).arg(1_u32 << 30);
     step("launch", launch.run(&device.stream()));
     step("download", values.download());
@@ -228,7 +230,7 @@ fn leave_a_buffer() {
     value("devices", Device::all().len());
 }
 
-/// A launch with a heap full of what is none of the kernel's business.
+/// A launch while the heap is full of data that the kernel must not see.
 fn among_secrets() {
     let device = Device::cuda(0).unwrap();
     let function = step("module", device.module(SCALE).and_then(|module| module.function("scale")));
@@ -248,7 +250,7 @@ fn late_download() {
     let device = Device::cuda(0).unwrap();
     let values = device.upload(&vec![1_u8; LARGE]).unwrap();
     step("download", values.download());
-    // Had the first target been freed, this would be in its place, or nothing at all.
+    // If the first target had been freed, one of these would be in its place.
     let others = [vec![7_u8; LARGE], vec![7_u8; LARGE]];
     step("the copy ends", device.memory());
     let untouched = others.iter().all(|other| other.iter().all(|&byte| byte == 7));
@@ -261,14 +263,14 @@ fn late_upload() {
     let mut buffer = device.allocate::<u8>(1 << 20).unwrap();
     let mut values = vec![1_u8; 1 << 20];
     step("upload", buffer.upload(&values));
-    // The borrow is over: these are the caller's.
+    // The borrow is over: the values belong to the caller again.
     values.fill(2);
     step("the copy ends", device.memory());
     let copied = buffer.download().unwrap();
     value("copied", copied.iter().all(|&byte| byte == 1));
 }
 
-/// Copies longer than what is staged at a time.
+/// Copies longer than the staging memory.
 fn many_chunks() {
     let device = Device::cuda(0).unwrap();
     let values: Vec<u32> = (0..(9 << 20) / 4 + 1).collect();
@@ -276,8 +278,7 @@ fn many_chunks() {
     value("equal", buffer.download().unwrap() == values);
 }
 
-/// Cooperative launches of as many blocks as there can be, and of one more: as they are, and
-/// recorded.
+/// Cooperative launches of the largest number of blocks and of one more, directly and recorded.
 fn cooperative() {
     let device = Device::cuda(0).unwrap();
     value("attribute", device.attributes().cooperative);

@@ -1,4 +1,4 @@
-//! A shipped kernel as an engine, so that the contract can judge it.
+//! A shipped kernel as an engine, which the contract can judge.
 
 use linrec::simt::Memory;
 use linrec::{Direction, Engine, Error, Gradients, Options, Outputs, validate};
@@ -8,40 +8,38 @@ use super::{Argument, Shipped, allocate, download, upload, zeros};
 
 const NULL: Argument = Argument::Long(0);
 
-/// The entries of one PTX that compute the recurrence in `f32`. What is missing is unsupported.
+/// The entries of one PTX that compute the recurrence in `f32`. A missing entry is unsupported.
 pub struct OnEmulator {
-    /// The PTX's name.
     pub name: &'static str,
-    /// The kernels of the forward pass: forward, and in reverse.
+    /// The kernels of the forward pass: forward, and reverse.
     pub forward: Option<[&'static str; 2]>,
-    /// The kernels of the backward pass.
+    /// The kernels of the backward pass: forward, and reverse.
     pub backward: Option<[&'static str; 2]>,
-    /// Threads in a block.
     pub threads: u32,
-    /// Sequences that a block computes.
     pub seqs_per_block: u32,
 }
 
-/// How the tiles of all sequences are shared out among blocks, each of which takes one as it comes.
+/// The distribution of all sequences' tiles over the blocks; each block takes the next tile.
 #[derive(Debug, Clone, Copy)]
 pub struct SharedOut {
-    /// Vectors of four elements in a tile.
+    /// The number of vectors of four elements in a tile.
     pub tile_vectors: usize,
 }
 
 impl SharedOut {
-    /// Tiles of a sequence: a vector more than needed, for those that begin behind a multiple of 16
-    /// bytes.
+    /// Returns the number of tiles of a sequence: one vector more than needed, for sequences that
+    /// are not aligned to 16 bytes.
     pub fn tiles(&self, seq_len: usize) -> usize {
         if seq_len == 0 { 0 } else { (seq_len + 3).div_ceil(4 * self.tile_vectors) }
     }
 
-    /// What the kernel takes after its numbers: the tile's length, a workspace of zeros in which
-    /// each sequence has 16 bytes for each tile, in groups of 128, and that tiles are dealt out.
+    /// Returns the kernel's arguments after its sizes: the tile's length, a workspace of zeros with
+    /// 16 bytes for each tile of each sequence, in groups of 128, and the flag that blocks take
+    /// tiles as they come.
     pub fn arguments(&self, memory: &Memory, (num_seqs, seq_len): (usize, usize)) -> Vec<Argument> {
         let notices = num_seqs * self.tiles(seq_len).next_multiple_of(128);
         let workspace = zeros(memory, "workspace", 4 + 4 * notices);
-        // The length is an `int`, and four bytes behind it align the pointer.
+        // The length is an `int`, and the four bytes after it align the pointer.
         vec![Argument::Long(self.tile_vectors as u64), workspace, Argument::Int(1)]
     }
 }
@@ -65,7 +63,7 @@ impl OnEmulator {
         let numbers = [num_seqs, seq_len].map(|number| Argument::Long(number as u64));
         let arguments = [buffers, &numbers].concat();
         let shipped = Shipped::new(self.name, entry);
-        // The contract's failures are words, so a finding may come as any error.
+        // Failures of the contract are sentences, so a finding may become any error.
         let outcome = shipped.run(memory, blocks, self.threads, &arguments);
         outcome.map(drop).map_err(|report| unsupported(report.to_string()))
     }

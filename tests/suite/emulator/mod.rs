@@ -1,5 +1,4 @@
-//! Shipped kernels on the emulator, straight through its own interface: for kernels that no engine
-//! of the library uses.
+//! Runs shipped kernels that no engine of the library uses, by the emulator's own interface.
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub mod engine;
@@ -10,23 +9,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use linrec::kernels;
 use linrec::simt::{Counters, Launch, Memory, Module, Prepared, Report};
 
-/// An argument of a kernel.
 #[derive(Debug, Clone, Copy)]
 pub enum Argument {
-    /// The address of a buffer, or null, or a 64-bit number.
+    /// The address of a buffer, null, or a 64-bit number.
     Long(u64),
     /// A 32-bit number.
     Int(i32),
 }
 
-/// One kernel of a shipped PTX.
 pub struct Shipped {
     module: Arc<Module>,
     symbol: String,
 }
 
 impl Shipped {
-    /// The kernel that C++ calls `entry` in `kernels/ptx/{name}.ptx`.
+    /// Finds the kernel with the C++ name `entry` in `kernels/ptx/{name}.ptx`.
     pub fn new(name: &str, entry: &str) -> Shipped {
         let (_, ptx) = kernels::shipped()
             .find(|(shipped, _)| *shipped == name)
@@ -48,8 +45,7 @@ impl Shipped {
         self.run_shared(memory, blocks, (threads, 0), arguments, range)
     }
 
-    /// Runs some blocks of a grid, each with `threads` threads and so many bytes of dynamic shared
-    /// memory.
+    /// Runs some blocks of a grid, with `shared_bytes` bytes of dynamic shared memory each.
     pub fn run_shared(
         &self,
         memory: &Memory,
@@ -66,7 +62,7 @@ impl Shipped {
         if kernel.communicates() { launch.run_together(range, None) } else { launch.run(range) }
     }
 
-    /// Runs whole grids side by side, one for each of the lists of arguments.
+    /// Runs whole grids alongside each other, one for each list of arguments.
     pub fn run_side_by_side(
         &self,
         memory: &Memory,
@@ -82,7 +78,6 @@ impl Shipped {
         Prepared::run_side_by_side(&launches.collect::<Result<Vec<_>, _>>()?).map(drop)
     }
 
-    /// Runs a whole grid.
     pub fn run(
         &self,
         memory: &Memory,
@@ -102,7 +97,7 @@ fn bytes_of(arguments: &[Argument]) -> Vec<u8> {
     bytes.collect()
 }
 
-/// A PTX that has been read, which is done once for all tests.
+/// Parses a PTX, once for all tests.
 fn parsed(name: &str, text: &str) -> Arc<Module> {
     static ALL: Mutex<BTreeMap<String, Arc<Module>>> = Mutex::new(BTreeMap::new());
     let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,7 +105,7 @@ fn parsed(name: &str, text: &str) -> Arc<Module> {
     all.entry(name.to_owned()).or_insert_with(|| Arc::new(parse())).clone()
 }
 
-/// A buffer with these values, named for reports.
+/// Makes a buffer with these values and a name for reports.
 pub fn upload(memory: &Memory, name: &str, values: &[f32]) -> Argument {
     let Argument::Long(address) = allocate(memory, name, values.len()) else { unreachable!() };
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -118,17 +113,15 @@ pub fn upload(memory: &Memory, name: &str, values: &[f32]) -> Argument {
     Argument::Long(address)
 }
 
-/// A buffer of `len` floats that nothing has written.
+/// Makes a buffer of `len` floats that are not written.
 pub fn allocate(memory: &Memory, name: &str, len: usize) -> Argument {
     Argument::Long(memory.allocate(name, 4 * len as u64).unwrap())
 }
 
-/// A buffer of `len` zeros.
 pub fn zeros(memory: &Memory, name: &str, len: usize) -> Argument {
     upload(memory, name, &vec![0.0; len])
 }
 
-/// What lies in a buffer of `len` floats.
 pub fn download(memory: &Memory, buffer: Argument, len: usize) -> Vec<f32> {
     let Argument::Long(address) = buffer else { panic!("{buffer:?} is no buffer") };
     let mut bytes = vec![0; 4 * len];

@@ -1,5 +1,9 @@
-//! The exponential of the kernels: how far it is off, and that every device computes it with the
-//! same bits.
+//! Tests of the kernels' exponential: its error, and equal bits on every device.
+//!
+//! The exponential decides the bits of every recurrence with logarithmic coefficients. `twin`
+//! repeats the kernel's operations on the processor; its error is measured here against double
+//! precision, or against numbers with twice the digits, and the kernel is compared with it bit by
+//! bit on every device and for every type.
 
 mod twin;
 
@@ -14,15 +18,15 @@ use rayon::prelude::*;
 
 pub use twin::Twin;
 
-/// The error of a result in units in the last place of the exact number, which is given in double
-/// precision.
+/// Returns the error of a result in units in the last place of the exact number, which is given in
+/// double precision.
 fn ulps_f32(got: f32, exact: f64) -> f64 {
     let exponent = ((exact.to_bits() >> 52) as i32 - 1023).max(-126);
     (f64::from(got) - exact).abs() / 2f64.powi(exponent - 23)
 }
 
-/// The largest error over numbers with these bits. Where the exact result rounds to 0, ∞ or NaN, it
-/// has to be that.
+/// Returns the largest error over numbers with these bits. Where the exact result rounds to 0, ∞ or
+/// NaN, the result must equal it.
 fn worst_f32(all: impl ParallelIterator<Item = u32>) -> f64 {
     let error = |bits| {
         let x = f32::from_bits(bits);
@@ -39,7 +43,7 @@ fn worst_f32(all: impl ParallelIterator<Item = u32>) -> f64 {
 
 #[test]
 fn in_single_precision_it_is_off_by_less_than_one_unit() {
-    // Every 509th of all numbers, which is prime.
+    // Every 509th of all numbers; 509 is prime.
     let worst = worst_f32((0..u32::MAX / 509).into_par_iter().map(|i| i * 509));
     assert!((0.5..1.0).contains(&worst), "{worst} units");
 }
@@ -52,7 +56,7 @@ fn in_single_precision_it_is_off_by_less_than_one_unit_for_every_number() {
     assert!((0.5..1.0).contains(&worst), "{worst} units");
 }
 
-/// A number as the sum of two: the nearest one, and what is missing.
+/// A number as the sum of two: the nearest one, and the remainder.
 #[derive(Clone, Copy)]
 struct Double(f64, f64);
 
@@ -75,8 +79,8 @@ impl Double {
     }
 }
 
-/// `e^x / 2^n` and `n`, to some 2^-95: Taylor's series of the 256th part of what is left without
-/// `n ln 2`, squared eight times.
+/// Computes `e^x / 2^n` and `n` to about 2^-95: the Taylor series of a 256th of `x - n ln 2`,
+/// squared eight times.
 fn exact_f64(x: f64) -> (Double, i32) {
     let n = (x * std::f64::consts::LOG2_E).round();
     let ln_2 = [std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17, 5.707_708_438_416_212e-34];
@@ -105,7 +109,7 @@ fn in_double_precision_it_is_off_by_less_than_one_unit() {
         let size = [3.0, 30.0, 708.0][i % 3];
         let x: f64 = random.random_range(-size..size);
         let (exact, n) = exact_f64(x);
-        // By a power of two, exactly: only normal numbers are here.
+        // Exact scaling by a power of two, as all numbers are normal.
         let got = x.twin_exp() * 2f64.powi(-(n / 2)) * 2f64.powi(-(n - n / 2));
         let unit = if exact.0 < 1.0 { f64::EPSILON / 2.0 } else { f64::EPSILON };
         worst = worst.max(((got - exact.0) - exact.1).abs() / unit);
@@ -114,7 +118,7 @@ fn in_double_precision_it_is_off_by_less_than_one_unit() {
 }
 
 #[test]
-fn what_has_to_be_exact_is() {
+fn special_values_are_exact() {
     fn check<T: Twin + PartialEq + std::fmt::Debug>(pairs: &[(T, T)]) {
         for &(x, expected) in pairs {
             assert_eq!(x.twin_exp(), expected, "e^{x:?}");
@@ -130,7 +134,7 @@ fn what_has_to_be_exact_is() {
     let c = Complex::<f64>::new;
     check(&[(c(0.0, 0.0), c(1.0, 0.0)), (c(-inf, 2.0), c(0.0, 0.0)), (c(-inf, inf), c(0.0, 0.0))]);
     assert!(c(0.0, inf).twin_exp().is_nan() && c(0.0, f64::NAN).twin_exp().re.is_nan());
-    // e^709.9 is infinite, and e^709.9 / √2 is not.
+    // e^709.9 is infinite, and e^709.9 / √2 is finite.
     let large = c(709.9, std::f64::consts::FRAC_PI_4).twin_exp();
     assert!(large.re.is_finite() && large.im.is_finite(), "{large}");
 }
@@ -144,7 +148,7 @@ const SINES: [(f64, f64); 4] = [
 ];
 
 #[test]
-fn angles_of_any_size_are_turned_by() {
+fn complex_exponentials_take_angles_of_any_size() {
     for (angle, sine) in SINES {
         let got = Complex::new(0.0, angle).twin_exp().im;
         assert!((got - sine).abs() <= f64::EPSILON * sine.abs(), "sin {angle:e} is {got}");
@@ -154,8 +158,7 @@ fn angles_of_any_size_are_turned_by() {
     for i in 0..200_000 {
         let size = [4.0, 1e4, 1e15, 1e300][i % 4];
         let (re, im) = (random.random_range(-3.0..3.0), random.random_range(-size..size));
-        // The standard library's sine and cosine are off by less than one unit each, its
-        // exponential as well.
+        // The standard library's sine, cosine and exponential each err by less than one unit.
         let (got, expected) = (Complex::<f64>::new(re, im).twin_exp(), Complex::new(re, im).exp());
         let error = (got - expected).norm() / expected.norm();
         assert!(error <= 5.0 * f64::EPSILON, "e^({re} + {im}i) is {got} instead of {expected}");
@@ -171,7 +174,7 @@ fn angles_of_any_size_are_turned_by() {
     }
 }
 
-/// A type that is stored, and computed with as a type that has a [`Twin`].
+/// A storage type whose accumulator has a [`Twin`].
 trait Stored: Storage<Accum: Twin> {
     fn from_bits(bits: u128) -> Self;
     fn from_parts(re: f64, im: f64) -> Self;
@@ -210,7 +213,7 @@ complex! {
     f64 = u64;
 }
 
-/// Numbers with any bits, and as many of ordinary sizes.
+/// Returns numbers with random bits, and as many of ordinary sizes.
 fn samples<S: Stored>() -> Vec<S> {
     let mut random = StdRng::seed_from_u64(2026);
     let mut samples: Vec<S> = (0..10_000).map(|_| S::from_bits(random.random())).collect();
@@ -222,14 +225,14 @@ fn samples<S: Stored>() -> Vec<S> {
     samples
 }
 
-/// The kernel's results are those of the processor, to the bit; NaN is NaN.
+/// Asserts that the kernel's results are the processor's to the bit; any NaN equals any NaN.
 fn compare<S: Stored>() {
     let samples = samples::<S>();
     let expected: Vec<_> = samples.iter().map(|log| log.widen().twin_exp()).collect();
     for device in under_test() {
         let got = run::<S>(&device, &samples).unwrap();
         for ((log, got), expected) in samples.iter().zip(&got).zip(&expected) {
-            // What is written of a number is read as the same one, and tells -0 from 0.
+            // The text reads back as the same number, and distinguishes -0 from 0.
             let (got, expected) = (format!("{got:?}"), format!("{expected:?}"));
             assert_eq!(got, expected, "e^({log:?}) of {} on {}", S::ELEMENT, device.label());
         }

@@ -1,11 +1,11 @@
-//! `kernels/exponential.cuh` line by line, for a processor: the same operations in the same order,
-//! and so the same bits.
+//! `kernels/exponential.cuh` for a processor, line by line: the same operations in the same order,
+//! so the same bits.
 
 use std::f64::consts::LOG2_E;
 
 use num_complex::Complex;
 
-/// Adding it rounds to a whole number, which is left in the lowest bits: 1.5 · 2^23 and 1.5 · 2^52.
+/// Adding it rounds to an integer, which ends up in the lowest bits: 1.5 · 2^23 and 1.5 · 2^52.
 const TO_WHOLE_F32: f32 = 12_582_912.0;
 const TO_WHOLE: f64 = 6_755_399_441_055_744.0;
 
@@ -59,7 +59,7 @@ fn scaled_f64(fraction: f64, exponent: i32) -> f64 {
 
 /// A number type with the device's exponential.
 pub trait Twin: Copy {
-    /// `e^self`, with the bits of the kernel.
+    /// Computes `e^self` with the bits of the kernel.
     fn twin_exp(self) -> Self;
 }
 
@@ -104,7 +104,7 @@ fn two_sum(a: f64, b: f64) -> [f64; 2] {
     [high, (a - (high - of_b)) + (b - of_b)]
 }
 
-/// The rest, and the right angles.
+/// Returns the rest, and the number of right angles.
 fn reduce(x: f64) -> ([f64; 2], i32) {
     let rounded = x.mul_add(std::f64::consts::FRAC_2_PI, TO_WHOLE);
     let n = rounded - TO_WHOLE;
@@ -117,7 +117,7 @@ fn reduce(x: f64) -> ([f64; 2], i32) {
 }
 
 fn reduce_large(x: f64) -> ([f64; 2], i32) {
-    /// A word of zeros, then 2/π behind the point.
+    /// A word of zeros, then the digits of 2/π.
     const TWO_BY_PI: [u64; 20] = [
         0x0000000000000000,
         0xa2f9836e4e441529,
@@ -179,7 +179,7 @@ fn unit(x: f64) -> Complex<f64> {
     let z = r * r;
 
     let series = |terms: [u64; 8]| {
-        // The sign of the term r^n / n! alternates with n; the longest term stands first.
+        // The sign of the term r^n / n! alternates with n; the highest power comes first.
         terms.into_iter().fold(0.0, |sum: f64, n| {
             let term = if n / 2 % 2 == 0 { 1.0 } else { -1.0 } / factorial(n);
             if n >= 17 { term } else { sum.mul_add(z, term) }

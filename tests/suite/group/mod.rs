@@ -1,4 +1,4 @@
-//! Several devices: what ranks do together, and the recurrence over them.
+//! Tests of several devices: the operations of ranks, and the recurrence over them.
 
 mod nccl;
 mod processes;
@@ -8,10 +8,10 @@ mod together;
 
 use linrec::device::{Device, Group};
 
-/// The numbers of ranks that are tried.
+/// The numbers of ranks under test.
 const SIZES: [usize; 5] = [1, 2, 3, 4, 8];
 
-/// So many ranks on emulated devices.
+/// Makes a group of ranks on emulated devices.
 fn emulated(ranks: usize) -> Group {
     Group::from_devices(&Device::emulated(ranks)).expect("there are devices")
 }

@@ -1,5 +1,9 @@
-//! One process for each rank, as torchrun, SLURM and Open MPI start them: here by hand, on emulated
-//! devices.
+//! One process for each rank, as torchrun, SLURM and Open MPI start them.
+//!
+//! Here the tests start the processes, on emulated devices, or on GPUs in the test that needs them.
+//! A process runs one scenario of this module and prints what it computed or the error it got; the
+//! tests compare the lines. They cover results, processes that die, end early or never come,
+//! disagreements, and strangers that connect to the port.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -11,15 +15,14 @@ use super::emulated;
 use linrec::Error;
 use linrec::device::{Device, ForwardOptions, Group, GroupRecurrence, Rank, Split, Way};
 
-/// The variable that says what a process is to do.
 const SCENARIO: &str = "LINREC_TEST_GROUP";
-/// Milliseconds that ranks wait for each other.
+/// The variable with the milliseconds that ranks wait for each other.
 const DEADLINE: &str = "LINREC_TEST_GROUP_DEADLINE";
-/// No test waits that long where something goes wrong before.
+/// Longer than any test waits if a failure is noticed as it should be.
 const LONG: Duration = Duration::from_secs(300);
 const SHORT: Duration = Duration::from_millis(1500);
 
-/// A job: its processes, and what each is told beside its rank.
+/// A job: its processes, and the variables of each besides its rank.
 pub(super) struct Job<'a> {
     scenario: &'a str,
     ranks: &'a [usize],
@@ -36,7 +39,7 @@ impl<'a> Job<'a> {
         Job { scenario, ranks, size: ranks.len(), deadline, port, more: &[] }
     }
 
-    /// With variables of single ranks.
+    /// Sets variables of single ranks.
     pub(super) fn with(self, more: &'a [(usize, &'a str, &'a str)]) -> Job<'a> {
         Job { more, ..self }
     }
@@ -48,7 +51,7 @@ impl<'a> Job<'a> {
     fn command(&self, rank: usize) -> Command {
         let mut command = Command::new(std::env::current_exe().unwrap());
         let (_, module) = module_path!().split_once("::").unwrap();
-        let child = format!("{module}::a_process_of_its_own");
+        let child = format!("{module}::a_process_with_a_scenario");
         command
             .args([&child, "--exact", "--ignored", "--no-capture", "--test-threads=1"])
             .env(SCENARIO, self.scenario)
@@ -72,12 +75,12 @@ impl<'a> Job<'a> {
         self.more.iter().any(|more| more.0 == rank && more.1 == name)
     }
 
-    /// What each process says, in the order of `ranks`.
+    /// Returns the output of each process, in the order of `ranks`.
     fn run(&self) -> Vec<String> {
         self.run_with(&[], &[])
     }
 
-    /// The same with these variables, and without those.
+    /// Does the same with the given variables set and others removed.
     pub(super) fn run_with(&self, variables: &[(&str, &str)], without: &[&str]) -> Vec<String> {
         let start = Instant::now();
         let started = self.ranks.iter().map(|&rank| {
@@ -88,21 +91,21 @@ impl<'a> Job<'a> {
             command.envs(variables.iter().copied()).spawn().unwrap()
         });
         let children: Vec<_> = started.collect();
-        let said = children.into_iter().map(said).collect();
+        let texts = children.into_iter().map(output_of).collect();
         assert!(start.elapsed() < LONG / 2);
-        said
+        texts
     }
 }
 
-fn said(child: Child) -> String {
+fn output_of(child: Child) -> String {
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.lines().filter_map(|line| line.strip_prefix("said ")).collect::<Vec<_>>().join("; ")
+    text.lines().filter_map(|line| line.strip_prefix("output ")).collect::<Vec<_>>().join("; ")
 }
 
 #[test]
-#[ignore = "is run by the tests beside it, with a scenario"]
-fn a_process_of_its_own() {
+#[ignore = "is started by other tests, with a scenario"]
+fn a_process_with_a_scenario() {
     let Ok(scenario) = std::env::var(SCENARIO) else {
         return println!("there is no scenario in {SCENARIO}");
     };
@@ -110,8 +113,8 @@ fn a_process_of_its_own() {
     let outcome = Group::from_environment_within(Duration::from_millis(millis))
         .and_then(|group| group.run(|rank| play(&scenario, rank)));
     match outcome {
-        Ok(said) => println!("\nsaid {}", said[0]),
-        Err(error) => println!("\nsaid {error}"),
+        Ok(results) => println!("\noutput {}", results[0]),
+        Err(error) => println!("\noutput {error}"),
     }
 }
 
@@ -124,14 +127,14 @@ fn play(scenario: &str, rank: &Rank) -> Result<String, Error> {
             let (next, last) = ((rank.number() + 1) % rank.size(), rank.size() - 1);
             rank.send(&array, next)?;
             rank.receive(&mut array, (rank.number() + last) % rank.size())?;
-            let came = array.download()?[99_999];
+            let element = array.download()?[99_999];
             rank.broadcast(&mut array, last)?;
-            Ok(format!("{came} {}", array.download()?[0]))
+            Ok(format!("{element} {}", array.download()?[0]))
         }
         "arrays" | "rank 1 dies in NCCL" => {
             if scenario != "arrays" && rank.number() == 1 {
                 thread::spawn(|| {
-                    // While the others wait for what this one has begun.
+                    // While the others wait for the operation that this rank has begun.
                     thread::sleep(Duration::from_millis(300));
                     std::process::abort()
                 });
@@ -141,20 +144,20 @@ fn play(scenario: &str, rank: &Rank) -> Result<String, Error> {
             let mut all = rank.device().allocate::<u8>(2 * rank.size())?;
             rank.all_gather(&mine, &mut all)?;
             rank.broadcast(&mut mine, 2)?;
-            let told = mine.download()?;
-            // Who sends may wait for who receives: so not all of the ring send first.
+            let broadcast = mine.download()?;
+            // A send may wait for its receive, so not all of the ring send first.
             let one = rank.device().upload(&[number])?;
-            let mut came = rank.device().allocate::<u8>(1)?;
+            let mut received = rank.device().allocate::<u8>(1)?;
             let (next, last) = ((rank.number() + 1) % rank.size(), rank.size() - 1);
             let before = (rank.number() + last) % rank.size();
             if rank.number().is_multiple_of(2) {
                 rank.send(&one, next)?;
-                rank.receive(&mut came, before)?;
+                rank.receive(&mut received, before)?;
             } else {
-                rank.receive(&mut came, before)?;
+                rank.receive(&mut received, before)?;
                 rank.send(&one, next)?;
             }
-            Ok(format!("{:?} {told:?} {}", all.download()?, came.download()?[0]))
+            Ok(format!("{:?} {broadcast:?} {}", all.download()?, received.download()?[0]))
         }
         "other lengths" => {
             let mut array = rank.device().upload(&vec![1_u8; 3 + rank.number()])?;
@@ -166,7 +169,7 @@ fn play(scenario: &str, rank: &Rank) -> Result<String, Error> {
             rank.barrier().map(|()| String::from("all came"))
         }
         "mailboxes" => {
-            // Over the fake driver nothing is computed.
+            // The fake driver computes nothing.
             computed_by(rank, Way::Mailboxes, (3, 8 * 40))?;
             Ok(String::from("opened and closed"))
         }
@@ -193,18 +196,17 @@ fn computed_of(rank: &Rank, shape: (usize, usize)) -> Result<String, Error> {
     computed_by(rank, Way::Passes, shape)
 }
 
-/// The same sum by each way.
+/// Computes the same sum by each way.
 fn by_all_ways(rank: &Rank) -> Result<String, Error> {
     let pipeline = Way::Pipeline { groups: 3 };
     let by_mail = [Way::PassesByMail, Way::Mailboxes, Way::TailByMail];
     let ways = [Way::Passes, Way::TailFirst, pipeline].into_iter().chain(by_mail);
-    // Stretches are so long that their tails are looked for.
+    // Stretches long enough for a search for their tails.
     let sums = ways.map(|way| computed_by(rank, way, (40, 40 * 1024)));
     Ok(sums.collect::<Result<Vec<_>, _>>()?.join(" | "))
 }
 
-/// The sum of the bits of this rank's outputs, and its final states: of one kernel, whatever the
-/// device is.
+/// Returns the sum of the bits of this rank's outputs, and its final states, by a fixed kernel.
 fn computed_by(rank: &Rank, way: Way, shape: (usize, usize)) -> Result<String, Error> {
     let kernel: linrec::kernels::KernelChoice = "pipe:8x64:0".parse()?;
     let recurrence = GroupRecurrence::<f32>::by(rank, Split::Steps, kernel)?.with_way(way);
@@ -223,7 +225,7 @@ fn computed_by(rank: &Rank, way: Way, shape: (usize, usize)) -> Result<String, E
 }
 
 #[test]
-fn processes_compute_what_threads_do() {
+fn processes_give_the_results_of_threads() {
     let threads = emulated(3).run(computed).unwrap();
     assert_eq!(
         Job::new("recurrence", &[2, 0, 1], LONG).run(),
@@ -248,70 +250,70 @@ fn processes_exchange_arrays() {
 
 #[test]
 fn a_process_that_dies_ends_all() {
-    let said = Job::new("rank 1 dies", &[0, 1, 2], LONG).run();
-    assert_eq!(said[1], "");
+    let texts = Job::new("rank 1 dies", &[0, 1, 2], LONG).run();
+    assert_eq!(texts[1], "");
     for rank in [0, 2] {
         let expected = "rank 1 failed: its process has ended, or cannot be reached any more";
-        assert!(said[rank].contains(expected), "{said:?}");
+        assert!(texts[rank].contains(expected), "{texts:?}");
     }
-    let said = Job::new("rank 0 dies", &[0, 1, 2], LONG).run();
+    let texts = Job::new("rank 0 dies", &[0, 1, 2], LONG).run();
     for rank in [1, 2] {
         let expected = format!("rank {rank} of 3: rank 0 has ended, or cannot be reached any more");
-        assert!(said[rank].starts_with(&expected), "{said:?}");
+        assert!(texts[rank].starts_with(&expected), "{texts:?}");
     }
 }
 
 #[test]
 fn a_process_that_ends_is_not_waited_for() {
-    let said = Job::new("rank 2 ends", &[0, 1, 2], LONG).run();
-    assert_eq!(said[2], "ended");
+    let texts = Job::new("rank 2 ends", &[0, 1, 2], LONG).run();
+    assert_eq!(texts[2], "ended");
     for rank in [0, 1] {
-        assert!(said[rank].contains("rank 2 has ended, and takes no part"), "{said:?}");
+        assert!(texts[rank].contains("rank 2 has ended, and takes no part"), "{texts:?}");
     }
 }
 
 #[test]
-fn processes_that_disagree_are_told_so() {
-    for said in Job::new("disagreement", &[0, 1], LONG).run() {
-        assert!(said.contains("ranks disagree: `forward of f32 [2, "), "{said}");
-        assert!(said.contains("[2, 64]") && said.contains("[2, 72]"), "{said}");
+fn processes_that_disagree_get_an_error() {
+    for text in Job::new("disagreement", &[0, 1], LONG).run() {
+        assert!(text.contains("ranks disagree: `forward of f32 [2, "), "{text}");
+        assert!(text.contains("[2, 64]") && text.contains("[2, 72]"), "{text}");
     }
 }
 
 #[test]
-fn a_process_that_does_not_come_is_named() {
+fn a_missing_process_is_named() {
     let job = Job { size: 3, ..Job::new("", &[0, 2], SHORT) };
     let there = format!("127.0.0.1:{} (MASTER_ADDR, MASTER_PORT + 1)", job.port);
-    for said in job.run() {
-        assert!(said.contains(&format!("rank 1 did not come to {there} in time")), "{said}");
+    for text in job.run() {
+        assert!(text.contains(&format!("rank 1 did not come to {there} in time")), "{text}");
     }
     let job = Job { size: 2, ..Job::new("", &[1], SHORT) };
     let there = format!("127.0.0.1:{} (MASTER_ADDR, MASTER_PORT + 1)", job.port);
-    let said = &job.run()[0];
+    let text = &job.run()[0];
     let expected = format!("rank 1 of 2: rank 0 was not met at {there} in time");
-    assert!(said.starts_with(&expected), "{said}");
+    assert!(text.starts_with(&expected), "{text}");
 }
 
 #[test]
-fn processes_that_do_not_belong_together_are_told_so() {
+fn processes_of_different_jobs_get_an_error() {
     let more = [(1, "WORLD_SIZE", "4")];
-    let said = Job { more: &more, ..Job::new("", &[0, 1], LONG) }.run();
-    for said in &said {
-        assert!(said.contains("rank 1 says that there are 4 ranks, and rank 0 says 2"), "{said}");
+    let texts = Job { more: &more, ..Job::new("", &[0, 1], LONG) }.run();
+    for text in &texts {
+        assert!(text.contains("rank 1 says that there are 4 ranks, and rank 0 says 2"), "{text}");
     }
-    let said = Job { size: 3, ..Job::new("", &[0, 1, 1], LONG) }.run();
-    assert!(said[0].contains("there are two processes that say they are rank 1"), "{said:?}");
+    let texts = Job { size: 3, ..Job::new("", &[0, 1, 1], LONG) }.run();
+    assert!(texts[0].contains("there are two processes that say they are rank 1"), "{texts:?}");
     let more = [(1, "TORCHELASTIC_RUN_ID", "another")];
-    let said = Job { more: &more, ..Job::new("", &[0, 1], SHORT) }.run();
-    assert!(said[0].contains("rank 1 did not come"), "{said:?}");
-    assert!(said[1].contains("is of another job"), "{said:?}");
+    let texts = Job { more: &more, ..Job::new("", &[0, 1], SHORT) }.run();
+    assert!(texts[0].contains("rank 1 did not come"), "{texts:?}");
+    assert!(texts[1].contains("is of another job"), "{texts:?}");
     let more = [(0, "RANK", "one")];
-    let said = Job { more: &more, ..Job::new("", &[0], SHORT) }.run();
-    assert_eq!(said[0], "a group: RANK=one is no number of a process");
+    let texts = Job { more: &more, ..Job::new("", &[0], SHORT) }.run();
+    assert_eq!(texts[0], "a group: RANK=one is no number of a process");
 }
 
 #[test]
-fn strangers_at_the_door_are_not_minded() {
+fn strangers_that_connect_are_ignored() {
     let job = Job::new("exchange", &[0, 1], LONG);
     let first = job.start(0);
     let strangers =
@@ -325,7 +327,7 @@ fn strangers_at_the_door_are_not_minded() {
             stranger.write_all(words).unwrap();
             stranger
         });
-    assert_eq!(said(job.start(1)), "0 0");
-    assert_eq!(said(first), "1 0");
+    assert_eq!(output_of(job.start(1)), "0 0");
+    assert_eq!(output_of(first), "1 0");
     drop(strangers);
 }

@@ -1,4 +1,9 @@
 //! The recurrence over ranks: the contract, and equal bits.
+//!
+//! Every way to find the state before a stretch (two passes, the tail first, pipelines, mailboxes)
+//! holds the contract, for several numbers of ranks and pieces and for every storage type. Further
+//! tests compare bits: with one device, with another number of ranks, and between passes that reuse
+//! the same mailboxes. The emulator's counters show which bytes and which mail each way takes.
 
 use super::{SIZES, emulated};
 use half::{bf16, f16};
@@ -12,12 +17,11 @@ use linrec::simt::Access;
 use linrec::{Direction, Element, Engine, Options, reference};
 use num_complex::Complex;
 
-/// Judges an engine over so many cases that are drawn; over the whole table if the environment asks
-/// for that.
+/// Judges an engine over `drawn` cases, or over the whole table if the environment asks for it.
 fn hold<S: Storage>(engine: &GroupEngine<S>, drawn: usize) {
-    let asked = engine.domain().as_asked();
-    let quick = asked.table == Table::Quick;
-    judge::<S>(engine, if quick { Domain { table: Table::Drawn(drawn), ..asked } } else { asked });
+    let full = engine.domain().as_asked();
+    let quick = full.table == Table::Quick;
+    judge::<S>(engine, if quick { Domain { table: Table::Drawn(drawn), ..full } } else { full });
 }
 
 pub(super) fn judge<S: Storage>(engine: &GroupEngine<S>, domain: Domain) {
@@ -42,7 +46,7 @@ fn sequences_of_fewer_steps_than_ranks_hold_the_contract() {
 }
 
 #[test]
-fn sequences_that_are_dealt_out_hold_the_contract() {
+fn sequences_distributed_over_ranks_hold_the_contract() {
     for ranks in SIZES {
         hold::<f32>(&GroupEngine::new(emulated(ranks), Split::Rows), 20);
     }
@@ -56,7 +60,7 @@ fn several_pieces_on_each_rank_hold_the_contract() {
     }
 }
 
-/// The ways beside [`Way::Passes`], with a group of rows that is not like the others.
+/// The ways besides [`Way::Passes`], including one with an odd last group of rows.
 const WAYS: [Way; 3] =
     [Way::TailFirst, Way::Pipeline { groups: 3 }, Way::Pipeline { groups: usize::MAX }];
 
@@ -72,14 +76,14 @@ fn every_way_holds_the_contract() {
     }
 }
 
-/// Ranks that reach each other's memory, as they share an emulated device.
+/// Makes ranks that reach each other's memory, since they share an emulated device.
 fn shared(ranks: usize) -> Group {
     Group::through_host(&vec![Device::simt(); ranks]).expect("there are devices")
 }
 
 #[test]
 fn mailboxes_hold_the_contract() {
-    // By all blocks together, and, as another kernel is named, by a block for each sequence; and
+    // By all blocks together; by one block for each sequence, if another kernel is named; and
     // between two passes.
     fn engines<S: Storage>(ranks: usize) -> [GroupEngine<S>; 3] {
         // Not every kernel is shipped for every type, and there may be no compiler.
@@ -97,7 +101,7 @@ fn mailboxes_hold_the_contract() {
     for ranks in SIZES {
         by_mail::<f32>(ranks, 6);
     }
-    // Fewer steps than ranks, too.
+    // Fewer steps than ranks as well.
     for engine in engines::<f32>(3) {
         judge::<f32>(&engine, Domain { max_len: 4, table: Table::Quick, ..engine.domain() });
     }
@@ -108,7 +112,7 @@ fn mailboxes_hold_the_contract() {
     by_mail::<Complex<f64>>(3, 4);
 }
 
-/// One pass after the other, in both directions, with the same mailboxes and then with others.
+/// Passes one after the other, in both directions, with the same mailboxes and then with others.
 #[test]
 fn mailboxes_serve_one_pass_after_the_other() {
     for ranks in [2, 4] {
@@ -164,8 +168,7 @@ fn mailboxes_need_memory_that_ranks_reach() {
     assert!(outcome.unwrap_err().to_string().contains("4 pieces by mailboxes"));
 }
 
-/// In so many pieces that the walk over them goes in groups, or, where these would not be whole, in
-/// turns.
+/// So many pieces that they are walked in groups or, if the last would not be full, in turns.
 #[test]
 fn many_pieces_hold_the_contract() {
     let passes = |ranks| GroupEngine::<f32>::new(emulated(ranks), Split::Steps);
@@ -187,7 +190,7 @@ fn many_pieces_hold_the_contract() {
     }
 }
 
-/// A case with an initial state.
+/// Makes a case with an initial state.
 fn dense(
     num_seqs: usize,
     seq_len: usize,
@@ -206,7 +209,7 @@ fn dense(
     }
 }
 
-/// What comes late in a piece is not rounded once for every tile before it: here each of these
+/// The rounding of a late input in a piece does not grow with the tiles before it: here each tile
 /// would round it up.
 #[test]
 fn long_pieces_are_put_together_as_a_tree() {
@@ -233,14 +236,14 @@ fn long_pieces_are_put_together_as_a_tree() {
         let rounding = reference::Rounding { levels, exp_ulps };
         let bound = reference::forward_bound(inputs.view(), coeffs.view(), &options, rounding);
         let bound = bound.unwrap().outputs;
-        // The step behind the piece, where the bound has allowed for the fewest steps.
+        // The step after the piece, where the bound allows the fewest roundings.
         let off = (f64::from(found[[0, half]]) - exact[[0, half]]).abs();
         assert!(off <= bound[[0, half]], "{way}: {off:e} of {:e}", bound[[0, half]]);
     }
 }
 
-/// Long stretches, so that the place is looked for over several tiles; and coefficients that fade,
-/// do not, and vanish.
+/// Tests long stretches, in which the search for the tail covers several tiles, with coefficients
+/// that fade, that do not, and that vanish.
 pub(super) fn hold_over_tails<S>(engine: &GroupEngine<S>, seq_len: usize)
 where
     S: Storage<Accum = S> + Element,
@@ -276,9 +279,9 @@ fn the_tail_may_begin_anywhere() {
     by_mail::<Complex<f32>>();
 }
 
-/// States that are told early in one pass, late in the next, and early again.
+/// States that are published early in one pass, late in the next, and early again.
 #[test]
-fn boxes_serve_tails_that_do_and_do_not_say_it() {
+fn mailboxes_serve_tails_published_early_and_late() {
     let shape = (3, 2 * 20_480);
     let checked = shared(2).run(|rank| {
         let by = |way| GroupRecurrence::<f32>::new(rank, Split::Steps).with_way(way);
@@ -291,7 +294,7 @@ fn boxes_serve_tails_that_do_and_do_not_say_it() {
         ];
         let passes = by(Way::Passes).with_pieces(2);
         let len = passes.part(shape)?.len();
-        // Sums of eighths, which are exact as long as coefficients are ones.
+        // Sums of eighths, which are exact while coefficients are one.
         let eighths: Vec<f32> = (0..len).map(|index| (index * 5 % 8) as f32 / 8.0).collect();
         let x = rank.device().upload(&eighths)?;
         for coeff in [0.5, 1.0, 0.5, 1.0, 1.0, 0.5] {
@@ -316,9 +319,9 @@ fn boxes_serve_tails_that_do_and_do_not_say_it() {
     checked.unwrap();
 }
 
-/// As after a pass that failed on one rank alone: its next one would take the mail of another pass.
+/// After a pass that failed on one rank alone, its next pass would take the mail of another pass.
 #[test]
-fn ranks_with_other_boxes_are_told_so() {
+fn ranks_with_different_mailboxes_get_an_error() {
     let outcome = shared(2).run(|rank| {
         let by_mail =
             || GroupRecurrence::<f32>::new(rank, Split::Steps).with_way(Way::PassesByMail);
@@ -334,11 +337,11 @@ fn ranks_with_other_boxes_are_told_so() {
     assert!(error.contains("ranks disagree") && error.contains("after mail 2 of 2"), "{error}");
 }
 
-/// Where coefficients fade, a state is there before anybody asks for it, and nobody is told twice.
+/// With fading coefficients, a state is published before any rank asks for it, and only once.
 #[test]
-fn a_tail_is_told_before_its_stretch() {
+fn a_tail_is_published_before_its_stretch() {
     let shape = (3, 2 * 20_480);
-    let asked = |way: Way, coeff: f32| {
+    let mail = |way: Way, coeff: f32| {
         let counted = shared(2).run(|rank| {
             let in_blocks = KernelChoice::default();
             let recurrence = GroupRecurrence::<f32>::by(rank, Split::Steps, in_blocks)?;
@@ -363,21 +366,22 @@ fn a_tail_is_told_before_its_stretch() {
         });
         counted.unwrap()
     };
-    // Of each rank and pass, how many times it found mail and posted some. Each row's state is
-    // posted once, and asked for once; backward the same of the outputs before the stretches.
-    assert_eq!(asked(Way::TailByMail, 0.5), [[[0, 3], [3, 3]], [[3, 0], [3, 3]]]);
-    let counted = asked(Way::TailByMail, 1.0);
+    // For each rank and pass: how often it found mail, and how often it posted some. Each row's
+    // state is posted once and asked for once; backward, the same holds for the outputs before the
+    // stretches.
+    assert_eq!(mail(Way::TailByMail, 0.5), [[[0, 3], [3, 3]], [[3, 0], [3, 3]]]);
+    let counted = mail(Way::TailByMail, 1.0);
     let [[forward, _], [after, _]] = counted[..] else { panic!("of two ranks") };
     assert!(forward == [0, 3] && after[0] > 3 && after[1] == 0, "{counted:?}");
 }
 
-/// Of coefficients that fade, the first pass reads the last tiles alone.
+/// If coefficients fade, the first pass reads the last tiles only.
 #[test]
-fn a_tail_is_all_that_is_read() {
+fn the_first_pass_reads_only_the_tail() {
     let shape = (2, 64 * 1024);
     let bytes = |way: Way, coeff: f32| {
         let counted = shared(2).run(|rank| {
-            // By a kernel whose blocks tell each other nothing, in pieces as long as a pipeline's.
+            // By a kernel whose blocks do not communicate, in pieces as long as a pipeline's.
             let kernel: KernelChoice = "pipe:8x64:0".parse().expect("it is one");
             let recurrence = GroupRecurrence::<f32>::by(rank, Split::Steps, kernel)?;
             let recurrence = recurrence.with_way(way).with_pieces(2);
@@ -394,7 +398,7 @@ fn a_tail_is_all_that_is_read() {
             )?;
             let counters = launched.counters().expect("the emulator counts");
             let is_load = |access| matches!(access, Access::GlobalLoad | Access::CopyAsync);
-            // Not what asks for mail.
+            // Without the requests for mail.
             let loads = counters
                 .sites
                 .iter()
@@ -410,7 +414,7 @@ fn a_tail_is_all_that_is_read() {
         (Way::TailFirst, 0.5, 8.0, 9.5),
         (Way::Pipeline { groups: 2 }, 1.0, 8.0, 8.1),
         (Way::Mailboxes, 1.0, 8.0, 8.1),
-        // Of the stretch and of its tail; the last rank has none to look for.
+        // The stretch and its tail; the last rank looks for no tail.
         (Way::TailByMail, 1.0, 8.0, 8.1),
     ] {
         let read = bytes(way, coeff);
@@ -452,7 +456,7 @@ fn every_forward_kernel_may_compute_the_pieces() {
     }
 }
 
-/// Everything that an engine computes of a case of the table, as bytes.
+/// Returns everything that an engine computes for a case of the table, as bytes.
 pub(super) fn bits<S: Storage>(
     engine: &impl Engine<S::Accum>,
     num_seqs: usize,
@@ -468,7 +472,6 @@ pub(super) fn bits<S: Storage>(
     bytes
 }
 
-/// The same of one case.
 fn bits_of<S: Storage>(engine: &impl Engine<S::Accum>, case: &contract::Case) -> Vec<u8> {
     let data = case.data::<S::Accum>();
     let options: &Options<_> = &data.options;
@@ -483,7 +486,7 @@ fn bits_of<S: Storage>(engine: &impl Engine<S::Accum>, case: &contract::Case) ->
 }
 
 #[test]
-fn sequences_that_are_dealt_out_have_the_bits_of_one_device() {
+fn sequences_distributed_over_ranks_have_the_bits_of_one_device() {
     fn same<S: Storage>() {
         for (num_seqs, seq_len) in [(17, 133), (5, 500)] {
             let one = bits::<S>(&Device::simt().engine::<S>(), num_seqs, seq_len);
@@ -560,7 +563,7 @@ fn long_sequences_are_cut_in_the_same_way_for_every_number_of_ranks() {
 }
 
 #[test]
-fn one_rank_computes_as_a_device_does() {
+fn one_rank_has_the_bits_of_one_device() {
     let alone = KernelEngine::<f32>::new(&Device::simt(), Choice::Fastest).unwrap();
     for split in [Split::Rows, Split::Steps] {
         let engine = GroupEngine::<f32>::new(emulated(1), split);

@@ -1,4 +1,4 @@
-//! The same over real GPUs, by NCCL: two of them, and as many more as there are.
+//! The tests of groups on real GPUs, with NCCL: on two of them, and on as many more as exist.
 
 use super::recurrence::{bits, hold_over_tails, judge};
 use half::bf16;
@@ -6,11 +6,11 @@ use linrec::contract::{Domain, Table};
 use linrec::device::{Device, Group, GroupEngine, Split, Storage, Way};
 use num_complex::Complex;
 
-/// Groups of 2, 4, 8 … GPUs.
+/// Returns groups of 2, 4, 8 … GPUs.
 ///
 /// # Panics
 ///
-/// If there are fewer than two.
+/// If fewer than two GPUs exist.
 fn groups() -> impl Iterator<Item = (usize, Group)> {
     let gpus = Device::gpus();
     assert!(gpus.len() > 1, "this test needs two GPUs, and here are {}", gpus.len());
@@ -77,7 +77,7 @@ fn several_gpus_have_the_bits_of_emulated_devices() {
     }
 }
 
-/// Few numbers and many: what recurrences tell each other goes another way where it is little.
+/// Short arrays and long ones: recurrences send short messages in another way.
 #[test]
 #[ignore = "needs several GPUs and NCCL"]
 fn arrays_go_from_gpu_to_gpu() {
@@ -91,16 +91,16 @@ fn arrays_go_from_gpu_to_gpu() {
                 rank.all_gather(&mine, &mut all)?;
                 assert!(all.download()?.into_iter().eq((0..size).flat_map(of)), "{size}: {len}");
                 let (next, before) = ((number + 1) % size, (number + size - 1) % size);
-                let mut came = device.allocate::<u32>(len)?;
-                // One after the other, so that nobody sends while all wait.
+                let mut received = device.allocate::<u32>(len)?;
+                // One after the other, so that no rank sends while all wait.
                 if number > 0 {
-                    rank.receive(&mut came, before)?;
+                    rank.receive(&mut received, before)?;
                 }
                 rank.send(&mine, next)?;
                 if number == 0 {
-                    rank.receive(&mut came, before)?;
+                    rank.receive(&mut received, before)?;
                 }
-                assert!(came.download()?.into_iter().eq(of(before)), "{size}: {len}");
+                assert!(received.download()?.into_iter().eq(of(before)), "{size}: {len}");
                 rank.broadcast(&mut mine, size - 1)?;
                 assert!(mine.download()?.into_iter().eq(of(size - 1)), "{size}: {len}");
                 Ok(())

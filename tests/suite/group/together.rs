@@ -1,4 +1,8 @@
-//! What ranks do together, and how it ends where one does not do it.
+//! The operations of ranks, and their ends if a rank does not take part.
+//!
+//! Every collective operation is tested for several numbers of ranks. Then ranks fail, panic, end
+//! early, come too late or call something else; the tests assert the error of every rank, and that
+//! no rank waits longer than it has to. All ranks are threads with emulated devices.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
@@ -8,9 +12,9 @@ use super::{SIZES, emulated};
 use linrec::Error;
 use linrec::device::{Device, Group, GroupRecurrence, Rank, Split, Way};
 
-/// No rank waits for another that long where something goes wrong before.
+/// Longer than any rank waits if a failure is noticed as it should be.
 const LONG: Duration = Duration::from_secs(600);
-/// Long enough for work that takes none.
+/// Long enough for work that takes no time.
 const SHORT: Duration = Duration::from_millis(300);
 
 #[test]
@@ -35,14 +39,14 @@ fn every_rank_has_all_arrays_in_their_order() {
 }
 
 #[test]
-fn arrays_go_from_one_to_all_and_from_one_to_the_next() {
+fn arrays_are_broadcast_and_sent_around_the_ring() {
     for size in SIZES {
         let group = emulated(size);
         let seen = group.run(|rank| {
             let mut array = rank.device().upload(&[rank.number() as u32; 5])?;
             rank.broadcast(&mut array, size - 1)?;
-            let told = array.download()?;
-            // Round the ring, twice, and two arrays behind each other.
+            let received = array.download()?;
+            // Around the ring, twice, with two arrays in a row.
             let (next, last) = ((rank.number() + 1) % size, (rank.number() + size - 1) % size);
             if size > 1 {
                 for turn in 0..2 {
@@ -51,20 +55,20 @@ fn arrays_go_from_one_to_all_and_from_one_to_the_next() {
                         rank.send(&mine, next)?;
                     }
                     for number in [7 * turn, 7 * turn + 1] {
-                        let mut came = rank.device().allocate::<usize>(1)?;
-                        rank.receive(&mut came, last)?;
-                        assert_eq!(came.download()?, [number + last]);
+                        let mut received = rank.device().allocate::<usize>(1)?;
+                        rank.receive(&mut received, last)?;
+                        assert_eq!(received.download()?, [number + last]);
                     }
                 }
             }
-            Ok(told)
+            Ok(received)
         });
         assert_eq!(seen, Ok(vec![vec![size as u32 - 1; 5]; size]));
     }
 }
 
 #[test]
-fn all_ranks_are_there_before_one_goes_on() {
+fn a_barrier_waits_for_all_ranks() {
     for size in SIZES {
         let arrived = AtomicUsize::new(0);
         let seen = emulated(size).run(|rank| {
@@ -77,7 +81,7 @@ fn all_ranks_are_there_before_one_goes_on() {
     }
 }
 
-/// What each rank gets to see if they do this, and what all of it gives; without a wait.
+/// Runs failing work; returns each rank's error and the group's. Nothing may wait.
 fn failing(
     group: Group,
     work: impl Fn(&Rank) -> Result<(), Error> + Sync,
@@ -151,7 +155,7 @@ fn a_rank_that_ends_early_is_not_waited_for() {
 }
 
 #[test]
-fn nobody_waits_longer_than_the_deadline() {
+fn no_rank_waits_longer_than_the_deadline() {
     for size in &SIZES[1..] {
         for way in 0..3 {
             let group = emulated(*size).with_deadline(SHORT);
@@ -159,8 +163,7 @@ fn nobody_waits_longer_than_the_deadline() {
             let result = group.run(|rank| {
                 let mut array = rank.device().upload(&[1.0_f32])?;
                 match (rank.number(), way) {
-                    // Long enough that all others have given up, and not for ever, as this thread
-                    // is waited for.
+                    // Long enough that all others have given up. It ends, as this thread is joined.
                     (0, _) => {
                         thread::sleep(3 * SHORT);
                         rank.barrier()
@@ -178,7 +181,7 @@ fn nobody_waits_longer_than_the_deadline() {
 }
 
 #[test]
-fn ranks_that_disagree_are_told_so() {
+fn ranks_that_disagree_get_an_error() {
     for size in &SIZES[1..] {
         let (errors, _) = failing(emulated(*size).with_deadline(LONG), |rank| {
             let len = if rank.number() == 0 { 5 } else { 4 };
@@ -201,7 +204,7 @@ fn ranks_that_disagree_are_told_so() {
 }
 
 #[test]
-fn ranks_that_disagree_on_shapes_are_told_so() {
+fn ranks_that_disagree_on_shapes_get_an_error() {
     for size in &SIZES[1..] {
         let (errors, all) = failing(emulated(*size).with_deadline(LONG), |rank| {
             let recurrence = GroupRecurrence::<f32>::new(rank, Split::Steps);
@@ -219,7 +222,7 @@ fn ranks_that_disagree_on_shapes_are_told_so() {
 }
 
 #[test]
-fn a_receiver_is_told_that_what_comes_has_another_length() {
+fn a_receiver_reports_an_array_of_another_length() {
     let (errors, all) = failing(emulated(2).with_deadline(LONG), |rank| match rank.number() {
         0 => rank.send(&rank.device().upload(&[1.0_f32; 3])?, 1),
         _ => rank.receive(&mut rank.device().allocate::<f32>(2)?, 0),
@@ -229,7 +232,7 @@ fn a_receiver_is_told_that_what_comes_has_another_length() {
 }
 
 #[test]
-fn a_receive_too_few_is_told() {
+fn a_missing_receive_is_reported() {
     let (errors, all) = failing(emulated(3).with_deadline(LONG), |rank| {
         let mut array = rank.device().upload(&[1.0_f32])?;
         match rank.number() {
@@ -246,7 +249,7 @@ fn a_receive_too_few_is_told() {
         "rank 2 has ended"
     };
     assert!(all.contains(words), "{all}");
-    // Nothing of it is left to the next run.
+    // The array does not stay for the next run.
     let group = emulated(2);
     let send = |rank: &Rank| match rank.number() {
         0 => rank.send(&rank.device().upload(&[1_u8])?, 1),
@@ -268,7 +271,7 @@ fn a_rank_that_fails_within_a_pipeline_ends_all() {
             let shape = (4, 64 * rank.size());
             let recurrence = GroupRecurrence::<f32>::new(rank, Split::Steps).with_way(way);
             let ones = rank.device().upload(&[1.0; 4 * 64])?;
-            // The last rank has another device's array, which is found only when it is used.
+            // The last rank has an array of another device, which is noticed only when it is used.
             let elsewhere = Device::simt().upload(&[1.0; 4 * 64])?;
             let coeffs = if rank.number() + 1 == rank.size() { &elsewhere } else { &ones };
             let mut outputs = rank.device().allocate(4 * 64)?;
@@ -281,7 +284,7 @@ fn a_rank_that_fails_within_a_pipeline_ends_all() {
 }
 
 #[test]
-fn ranks_that_disagree_on_the_way_are_told_so() {
+fn ranks_that_disagree_on_the_way_get_an_error() {
     let (errors, _) = failing(emulated(2).with_deadline(LONG), |rank| {
         let way = if rank.number() == 0 { Way::Passes } else { Way::Pipeline { groups: 2 } };
         let recurrence = GroupRecurrence::<f32>::new(rank, Split::Steps).with_way(way);
@@ -296,7 +299,7 @@ fn ranks_that_disagree_on_the_way_are_told_so() {
 }
 
 #[test]
-fn a_rank_that_is_not_there_is_refused() {
+fn a_rank_out_of_range_is_refused() {
     let group = emulated(2);
     let results = group.run(|rank| {
         let mut array = rank.device().upload(&[1.0_f32])?;
@@ -307,7 +310,7 @@ fn a_rank_that_is_not_there_is_refused() {
             rank.broadcast(&mut array, 2).unwrap_err(),
             rank.all_gather(&array, &mut three).unwrap_err(),
         ];
-        // None of these has moved anything, so that the ranks are of use to each other still.
+        // None of these has moved anything, so the ranks can still work together.
         rank.barrier()?;
         Ok(refused.map(|error| error.to_string()))
     });

@@ -1,5 +1,5 @@
-//! Launches a shipped kernel once with fixed data, on a GPU or the emulator, for tools that watch
-//! it:
+//! Launches a shipped kernel once with fixed data, on a GPU or the emulator, for profilers and
+//! other tools that watch it:
 //!
 //! ```text
 //! cargo run --release -p linrec-suite --example probe -- list
@@ -7,9 +7,9 @@
 //! ncu --set full probe run ref-f32/linrec_ref_fwd_float_false --device cuda
 //! ```
 //!
-//! For each kernel one line: its name, what came of it (`right`, `wrong`, `report` or `error`), and
-//! a sentence, with tabs between them. The exit code is 0 if all results are right, 1 if some are
-//! wrong, 3 if the emulator reports a mistake or the device fails.
+//! It prints one line for each kernel: its name, the outcome (`right`, `wrong`, `report` or
+//! `error`), and a sentence, separated by tabs. The exit code is 0 if all results are right, 1 if
+//! some are wrong, and 3 if the emulator reports a mistake or the device fails.
 
 #[path = "../selective_scan/given.rs"]
 #[allow(dead_code, reason = "the tests use the rest")]
@@ -57,7 +57,7 @@ enum Command {
         /// simt, cuda, cuda:1
         #[arg(long, default_value = "simt")]
         device: String,
-        /// Writes what the emulator counted to this file, as JSON
+        /// Writes the emulator's counters to this file, as JSON
         #[arg(long, value_name = "FILE")]
         counters: Option<PathBuf>,
     },
@@ -86,7 +86,7 @@ fn list() {
             (false, false) => "uncounted",
             (false, true) => "",
         };
-        say(format_args!("{}\t{kind}\t{note}", probe.name()));
+        print_line(format_args!("{}\t{kind}\t{note}", probe.name()));
     }
 }
 
@@ -114,7 +114,7 @@ fn run(names: &[String], device: &str, file: Option<PathBuf>) -> Result<ExitCode
             Err(Error::Kernel(report)) => ("report", report.to_string(), 3),
             Err(error) => ("error", error.to_string(), 3),
         };
-        say(format_args!("{}\t{outcome}\t{sentence}", probe.name()));
+        print_line(format_args!("{}\t{outcome}\t{sentence}", probe.name()));
         worst = worst.max(code);
     }
     if let Some(file) = file {
@@ -135,7 +135,7 @@ fn open(name: &str) -> Result<Device, String> {
     Device::cuda(ordinal).map_err(|error| error.to_string())
 }
 
-/// What the emulator counted, for scripts.
+/// Returns the emulator's counters in a form for scripts.
 fn record(probe: &Probe, counters: &Counters) -> Value {
     let sites = counters.sites.iter().map(|site| {
         let source = site.source.as_ref().map(|(file, line)| format!("{file}:{line}"));
@@ -156,8 +156,8 @@ fn record(probe: &Probe, counters: &Counters) -> Value {
     })
 }
 
-/// Prints a line. Where the pipe is closed, whoever reads has enough, and the file is still wanted.
-fn say(line: fmt::Arguments) {
+/// Prints a line. If the pipe is closed, the reader has enough, but the file is still wanted.
+fn print_line(line: fmt::Arguments) {
     if let Err(error) = writeln!(io::stdout(), "{line}")
         && error.kind() != ErrorKind::BrokenPipe
     {

@@ -1,5 +1,4 @@
-//! Gradients of sequences that are cut: into chunks, by one call, and into stretches, by one call
-//! for each.
+//! Gradients of sequences that are cut into chunks, or into stretches with a call for each.
 
 use std::ops::Range;
 
@@ -7,17 +6,17 @@ use linrec::Error;
 use linrec::device::{Exponential, SelectiveScan, under_test};
 
 use super::oracle::{Coupling, Problem, Sizes, gradients};
-use super::problem::{Has, OnDevice, computed, draw, judge};
+use super::problem::{OnDevice, Options, computed, draw, judge};
 use super::sizes;
 
-/// Into so many chunks at most. By the shape alone, these sequences are cut into 4.
+/// Cuts into at most the given number of chunks. By their shape, these sequences are cut into 4.
 #[test]
-fn sequences_are_cut_as_is_asked() -> Result<(), Error> {
+fn sequences_are_cut_into_the_given_chunks() -> Result<(), Error> {
     for (channels, exponential) in
         [(3, Exponential::Exact), (3, Exponential::Fast), (64, Exponential::Fast)]
     {
-        let has = Has { slow: true, ..Has::ALL };
-        let problem = draw::<f32>(sizes(1, channels, 1, 16, 1040), has, 9);
+        let options = Options { slow: true, ..Options::ALL };
+        let problem = draw::<f32>(sizes(1, channels, 1, 16, 1040), options, 9);
         let expected = gradients(&problem);
         for device in under_test() {
             let scan = SelectiveScan::<f32>::new(&device, exponential);
@@ -36,13 +35,17 @@ fn sequences_are_cut_as_is_asked() -> Result<(), Error> {
     Ok(())
 }
 
-/// The last stretch first. What has an axis of time has the bits of one call, and so have the first
-/// states.
+/// Computes the last stretch first. Arrays with an axis of time have the bits of one call, and so
+/// have the initial states.
 #[test]
 fn stretches_hand_on_their_gradients() -> Result<(), Error> {
     let all = sizes(2, 6, 2, 10, 45);
-    for has in [Has::ALL, Has { restarts: true, ..Has::ALL }, Has { d_last: false, ..Has::ALL }] {
-        let whole = draw::<f32>(all, has, 11);
+    for options in [
+        Options::ALL,
+        Options { restarts: true, ..Options::ALL },
+        Options { d_last: false, ..Options::ALL },
+    ] {
+        let whole = draw::<f32>(all, options, 11);
         for device in under_test() {
             let scan = SelectiveScan::<f32>::new(&device, Exponential::Exact);
             let at_once = computed::<f32>(&device, Exponential::Exact, &whole, 0)?;
@@ -71,7 +74,7 @@ fn stretches_hand_on_their_gradients() -> Result<(), Error> {
                         pairs.filter(|(one, other)| one.to_bits() == other.to_bits()).count();
                     assert!(
                         same == whole.len() && same == stretch.len(),
-                        "{} {has:?}: {name} of {steps:?}",
+                        "{} {options:?}: {name} of {steps:?}",
                         device.label()
                     );
                 }
@@ -86,7 +89,7 @@ fn stretches_hand_on_their_gradients() -> Result<(), Error> {
 }
 
 impl Problem {
-    /// Some of its steps, from the same first states to the same last ones.
+    /// Returns some of the steps, with the same initial states and last gradient.
     fn stretch(&self, steps: Range<usize>) -> Problem {
         let rows = |rows: &[f64]| cut(rows, self.sizes.len, steps.clone());
         let coupling = |coupling: &Coupling| match coupling.varies {
@@ -107,7 +110,7 @@ impl Problem {
     }
 }
 
-/// Some steps of rows of `len`.
+/// Cuts some steps out of rows of `len`.
 fn cut<T: Clone>(rows: &[T], len: usize, steps: Range<usize>) -> Vec<T> {
     rows.chunks(len.max(1)).flat_map(|row| row[steps.clone()].to_vec()).collect()
 }

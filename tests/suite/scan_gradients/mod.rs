@@ -1,5 +1,9 @@
-//! The gradient of the selective scan: within its bounds, with the same bits each time, and nothing
-//! leaks.
+//! The gradients of the selective scan: within their bounds, with the same bits, without leaks.
+//!
+//! `problem` draws problems and runs them on every device with both exponentials; `oracle` computes
+//! the gradients in double precision together with a bound of each error. The tests vary lengths,
+//! channels, groups, states, options, storage types and alignments. They also compare bits between
+//! kernels, launches and devices, and check that restarts separate sequences.
 
 mod cut;
 pub mod oracle;
@@ -14,21 +18,25 @@ use linrec::device::{
 
 use crate::engines::has_emulated_functions;
 use oracle::{Bounded, Problem, Sizes, forward, gradients};
-use problem::{Has, OnDevice, computed, draw, judge};
+use problem::{OnDevice, Options, computed, draw, judge};
 
 fn sizes(batch: usize, channels: usize, groups: usize, states: usize, len: usize) -> Sizes {
     Sizes { batch, channels, groups, states, len }
 }
 
-/// The gradients of a problem, on all devices and with both exponentials.
-fn check<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, skip: usize) -> Result<(), Error> {
+/// Compares gradients with their bounds, on all devices and with both exponentials.
+fn check<S: Storage<Accum = f32>>(
+    sizes: Sizes,
+    options: Options,
+    skip: usize,
+) -> Result<(), Error> {
     let problem =
-        draw::<S>(sizes, has, (sizes.len * 31 + sizes.channels * 7 + sizes.states) as u64);
+        draw::<S>(sizes, options, (sizes.len * 31 + sizes.channels * 7 + sizes.states) as u64);
     let expected = gradients(&problem);
     for device in under_test() {
         for exponential in [Exponential::Fast, Exponential::Exact] {
             let what = format!(
-                "{} {exponential:?} {} {sizes:?} {has:?}, {skip} elements behind",
+                "{} {exponential:?} {} {sizes:?} {options:?}, {skip} elements behind",
                 device.label(),
                 S::ELEMENT
             );
@@ -38,15 +46,15 @@ fn check<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, skip: usize) -> Result
     Ok(())
 }
 
-/// The gradients in double precision are those of the forward pass: by differences.
+/// Compares the gradients in double precision with differences of the forward pass.
 #[test]
 fn the_oracle_has_the_gradients_of_the_forward_pass() {
     type Field = fn(&mut Problem) -> Option<&mut Vec<f64>>;
-    let restarts = Has { restarts: true, ..Has::ALL };
-    for (has, varies) in
-        [(Has::ALL, true), (restarts, true), (Has::NOTHING, true), (Has::ALL, false)]
+    let restarts = Options { restarts: true, ..Options::ALL };
+    for (options, varies) in
+        [(Options::ALL, true), (restarts, true), (Options::NOTHING, true), (Options::ALL, false)]
     {
-        let mut problem = draw::<f32>(sizes(2, 4, 2, 3, 11), has, 5);
+        let mut problem = draw::<f32>(sizes(2, 4, 2, 3, 11), options, 5);
         if !varies {
             for coupling in [&mut problem.b, &mut problem.c] {
                 coupling.values.truncate(4 * 3);
@@ -95,13 +103,13 @@ fn the_oracle_has_the_gradients_of_the_forward_pass() {
 #[test]
 fn gradients_are_within_their_bounds_for_any_length() -> Result<(), Error> {
     for len in [0, 1, 2, 3, 7, 8, 9, 16, 31, 33] {
-        check::<f32>(sizes(1, 3, 1, 16, len), Has::ALL, 0)?;
+        check::<f32>(sizes(1, 3, 1, 16, len), Options::ALL, 0)?;
     }
     // Cut into chunks.
     for len in [1000, 1029] {
-        let has = Has { slow: true, ..Has::ALL };
-        check::<f32>(sizes(1, 17, 1, 16, len), has, 0)?;
-        check::<f32>(sizes(1, 5, 1, 3, len), Has { restarts: true, ..has }, 0)?;
+        let options = Options { slow: true, ..Options::ALL };
+        check::<f32>(sizes(1, 17, 1, 16, len), options, 0)?;
+        check::<f32>(sizes(1, 5, 1, 3, len), Options { restarts: true, ..options }, 0)?;
     }
     Ok(())
 }
@@ -122,7 +130,7 @@ fn gradients_are_within_their_bounds_for_any_channels_groups_and_states() -> Res
         sizes(1, 40, 1, 256, 9),
     ];
     for sizes in cases {
-        check::<f32>(sizes, Has::ALL, 0)?;
+        check::<f32>(sizes, Options::ALL, 0)?;
     }
     Ok(())
 }
@@ -130,61 +138,63 @@ fn gradients_are_within_their_bounds_for_any_channels_groups_and_states() -> Res
 #[test]
 fn gradients_are_within_their_bounds_for_all_options() -> Result<(), Error> {
     let cases = [
-        Has { d: false, ..Has::ALL },
-        Has { z: false, ..Has::ALL },
-        Has { bias: false, ..Has::ALL },
-        Has { softplus: false, ..Has::ALL },
-        Has { initial: false, ..Has::ALL },
-        Has { d_last: false, ..Has::ALL },
-        Has { restarts: true, ..Has::ALL },
-        Has { restarts: true, z: false, softplus: false, ..Has::ALL },
-        Has::NOTHING,
+        Options { d: false, ..Options::ALL },
+        Options { z: false, ..Options::ALL },
+        Options { bias: false, ..Options::ALL },
+        Options { softplus: false, ..Options::ALL },
+        Options { initial: false, ..Options::ALL },
+        Options { d_last: false, ..Options::ALL },
+        Options { restarts: true, ..Options::ALL },
+        Options { restarts: true, z: false, softplus: false, ..Options::ALL },
+        Options::NOTHING,
     ];
-    for has in cases {
-        check::<f32>(sizes(2, 6, 2, 10, 29), has, 0)?;
-        check::<f32>(sizes(2, 6, 2, 20, 32), has, 0)?;
-        check::<bf16>(sizes(2, 6, 2, 16, 32), has, 0)?;
+    for options in cases {
+        check::<f32>(sizes(2, 6, 2, 10, 29), options, 0)?;
+        check::<f32>(sizes(2, 6, 2, 20, 32), options, 0)?;
+        check::<bf16>(sizes(2, 6, 2, 16, 32), options, 0)?;
     }
     Ok(())
 }
 
-/// By the kernels for them: in one tile and in more than there are stages, in one block and in
-/// several, in chunks.
+/// The kernels for common sizes: with one tile and with more tiles than stages, in one block and in
+/// several, and in chunks.
 #[test]
 fn gradients_of_common_sizes_are_within_their_bounds() -> Result<(), Error> {
-    for (sizes, has) in [
-        (sizes(2, 128, 1, 16, 48), Has::ALL),
-        (sizes(1, 128, 2, 16, 24), Has { slow: true, ..Has::ALL }),
-        (sizes(1, 64, 1, 16, 8), Has { z: false, d: false, ..Has::ALL }),
-        (sizes(1, 64, 1, 16, 16), Has { softplus: false, bias: false, ..Has::ALL }),
-        (sizes(1, 64, 1, 16, 40), Has { d_last: false, initial: false, ..Has::ALL }),
-        (sizes(1, 64, 1, 16, 1040), Has { slow: true, ..Has::ALL }),
-        (sizes(1, 64, 1, 16, 520), Has { z: false, bias: false, softplus: false, ..Has::ALL }),
-        (sizes(2, 128, 1, 16, 45), Has::ALL),
-        (sizes(1, 64, 1, 16, 1037), Has { slow: true, ..Has::ALL }),
-        (sizes(1, 64, 1, 16, 1), Has { z: false, d: false, ..Has::ALL }),
-        (sizes(2, 64, 1, 8, 48), Has::ALL),
-        (sizes(1, 128, 2, 8, 29), Has { d_last: false, initial: false, ..Has::ALL }),
-        (sizes(1, 64, 1, 8, 1040), Has { slow: true, ..Has::ALL }),
-        (sizes(1, 64, 1, 8, 519), Has { softplus: false, bias: false, ..Has::ALL }),
+    for (sizes, options) in [
+        (sizes(2, 128, 1, 16, 48), Options::ALL),
+        (sizes(1, 128, 2, 16, 24), Options { slow: true, ..Options::ALL }),
+        (sizes(1, 64, 1, 16, 8), Options { z: false, d: false, ..Options::ALL }),
+        (sizes(1, 64, 1, 16, 16), Options { softplus: false, bias: false, ..Options::ALL }),
+        (sizes(1, 64, 1, 16, 40), Options { d_last: false, initial: false, ..Options::ALL }),
+        (sizes(1, 64, 1, 16, 1040), Options { slow: true, ..Options::ALL }),
+        (
+            sizes(1, 64, 1, 16, 520),
+            Options { z: false, bias: false, softplus: false, ..Options::ALL },
+        ),
+        (sizes(2, 128, 1, 16, 45), Options::ALL),
+        (sizes(1, 64, 1, 16, 1037), Options { slow: true, ..Options::ALL }),
+        (sizes(1, 64, 1, 16, 1), Options { z: false, d: false, ..Options::ALL }),
+        (sizes(2, 64, 1, 8, 48), Options::ALL),
+        (sizes(1, 128, 2, 8, 29), Options { d_last: false, initial: false, ..Options::ALL }),
+        (sizes(1, 64, 1, 8, 1040), Options { slow: true, ..Options::ALL }),
+        (sizes(1, 64, 1, 8, 519), Options { softplus: false, bias: false, ..Options::ALL }),
     ] {
-        check::<f32>(sizes, has, 0)?;
-        check::<bf16>(sizes, has, 0)?;
+        check::<f32>(sizes, options, 0)?;
+        check::<bf16>(sizes, options, 0)?;
     }
     for (states, len) in [(16, 24), (16, 21), (8, 24), (8, 27)] {
-        check::<f16>(sizes(1, 64, 1, states, len), Has::ALL, 0)?;
-        check::<f32>(sizes(1, 64, 1, states, len), Has::ALL, 1)?;
+        check::<f16>(sizes(1, 64, 1, states, len), Options::ALL, 0)?;
+        check::<f32>(sizes(1, 64, 1, states, len), Options::ALL, 1)?;
     }
     Ok(())
 }
 
-/// There are kernels for the most common sizes, and among them some for arrays that consist of
-/// whole vectors. All give the same bits; the ones for everything are asked for by restarts, of
-/// which there are none.
+/// The most common sizes have their own kernels, some of them for arrays of whole vectors. All give
+/// the same bits; a request for restarts, none of which is set, selects the general kernel.
 #[test]
 fn bits_do_not_depend_on_the_kernel() -> Result<(), Error> {
     fn all_the_same<S: Storage<Accum = f32>>(sizes: Sizes) -> Result<(), Error> {
-        let problem = draw::<S>(sizes, Has { slow: true, ..Has::ALL }, 6);
+        let problem = draw::<S>(sizes, Options { slow: true, ..Options::ALL }, 6);
         let restarts = Some(vec![0; sizes.batch * sizes.len]);
         let general = Problem { restarts, ..problem.clone() };
         for device in under_test() {
@@ -212,11 +222,11 @@ fn bits_do_not_depend_on_the_kernel() -> Result<(), Error> {
 #[test]
 fn gradients_with_respect_to_constants_are_within_their_bounds() -> Result<(), Error> {
     for constant in [[true, false], [false, true], [true, true]] {
-        let has = Has { constant, ..Has::ALL };
-        check::<f32>(sizes(2, 6, 2, 10, 29), has, 0)?;
-        check::<f32>(sizes(2, 20, 1, 50, 32), Has { restarts: true, ..has }, 0)?;
-        check::<bf16>(sizes(3, 6, 2, 8, 33), has, 1)?;
-        check::<f32>(sizes(1, 17, 1, 16, 1000), Has { slow: true, ..has }, 0)?;
+        let options = Options { constant, ..Options::ALL };
+        check::<f32>(sizes(2, 6, 2, 10, 29), options, 0)?;
+        check::<f32>(sizes(2, 20, 1, 50, 32), Options { restarts: true, ..options }, 0)?;
+        check::<bf16>(sizes(3, 6, 2, 8, 33), options, 1)?;
+        check::<f32>(sizes(1, 17, 1, 16, 1000), Options { slow: true, ..options }, 0)?;
     }
     Ok(())
 }
@@ -225,33 +235,33 @@ fn gradients_with_respect_to_constants_are_within_their_bounds() -> Result<(), E
 fn arrays_may_begin_anywhere() -> Result<(), Error> {
     for skip in 0..3 {
         for len in [29, 40] {
-            check::<f32>(sizes(2, 6, 2, 16, len), Has::ALL, skip)?;
-            check::<bf16>(sizes(2, 6, 2, 16, len), Has::ALL, skip)?;
-            check::<f16>(sizes(2, 6, 2, 5, len), Has::ALL, skip)?;
+            check::<f32>(sizes(2, 6, 2, 16, len), Options::ALL, skip)?;
+            check::<bf16>(sizes(2, 6, 2, 16, len), Options::ALL, skip)?;
+            check::<f16>(sizes(2, 6, 2, 5, len), Options::ALL, skip)?;
         }
     }
     Ok(())
 }
 
 #[test]
-fn nothing_has_gradients_of_zero() -> Result<(), Error> {
+fn empty_problems_have_gradients_of_zero() -> Result<(), Error> {
     for sizes in [sizes(0, 3, 1, 4, 5), sizes(2, 0, 1, 4, 5), sizes(2, 3, 1, 4, 0)] {
-        check::<f32>(sizes, Has::ALL, 0)?;
+        check::<f32>(sizes, Options::ALL, 0)?;
     }
     Ok(())
 }
 
-/// On each device each time, and on all devices the same: with the fast exponential on those whose
-/// special functions the emulator has. Also where sequences are cut, and where a group's channels
-/// are those of several blocks.
+/// The same bits in every run and on all devices; with the fast exponential on devices whose
+/// special functions the emulator has. Sequences that are cut, and groups whose channels are in
+/// several blocks, are included.
 #[test]
 fn bits_are_the_same_each_time_and_everywhere() -> Result<(), Error> {
-    for (sizes, has) in [
-        (sizes(2, 150, 1, 16, 45), Has { restarts: true, ..Has::ALL }),
-        (sizes(1, 20, 1, 16, 700), Has { slow: true, ..Has::ALL }),
-        (sizes(1, 20, 1, 40, 30), Has::ALL),
+    for (sizes, options) in [
+        (sizes(2, 150, 1, 16, 45), Options { restarts: true, ..Options::ALL }),
+        (sizes(1, 20, 1, 16, 700), Options { slow: true, ..Options::ALL }),
+        (sizes(1, 20, 1, 40, 30), Options::ALL),
     ] {
-        let problem = draw::<f32>(sizes, has, 3);
+        let problem = draw::<f32>(sizes, options, 3);
         let bits = |device: &Device, exponential| {
             computed::<f32>(device, exponential, &problem, 0)?.bits()
         };
@@ -277,13 +287,13 @@ fn bits_are_the_same_each_time_and_everywhere() -> Result<(), Error> {
     Ok(())
 }
 
-/// What is infinite in one sequence of a row does not show in the next one, nor do infinite
-/// gradients in the one before.
+/// An infinite number in one sequence of a row does not reach the next sequence, and infinite
+/// gradients do not reach the one before.
 #[test]
 fn restarts_separate_sequences() -> Result<(), Error> {
     const FIRST: usize = 13;
-    let has = Has { initial: false, d_last: false, ..Has::ALL };
-    let mut problem = draw::<f32>(sizes(1, 5, 1, 16, 30), has, 8);
+    let options = Options { initial: false, d_last: false, ..Options::ALL };
+    let mut problem = draw::<f32>(sizes(1, 5, 1, 16, 30), options, 8);
     let mut restarts = vec![0; 30];
     restarts[FIRST] = 1;
     problem.restarts = Some(restarts);
@@ -293,7 +303,7 @@ fn restarts_separate_sequences() -> Result<(), Error> {
         for channel in 0..5 {
             let row = problem.sizes.row(0, channel);
             for t in spoiled.clone() {
-                // The states before the restart, or the gradients behind it.
+                // The states before the restart, or the gradients after it.
                 let array = if spoiled.start == 0 { &mut problem.u } else { &mut problem.d_out };
                 array[row + t] = f64::INFINITY;
             }
@@ -326,7 +336,7 @@ fn restarts_separate_sequences() -> Result<(), Error> {
 
 #[test]
 fn a_step_of_training_is_recorded_and_replayed() -> Result<(), Error> {
-    let problem = draw::<f32>(sizes(1, 20, 1, 16, 700), Has::ALL, 4);
+    let problem = draw::<f32>(sizes(1, 20, 1, 16, 700), Options::ALL, 4);
     for device in under_test() {
         let scan = SelectiveScan::<f32>::new(&device, Exponential::Fast);
         let mut here = OnDevice::new(&scan, &problem, 0)?;
@@ -359,10 +369,10 @@ fn a_step_of_training_is_recorded_and_replayed() -> Result<(), Error> {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() -> Result<(), Error> {
+fn arguments_that_do_not_fit_are_refused() -> Result<(), Error> {
     let device = Device::simt();
     let scan = SelectiveScan::<f32>::new(&device, Exponential::Fast);
-    let problem = draw::<f32>(sizes(1, 4, 1, 4, 9), Has { z: false, ..Has::ALL }, 1);
+    let problem = draw::<f32>(sizes(1, 4, 1, 4, 9), Options { z: false, ..Options::ALL }, 1);
     let mut here = OnDevice::new(&scan, &problem, 0)?;
     let shape = here.shape;
     let mut z = device.allocate(4 * 9)?;
@@ -384,7 +394,7 @@ fn what_does_not_fit_is_refused() -> Result<(), Error> {
     let refused = scan.backward_into(&inputs, d_out, &short, gradients, shape, Default::default());
     assert!(refused.unwrap_err().to_string().contains("checkpoints [31]"));
 
-    // These are read in vectors.
+    // Checkpoints are read in vectors.
     let (inputs, d_out, checkpoints, gradients) = here.parts();
     let behind = device.allocate::<f32>(checkpoints.len() + 1)?.slice(1..)?;
     let refused = scan.backward_into(&inputs, d_out, &behind, gradients, shape, Default::default());

@@ -1,20 +1,19 @@
-//! The selective scan and its gradients in double precision, step by step, and how far from them
-//! arithmetic of f32 may be.
+//! The selective scan and its gradients in double precision, step by step, with bounds for
+//! arithmetic of f32.
 //!
-//! Each gradient is written down from the chain rule, loop by loop. Beside each number goes the
-//! bound of its error to first order: what the numbers it is made of are off by, times how it
-//! depends on them, and the roundings of its own.
+//! Each gradient follows from the chain rule, loop by loop. Every number carries a bound of its
+//! error to first order: the errors of its operands, times its derivative with respect to them,
+//! plus its own roundings. `mod.rs` compares these gradients with differences of the forward pass.
 
 /// The unit round-off of f32.
 const U: f64 = 1.0 / (1 << 24) as f64;
-/// The relative error of an exponential of a given argument, and of a reciprocal: two and one units
-/// in the last place.
+/// The relative errors of an exponential of a given argument, and of a reciprocal: two units and
+/// one unit in the last place.
 const EXP: f64 = 4.0 * U;
 const RCP: f64 = 2.0 * U;
-/// What is smaller may become zero.
+/// A smaller number may become zero.
 const TINY: f64 = f32::MIN_POSITIVE as f64;
 
-/// The sizes of a problem.
 #[derive(Debug, Clone, Copy)]
 pub struct Sizes {
     pub batch: usize,
@@ -34,7 +33,7 @@ impl Sizes {
     }
 }
 
-/// `B` or `C`: `[batch, groups, states, len]`, or the same at all steps, `[channels, states]`.
+/// `B` or `C`: `[batch, groups, states, len]`, or `[channels, states]` if constant.
 #[derive(Debug, Clone)]
 pub struct Coupling {
     pub values: Vec<f64>,
@@ -58,7 +57,7 @@ impl Coupling {
     }
 }
 
-/// What the scan is given, and the gradients of a loss by its outputs and its last states.
+/// The inputs of the scan, and the gradients of a loss with respect to its outputs and last states.
 #[derive(Debug, Clone)]
 pub struct Problem {
     pub sizes: Sizes,
@@ -77,7 +76,7 @@ pub struct Problem {
     pub d_last: Option<Vec<f64>>,
 }
 
-/// Numbers, and how far from each a computed one may be.
+/// Numbers, and the largest error of each.
 #[derive(Debug, Clone, Default)]
 pub struct Bounded {
     pub values: Vec<f64>,
@@ -95,7 +94,6 @@ impl Bounded {
     }
 }
 
-/// All gradients.
 #[derive(Debug, Clone)]
 pub struct Gradients {
     pub u: Bounded,
@@ -121,18 +119,18 @@ impl Number {
         Number { value, bound: 0.0 }
     }
 
-    /// With a relative error of its own.
+    /// Adds a relative error.
     fn off(self, relative: f64) -> Number {
         Number { value: self.value, bound: self.bound + relative * self.value.abs() }
     }
 
-    /// The product, without a rounding.
+    /// Multiplies without a rounding.
     fn times(self, other: Number) -> Number {
         let bound = self.value.abs() * other.bound + other.value.abs() * self.bound;
         Number { value: self.value * other.value, bound: bound + TINY }
     }
 
-    /// The sum, without a rounding.
+    /// Adds without a rounding.
     fn plus(self, other: Number) -> Number {
         Number { value: self.value + other.value, bound: self.bound + other.bound }
     }
@@ -142,8 +140,7 @@ impl Number {
     }
 }
 
-/// A sum of products: each product may be rounded, and so may be each of the additions that it goes
-/// through.
+/// A sum of products: each product may be rounded, and so may each addition.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     number: Number,
@@ -176,7 +173,7 @@ fn sigmoid(x: Number) -> Number {
     Number { value, bound: slope * x.bound + own + TINY }
 }
 
-/// The size of a step, and its slope.
+/// Returns the size of a step, and its slope.
 fn step_size(problem: &Problem, channel: usize, element: usize) -> (Number, Number) {
     let bias = problem.bias.as_ref().map_or(0.0, |bias| bias[channel]);
     let mut x = Number::exact(problem.delta[element] + bias);
@@ -189,8 +186,8 @@ fn step_size(problem: &Problem, channel: usize, element: usize) -> (Number, Numb
     let value = x.value.max(0.0) + (-x.value.abs()).exp().ln_1p();
     let small = (-x.value.abs()).exp().ln_1p();
     let slope = logistic(x.value);
-    // Of e^-|x|: its own error, and that of its argument. Then eight multiply-adds, of which the
-    // error shrinks with each product, and the polynomial's own 3.4e-8; one more rounding joins it
+    // For e^-|x|, its own error and the error of its argument. Then eight multiply-adds, whose
+    // errors shrink with each product, and the polynomial's own 3.4e-8; one more rounding joins it
     // with x.
     let own = small * (EXP + 3.0 * U * x.value.abs() + 8.0 * U) + U * value;
     let size = Number { value, bound: slope * x.bound + own + TINY };
@@ -233,7 +230,7 @@ fn restarts(problem: &Problem, batch: usize, t: usize) -> bool {
     problem.restarts.as_ref().is_some_and(|restarts| restarts[batch * problem.sizes.len + t] != 0)
 }
 
-/// The outputs, the last states, and the states before each eighth step.
+/// Returns the outputs, the last states, and the states before each eighth step.
 pub fn forward(problem: &Problem) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
     let sizes = problem.sizes;
     let tiles = sizes.len.div_ceil(8);
@@ -273,10 +270,9 @@ pub fn forward(problem: &Problem) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
     (out, last, checkpoints)
 }
 
-/// Sequences that are shorter are never cut into chunks.
+/// The length from which sequences may be cut into chunks.
 const CUT_FROM: usize = 512;
 
-/// The gradients.
 pub fn gradients(problem: &Problem) -> Gradients {
     let sizes = problem.sizes;
     let Sizes { batch: batches, channels, states, len, .. } = sizes;
@@ -325,9 +321,9 @@ pub fn gradients(problem: &Problem) -> Gradients {
                 }
                 let mut carry =
                     Number::exact(problem.d_last.as_ref().map_or(0.0, |d_last| d_last[first + n]));
-                // What a chunk makes of what comes from later ones is one exponential of a sum of
-                // sizes: of tiles of 8, and then of all tiles. To the exponentials of the steps it
-                // adds the roundings of that sum.
+                // The effect of a chunk on the gradients of later chunks is one exponential of a
+                // sum of sizes: of tiles of 8, then of all tiles. It adds the roundings of that sum
+                // to the exponentials of the steps.
                 let of_chunk = if len < CUT_FROM { 0.0 } else { (len / 8 + 8) as f64 * U };
                 for t in (0..len).rev() {
                     let write = Number::exact(problem.b.values[at(&problem.b, n, t)]);
@@ -365,7 +361,7 @@ pub fn gradients(problem: &Problem) -> Gradients {
             }
         }
     }
-    // How many additions a summand may go through: of the steps, and of sequences and chunks.
+    // The number of additions on a term's way: over the steps, and over sequences and chunks.
     let through = |steps: usize| steps + batches * (1 + len / 256) + 12;
     let vary = |coupling: &Coupling| if coupling.varies { per_group + 3 } else { through(len) };
     let finish = |to: &mut Bounded, from: &[Sum], roundings: usize| {

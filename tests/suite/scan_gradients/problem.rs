@@ -1,4 +1,9 @@
-//! Problems drawn at random, on a device and in double precision.
+//! Random problems, on a device and in double precision.
+//!
+//! [`draw`] makes a problem whose numbers the storage type holds exactly, so that the oracle and
+//! the device see the same ones. [`OnDevice`] keeps its arrays on a device, possibly at an odd
+//! address, and runs both passes; all gradients begin as NaN, so that an element that is not
+//! written shows. [`judge`] compares with the oracle's bounds. The probe uses this module too.
 
 use linrec::Error;
 use linrec::device::{
@@ -10,9 +15,9 @@ use rand::{RngExt, SeedableRng};
 
 use super::oracle::{Bounded, Coupling, Gradients, Problem, Sizes};
 
-/// What a problem has.
+/// The options of a problem.
 #[derive(Debug, Clone, Copy)]
-pub struct Has {
+pub struct Options {
     pub d: bool,
     pub z: bool,
     pub bias: bool,
@@ -20,14 +25,14 @@ pub struct Has {
     pub initial: bool,
     pub restarts: bool,
     pub d_last: bool,
-    /// Whether states fade slowly, so that what is lost between tiles shows.
+    /// True if states fade slowly, so that a loss between tiles shows.
     pub slow: bool,
-    /// Whether B and C are the same at all steps.
+    /// True for B and C that are the same at all steps.
     pub constant: [bool; 2],
 }
 
-impl Has {
-    pub const ALL: Has = Has {
+impl Options {
+    pub const ALL: Options = Options {
         d: true,
         z: true,
         bias: true,
@@ -38,7 +43,7 @@ impl Has {
         slow: false,
         constant: [false; 2],
     };
-    pub const NOTHING: Has = Has {
+    pub const NOTHING: Options = Options {
         d: false,
         z: false,
         bias: false,
@@ -51,8 +56,8 @@ impl Has {
     };
 }
 
-/// A problem whose numbers are all numbers of `S` or, where arrays have no axis of time, of f32.
-pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, seed: u64) -> Problem {
+/// Draws a problem whose numbers are exact in `S` or, for arrays without an axis of time, in f32.
+pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, options: Options, seed: u64) -> Problem {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut draw = |len: usize, low: f32, high: f32| -> Vec<f32> {
         (0..len).map(|_| rng.random_range(low..high)).collect()
@@ -63,12 +68,12 @@ pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, seed: u64) -> Probl
     let wide = |numbers: Vec<f32>| -> Vec<f64> { numbers.into_iter().map(f64::from).collect() };
     let Sizes { batch, channels, groups, states, len } = sizes;
     let (rows, couplings) = (batch * channels * len, batch * groups * states * len);
-    let (sizes_from, sizes_to) = if has.softplus { (-4.0, 1.0) } else { (0.0, 0.3) };
-    let fastest = if has.slow { -0.02 } else { -3.0 };
+    let (sizes_from, sizes_to) = if options.softplus { (-4.0, 1.0) } else { (0.0, 0.3) };
+    let fastest = if options.slow { -0.02 } else { -3.0 };
     let u = stored(draw(rows, -2.0, 2.0));
     let delta = stored(draw(rows, sizes_from, sizes_to));
     let a = wide(draw(channels * states, fastest, 0.0));
-    let [b, c] = has.constant.map(|constant| Coupling {
+    let [b, c] = options.constant.map(|constant| Coupling {
         values: match constant {
             true => wide(draw(channels * states, -2.0, 2.0)),
             false => stored(draw(couplings, -2.0, 2.0)),
@@ -82,23 +87,23 @@ pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, seed: u64) -> Probl
         a,
         b,
         c,
-        d: has.d.then(|| wide(draw(channels, -2.0, 2.0))),
-        z: has.z.then(|| stored(draw(rows, -4.0, 4.0))),
-        bias: has.bias.then(|| wide(draw(channels, -0.05, 0.5))),
-        softplus: has.softplus,
-        initial: has.initial.then(|| wide(draw(batch * channels * states, -2.0, 2.0))),
-        restarts: has.restarts.then(|| {
+        d: options.d.then(|| wide(draw(channels, -2.0, 2.0))),
+        z: options.z.then(|| stored(draw(rows, -4.0, 4.0))),
+        bias: options.bias.then(|| wide(draw(channels, -0.05, 0.5))),
+        softplus: options.softplus,
+        initial: options.initial.then(|| wide(draw(batch * channels * states, -2.0, 2.0))),
+        restarts: options.restarts.then(|| {
             draw(batch * len, 0.0, 1.0).into_iter().map(|number| u8::from(number < 0.05)).collect()
         }),
         d_out: stored(draw(rows, -2.0, 2.0)),
-        d_last: has.d_last.then(|| wide(draw(batch * channels * states, -2.0, 2.0))),
+        d_last: options.d_last.then(|| wide(draw(batch * channels * states, -2.0, 2.0))),
     }
 }
 
-/// A gradient by its name, and whether it is rounded to what is stored.
+/// A gradient's name, true if it is rounded to the storage type, and its numbers.
 type Named = (&'static str, bool, Vec<f32>);
 
-/// B or C on a device, or a gradient with respect to it.
+/// B or C on a device, or the gradient with respect to it.
 enum OneOf<S> {
     Varying(Buffer<S>),
     Constant(Buffer<f32>),
@@ -119,7 +124,7 @@ impl<S: Storage<Accum = f32>> OneOf<S> {
         }
     }
 
-    /// Whether it is rounded to `S`, and its numbers.
+    /// Returns true if it is rounded to `S`, and its numbers.
     fn download(&self) -> Result<(bool, Vec<f32>), Error> {
         Ok(match self {
             OneOf::Varying(buffer) => {
@@ -155,8 +160,8 @@ pub struct OnDevice<S> {
 }
 
 impl<S: Storage<Accum = f32>> OnDevice<S> {
-    /// Uploads a problem, each array `skip` elements behind where its memory begins, and runs the
-    /// forward pass.
+    /// Uploads a problem, each array `skip` elements after the beginning of its memory, and runs
+    /// the forward pass.
     pub fn new(
         scan: &SelectiveScan<S>,
         problem: &Problem,
@@ -234,8 +239,8 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
         Ok(here)
     }
 
-    /// What the backward pass is given: inputs, the gradient with respect to the outputs, and where
-    /// its results go.
+    /// Returns the arguments of the backward pass: inputs, the gradient with respect to the
+    /// outputs, checkpoints, and the destinations of the results.
     pub fn parts(&mut self) -> (ScanInputs<'_, S>, &Buffer<S>, &Buffer<f32>, ScanGradients<'_, S>) {
         let inputs = ScanInputs {
             u: &self.u,
@@ -267,7 +272,7 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
         (inputs, &self.d_out, &self.checkpoints, gradients)
     }
 
-    /// The gradient with respect to the last states, if there is one.
+    /// Returns the gradient with respect to the last states, if the problem has one.
     pub fn d_last(&self) -> Result<Option<Buffer<f32>>, Error> {
         self.d_last.as_ref().map(|d_last| d_last.slice(..)).transpose()
     }
@@ -276,7 +281,7 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
         self.backward_in(None, scan)
     }
 
-    /// In so many chunks at most.
+    /// Runs the backward pass in at most this number of chunks.
     pub fn backward_in(
         &mut self,
         chunks: Option<usize>,
@@ -288,7 +293,7 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
         scan.backward_into(&inputs, d_out, checkpoints, gradients, shape, options)
     }
 
-    /// All gradients by name, and whether they are rounded to `S`.
+    /// Returns all gradients with their names, and true for those that are rounded to `S`.
     pub fn gradients(&self) -> Result<Vec<Named>, Error> {
         let stored = |buffer: &Buffer<S>| -> Result<Vec<f32>, Error> {
             Ok(buffer.download()?.into_iter().map(Storage::widen).collect())
@@ -317,7 +322,6 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
     }
 }
 
-/// Computes the gradients of a problem.
 pub fn computed<S: Storage<Accum = f32>>(
     device: &Device,
     exponential: Exponential,
@@ -330,7 +334,6 @@ pub fn computed<S: Storage<Accum = f32>>(
     Ok(here)
 }
 
-/// That all gradients are within their bounds.
 pub fn judge<S: Storage<Accum = f32>>(
     here: &OnDevice<S>,
     expected: &Gradients,
@@ -340,8 +343,8 @@ pub fn judge<S: Storage<Accum = f32>>(
     Ok(())
 }
 
-/// The first gradient that is not within its bound, as a sentence. Errors are known to first order,
-/// and the others are less than a thousandth of these.
+/// Returns the first gradient outside of its bound, as a sentence. Bounds are of first order, and a
+/// thousandth more covers the higher orders.
 pub fn verdict<S: Storage<Accum = f32>>(
     here: &OnDevice<S>,
     expected: &Gradients,

@@ -1,4 +1,4 @@
-//! Scans drawn at random, and what a device makes of them.
+//! Random scans, and their results on a device.
 
 use linrec::Error;
 use linrec::device::{
@@ -10,23 +10,23 @@ use rand::{RngExt, SeedableRng};
 
 use super::reference::{Bounded, Scan, Sizes};
 
-/// What a scan has.
+/// The options of a scan.
 #[derive(Debug, Clone, Copy)]
-pub struct Has {
+pub struct Options {
     pub d: bool,
     pub z: bool,
     pub bias: bool,
     pub softplus: bool,
     pub initial: bool,
     pub restarts: bool,
-    /// Whether decays are near one, so that a state that is lost between tiles shows.
+    /// True if decays are near one, so that a state lost between tiles shows.
     pub slow: bool,
-    /// Whether B and C are constants.
+    /// True for B and C that are constant.
     pub constant: [bool; 2],
 }
 
-impl Has {
-    pub const ALL: Has = Has {
+impl Options {
+    pub const ALL: Options = Options {
         d: true,
         z: true,
         bias: true,
@@ -36,7 +36,7 @@ impl Has {
         slow: false,
         constant: [false; 2],
     };
-    pub const NOTHING: Has = Has {
+    pub const NOTHING: Options = Options {
         d: false,
         z: false,
         bias: false,
@@ -48,10 +48,10 @@ impl Has {
     };
 }
 
-/// A scan whose numbers are all numbers of `S` or, where arrays have no axis of time, of f32. Step
-/// sizes are positive and rates are not, so that decays lie in (0, 1]; each seventh rate is zero,
-/// and its decay one.
-pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, has: Has) -> Scan {
+/// Draws a scan whose numbers are exact in `S` or, for arrays without an axis of time, in f32. Step
+/// sizes are positive and rates are not, so decays are in (0, 1]; each seventh rate is zero, and
+/// its decay one.
+pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, options: Options) -> Scan {
     let Sizes { batch, channels, groups, states, len } = sizes;
     let mut rng = StdRng::seed_from_u64((len * 31 + channels * 7 + states) as u64);
     let mut numbers = |count: usize, low: f32, high: f32| -> Vec<f32> {
@@ -62,11 +62,11 @@ pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, has: Has) -> Scan {
     };
     let wide = |numbers: Vec<f32>| -> Vec<f64> { numbers.into_iter().map(f64::from).collect() };
     let (rows, couplings) = (batch * channels * len, batch * groups * states * len);
-    let (least, most) = if has.softplus { (-5.0, 3.0) } else { (0.001, 0.3) };
-    let mut a = wide(numbers(channels * states, if has.slow { -0.02 } else { -3.0 }, 0.0));
+    let (least, most) = if options.softplus { (-5.0, 3.0) } else { (0.001, 0.3) };
+    let mut a = wide(numbers(channels * states, if options.slow { -0.02 } else { -3.0 }, 0.0));
     a.iter_mut().step_by(7).for_each(|a| *a = 0.0);
     let u = stored(numbers(rows, -2.0, 2.0));
-    let [b, c] = has.constant.map(|constant| match constant {
+    let [b, c] = options.constant.map(|constant| match constant {
         true => wide(numbers(channels * states, -2.0, 2.0)),
         false => stored(numbers(couplings, -2.0, 2.0)),
     });
@@ -77,13 +77,13 @@ pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, has: Has) -> Scan {
         a,
         b,
         c,
-        constant: has.constant,
-        d: has.d.then(|| wide(numbers(channels, -2.0, 2.0))),
-        z: has.z.then(|| stored(numbers(rows, -6.0, 6.0))),
-        bias: has.bias.then(|| wide(numbers(channels, 0.0, 0.5))),
-        softplus: has.softplus,
-        initial: has.initial.then(|| wide(numbers(batch * channels * states, -2.0, 2.0))),
-        restarts: has.restarts.then(|| {
+        constant: options.constant,
+        d: options.d.then(|| wide(numbers(channels, -2.0, 2.0))),
+        z: options.z.then(|| stored(numbers(rows, -6.0, 6.0))),
+        bias: options.bias.then(|| wide(numbers(channels, 0.0, 0.5))),
+        softplus: options.softplus,
+        initial: options.initial.then(|| wide(numbers(batch * channels * states, -2.0, 2.0))),
+        restarts: options.restarts.then(|| {
             let drawn = numbers(batch * len, 0.0, 1.0);
             drawn.into_iter().map(|number| if number < 0.04 { 3 } else { 0 }).collect()
         }),
@@ -91,7 +91,6 @@ pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, has: Has) -> Scan {
     }
 }
 
-/// B or C on a device.
 enum Coupling<S> {
     Varying(Buffer<S>),
     Constant(Buffer<f32>),
@@ -106,7 +105,6 @@ impl<S> Coupling<S> {
     }
 }
 
-/// A scan's arrays on a device.
 pub struct Arrays<S> {
     pub shape: ScanShape,
     softplus: bool,
@@ -119,7 +117,6 @@ pub struct Arrays<S> {
     restarts: Option<Buffer<u8>>,
 }
 
-/// What a device computed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Computed {
     pub out: Vec<f32>,
@@ -135,8 +132,7 @@ impl Computed {
 }
 
 impl<S: Storage<Accum = f32>> Arrays<S> {
-    /// Uploads a scan. What has an axis of time begins `skip` elements behind where its memory
-    /// begins.
+    /// Uploads a scan. Arrays with an axis of time begin `skip` elements into their memory.
     pub fn new(device: &Device, scan: &Scan, skip: usize) -> Result<Arrays<S>, Error> {
         let stored = |numbers: &[f64]| -> Result<Buffer<S>, Error> {
             let before = std::iter::repeat_n(0.0, skip);
@@ -185,7 +181,7 @@ impl<S: Storage<Accum = f32>> Arrays<S> {
     }
 }
 
-/// Computes a scan; what is written begins as NaN.
+/// Computes a scan; all results begin as NaN.
 pub fn computed<S: Storage<Accum = f32>>(
     device: &Device,
     exponential: Exponential,
@@ -216,12 +212,12 @@ pub fn computed<S: Storage<Accum = f32>>(
     })
 }
 
-/// That numbers are within their bounds; `S` is what they are stored as.
+/// Asserts that numbers are within their bounds; `S` is their storage type.
 pub fn judge<S: Storage>(computed: &[f32], expected: &[Bounded], what: &str) {
     verdict::<S>(computed, expected).unwrap_or_else(|wrong| panic!("{what} {wrong}"));
 }
 
-/// The first number that is not within its bound, as a sentence.
+/// Returns the first number outside of its bound, as a sentence.
 pub fn verdict<S: Storage>(computed: &[f32], expected: &[Bounded]) -> Result<(), String> {
     if computed.len() != expected.len() {
         return Err(format!("{} numbers, not {}", computed.len(), expected.len()));

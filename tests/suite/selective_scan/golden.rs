@@ -1,5 +1,5 @@
-//! Mamba's own numbers, `selective_scan_ref` in double precision: the reference agrees with them,
-//! and vouches for f32.
+//! Mamba's own numbers, `selective_scan_ref` in double precision: they confirm the reference, which
+//! in turn confirms f32.
 
 use std::io::Cursor;
 
@@ -11,7 +11,7 @@ use super::reference::{Bounded, Scan, Sizes};
 
 type Archive = NpzReader<Cursor<&'static [u8]>>;
 
-/// `max |a − b| / max |b|` of every array.
+/// The largest `max |a − b| / max |b|` of an array.
 const LIMIT: f64 = 1e-12;
 
 fn array<D: Dimension>(
@@ -26,7 +26,7 @@ fn numbers<D: Dimension>(array: Array<f64, D>) -> Vec<f64> {
     array.iter().copied().collect()
 }
 
-/// A case, and its outputs and last states.
+/// Reads a case, with its outputs and last states.
 fn read(archive: &mut Archive, case: &str) -> Result<(Scan, [Array3<f64>; 2]), ReadNpzError> {
     let is_full = case.starts_with("full");
     let u: Array3<f64> = array(archive, case, "u")?;

@@ -1,5 +1,10 @@
 //! The forward pass of the selective scan: within its bounds, with the same bits for any launch,
-//! and nothing leaks.
+//! and without leaks.
+//!
+//! `given` draws scans and runs them on every device with both exponentials; `reference` computes
+//! them in double precision with a derived bound of every error; `golden` compares the reference
+//! with Mamba's numbers; `plain` compares the kernels for common sizes with the general one. The
+//! tests vary lengths, channels, groups, states, options, storage types, alignments and chunks.
 
 pub mod given;
 mod golden;
@@ -17,7 +22,7 @@ use linrec::device::{
 use linrec::kernels;
 
 use crate::engines::has_emulated_functions;
-use given::{Arrays, Has, computed, draw, judge};
+use given::{Arrays, Options, computed, draw, judge};
 use reference::{Scan, Sizes};
 
 const BOTH: [Exponential; 2] = [Exponential::Fast, Exponential::Exact];
@@ -26,17 +31,26 @@ fn sizes(batch: usize, channels: usize, groups: usize, states: usize, len: usize
     Sizes { batch, channels, groups, states, len }
 }
 
-/// A drawn scan, on all devices and with both exponentials.
-fn check<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, skip: usize) -> Result<(), Error> {
-    check_scan::<S>(&draw::<S>(sizes, has), &format!("{has:?}"), skip)
+/// Compares a random scan with its bounds, on all devices and with both exponentials.
+fn check<S: Storage<Accum = f32>>(
+    sizes: Sizes,
+    options: Options,
+    skip: usize,
+) -> Result<(), Error> {
+    check_scan::<S>(&draw::<S>(sizes, options), &format!("{options:?}"), skip)
 }
 
-fn check_scan<S: Storage<Accum = f32>>(scan: &Scan, has: &str, skip: usize) -> Result<(), Error> {
+fn check_scan<S: Storage<Accum = f32>>(
+    scan: &Scan,
+    options: &str,
+    skip: usize,
+) -> Result<(), Error> {
     let expected = scan.results();
     for device in under_test() {
         for exponential in BOTH {
             let (label, element, sizes) = (device.label(), S::ELEMENT, scan.sizes);
-            let what = format!("{label} {exponential:?} {element} {sizes:?} {has}, {skip} behind:");
+            let what =
+                format!("{label} {exponential:?} {element} {sizes:?} {options}, {skip} behind:");
             let computed = computed::<S>(&device, exponential, scan, skip)?;
             judge::<S>(&computed.out, &expected.out, &format!("{what} output"));
             judge::<f32>(&computed.last, &expected.last, &format!("{what} last state"));
@@ -53,8 +67,12 @@ fn check_scan<S: Storage<Accum = f32>>(scan: &Scan, has: &str, skip: usize) -> R
 #[test]
 fn results_are_within_their_bounds_for_any_length() -> Result<(), Error> {
     for len in [0, 1, 7, 8, 33, 100, 257] {
-        check::<f32>(sizes(2, 3, 1, 16, len), Has::ALL, 0)?;
-        check::<f32>(sizes(1, 3, 1, 17, len), Has { restarts: false, slow: true, ..Has::ALL }, 0)?;
+        check::<f32>(sizes(2, 3, 1, 16, len), Options::ALL, 0)?;
+        check::<f32>(
+            sizes(1, 3, 1, 17, len),
+            Options { restarts: false, slow: true, ..Options::ALL },
+            0,
+        )?;
     }
     Ok(())
 }
@@ -63,10 +81,10 @@ fn results_are_within_their_bounds_for_any_length() -> Result<(), Error> {
 fn results_are_within_their_bounds_for_any_channels_groups_and_states() -> Result<(), Error> {
     for states in [1, 8, 16, 17, 40] {
         for (channels, groups) in [(1, 1), (3, 1), (33, 1), (2, 2), (6, 2), (66, 2)] {
-            check::<f32>(sizes(1, channels, groups, states, 33), Has::ALL, 0)?;
+            check::<f32>(sizes(1, channels, groups, states, 33), Options::ALL, 0)?;
         }
     }
-    check::<f32>(sizes(1, 2, 1, 256, 9), Has::ALL, 0)
+    check::<f32>(sizes(1, 2, 1, 256, 9), Options::ALL, 0)
 }
 
 #[test]
@@ -74,56 +92,60 @@ fn results_are_within_their_bounds_for_all_elements() -> Result<(), Error> {
     for states in [1, 8, 16, 17, 40] {
         // Rows of whole vectors, and others.
         for len in [40, 33] {
-            check::<f32>(sizes(2, 6, 2, states, len), Has::ALL, 0)?;
-            check::<bf16>(sizes(2, 6, 2, states, len), Has::ALL, 0)?;
-            check::<f16>(sizes(2, 6, 2, states, len), Has::ALL, 0)?;
+            check::<f32>(sizes(2, 6, 2, states, len), Options::ALL, 0)?;
+            check::<bf16>(sizes(2, 6, 2, states, len), Options::ALL, 0)?;
+            check::<f16>(sizes(2, 6, 2, states, len), Options::ALL, 0)?;
         }
     }
     Ok(())
 }
 
-/// A drawn scan, cut into chunks.
-fn cut<S: Storage<Accum = f32>>(sizes: Sizes, has: Has, chunks: usize) -> Result<(), Error> {
-    let scan = Scan { chunks: Some(chunks), ..draw::<S>(sizes, has) };
-    check_scan::<S>(&scan, &format!("{has:?}, {chunks} chunks"), 0)
+fn cut<S: Storage<Accum = f32>>(
+    sizes: Sizes,
+    options: Options,
+    chunks: usize,
+) -> Result<(), Error> {
+    let scan = Scan { chunks: Some(chunks), ..draw::<S>(sizes, options) };
+    check_scan::<S>(&scan, &format!("{options:?}, {chunks} chunks"), 0)
 }
 
-/// Around the ends of chunks of one and of two tiles, with and without restarts in each; chunks
-/// that would be empty.
+/// Lengths around the ends of chunks of one and of two tiles, with and without restarts in each,
+/// and chunks that would be empty.
 #[test]
 fn results_are_within_their_bounds_for_any_chunks() -> Result<(), Error> {
     for (len, chunks) in [(0, 3), (31, 2), (32, 2), (33, 2), (64, 2), (65, 9), (127, 2), (129, 2)] {
-        cut::<f32>(sizes(2, 3, 1, 16, len), Has::ALL, chunks)?;
+        cut::<f32>(sizes(2, 3, 1, 16, len), Options::ALL, chunks)?;
         cut::<f32>(
             sizes(1, 3, 1, 17, len),
-            Has { restarts: false, slow: true, ..Has::ALL },
+            Options { restarts: false, slow: true, ..Options::ALL },
             chunks,
         )?;
     }
     for (channels, groups, states) in [(33, 1, 8), (6, 2, 3), (66, 2, 16), (1, 1, 40), (3, 1, 256)]
     {
-        let slow = Has { slow: true, ..Has::ALL };
+        let slow = Options { slow: true, ..Options::ALL };
         cut::<f32>(sizes(1, channels, groups, states, 100), slow, 4)?;
     }
-    for has in [
-        Has { restarts: false, slow: true, ..Has::NOTHING },
-        Has { softplus: false, restarts: false, ..Has::ALL },
-        Has { z: false, slow: true, ..Has::ALL },
+    for options in [
+        Options { restarts: false, slow: true, ..Options::NOTHING },
+        Options { softplus: false, restarts: false, ..Options::ALL },
+        Options { z: false, slow: true, ..Options::ALL },
     ] {
         // More chunks than are combined at once.
-        cut::<f32>(sizes(2, 6, 2, 16, 420), has, 20)?;
-        cut::<bf16>(sizes(1, 6, 2, 8, 136), has, 4)?;
-        cut::<f16>(sizes(1, 6, 2, 17, 135), has, 4)?;
+        cut::<f32>(sizes(2, 6, 2, 16, 420), options, 20)?;
+        cut::<bf16>(sizes(1, 6, 2, 8, 136), options, 4)?;
+        cut::<f16>(sizes(1, 6, 2, 17, 135), options, 4)?;
     }
     Ok(())
 }
 
-/// Few channels are cut by themselves, as if it were asked for; and outputs come out the same
-/// without anything else.
+/// Scans of few channels are cut automatically, with the bits of an explicit cut; and outputs do
+/// not change if no other result is computed.
 #[test]
 fn long_sequences_of_few_channels_are_cut() -> Result<(), Error> {
-    let has = Has { slow: true, restarts: false, ..Has::ALL }; // behind a restart there is nothing to carry
-    let mut scan = draw::<f32>(sizes(1, 4, 1, 16, 1100), has);
+    // No state passes a restart.
+    let options = Options { slow: true, restarts: false, ..Options::ALL };
+    let mut scan = draw::<f32>(sizes(1, 4, 1, 16, 1100), options);
     for device in under_test() {
         let mut bits = |chunks| {
             scan.chunks = chunks;
@@ -148,10 +170,10 @@ fn long_sequences_of_few_channels_are_cut() -> Result<(), Error> {
     Ok(())
 }
 
-/// The kernels that the tests above have run are all that are shipped: for up to 8 states, up to
-/// 16, and more, and for 8 and 16.
+/// The tests above run every shipped kernel: for up to 8 states, up to 16, and more; and the ones
+/// for exactly 8 and 16.
 #[test]
-fn every_shipped_entry_is_one_that_is_asked_for() {
+fn every_shipped_entry_is_used() {
     let wanted: BTreeSet<String> = ["float", "bf16", "f16"]
         .into_iter()
         .flat_map(|stored| {
@@ -186,61 +208,61 @@ fn every_shipped_entry_is_one_that_is_asked_for() {
 
 #[test]
 fn results_are_within_their_bounds_for_all_options() -> Result<(), Error> {
-    let options = [
-        Has { d: false, ..Has::ALL },
-        Has { z: false, ..Has::ALL },
-        Has { bias: false, ..Has::ALL },
-        Has { softplus: false, ..Has::ALL },
-        Has { initial: false, ..Has::ALL },
-        Has { restarts: false, ..Has::ALL },
-        Has { softplus: false, bias: false, ..Has::ALL },
-        Has::NOTHING,
+    let all = [
+        Options { d: false, ..Options::ALL },
+        Options { z: false, ..Options::ALL },
+        Options { bias: false, ..Options::ALL },
+        Options { softplus: false, ..Options::ALL },
+        Options { initial: false, ..Options::ALL },
+        Options { restarts: false, ..Options::ALL },
+        Options { softplus: false, bias: false, ..Options::ALL },
+        Options::NOTHING,
     ];
-    for has in options {
+    for options in all {
         for states in [8, 16, 40] {
-            check::<f32>(sizes(2, 6, 2, states, 36), has, 0)?;
+            check::<f32>(sizes(2, 6, 2, states, 36), options, 0)?;
         }
-        check::<bf16>(sizes(2, 6, 2, 16, 41), has, 0)?;
+        check::<bf16>(sizes(2, 6, 2, 16, 41), options, 0)?;
     }
     Ok(())
 }
 
-/// B, C or both; beside restarts and without; in all sorts of kernels, and in chunks.
+/// B, C or both; with restarts and without; in all kinds of kernels, and in chunks.
 #[test]
 fn couplings_may_be_constant() -> Result<(), Error> {
     for constant in [[true, false], [false, true], [true, true]] {
-        let has = Has { constant, ..Has::ALL };
+        let options = Options { constant, ..Options::ALL };
         for states in [1, 8, 16, 17, 40] {
-            check::<f32>(sizes(2, 6, 2, states, 33), has, 0)?;
+            check::<f32>(sizes(2, 6, 2, states, 33), options, 0)?;
         }
-        check::<f32>(sizes(1, 66, 1, 16, 40), Has { restarts: false, ..has }, 0)?;
-        check::<bf16>(sizes(2, 6, 2, 7, 41), Has { constant, ..Has::NOTHING }, 0)?;
-        check::<f16>(sizes(2, 6, 2, 20, 40), has, 1)?;
-        cut::<f32>(sizes(2, 6, 2, 16, 100), Has { restarts: false, slow: true, ..has }, 4)?;
+        check::<f32>(sizes(1, 66, 1, 16, 40), Options { restarts: false, ..options }, 0)?;
+        check::<bf16>(sizes(2, 6, 2, 7, 41), Options { constant, ..Options::NOTHING }, 0)?;
+        check::<f16>(sizes(2, 6, 2, 20, 40), options, 1)?;
+        cut::<f32>(sizes(2, 6, 2, 16, 100), Options { restarts: false, slow: true, ..options }, 4)?;
     }
-    check::<f32>(sizes(1, 3, 1, 256, 9), Has { constant: [true; 2], ..Has::ALL }, 0)
+    check::<f32>(sizes(1, 3, 1, 256, 9), Options { constant: [true; 2], ..Options::ALL }, 0)
 }
 
 #[test]
 fn arrays_may_begin_anywhere() -> Result<(), Error> {
     for skip in 1..3 {
-        check::<f32>(sizes(1, 5, 1, 16, 40), Has::ALL, skip)?;
-        check::<bf16>(sizes(1, 5, 1, 8, 40), Has::ALL, skip)?;
-        check::<f16>(sizes(1, 5, 1, 17, 40), Has::ALL, skip)?;
+        check::<f32>(sizes(1, 5, 1, 16, 40), Options::ALL, skip)?;
+        check::<bf16>(sizes(1, 5, 1, 8, 40), Options::ALL, skip)?;
+        check::<f16>(sizes(1, 5, 1, 17, 40), Options::ALL, skip)?;
     }
     Ok(())
 }
 
 #[test]
-fn nothing_gives_nothing() -> Result<(), Error> {
-    check::<f32>(sizes(0, 3, 1, 4, 5), Has::ALL, 0)?;
-    check::<f32>(sizes(2, 0, 1, 4, 5), Has::ALL, 0)
+fn empty_scans_give_empty_results() -> Result<(), Error> {
+    check::<f32>(sizes(0, 3, 1, 4, 5), Options::ALL, 0)?;
+    check::<f32>(sizes(2, 0, 1, 4, 5), Options::ALL, 0)
 }
 
-/// What is not wanted changes nothing.
+/// Results that are not computed change nothing.
 #[test]
-fn outputs_do_not_depend_on_what_else_is_wanted() -> Result<(), Error> {
-    let scan = draw::<f32>(sizes(1, 20, 1, 17, 45), Has::ALL);
+fn outputs_do_not_depend_on_the_other_results() -> Result<(), Error> {
+    let scan = draw::<f32>(sizes(1, 20, 1, 17, 45), Options::ALL);
     for device in under_test() {
         let expected = computed::<f32>(&device, Exponential::Fast, &scan, 0)?.out;
         let arrays = Arrays::<f32>::new(&device, &scan, 0)?;
@@ -253,13 +275,13 @@ fn outputs_do_not_depend_on_what_else_is_wanted() -> Result<(), Error> {
     Ok(())
 }
 
-/// The launch follows the number of multiprocessors, which of an emulator are its threads: 4, 2 and
-/// 1 warps of a block that compute, for 1, 3 and 16. The exact exponential gives these bits on
-/// every device, the fast one on those whose special functions the emulator has.
+/// The launch depends on the number of multiprocessors, which is the emulator's number of threads:
+/// 4, 2 and 1 computing warps in a block, for 1, 3 and 16. The exact exponential gives these bits
+/// on every device, the fast one on devices whose special functions the emulator has.
 #[test]
 fn bits_do_not_depend_on_the_launch() -> Result<(), Error> {
     for (states, len, chunks) in [(8, 37, 1), (16, 64, 1), (17, 37, 1), (16, 97, 3)] {
-        let drawn = draw::<f32>(sizes(2, 128, 2, states, len), Has::ALL);
+        let drawn = draw::<f32>(sizes(2, 128, 2, states, len), Options::ALL);
         let scan = Scan { chunks: Some(chunks), ..drawn };
         for exponential in BOTH {
             let mut all = Vec::new();
@@ -286,15 +308,15 @@ fn bits_do_not_depend_on_the_launch() -> Result<(), Error> {
     Ok(())
 }
 
-/// Nothing of what is before a restart shows behind it, though it is infinite: be it in the inputs
-/// of an earlier sequence or in the states to begin with.
+/// No infinite number before a restart shows after it, whether it comes from the inputs of an
+/// earlier sequence or from the initial states.
 #[test]
 fn restarts_separate_sequences() -> Result<(), Error> {
     const LEN: usize = 70;
     for restart in [0, 5, 31, 32, 40] {
         for (states, chunks) in [(8, 1), (17, 1), (8, 3)] {
-            let has = Has { restarts: false, ..Has::ALL };
-            let mut scan = draw::<f32>(sizes(1, 5, 1, states, LEN), has);
+            let options = Options { restarts: false, ..Options::ALL };
+            let mut scan = draw::<f32>(sizes(1, 5, 1, states, LEN), options);
             let mut restarts = vec![0; LEN];
             restarts[restart] = 1;
             scan.restarts = Some(restarts);
@@ -321,7 +343,7 @@ fn restarts_separate_sequences() -> Result<(), Error> {
     Ok(())
 }
 
-/// A buffer of as many elements, or one less if it is the one called `short`.
+/// Allocates a buffer, one element too short if it is the one called `short`.
 fn array<T: bytemuck::Pod>(
     device: &Device,
     name: &str,
@@ -331,7 +353,7 @@ fn array<T: bytemuck::Pod>(
     device.zeros(if name == short { len - 1 } else { len })
 }
 
-/// Why a pass of this shape is refused whose array `short` lacks an element.
+/// Returns the error of a pass of this shape whose array `short` lacks an element.
 fn refusal(shape: ScanShape, short: &str) -> Result<String, Error> {
     let device = Device::simt();
     let ScanShape { batch, channels, seq_len, states, groups } = shape;
@@ -372,7 +394,7 @@ fn refusal(shape: ScanShape, short: &str) -> Result<String, Error> {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_its_values() -> Result<(), Error> {
+fn arguments_that_do_not_fit_are_refused_with_their_values() -> Result<(), Error> {
     let shape = ScanShape { batch: 2, channels: 4, seq_len: 9, states: 3, groups: 2 };
     assert_eq!(refusal(shape, "")?, "it is not");
     for (name, expected) in [

@@ -1,14 +1,14 @@
-//! The kernels for the most common sizes give the bits of the one for all.
+//! The kernels for the most common sizes give the bits of the general kernel.
 
 use half::{bf16, f16};
 use linrec::Error;
 use linrec::device::{Device, Exponential, ScanForwardOptions, SelectiveScan, Storage, under_test};
 
-use super::given::{Arrays, Has, draw};
+use super::given::{Arrays, Options, draw};
 use super::reference::Scan;
 use super::sizes;
 
-/// What a scan gives, bit by bit, and how often the threads of a block met, where that is counted.
+/// The bits of a scan's results, and the number of barriers of its blocks if it is counted.
 struct Found {
     bits: Vec<u32>,
     barriers: Option<u64>,
@@ -47,7 +47,7 @@ fn compute<S: Storage<Accum = f32>>(
     Ok(Found { bits, barriers: launched.counters().map(|counters| counters.barriers) })
 }
 
-/// The same with restarts at which nothing begins: those are the general kernel's.
+/// Returns the same scan with restarts, none of which is set: it runs the general kernel.
 fn general(scan: &Scan) -> Scan {
     let restarts = Some(vec![0; scan.sizes.batch * scan.sizes.len]);
     Scan { restarts, ..scan.clone() }
@@ -75,84 +75,84 @@ fn same_bits<S: Storage<Accum = f32>>(scan: &Scan, skip: usize) -> Result<(), Er
     Ok(())
 }
 
-/// Beside each other: a whole tile, a part of one, one step, and enough of them that some in the
-/// middle are taken without asking; vectors and single elements; all options and none.
+/// Tests a whole tile, a part of one, a single step, and enough tiles that some in the middle need
+/// no checks; vectors and single elements; all options and none.
 #[test]
-fn for_any_length_and_for_both_numbers_of_states() -> Result<(), Error> {
-    let all = Has { restarts: false, ..Has::ALL };
-    for (has, states, len) in [
+fn bits_are_the_same_for_any_length_and_both_numbers_of_states() -> Result<(), Error> {
+    let all = Options { restarts: false, ..Options::ALL };
+    for (options, states, len) in [
         (all, 16, 64),
         (all, 16, 33),
-        (Has { z: false, initial: false, ..all }, 16, 104),
-        (Has { softplus: false, slow: true, ..all }, 16, 161),
-        (Has { slow: true, ..Has::NOTHING }, 16, 96),
-        (Has { d: true, ..Has::NOTHING }, 8, 1),
+        (Options { z: false, initial: false, ..all }, 16, 104),
+        (Options { softplus: false, slow: true, ..all }, 16, 161),
+        (Options { slow: true, ..Options::NOTHING }, 16, 96),
+        (Options { d: true, ..Options::NOTHING }, 8, 1),
         (all, 8, 127),
-        (Has { bias: false, ..all }, 8, 128),
+        (Options { bias: false, ..all }, 8, 128),
         (all, 16, 264),
-        (Has { d: false, ..all }, 8, 320),
+        (Options { d: false, ..all }, 8, 320),
     ] {
         let shape = sizes(2, 64, 2, states, len);
-        same_bits::<f32>(&draw::<f32>(shape, has), 0)?;
-        same_bits::<bf16>(&draw::<bf16>(shape, has), 0)?;
-        same_bits::<f16>(&draw::<f16>(shape, has), 0)?;
+        same_bits::<f32>(&draw::<f32>(shape, options), 0)?;
+        same_bits::<bf16>(&draw::<bf16>(shape, options), 0)?;
+        same_bits::<f16>(&draw::<f16>(shape, options), 0)?;
     }
     Ok(())
 }
 
-/// Blocks of as many warps as there may be, and the last of a group with fewer.
+/// Blocks of the largest number of warps, and a last block of a group with fewer.
 #[test]
-fn for_any_number_of_warps() -> Result<(), Error> {
-    let has = Has { restarts: false, slow: true, ..Has::ALL };
+fn bits_are_the_same_for_any_number_of_warps() -> Result<(), Error> {
+    let options = Options { restarts: false, slow: true, ..Options::ALL };
     for (channels, groups) in [(16, 1), (128, 1), (144, 1), (208, 1), (96, 2), (560, 1)] {
-        let scan = draw::<f32>(sizes(1, channels, groups, 16, 70), has);
+        let scan = draw::<f32>(sizes(1, channels, groups, 16, 70), options);
         for threads in [1, 3] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| same_bits::<f32>(&scan, 0))?;
         }
     }
-    same_bits::<bf16>(&draw::<bf16>(sizes(1, 48, 1, 8, 200), has), 0)
+    same_bits::<bf16>(&draw::<bf16>(sizes(1, 48, 1, 8, 200), options), 0)
 }
 
 /// Chunks of one tile and of several, the last of which may have fewer steps.
 #[test]
-fn for_any_chunks() -> Result<(), Error> {
-    let has = Has { restarts: false, slow: true, ..Has::ALL };
+fn bits_are_the_same_for_any_chunks() -> Result<(), Error> {
+    let options = Options { restarts: false, slow: true, ..Options::ALL };
     for (states, len, chunks) in
         [(16, 128, 4), (16, 150, 2), (8, 299, 4), (16, 97, 100), (16, 712, 2)]
     {
         let shape = sizes(1, 32, 1, states, len);
         let cut = |scan: Scan| Scan { chunks: Some(chunks), ..scan };
-        same_bits::<f32>(&cut(draw::<f32>(shape, has)), 0)?;
-        same_bits::<bf16>(&cut(draw::<bf16>(shape, has)), 0)?;
+        same_bits::<f32>(&cut(draw::<f32>(shape, options)), 0)?;
+        same_bits::<bf16>(&cut(draw::<bf16>(shape, options)), 0)?;
     }
     Ok(())
 }
 
-/// At odd places, and where elements are at the very end of their memory.
+/// Odd addresses, and arrays that end at the very end of their memory.
 #[test]
-fn for_arrays_that_begin_anywhere() -> Result<(), Error> {
-    let has = Has { restarts: false, ..Has::ALL };
+fn bits_are_the_same_for_arrays_that_begin_anywhere() -> Result<(), Error> {
+    let options = Options { restarts: false, ..Options::ALL };
     for (len, skip) in [(64, 1), (64, 3), (63, 1), (35, 2), (7, 0)] {
         let shape = sizes(2, 32, 1, 16, len);
-        same_bits::<f32>(&draw::<f32>(shape, has), skip)?;
-        same_bits::<bf16>(&draw::<bf16>(shape, has), skip)?;
-        same_bits::<f16>(&draw::<f16>(shape, has), skip)?;
+        same_bits::<f32>(&draw::<f32>(shape, options), skip)?;
+        same_bits::<bf16>(&draw::<bf16>(shape, options), skip)?;
+        same_bits::<f16>(&draw::<f16>(shape, options), skip)?;
     }
     Ok(())
 }
 
 #[test]
-fn what_is_out_of_the_ordinary_is_for_the_general_kernel() -> Result<(), Error> {
-    let has = Has { restarts: false, ..Has::ALL };
+fn uncommon_scans_run_the_general_kernel() -> Result<(), Error> {
+    let options = Options { restarts: false, ..Options::ALL };
     let device = Device::simt();
     let barriers = |scan: &Scan| compute::<f32>(&device, scan, 0, [true, true]);
-    for (shape, has) in [
-        (sizes(1, 40, 1, 16, 64), has),
-        (sizes(1, 32, 1, 12, 64), has),
-        (sizes(1, 32, 1, 16, 64), Has { constant: [true, false], ..has }),
+    for (shape, options) in [
+        (sizes(1, 40, 1, 16, 64), options),
+        (sizes(1, 32, 1, 12, 64), options),
+        (sizes(1, 32, 1, 16, 64), Options { constant: [true, false], ..options }),
     ] {
-        let scan = draw::<f32>(shape, has);
+        let scan = draw::<f32>(shape, options);
         let (found, all) = (barriers(&scan)?, barriers(&general(&scan))?);
         assert!(found.bits == all.bits && found.barriers == all.barriers, "{shape:?}");
     }

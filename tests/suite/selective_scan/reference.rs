@@ -1,49 +1,48 @@
-//! The selective scan in double precision, step by step, and how far from it arithmetic of f32 may
-//! be.
+//! The selective scan in double precision, step by step, with bounds for arithmetic of f32.
 //!
-//! All is to first order, with `u` the unit round-off of f32; `judge` adds a thousandth for the
-//! others. An exponential of a given argument is off by `4 u` (two units in the last place), a
-//! reciprocal by `2 u`, and what is smaller than the smallest normal number may count as zero,
-//! which adds that number wherever a factor of it is used.
+//! All bounds are of first order, with `u` the unit round-off of f32; `judge` adds a thousandth for
+//! the higher orders. An exponential of a given argument has an error of `4 u` (two units in the
+//! last place), a reciprocal of `2 u`. A number below the smallest normal one may become zero,
+//! which adds the smallest normal number wherever one of its factors is used.
 //!
 //! - The sum `x = delta + bias` is rounded once: `u |x|`.
 //! - The softplus `max(x, 0) + s`, with `s = ln(1 + e)` and `e = exp(-|x|)`. The argument of `e` is
-//!   rounded twice, by the constant `log2 e` and by the product: with the exponential's own error
-//!   `e` is off by `4 u + 2 u |x|` of itself, and `s` by no larger part of itself, since
-//!   `e / (1 + e) <= s`. The polynomial `s / e` lies in `[ln 2, 1]`. It is off by 3.4e-8, which is
-//!   `0.6 u`; its last multiply-add by `u` of itself, and the one that gives the coefficient of
-//!   `e^k` by `u e^k / (k + 1)` at most: `1.9 u` in all for `k` from 1 to 8. Together less than
+//!   rounded twice, by the constant `log2 e` and by the product. With the exponential's own error,
+//!   `e` has a relative error of `4 u + 2 u |x|`, and `s` has no larger one, since
+//!   `e / (1 + e) <= s`. The polynomial `s / e` is in `[ln 2, 1]`. Its error is 3.4e-8, which is
+//!   `0.6 u`; its last multiply-add adds a relative `u`, and the one with the coefficient of `e^k`
+//!   adds at most `u e^k / (k + 1)`, `1.9 u` in all for `k` from 1 to 8. Together this is less than
 //!   `5 u` of `s`. The last multiply-add rounds `d`. An error of `x` counts with the slope,
 //!   `sigmoid(x)`.
-//! - The decay `c = exp(d A)`. Its argument is rounded three times: by the constant, by the product
-//!   of `A` with it, and by that with `d`. So `c` is off by `c (4 u + 3 u |d A| + |A| bound(d))`.
+//! - The decay `c = exp(d A)`. Its argument is rounded three times: by the constant, by its product
+//!   with `A`, and by the product with `d`. So the error of `c` is
+//!   `c (4 u + 3 u |d A| + |A| bound(d))`.
 //! - The input `(d u) B` is rounded twice.
 //! - The state `c h + input` is one multiply-add:
 //!   `bound(h) = c bound(h_before) + |h_before| bound(c) + bound(input) + u |h|`, the recurrence's
-//!   bound with errors of its coefficients and inputs beside those of its operations. The state
-//!   before a restart counts for nothing.
-//! - Where a sequence is cut into chunks, each is walked from states of zero first (the first chunk
-//!   from the initial ones). From the states before a chunk `h` and from its own ones `g` come
-//!   those behind it, `P h + g` in one multiply-add, or `g` where there is a restart.
-//!   `P = exp(A s)` with the sum `s` of `d` over the chunk, which is rounded in at most 16
-//!   additions of a tile, in one for each tile, and in that of two halves. Behind that `P` is as
-//!   the decay is.
-//! - The sum `y` of `C h` over the states, and `D u`. Each summand is rounded in the multiply-adds
-//!   of its lane (at most 4), in two additions across lanes, in one for each further pass over 16
-//!   states at most, and in the one of `D u`.
-//! - The gate `z sigmoid(z)`. The exponential in `1 / (1 + exp(-z))` is off by `4 u + 2 u |z|` of
-//!   itself, which counts with the factor `1 - sigmoid(z)`; the sum by `u`, the reciprocal by
-//!   `2 u`, the product with `z` by `u`.
+//!   bound with the errors of its coefficients and inputs in addition to its own operations. The
+//!   state before a restart does not count.
+//! - If a sequence is cut into chunks, each is first walked from states of zero (the first chunk
+//!   from the initial ones). The states after a chunk follow from the states `h` before it and from
+//!   its own states `g`: `P h + g` in one multiply-add, or `g` if it has a restart. Here
+//!   `P = exp(A s)`, with `s` the sum of `d` over the chunk, rounded in at most 16 additions of a
+//!   tile, one for each tile, and one for the two halves. From there on `P` is treated like the
+//!   decay.
+//! - The sum `y` of `C h` over the states, and `D u`. Each term is rounded in the multiply-adds of
+//!   its lane (at most 4), in two additions across lanes, in one for each further pass over at most
+//!   16 states, and in the addition of `D u`.
+//! - The gate `z sigmoid(z)`. The exponential in `1 / (1 + exp(-z))` has a relative error of
+//!   `4 u + 2 u |z|`, which counts with the factor `1 - sigmoid(z)`; the sum adds `u`, the
+//!   reciprocal `2 u`, and the product with `z` adds `u`.
 
 /// The unit round-off of f32.
 const U: f64 = 1.0 / (1 << 24) as f64;
-/// The relative error of an exponential of a given argument, and of a reciprocal.
+/// The relative errors of an exponential of a given argument, and of a reciprocal.
 const EXP: f64 = 4.0 * U;
 const RCP: f64 = 2.0 * U;
-/// What is smaller may become zero.
+/// A smaller number may become zero.
 const TINY: f64 = f32::MIN_POSITIVE as f64;
 
-/// The sizes of a scan.
 #[derive(Debug, Clone, Copy)]
 pub struct Sizes {
     pub batch: usize,
@@ -53,7 +52,7 @@ pub struct Sizes {
     pub len: usize,
 }
 
-/// What a scan is given, in the layout of the kernels.
+/// The inputs of a scan, in the layout of the kernels.
 #[derive(Debug, Clone)]
 pub struct Scan {
     pub sizes: Sizes,
@@ -62,7 +61,7 @@ pub struct Scan {
     pub a: Vec<f64>,
     pub b: Vec<f64>,
     pub c: Vec<f64>,
-    /// Whether B and C are the same at all steps: `[channels, states]`.
+    /// True for B and C that are the same at all steps: `[channels, states]`.
     pub constant: [bool; 2],
     pub d: Option<Vec<f64>>,
     pub z: Option<Vec<f64>>,
@@ -70,19 +69,17 @@ pub struct Scan {
     pub softplus: bool,
     pub initial: Option<Vec<f64>>,
     pub restarts: Option<Vec<u8>>,
-    /// Into how many chunks it is cut, at most; `None` leaves it to the library, which does not cut
-    /// short ones.
+    /// The largest number of chunks; `None` leaves it to the library.
     pub chunks: Option<usize>,
 }
 
-/// A number, and how far from it a computed one may be.
+/// A number, and the largest error of its computed value.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Bounded {
     pub value: f64,
     pub bound: f64,
 }
 
-/// What it computes.
 #[derive(Debug, Clone)]
 pub struct Results {
     pub out: Vec<Bounded>,
@@ -90,18 +87,18 @@ pub struct Results {
     pub checkpoints: Vec<Bounded>,
 }
 
-/// Steps of a tile, of which chunks are made.
+/// The number of steps in a tile; chunks consist of tiles.
 const TILE: usize = 32;
 
-/// What is known of a chunk.
+/// The state of a chunk while it is walked.
 struct Chunk {
     first: bool,
     before: Vec<Bounded>,
-    /// The states if those before the chunk are zero; of the first chunk as they are.
+    /// The states from zeros before the chunk; for the first chunk from the initial states.
     own: Vec<Bounded>,
     restarted: bool,
     steps: usize,
-    /// The sum of the step sizes, with the bounds of these, and of their sizes.
+    /// The sum of the step sizes and its bound, and the sum of their absolute values.
     sum: Bounded,
     sum_of_sizes: f64,
 }
@@ -132,7 +129,6 @@ fn sigmoid(x: f64) -> f64 {
 }
 
 impl Scan {
-    /// The step size of an element.
     fn size(&self, channel: usize, element: usize) -> Bounded {
         let bias = self.bias.as_ref().map_or(0.0, |bias| bias[channel]);
         let x = self.delta[element] + bias;
@@ -146,14 +142,12 @@ impl Scan {
         Bounded { value, bound: sigmoid(x) * of_x + own }
     }
 
-    /// `z sigmoid(z)`.
     fn gate(z: f64) -> Bounded {
         let s = sigmoid(z);
         let own = (1.0 - s) * (EXP + 2.0 * U * z.abs()) + RCP + 2.0 * U;
         Bounded { value: z * s, bound: (z * s).abs() * own + TINY * (1.0 + z.abs()) }
     }
 
-    /// Walks all channels.
     pub fn results(&self) -> Results {
         let Sizes { batch: batches, channels, groups, states, len } = self.sizes;
         let (chunks, tiles) = (len.div_ceil(8), len.div_ceil(TILE));
@@ -203,7 +197,7 @@ impl Scan {
         results
     }
 
-    /// The states behind a chunk, whose values are `states`.
+    /// Returns the states after a chunk, whose values are `states`.
     fn behind(&self, channel: usize, chunk: &Chunk, states: &[Bounded]) -> Vec<Bounded> {
         if chunk.first || chunk.restarted {
             return chunk.own.clone();
@@ -222,7 +216,7 @@ impl Scan {
         .collect()
     }
 
-    /// A step of a channel: moves its states, and returns the output.
+    /// Advances the states of a channel by one step, and returns the output.
     fn step(
         &self,
         channel: usize,

@@ -1,14 +1,13 @@
-//! The causal depthwise convolution: every channel mixes a few of its own latest positions.
+//! The causal depthwise convolution: every channel mixes its own latest few positions.
 
 use ndarray::{Array2, Array3, ArrayView2, s};
 
 use crate::Real;
 
-/// `x'_l = bias + Σ_k w_k x_{l-k}` in every channel, with `w_0` the last of the `weights`
+/// Computes `x'_l = bias + Σ_k w_k x_{l-k}` in every channel, with `w_0` the last of the `weights`
 /// `[channels, reach]`.
 ///
-/// `x` is `[channels, batch · len]`. What lies before the first position of a sequence counts as
-/// zero.
+/// `x` is `[channels, batch · len]`. Positions before the first one of a sequence count as zero.
 // ANCHOR: convolution
 pub fn forward<T: Real>(
     x: ArrayView2<T>,
@@ -33,9 +32,9 @@ pub fn forward<T: Real>(
 }
 // ANCHOR_END: convolution
 
-/// One more position of the convolution, of each sequence: `bias + Σ_k w_k x_{l-k}` in every
-/// channel, where `x_l` is `x` `[channels, batch]` and what came before lies in `window`
-/// `[channels, batch, reach - 1]`, the newest first. The window moves on.
+/// Computes one more position of the convolution for each sequence: `bias + Σ_k w_k x_{l-k}` in
+/// every channel. `x_l` is `x` `[channels, batch]`, and the earlier positions are in `window`
+/// `[channels, batch, reach - 1]`, the newest first. The window moves on by one.
 // ANCHOR: step
 pub fn step<T: Real>(
     x: ArrayView2<T>,
@@ -49,7 +48,7 @@ pub fn step<T: Real>(
         let mut older = window.slice_mut(s![j, i, ..]).into_iter();
         for &weight in weights.row(j).iter().rev() {
             result += weight * newest;
-            // Each one takes the place of the one before it.
+            // Each position takes the place of the one before it.
             match older.next() {
                 Some(place) => newest = std::mem::replace(place, newest),
                 None => break,
@@ -62,15 +61,15 @@ pub fn step<T: Real>(
 
 /// The gradients of a convolution.
 pub struct Gradients<T> {
-    /// Of `x`.
+    /// The gradient with respect to `x`.
     pub d_x: Array2<T>,
-    /// Of the weights.
+    /// The gradient with respect to the weights.
     pub d_weights: Array2<T>,
-    /// Of the bias, one column.
+    /// The gradient with respect to the bias, one column.
     pub d_bias: Array2<T>,
 }
 
-/// The way back: every position gives to the ones it was made of.
+/// Computes the gradients: every position passes its gradient to the inputs that it was made of.
 pub fn backward<T: Real>(
     d_results: ArrayView2<T>,
     x: ArrayView2<T>,

@@ -1,4 +1,4 @@
-//! A block that is given one token after the other: what it has to remember between them.
+//! The memory of a block that receives one token at a time.
 
 use linrec::Error;
 use ndarray::{Array2, Array3, ArrayView2};
@@ -6,12 +6,11 @@ use ndarray::{Array2, Array3, ArrayView2};
 use super::{Block, convolution};
 use crate::{Real, step};
 
-/// What a block remembers of all tokens that it has seen. Its size does not depend on how many they
-/// were.
+/// All that a block remembers of the tokens it has seen. Its size does not grow with their number.
 #[derive(Debug, Clone, PartialEq)]
 // ANCHOR: memory
 pub struct Memory<T> {
-    /// The latest inputs of the convolution, but for the last token's, the newest first:
+    /// The latest inputs of the convolution without the current one, newest first:
     /// `[channels, batch, reach - 1]`.
     window: Array3<T>,
     /// The states of the scan, `[batch, channels, states]`.
@@ -20,19 +19,19 @@ pub struct Memory<T> {
 // ANCHOR_END: memory
 
 impl<T> Memory<T> {
-    /// How many numbers that is.
+    /// Returns the number of elements in the memory.
     pub fn len(&self) -> usize {
         self.window.len() + self.states.len()
     }
 
-    /// Whether it is the memory of no sequence at all.
+    /// Returns true if this is the memory of no sequence at all.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl<T: Real> Block<T> {
-    /// The memory of so many sequences before their first token.
+    /// Returns the memory of `batch` sequences before their first token.
     pub fn memory(&self, batch: usize) -> Memory<T> {
         let config = &self.config;
         Memory {
@@ -41,12 +40,11 @@ impl<T: Real> Block<T> {
         }
     }
 
-    /// Gives the block the next token of each sequence; returns a number for each answer,
-    /// `[answers, batch]`.
+    /// Feeds the block the next token of each sequence; returns the logits, `[answers, batch]`.
     ///
     /// # Errors
     ///
-    /// If a token is not one of the block's, or if there are not as many as the memory is for.
+    /// If a token is unknown to the block, or if the batch size is not the memory's.
     // ANCHOR: step
     pub fn step(&self, tokens: &[usize], memory: &mut Memory<T>) -> Result<Array2<T>, Error> {
         let Memory { window, states } = memory;
@@ -56,7 +54,7 @@ impl<T: Real> Block<T> {
                 arrays: vec![("states", states.shape().to_vec()), ("tokens", vec![tokens.len()])],
             });
         }
-        // A batch of sequences of one token each.
+        // One token of each sequence is a batch of sequences of length 1.
         let tokens = Array2::from_shape_fn((tokens.len(), 1), |(i, _)| tokens[i]);
         let (w, bias) = (&self.weights.convolution, &self.weights.convolution_bias);
         let mut inside = self.before_scan(tokens.view(), |x: ArrayView2<T>| {

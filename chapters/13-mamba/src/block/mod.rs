@@ -1,7 +1,9 @@
 //! A small Mamba block between an embedding and an answer, with its gradient.
 //!
-//! Everything that has positions is a matrix `[features, batch · len]`: the positions of the first
-//! sequence, then those of the second, and so on. So a projection is one product of matrices.
+//! Every array with positions is a matrix `[features, batch · len]`: first the positions of
+//! sequence 0, then the positions of sequence 1, and so on. A projection is therefore one product
+//! of matrices. `tests/suite/block.rs` compares the gradients with finite differences, and the
+//! block's memory, token by token, with the pass over whole sequences.
 
 pub mod convolution;
 mod memory;
@@ -19,8 +21,8 @@ pub use scanner::Scanner;
 use weights::rows;
 pub use weights::{Config, Weights};
 
-/// The engine of a block: on every machine of a kind the same instructions, so that training gives
-/// the same weights everywhere.
+/// The engine of a block. It uses the same instructions on every machine of an architecture, so
+/// that training gives the same weights everywhere.
 pub fn engine() -> Cpu {
     Cpu::new().with_simd(Simd::Portable).unwrap_or_default()
 }
@@ -34,7 +36,7 @@ pub struct Block<T> {
     pub weights: Weights<T>,
 }
 
-/// What happens inside a block on the way forward; the way back needs it.
+/// The intermediate arrays of a forward pass, which the backward pass needs.
 #[derive(Debug, Clone)]
 pub struct Inside<T> {
     batch: usize,
@@ -45,10 +47,9 @@ pub struct Inside<T> {
     pub projected: Array2<T>,
     /// `x` after the convolution, `[channels, batch · len]`.
     pub convolved: Array2<T>,
-    /// What is scanned, `[channels, batch · len]`.
+    /// The scan's input, `[channels, batch · len]`.
     pub u: Array2<T>,
-    /// What `Δ` is made of, `B`, and `C`: `[rank + 2 · states, batch · len]`; empty in a fixed
-    /// block.
+    /// The source of `Δ`, then `B`, then `C`: `[rank + 2 · states, batch · len]`; empty if fixed.
     pub selected: Array2<T>,
     /// `B`, `[batch, 1, states, len]`, or `[channels, states]` in a fixed block.
     pub b: MixingArray<T>,
@@ -58,16 +59,16 @@ pub struct Inside<T> {
     pub delta: Array2<T>,
     /// `-e^(log_a)`.
     pub a: Array2<T>,
-    /// What the scan gives, `[channels, batch · len]`.
+    /// The scan's output, `[channels, batch · len]`.
     pub scanned: Array2<T>,
-    /// What the answers are made of, `[width, batch · len]`.
+    /// The input of the answer's projection, `[width, batch · len]`.
     pub mixed: Array2<T>,
-    /// A number for each answer, `[answers, batch · len]`.
+    /// The logits, `[answers, batch · len]`.
     pub logits: Array2<T>,
 }
 
 impl<T: Real> Block<T> {
-    /// A block with these weights.
+    /// Makes a block with these weights.
     pub fn new(config: Config, weights: Weights<T>) -> Self {
         Block { config, weights }
     }
@@ -76,7 +77,7 @@ impl<T: Real> Block<T> {
     ///
     /// # Errors
     ///
-    /// If there are no positions, or a token is not one of the block's; and those of the scan.
+    /// If there are no positions, if a token is unknown to the block, or if the scan fails.
     // ANCHOR: forward
     pub fn forward(
         &self,
@@ -142,7 +143,7 @@ impl<T: Real> Block<T> {
     }
     // ANCHOR_END: forward
 
-    /// What the block's scan is called with.
+    /// Returns the arguments of the block's scan.
     // ANCHOR: arguments
     pub fn arguments<'a>(&'a self, inside: &'a Inside<T>) -> Arguments<'a, T> {
         let channels = self.config.channels;
@@ -162,12 +163,12 @@ impl<T: Real> Block<T> {
     }
     // ANCHOR_END: arguments
 
-    /// The gradient of a loss by all weights, from its gradient by the logits
-    /// `[answers, batch · len]`.
+    /// Computes the gradient of a loss with respect to all weights from its gradient with respect
+    /// to the logits, `[answers, batch · len]`.
     ///
     /// # Errors
     ///
-    /// Those of the scan.
+    /// If the scan fails.
     pub fn backward(
         &self,
         scanner: &impl Scanner<T>,
@@ -194,7 +195,7 @@ impl<T: Real> Block<T> {
             d.spread = d_delta.dot(&rows(&inside.selected, 0..rank).t());
             let d_low = w.spread.t().dot(&d_delta);
             let parts = [d_low.view(), d_b.view(), d_c.view()];
-            // All three have a column for each position.
+            // All three have one column for each position.
             let d_selected = concatenate(Axis(0), &parts).unwrap_or_default();
             d.select = d_selected.dot(&inside.u.t());
             d_u += &w.select.t().dot(&d_selected);
@@ -219,7 +220,7 @@ impl<T: Real> Block<T> {
         Ok(d)
     }
 
-    /// The token's column of the embedding at every position, `[width, batch · len]`.
+    /// Returns the token's column of the embedding at every position, `[width, batch · len]`.
     fn embed(&self, tokens: ArrayView2<usize>) -> Result<Array2<T>, Error> {
         let known = self.config.tokens;
         let unsupported = |what| Error::Unsupported {
@@ -238,15 +239,15 @@ impl<T: Real> Block<T> {
     }
 }
 
-/// `[features, batch · len]` as `[batch, features, len]`.
+/// Views `[features, batch · len]` as `[batch, features, len]`.
 fn sequences<T>(matrix: ArrayView2<'_, T>, (batch, len): (usize, usize)) -> ArrayView3<'_, T> {
     let features = matrix.nrows();
-    // The matrix has batch · len columns, whole rows of one that is in standard layout.
+    // The matrix has batch · len columns and consists of whole rows of one in standard layout.
     let split = matrix.into_shape_with_order((features, batch, len));
     split.unwrap_or_else(|_| unreachable!("columns are positions")).permuted_axes([1, 0, 2])
 }
 
-/// `[batch, features, len]` as `[features, batch · len]`.
+/// Copies `[batch, features, len]` into `[features, batch · len]`.
 fn features<T: Real>(array: ArrayView3<T>) -> Array2<T> {
     let (batch, features, len) = array.dim();
     let permuted = array.permuted_axes([1, 0, 2]);
@@ -254,13 +255,13 @@ fn features<T: Real>(array: ArrayView3<T>) -> Array2<T> {
     Array2::from_shape_vec((features, batch * len), flat).unwrap_or_default()
 }
 
-/// `B` or `C` that all channels share, `[states, batch · len]`, as `[batch, 1, states, len]`.
+/// Copies `[states, batch · len]` into `B` or `C` of all channels, `[batch, 1, states, len]`.
 fn shared_by_all<T: Real>(matrix: ArrayView2<T>, shape: (usize, usize)) -> MixingArray<T> {
     sequences(matrix, shape).insert_axis(Axis(1)).to_owned().into()
 }
 
-/// Its gradient, back in a matrix: `[states, batch · len]`, or `[states, channels]` of a fixed
-/// block.
+/// Turns the gradient back into a matrix: `[states, batch · len]`, or `[states, channels]` if
+/// fixed.
 fn gradient<T: Real>(gradient: &MixingArray<T>) -> Array2<T> {
     match gradient {
         Mixing::Varying(array) => features(array.index_axis(Axis(1), 0)),

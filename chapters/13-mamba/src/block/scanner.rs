@@ -1,4 +1,4 @@
-//! Who computes a block's scan.
+//! The interface to whatever computes a block's scan.
 
 use linrec::Error;
 use linrec::cpu::Cpu;
@@ -6,22 +6,22 @@ use ndarray::{Array3, ArrayView3};
 
 use crate::{Arguments, Gradients, Real, selective_scan, selective_scan_backward};
 
-/// Who computes the scan of a [`Block`](super::Block) and its gradients: a [`Cpu`], or what a later
-/// chapter has.
+/// Computes the scan of a [`Block`](super::Block) and its gradients. A [`Cpu`] does, and so do the
+/// kernels of a later chapter.
 // ANCHOR: scanner
 pub trait Scanner<T: Real> {
-    /// The outputs, `[batch, channels, len]`.
+    /// Computes the outputs, `[batch, channels, len]`.
     ///
     /// # Errors
     ///
-    /// If the arguments do not fit together, or cannot be computed with.
+    /// If the arguments do not fit together, or if this scanner cannot compute them.
     fn outputs(&self, arguments: &Arguments<T>) -> Result<Array3<T>, Error>;
 
-    /// The gradients of a loss, from its gradient by the outputs.
+    /// Computes the gradients of a loss from its gradient with respect to the outputs.
     ///
     /// # Errors
     ///
-    /// As [`Scanner::outputs`].
+    /// The same as for [`Scanner::outputs`].
     fn gradients(
         &self,
         arguments: &Arguments<T>,

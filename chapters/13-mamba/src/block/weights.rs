@@ -1,4 +1,4 @@
-//! The weights of a block: named arrays, and all of them as one vector.
+//! The weights of a block, as named arrays and as one vector.
 
 use ndarray::{Array1, Array2, ArrayView1, Axis, Slice};
 use rand::rngs::StdRng;
@@ -6,31 +6,31 @@ use rand::{RngExt, SeedableRng};
 
 use crate::Real;
 
-/// The sizes of a block, and what its recurrence may look at.
+/// The sizes of a block, and whether its recurrence depends on the sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
     /// The number of different tokens.
     pub tokens: usize,
     /// The number of different answers.
     pub answers: usize,
-    /// `d_model`: the width of what goes in and out of the block.
+    /// `d_model`: the width of the block's input and output.
     pub width: usize,
-    /// `d_inner`: the number of channels in it.
+    /// `d_inner`: the number of channels inside the block.
     pub channels: usize,
     /// `d_state`: the number of states of each channel.
     pub states: usize,
-    /// The number of numbers that all channels' `Δ` are made of.
+    /// `dt_rank`: the number of values from which the `Δ` of all channels is made.
     pub rank: usize,
     /// The number of positions that the convolution sees.
     pub reach: usize,
-    /// Whether `Δ`, `B` and `C` are computed from the sequence. Otherwise each channel has its own,
-    /// the same at every position.
+    /// True if `Δ`, `B` and `C` are computed from the sequence. Otherwise each channel has its own
+    /// values, the same at every position.
     pub is_selective: bool,
 }
 
 macro_rules! weights {
     ($($(#[$doc:meta])* $name:ident: $shape:expr;)*) => {
-        /// The weights of a block, or a gradient by them. Vectors are matrices of one column.
+        /// The weights of a block, or their gradient. Vectors are matrices of one column.
         #[derive(Debug, Clone, PartialEq)]
         pub struct Weights<T> {
             $($(#[$doc])* pub $name: Array2<T>,)*
@@ -42,7 +42,7 @@ macro_rules! weights {
                 Weights { $($name: Array2::zeros($shape(config)),)* }
             }
 
-            /// All arrays with their names, in the order of [`flat`](Weights::flat).
+            /// Returns all arrays with their names, in the order of [`flat`](Weights::flat).
             pub fn arrays(&self) -> Vec<(&'static str, &Array2<T>)> {
                 vec![$((stringify!($name), &self.$name),)*]
             }
@@ -55,40 +55,40 @@ macro_rules! weights {
 }
 
 weights! {
-    /// A column for each token.
+    /// One column for each token.
     embedding: |c: &Config| (c.width, c.tokens);
     /// The projection into the block: rows for `x`, then for `z`.
     project_in: |c: &Config| (2 * c.channels, c.width);
-    /// The convolution, the latest position last.
+    /// The convolution's weights, the latest position last.
     convolution: |c: &Config| (c.channels, c.reach);
-    /// Added after the convolution.
+    /// The bias of the convolution.
     convolution_bias: |c: &Config| (c.channels, 1);
-    /// From `x` to what `Δ` is made of, to `B` and to `C`; in a fixed block `B` and `C` themselves.
+    /// From `x` to the source of `Δ`, to `B` and to `C`; in a fixed block, `B` and `C` themselves.
     select: |c: &Config| match c.is_selective {
         true => (c.rank + 2 * c.states, c.channels),
         false => (2 * c.states, c.channels),
     };
-    /// From there to every channel's `Δ`.
+    /// From the source of `Δ` to the `Δ` of every channel.
     spread: |c: &Config| (if c.is_selective { c.channels } else { 0 }, c.rank);
-    /// Added to `Δ` before softplus.
+    /// The bias of `Δ`, added before softplus.
     delta_bias: |c: &Config| (c.channels, 1);
     /// `ln(-A)`.
     log_a: |c: &Config| (c.channels, c.states);
-    /// `D`.
+    /// The skip connection `D`.
     skip: |c: &Config| (c.channels, 1);
     /// The projection out of the block.
     project_out: |c: &Config| (c.width, c.channels);
-    /// A row for each answer.
+    /// One row for each answer.
     answer: |c: &Config| (c.answers, c.width);
 }
 
 impl<T: Real> Weights<T> {
-    /// All numbers in a row.
+    /// Returns all elements as one vector.
     pub fn flat(&self) -> Array1<f64> {
         self.arrays().iter().flat_map(|(_, array)| array.iter().map(|w| w.widen())).collect()
     }
 
-    /// The inverse of [`flat`](Weights::flat); numbers that are missing stay zero.
+    /// Inverts [`flat`](Weights::flat); missing elements stay zero.
     pub fn from_flat(config: &Config, flat: ArrayView1<f64>) -> Self {
         let mut weights = Weights::zeros(config);
         let places = weights.arrays_mut().into_iter().flatten();
@@ -98,8 +98,8 @@ impl<T: Real> Weights<T> {
 }
 
 impl Weights<f64> {
-    /// Where training starts, as in Mamba: matrices uniform within one over the root of what they
-    /// sum over, `A = -1, …, -states`, `D = 1`, and biases for which `Δ` lies between 0.001 and
+    /// Returns Mamba's initial weights. Matrices are uniform within ±1/√n, where n is the number of
+    /// terms of their sums. `A = -1, …, -states` and `D = 1`. The biases put `Δ` between 0.001 and
     /// 0.1, evenly on a logarithmic scale.
     pub fn initial(config: &Config, seed: u64) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
@@ -112,7 +112,7 @@ impl Weights<f64> {
         uniform(&mut weights.project_in, root(config.width));
         uniform(&mut weights.convolution, root(config.reach));
         uniform(&mut weights.convolution_bias, root(config.reach));
-        // In a fixed block these are B and C themselves: of size one, not small.
+        // In a fixed block these are B and C themselves, which have size one.
         let is_matrix = config.is_selective;
         uniform(&mut weights.select, if is_matrix { root(config.channels) } else { 1.0 });
         uniform(&mut weights.spread, root(config.rank));
@@ -130,7 +130,7 @@ impl Weights<f64> {
     }
 }
 
-/// Some rows of a matrix.
+/// Borrows a range of rows of a matrix.
 pub(super) fn rows<T>(
     matrix: &Array2<T>,
     range: std::ops::Range<usize>,

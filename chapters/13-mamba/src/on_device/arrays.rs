@@ -1,4 +1,9 @@
-//! What a selective scan reads and writes on a device, and whether it fits together.
+//! The arrays that a selective scan reads and writes on a device, and the checks of their sizes.
+//!
+//! Every array is a [`Buffer`] that the caller allocates once and uses for many calls, so that a
+//! pass itself allocates nothing. A buffer knows only its length; [`Sizes`] gives the shapes, and a
+//! pass refuses any buffer whose length disagrees with them before it launches a kernel.
+//! `tests/suite/on_device.rs` tests the passes and the refusals.
 
 use linrec::Error;
 use linrec::device::{Buffer, Device, Shape, Storage};
@@ -18,9 +23,9 @@ pub struct Given<'a, S> {
     pub delta: &'a Buffer<S>,
     /// `[channels, states]`.
     pub a: &'a Buffer<S>,
-    /// What writes into the states.
+    /// The weights that write into the states.
     pub b: Mixing<&'a Buffer<S>, &'a Buffer<S>>,
-    /// What reads from them.
+    /// The weights that read from the states.
     pub c: Mixing<&'a Buffer<S>, &'a Buffer<S>>,
     /// `[channels]`.
     pub d: Option<&'a Buffer<S>>,
@@ -28,29 +33,29 @@ pub struct Given<'a, S> {
     pub z: Option<&'a Buffer<S>>,
     /// `[channels]`.
     pub delta_bias: Option<&'a Buffer<S>>,
-    /// Whether `delta` goes through softplus.
+    /// True if `delta` goes through softplus.
     pub delta_softplus: bool,
     /// The states before the first step, `[batch, channels, states]`; `None` means zero.
     pub initial: Option<&'a Buffer<S>>,
 }
 
 impl Sizes {
-    /// The elements of `u`.
+    /// Returns the number of elements of `u`.
     fn own(&self) -> usize {
         self.batch * self.channels * self.len
     }
 
-    /// The states of all channels at one position.
+    /// Returns the number of states of all channels at one position.
     fn all_states(&self) -> usize {
         self.batch * self.channels * self.states
     }
 
-    /// The elements of the recurrence's arrays.
+    /// Returns the number of elements of each of the recurrence's arrays.
     fn expanded(&self) -> usize {
         self.all_states() * self.len
     }
 
-    /// The elements of `B` or `C`.
+    /// Returns the number of elements of `B` or `C`.
     fn mixing<V, F>(&self, mixing: &Mixing<V, F>) -> usize {
         match mixing {
             Mixing::Varying(_) => self.batch * self.groups * self.states * self.len,
@@ -59,19 +64,19 @@ impl Sizes {
     }
 }
 
-/// What passes through the memory for each channel and position, in bytes: `B`, `C` and what a
-/// channel has once lie in the caches.
+/// The memory traffic for each channel and position, in bytes. `B`, `C` and the arrays without
+/// positions stay in the caches and do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traffic {
-    /// Read.
+    /// The number of bytes read.
     pub read: usize,
-    /// Written.
+    /// The number of bytes written.
     pub written: usize,
 }
 
 impl Traffic {
-    /// Of the expansion, of the recurrence and of the contraction, with so many states and numbers
-    /// of so many bytes.
+    /// Returns the traffic of the expansion, of the recurrence and of the contraction, with
+    /// `states` states of each channel and `bytes` bytes in a number.
     // ANCHOR: traffic
     pub fn of_passes(states: usize, has_d: bool, has_z: bool, bytes: usize) -> [Traffic; 3] {
         // u and Δ become x and c; these become h; that becomes y, with u once more for D, and z.
@@ -80,20 +85,20 @@ impl Traffic {
         numbers.map(|(read, written)| Traffic { read: read * bytes, written: written * bytes })
     }
 
-    /// If the states stayed on the chip.
+    /// Returns the traffic of a fused scan, whose states stay on the chip.
     pub fn fused(has_z: bool, bytes: usize) -> Traffic {
         Traffic { read: (2 + usize::from(has_z)) * bytes, written: bytes }
     }
     // ANCHOR_END: traffic
 
-    /// Both.
+    /// Returns the sum of both.
     pub fn all(&self) -> usize {
         self.read + self.written
     }
 }
 
 impl<'a, S> Mixing<&'a Buffer<S>, &'a Buffer<S>> {
-    /// Its numbers, however they lie.
+    /// Returns the buffer of either variant.
     pub(super) fn buffer(&self) -> &'a Buffer<S> {
         match self {
             Mixing::Varying(buffer) | Mixing::Fixed(buffer) => buffer,
@@ -102,13 +107,13 @@ impl<'a, S> Mixing<&'a Buffer<S>, &'a Buffer<S>> {
 }
 
 impl<S> Given<'_, S> {
-    /// What the recurrence is computed of: a row for each state of each channel.
+    /// Returns the shape of the recurrence: one row for each state of each channel.
     pub(super) fn rows(&self) -> Shape {
         Shape { num_seqs: self.sizes.all_states(), seq_len: self.sizes.len }
     }
 
-    /// An error unless these arrays, `u`'s likes, and all that was given have the sizes they
-    /// should.
+    /// Checks the lengths of `own` (arrays with as many elements as `u` has), of the arguments and
+    /// of the scratch arrays.
     pub(super) fn check(&self, own: &[(&'static str, usize)], room: &Room<S>) -> Result<(), Error> {
         let sizes = self.sizes;
         let buffers = [
@@ -130,7 +135,7 @@ impl<S> Given<'_, S> {
         self.agree(lens.chain(own))
     }
 
-    /// An error unless all that a backward pass is given has the lengths that the sizes ask for.
+    /// Checks the lengths of all arrays of a backward pass.
     pub(super) fn check_gradients(
         &self,
         d_y: &Buffer<S>,
@@ -147,7 +152,7 @@ impl<S> Given<'_, S> {
         self.agree(lens.chain(d_last))
     }
 
-    /// Each array has a name, as many elements as it has, and as many as it should have.
+    /// Compares lengths; each item is an array's name, its length and the expected length.
     fn agree(&self, lens: impl Iterator<Item = (&'static str, usize, usize)>) -> Result<(), Error> {
         let Sizes { batch, channels, groups, states, len } = self.sizes;
         for (name, elements, expected) in lens {
@@ -161,7 +166,7 @@ impl<S> Given<'_, S> {
     }
 }
 
-/// What has the states' dimension: the recurrence's arrays, `[batch, channels, states, len]`.
+/// The arrays of the recurrence, `[batch, channels, states, len]`: the scratch memory of a scan.
 #[derive(Debug)]
 // ANCHOR: room
 pub struct Room<S> {
@@ -175,7 +180,7 @@ pub struct Room<S> {
 // ANCHOR_END: room
 
 impl<S: Storage> Room<S> {
-    /// Room for problems of these sizes.
+    /// Allocates the scratch memory for problems of these sizes.
     ///
     /// # Errors
     ///
@@ -186,16 +191,16 @@ impl<S: Storage> Room<S> {
     }
 }
 
-/// What a backward pass needs beside its results.
+/// The scratch memory of a backward pass.
 #[derive(Debug)]
 pub struct GradientRoom<S> {
     /// The states, computed again. The inputs are overwritten.
     pub states: Room<S>,
     /// The gradient of the recurrence's inputs, `[batch, channels, states, len]`.
     pub d_inputs: Buffer<S>,
-    /// That of its coefficients.
+    /// The gradient of the recurrence's coefficients.
     pub d_coeffs: Buffer<S>,
-    /// That of what the gate multiplies, `[batch, channels, len]`.
+    /// The gradient of what the gate multiplies, `[batch, channels, len]`.
     pub d_sum: Buffer<S>,
     /// `Δ u`.
     pub scaled: Buffer<S>,
@@ -204,7 +209,7 @@ pub struct GradientRoom<S> {
 }
 
 impl<S: Storage> GradientRoom<S> {
-    /// Room for problems of these sizes.
+    /// Allocates the scratch memory for problems of these sizes.
     ///
     /// # Errors
     ///
@@ -223,31 +228,31 @@ impl<S: Storage> GradientRoom<S> {
     }
 }
 
-/// The gradients of a loss on a device, each in the shape of the argument it belongs to.
+/// The gradients of a loss on a device, each in the shape of its argument.
 #[derive(Debug)]
 pub struct Gradients<S> {
-    /// Of `u`.
+    /// The gradient with respect to `u`.
     pub d_u: Buffer<S>,
-    /// Of `delta` as it was given.
+    /// The gradient with respect to `delta` before bias and softplus.
     pub d_delta: Buffer<S>,
-    /// Of `A`.
+    /// The gradient with respect to `A`.
     pub d_a: Buffer<S>,
-    /// Of `B`.
+    /// The gradient with respect to `B`.
     pub d_b: Buffer<S>,
-    /// Of `C`.
+    /// The gradient with respect to `C`.
     pub d_c: Buffer<S>,
-    /// Of the bias of `delta`; what it would be if none was given.
+    /// The gradient with respect to the bias of `delta`, or to a bias of zero if none was given.
     pub d_delta_bias: Buffer<S>,
-    /// Of the states before the first step; what it would be if none were given.
+    /// The gradient with respect to the initial states, or to zeros if none were given.
     pub d_initial: Buffer<S>,
-    /// Of `D`, if it was given.
+    /// The gradient with respect to `D`, if it was given.
     pub d_d: Option<Buffer<S>>,
-    /// Of `z`, if it was given.
+    /// The gradient with respect to `z`, if it was given.
     pub d_z: Option<Buffer<S>>,
 }
 
 impl<S: Storage> Gradients<S> {
-    /// Room for the gradients of what is given.
+    /// Allocates the gradients for these arguments.
     ///
     /// # Errors
     ///
@@ -270,15 +275,14 @@ impl<S: Storage> Gradients<S> {
 }
 
 impl<S> Gradients<S> {
-    /// All arrays that there are.
+    /// Returns all arrays that exist.
     pub(super) fn all(&mut self) -> impl Iterator<Item = &mut Buffer<S>> {
         let Gradients { d_u, d_delta, d_a, d_b, d_c, d_delta_bias, d_initial, d_d, d_z } = self;
         let always = [d_u, d_delta, d_a, d_b, d_c, d_delta_bias, d_initial];
         always.into_iter().chain(d_d).chain(d_z)
     }
 
-    /// How many elements each has, in the order of the fields; none where there is no such
-    /// argument.
+    /// Returns the lengths in the order of the fields; zero if the argument is absent.
     fn lens(given: &Given<S>) -> [usize; 9] {
         let sizes = given.sizes;
         let own = sizes.own();

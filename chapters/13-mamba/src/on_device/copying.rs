@@ -1,4 +1,4 @@
-//! The scan of arrays at hand: copied to the device, and back.
+//! The scan of arrays in host memory: it copies them to the device and the results back.
 
 use linrec::Error;
 use linrec::device::{Buffer, Device, Storage};
@@ -10,7 +10,7 @@ use crate::arguments::{Arguments, Mixing, MixingArray, MixingView, Sizes};
 use crate::block::Scanner;
 use crate::{Gradients, Output, Real};
 
-/// What a forward pass gave, and what its launches were.
+/// The results of a forward pass, and its launches.
 #[derive(Debug)]
 pub struct Computed<S: Real> {
     /// `y` and the last state.
@@ -19,7 +19,7 @@ pub struct Computed<S: Real> {
     pub passes: Passes,
 }
 
-/// What a backward pass gave, and what its launches were.
+/// The results of a backward pass, and its launches.
 #[derive(Debug)]
 pub struct Differentiated<S: Real> {
     /// The gradients.
@@ -29,11 +29,11 @@ pub struct Differentiated<S: Real> {
 }
 
 impl<S: Real + Storage<Accum = S>> Scan<S> {
-    /// As [`selective_scan`](crate::selective_scan), on the device.
+    /// Computes [`selective_scan`](crate::selective_scan) on the device.
     ///
     /// # Errors
     ///
-    /// As for [`Scan::forward_into`].
+    /// The same as for [`Scan::forward_into`].
     pub fn compute(&self, arguments: &Arguments<S>) -> Result<Computed<S>, Error> {
         let device = self.device();
         let held = Held::new(device, arguments)?;
@@ -51,11 +51,11 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
         Ok(Computed { output, passes })
     }
 
-    /// As [`selective_scan_backward`](crate::selective_scan_backward), on the device.
+    /// Computes [`selective_scan_backward`](crate::selective_scan_backward) on the device.
     ///
     /// # Errors
     ///
-    /// As for [`Scan::backward_into`].
+    /// The same as for [`Scan::backward_into`].
     pub fn differentiate(
         &self,
         arguments: &Arguments<S>,
@@ -90,7 +90,7 @@ impl<S: Real + Storage<Accum = S>> Scanner<S> for Scan<S> {
     }
 }
 
-/// Arguments that were copied to a device, and how what is computed from them comes back.
+/// Arguments in a device's memory, and the shapes in which results come back.
 #[derive(Debug)]
 pub struct Held<S> {
     device: Device,
@@ -108,7 +108,7 @@ pub struct Held<S> {
 }
 
 impl<S: Real + Storage> Held<S> {
-    /// Copies them.
+    /// Copies the arguments to the device.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl<S: Real + Storage> Held<S> {
         })
     }
 
-    /// What kernels are given.
+    /// Borrows the arrays for the kernels.
     pub fn given(&self) -> Given<'_, S> {
         Given {
             sizes: self.sizes,
@@ -148,17 +148,17 @@ impl<S: Real + Storage> Held<S> {
         }
     }
 
-    /// Outputs, `[batch, channels, len]`.
+    /// Copies outputs back, `[batch, channels, len]`.
     ///
     /// # Errors
     ///
-    /// If there are not as many, or the device fails.
+    /// If the length does not fit the shape, or if the device fails.
     pub fn outputs(&self, y: &Buffer<S>) -> Result<Array3<S>, Error> {
         let Sizes { batch, channels, len, .. } = self.sizes;
         array(y, (batch, channels, len))
     }
 
-    /// Room for gradients, of which every element is NaN until it is written.
+    /// Allocates gradients in which every element is NaN until it is written.
     ///
     /// # Errors
     ///
@@ -171,11 +171,11 @@ impl<S: Real + Storage> Held<S> {
         Ok(d)
     }
 
-    /// Gradients, each in the shape of the argument it belongs to.
+    /// Copies gradients back, each in the shape of its argument.
     ///
     /// # Errors
     ///
-    /// If there are not as many, or the device fails.
+    /// If a length does not fit its shape, or if the device fails.
     pub fn gradients(&self, d: &super::Gradients<S>) -> Result<Gradients<S>, Error> {
         let Sizes { batch, channels, groups, states, len } = self.sizes;
         let (own, all) = ((batch, channels, len), (batch, channels, states));
@@ -199,7 +199,7 @@ impl<S: Real + Storage> Held<S> {
     }
 }
 
-/// The array's elements in standard order.
+/// Uploads the array's elements in standard order.
 fn upload<S: Real + Storage, D: Dimension>(
     device: &Device,
     name: &str,
@@ -211,7 +211,7 @@ fn upload<S: Real + Storage, D: Dimension>(
     Ok(buffer)
 }
 
-/// `B` or `C` in standard order.
+/// Uploads `B` or `C` in standard order.
 fn shared<S: Real + Storage>(
     device: &Device,
     name: &str,
@@ -223,14 +223,14 @@ fn shared<S: Real + Storage>(
     })
 }
 
-/// A result of which every element is NaN until it is written.
+/// Allocates a result in which every element is NaN until it is written.
 fn empty<S: Storage>(device: &Device, name: &str, len: usize) -> Result<Buffer<S>, Error> {
     let mut buffer = device.allocate_named(name, len)?;
     buffer.poison()?;
     Ok(buffer)
 }
 
-/// A buffer's elements as an array; the buffer was made for this shape.
+/// Copies a buffer back as an array; the buffer was made for this shape.
 fn array<S: Storage, D: IntoDimension>(
     buffer: &Buffer<S>,
     shape: D,

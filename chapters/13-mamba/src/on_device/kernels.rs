@@ -8,18 +8,18 @@ use super::Passes;
 use super::arrays::Given;
 use crate::arguments::{Mixing, Sizes};
 
-/// Threads of a block, at most, where each has a channel's position for itself.
+/// The largest block of a kernel in which each thread handles one position of one channel.
 const THREADS: usize = 256;
-/// Threads that share a sum over positions, and over channels: `kThreads` and `kWays` of
-/// `kernels/sums.cu`.
+/// The number of threads that share a sum over positions, and over channels: `kThreads` and `kWays`
+/// of `kernels/sums.cu`.
 const OVER_POSITIONS: u32 = 256;
 const OVER_CHANNELS: u32 = 16;
-/// Positions of a block in a sum over channels.
+/// The number of positions that a block of a sum over channels covers.
 const COLUMNS: usize = 32;
-/// A grid has at most so many blocks along its second axis; they then take more positions in turns.
+/// The largest grid along its second axis; beyond it, blocks take several positions in turn.
 const MOST: usize = 65_535;
 
-/// `kernels/expand.cu`, `contract.cu` and `sums.cu` for one element type.
+/// The functions of `kernels/expand.cu`, `contract.cu` and `sums.cu` for one element type.
 #[derive(Debug, Clone)]
 pub(super) struct Kernels {
     expand_fwd: Function,
@@ -30,7 +30,7 @@ pub(super) struct Kernels {
     over_positions: Function,
 }
 
-/// What is behind a launch: nothing if there was nothing to compute.
+/// The result of a launch; `None` if it had nothing to compute.
 type Maybe = Result<Option<Launched>, Error>;
 
 impl Kernels {
@@ -62,7 +62,7 @@ impl Kernels {
         })
     }
 
-    /// `x` and `c`.
+    /// Computes `x` and `c`.
     // ANCHOR: expand
     pub(super) fn expand<S: 'static>(
         &self,
@@ -79,7 +79,7 @@ impl Kernels {
     }
     // ANCHOR_END: expand
 
-    /// `y`.
+    /// Computes `y`.
     pub(super) fn contract<S: 'static>(
         &self,
         given: &Given<S>,
@@ -93,8 +93,8 @@ impl Kernels {
         launch.arg(i32::from(given.c.is_fixed())).run(stream).map(Some)
     }
 
-    /// From the gradients of `y` and of the last states to those of the states, of what the gate
-    /// multiplies, and of `z`.
+    /// Computes the gradients of the states, of what the gate multiplies, and of `z` from the
+    /// gradients of `y` and of the last states.
     pub(super) fn contract_back<S: 'static>(
         &self,
         given: &Given<S>,
@@ -110,8 +110,9 @@ impl Kernels {
         launch.arg(i32::from(given.c.is_fixed())).run(stream).map(Some)
     }
 
-    /// From the gradients of inputs and coefficients (and the coefficients, and the gradient of
-    /// what the gate multiplies) to those of `u` and `delta`; also writes `Δ u` and `Δ`.
+    /// Computes the gradients of `u` and `delta`, and writes `Δ u` and `Δ`. It receives the
+    /// gradients of the inputs and coefficients, the coefficients, and the gradient of what the
+    /// gate multiplies.
     pub(super) fn expand_back<S: 'static>(
         &self,
         given: &Given<S>,
@@ -129,8 +130,8 @@ impl Kernels {
         launch.arg(i32::from(given.b.is_fixed())).run(stream).map(Some)
     }
 
-    /// The gradient of `B` or `C`, which is `mixing`: `weights` times `terms`, summed over the
-    /// channels of each group, or over sequences and positions.
+    /// Computes the gradient of `B` or `C`, whose variant is `mixing`: `weights` times `terms`,
+    /// summed over the channels of each group, or over sequences and positions.
     pub(super) fn sum_shared<S: 'static>(
         &self,
         given: &Given<S>,
@@ -154,9 +155,9 @@ impl Kernels {
         Ok(vec![("sum over channels", launch.run(stream)?)])
     }
 
-    /// The gradient of what does not depend on the input, one sum for each element of `sums`: of
-    /// the rows of the first of `terms` times those of the second, over sequences and positions,
-    /// each times that of its channel in `weights`.
+    /// Computes the gradient of an argument that does not depend on the input, one sum for each
+    /// element of `sums`. A sum is over sequences and positions, of a row of the first of `terms`
+    /// times its row of the second, times the row of its channel in `weights`.
     pub(super) fn sum_rows<S: 'static>(
         &self,
         given: &Given<S>,
@@ -177,7 +178,7 @@ impl Kernels {
         Ok(vec![("sum over positions", launch.run(stream)?)])
     }
 
-    /// A copy: each sum is of one term.
+    /// Copies a buffer: each sum has one term.
     pub(super) fn copy<S: 'static>(
         &self,
         from: &Buffer<S>,
@@ -197,7 +198,7 @@ impl Kernels {
     }
 }
 
-/// A launch with a thread for each position of each channel; `None` if there are none.
+/// Prepares a launch with one thread for each position of each channel; `None` if there are none.
 fn channels(function: &Function, sizes: Sizes) -> Option<Launch<'_>> {
     let (rows, len) = (sizes.batch * sizes.channels, sizes.len);
     let threads = len.next_multiple_of(32).min(THREADS);
@@ -207,12 +208,12 @@ fn channels(function: &Function, sizes: Sizes) -> Option<Launch<'_>> {
     })
 }
 
-/// More blocks than a number holds are more than any grid has: the launch says so.
+/// A count beyond `u32` becomes the largest number, which no grid allows: the launch reports it.
 fn blocks(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// The sizes, as the kernels take them.
+/// Adds the sizes in the order in which the kernels take them.
 fn lens(launch: Launch<'_>, sizes: Sizes) -> Launch<'_> {
     let Sizes { channels, groups, states, len, .. } = sizes;
     let lens = [channels, groups, states, len];

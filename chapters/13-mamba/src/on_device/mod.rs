@@ -1,8 +1,8 @@
-//! The dissection on a device: expansion, recurrence and contraction as kernels of their own, over
-//! arrays in its memory.
+//! The dissection on a device: expansion, recurrence and contraction as three kernels over arrays
+//! in the device's memory.
 //!
-//! What lies between them has the states' dimension, and all of it goes through the memory: see
-//! [`Traffic`].
+//! The arrays between the kernels have the states' dimension, and all of them go through the
+//! memory: see [`Traffic`].
 
 mod arrays;
 mod copying;
@@ -19,14 +19,14 @@ use linrec::device::{
 use crate::Real;
 use kernels::Kernels;
 
-/// What a launch was, in the order of the launches.
+/// The name and the outcome of each launch, in the order of the launches.
 pub type Passes = Vec<(&'static str, Launched)>;
 
 /// A selective scan on a device, pass by pass.
 ///
-/// Passes are queued on a stream and wait for nothing but each other. No sum depends on which
-/// thread comes first, so a GPU and the emulator give the same bits, in every run, as long as the
-/// recurrence is computed by the same kernel ([`Choice::FastestShipped`], or one by name).
+/// Passes are queued on a stream and wait only for each other. No sum depends on which thread
+/// finishes first, so a GPU and the emulator give the same bits in every run, as long as the same
+/// kernel computes the recurrence ([`Choice::FastestShipped`], or one by name).
 #[derive(Debug, Clone)]
 pub struct Scan<S> {
     recurrence: Recurrence<S>,
@@ -34,28 +34,27 @@ pub struct Scan<S> {
 }
 
 impl<S: Real + Storage<Accum = S>> Scan<S> {
-    /// Loads the kernels; `choice` says which computes the recurrence.
+    /// Loads the kernels; `choice` selects the kernel of the recurrence.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if the device refuses one.
+    /// [`Error::Device`] if the device refuses a kernel.
     pub fn new(device: &Device, choice: impl Into<Choice>) -> Result<Self, Error> {
         let recurrence = Recurrence::new(device, choice)?;
         Ok(Scan { recurrence, kernels: Kernels::load(device, S::ELEMENT)? })
     }
 
-    /// The device that it computes on.
+    /// Returns the device that computes.
     pub fn device(&self) -> &Device {
         self.recurrence.device()
     }
 
-    /// Computes `y` `[batch, channels, len]` and, where it is wanted, the last state
-    /// `[batch, channels, states]`. The states of all positions are left in `room`.
+    /// Computes `y` `[batch, channels, len]` and, if asked, the last state
+    /// `[batch, channels, states]`. The states of all positions stay in `room`.
     ///
     /// # Errors
     ///
-    /// [`Error::ShapeMismatch`] with the array that does not fit, [`Error::Device`] if the device
-    /// fails.
+    /// [`Error::ShapeMismatch`] with the array that does not fit; [`Error::Device`] of a device.
     // ANCHOR: forward
     pub fn forward_into(
         &self,
@@ -72,7 +71,7 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
         Ok(passes)
     }
 
-    /// Expansion and recurrence: the states of all positions.
+    /// Computes the states of all positions: expansion and recurrence.
     fn states(
         &self,
         given: &Given<S>,
@@ -92,14 +91,15 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
     }
     // ANCHOR_END: forward
 
-    /// Computes the gradients of a loss from those of the results: `d_y` `[batch, channels, len]`
-    /// and, if the loss looks at the last states, `d_last` `[batch, channels, states]`.
+    /// Computes the gradients of a loss from its gradients with respect to the results: `d_y`
+    /// `[batch, channels, len]` and, if the loss depends on the last states, `d_last`
+    /// `[batch, channels, states]`.
     ///
     /// The states are computed again.
     ///
     /// # Errors
     ///
-    /// As for [`Scan::forward_into`].
+    /// The same as for [`Scan::forward_into`].
     // ANCHOR: backward
     pub fn backward_into(
         &self,
@@ -114,8 +114,7 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
         let kernels = &self.kernels;
         let mut passes = self.states(given, &mut room.states, None, stream)?;
 
-        // Where the recurrence's inputs were, the gradients of its outputs come: nobody asks for
-        // the inputs again.
+        // The inputs are not needed again: the gradients of the outputs overwrite them.
         let Room { inputs: d_outputs, coeffs, outputs } = &mut room.states;
         let (d_sum, d_z) = (&mut room.d_sum, gradients.d_z.as_mut());
         let d = kernels.contract_back(
@@ -147,7 +146,7 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
         )?;
         passes.push(("recurrence, back", d));
         if let (0, Some(d_last)) = (given.sizes.len, d_last) {
-            // Without steps the last states are the first ones.
+            // Without steps the last states are the initial ones.
             passes.extend(kernels.copy(d_last, &mut gradients.d_initial, stream)?);
         }
 

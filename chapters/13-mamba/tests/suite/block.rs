@@ -1,4 +1,4 @@
-//! The block: its gradient, its task, its training.
+//! Tests of the block: its gradient, its task, its training.
 
 use ch04_gradient::differences::central_differences;
 use ch13_mamba::block::{Block, Config, Weights, engine};
@@ -30,7 +30,7 @@ fn the_blocks_gradient_is_the_slope_of_its_loss() {
     let batch = SMALL.draw(&mut StdRng::seed_from_u64(1), 5);
     for is_selective in [true, false] {
         let config = small(is_selective);
-        // Not where training starts: there some slopes are too small to be seen.
+        // Away from the initial weights, where some slopes are too small to measure.
         let mut rng = StdRng::seed_from_u64(2);
         let mut weights = Weights::initial(&config, 3);
         weights.delta_bias.fill(0.0);
@@ -46,7 +46,7 @@ fn the_blocks_gradient_is_the_slope_of_its_loss() {
         for ((name, got), (_, slope)) in gradient.arrays().into_iter().zip(slopes.arrays()) {
             let worst = (got - slope).iter().fold(0.0, |m: f64, d| m.max(d.abs()));
             let size = got.iter().fold(0.0, |m: f64, d| m.max(d.abs()));
-            // A central difference with this step is good to some 1e-10.
+            // A central difference with this step is accurate to about 1e-10.
             assert!(
                 worst < 1e-8 && (size > 1e-4 || got.is_empty()),
                 "{name}: {worst:e} of {size:e}"
@@ -55,7 +55,7 @@ fn the_blocks_gradient_is_the_slope_of_its_loss() {
     }
 }
 
-/// What a block remembers of earlier tokens is all that it needs of them.
+/// The memory of a block holds all that it needs of earlier tokens.
 #[test]
 fn a_block_takes_one_token_after_the_other() {
     let batch = SMALL.draw(&mut StdRng::seed_from_u64(6), 5);
@@ -98,15 +98,15 @@ fn the_answers_are_the_last_symbols() {
 fn tokens_that_a_block_does_not_know_are_named() {
     let config = small(true);
     let block = Block::new(config, Weights::initial(&config, 1));
-    let said =
+    let message =
         |tokens: Array2<usize>| block.forward(&engine(), tokens.view()).unwrap_err().to_string();
-    assert_eq!(said(array![[0, 6]]), "a block with tokens below 6 does not support token 6");
+    assert_eq!(message(array![[0, 6]]), "a block with tokens below 6 does not support token 6");
     let empty = "a block with tokens below 6 does not support a batch of shape [2, 0]";
-    assert_eq!(said(Array2::zeros((2, 0))), empty);
+    assert_eq!(message(Array2::zeros((2, 0))), empty);
 }
 
 #[test]
-fn weights_go_there_and_back() {
+fn flat_weights_make_a_round_trip() {
     let config = small(true);
     let weights = Weights::initial(&config, 4);
     assert_eq!(Weights::<f64>::from_flat(&config, weights.flat().view()), weights);
@@ -120,10 +120,10 @@ fn training_is_the_same_every_time() {
     assert_eq!(once.unwrap().block.weights, again.unwrap().block.weights);
 }
 
-/// Three seeds; a selective block learns the task, and a fixed one of the same size does not.
+/// Over three seeds, a selective block learns the task and a fixed one of the same size does not.
 #[test]
 fn only_the_selective_block_learns_the_task() {
-    // A quick run trains once, which is nearly all of the time that this chapter's tests take.
+    // A quick run trains with one seed, which takes nearly all the time of this chapter's tests.
     let seeds: &[u64] = if Table::asked() == Table::Quick { &[11] } else { &[11, 12, 13] };
     for &seed in seeds {
         let train = |is_selective| Plan::of_the_chapter(is_selective).train(seed, &|| ()).unwrap();
@@ -134,7 +134,7 @@ fn only_the_selective_block_learns_the_task() {
     }
 }
 
-/// What a block writes is what its logits say, and a written text goes on from its own memory.
+/// A block writes by its logits, and goes on from its own memory of the text.
 #[test]
 fn a_sampler_writes_by_the_logits_of_the_whole_text() {
     let text = Text::new("abcabdabe");
@@ -145,8 +145,7 @@ fn a_sampler_writes_by_the_logits_of_the_whole_text() {
     assert!(bits < 5_f64.log2(), "{bits}");
     assert!(foreseen(&engine(), &block, &text).unwrap() > 0.5);
 
-    // Near zero it takes the likeliest token at each place, which the scan over all that was
-    // written knows as well.
+    // Near zero it takes the likeliest token at each place, as computed over the whole text.
     let mut sampler = Sampler::new(&block, 0, 1e-6, 4).unwrap();
     let mut tokens = vec![0];
     for _ in 0..40 {
@@ -160,8 +159,7 @@ fn a_sampler_writes_by_the_logits_of_the_whole_text() {
         assert!(largest - logits[tokens[l + 1]] <= 1e-5 * size, "position {l}");
     }
 
-    // At one it draws: by the frequencies that the probabilities say. The first token has one
-    // distribution.
+    // At one it draws tokens with their probabilities. The first token has one distribution.
     let first = logits.column(0).mapv(|logit| f64::from(logit).exp());
     let (first, draws) = (&first / first.sum(), 2000);
     let mut counts = [0; 5];
@@ -176,7 +174,7 @@ fn a_sampler_writes_by_the_logits_of_the_whole_text() {
 }
 
 #[test]
-fn a_sampler_refuses_what_cannot_be_drawn() {
+fn a_sampler_refuses_bad_temperatures_and_logits() {
     let text = Text::new("");
     assert_eq!(text.draw(&mut StdRng::seed_from_u64(1), 2, 5).tokens.dim(), (2, 0));
     let config = small(true);

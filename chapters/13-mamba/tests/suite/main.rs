@@ -1,4 +1,4 @@
-//! Chapter 13's tests: one program, linked once.
+//! The tests of chapter 13: one program, linked once.
 
 mod block;
 mod on_device;

@@ -1,4 +1,8 @@
-//! The unfused scan on every device: the emulator, and GPUs where there are any.
+//! Tests of the unfused scan on every device: the emulator, and any GPU of the machine.
+//!
+//! The devices are compared with Mamba's own numbers, with the definition in double precision, with
+//! the error bound of `bounds`, and bit by bit with each other. The emulator also counts the bytes
+//! of every launch, which the page quotes. Random problems come from `problems.rs`.
 
 use ch13_mamba::activation::{silu, softplus};
 use ch13_mamba::golden::{self, Given};
@@ -36,8 +40,7 @@ fn mambas_own_numbers_agree_on_every_device() {
     }
 }
 
-/// Rounded to f32, against double precision for the same numbers; and in double precision against
-/// the definition.
+/// In `f32`, compares with double precision for the same numbers; in `f64`, with the definition.
 #[test]
 fn every_shape_is_within_its_bound_on_every_device() {
     let mut rng = StdRng::seed_from_u64(21);
@@ -80,13 +83,13 @@ fn every_shape_is_within_its_bound_on_every_device() {
     }
 }
 
-/// Softplus and silu by multiply-adds, against the standard library's.
+/// Compares softplus and silu, computed by multiply-adds, with the standard library.
 #[test]
-fn activations_are_right_to_the_last_digits() {
+fn activations_are_accurate_to_the_last_digits() {
     let len = 4001;
     let at = |l: usize| (l as f64 - 2000.0) / 40.0;
     for device in under_test() {
-        // Without states y is D u silu(z), and the bias's gradient would hear of nothing.
+        // Without states, y is D u silu(z).
         let mut given = random(&mut StdRng::seed_from_u64(1), [1, 1, 1, 0, len], true);
         given.u.fill(1.0);
         given.d = Some(Array1::ones(1));
@@ -96,8 +99,7 @@ fn activations_are_right_to_the_last_digits() {
             let exact = silu(at(l));
             assert!((got - exact).abs() <= 8.0 * f64::EPSILON * exact.abs(), "silu({})", at(l));
         }
-        // With one state that is not read, 1 is written and nothing decays: the last state is the
-        // sum of Δ.
+        // With B = 1, u = 1 and no decay, the last state is the sum of Δ.
         for (l, bias) in [(0, 0.0), (1, 1e-3), (2, -7.5)] {
             let mut given = random(&mut StdRng::seed_from_u64(1), [1, len, 1, 1, 1], true);
             given.u.fill(1.0);
@@ -126,8 +128,9 @@ struct Held {
 }
 
 impl Held {
-    /// Draws a problem whose B and C are the same at every position, once as such (the last two of
-    /// `mixing`) and once repeated along the sequence, with a group for each channel.
+    /// Draws a problem whose B and C are the same at every position. They are stored as fixed
+    /// arrays (the last two of `mixing`) and repeated along the sequence, with a group for each
+    /// channel.
     fn new(device: &Device, [batch, channels, states, len]: [usize; 4]) -> Held {
         let shape = [batch, channels, channels, states, len];
         let given = drawn::<f64>(&mut StdRng::seed_from_u64(3), shape, true, [true, true]);
@@ -175,7 +178,7 @@ impl Held {
     }
 }
 
-/// All results, as bits.
+/// Returns all results as bits.
 fn everything(scan: &Scan<f32>, held: &Held, is_fixed: bool) -> Vec<(&'static str, Vec<u32>)> {
     let (device, given) = (scan.device(), held.given(is_fixed));
     let sizes = held.sizes;
@@ -208,8 +211,9 @@ fn everything(scan: &Scan<f32>, held: &Held, is_fixed: bool) -> Vec<(&'static st
     ]
 }
 
-/// On all devices, again and again, and whether B and C are repeated or not. (Of gradients by fixed
-/// B and C, which are sums of the others, only that they are the same everywhere.)
+/// Compares devices and repeated runs, with fixed B and C and with B and C repeated along the
+/// sequence. (The gradients of fixed B and C are sums of the others, so they are only compared
+/// between devices.)
 #[test]
 fn every_bit_is_the_same_on_every_device_and_in_every_run() {
     let shape = [2, 5, 3, 301];
@@ -233,13 +237,13 @@ fn every_bit_is_the_same_on_every_device_and_in_every_run() {
     }
 }
 
-/// What a launch is asked for, launch by launch: every large array as often as the page says.
+/// Compares the bytes of each launch with the traffic on the page, for every large array.
 #[test]
-fn every_large_array_is_read_and_written_as_often_as_it_is_told() {
+fn every_large_array_is_read_and_written_as_often_as_the_page_says() {
     let device = Device::simt();
     let [batch, channels, states, len] = [2_u64, 5, 3, 300];
     let (scan, held) = (scan::<f32>(&device), Held::new(&device, [2, 5, 3, 300]));
-    // The kernels of the recurrence each read an initial state in their own way.
+    // The kernels of the recurrence read an initial state in different ways.
     let given = on_device::Given { initial: None, ..held.given(false) };
     let mut room = Room::new(&device, held.sizes).unwrap();
     let mut y = device.allocate(given.u.len()).unwrap();
@@ -256,8 +260,7 @@ fn every_large_array_is_read_and_written_as_often_as_it_is_told() {
     {
         assert_eq!(bytes(name, store), traffic.written as u64 * places, "{name}");
     }
-    // Beside these, A and B for each state, and the bias once for every thread; C for each state,
-    // and D.
+    // Also A and B for each state and the bias for every thread; then C for each state, and D.
     let cached = |numbers: u64| 4 * numbers * places;
     let bias = 4 * batch * channels * len.next_multiple_of(256);
     assert_eq!(bytes("expand", load), expand.read as u64 * places + cached(2 * states) + bias);
@@ -287,22 +290,22 @@ fn a_recorded_scan_is_replayed() {
 }
 
 #[test]
-fn what_does_not_fit_is_named() {
+fn buffers_that_do_not_fit_are_named() {
     let device = Device::simt();
     let (scan, held) = (scan::<f32>(&device), Held::new(&device, [1, 3, 2, 5]));
     let room = || Room::new(&device, held.sizes).unwrap();
-    let said = |given: &on_device::Given<f32>, y: usize| {
+    let message = |given: &on_device::Given<f32>, y: usize| {
         let mut y = device.allocate(y).unwrap();
         let stream = device.stream();
         scan.forward_into(given, &mut room(), &mut y, None, &stream).unwrap_err().to_string()
     };
     let sizes = "shape mismatch in selective scan: sizes [1, 3, 3, 2, 5]";
     let given = held.given(false);
-    assert_eq!(said(&given, 14), format!("{sizes}, y [14]"));
+    assert_eq!(message(&given, 14), format!("{sizes}, y [14]"));
     let wrong = on_device::Given { z: given.d, ..given };
-    assert_eq!(said(&wrong, 15), format!("{sizes}, z [3]"));
+    assert_eq!(message(&wrong, 15), format!("{sizes}, z [3]"));
     let wrong = on_device::Given { c: Mixing::Fixed(given.u), ..given };
-    assert_eq!(said(&wrong, 15), format!("{sizes}, C [15]"));
+    assert_eq!(message(&wrong, 15), format!("{sizes}, C [15]"));
     let mut d = on_device::Gradients::new(&device, &held.given(true)).unwrap();
     let mut room = GradientRoom::new(&device, held.sizes).unwrap();
     let stream = device.stream();
@@ -310,7 +313,7 @@ fn what_does_not_fit_is_named() {
     assert_eq!(error.unwrap_err().to_string(), format!("{sizes}, d_B [6]"));
 }
 
-/// By any kernel of the catalogue, not only the fastest.
+/// Any kernel of the catalogue works, not only the fastest.
 #[test]
 fn the_recurrence_may_be_any_kernel() {
     let device = Device::simt();

@@ -1,5 +1,5 @@
-//! What Mamba's function takes beside the plain scan, and what it does not: fixed `B` and `C`,
-//! complex states, and states to begin with.
+//! Tests of the options of Mamba's function (fixed `B` and `C`, complex states) and of initial
+//! states, which it does not take.
 
 use ch01_sequential_loop::Loop;
 use ch04_gradient::differences::central_differences;
@@ -18,9 +18,9 @@ use rand::{RngExt, SeedableRng};
 
 use crate::problems::{Drawn, KINDS, drawn};
 
-/// A state is what all earlier inputs left of themselves:
-/// `h_l = Σ_k e^(A (Δ_{k+1} + … + Δ_l)) Δ_k B_k u_k`, and a complex one is read together with its
-/// conjugate. Nothing here goes from step to step.
+/// Computes the scan without any recurrence. A state is the sum of what remains of all earlier
+/// inputs, `h_l = Σ_k e^(A (Δ_{k+1} + … + Δ_l)) Δ_k B_k u_k`, and a complex state is read together
+/// with its conjugate.
 fn by_sums<S: Drawn>(given: &Given<S>) -> Array3<f64> {
     let arguments = given.arguments();
     let size = arguments.sizes().unwrap().group_size();
@@ -37,7 +37,7 @@ fn by_sums<S: Drawn>(given: &Given<S>) -> Array3<f64> {
             let terms = (0..=l).map(|k| left(k + 1) * written(k));
             let state = terms.fold(S::zero(), |sum, term| sum + term);
             let first = given.initial.as_ref().map_or(S::zero(), |first| first[[i, j, n]]);
-            // All of C h and of its conjugate.
+            // The whole of C h and its conjugate.
             let read = arguments.c.at([i, j, n, l], size) * (state + left(0) * first);
             if S::COUNT == 2.0 { read + Element::conj(read) } else { read }
         };
@@ -65,7 +65,7 @@ fn all_ways_agree<S: Drawn>() {
             let steps = step_by_step(&given.arguments()).unwrap();
             assert_eq!(steps, selective_scan_by(&Loop, &given.arguments()).unwrap());
 
-            // From where the first positions ended, the others go on.
+            // The second half goes on from the last states of the first half.
             let at = shape[4] / 2;
             let mut first = given.clone();
             for (half, range) in [(&mut first, 0..at), (&mut given, at..shape[4])] {
@@ -100,18 +100,16 @@ fn complex_states_agree_in_all_ways() {
     all_ways_agree::<Complex<f64>>();
 }
 
-/// With `B` and `C` as Mamba's function takes them, `[batch, groups, states, 2 len]` of real
-/// numbers.
+/// `B` and `C` in the form of Mamba's function: real numbers, `[batch, groups, states, 2 len]`.
 #[test]
-fn real_and_imaginary_parts_may_lie_in_turns() {
+fn real_and_imaginary_parts_may_alternate() {
     let parts = Array4::from_shape_fn((2, 1, 3, 8), |(i, _, n, l)| (i * 100 + n * 10 + l) as f32);
     let complex = interleaved(parts.view()).unwrap();
     assert_eq!(complex.dim(), (2, 1, 3, 4));
     assert_eq!(complex[[1, 0, 2, 3]], Complex::new(126.0, 127.0));
 }
 
-/// The loss is a sum over `y` and over the last states with random weights; slopes are measured on
-/// the definition.
+/// The loss is a random sum over `y` and the last states; the slopes are the definition's.
 #[test]
 fn gradients_are_the_slopes_of_the_definition() {
     for kind in KINDS {
@@ -139,8 +137,8 @@ fn slopes<S: Drawn>(kind: [bool; 2]) {
         let slopes = slopes.unwrap();
         let worst = slopes.iter().zip(&got).fold(0.0, |m: f64, (a, b)| m.max((a - b).abs()));
         let size = got.iter().fold(0.0, |m: f64, d| m.max(d.abs()));
-        // A central difference is off by h²/6 times the third derivative, which grows with what is
-        // differentiated.
+        // The error of a central difference, h²/6 times the third derivative, grows with the
+        // function.
         assert!(
             worst < 1e-8 * size.max(1.0) && size > 1e-2 && got.len() == slopes.len(),
             "{} {kind:?} {name}: {worst:e} of {size:e}",

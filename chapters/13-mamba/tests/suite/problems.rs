@@ -1,4 +1,4 @@
-//! Problems to be solved, and how far from their solutions a result may be.
+//! Random problems, and the check that a result is within its error bound.
 
 use ch13_mamba::golden::Given;
 use ch13_mamba::{Gradients, Mixing, MixingArray, State};
@@ -8,7 +8,7 @@ use num_complex::Complex;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-/// The largest error in units of its bound; every array has to be within.
+/// Returns the largest error in units of its bound; fails if any error exceeds its bound.
 pub fn within<S: Element, D: Dimension>(
     name: &str,
     got: &Array<S, D>,
@@ -43,7 +43,7 @@ fn mixing_within<S: State>(
     }
 }
 
-/// All gradients within their bounds.
+/// Checks that all gradients are within their bounds.
 pub fn gradients_within<S: State>(
     name: &str,
     got: &Gradients<S>,
@@ -63,15 +63,15 @@ pub fn gradients_within<S: State>(
     within(&name("d_initial"), &got.d_initial, &exact.d_initial, &bound.d_initial);
 }
 
-/// What states are made of, in double precision: how to draw a number, and its real numbers.
+/// A type of states in double precision: how to draw one, and its real parts.
 pub trait Drawn: State<Real = f64, Precise = Self> {
-    /// One for `A`, and one for all else.
+    /// Draws a number for `A`, and one for all other arrays.
     fn draw(uniform: &mut dyn FnMut(f64, f64) -> f64) -> [Self; 2];
 
-    /// Its real numbers.
+    /// Returns the real parts.
     fn parts(self) -> Vec<f64>;
 
-    /// The number with these parts.
+    /// Makes a number from its parts.
     fn of(parts: &[f64]) -> Self;
 }
 
@@ -100,14 +100,12 @@ impl Drawn for Complex<f64> {
     }
 }
 
-/// A random problem, if it is full with all options that Mamba's function has; `B` and `C` depend
-/// on the input.
+/// Draws a problem, with all of Mamba's options if `is_full`; `B` and `C` vary.
 pub fn random(rng: &mut StdRng, shape: [usize; 5], is_full: bool) -> Given<f64> {
     drawn(rng, shape, is_full, [false, false])
 }
 
-/// A random problem, if it is full with everything in it; `are_fixed` says of `B` and `C` whether
-/// they are.
+/// Draws a problem, with all options if `is_full`, and `B` and `C` fixed if `are_fixed`.
 pub fn drawn<S: Drawn>(
     rng: &mut StdRng,
     [batch, channels, groups, states, len]: [usize; 5],
@@ -139,7 +137,7 @@ pub fn drawn<S: Drawn>(
     }
 }
 
-/// `[batch, channels, groups, states, len]`.
+/// The shapes under test: `[batch, channels, groups, states, len]`.
 pub const SHAPES: [[usize; 5]; 9] = [
     [1, 1, 1, 1, 1],
     [2, 6, 3, 2, 7],
@@ -152,5 +150,5 @@ pub const SHAPES: [[usize; 5]; 9] = [
     [2, 3, 1, 0, 5],
 ];
 
-/// Whether `B` and `C` are fixed, in all ways.
+/// All combinations of fixed and varying `B` and `C`.
 pub const KINDS: [[bool; 2]; 4] = [[false, false], [true, false], [false, true], [true, true]];

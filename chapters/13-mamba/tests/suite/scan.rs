@@ -1,4 +1,9 @@
-//! The selective scan against Mamba's own numbers.
+//! Tests of the selective scan on the CPU.
+//!
+//! Every way to compute the scan is compared with Mamba's own numbers and gradients, with the
+//! definition in double precision, and in single precision with the bound that `bounds` derives.
+//! The competitors, the errors, strided views and the exponential are tested here too. Random
+//! problems come from `problems.rs`.
 
 use ch01_sequential_loop::Loop;
 use ch13_mamba::competitors::{Problem, Unfused, by_time, fused, plain};
@@ -27,8 +32,8 @@ fn mambas_own_numbers_agree() {
     }
 }
 
-/// Everything in single precision against double precision for the same inputs. Returns the largest
-/// share of `y`'s bound.
+/// Compares everything in single precision with double precision for the same inputs. Returns the
+/// largest share of `y`'s bound.
 fn is_within_its_bound<S: State<Real = f32>>(
     name: &str,
     narrow: &Given<S>,
@@ -61,21 +66,20 @@ fn is_within_its_bound<S: State<Real = f32>>(
     share
 }
 
-/// The golden inputs are rounded to f32 first; what is exact for these is computed in double
-/// precision.
+/// The golden inputs are rounded to `f32`; their exact results come from double precision.
 #[test]
-fn in_single_precision_everything_is_within_its_bound() {
+fn f32_results_are_within_their_bounds() {
     for case in golden::cases().unwrap() {
         let (narrow, d_y) = (case.given.narrow::<f32>(), case.d_y.mapv(|d| d as f32));
         let share = is_within_its_bound(case.name, &narrow, &d_y);
-        // A bound that nothing comes near would say nothing.
+        // A bound far above every error would prove nothing.
         assert!(share > 0.01, "{}: {share}", case.name);
     }
     let mut rng = StdRng::seed_from_u64(14);
     for shape in SHAPES {
         for (is_full, kind) in [true, false].into_iter().zip([KINDS[0], KINDS[3]]) {
             let mut given = drawn::<f64>(&mut rng, shape, is_full, kind);
-            // Steps back in time, too, and coefficients that vanish.
+            // Negative steps too, and coefficients that vanish.
             given.delta.mapv_inplace(|delta| 1.5 * delta - 0.2);
             given.a.mapv_inplace(|a| if a < -2.5 { 40.0 * a } else { a });
             if !is_full {
@@ -104,8 +108,7 @@ fn all_ways_agree_in_all_shapes() {
             let got = selective_scan(&Cpu::new(), &arguments).unwrap();
             assert!(array_distance(&got.y, &exact.y) <= 1e-12, "{shape:?}");
             assert!(array_distance(&got.last_state, &exact.last_state) <= 1e-12, "{shape:?}");
-            // Of a channel that is given one position after the other, the bits are those of the
-            // loop.
+            // Step by step, a channel has the same bits as the loop.
             let narrow = given.narrow::<f32>();
             let by_loop = selective_scan_by(&Loop, &narrow.arguments()).unwrap();
             assert_eq!(step_by_step(&narrow.arguments()).unwrap(), by_loop, "{shape:?}");
@@ -122,7 +125,7 @@ fn all_ways_agree_in_all_shapes() {
 }
 
 #[test]
-fn one_channel_is_the_core_of_it() {
+fn the_dissected_channel_gives_its_row_of_the_output() {
     let case = &golden::cases().unwrap()[0];
     let Given { u, delta, a, b, c, .. } = &case.given;
     let row = |array: &Array3<f64>, j| array.slice(ndarray::s![0, j, ..]).to_owned();
@@ -171,7 +174,7 @@ fn arrays_of_any_strides_are_taken() {
     assert_eq!(selective_scan(&Cpu::new(), &turned.arguments()).unwrap(), exact);
 }
 
-/// An array of the shape and values of this one, its first axis the fastest in memory.
+/// Returns an array with the same shape and values whose first axis is the fastest in memory.
 fn turned<D: Dimension>(array: &Array<f64, D>) -> Array<f64, D> {
     array.t().as_standard_layout().into_owned().reversed_axes()
 }
@@ -184,7 +187,7 @@ fn turned_mixing(mixing: &MixingArray<f64>) -> MixingArray<f64> {
 }
 
 #[test]
-fn what_does_not_fit_is_named() {
+fn shapes_that_do_not_fit_are_named() {
     let given = random(&mut StdRng::seed_from_u64(10), [1, 6, 2, 3, 5], true);
     let refused = |change: &dyn Fn(&mut Given<f64>), expected: &str| {
         let mut wrong = given.clone();
@@ -220,9 +223,9 @@ fn what_does_not_fit_is_named() {
     assert_eq!(error.to_string(), expected);
 }
 
-/// What is timed computes the same thing.
+/// The timed competitors compute the same thing.
 #[test]
-fn all_that_is_timed_is_within_the_bound() {
+fn every_timed_competitor_is_within_the_bound() {
     let given = random(&mut StdRng::seed_from_u64(12), [1, 5, 1, 16, 70], false).narrow::<f32>();
     let exact = direct(&given.arguments()).unwrap();
     let bound = bounds::forward(&given.arguments(), Domain::tree_levels(70)).unwrap();
@@ -243,7 +246,7 @@ fn all_that_is_timed_is_within_the_bound() {
 }
 
 #[test]
-fn what_does_not_fit_into_memory_is_an_error() {
+fn results_too_large_for_memory_are_an_error() {
     let one = Array3::<f64>::ones((1, 1, 1));
     let (channels, len) = (1 << 20, 1 << 40);
     let (a, b) = (Array2::<f64>::ones((1, 1)), Array4::ones((1, 1, 1, 1)));
@@ -269,9 +272,9 @@ fn what_does_not_fit_into_memory_is_an_error() {
     }
 }
 
-/// Every 97th float from -104 to 88, and what is beyond.
+/// Every 97th float from -104 to 88, and beyond.
 #[test]
-fn the_exponential_keeps_its_promise() {
+fn the_exponential_is_within_its_stated_error() {
     let unit = (f32::EPSILON / 2.0) as f64;
     let mut worst: f64 = 0.0;
     for x in (0..(104f32).to_bits()).step_by(97).flat_map(|bits| {

@@ -6,13 +6,12 @@ use plotters::prelude::*;
 
 use super::{Grid, Map};
 
-/// What the colours and the contours of a page mean.
+/// The meaning of the colours and contours of a page.
 #[derive(Debug, Clone, Copy)]
 pub struct Legend {
-    /// The errors at the light and at the dark end, as powers of ten.
+    /// The errors at the light and the dark end, as powers of ten.
     pub powers: (i32, i32),
-    /// The powers of ten at which the bound has a contour, from the thinnest to the thickest
-    /// line.
+    /// The powers of ten at which the bound has a contour, from the thinnest line to the thickest.
     pub contours: [i32; 3],
 }
 
@@ -24,13 +23,13 @@ const ROW: i32 = 10;
 const LEGEND: i32 = 150;
 const SHADES: i32 = 32;
 
-/// Cells in which a method fails, and those in which the type has no such number.
+/// The colours of cells in which a method fails, and of cells whose number the type cannot hold.
 const FAILED: RGBColor = RGBColor(186, 74, 0);
 const NO_NUMBER: RGBColor = RGBColor(150, 150, 150);
-/// The contours.
+/// The colour of the contours.
 const LINE: RGBColor = RGBColor(230, 126, 0);
 
-/// Draws the maps, which share grid and legend.
+/// Draws maps that share a grid and a legend.
 ///
 /// # Errors
 ///
@@ -73,8 +72,8 @@ fn panel(
         let colors: Vec<_> = errors.iter().map(|&error| color(error, legend)).collect();
         let mut column = 0;
         for run in colors.chunk_by(|a, b| a == b) {
-            // One pixel into its neighbours, which are drawn over it: no seams where a figure is
-            // scaled.
+            // One pixel overlaps the neighbours, which are drawn over it: no seams in a scaled
+            // figure.
             let (right, below) = (column + run.len(), row + 1);
             let seam = |further: bool| i32::from(further);
             let end = (x(right) + seam(right < columns), y(below) + seam(below < rows));
@@ -110,7 +109,7 @@ fn panel(
     for (row, &rate) in grid.rates.iter().enumerate() {
         let power = rate.abs().log10();
         let whole = (power - power.round()).abs() < 1e-9;
-        // The smallest rates of both signs are neighbours: they share a label.
+        // The smallest rates of both signs are neighbours and share a label.
         let smallest = grid.rates.get(row + 1).is_some_and(|next| *next == -rate);
         let text = match (whole, power.round() as i64) {
             _ if smallest => format!("±{}", short(rate.abs())),
@@ -182,7 +181,7 @@ fn draw_legend(area: &Area, top: i32, legend: Legend) -> Result {
     Ok(())
 }
 
-/// Large enough to be read on a phone, where the figure is half as wide.
+/// Returns a font that is legible on a phone, where the figure is half as wide.
 fn font() -> TextStyle<'static> {
     ("sans-serif", 24).into_text_style(&(1, 1)).color(&BLACK)
 }

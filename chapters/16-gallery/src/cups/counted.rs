@@ -1,24 +1,25 @@
-//! How often the best guess is right that knows only how many swaps of each kind there were.
+//! The success of the best guess from the number of swaps of each kind alone.
 
 use std::collections::BTreeMap;
 
 use super::{Order, START, Swap, ball};
 
-/// How often the best guess is right, over all sequences of one length.
+/// The share of right answers of the best guess, over all sequences of one length.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Best {
-    /// If the cup with the ball is asked for.
+    /// The share if the question is the cup with the ball.
     pub cup: f64,
-    /// If the order of all three is asked for.
+    /// The share if the question is the order of all three.
     pub order: f64,
 }
 
-/// The best guess from the counts, over all `2^len` sequences: for each number of right swaps, the
-/// answer that most of its sequences have.
+/// Returns the share of right answers of the best guess from the counts, over all `2^len`
+/// sequences: for each number of right swaps, the guess is the most frequent answer of its
+/// sequences.
 ///
-/// Sequences are not listed but counted, by the number of right swaps and the order that they lead
-/// to. The counts are kept as shares of all sequences: halves are exact, and so is everything up to
-/// 53 swaps.
+/// Sequences are not listed but counted, by the number of right swaps and the order at their end.
+/// The counts are kept as shares of all sequences: halves are exact, so all shares up to 53 swaps
+/// are exact.
 // ANCHOR: counted
 pub fn best(len: usize) -> Best {
     let mut shares = BTreeMap::from([((0, START), 1.0)]);
@@ -44,8 +45,8 @@ pub fn best(len: usize) -> Best {
 }
 // ANCHOR_END: counted
 
-/// The largest share of balls found after `2 * half_len` swaps, as [`best`] counts it, by the
-/// formula that the page derives: `1/3 + (3/4)^(L/2) / 2 + (1/4)^(L/2) / 6`.
+/// Returns the share of balls found after `2 * half_len` swaps, as in [`best`], by the formula on
+/// the page: `1/3 + (3/4)^(L/2) / 2 + (1/4)^(L/2) / 6`.
 pub fn formula(half_len: i32) -> f64 {
     1.0 / 3.0 + 0.75_f64.powi(half_len) / 2.0 + 0.25_f64.powi(half_len) / 6.0
 }

@@ -1,4 +1,4 @@
-//! Who follows the ball through any number of swaps.
+//! Three recurrences that follow the ball through any number of swaps.
 
 use std::f64::consts::TAU;
 
@@ -9,8 +9,7 @@ use num_complex::Complex;
 use super::Swap;
 use crate::Problem;
 
-/// By a coefficient that is a matrix: the state is 1 for the cup with the ball and 0 for the
-/// others.
+/// Follows the ball by matrices as coefficients: the state is 1 for its cup and 0 for the others.
 // ANCHOR: matrices
 pub fn by_matrices(swaps: &[Swap]) -> Vec<usize> {
     let states = swaps.iter().scan(array![1.0, 0.0, 0.0], |state, &swap| {
@@ -20,7 +19,7 @@ pub fn by_matrices(swaps: &[Swap]) -> Vec<usize> {
     states.collect()
 }
 
-/// The matrix `[3, 3]` that exchanges two of three.
+/// Returns the matrix `[3, 3]` that exchanges two of three.
 pub fn matrix(swap: Swap) -> Array2<f64> {
     match swap {
         Swap::Left => array![[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]],
@@ -29,13 +28,13 @@ pub fn matrix(swap: Swap) -> Array2<f64> {
 }
 // ANCHOR_END: matrices
 
-/// By one recurrence with numbers for coefficients, whose state is a whole number without limit:
-/// the remainder by 3 is the cup. A swap mirrors the cups, which is a coefficient of −1; the left
-/// one moves them by one as well.
+/// Follows the ball by one recurrence with numbers as coefficients, whose state is an integer
+/// without limit: its remainder by 3 is the cup. A swap mirrors the cups, with a coefficient of −1;
+/// the left swap also moves them by one.
 ///
 /// # Errors
 ///
-/// The engine's.
+/// If the engine fails.
 // ANCHOR: one_row
 pub fn by_one_row(swaps: &[Swap]) -> Result<Vec<usize>, Error> {
     let inputs = swaps.iter().map(|swap| if *swap == Swap::Left { 1.0 } else { 0.0 });
@@ -46,12 +45,12 @@ pub fn by_one_row(swaps: &[Swap]) -> Result<Vec<usize>, Error> {
 }
 // ANCHOR_END: one_row
 
-/// By two recurrences with numbers for coefficients, one after the other: the second one's
-/// coefficients depend on the first one's outputs. All inputs are zero.
+/// Follows the ball by two recurrences with numbers as coefficients, one after the other: the
+/// coefficients of the second depend on the outputs of the first. All inputs are zero.
 ///
 /// # Errors
 ///
-/// The engine's.
+/// If the engine fails.
 // ANCHOR: two_layers
 pub fn by_two_layers(swaps: &[Swap]) -> Result<Vec<usize>, Error> {
     // The first layer: 1 after an even number of swaps, -1 after an odd one.
@@ -60,7 +59,7 @@ pub fn by_two_layers(swaps: &[Swap]) -> Result<Vec<usize>, Error> {
     let coeffs = Array2::from_elem((1, swaps.len()), -1.0);
     let sides = Problem { inputs: Array2::zeros(coeffs.dim()), coeffs, options }.solve()?;
 
-    // The second: a left swap turns by a third of a circle, to the side that the first layer says.
+    // The second layer: a left swap turns by a third, in the direction from the first layer.
     let turn = |(&swap, &side): (&Swap, &f64)| match swap {
         Swap::Left => Complex::cis(side * TAU / 3.0),
         Swap::Right => Complex::ONE,
@@ -70,7 +69,7 @@ pub fn by_two_layers(swaps: &[Swap]) -> Result<Vec<usize>, Error> {
     let options = Options { initial, ..Options::default() };
     let turned = Problem { inputs: Array2::zeros(coeffs.dim()), coeffs, options }.solve()?;
 
-    // Cup k stands at k thirds of the circle; after an odd number of swaps the picture is mirrored.
+    // Cup k is at k thirds of the circle; an odd number of swaps mirrors the picture.
     let cup = |(z, side): (&Complex<f64>, &f64)| {
         let thirds = (side * z.arg() / (TAU / 3.0)).round();
         thirds.rem_euclid(3.0) as usize

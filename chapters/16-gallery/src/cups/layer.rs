@@ -1,5 +1,4 @@
-//! One recurrence of a network for the cups: what its coefficients may be, its states and its
-//! gradient.
+//! One recurrence of a network for the cups: its coefficients, states and gradient.
 
 use ch04_gradient::chain::{sigmoid, sigmoid_slope};
 use linrec::cpu::Cpu;
@@ -7,32 +6,31 @@ use linrec::{Engine, Error, Options};
 use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate, s};
 use num_complex::Complex;
 
-/// Numbers in the state of a layer: pairs of them, or vectors of [`KEY`] for the delta rule.
+/// The number of values in a layer's state: pairs, or vectors of [`KEY`] for the delta rule.
 pub const STATE: usize = 32;
 
-/// Elements of a key of the delta rule.
+/// The number of elements in a key of the delta rule.
 pub const KEY: usize = 4;
 
 const PAIRS: usize = STATE / 2;
 const HEADS: usize = STATE / KEY;
 
-/// What a layer's coefficients may be.
+/// The kind of a layer's coefficients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Between 0 and 1: `σ(a)`. The two numbers of a pair share it.
+    /// Between 0 and 1: `σ(a)`, shared by the two values of a pair.
     Gate,
-    /// Between −1 and 1: `tanh(a)`. The two numbers of a pair share it.
+    /// Between −1 and 1: `tanh(a)`, shared by the two values of a pair.
     Signed,
-    /// Complex, inside the unit circle: `σ(a) exp(iθ)`, for a pair as one complex number.
+    /// Complex, inside the unit circle: `σ(a) exp(iθ)`, with a pair as one complex number.
     Complex,
     /// A matrix for each vector `S` of the state: the delta rule, `S + β k (v − k · S)`, with `k`
-    /// of length 1. `β` is between 0 and the number given here: from 1 on it can turn a direction
-    /// around.
+    /// of length 1. `β` is between 0 and the number given here; above 1 it can reverse a direction.
     Delta(u8),
 }
 
 impl Kind {
-    /// Rows of the layer's weights: what it makes from the features at each position.
+    /// Returns the number of rows of the layer's weights: its values at each position.
     pub fn rows(self) -> usize {
         match self {
             Kind::Gate | Kind::Signed => 3 * PAIRS,
@@ -41,7 +39,7 @@ impl Kind {
         }
     }
 
-    /// `c = m exp(iθ)`, from the layer's weighted features: the moduli `m`, their slopes, and `c`.
+    /// Computes `c = m exp(iθ)` from weighted features: the moduli `m`, their slopes, and `c`.
     fn coeffs(self, made: ArrayView2<f64>) -> [Array2<Complex<f64>>; 3] {
         let raw = made.slice(s![2 * PAIRS..3 * PAIRS, ..]);
         let (size, slope) = match self {
@@ -55,12 +53,12 @@ impl Kind {
         [&turn * &size.mapv(Complex::from), &turn * &slope.mapv(Complex::from), turn]
     }
 
-    /// The states `[STATE, positions]` from what the weights made of the features,
-    /// `[rows, positions]`. The state begins anew at every position with `is_start`.
+    /// Computes the states `[STATE, positions]` from the weighted features, `[rows, positions]`.
+    /// The state restarts at every position with `is_start`.
     ///
     /// # Errors
     ///
-    /// The engine's.
+    /// If the engine fails.
     pub fn forward(
         self,
         cpu: &Cpu,
@@ -77,11 +75,11 @@ impl Kind {
         Ok(numbers(&states))
     }
 
-    /// The gradient by `made`, given that by the states.
+    /// Computes the gradient with respect to `made` from the gradient with respect to the states.
     ///
     /// # Errors
     ///
-    /// The engine's.
+    /// If the engine fails.
     pub fn backward(
         self,
         cpu: &Cpu,
@@ -99,8 +97,7 @@ impl Kind {
         let options = Options::default();
         let d = cpu.backward(d_states.view(), used.view(), states.view(), &options)?;
         let d_coeffs = restarted(d.d_coeffs, is_start);
-        // A complex number's gradient is that by its real part plus i times that by its imaginary
-        // part.
+        // A complex gradient is the real part's plus i times the imaginary part's.
         let along = |of: &Array2<Complex<f64>>| (of.mapv(|z| z.conj()) * &d_coeffs).mapv(|z| z.re);
         let mut d_made = vec![numbers(&d.d_inputs), along(&slopes)];
         if self == Kind::Complex {
@@ -110,7 +107,7 @@ impl Kind {
     }
 }
 
-/// Pairs of numbers as complex ones: the first half of the rows are real parts.
+/// Reads pairs of values as complex numbers: the first half of the rows are real parts.
 fn pairs(numbers: ArrayView2<f64>) -> Array2<Complex<f64>> {
     let (re, im) = numbers.split_at(Axis(0), numbers.nrows() / 2);
     ndarray::Zip::from(re).and(im).map_collect(|&re, &im| Complex::new(re, im))
@@ -120,13 +117,13 @@ fn numbers(pairs: &Array2<Complex<f64>>) -> Array2<f64> {
     stack(&[pairs.mapv(|z| z.re), pairs.mapv(|z| z.im)])
 }
 
-/// Arrays on top of each other; all have the same number of columns.
+/// Stacks arrays with the same number of columns.
 pub(super) fn stack(parts: &[Array2<f64>]) -> Array2<f64> {
     let views: Vec<_> = parts.iter().map(|part| part.view()).collect();
     concatenate(Axis(0), &views).expect("parts of a network have one column for each position")
 }
 
-/// Zero where a sequence begins.
+/// Sets the coefficients to zero where a sequence begins.
 fn restarted(mut coeffs: Array2<Complex<f64>>, is_start: &[bool]) -> Array2<Complex<f64>> {
     for (mut column, _) in
         coeffs.columns_mut().into_iter().zip(is_start).filter(|(_, start)| **start)
@@ -139,7 +136,7 @@ fn restarted(mut coeffs: Array2<Complex<f64>>, is_start: &[bool]) -> Array2<Comp
 /// One head of the delta rule at one position.
 struct Step {
     key: Array1<f64>,
-    /// The length of the key before it was scaled to 1.
+    /// The length of the key before it was normalised.
     length: f64,
     gate: f64,
     value: f64,
@@ -193,7 +190,7 @@ fn delta_backward(
             let beta = most * step.gate;
             let (surprise, along) = (step.value - step.key.dot(&before), step.key.dot(&d_state));
             let d_key = &d_state * (beta * surprise) - &before * (beta * along);
-            // Scaling to length 1 takes the part along the key out.
+            // Normalising removes the part along the key.
             let d_raw = (&d_key - &step.key * step.key.dot(&d_key)) / step.length;
             d_made.slice_mut(s![rows.clone(), l]).assign(&d_raw);
             d_made[[HEADS * KEY + head, l]] = along * surprise * most * sigmoid_slope(step.gate);

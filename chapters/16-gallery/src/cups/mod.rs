@@ -1,9 +1,9 @@
 //! Three cups and a ball: a game in which the order of the steps counts.
 //!
 //! - [`Swap`] and [`follow`]: the game itself.
-//! - [`counted`]: what can be known of it from the number of swaps of each kind, as a product of
-//!   numbers does.
-//! - [`exact`]: who does follow it: matrices, and two layers of numbers.
+//! - [`counted`]: the most that the number of swaps of each kind reveals, which is all that a
+//!   product of numbers keeps.
+//! - [`exact`]: recurrences that do follow the ball: matrices, and two layers of numbers.
 
 pub mod counted;
 pub mod exact;
@@ -11,7 +11,7 @@ pub mod layer;
 pub mod network;
 pub mod training;
 
-/// What happens at one position.
+/// The event at one position.
 // ANCHOR: game
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Swap {
@@ -21,14 +21,14 @@ pub enum Swap {
     Right,
 }
 
-/// What lies under each of the three cups: the thing that was under cup 0, 1 or 2 at the beginning.
+/// The things under the three cups, each numbered by its cup at the beginning.
 pub type Order = [usize; 3];
 
 /// The order before the first swap. The ball is thing 0.
 pub const START: Order = [0, 1, 2];
 
 impl Swap {
-    /// The order after this swap.
+    /// Returns the order after this swap.
     pub fn apply(self, mut order: Order) -> Order {
         match self {
             Swap::Left => order.swap(0, 1),
@@ -38,7 +38,7 @@ impl Swap {
     }
 }
 
-/// The cup with the ball after each swap.
+/// Returns the cup with the ball after each swap.
 pub fn follow(swaps: &[Swap]) -> Vec<usize> {
     let orders = swaps.iter().scan(START, |order, swap| {
         *order = swap.apply(*order);
@@ -47,7 +47,7 @@ pub fn follow(swaps: &[Swap]) -> Vec<usize> {
     orders.map(ball).collect()
 }
 
-/// The cup with the ball.
+/// Returns the cup with the ball.
 pub fn ball(order: Order) -> usize {
     order.iter().position(|&thing| thing == 0).unwrap_or(0)
 }

@@ -9,28 +9,28 @@ use rand::{RngExt, SeedableRng};
 use super::layer::{Kind, STATE, stack};
 use super::{START, Swap, ball};
 
-/// What stands at a position: the beginning, a left swap, a right swap.
+/// The number of tokens: the beginning, a left swap, a right swap.
 const TOKENS: usize = 3;
 
-/// Cups, and so answers.
+/// The number of cups, and so of answers.
 const CUPS: usize = 3;
 
-/// Numbers that are made of a layer's states at each position, for the next layer or the readout.
+/// The number of values made from a layer's states at each position, for the next layer or readout.
 const HIDDEN: usize = 32;
 
-/// Sequences, one after another: each begins with a position of its own.
+/// Sequences, one after another; each starts with an extra position, the beginning.
 #[derive(Debug, Clone)]
 pub struct Batch {
-    /// Which token stands where, as ones and zeros, `[TOKENS, positions]`.
+    /// The token of each position, as ones and zeros, `[TOKENS, positions]`.
     pub tokens: Array2<f64>,
-    /// Where sequences begin.
+    /// True at the positions where sequences begin.
     pub is_start: Vec<bool>,
     /// The cup with the ball after each position.
     pub cups: Vec<usize>,
 }
 
 impl Batch {
-    /// Random sequences of `len` swaps each.
+    /// Draws random sequences of `len` swaps each.
     pub fn draw(rng: &mut StdRng, num_seqs: usize, len: usize) -> Batch {
         let positions = num_seqs * (len + 1);
         let mut tokens = Array2::zeros((TOKENS, positions));
@@ -50,17 +50,17 @@ impl Batch {
 
 /// Layers of recurrences, each followed by a map with a tanh, and a readout.
 ///
-/// A layer sees the token and what the layer before made: its coefficients and inputs are weighted
-/// sums of that.
+/// A layer sees the token and the output of the layer before: its coefficients and inputs are
+/// weighted sums of these.
 #[derive(Debug, Clone)]
 pub struct Network {
-    /// What the coefficients of each layer may be.
+    /// The kind of each layer's coefficients.
     pub layers: Vec<Kind>,
-    /// For each layer its weights and those of the map after it; last, those of the readout.
+    /// The weights of each layer and of the map after it; last, the weights of the readout.
     pub weights: Vec<Array2<f64>>,
 }
 
-/// What a network made of a batch.
+/// The intermediate arrays of a forward pass.
 struct Inside {
     features: Vec<Array2<f64>>,
     made: Vec<Array2<f64>>,
@@ -69,10 +69,10 @@ struct Inside {
 }
 
 impl Network {
-    /// A network with random weights; all randomness comes from `seed`.
+    /// Draws a network with random weights; all randomness comes from `seed`.
     ///
-    /// For each token, coefficients begin at a modulus near 0.9: of either sign, or at any angle,
-    /// where their kind has them.
+    /// The coefficients of each token begin at a modulus near 0.9, with either sign or any angle if
+    /// their kind allows it.
     pub fn draw(layers: &[Kind], seed: u64) -> Network {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut weights = Vec::new();
@@ -98,12 +98,12 @@ impl Network {
         Network { layers: layers.to_vec(), weights }
     }
 
-    /// All weights in one row.
+    /// Returns all weights as one vector.
     pub fn flat(&self) -> Array1<f64> {
         self.weights.iter().flatten().copied().collect()
     }
 
-    /// Takes all weights from one row, in the order of [`flat`](Network::flat).
+    /// Sets all weights from one vector, in the order of [`flat`](Network::flat).
     pub fn set(&mut self, flat: &Array1<f64>) {
         let places = self.weights.iter_mut().flatten();
         places.zip(flat).for_each(|(place, &weight)| *place = weight);
@@ -126,12 +126,12 @@ impl Network {
         Ok(Inside { features, made, states, logits })
     }
 
-    /// The loss, minus the logarithm of the probability given to the right cup, averaged over all
-    /// positions but the beginnings, and its gradient by all weights.
+    /// Computes the loss and its gradient with respect to all weights. The loss is minus the
+    /// logarithm of the right cup's probability, averaged over all positions except the beginnings.
     ///
     /// # Errors
     ///
-    /// The engine's.
+    /// If the engine fails.
     pub fn loss_and_gradient(&self, cpu: &Cpu, batch: &Batch) -> Result<(f64, Array1<f64>), Error> {
         let inside = self.forward(cpu, batch)?;
         let (loss, d_logits) = cross_entropy(inside.logits.view(), batch);
@@ -155,11 +155,11 @@ impl Network {
         Ok((loss, gradient.iter().flatten().copied().collect()))
     }
 
-    /// For each position of a batch, whether the cup with the largest logit is the right one.
+    /// Returns, for each position, true if the cup with the largest logit is the right one.
     ///
     /// # Errors
     ///
-    /// The engine's.
+    /// If the engine fails.
     pub fn is_right(&self, cpu: &Cpu, batch: &Batch) -> Result<Vec<bool>, Error> {
         let logits = self.forward(cpu, batch)?.logits;
         let is_right = |(column, &cup): (ndarray::ArrayView1<f64>, &usize)| {
@@ -169,7 +169,8 @@ impl Network {
     }
 }
 
-/// The mean of minus the logarithm of the right cup's probability, and its gradient by the logits.
+/// Computes the mean of minus the logarithm of the right cup's probability, and its gradient with
+/// respect to the logits.
 fn cross_entropy(logits: ArrayView2<f64>, batch: &Batch) -> (f64, Array2<f64>) {
     let count = batch.is_start.iter().filter(|start| !**start).count().max(1) as f64;
     let (mut loss, mut d_logits) = (0.0, Array2::zeros(logits.dim()));

@@ -1,4 +1,4 @@
-//! Training the networks, and testing them at lengths that they have not seen.
+//! The training of the networks, and tests at lengths that they have not seen.
 
 use ch04_gradient::model::Adam;
 use linrec::Error;
@@ -12,13 +12,13 @@ use super::network::{Batch, Network};
 /// A kind of network.
 #[derive(Debug, Clone, Copy)]
 pub struct Contestant {
-    /// Its name.
+    /// The name of the network.
     pub name: &'static str,
-    /// What its layers are.
+    /// The kinds of the layers.
     pub layers: &'static [Kind],
 }
 
-/// Those that are compared.
+/// The networks that are compared.
 // ANCHOR: contestants
 pub const CONTESTANTS: [Contestant; 8] = [
     contestant("one layer, c in (0, 1)", &[Kind::Gate]),
@@ -36,29 +36,29 @@ const fn contestant(name: &'static str, layers: &'static [Kind]) -> Contestant {
     Contestant { name, layers }
 }
 
-/// How a network is trained.
+/// The plan of a network's training.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// Swaps in a sequence.
+    /// The number of swaps in a sequence.
     pub len: usize,
-    /// Sequences per step.
+    /// The number of sequences per step.
     pub batch: usize,
-    /// Steps.
+    /// The number of steps.
     pub steps: usize,
-    /// The learning rate of the first half of the steps; over the second half it falls to zero.
+    /// The learning rate in the first half of the steps; in the second half it falls to zero.
     pub rate: f64,
 }
 
 impl Plan {
-    /// What the record was made with.
+    /// The plan of the record.
     pub const RECORDED: Plan = Plan { len: 32, batch: 32, steps: 3000, rate: 0.01 };
 
-    /// Trains on new sequences in every step; all randomness comes from `seed`. `watch` is told
-    /// each step's loss.
+    /// Trains on new sequences in every step; all randomness comes from `seed`. `watch` receives
+    /// each step's number and loss.
     ///
     /// # Errors
     ///
-    /// The engine's.
+    /// If the engine fails.
     pub fn train(
         &self,
         layers: &[Kind],
@@ -83,15 +83,15 @@ impl Plan {
     }
 }
 
-/// For each number of swaps from 1 to `len`, the share of `num_seqs` new sequences whose ball is
-/// found after it.
+/// Returns, for each number of swaps from 1 to `len`, the share of `num_seqs` new sequences whose
+/// ball is found after it.
 ///
 /// # Errors
 ///
-/// The engine's.
+/// If the engine fails.
 pub fn right_after(network: &Network, num_seqs: usize, len: usize) -> Result<Vec<f64>, Error> {
     let cpu = Cpu::new().single_threaded();
-    // Other sequences than those of training: its seeds are small.
+    // Not the sequences of training, whose seeds are small.
     let batch = Batch::draw(&mut StdRng::seed_from_u64(1 << 32), num_seqs, len);
     let mut shares = vec![0.0; len + 1];
     for (l, is_right) in network.is_right(&cpu, &batch)?.into_iter().enumerate() {

@@ -7,24 +7,23 @@ use num_complex::Complex;
 use super::sigmoid;
 use crate::{Problem, expect};
 
-/// What one head reads: keys, queries and both parts of the gate `[K, seq_len]`, values
-/// `[V, seq_len]`.
+/// The inputs of one head: keys, queries and gate `[K, seq_len]`, values `[V, seq_len]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Head<'a> {
-    /// `q`: what is asked for.
+    /// `q`: the queries, which read from the state.
     pub queries: ArrayView2<'a, f64>,
-    /// `k`: under what a value is stored.
+    /// `k`: the keys, under which values are stored.
     pub keys: ArrayView2<'a, f64>,
-    /// `v`: what is stored.
+    /// `v`: the values, which are stored.
     pub values: ArrayView2<'a, f64>,
-    /// The gate's modulus is the sigmoid of this.
+    /// The argument of a sigmoid that gives the modulus of the gate.
     pub modulus: ArrayView2<'a, f64>,
-    /// The gate's angle.
+    /// The angle of the gate.
     pub angle: ArrayView2<'a, f64>,
 }
 
 impl Head<'_> {
-    /// One row for each pair of a key and a value, `K · V` in all.
+    /// Makes the problem, with one row for each pair of a key and a value, `K · V` rows in all.
     ///
     /// # Errors
     ///
@@ -42,7 +41,7 @@ impl Head<'_> {
         Ok(Problem::new(inputs, rows(&|i, _, l| self.gate(i, l))))
     }
 
-    /// The output, `[V, seq_len]`: the matrix of states, asked by the query.
+    /// Computes the output, `[V, seq_len]`: the query reads from the matrix of states.
     pub fn read(&self, states: ArrayView2<Complex<f64>>) -> Array2<f64> {
         let (num_keys, num_values) = (self.keys.nrows(), self.values.nrows());
         Array2::from_shape_fn(self.values.dim(), |(j, l)| {
@@ -64,8 +63,9 @@ impl Head<'_> {
         expect("gate_loop", ("values by keys' columns", &values), ("values", &self.values))
     }
 
-    /// The output as attention: `y_l = Σ_k (q_l · a_{k+1} ⋯ a_l · k_k) v_k`, with a matrix of
-    /// weights over all pairs of positions and no state.
+    /// Computes the output as attention, without a state:
+    /// `y_l = Σ_k (q_l · a_{k+1} ⋯ a_l · k_k) v_k`, with a matrix of weights over all pairs of
+    /// positions.
     pub fn attention(&self) -> Array2<f64> {
         let seq_len = self.keys.ncols();
         let mut weights = Array2::<f64>::zeros((seq_len, seq_len));

@@ -6,24 +6,24 @@ use num_complex::Complex;
 
 use crate::Problem;
 
-/// `y_l = a1 y_{l-1} + a2 y_{l-2} + u_l`: a filter that remembers two of its outputs.
+/// `y_l = a1 y_{l-1} + a2 y_{l-2} + u_l`: a filter that remembers its last two outputs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SecondOrder {
     /// The weight of the last output.
     pub a1: f64,
-    /// The weight of the one before.
+    /// The weight of the output before the last.
     pub a2: f64,
 }
 
 // ANCHOR: poles
 impl SecondOrder {
-    /// The two roots of `z² = a1 z + a2`.
+    /// Returns the two roots of `z² = a1 z + a2`.
     pub fn poles(&self) -> [Complex<f64>; 2] {
         let root = Complex::new(self.a1 * self.a1 / 4.0 + self.a2, 0.0).sqrt();
         [self.a1 / 2.0 + root, self.a1 / 2.0 - root]
     }
 
-    /// Two recurrences of the first order, one for each pole, over one signal.
+    /// Makes two recurrences of the first order over one signal, one for each pole.
     pub fn problem(&self, signal: ArrayView1<f64>) -> Problem<Complex<f64>> {
         let shape = (2, signal.len());
         let inputs = Array2::from_shape_fn(shape, |(_, l)| Complex::from(signal[l]));
@@ -31,11 +31,11 @@ impl SecondOrder {
         Problem::new(inputs, Array2::from_shape_fn(shape, |(k, _)| poles[k]))
     }
 
-    /// The filter's output: the two states, weighted.
+    /// Computes the filter's output, a weighted sum of the two states.
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if the poles coincide: then one alone does not do.
+    /// [`Error::Unsupported`] if the poles coincide: partial fractions need two different poles.
     pub fn read(&self, states: ArrayView2<Complex<f64>>) -> Result<Array1<f64>, Error> {
         let [p, q] = self.poles();
         if p == q {
@@ -55,19 +55,19 @@ impl SecondOrder {
     ///
     /// # Errors
     ///
-    /// As for [`SecondOrder::read`].
+    /// The same as for [`SecondOrder::read`].
     pub fn filter(&self, signal: ArrayView1<f64>) -> Result<Array1<f64>, Error> {
         self.read(self.problem(signal).solve()?.view())
     }
 
-    /// A filter that swings with this period and keeps `radius` of its amplitude from step to step.
+    /// Makes a filter with this period that keeps `radius` of its amplitude at each step.
     pub fn swinging(period: f64, radius: f64) -> Self {
         let angle = std::f64::consts::TAU / period;
         SecondOrder { a1: 2.0 * radius * angle.cos(), a2: -radius * radius }
     }
 
-    /// The response to a single 1, by the formula with sines: `r^l sin((l + 1) θ) / sin θ` for
-    /// poles `r e^{±iθ}`.
+    /// Returns the response to a single 1, by the formula with sines: `r^l sin((l + 1) θ) / sin θ`
+    /// for poles `r e^{±iθ}`.
     pub fn impulse_response(&self, len: usize) -> Array1<f64> {
         let (radius, angle) = self.poles()[0].to_polar();
         Array1::from_shape_fn(len, |l| {
@@ -75,7 +75,7 @@ impl SecondOrder {
         })
     }
 
-    /// The filter as its definition says: a loop that looks back twice.
+    /// Filters by the definition: a loop that looks back twice.
     pub fn direct(&self, signal: ArrayView1<f64>) -> Array1<f64> {
         let mut outputs = Array1::zeros(signal.len());
         for l in 0..signal.len() {
@@ -86,11 +86,10 @@ impl SecondOrder {
     }
 }
 
-/// A bank of resonators, one row for each period: where a period is in the signal, its row swings
-/// up.
+/// Makes a bank of resonators, whose rows swing up where the signal has their period.
 ///
-/// `memory` is the number of steps over which a row averages; the inputs are scaled so that a
-/// cosine of amplitude 1 and of the row's period gives a state of modulus near 1.
+/// `memory` is the number of steps over which a row averages. The inputs are scaled so that a
+/// cosine of amplitude 1 with the row's period gives a state of modulus near 1.
 // ANCHOR: bank
 pub fn bank(
     signal: ArrayView1<f64>,
@@ -108,7 +107,7 @@ pub fn bank(
 }
 // ANCHOR_END: bank
 
-/// One state of the bank by its definition: the signal before it, turned back and faded.
+/// Computes a state of the bank by definition: the sum of the past signal, turned and faded.
 pub fn bank_direct(signal: ArrayView1<f64>, period: f64, memory: f64, l: usize) -> Complex<f64> {
     let keep = 1.0 - 1.0 / memory;
     let back = |k: usize| {

@@ -5,9 +5,10 @@ use ndarray::{Array1, ArrayView1, Axis, array};
 
 use crate::Problem;
 
-/// The balance after each period: it grows by the period's rate, and the deposit is added.
+/// Makes the problem of an account's balance after each period: it grows by the period's rate, and
+/// the deposit is added.
 ///
-/// A rate of 0.01 is one percent a period; a payment out of the account is a negative deposit.
+/// A rate of 0.01 is one percent per period; a payment out of the account is a negative deposit.
 // ANCHOR: account
 pub fn account(opening: f64, rates: ArrayView1<f64>, deposits: ArrayView1<f64>) -> Problem<f64> {
     Problem {
@@ -18,7 +19,7 @@ pub fn account(opening: f64, rates: ArrayView1<f64>, deposits: ArrayView1<f64>) 
 }
 // ANCHOR_END: account
 
-/// The payment that settles a loan at a constant rate in so many periods: the annuity formula.
+/// Returns the payment that settles a loan at a constant rate, by the annuity formula.
 pub fn payment(loan: f64, rate: f64, periods: usize) -> f64 {
     if rate == 0.0 {
         return loan / periods as f64;
@@ -26,7 +27,7 @@ pub fn payment(loan: f64, rate: f64, periods: usize) -> f64 {
     loan * rate / -f64::exp_m1(-(periods as f64) * rate.ln_1p())
 }
 
-/// What is left of the loan after each payment, by the formula for a geometric series.
+/// Returns the rest of the loan after each payment, by the formula for a geometric series.
 pub fn remaining(loan: f64, rate: f64, payment: f64, periods: usize) -> Array1<f64> {
     Array1::from_shape_fn(periods, |l| {
         let growth = f64::exp_m1((l + 1) as f64 * rate.ln_1p());

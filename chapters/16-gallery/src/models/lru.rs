@@ -11,7 +11,7 @@ use crate::{Problem, expect};
 pub struct Lru {
     /// `ν`, `[N]`: the coefficient's modulus is `exp(−exp(ν))`.
     pub nu: Array1<f64>,
-    /// `θ`, `[N]`: its angle is `exp(θ)`.
+    /// `θ`, `[N]`: the coefficient's angle is `exp(θ)`.
     pub theta: Array1<f64>,
     /// `B`, `[N, H]`.
     pub b: Array2<Complex<f64>>,
@@ -19,18 +19,18 @@ pub struct Lru {
 
 impl Lru {
     // ANCHOR: lru
-    /// The coefficients `λ`, one for each state.
+    /// Returns the coefficients `λ`, one for each state.
     pub fn coefficients(&self) -> Array1<Complex<f64>> {
         let of = |n: usize| Complex::new(-self.nu[n].exp(), self.theta[n].exp()).exp();
         Array1::from_shape_fn(self.nu.len(), of)
     }
 
-    /// `γ = √(1 − |λ|²)`: the scale that keeps the states' mean square as large as the inputs'.
+    /// Returns `γ = √(1 − |λ|²)`, which keeps the states' mean square equal to the inputs'.
     pub fn scales(&self) -> Array1<f64> {
         self.nu.mapv(|nu| (-f64::exp_m1(-2.0 * nu.exp())).sqrt())
     }
 
-    /// One row for each state; `signals` has shape `[H, seq_len]`.
+    /// Makes the problem, with one row for each state; `signals` has the shape `[H, seq_len]`.
     ///
     /// # Errors
     ///
@@ -47,11 +47,11 @@ impl Lru {
     }
     // ANCHOR_END: lru
 
-    /// The states as a sum over the past, with `λ^(l−k)` as one exponential each.
+    /// Computes the states as a sum over the past, with each `λ^(l−k)` as one exponential.
     ///
     /// # Errors
     ///
-    /// As for [`Lru::problem`].
+    /// The same as for [`Lru::problem`].
     pub fn direct(&self, signals: ArrayView2<f64>) -> Result<Array2<Complex<f64>>, Error> {
         let inputs = self.problem(signals)?.inputs;
         Ok(Array2::from_shape_fn(inputs.dim(), |(n, l)| {
@@ -64,17 +64,16 @@ impl Lru {
     }
 }
 
-/// Coefficients spread evenly over a ring: `|λ|²` and the angle at regular places between their
-/// ends.
+/// Spreads coefficients over a ring: `|λ|²` and the angle at regular places within limits.
 ///
-/// The paper draws them at random; for a picture, places are better.
+/// The paper draws them at random; regular places make a better picture.
 pub fn ring(count: usize, (low, high): (f64, f64), max_angle: f64) -> (Array1<f64>, Array1<f64>) {
     let share = |n: usize, factor: f64| ((n as f64 + 0.5) * factor).fract();
     let nu = |n: usize| {
         let square = low * low + (high * high - low * low) * share(n, 1.0 / count as f64);
         (-0.5 * square.ln()).ln()
     };
-    // The golden ratio's multiples are spread over all angles without a pattern.
+    // Multiples of the golden ratio are spread over all angles without a pattern.
     let theta = |n: usize| (max_angle * share(n, 0.618_033_988_749_895)).ln();
     (Array1::from_shape_fn(count, nu), Array1::from_shape_fn(count, theta))
 }

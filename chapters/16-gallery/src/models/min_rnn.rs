@@ -1,4 +1,4 @@
-//! minGRU and minLSTM: gated networks whose gates do not look at the state (Feng et al. 2024).
+//! minGRU and minLSTM: gated networks whose gates do not depend on the state (Feng et al. 2024).
 
 use linrec::{Engine, Error, Options};
 use ndarray::{Array2, ArrayView1, ArrayView2, Zip};
@@ -6,14 +6,14 @@ use ndarray::{Array2, ArrayView1, ArrayView2, Zip};
 use super::sigmoid;
 use crate::{Problem, expect};
 
-/// The candidate's activation: `x + 1/2` from zero on, `σ(x)` below. It is positive, as the paper's
-/// form in logarithms needs it.
+/// The candidate's activation: `x + 1/2` from zero on, `σ(x)` below. It is positive, which the
+/// paper's form in logarithms requires.
 pub fn positive(x: f64) -> f64 {
     if x >= 0.0 { x + 0.5 } else { sigmoid(x) }
 }
 
-/// minGRU: one row for each channel. `gate` and `candidate` go into `σ` and [`positive`],
-/// `[channels, seq_len]`.
+/// Makes the problem of minGRU, with one row for each channel. `gate` and `candidate` are the
+/// arguments of `σ` and [`positive`], `[channels, seq_len]`.
 ///
 /// # Errors
 ///
@@ -34,11 +34,11 @@ pub fn min_gru(
 }
 // ANCHOR_END: min_gru
 
-/// The gradients of minGRU by its gate and its candidate, through an engine's backward pass.
+/// Computes the gradients of minGRU's gate and candidate, by an engine's backward pass.
 ///
 /// # Errors
 ///
-/// As for [`min_gru`], and the engine's.
+/// The same as for [`min_gru`], and if the engine fails.
 // ANCHOR: gradient
 pub fn min_gru_backward(
     engine: &dyn Engine<f64>,
@@ -50,7 +50,7 @@ pub fn min_gru_backward(
     let outputs = problem.solve_with(engine)?;
     let (coeffs, outputs) = (problem.coeffs.view(), outputs.view());
     let d = engine.backward(d_outputs, coeffs, outputs, &problem.options)?;
-    // x = z g and c = 1 − z with z = σ(k), so z hears from both.
+    // x = z g and c = 1 − z with z = σ(k): z receives both gradients.
     let d_open = &d.d_inputs * &candidate.mapv(positive) - &d.d_coeffs;
     let d_gate = d_open * gate.mapv(|k| sigmoid(k) * sigmoid(-k));
     let slope = |x: f64| if x >= 0.0 { 1.0 } else { sigmoid(x) * sigmoid(-x) };
@@ -59,7 +59,7 @@ pub fn min_gru_backward(
 }
 // ANCHOR_END: gradient
 
-/// minLSTM: two gates, divided by their sum so that the state stays an average.
+/// Makes the problem of minLSTM: two gates, divided by their sum to keep an average.
 ///
 /// # Errors
 ///
@@ -78,7 +78,7 @@ pub fn min_lstm(
 }
 // ANCHOR_END: min_lstm
 
-/// minLSTM step by step, with the share of the past written as one sigmoid of a difference of
+/// Computes minLSTM step by step, with the share of the past as one sigmoid of a difference of
 /// logarithms: `f / (f + i) = σ(ln f − ln i)`.
 pub fn min_lstm_direct(
     forget: ArrayView2<f64>,

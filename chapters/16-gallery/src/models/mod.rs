@@ -1,7 +1,7 @@
 //! The gallery: one file for each model.
 //!
-//! Every model makes a [`Problem`](crate::Problem), and reads its outputs. Beside it stands what it
-//! is checked against, which uses no recurrence: a closed formula, a sum, or a convolution.
+//! Every model makes a [`Problem`](crate::Problem) and reads its outputs. Its file also contains a
+//! check without a recurrence: a closed formula, a sum, or a convolution.
 
 pub mod gate_loop;
 pub mod iir;
@@ -15,12 +15,12 @@ pub mod s4d;
 pub mod s5;
 pub mod slstm;
 
-/// The sigmoid, which makes a number between 0 and 1 of any number.
+/// The sigmoid, which maps any number to a number between 0 and 1.
 pub fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// `ln σ(x)`, without overflow for large `-x` and without a loss of digits for large `x`.
+/// `ln σ(x)`, without overflow for large `-x` and without losing digits for large `x`.
 pub fn log_sigmoid(x: f64) -> f64 {
     x.min(0.0) - (-x.abs()).exp().ln_1p()
 }

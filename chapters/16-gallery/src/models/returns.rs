@@ -1,14 +1,14 @@
-//! Discounted returns: what the rewards from now on are worth.
+//! Discounted returns: the value of all rewards from now on.
 
 use linrec::{Direction, Error, Options};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 use crate::{Problem, expect};
 
-/// The discounted return from every step on, until the episode ends.
+/// Makes the problem of the discounted return from every step on, until the episode ends.
 ///
-/// `rewards` and `ends` have shape `[num_envs, steps]`; where `ends` is true, nothing later counts.
-/// `beyond`, `[num_envs]`, is the value of what comes after the last step.
+/// `rewards` and `ends` have the shape `[num_envs, steps]`; where `ends` is true, nothing later
+/// counts. `beyond`, `[num_envs]`, is the value of everything after the last step.
 ///
 /// # Errors
 ///
@@ -33,9 +33,9 @@ pub fn returns(
 }
 // ANCHOR_END: returns
 
-/// The discounted return from every step on, `[num_envs, steps]`, by its definition: the sum of the
-/// rewards until the episode ends, and of what comes after the last step if it does not, times
-/// powers of the discount.
+/// Computes the discounted return from every step on, `[num_envs, steps]`, by its definition: a sum
+/// with powers of the discount over the rewards until the episode ends and, if it does not end, the
+/// value beyond the last step.
 ///
 /// The arrays have the shapes that [`returns`] takes.
 pub fn direct(
@@ -54,12 +54,12 @@ pub fn direct(
     })
 }
 
-/// How many steps from now on count, as a sum of the discount's powers: `1 / (1 − discount)`.
+/// Returns the number of steps that count, the sum of the discount's powers `1 / (1 − discount)`.
 pub fn horizon(discount: f64) -> f64 {
     1.0 / (1.0 - discount)
 }
 
-/// Episodes for a picture: a reward of 1 in every `period`-th step, an end in every `length`-th.
+/// Makes episodes with a reward of 1 in every `period`-th step and an end in every `length`-th.
 pub fn episodes(steps: usize, period: usize, length: usize) -> (Array1<f64>, Array1<bool>) {
     let every = |n: usize| move |l: usize| n > 0 && l % n == n - 1;
     let reward = every(period);

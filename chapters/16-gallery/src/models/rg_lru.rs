@@ -6,20 +6,20 @@ use ndarray::{Array1, Array2, ArrayView2, Zip};
 use super::{log_sigmoid, sigmoid};
 use crate::{Problem, expect};
 
-/// How much a fully open gate multiplies the logarithm of the decay: the paper's constant `c`.
+/// The factor by which a fully open gate multiplies the logarithm of the decay: the paper's `c`.
 pub const SHARPNESS: f64 = 8.0;
 
 /// `channels` real states, each of which decides at every step how much it forgets.
 #[derive(Debug, Clone)]
 pub struct RgLru {
-    /// `Λ`, `[channels]`: `σ(Λ)` is the decay that the gate takes to a power.
+    /// `Λ`, `[channels]`: `σ(Λ)` is the decay, and the gate is its exponent.
     pub decay: Array1<f64>,
 }
 
 impl RgLru {
-    /// One row for each channel. All arrays have shape `[channels, seq_len]`: the signals, and what
-    /// goes into the sigmoids of the recurrence gate and of the input gate. The coefficients are
-    /// logarithms.
+    /// Makes the problem, with one row for each channel. All arrays have the shape
+    /// `[channels, seq_len]`: the signals, and the arguments of the sigmoids of the recurrence gate
+    /// and of the input gate. The coefficients are logarithms.
     ///
     /// # Errors
     ///
@@ -37,7 +37,7 @@ impl RgLru {
         });
         let mut inputs = signals.to_owned();
         Zip::from(&mut inputs).and(&coeffs).and(input_gate).for_each(|input, log_coeff, gate| {
-            // √(1 − c²), without cancellation where c is close to one.
+            // √(1 − c²), without cancellation for c close to one.
             *input *= sigmoid(*gate) * (-f64::exp_m1(2.0 * log_coeff)).sqrt();
         });
         Ok(Problem { inputs, coeffs, options: Options { log_coeffs: true, ..Options::default() } })
@@ -55,12 +55,11 @@ impl RgLru {
         expect("rg_lru", ("signals", signals.shape()), ("input gate", &input_gate))
     }
 
-    /// The states as the paper writes them, step by step: `a = σ(Λ)^(8r)`, with a power and no
-    /// logarithm.
+    /// Computes the states step by step, as in the paper, by the power `a = σ(Λ)^(8r)`.
     ///
     /// # Errors
     ///
-    /// As for [`RgLru::problem`].
+    /// The same as for [`RgLru::problem`].
     pub fn direct(
         &self,
         signals: ArrayView2<f64>,
@@ -82,7 +81,7 @@ impl RgLru {
     }
 }
 
-/// `Λ` for a decay `σ(Λ)^8`, which is how the paper draws it: between 0.9 and 0.999.
+/// Returns `Λ` for a decay `σ(Λ)^8`, which the paper draws between 0.9 and 0.999.
 pub fn decay_from(open: f64) -> f64 {
     let log = open.ln() / SHARPNESS;
     log - (-f64::exp_m1(log)).ln()

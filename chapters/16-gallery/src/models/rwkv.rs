@@ -10,13 +10,13 @@ use crate::{Problem, expect};
 pub struct Wkv {
     /// `w`, `[channels]`: a step multiplies the past by `e^{−w}`.
     pub decay: Array1<f64>,
-    /// `u`, `[channels]`: the newest value counts `e^u` times.
+    /// `u`, `[channels]`: the newest value has the factor `e^u`.
     pub bonus: Array1<f64>,
 }
 
 impl Wkv {
-    /// Two rows for each channel, a numerator and a denominator; `keys` and `values` are
-    /// `[channels, seq_len]`.
+    /// Makes the problem, with two rows for each channel, a numerator and a denominator; `keys` and
+    /// `values` are `[channels, seq_len]`.
     ///
     /// # Errors
     ///
@@ -39,8 +39,8 @@ impl Wkv {
         ))
     }
 
-    /// The average, `[channels, seq_len]`: the states of the step before, and the newest value with
-    /// its bonus.
+    /// Computes the average, `[channels, seq_len]`, from the states of the step before and the
+    /// newest value with its bonus.
     pub fn read(
         &self,
         states: ArrayView2<f64>,
@@ -62,8 +62,8 @@ impl Wkv {
         expect("wkv", ("keys' rows", &[keys.nrows()]), ("bonus", &self.bonus))
     }
 
-    /// The average by its definition: position `k < l` weighs `exp(−(l − 1 − k) w + k_k)`, the
-    /// newest `exp(u + k_l)`.
+    /// Computes the average by its definition: position `k < l` has the weight
+    /// `exp(−(l − 1 − k) w + k_k)`, and the newest `exp(u + k_l)`.
     pub fn direct(&self, keys: ArrayView2<f64>, values: ArrayView2<f64>) -> Array2<f64> {
         Array2::from_shape_fn(keys.dim(), |(channel, l)| {
             let weights = self.weights(channel, keys.row(channel), l);
@@ -72,7 +72,7 @@ impl Wkv {
         })
     }
 
-    /// The weights of positions 0 to `l`, before they are divided by their sum.
+    /// Returns the weights of positions 0 to `l`, before the division by their sum.
     pub fn weights(&self, channel: usize, keys: ArrayView1<f64>, l: usize) -> Array1<f64> {
         Array1::from_shape_fn(l + 1, |k| match l - k {
             0 => (self.bonus[channel] + keys[l]).exp(),

@@ -6,8 +6,7 @@ use num_complex::Complex;
 
 use crate::{Problem, expect};
 
-/// A channel with `N` complex states: `s'(t) = A s(t) + B u(t)`, `y = 2 Re(C s)`, sampled in equal
-/// steps.
+/// A channel with `N` complex states: `s' = A s + B u`, `y = 2 Re(C s)`, sampled in equal steps.
 #[derive(Debug, Clone)]
 pub struct S4d {
     /// `A`, `[N]`, with negative real parts.
@@ -16,12 +15,12 @@ pub struct S4d {
     pub b: Array1<Complex<f64>>,
     /// `C`, `[N]`.
     pub c: Array1<Complex<f64>>,
-    /// `Δ`: the time between two samples.
+    /// `Δ`, the time between two samples.
     pub step: f64,
 }
 
 impl S4d {
-    /// The initialisation called S4D-Lin: `A_n = −1/2 + iπn`, and `B_n = 1`.
+    /// Makes the initialisation called S4D-Lin: `A_n = −1/2 + iπn`, and `B_n = 1`.
     pub fn linear(c: Array1<Complex<f64>>, step: f64) -> Self {
         let a =
             Array1::from_shape_fn(c.len(), |n| Complex::new(-0.5, std::f64::consts::PI * n as f64));
@@ -34,14 +33,14 @@ impl S4d {
     }
 
     // ANCHOR: s4d
-    /// What a step does to a state, and what an input adds to it, if it is held for that step.
+    /// Returns the factor of a state per step, and of an input that is held for the step.
     pub fn discretised(&self) -> (Array1<Complex<f64>>, Array1<Complex<f64>>) {
         let keep = self.a.mapv(|a| (a * self.step).exp());
         let enter = (&keep - Complex::from(1.0)) / &self.a * &self.b;
         (keep, enter)
     }
 
-    /// One row for each state.
+    /// Makes the problem, with one row for each state.
     ///
     /// # Errors
     ///
@@ -54,17 +53,17 @@ impl S4d {
         Ok(Problem::new(inputs, Array2::from_shape_fn(shape, |(n, _)| keep[n])))
     }
 
-    /// The output: each state stands for itself and for its conjugate.
+    /// Computes the output: each state represents itself and its conjugate.
     pub fn read(&self, states: ArrayView2<Complex<f64>>) -> Array1<f64> {
         states.columns().into_iter().map(|s| 2.0 * self.c.dot(&s).re).collect()
     }
     // ANCHOR_END: s4d
 
-    /// The output by a convolution: `K_l = 2 Re Σ_n C_n B̄_n e^{l Δ A_n}`, no state anywhere.
+    /// Computes the output by a convolution with `K_l = 2 Re Σ_n C_n B̄_n e^{l Δ A_n}`.
     ///
     /// # Errors
     ///
-    /// As for [`S4d::problem`].
+    /// The same as for [`S4d::problem`].
     pub fn convolution(&self, signal: ArrayView1<f64>) -> Result<Array1<f64>, Error> {
         self.check()?;
         let (_, enter) = self.discretised();
@@ -80,12 +79,12 @@ impl S4d {
         }))
     }
 
-    /// The output in one walk over the signal, with the states in a small array that is never
-    /// stored as a sequence: the fused form.
+    /// Computes the output in one pass over the signal, the fused form: the states are in a small
+    /// array and are never stored as a sequence.
     ///
     /// # Errors
     ///
-    /// As for [`S4d::problem`].
+    /// The same as for [`S4d::problem`].
     // ANCHOR: fused
     pub fn fused(&self, signal: ArrayView1<f64>) -> Result<Array1<f64>, Error> {
         self.check()?;

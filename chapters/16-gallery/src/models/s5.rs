@@ -18,8 +18,8 @@ pub struct S5 {
 }
 
 impl S5 {
-    /// One row for each state. `signals` has shape `[H, seq_len]`; `steps`, `[seq_len]`, says how
-    /// much time passes up to each sample, while its signals are held.
+    /// Makes the problem, with one row for each state. `signals` has the shape `[H, seq_len]`;
+    /// `steps`, `[seq_len]`, is the time up to each sample, during which its signals are held.
     ///
     /// # Errors
     ///
@@ -48,17 +48,17 @@ impl S5 {
         expect("s5", ("signals' columns", &[signals.ncols()]), ("steps", &steps))
     }
 
-    /// The output, `[H, seq_len]`.
+    /// Computes the output, `[H, seq_len]`.
     pub fn read(&self, states: ArrayView2<Complex<f64>>) -> Array2<f64> {
         self.c.dot(&states).mapv(|y| 2.0 * y.re)
     }
 
-    /// The states by the solution of the differential equation, from time stamps: what each held
-    /// input has become since then, summed. No product of coefficients is formed.
+    /// Computes the states from time stamps, by the solution of the differential equation: the sum
+    /// of the remainders of all held inputs. It forms no product of coefficients.
     ///
     /// # Errors
     ///
-    /// As for [`S5::problem`].
+    /// The same as for [`S5::problem`].
     pub fn direct(
         &self,
         signals: ArrayView2<f64>,

@@ -1,7 +1,7 @@
-//! The scalar memory of xLSTM, with exponential gates (Beck et al. 2024), for gates that are given.
+//! The scalar memory of xLSTM, with exponential gates (Beck et al. 2024), for given gates.
 //!
-//! In an sLSTM the gates also look at the last output. Then they are not known beforehand, and this
-//! is not a linear recurrence. What is here is its memory without that feedback.
+//! The gates of an sLSTM also depend on the last output. Then they are not known beforehand, and
+//! the recurrence is not linear. This module is the memory without that feedback.
 
 use linrec::Error;
 use ndarray::{Array2, ArrayView2, Axis, Zip, concatenate};
@@ -9,14 +9,14 @@ use ndarray::{Array2, ArrayView2, Axis, Zip, concatenate};
 use super::log_sigmoid;
 use crate::{Problem, expect};
 
-/// What goes into a memory, all `[channels, seq_len]`.
+/// The inputs of a memory, all `[channels, seq_len]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Gates<'a> {
-    /// `z`: what is written.
+    /// `z`: the values to write.
     pub values: ArrayView2<'a, f64>,
-    /// `ĩ`: the logarithm of how strongly.
+    /// `ĩ`: the logarithm of the strength of the write.
     pub input: ArrayView2<'a, f64>,
-    /// `f̃`: how much of the past stays is `σ(f̃)`.
+    /// `f̃`: the share `σ(f̃)` of the past stays.
     pub forget: ArrayView2<'a, f64>,
 }
 
@@ -26,8 +26,8 @@ impl Gates<'_> {
         expect("slstm", ("values", self.values.shape()), ("forget gate", &self.forget))
     }
 
-    /// The running maximum `m_l = max(m_{l-1} + ln f_l, ĩ_l)`: the recurrence itself, with `max`
-    /// for the addition and an addition for the product.
+    /// Computes the running maximum `m_l = max(m_{l-1} + ln f_l, ĩ_l)`: the same recurrence with
+    /// `max` in place of the addition and an addition in place of the product.
     // ANCHOR: stabiliser
     pub fn stabiliser(&self) -> Array2<f64> {
         let mut running = self.input.to_owned();
@@ -40,7 +40,8 @@ impl Gates<'_> {
     }
     // ANCHOR_END: stabiliser
 
-    /// Two rows for each channel: first the memories of all channels, then their normalisers.
+    /// Makes the problem, with two rows for each channel: first the memories of all channels, then
+    /// their normalisers.
     ///
     /// # Errors
     ///
@@ -64,15 +65,15 @@ impl Gates<'_> {
         }
     }
 
-    /// The output before its own gate: memory over normaliser, `[channels, seq_len]`.
+    /// Computes the output before its own gate: memory over normaliser, `[channels, seq_len]`.
     pub fn read(&self, states: ArrayView2<f64>) -> Array2<f64> {
         let (memory, normaliser) = states.split_at(Axis(0), states.nrows() / 2);
         &memory / &normaliser
     }
     // ANCHOR_END: slstm
 
-    /// The output by what it means: an average of all values so far, weighted with
-    /// `exp(ĩ_k + ln f_{k+1} + … + ln f_l)`, the largest exponent taken out.
+    /// Computes the output by its meaning: an average of all values so far with the weights
+    /// `exp(ĩ_k + ln f_{k+1} + … + ln f_l)`, after dividing by the largest.
     pub fn direct(&self) -> Array2<f64> {
         Array2::from_shape_fn(self.values.dim(), |(channel, l)| {
             let mut faded = 0.0;
@@ -93,11 +94,11 @@ impl Gates<'_> {
         })
     }
 
-    /// The memory and the normaliser without the stabiliser: `exp` of the input gate as it is.
+    /// Makes the problem without the stabiliser, with `exp` of the input gate.
     ///
     /// # Errors
     ///
-    /// As for [`Gates::problem`].
+    /// The same as for [`Gates::problem`].
     pub fn unstabilised(&self) -> Result<Problem<f64>, Error> {
         let mut problem = self.problem()?;
         let channels = self.values.nrows();

@@ -1,4 +1,4 @@
-//! How far a guess that hardly changes any more can be from the states.
+//! A bound on the distance from the states of a guess that hardly changes any more.
 
 use linrec::reference::{self, Rounding};
 use linrec::{Element, Error};
@@ -9,17 +9,16 @@ use crate::Problem;
 use ch04_gradient::shift::shift;
 use linrec::Direction;
 
-/// Unit round-off.
+/// The unit round-off.
 const U: f64 = f64::UNIT_ROUNDOFF;
 
 impl Gated {
-    /// A bound on `|guess − states|` at every position, `[seq_len]`, for the guess that follows
-    /// `last`.
+    /// Bounds `|guess − states|` at every position, `[seq_len]`, for the guess that follows `last`.
     ///
-    /// With `J` the largest row sum of the step's Jacobian, `δ` the last change, `B` the rounding
-    /// of the linear recurrence and `r` that of evaluating the step, the error walks as
+    /// Let `J` be the largest row sum of the step's Jacobian, `δ` the last change, `B` the rounding
+    /// of the linear recurrence, and `r` the rounding of the step. Then the error grows as
     /// `e_l ≤ J_l e_{l-1} + ρ_l`, where `ρ_l = r + B_l + |c_l| (B_{l-1} + δ_{l-1}) + J_l δ_{l-1}`:
-    /// a linear recurrence. To first order: `J` is taken at the states.
+    /// a linear recurrence. It holds to first order, since `J` is taken at the states.
     ///
     /// # Errors
     ///
@@ -54,8 +53,8 @@ impl Gated {
         Ok(walk.solve()?.row(0).to_owned())
     }
 
-    /// The largest row sum of the step's Jacobian at every position, and what rounding adds to the
-    /// step in both of the ways to evaluate it.
+    /// Returns the largest row sum of the step's Jacobian at every position, and the rounding of
+    /// the step in both ways to evaluate it.
     fn norms_and_rounding(
         &self,
         states: ArrayView2<f64>,
@@ -63,7 +62,7 @@ impl Gated {
         let (size, seq_len) = states.dim();
         let before = shift(states, Direction::Forward, Array1::zeros(size).view())?;
         let step = self.step(before.view(), 0..seq_len);
-        // Sums of `size` products and the drive: each product meets at most `size + 1` roundings.
+        // Sums of `size` products and the drive: each product has at most `size + 1` roundings.
         let sizes = before.mapv(f64::abs);
         let sums = |weights: &Array2<f64>, drive: &Array2<f64>| {
             (weights.mapv(f64::abs).dot(&sizes) + drive.mapv(f64::abs)) * ((size + 1) as f64 * U)
@@ -81,8 +80,7 @@ impl Gated {
             let own = |j: usize| if i == j { 1.0 - z } else { 0.0 };
             let row: f64 = (0..size).map(|j| (own(j) + through(j)).abs()).sum();
             norms[l] = norms[l].max(row);
-            // The sigmoid's slope is at most 1/4, the tangent's 1; each function itself rounds by a
-            // few units.
+            // The slopes are at most 1/4 and 1; each function itself rounds by a few units.
             let gate = in_gate[[i, l]] / 4.0 + 4.0 * U;
             let candidate = in_candidate[[i, l]] + 4.0 * U;
             let once = (t - h).abs() * gate + z * candidate + 4.0 * U;
@@ -94,7 +92,7 @@ impl Gated {
     }
 }
 
-/// The largest absolute value at every position.
+/// Returns the largest absolute value at every position.
 fn largest(array: &Array2<f64>) -> Array1<f64> {
     array.map_axis(Axis(0), |column| column.iter().fold(0.0, |a: f64, b| a.max(b.abs())))
 }

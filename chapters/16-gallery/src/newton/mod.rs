@@ -1,9 +1,9 @@
 //! A recurrence that is not linear, evaluated by linear ones.
 //!
 //! DEER (Lim, Zhu, Selfridge, Kasim 2024) guesses all states of a network, replaces every step by
-//! its tangent at the guess, and solves the linear recurrence that results; then again, from the
-//! better guess. With the diagonal of the Jacobian in place of all of it (Gonzalez, Warrington,
-//! Smith, Linderman 2024) that recurrence is the one of this book.
+//! its tangent at the guess, and solves the resulting linear recurrence; then it repeats this from
+//! the better guess. With only the diagonal of the Jacobian (Gonzalez, Warrington, Smith, Linderman
+//! 2024) it is the recurrence of this book.
 
 mod bound;
 
@@ -16,8 +16,8 @@ use rand::rngs::StdRng;
 use crate::models::sigmoid;
 use crate::{Problem, expect};
 
-/// A gated network whose gate and candidate look at the last state: a GRU (Cho et al. 2014) without
-/// its reset gate.
+/// A gated network whose gate and candidate depend on the last state: a GRU (Cho et al. 2014)
+/// without its reset gate.
 ///
 /// `h_l = (1 − z) h_{l-1} + z tanh(U_t h_{l-1} + …)`, with `z = σ(U_z h_{l-1} + …)`.
 #[derive(Debug, Clone)]
@@ -26,29 +26,29 @@ pub struct Gated {
     pub gate: Array2<f64>,
     /// `U_t`, `[size, size]`.
     pub candidate: Array2<f64>,
-    /// What the network's inputs add inside the sigmoid, `[size, seq_len]`.
+    /// The inputs' contribution inside the sigmoid, `[size, seq_len]`.
     pub gate_drive: Array2<f64>,
-    /// What they add inside the tangent, `[size, seq_len]`.
+    /// The inputs' contribution inside the tangent, `[size, seq_len]`.
     pub candidate_drive: Array2<f64>,
 }
 
-/// What stands in for the Jacobian of a step.
+/// The replacement for the Jacobian of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slopes {
-    /// Its diagonal.
+    /// The diagonal of the Jacobian.
     Diagonal,
-    /// Nothing: every step is evaluated at the guess (Jacobi's iteration).
+    /// Zero: every step is evaluated at the guess (Jacobi's iteration).
     Zero,
 }
 
-/// A step at many positions: gates and candidates.
+/// The gates and candidates of a step at many positions.
 struct Step {
     gates: Array2<f64>,
     candidates: Array2<f64>,
 }
 
 impl Step {
-    /// The states after it.
+    /// Returns the states after the step.
     fn after(&self, before: ArrayView2<f64>) -> Array2<f64> {
         (1.0 - &self.gates) * before + &self.gates * &self.candidates
     }
@@ -56,7 +56,7 @@ impl Step {
 
 impl Gated {
     /// Draws a network. The absolute values in each row of `U_z` and `U_t` add up to `gain`: the
-    /// larger it is, the more the states act on each other.
+    /// larger it is, the more the states influence each other.
     pub fn draw(rng: &mut StdRng, (size, seq_len): (usize, usize), gain: f64) -> Self {
         let mut weights = || {
             let mut weights =
@@ -74,7 +74,7 @@ impl Gated {
         Gated { gate, candidate, gate_drive, candidate_drive }
     }
 
-    /// The number of positions.
+    /// Returns the number of positions.
     pub fn seq_len(&self) -> usize {
         self.gate_drive.ncols()
     }
@@ -87,7 +87,7 @@ impl Gated {
         expect("gated", drive, ("candidate drive", &self.candidate_drive))
     }
 
-    /// The step at each of some positions, from the states before them.
+    /// Computes the step at some positions from the states before them.
     fn step(&self, before: ArrayView2<f64>, positions: std::ops::Range<usize>) -> Step {
         let part = s![.., positions];
         let gates = (self.gate.dot(&before) + self.gate_drive.slice(part)).mapv_into(sigmoid);
@@ -95,8 +95,8 @@ impl Gated {
         Step { gates, candidates: candidates.mapv_into(f64::tanh) }
     }
 
-    /// The states one after the other, `[size, seq_len]`: what the rest of this file has to find in
-    /// another way.
+    /// Computes the states one by one, `[size, seq_len]`; the rest of this file finds them
+    /// otherwise.
     ///
     /// # Errors
     ///
@@ -114,8 +114,8 @@ impl Gated {
     }
     // ANCHOR_END: sequential
 
-    /// The linear recurrence that touches the network at the guess `[size, seq_len]`: all positions
-    /// at once.
+    /// Makes the linear recurrence that is tangent to the network at the guess `[size, seq_len]`,
+    /// at all positions at once.
     ///
     /// # Errors
     ///
@@ -140,8 +140,8 @@ impl Gated {
     }
     // ANCHOR_END: linearised
 
-    /// How much each state's own value before a step counts for it: `∂h_l / ∂h_{l-1}`, without the
-    /// others.
+    /// Returns how much each state depends on its own value before the step: `∂h_l / ∂h_{l-1}`,
+    /// without the other states.
     // ANCHOR: diagonal
     fn diagonal(&self, before: &Array2<f64>, step: &Step) -> Array2<f64> {
         Array2::from_shape_fn(before.dim(), |at @ (i, _)| {
@@ -153,11 +153,11 @@ impl Gated {
     }
     // ANCHOR_END: diagonal
 
-    /// The guesses, from zero: the first has been refined once, the last `iterations` times.
+    /// Returns the guesses, from zero: the first refined once, the last `iterations` times.
     ///
     /// # Errors
     ///
-    /// As for [`Gated::linearised`].
+    /// The same as for [`Gated::linearised`].
     // ANCHOR: iterate
     pub fn iterate(&self, slopes: Slopes, iterations: usize) -> Result<Vec<Array2<f64>>, Error> {
         let mut guess = Array2::zeros(self.gate_drive.dim());
@@ -170,8 +170,8 @@ impl Gated {
     }
     // ANCHOR_END: iterate
 
-    /// The average growth of a small difference between two runs, as a logarithm for each step: the
-    /// largest Lyapunov exponent along these states. Below zero, differences fade.
+    /// Returns the largest Lyapunov exponent along these states: the average growth of a small
+    /// difference between two runs, as a logarithm per step. Below zero, differences fade.
     ///
     /// # Errors
     ///
@@ -201,7 +201,7 @@ impl Gated {
     }
 }
 
-/// The largest difference at every position, over all states.
+/// Returns the largest difference at every position, over all states.
 pub fn errors(guess: ArrayView2<f64>, states: ArrayView2<f64>) -> Array1<f64> {
     let difference = (&guess - &states).mapv_into(f64::abs);
     difference.map_axis(Axis(0), |column| column.iter().fold(0.0, |a: f64, &b| a.max(b)))

@@ -1,4 +1,4 @@
-//! Three cups: what counts of swaps tell, and who follows the ball.
+//! Tests of the three cups: what counts of swaps reveal, and which recurrences follow the ball.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use num_complex::Complex;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// All sequences of `len` swaps.
+/// Returns all sequences of `len` swaps.
 fn all(len: usize) -> impl Iterator<Item = Vec<Swap>> {
     let bit = |word: u32, l| if word >> l & 1 == 1 { Swap::Right } else { Swap::Left };
     (0..1 << len).map(move |word| (0..len).map(|l| bit(word, l)).collect())
@@ -49,8 +49,7 @@ fn the_formula_counts_sequences_of_even_length() {
     for half in 0..=50 {
         let (best, formula) = (best(2 * half), formula(half as i32));
         assert!((best.cup - formula).abs() < 1e-14, "{half}: {} {formula}", best.cup);
-        // The number of swaps says whether the order is an even one, and then the ball's cup says
-        // which.
+        // The number of swaps decides the parity of the order, and then the ball's cup the order.
         assert!((best.cup - best.order).abs() < 1e-14);
     }
     assert_eq!(best(2).cup, 0.75);
@@ -59,8 +58,8 @@ fn the_formula_counts_sequences_of_even_length() {
 
 #[test]
 fn a_product_of_numbers_forgets_the_order() {
-    // Three rows of complex coefficients, no inputs: the same states after any arrangement of the
-    // same swaps.
+    // Three rows of complex coefficients and no inputs: the states are the same after any
+    // arrangement of the same swaps.
     let (left, right) = ([0.9, -1.0, 0.5], [0.7, 1.1, -0.3]);
     let states = |swaps: &[Swap]| {
         let coeffs = Array2::from_shape_fn((3, swaps.len()), |(row, l)| match swaps[l] {
@@ -83,7 +82,7 @@ fn a_product_of_numbers_forgets_the_order() {
 }
 
 #[test]
-fn matrices_a_growing_number_and_two_layers_follow_the_ball() {
+fn all_three_exact_recurrences_follow_the_ball() {
     for swaps in (0..=10).flat_map(all).chain([random(10_000, 1)]) {
         let cups = follow(&swaps);
         assert_eq!(by_matrices(&swaps), cups, "{swaps:?}");

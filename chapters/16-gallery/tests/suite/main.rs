@@ -1,4 +1,4 @@
-//! Chapter 16's tests: one program, linked once.
+//! The tests of chapter 16: one program, linked once.
 
 mod cups;
 mod models;

@@ -1,5 +1,8 @@
-//! Every model against a formula that uses no recurrence, at the sizes where things go wrong, and
-//! what each of them says to arrays that do not fit.
+//! Tests of every model against a formula that uses no recurrence, and of its errors.
+//!
+//! The lengths are zero, one, a few steps, and more than one tile of the kernel. `solve` computes
+//! each problem by the library and by the kernel of chapter 7 on the emulator, which must agree.
+//! Golden data from PyTorch cover minGRU with its gradients.
 
 use approx::assert_abs_diff_eq;
 use ch16_gallery::Problem;
@@ -25,10 +28,10 @@ use num_complex::Complex;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// `max |a − b| / max |b|` in double precision: what golden data are held to.
+/// The largest `max |a − b| / max |b|` in double precision: the limit for golden data.
 const LIMIT: f64 = 1e-11;
 
-/// No step, one, a few, and enough for more than one tile of the kernel.
+/// Zero steps, one, a few, and enough for more than one tile of the kernel.
 const LENGTHS: [usize; 5] = [0, 1, 2, 33, 700];
 
 fn draw(rng: &mut StdRng, shape: (usize, usize), low: f64, high: f64) -> Array2<f64> {
@@ -41,7 +44,7 @@ fn complex(rng: &mut StdRng, shape: (usize, usize)) -> Array2<Complex<f64>> {
     })
 }
 
-/// The states from the library; those of the kernel on the emulator must be as near.
+/// Returns the library's states; the kernel's states on the emulator must be close.
 fn solve<T: Element<Wide = T> + Storage<Accum = T>>(problem: &Problem<T>) -> Array2<T> {
     let states = problem.solve().unwrap();
     let pipe = KernelChoice::Pipe(PipeConfig::DEFAULT);
@@ -58,19 +61,19 @@ fn interest_follows_the_annuity_formula() {
         let (rates, deposits) = (Array1::from_elem(months, rate), Array1::from_elem(months, -pay));
         let balances = solve(&account(1000.0, rates.view(), deposits.view()));
         let formula = remaining(1000.0, rate, pay, months).insert_axis(Axis(0));
-        // The last balance is zero: it is judged beside the loan.
+        // The last balance is zero, so the error is relative to the loan.
         let error = (&balances - &formula).mapv(f64::abs).fold(0.0, |a: f64, &b| a.max(b));
         assert!(error <= 1000.0 * LIMIT, "{rate} {months}: {error:e}");
         if months > 0 {
             assert_abs_diff_eq!(balances[[0, months - 1]], 0.0, epsilon = 1000.0 * LIMIT);
         }
     }
-    let said = account(1.0, array![0.1].view(), array![1.0, 2.0].view()).solve().unwrap_err();
-    assert_eq!(said.to_string(), "shape mismatch in forward: inputs [1, 2], coeffs [1, 1]");
+    let error = account(1.0, array![0.1].view(), array![1.0, 2.0].view()).solve().unwrap_err();
+    assert_eq!(error.to_string(), "shape mismatch in forward: inputs [1, 2], coeffs [1, 1]");
 }
 
 #[test]
-fn returns_are_double_sums_that_stop_at_ends() {
+fn returns_equal_the_sums_until_each_episodes_end() {
     let mut rng = StdRng::seed_from_u64(1);
     for steps in LENGTHS {
         let rewards = draw(&mut rng, (3, steps), -1.0, 1.0);
@@ -81,8 +84,8 @@ fn returns_are_double_sums_that_stop_at_ends() {
         assert!(array_distance(&got, &expected) <= LIMIT, "{steps}");
     }
     let (rewards, ends) = (Array2::zeros((1, 3)), Array2::from_elem((1, 2), false));
-    let said = returns(rewards.view(), ends.view(), array![0.0].view(), 0.9).unwrap_err();
-    assert_eq!(said.to_string(), "shape mismatch in returns: rewards [1, 3], ends [1, 2]");
+    let error = returns(rewards.view(), ends.view(), array![0.0].view(), 0.9).unwrap_err();
+    assert_eq!(error.to_string(), "shape mismatch in returns: rewards [1, 3], ends [1, 2]");
 }
 
 #[test]
@@ -110,7 +113,7 @@ fn filters_look_back_twice() {
 }
 
 #[test]
-fn a_resonator_is_a_faded_sum_and_hears_its_own_period() {
+fn a_resonator_is_a_faded_sum_and_responds_to_its_period() {
     let signal = Array1::from_shape_fn(2000, |l| (l as f64 * std::f64::consts::TAU / 12.5).cos());
     let periods = array![6.0, 12.5, 30.0];
     let states = solve(&bank(signal.view(), periods.view(), 80.0));
@@ -121,7 +124,7 @@ fn a_resonator_is_a_faded_sum_and_hears_its_own_period() {
         }
     }
     let size = |row: usize| states[[row, 1999]].norm();
-    // A cosine is two turning numbers; the one that turns against the row leaves less than
+    // A cosine is two rotating numbers; the one that rotates against the row leaves less than
     // 1/(memory sin θ).
     assert!((size(1) - 1.0).abs() < 1.0 / (80.0 * (std::f64::consts::TAU / 12.5).sin()));
     assert!(size(0) < 0.1 && size(2) < 0.2, "{} {}", size(0), size(2));
@@ -141,12 +144,12 @@ fn s4d_is_a_convolution_fused_or_not() {
     }
     let mut model = S4d::linear(Array1::zeros(4), 0.1);
     model.b = Array1::zeros(3);
-    let said = model.problem(array![1.0].view()).unwrap_err().to_string();
-    assert_eq!(said, "shape mismatch in s4d: A [4], B [3]");
+    let message = model.problem(array![1.0].view()).unwrap_err().to_string();
+    assert_eq!(message, "shape mismatch in s4d: A [4], B [3]");
 }
 
 #[test]
-fn a_held_input_may_be_cut_anywhere() {
+fn a_held_input_may_be_split_into_two_steps() {
     let mut rng = StdRng::seed_from_u64(4);
     for len in LENGTHS {
         let model = S5 {
@@ -186,12 +189,12 @@ fn lru_stays_inside_the_circle_and_sums_powers() {
         let states = solve(&model.problem(signals.view()).unwrap());
         assert!(array_distance(&states, &model.direct(signals.view()).unwrap()) <= LIMIT, "{len}");
     }
-    let said = model.problem(Array2::zeros((3, 4)).view()).unwrap_err().to_string();
-    assert_eq!(said, "shape mismatch in lru: nu by signals [20, 3], B [20, 2]");
+    let message = model.problem(Array2::zeros((3, 4)).view()).unwrap_err().to_string();
+    assert_eq!(message, "shape mismatch in lru: nu by signals [20, 3], B [20, 2]");
 }
 
 #[test]
-fn rg_lru_takes_the_papers_steps() {
+fn rg_lru_matches_the_papers_steps() {
     let mut rng = StdRng::seed_from_u64(6);
     for open in [0.9, 0.99, 0.999] {
         let decay = decay_from(open);
@@ -221,7 +224,7 @@ fn exponential_gates_average() {
         let gates = Gates { values: values.view(), input: input.view(), forget: forget.view() };
         let got = gates.read(solve(&gates.problem().unwrap()).view());
         assert!(array_distance(&got, &gates.direct()) <= LIMIT, "{len}");
-        // The stabiliser cancels: without it, where nothing overflows, the outputs are the same.
+        // The stabiliser cancels: without it, and without overflow, the outputs are the same.
         let plain = gates.read(gates.unstabilised().unwrap().solve().unwrap().view());
         assert!(array_distance(&plain, &got) <= LIMIT, "{len}");
         let loud = &input * 100.0;
@@ -299,6 +302,6 @@ fn rwkv_is_a_weighted_average() {
         assert!(array_distance(&got, &model.direct(keys.view(), values.view())) <= LIMIT, "{len}");
     }
     let three = Array2::zeros((3, 4));
-    let said = model.problem(three.view(), three.view()).unwrap_err().to_string();
-    assert_eq!(said, "shape mismatch in wkv: keys' rows [3], decay [2]");
+    let message = model.problem(three.view(), three.view()).unwrap_err().to_string();
+    assert_eq!(message, "shape mismatch in wkv: keys' rows [3], decay [2]");
 }

@@ -1,4 +1,4 @@
-//! The iteration that evaluates a network by linear recurrences.
+//! Tests of the iteration that evaluates a network by linear recurrences.
 
 use ch16_gallery::newton::{Gated, Slopes, errors};
 use ndarray::{Array2, s};
@@ -20,7 +20,7 @@ fn a_tame_network_converges_to_its_states_within_the_bound() {
         let bound = network.error_bound(slopes, last.view(), guess.view(), states.view()).unwrap();
         for (l, (error, bound)) in error.iter().zip(&bound).enumerate() {
             assert!(error <= bound, "{slopes:?} at {l}: {error:e} > {bound:e}");
-            // The bound says something: it grows with the last change, and that is small.
+            // The bound means something: it grows with the last change, which is small.
             assert!(*bound < 1e-10, "{slopes:?} at {l}: {bound:e}");
         }
     }
@@ -28,7 +28,7 @@ fn a_tame_network_converges_to_its_states_within_the_bound() {
 
 #[test]
 fn every_iteration_settles_at_least_one_more_position() {
-    // Wild enough that positions far ahead are wrong for long.
+    // A network wild enough that far positions stay wrong for long.
     let (network, iterations) = (network(30.0, 60), 10);
     let states = network.sequential().unwrap();
     let far = s![.., 40..];
@@ -59,7 +59,7 @@ fn the_diagonal_is_the_slope_of_a_step() {
     let network = network(3.0, 5);
     let guess = Array2::from_shape_fn((6, 5), |(i, l)| ((i * 5 + l) as f64).sin());
     let problem = network.linearised(guess.view(), Slopes::Diagonal).unwrap();
-    // With zero slopes the inputs are the step itself, evaluated at the guess.
+    // With zero slopes, the inputs are the step itself, evaluated at the guess.
     let step = |guess: &Array2<f64>| network.linearised(guess.view(), Slopes::Zero).unwrap().inputs;
     let h = 1e-6;
     for i in 0..6 {
@@ -68,7 +68,7 @@ fn the_diagonal_is_the_slope_of_a_step() {
             moved[0][[i, l - 1]] += h;
             moved[1][[i, l - 1]] -= h;
             let slope = (step(&moved[0])[[i, l]] - step(&moved[1])[[i, l]]) / (2.0 * h);
-            // Truncation h²·M/6 with M below 100, and rounding of numbers near 1 over h.
+            // Truncation of h²·M/6 with M below 100, and rounding of numbers near 1 divided by h.
             let limit = h * h * 100.0 / 6.0 + 8.0 * f64::EPSILON / h;
             let difference = problem.coeffs[[i, l]] - slope;
             assert!(difference.abs() <= limit, "{i} {l}: {difference:e}");
@@ -77,7 +77,7 @@ fn the_diagonal_is_the_slope_of_a_step() {
 }
 
 #[test]
-fn without_weights_the_network_is_linear_and_one_iteration_is_enough() {
+fn a_network_without_weights_takes_one_iteration() {
     let mut network = network(1.0, 200);
     network.gate.fill(0.0);
     network.candidate.fill(0.0);
@@ -85,8 +85,7 @@ fn without_weights_the_network_is_linear_and_one_iteration_is_enough() {
     let guesses = network.iterate(Slopes::Diagonal, 1).unwrap();
     let error = errors(guesses[0].view(), states.view());
     assert!(error.iter().all(|&e| e < 1e-13), "{error}");
-    // Every difference fades by 1 − z: the exponent is the mean of its logarithm for the slowest
-    // state.
+    // Every difference fades by 1 − z: the exponent is the mean logarithm of the slowest state.
     let mean = |i: usize| -> f64 {
         let logs = network.gate_drive.row(i).mapv(|d| (1.0 - 1.0 / (1.0 + (-d).exp())).ln());
         logs.mean().unwrap()
@@ -98,10 +97,10 @@ fn without_weights_the_network_is_linear_and_one_iteration_is_enough() {
 }
 
 #[test]
-fn wrong_shapes_are_named_and_nothing_is_fine() {
+fn wrong_shapes_are_errors_and_empty_networks_are_not() {
     let mut network = network(1.0, 4);
-    let said = network.linearised(Array2::zeros((6, 3)).view(), Slopes::Zero).unwrap_err();
-    assert_eq!(said.to_string(), "shape mismatch in gated: gate drive [6, 4], guess [6, 3]");
+    let error = network.linearised(Array2::zeros((6, 3)).view(), Slopes::Zero).unwrap_err();
+    assert_eq!(error.to_string(), "shape mismatch in gated: gate drive [6, 4], guess [6, 3]");
     network.candidate = Array2::zeros((5, 6));
     assert!(network.sequential().is_err());
     let empty = Gated::draw(&mut StdRng::seed_from_u64(21), (3, 0), 1.0);

@@ -1,4 +1,4 @@
-//! The real series, and what is done with it.
+//! Tests of the real series, and of its smoothing and forecast.
 
 use approx::assert_abs_diff_eq;
 use ch16_gallery::models::iir::SecondOrder;
@@ -10,7 +10,7 @@ use linrec::contract::golden::array_distance;
 use ndarray::{Array1, array};
 
 #[test]
-fn the_series_is_whole() {
+fn the_series_is_complete() {
     let series = numbers();
     assert_eq!(series.len(), 2009 - FIRST_YEAR);
     assert!(series.iter().all(|&number| (0.0..200.0).contains(&number)));
@@ -18,7 +18,7 @@ fn the_series_is_whole() {
 }
 
 #[test]
-fn a_filter_is_found_in_its_own_ringing() {
+fn a_filter_is_fitted_from_its_impulse_response() {
     let filter = SecondOrder { a1: 1.4, a2: -0.7 };
     let mut impulse = Array1::zeros(80);
     impulse[0] = 1.0;
@@ -30,7 +30,7 @@ fn a_filter_is_found_in_its_own_ringing() {
 }
 
 #[test]
-fn a_forecast_goes_on_without_surprises() {
+fn a_forecast_continues_the_filter_without_surprises() {
     let filter = SecondOrder { a1: 1.3, a2: -0.6 };
     let series = array![3.0, -1.0, 4.0, 1.0, -5.0, 9.0];
     let mut expected = series.to_vec();
@@ -45,7 +45,7 @@ fn a_forecast_goes_on_without_surprises() {
 }
 
 #[test]
-fn smoothing_keeps_what_does_not_change() {
+fn smoothing_keeps_a_constant_and_averages_in_both_directions() {
     let level = Array1::from_elem(50, 7.0);
     assert!(array_distance(&smooth_both_ways(level.view(), 0.9).unwrap(), &level) < 1e-14);
     let series = array![1.0, 5.0, 2.0];

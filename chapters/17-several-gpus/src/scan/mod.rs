@@ -1,5 +1,5 @@
-//! The fused selective scan, cut along its length: ranks hand the states on, batch by batch, and
-//! backward the gradients of them.
+//! The fused selective scan, cut along its length: each rank hands on the states batch by batch,
+//! and backward their gradients.
 
 pub mod problem;
 
@@ -9,24 +9,24 @@ use linrec::device::{
     ScanShape, SelectiveScan,
 };
 
-/// What a rank has of the arrays, its stretch of time of every batch and channel; or the gradients
-/// with respect to them.
+/// A rank's part of the arrays, its stretch of time of every batch and channel; or the gradients
+/// with respect to it.
 #[derive(Debug)]
 pub struct Stretch {
     /// `u`, `[batch, channels, steps]`.
     pub u: Buffer<f32>,
-    /// The step sizes, of the same shape.
+    /// The step sizes, `[batch, channels, steps]`.
     pub delta: Buffer<f32>,
     /// The rates, `[channels, states]`, which are the same on all ranks.
     pub a: Buffer<f32>,
     /// `B`, `[batch, groups, states, steps]`.
     pub b: Buffer<f32>,
-    /// `C`, of the same shape.
+    /// `C`, `[batch, groups, states, steps]`.
     pub c: Buffer<f32>,
 }
 
 impl Stretch {
-    /// One batch of many, in the same memory.
+    /// Borrows one batch of `batches`, in the same memory.
     fn of(&self, batch: usize, batches: usize) -> Result<Stretch, Error> {
         let part = |array| part(array, batch, batches);
         Ok(Stretch {
@@ -54,7 +54,7 @@ impl Stretch {
         }
     }
 
-    /// Where gradients go, those of the rates and of the first states elsewhere.
+    /// Returns the destinations of all gradients, from the given ones of rates and initial states.
     fn gradients<'a>(
         &'a mut self,
         a: &'a mut Buffer<f32>,
@@ -74,21 +74,21 @@ impl Stretch {
     }
 }
 
-/// An array's part of a batch. The parts are all of the array: if it is too long or too short, so
-/// is one of them.
+/// Borrows a batch's part of an array. All parts together are the whole array: if its length is
+/// wrong, so is the length of a part.
 fn part(array: &Buffer<f32>, batch: usize, batches: usize) -> Result<Buffer<f32>, Error> {
     array.slice(batch * array.len() / batches..(batch + 1) * array.len() / batches)
 }
 
-/// The ranks before and behind this one.
+/// Returns the ranks before and after this one.
 fn neighbours(rank: &Rank) -> [Option<usize>; 2] {
     let next = rank.number() + 1;
     [rank.number().checked_sub(1), Some(next).filter(|&next| next < rank.size())]
 }
 
 // ANCHOR: pipeline
-/// Batch by batch: what one neighbour sends, `[channels, states]`, or zeros if there is none; the
-/// rank's own work, which makes of it what the other neighbour gets.
+/// Goes batch by batch: receives `[channels, states]` from one neighbour, or uses zeros without
+/// one; does the rank's own work, which makes the message for the other neighbour; and sends it.
 fn pipeline(
     rank: &Rank,
     shape: ScanShape,
@@ -96,33 +96,32 @@ fn pipeline(
     mut work: impl FnMut(usize, &Buffer<f32>, &mut Buffer<f32>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let states = shape.channels.saturating_mul(shape.states);
-    let mut came = rank.device().zeros(states)?;
-    let mut goes = rank.device().allocate(states)?;
+    let mut received = rank.device().zeros(states)?;
+    let mut sent = rank.device().allocate(states)?;
     for batch in 0..shape.batch {
         if let Some(from) = from {
-            rank.receive(&mut came, from)?;
+            rank.receive(&mut received, from)?;
         }
-        work(batch, &came, &mut goes)?;
+        work(batch, &received, &mut sent)?;
         if let Some(to) = to {
-            rank.send(&goes, to)?;
+            rank.send(&sent, to)?;
         }
     }
     Ok(())
 }
 // ANCHOR_END: pipeline
 
-/// Writes the outputs of a rank's stretch, `[batch, channels, steps]`, and what [`gradients`] needs
-/// of its states, `checkpoints`, `[batch, ceil(steps / 8), channels, states]`. `shape` is that of
-/// the rank's arrays; ranks may have different numbers of steps.
+/// Writes the outputs of a rank's stretch, `[batch, channels, steps]`, and its `checkpoints`,
+/// `[batch, ceil(steps / 8), channels, states]`, the states that [`gradients`] needs. `shape` is
+/// the shape of the rank's arrays; ranks may have different numbers of steps.
 ///
-/// Within a stretch states are walked from the first step to the last, and the next rank goes on
-/// with the state itself. So nothing is rounded otherwise than on one device, and the bits are the
-/// same.
+/// Within a stretch, states go from the first step to the last, and the next rank continues with
+/// the state itself. All roundings, and so all bits, are the same as on one device.
 ///
 /// # Errors
 ///
-/// [`Error::ShapeMismatch`] if an array does not have the elements of its shape; if a rank fails,
-/// or a device does.
+/// [`Error::ShapeMismatch`] if an array does not have the elements of its shape; and if a rank or a
+/// device fails.
 // ANCHOR: scan
 pub fn outputs(
     rank: &Rank,
@@ -147,20 +146,20 @@ pub fn outputs(
 }
 // ANCHOR_END: scan
 
-/// Writes the gradients with respect to a rank's stretch, from those with respect to its outputs,
-/// `d_out`, and the `checkpoints` that [`outputs`] has left. That of the rates is the sum over all
-/// ranks, on each of them.
+/// Writes the gradients with respect to a rank's stretch, from the gradients with respect to its
+/// outputs, `d_out`, and the `checkpoints` of [`outputs`]. The gradient of the rates is the sum
+/// over all ranks, on each of them.
 ///
-/// What a rank hands to the one before are the gradients with respect to the states before its
-/// stretch. They are walked from the last step to the first as on one device, so the gradients of
-/// `u`, `delta`, `B` and `C` have the same bits (if one device has 2^22 steps at most). Those of
-/// the rates are sums over time, which are added up stretch by stretch: their bits follow the
-/// stretches, and are the same on all ranks. That sum is all that is told to everybody: each rank
-/// receives 4 bytes for each rate from each of the others.
+/// A rank hands the gradients with respect to the states before its stretch to the rank before.
+/// They go from the last step to the first as on one device, so the gradients of `u`, `delta`, `B`
+/// and `C` have the same bits (if one device has at most 2^22 steps). The gradients of the rates
+/// are sums over time, added stretch by stretch: their bits depend on the stretches, and are the
+/// same on all ranks. Only this sum is sent to all ranks: each rank receives 4 bytes for each rate
+/// from each of the others.
 ///
 /// # Errors
 ///
-/// As [`outputs`].
+/// The same as for [`outputs`].
 // ANCHOR: gradients
 pub fn gradients(
     rank: &Rank,
@@ -183,15 +182,15 @@ pub fn gradients(
             ScanBackwardOptions { d_last: Some(d_last), chunks: Some(1), ..Default::default() };
         scan.backward_into(&mine.inputs(None), &d_out?, &checkpoints?, d, one, options).map(drop)
     })?;
-    // What a rank has of the rates' gradient it adds up over batches; then all add up what all
-    // have, in the order of ranks.
+    // Each rank sums its part of the rates' gradient over the batches; then every rank adds up the
+    // parts of all, in the order of the ranks.
     let mine = rank.device().upload(&sum(&d_rates.download()?, d.a.len()))?;
     let mut all = rank.device().allocate(rank.size() * mine.len())?;
     rank.all_gather(&mine, &mut all)?;
     d.a.upload(&sum(&all.download()?, mine.len()))
 }
 
-/// The sum of arrays of so many numbers, the first one first.
+/// Adds up arrays of `len` numbers, the first array first.
 fn sum(arrays: &[f32], len: usize) -> Vec<f32> {
     let mut sum = vec![0.0; len];
     for array in arrays.chunks(len.max(1)) {

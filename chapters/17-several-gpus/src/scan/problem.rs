@@ -1,5 +1,4 @@
-//! Whole arrays of a selective scan, dealt out to ranks and put together again: what the story and
-//! the tests compute.
+//! Whole arrays of a selective scan, distributed to ranks and joined, for story and tests.
 
 use std::ops::Range;
 
@@ -11,13 +10,13 @@ use linrec::device::{
 
 use super::{Stretch, gradients, outputs};
 
-/// The arrays of a [`Stretch`] that is everything, and a gradient of a loss with respect to the
+/// The arrays of a [`Stretch`] of the whole length, and a gradient of a loss with respect to the
 /// outputs.
 #[derive(Debug, Clone)]
 pub struct Problem {
     /// The sizes of all arrays.
     pub shape: ScanShape,
-    /// `u`.
+    /// `u`, `[batch, channels, seq_len]`.
     pub u: Vec<f32>,
     /// The step sizes before the softplus.
     pub delta: Vec<f32>,
@@ -31,19 +30,19 @@ pub struct Problem {
     pub d_out: Vec<f32>,
 }
 
-/// What was computed: along the whole length, wherever it was cut.
+/// The results along the whole length, regardless of the cuts.
 #[derive(Debug, Clone)]
 pub struct Computed {
     /// The outputs.
     pub out: Vec<f32>,
     /// The gradients with respect to `u`, `delta`, `B` and `C`.
     pub d: [Vec<f32>; 4],
-    /// The gradient with respect to the rates, as each rank has it.
+    /// Each rank's gradient with respect to the rates.
     pub d_a: Vec<Vec<f32>>,
 }
 
 impl Problem {
-    /// Numbers of either sign, in no order.
+    /// Makes numbers of either sign, without a pattern.
     pub fn drawn(shape: ScanShape) -> Problem {
         let all = |len: usize, low: f32, high: f32, seed: usize| -> Vec<f32> {
             let place = |index: usize| ((index * 7919 + seed * 104_729) % 9973) as f32 / 9973.0;
@@ -62,23 +61,23 @@ impl Problem {
         }
     }
 
-    /// By one call of the library, each sequence in one chunk.
+    /// Computes everything by one call of the library, each sequence in one chunk.
     ///
     /// # Errors
     ///
-    /// Those of the device.
+    /// If the device fails.
     pub fn alone(&self, exponential: Exponential) -> Result<Computed, Error> {
         let device = Device::simt();
         let scan = SelectiveScan::new(&device, exponential);
         let mine = self.stretch(&device, 0..self.shape.seq_len)?;
-        let [mut out, mut checkpoints] = room(&device, self.shape)?;
+        let [mut out, mut checkpoints] = outputs_and_checkpoints(&device, self.shape)?;
         let options = ScanForwardOptions {
             checkpoints: Some(&mut checkpoints),
             chunks: Some(1),
             ..Default::default()
         };
         scan.forward_into(&mine.inputs(None), &mut out, self.shape, options)?;
-        let (mut d, d_out) = (mine.like(&device)?, device.upload(&self.d_out)?);
+        let (mut d, d_out) = (mine.filled_with_nan(&device)?, device.upload(&self.d_out)?);
         let mut d_a = d.a.slice(..)?;
         let (given, wanted) = (mine.inputs(None), d.gradients(&mut d_a, None));
         let options = ScanBackwardOptions { chunks: Some(1), ..Default::default() };
@@ -86,12 +85,12 @@ impl Problem {
         Computed::download(&out, &d)
     }
 
-    /// By as many ranks as there are stretches, each an emulated device.
+    /// Computes everything with one rank for each stretch, each on an emulated device.
     ///
     /// # Errors
     ///
-    /// [`Error::ShapeMismatch`] if the stretches do not have all steps together; those of ranks and
-    /// devices.
+    /// [`Error::ShapeMismatch`] if the stretches do not add up to all steps; and if a rank or a
+    /// device fails.
     pub fn over(&self, stretches: &[usize], exponential: Exponential) -> Result<Computed, Error> {
         let seq_len = self.shape.seq_len;
         if stretches.iter().sum::<usize>() != seq_len {
@@ -106,15 +105,15 @@ impl Problem {
             let shape = ScanShape { seq_len: steps.len(), ..self.shape };
             let scan = SelectiveScan::new(device, exponential);
             let mine = self.stretch(device, steps.clone())?;
-            let [mut out, mut checkpoints] = room(device, shape)?;
+            let [mut out, mut checkpoints] = outputs_and_checkpoints(device, shape)?;
             outputs(rank, &scan, &mine, shape, [&mut out, &mut checkpoints])?;
             let d_out = device.upload(&self.steps_of(&self.d_out, steps))?;
-            let mut d = mine.like(device)?;
+            let mut d = mine.filled_with_nan(device)?;
             gradients(rank, &scan, &mine, shape, [&d_out, &checkpoints], &mut d)?;
             Computed::download(&out, &d)
         })?;
         let [rows, couplings] = self.rows();
-        // Of one row after the other, what each rank has.
+        // Joins the parts of the ranks, row by row.
         let join = |rows: usize, part: &dyn Fn(&Computed) -> &[f32]| -> Vec<f32> {
             let of_row = |row: usize| {
                 let parts = all.iter().map(part).zip(stretches);
@@ -130,19 +129,20 @@ impl Problem {
         })
     }
 
-    /// How far the gradient with respect to each rate, over these stretches, may be from that of
+    /// Bounds the distance of each rate's gradient, over these stretches, from the gradient of
     /// [`Problem::alone`].
     ///
-    /// Both are sums of the same products p, of a size of a step and what its decay passes back. Of
-    /// k roundings that a product goes through, each is by a part of u at most, or by half of the
-    /// smallest number: the sum is off by k u / (1 - k u) times the sum of all |p|, and by k
-    /// 2^-149. Products are added up step by step, over batches and over ranks. And no |p| is
-    /// larger than that of the same scan of magnitudes, since larger numbers are never rounded to
-    /// smaller ones. That one has no negative products, and computes their sum.
+    /// Both are sums of the same products p, of a step size and what its decay passes back. A
+    /// product goes through k roundings, each with a relative error of at most u or an absolute
+    /// error of half the smallest number. The sum is therefore off by at most k u / (1 - k u) times
+    /// the sum of all |p|, and by k 2^-149. Products are added step by step, then over batches and
+    /// over ranks. No |p| exceeds the same product in a scan of magnitudes, since larger numbers
+    /// never round to smaller ones. That scan has no negative products, and so it computes their
+    /// sum.
     ///
     /// # Errors
     ///
-    /// Those of the device.
+    /// If the device fails.
     pub fn apart(&self, stretches: &[usize], exponential: Exponential) -> Result<Vec<f64>, Error> {
         let off = |steps: usize, ranks: usize| {
             let roundings = (steps + self.shape.batch + ranks) as f64;
@@ -158,8 +158,8 @@ impl Problem {
         Ok(magnitudes.into_iter().map(bound).collect())
     }
 
-    /// The problem with magnitudes in place of its numbers, but for those that decays are made of:
-    /// the rates and the step sizes.
+    /// Returns the problem with magnitudes in place of its numbers, except for the rates and the
+    /// step sizes, which make the decays.
     fn magnitudes(&self) -> Problem {
         let magnitudes = |array: &[f32]| array.iter().map(|number| number.abs()).collect();
         Problem {
@@ -171,19 +171,19 @@ impl Problem {
         }
     }
 
-    /// Rows of `u` and of `B`.
+    /// Returns the numbers of rows of `u` and of `B`.
     fn rows(&self) -> [usize; 2] {
         let ScanShape { batch, channels, states, groups, .. } = self.shape;
         [batch * channels, batch * groups * states]
     }
 
-    /// Some steps of an array with an axis of time.
+    /// Copies some steps of an array with an axis of time.
     fn steps_of(&self, array: &[f32], steps: Range<usize>) -> Vec<f32> {
         let rows = array.chunks(self.shape.seq_len.max(1));
         rows.flat_map(|row| &row[steps.clone()]).copied().collect()
     }
 
-    /// What a rank has that has these steps.
+    /// Uploads the stretch of a rank with these steps.
     fn stretch(&self, device: &Device, steps: Range<usize>) -> Result<Stretch, Error> {
         let mine = |array: &[f32]| device.upload(&self.steps_of(array, steps.clone()));
         Ok(Stretch {
@@ -197,15 +197,15 @@ impl Problem {
 }
 
 impl Stretch {
-    /// Arrays for gradients, which are NaN so far.
-    fn like(&self, device: &Device) -> Result<Stretch, Error> {
-        let like = |array: &Buffer<f32>| nan(device, array.len());
+    /// Allocates arrays for gradients, filled with NaN.
+    fn filled_with_nan(&self, device: &Device) -> Result<Stretch, Error> {
+        let filled = |array: &Buffer<f32>| nan(device, array.len());
         Ok(Stretch {
-            u: like(&self.u)?,
-            delta: like(&self.delta)?,
-            a: like(&self.a)?,
-            b: like(&self.b)?,
-            c: like(&self.c)?,
+            u: filled(&self.u)?,
+            delta: filled(&self.delta)?,
+            a: filled(&self.a)?,
+            b: filled(&self.b)?,
+            c: filled(&self.c)?,
         })
     }
 }
@@ -217,8 +217,8 @@ impl Computed {
     }
 }
 
-/// Outputs and checkpoints, which are NaN so far.
-fn room(device: &Device, shape: ScanShape) -> Result<[Buffer<f32>; 2], Error> {
+/// Allocates outputs and checkpoints, filled with NaN.
+fn outputs_and_checkpoints(device: &Device, shape: ScanShape) -> Result<[Buffer<f32>; 2], Error> {
     let out = shape.batch * shape.channels * shape.seq_len;
     Ok([nan(device, out)?, nan(device, shape.checkpoints_len().unwrap_or(0))?])
 }

@@ -1,9 +1,10 @@
-// NCCL for tests, over the fake driver: ranks are processes, which exchange arrays by files in the folder that
-// FAKE_NCCL_FOLDER names. No call waits: each is in progress until all ranks have made it.
+// NCCL for tests, over the fake driver: ranks are processes that exchange arrays as files in the
+// folder that FAKE_NCCL_FOLDER names. No call waits: each is in progress until all ranks have made
+// it.
 //
-// What is done with a communicator at its end is written there, too, to `end-RANK`. What it does otherwise than NCCL in
-// good health is in FAKE_NCCL: `version NUMBER`, `fail NAME CODE` (what a function returns), `state CODE` (what goes wrong
-// on the way), `hang NAME` (what is never done).
+// The end of a communicator is a file there too: `finalized`, `destroyed` or `aborted`, with the
+// rank. FAKE_NCCL makes it misbehave: `version NUMBER`, `fail NAME CODE` (the result of a
+// function), `state CODE` (an error while in progress), `hang NAME` (an operation that never ends).
 
 #include <stddef.h>
 #include <stdio.h>
@@ -29,11 +30,11 @@ static int asked(const char *what, const char *name, long *code) {
 
 #define MAY_FAIL(name) long code = 0; if (asked("fail", name, &code)) return (Status) code
 
-static void path(char *to, size_t room, const char *name, int number, int rank) {
-    snprintf(to, room, "%s/%s-%d-%d", getenv("FAKE_NCCL_FOLDER"), name, number, rank);
+static void path(char *to, size_t size, const char *name, int number, int rank) {
+    snprintf(to, size, "%s/%s-%d-%d", getenv("FAKE_NCCL_FOLDER"), name, number, rank);
 }
 
-static void tell(const char *name, int number, int rank, const void *bytes, size_t len) {
+static void publish(const char *name, int number, int rank, const void *bytes, size_t len) {
     char file[512], begun[520];
     path(file, sizeof file, name, number, rank);
     snprintf(begun, sizeof begun, "%s.new", file);
@@ -43,7 +44,7 @@ static void tell(const char *name, int number, int rank, const void *bytes, size
     rename(begun, file);
 }
 
-static int hear(const char *name, int number, int rank, void *bytes, size_t len) {
+static int read_back(const char *name, int number, int rank, void *bytes, size_t len) {
     char file[512];
     path(file, sizeof file, name, number, rank);
     FILE *in = fopen(file, "rb");
@@ -78,7 +79,7 @@ Status ncclCommInitRankConfig(Comm **out, int size, Id id, int rank, Config *con
     Comm *comm = *out = calloc(1, sizeof *comm);
     comm->rank = rank, comm->size = size, comm->pending = 1, comm->root = MEETING;
     comm->hangs = asked("hang", "ncclCommInitRankConfig", &code);
-    tell("op", 0, rank, "", 0);
+    publish("op", 0, rank, "", 0);
     return IN_PROGRESS;
 }
 
@@ -90,14 +91,14 @@ Status ncclCommGetAsyncError(Comm *comm, Status *state) {
     if (!comm->pending || comm->hangs)
         return SUCCESS;
     if (comm->root == SENDING || comm->root == RECEIVING) {
-        // A sender is done when the receiver has taken it away.
+        // A send ends when the receiver has removed the file.
         char name[16], file[512];
         int is_sender = comm->root == SENDING, to = is_sender ? comm->peer : comm->rank;
         int from = is_sender ? comm->rank : comm->peer;
         int number = is_sender ? comm->sent[to] : comm->received[from];
         snprintf(name, sizeof name, "to%d", to);
         path(file, sizeof file, name, number, from);
-        if (is_sender ? access(file, F_OK) == 0 : !hear(name, number, from, comm->to, comm->bytes))
+        if (is_sender ? access(file, F_OK) == 0 : !read_back(name, number, from, comm->to, comm->bytes))
             return SUCCESS;
         if (!is_sender)
             remove(file);
@@ -107,7 +108,7 @@ Status ncclCommGetAsyncError(Comm *comm, Status *state) {
     for (int rank = 0; rank < comm->size; rank++) {
         int wanted = comm->root == ALL || comm->root == rank;
         char *to = (char *) comm->to + (comm->root == ALL ? (size_t) rank * comm->bytes : 0);
-        if (!hear("op", comm->calls, rank, wanted ? to : NULL, comm->bytes))
+        if (!read_back("op", comm->calls, rank, wanted ? to : NULL, comm->bytes))
             return SUCCESS;
     }
     comm->pending = 0;
@@ -122,7 +123,7 @@ static Status begin(Comm *comm, const char *name, const void *from, void *to, si
         return INVALID_ARGUMENT;
     comm->calls++, comm->pending = 1, comm->to = to, comm->bytes = bytes, comm->root = root;
     comm->hangs = asked("hang", name, &code);
-    tell("op", comm->calls, comm->rank, from, bytes);
+    publish("op", comm->calls, comm->rank, from, bytes);
     return IN_PROGRESS;
 }
 
@@ -147,7 +148,7 @@ static Status between(Comm *comm, const char *name, void *array, size_t bytes, i
     if (way == SENDING) {
         char to[16];
         snprintf(to, sizeof to, "to%d", peer);
-        tell(to, ++comm->sent[peer], comm->rank, array, bytes);
+        publish(to, ++comm->sent[peer], comm->rank, array, bytes);
     } else {
         comm->received[peer]++;
     }
@@ -165,7 +166,7 @@ Status ncclRecv(void *to, size_t bytes, int type, int peer, Comm *comm, void *st
 }
 
 static Status end(Comm *comm, const char *how) {
-    tell(how, 0, comm->rank, "", 0);
+    publish(how, 0, comm->rank, "", 0);
     return SUCCESS;
 }
 

@@ -1,5 +1,4 @@
-//! What a group on GPUs makes of NCCL, in good health and not: `libnccl.c` stands in for it, over
-//! the fake driver.
+//! A group on GPUs with NCCL, in whose place `libnccl.c` works or fails, over the fake driver.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,9 +9,9 @@ use crate::driver::fake;
 const LONG: Duration = Duration::from_secs(300);
 const SHORT: Duration = Duration::from_millis(2500);
 
-/// Three ranks with a fake GPU each, in a folder of their own.
+/// The outputs of three ranks with a fake GPU each, and their folder.
 struct Run {
-    said: Vec<String>,
+    texts: Vec<String>,
     folder: tempfile::TempDir,
 }
 
@@ -33,7 +32,7 @@ impl Run {
         more: &[(usize, &str, &str)],
     ) -> Run {
         let folder = tempfile::tempdir().unwrap();
-        // Of the library's kernels the fake driver knows no parameters: it says nothing of any.
+        // The fake driver reports no parameters, as it does not know the library's kernels.
         let driver = fake::lacking(fake::library(), fake::FILE, "cuFuncGetParamInfo");
         let libraries = std::env::join_paths([&driver, nccl]).unwrap();
         let variables = [
@@ -46,16 +45,16 @@ impl Run {
         let removed =
             ["VIRTUAL_ENV", "CONDA_PREFIX", "LINREC_NCCL", "CUDA_VISIBLE_DEVICES", "FAKE_CUDA"];
         let job = Job::new(scenario, &[0, 1, 2], deadline).with(more);
-        let said = job.run_with(&variables, &removed);
-        Run { said, folder }
+        let texts = job.run_with(&variables, &removed);
+        Run { texts, folder }
     }
 
-    /// With a driver that goes wrong on one rank.
+    /// Runs with a driver that fails on one rank.
     fn with(scenario: &str, driver: &str, rank: usize) -> Run {
         Run::made(&library(), scenario, LONG, "", &[(rank, "FAKE_CUDA", driver)])
     }
 
-    /// How many communicators ended so: finalized, destroyed, aborted.
+    /// Returns the number of communicators that were finalized, destroyed and aborted.
     fn ends(&self) -> [usize; 3] {
         ["finalized", "destroyed", "aborted"].map(|how| {
             let file = |rank: &usize| self.folder.path().join(format!("{how}-0-{rank}"));
@@ -64,7 +63,7 @@ impl Run {
     }
 }
 
-/// The folder with the fake NCCL, compiled once.
+/// Returns the folder of the fake NCCL, which is compiled once.
 fn library() -> PathBuf {
     fake::compiled("fake-nccl", "libnccl.so.2", include_str!("libnccl.c"))
 }
@@ -80,19 +79,19 @@ macro_rules! with_the_fake_libraries {
 with_the_fake_libraries! {
     fn arrays_are_exchanged_and_communicators_taken_down() {
         let run = Run::new("arrays", LONG, "");
-        assert_eq!(run.said, ["[0, 0, 1, 1, 2, 2] [2, 2] 2", "[0, 0, 1, 1, 2, 2] [2, 2] 0", "[0, 0, 1, 1, 2, 2] [2, 2] 1"]);
+        assert_eq!(run.texts, ["[0, 0, 1, 1, 2, 2] [2, 2] 2", "[0, 0, 1, 1, 2, 2] [2, 2] 0", "[0, 0, 1, 1, 2, 2] [2, 2] 1"]);
         assert_eq!(run.ends(), [3, 3, 0]);
     }
 
     fn no_nccl_is_an_error_with_the_way_out() {
         let run = Run::over(Path::new("/nowhere"), "arrays", LONG, "");
-        for said in &run.said {
-            assert!(said.contains("NCCL: libnccl.so.2 was not found; install NCCL 2.14 or newer"), "{said}");
-            assert!(said.contains("pip install") && said.contains("LINREC_NCCL"), "{said}");
+        for text in &run.texts {
+            assert!(text.contains("NCCL: libnccl.so.2 was not found; install NCCL 2.14 or newer"), "{text}");
+            assert!(text.contains("pip install") && text.contains("LINREC_NCCL"), "{text}");
         }
         let run = Run::new("arrays", LONG, "version 2804");
-        for said in &run.said {
-            assert!(said.contains("its version is 2804, and 21400 (2.14) is the oldest"), "{said}");
+        for text in &run.texts {
+            assert!(text.contains("its version is 2804, and 21400 (2.14) is the oldest"), "{text}");
         }
     }
 
@@ -101,8 +100,8 @@ with_the_fake_libraries! {
         for function in functions {
             let lacking = fake::lacking(&library(), "libnccl.so.2", function);
             let run = Run::over(&lacking, "arrays", LONG, "");
-            for said in &run.said {
-                assert!(said.contains("the library found lacks a function"), "{function}: {said}");
+            for text in &run.texts {
+                assert!(text.contains("the library found lacks a function"), "{function}: {text}");
             }
         }
     }
@@ -121,23 +120,23 @@ with_the_fake_libraries! {
             ("state 999999", "it has no words for it (code 999999)"),
         ] {
             let run = Run::new("arrays", LONG, instructions);
-            for said in &run.said {
-                assert!(said.contains(words), "{instructions}: {said}");
+            for text in &run.texts {
+                assert!(text.contains(words), "{instructions}: {text}");
             }
             let [finalized, destroyed, aborted] = run.ends();
             assert_eq!((finalized, destroyed), (0, 0), "{instructions}");
-            // Where there is none yet, there is none to abort.
+            // Before the first communicator exists, there is none to abort.
             let begun = ["AllGather", "Broadcast", "Send", "Recv", "AsyncError", "state"];
             let begun = begun.iter().any(|name| instructions.contains(name));
             assert_eq!(aborted, if begun { 3 } else { 0 }, "{instructions}");
         }
     }
 
-    fn what_is_never_done_is_aborted_at_the_deadline() {
+    fn an_operation_that_never_ends_is_aborted_at_the_deadline() {
         for name in ["ncclCommInitRankConfig", "ncclAllGather", "ncclBroadcast", "ncclSend", "ncclRecv"] {
             let run = Run::new("arrays", SHORT, &format!("hang {name}"));
-            for said in &run.said {
-                assert!(said.contains("not all ranks came in time"), "{name}: {said}");
+            for text in &run.texts {
+                assert!(text.contains("not all ranks came in time"), "{name}: {text}");
             }
             assert_eq!(run.ends(), [0, 0, 3], "{name}");
         }
@@ -145,7 +144,7 @@ with_the_fake_libraries! {
 
     fn mailboxes_in_the_memory_of_other_processes() {
         let run = Run::new("mailboxes", LONG, "");
-        assert_eq!(run.said, ["opened and closed"; 3]);
+        assert_eq!(run.texts, ["opened and closed"; 3]);
         for (instructions, words) in [
             ("fail cuIpcGetMemHandle 1 801", "naming memory to another process failed"),
             ("fail cuIpcOpenMemHandle_v2 2 201", "opening memory of another process failed"),
@@ -155,29 +154,29 @@ with_the_fake_libraries! {
             ("odd cuMemGetAddressRange_v2 1", "it has 1 bytes where 768 are needed"),
         ] {
             let run = Run::with("mailboxes", instructions, 1);
-            let said = &run.said;
-            for said in said {
-                assert!(said.contains("mailboxes between these processes"), "{instructions}: {said}");
-                assert!(said.contains("take another way"), "{instructions}: {said}");
+            let texts = &run.texts;
+            for text in texts {
+                assert!(text.contains("mailboxes between these processes"), "{instructions}: {text}");
+                assert!(text.contains("take another way"), "{instructions}: {text}");
             }
-            assert!(said[1].contains(words) || instructions.starts_with("odd cuIpcGet"), "{instructions}: {said:?}");
-            assert!(said[0].contains(words) || said[0].contains("rank 1 of 3"), "{instructions}: {said:?}");
+            assert!(texts[1].contains(words) || instructions.starts_with("odd cuIpcGet"), "{instructions}: {texts:?}");
+            assert!(texts[0].contains(words) || texts[0].contains("rank 1 of 3"), "{instructions}: {texts:?}");
         }
     }
 
-    fn a_receiver_is_told_of_another_length() {
+    fn a_receiver_reports_another_length() {
         let run = Run::new("other lengths", LONG, "");
-        assert!(run.said[1].contains("receive: there are 3 bytes for an array of 4"), "{:?}", run.said);
-        for said in [&run.said[0], &run.said[2]] {
-            assert!(said.contains("rank 1 failed"), "{said}");
+        assert!(run.texts[1].contains("receive: there are 3 bytes for an array of 4"), "{:?}", run.texts);
+        for text in [&run.texts[0], &run.texts[2]] {
+            assert!(text.contains("rank 1 failed"), "{text}");
         }
     }
 
-    fn a_process_that_dies_ends_what_the_others_wait_for() {
+    fn a_process_that_dies_ends_the_waits_of_the_others() {
         let run = Run::new("rank 1 dies in NCCL", LONG, "hang ncclAllGather");
-        assert_eq!(run.said[1], "");
-        for said in [&run.said[0], &run.said[2]] {
-            assert!(said.contains("rank 1 failed: its process has ended"), "{said}");
+        assert_eq!(run.texts[1], "");
+        for text in [&run.texts[0], &run.texts[2]] {
+            assert!(text.contains("rank 1 failed: its process has ended"), "{text}");
         }
         assert_eq!(run.ends(), [0, 0, 2]);
     }

@@ -1,4 +1,4 @@
-//! The kernels that copy and add: results must be exact.
+//! The kernels that copy and add: their results must be exact.
 
 use linrec::Error;
 use linrec::device::{Buffer, Device, Function, Launched};
@@ -6,11 +6,11 @@ use linrec::device::{Buffer, Device, Function, Launched};
 use super::Ran;
 use super::numbers::floats;
 
-/// Threads in a block: a few more blocks than one, and the last one not full.
+/// The number of threads in a block: the grid has several blocks, and the last is not full.
 const THREADS: u32 = 128;
-/// What is copied or added, in the units that threads take.
+/// The number of elements to copy or add, in the units of a thread.
 const LEN: usize = 1000;
-/// What stands where nothing has been written.
+/// The value of an element that is not written.
 const UNWRITTEN: f32 = -1.0;
 
 fn blocks(threads: usize) -> u32 {
@@ -67,7 +67,7 @@ pub fn coalesced(kernel: &Function, floats_per_pack: usize) -> Result<Ran, Error
     copy(kernel, LEN * floats_per_pack, launch, |from, i| from[i])
 }
 
-/// Neighbouring threads copy neighbouring floats, from float number 3 on.
+/// Neighbouring threads copy neighbouring floats, starting from float number 3.
 pub fn shifted(kernel: &Function) -> Result<Ran, Error> {
     const SHIFT: usize = 3;
     let launch = |from: &Buffer<f32>, to: &mut Buffer<f32>| {
@@ -77,7 +77,7 @@ pub fn shifted(kernel: &Function) -> Result<Ran, Error> {
     copy(kernel, LEN + SHIFT, launch, |from, i| if i < SHIFT { UNWRITTEN } else { from[i] })
 }
 
-/// Every third element, so that sectors are shared by lanes in no even way.
+/// Copies every third element, so that lanes share sectors unevenly.
 pub fn strided(kernel: &Function) -> Result<Ran, Error> {
     const STRIDE: usize = 3;
     let launch = |from: &Buffer<f32>, to: &mut Buffer<f32>| {
@@ -98,7 +98,7 @@ pub fn rows(kernel: &Function) -> Result<Ran, Error> {
     copy(kernel, LEN * ROW_LEN, launch, |from, i| from[i])
 }
 
-/// The first element everywhere.
+/// Copies the first element everywhere.
 pub fn broadcast(kernel: &Function) -> Result<Ran, Error> {
     let launch = |from: &Buffer<f32>, to: &mut Buffer<f32>| {
         let launch = kernel.launch(blocks(LEN), THREADS).arg(from).arg(to).arg(LEN as i64);

@@ -1,4 +1,4 @@
-//! The kernels of the fused selective scan, launched as the library does for a scan that takes the
+//! The kernels of the fused selective scan, launched as in the library, by a scan that uses the
 //! kernel in question.
 
 use linrec::Error;
@@ -7,16 +7,16 @@ use linrec::device::{
 };
 
 use super::Ran;
-// What the suite's tests of the scan are made of.
+// The parts from which the suite's tests of the scan are made.
 use super::super::{given, oracle, problem, reference};
 
-/// Channels in two groups, of which none fills a block.
+/// The number of channels, in two groups, neither of which fills a block.
 const CHANNELS: usize = 10;
 const GROUPS: usize = 2;
-/// Steps of several tiles, and some.
+/// Several tiles of steps and a part of one.
 const LEN: usize = 77;
 
-/// The forward pass of two batches, cut into so many chunks of time.
+/// Runs the forward pass of two batches, cut into `chunks` chunks of time.
 pub fn forward<S: Storage<Accum = f32>>(
     device: &Device,
     exponential: Exponential,
@@ -24,13 +24,13 @@ pub fn forward<S: Storage<Accum = f32>>(
     chunks: usize,
 ) -> Result<Ran, Error> {
     let sizes = reference::Sizes { batch: 2, channels: CHANNELS, groups: GROUPS, states, len: LEN };
-    let mut scan = given::draw::<S>(sizes, given::Has { slow: true, ..given::Has::ALL });
+    let mut scan = given::draw::<S>(sizes, given::Options { slow: true, ..given::Options::ALL });
     scan.chunks = Some(chunks);
     outputs::<S>(device, exponential, &scan, false)
 }
 
-/// The forward pass of a scan of common sizes, by a kernel for these: the one for the ends of
-/// chunks, for outputs, or for outputs and states.
+/// Runs the forward pass of a scan of common sizes with its own kernel: for the ends of chunks, for
+/// outputs, or for outputs and states.
 pub fn plain_forward<S: Storage<Accum = f32>>(
     device: &Device,
     states: usize,
@@ -38,8 +38,8 @@ pub fn plain_forward<S: Storage<Accum = f32>>(
     wanted: &str,
 ) -> Result<Ran, Error> {
     let sizes = reference::Sizes { batch: 2, channels: 64, groups: 2, states, len };
-    let has = given::Has { restarts: false, slow: true, ..given::Has::ALL };
-    let mut scan = given::draw::<S>(sizes, has);
+    let options = given::Options { restarts: false, slow: true, ..given::Options::ALL };
+    let mut scan = given::draw::<S>(sizes, options);
     scan.chunks = Some(if wanted == "0" { 2 } else { 1 });
     outputs::<S>(device, Exponential::Fast, &scan, wanted == "2")
 }
@@ -70,7 +70,7 @@ fn outputs<S: Storage<Accum = f32>>(
     Ok(Ran { counters: launched.counters().cloned(), verdict })
 }
 
-/// All gradients of two batches, by the kernel that walks and the one that adds up.
+/// Computes all gradients of two batches, by the kernel that walks and the one that adds up.
 pub fn backward<S: Storage<Accum = f32>>(
     device: &Device,
     exponential: Exponential,
@@ -80,7 +80,7 @@ pub fn backward<S: Storage<Accum = f32>>(
     all_gradients::<S>(device, exponential, sizes, true)
 }
 
-/// All gradients of a scan of common sizes, by the kernel for these.
+/// Computes all gradients of a scan of common sizes, by the kernel for these sizes.
 pub fn plain_backward<S: Storage<Accum = f32>>(
     device: &Device,
     exponential: Exponential,
@@ -97,8 +97,8 @@ fn all_gradients<S: Storage<Accum = f32>>(
     sizes: oracle::Sizes,
     restarts: bool,
 ) -> Result<Ran, Error> {
-    let has = problem::Has { restarts, slow: true, ..problem::Has::ALL };
-    let given = problem::draw::<S>(sizes, has, 5);
+    let options = problem::Options { restarts, slow: true, ..problem::Options::ALL };
+    let given = problem::draw::<S>(sizes, options, 5);
     let scan = SelectiveScan::<S>::new(device, exponential);
     let mut here = problem::OnDevice::new(&scan, &given, 0)?;
     let launched = here.backward(&scan)?;
@@ -106,15 +106,16 @@ fn all_gradients<S: Storage<Accum = f32>>(
     Ok(Ran { counters: launched.counters().cloned(), verdict })
 }
 
-/// A rung of the ladder of `fused/`, of which a block has so many threads and channels.
+/// Runs a rung of `fused/` with `threads` threads and `per_block` channels in a block.
 pub fn rung(kernel: &Function, threads: u32, per_block: usize) -> Result<Ran, Error> {
     const BATCH: usize = 2;
     const CHANNELS: usize = 70;
     const LEN: usize = 76;
     let sizes =
         reference::Sizes { batch: BATCH, channels: CHANNELS, groups: 1, states: 16, len: LEN };
-    let has = given::Has { d: true, z: true, softplus: true, slow: true, ..given::Has::NOTHING };
-    let scan = given::draw::<f32>(sizes, has);
+    let options =
+        given::Options { d: true, z: true, softplus: true, slow: true, ..given::Options::NOTHING };
+    let scan = given::draw::<f32>(sizes, options);
     let device = kernel.device();
     let arrays = given::Arrays::<f32>::new(device, &scan, 0)?;
     let inputs = arrays.inputs();

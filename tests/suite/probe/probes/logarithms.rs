@@ -1,5 +1,5 @@
-//! The kernels of coefficients that are given as logarithms: element by element, and right to a
-//! rounding or two.
+//! The kernels for coefficients given as logarithms: they work element by element, with an error of
+//! a rounding or two.
 
 use linrec::device::{Function, Job, Storage};
 use linrec::{Element, Error};
@@ -7,15 +7,15 @@ use linrec::{Element, Error};
 use super::Ran;
 use super::numbers::numbers;
 
-/// Threads in a block: a few more blocks than one, and the last one not full.
+/// The number of threads in a block: the grid has several blocks, and the last is not full.
 const THREADS: u32 = 128;
 const LEN: usize = 1000;
 
-/// One of them, by its name without the element type.
+/// One of these kernels, by its name without the element type.
 pub struct OfLogarithms<'a> {
-    /// The kernel, for the element type that the job is done for.
+    /// The kernel for the element type of the job.
     pub kernel: &'a Function,
-    /// `coeffs_from_logs`, and so on.
+    /// The name: `coeffs_from_logs`, and so on.
     pub base: &'a str,
 }
 
@@ -54,7 +54,7 @@ impl Job for OfLogarithms<'_> {
             let error = (got - expected).modulus();
             let roundings = 8.0 * <S::Accum as Element>::UNIT_ROUNDOFF + S::NARROWING.unit_roundoff;
             let bound = roundings * expected.modulus() + S::NARROWING.smallest;
-            // Written so that NaN fails.
+            // In this form, NaN fails.
             let within = error <= bound;
             if !within && verdict.is_ok() {
                 verdict = Err(format!("number {i} is {got} instead of {expected}"));

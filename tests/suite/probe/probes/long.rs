@@ -1,4 +1,4 @@
-//! The ways to one long sequence, with tiles of 256 steps.
+//! The kernels for one long sequence, with tiles of 256 steps.
 
 use linrec::device::{Buffer, Function, Launch, Launched};
 use linrec::reference;
@@ -15,9 +15,9 @@ const THREADS: u32 = 64;
 const TILE: usize = 256;
 const TILES: usize = 4;
 
-/// Two launches of a kernel whose blocks tell each other something, with one workspace, over other
-/// inputs and then over these; the block with the first tile is late. The emulator runs the later
-/// blocks of the first launch before the others, as a GPU may.
+/// Launches a kernel with communicating blocks twice with one workspace, over other inputs and then
+/// over these; the block with the first tile is late. In the first launch the emulator runs the
+/// later blocks first, as a GPU may.
 pub fn communicating(kernel: &Function) -> Result<Ran, Error> {
     const SEQ_LEN: usize = TILE * TILES - 24;
     let device = kernel.device();
@@ -61,9 +61,10 @@ pub fn communicating(kernel: &Function) -> Result<Ran, Error> {
     Ok(Ran { counters: device.is_simt().then_some(counters), verdict })
 }
 
-/// Rows cut over three devices that reach each other's memory, which here are one: two launches of
-/// each, with the same mailboxes, over other inputs and then over these. On the emulator they run
-/// side by side, on a GPU in the order in which states go through them.
+/// Computes rows cut over three devices that reach each other's memory, which here are one device:
+/// two launches of each, with the same mailboxes, over other inputs and then over these. The
+/// emulator runs them alongside each other; a GPU runs them in the order in which states pass
+/// through them.
 pub fn mailbox(kernel: &Function) -> Result<Ran, Error> {
     const ROWS: usize = 3;
     const RANKS: usize = 3;
@@ -125,10 +126,10 @@ pub fn mailbox(kernel: &Function) -> Result<Ran, Error> {
     Ok(Ran { counters: device.is_simt().then_some(counters), verdict })
 }
 
-/// What each tile does to the state.
+/// Computes the transition of each tile.
 pub fn reduce(kernel: &Function) -> Result<Ran, Error> {
     let device = kernel.device();
-    // Every tile is a sequence of its own.
+    // Every tile is a separate sequence.
     let problem = Problem::<f32>::new(TILES, TILE, Direction::Forward);
     let (x, c) = arrays(kernel, &problem)?;
     let mut tiles = device.allocate_named::<f32>("tiles", 2 * TILES)?;
@@ -137,7 +138,7 @@ pub fn reduce(kernel: &Function) -> Result<Ran, Error> {
     let launched = launch.arg((TILES * TILE) as i64).arg(&mut tiles).run(&device.stream())?;
     let tiles = rows(TILES, 2, tiles.download()?);
 
-    // The product of the coefficients is what becomes of a state of one without inputs.
+    // The product of the coefficients is the final state from one without inputs.
     let nothing = Array2::zeros((TILES, TILE));
     let from_one =
         Options { initial: Some(Array1::<f32>::ones(TILES).into()), ..Options::default() };
@@ -154,7 +155,7 @@ pub fn reduce(kernel: &Function) -> Result<Ran, Error> {
     Ok(Ran { counters: launched.counters().cloned(), verdict })
 }
 
-/// The state before each of more tiles than the block takes at a time.
+/// Computes the state before each tile, with more tiles than the block takes at a time.
 pub fn scan(kernel: &Function) -> Result<Ran, Error> {
     const MANY: usize = 4096 + 77;
     let device = kernel.device();
@@ -169,7 +170,7 @@ pub fn scan(kernel: &Function) -> Result<Ran, Error> {
     let launched = launch.arg(MANY as i32).run(&device.stream())?;
     let states = states.download()?;
 
-    // Before a tile is after the one before it.
+    // The state before a tile is the state after the tile before.
     let (inputs, coeffs) = (problem.inputs.view(), problem.coeffs.view());
     let exact = reference::forward(inputs, coeffs, &problem.options)?.outputs;
     let bound = reference::forward_bound(inputs, coeffs, &problem.options, tree(MANY))?.outputs;
@@ -182,7 +183,7 @@ pub fn scan(kernel: &Function) -> Result<Ran, Error> {
     Ok(Ran { counters: launched.counters().cloned(), verdict })
 }
 
-/// The outputs of each tile, from the state before it.
+/// Computes the outputs of each tile from the state before it.
 pub fn apply(kernel: &Function) -> Result<Ran, Error> {
     let device = kernel.device();
     let problem = Problem::<f32>::new(TILES, TILE, Direction::Forward);
@@ -207,7 +208,6 @@ pub fn apply(kernel: &Function) -> Result<Ran, Error> {
     Ok(Ran { counters: launched.counters().cloned(), verdict })
 }
 
-/// The problem's inputs and coefficients on the kernel's device.
 fn arrays(kernel: &Function, problem: &Problem<f32>) -> Result<(Buffer<f32>, Buffer<f32>), Error> {
     let numbers = |array: &Array2<f32>| array.iter().copied().collect::<Vec<_>>();
     let device = kernel.device();

@@ -1,7 +1,9 @@
-//! Every shipped kernel with data that fits it: one launch, and whether the results are right.
+//! Every shipped kernel with data that fits it: one launch, and a check of the results.
 //!
-//! The data is the same in every run and on every device. Sizes are odd and leave the last block
-//! with threads that have nothing to do; coefficients are near one, so that a lost carry shows.
+//! The data is the same in every run and on every device. Sizes are odd and leave idle threads in
+//! the last block; coefficients are near one, so that a lost carry shows. The program `probe` runs
+//! these kernels for profilers, and `tests/suite/probes.rs` makes sure that every shipped kernel is
+//! among them and that every planted mistake shows.
 
 mod copies;
 mod fused;
@@ -21,26 +23,24 @@ use linrec::{Direction, Error};
 use logarithms::OfLogarithms;
 use plan::Plan;
 
-/// One kernel of one shipped PTX.
 pub struct Probe {
-    /// The PTX's path under `kernels/ptx/`, without the ending.
+    /// The path of the PTX under `kernels/ptx/`, without the extension.
     pub module: &'static str,
-    /// The kernel as C++ writes it.
+    /// The name of the kernel in C++.
     pub entry: String,
-    /// The kernel's name in the PTX.
+    /// The name of the kernel in the PTX.
     pub symbol: String,
     ptx: Ptx,
 }
 
-/// What came of a launch that the device took.
+/// The outcome of a launch that the device accepted.
 pub struct Ran {
-    /// What the emulator counted; `None` on a GPU.
+    /// The emulator's counters; `None` on a GPU.
     pub counters: Option<Counters>,
-    /// The first result that is wrong, as a sentence.
+    /// The first wrong result, as a sentence.
     pub verdict: Result<(), String>,
 }
 
-/// Every kernel that is shipped.
 pub fn all() -> Vec<Probe> {
     let of_module = |(module, ptx): (&'static str, Ptx)| {
         let probe = |(entry, symbol): (&str, &str)| Probe {
@@ -54,33 +54,33 @@ pub fn all() -> Vec<Probe> {
     kernels::shipped().flat_map(of_module).collect()
 }
 
-/// The kernels of that name, which may be a whole PTX's.
+/// Returns the kernels with this name, which may be the name of a whole PTX.
 pub fn named(name: &str) -> Vec<Probe> {
     all().into_iter().filter(|probe| probe.name() == name || probe.module == name).collect()
 }
 
 impl Probe {
-    /// The name: `ref-f32/linrec_ref_fwd_float_false`.
+    /// Returns the name: `ref-f32/linrec_ref_fwd_float_false`.
     pub fn name(&self) -> String {
         format!("{}/{}", self.module, self.symbol)
     }
 
-    /// Whether it is one without a planted mistake.
+    /// Returns true for a kernel without a planted mistake.
     pub fn is_correct(&self) -> bool {
         !self.module.starts_with("broken/")
     }
 
-    /// Whether it takes gigabytes of a GPU's memory.
+    /// Returns true if the kernel takes gigabytes of a GPU's memory.
     pub fn is_large(&self) -> bool {
         self.module == "broken/row_offset_32_bits"
     }
 
-    /// Whether what it executes depends on its data alone, and not on how fast its blocks run; and
-    /// whether it is one kernel.
+    /// Returns true if the probe launches one kernel, and if its instructions depend only on its
+    /// data and not on the speed of its blocks.
     pub fn is_countable(&self) -> bool {
-        // They ask again and again until others have published.
+        // These poll until other blocks have published.
         let asking = ["look_back", "long_chained", "long_decoupled"];
-        // Of several kernels, all are counted.
+        // These launch several kernels, and all of them are counted.
         let several = [
             "selective_scan_fwd_carries",
             "selective_scan_fwd_plain",
@@ -97,18 +97,18 @@ impl Probe {
             && !self.is_shared_out()
     }
 
-    /// Whether its blocks share sequences.
+    /// Returns true if blocks share sequences.
     fn is_shared_out(&self) -> bool {
         KernelChoice::of_entry(&self.entry).is_some_and(|(choice, element, pass)| {
             choice.geometry(element, pass, 1, 1).shared_out.is_some()
         })
     }
 
-    /// Launches it once, and compares the results with the reference.
+    /// Launches the kernel once, and compares the results with the reference.
     ///
     /// # Errors
     ///
-    /// The device's own; what the emulator finds is one of them.
+    /// If the device fails or the emulator finds a mistake.
     pub fn run(&self, device: &Device) -> Result<Ran, Error> {
         let kernel = device.module(self.ptx.text())?.function(&self.entry)?;
         if self.is_large() {
@@ -177,8 +177,7 @@ impl Probe {
         }
     }
 
-    /// For those of rows that are cut, by two ranks that find states in a way that takes the
-    /// kernel.
+    /// Runs a kernel for rows that are cut, by two ranks with a way that uses it.
     fn pieces(&self, device: &Device, way: Way) -> Result<Ran, Error> {
         let first = self.arguments().first().copied();
         let element =
@@ -186,8 +185,7 @@ impl Probe {
         dispatch(element.ok_or_else(|| self.unknown())?, OfPieces { device, way })
     }
 
-    /// For those of the fused selective scan, by a scan of the states and the exponential that it
-    /// is for.
+    /// Runs a kernel of the fused selective scan, by a scan with its states and exponential.
     fn fused<S: Storage<Accum = f32>>(&self, device: &Device) -> Result<Ran, Error> {
         use Exponential::{Exact, Fast};
         match (self.base(), &self.arguments()[1..]) {
@@ -224,8 +222,8 @@ impl Probe {
         }
     }
 
-    /// The direction to launch a kernel of the library in. Where that is an argument, `f32` goes
-    /// forward and all others in reverse, as do rows of whole vectors.
+    /// Returns the direction in which to launch a kernel of the library. If it is an argument,
+    /// `f32` goes forward, and all other types and rows of whole vectors in reverse.
     fn direction_of(&self, choice: KernelChoice, element: ElementType, pass: Pass) -> Direction {
         if choice.takes_direction() {
             direction(element != ElementType::F32 || choice.multiple_of(element) > 1)
@@ -234,8 +232,7 @@ impl Probe {
         }
     }
 
-    /// For those of exercises/ that are launched as the pipe kernel is and have a name of their
-    /// own.
+    /// Plans a kernel of exercises/ that is launched like the pipe kernel under a different name.
     fn exercise(&self) -> Result<Plan, Error> {
         let numbers: Vec<u32> =
             self.arguments().iter().filter_map(|number| number.parse().ok()).collect();
@@ -246,14 +243,14 @@ impl Probe {
         let config = PipeConfig { max_elems_per_thread, max_threads_per_block, ..usual };
         let choice = KernelChoice::Pipe(config);
         let plan = Plan::of(choice, ElementType::F32, Pass::Forward, Direction::Reverse);
-        // Two tiles of floats, and after every 32 of them so many bank words.
+        // Two tiles of floats, and `free` bank words after every 32 of them.
         let tile = max_elems_per_thread * max_threads_per_block;
         let words = free.first().map_or(0, |free| 2 * (tile + tile / 32 * free));
         Ok(plan.with_shared(4 * words))
     }
 
-    /// For those of ladder/, which are launched as the kernel wide is for rows of whole vectors,
-    /// and only go forward.
+    /// Plans a kernel of ladder/, which is launched like the wide kernel for rows of whole vectors,
+    /// and only forward.
     fn step_of_the_ladder(&self) -> Result<Plan, Error> {
         let numbers: Vec<u32> =
             self.arguments().iter().filter_map(|number| number.parse().ok()).collect();
@@ -267,29 +264,29 @@ impl Probe {
         let plan = Plan::of(choice, ElementType::F32, Pass::Forward, Direction::Forward);
         Ok(match self.base() {
             "ladder_persistent" => plan.forward_only().with_blocks(2),
-            // An addition: it only has to write everything.
+            // An addition, so its results only have to be written.
             "ladder_walk" => plan.forward_only().without_judge(),
             _ => plan.forward_only(),
         })
     }
 
-    /// The name without the template's arguments.
+    /// Returns the name without the template's arguments.
     fn base(&self) -> &str {
         self.entry.split('<').next().unwrap_or_default()
     }
 
-    /// The template's arguments: `complex<float>`, `false`.
+    /// Returns the template's arguments: `complex<float>`, `false`.
     fn arguments(&self) -> Vec<&str> {
         let inner = self.entry.split_once('<').and_then(|(_, rest)| rest.strip_suffix('>'));
         inner.map_or(Vec::new(), |inner| inner.split(", ").collect())
     }
 
-    /// Of a kernel whose last argument it is.
+    /// Returns the direction of a kernel whose last argument it is.
     fn direction(&self) -> Direction {
         direction(self.arguments().last() == Some(&"true"))
     }
 
-    /// Of a kernel whose only argument it is.
+    /// Returns the element type of a kernel whose only argument it is.
     fn element(&self) -> Result<ElementType, Error> {
         let known = |element: &ElementType| self.arguments() == [element.cuda_name()];
         ElementType::ALL.into_iter().find(known).ok_or_else(|| self.unknown())
@@ -309,7 +306,6 @@ impl Probe {
     }
 }
 
-/// A pass of a kernel of the library.
 struct OfRecurrence<'a> {
     kernel: &'a Function,
     plan: &'a Plan,
@@ -327,7 +323,6 @@ impl Job for OfRecurrence<'_> {
     }
 }
 
-/// Both passes over two ranks.
 struct OfPieces<'a> {
     device: &'a Device,
     way: Way,
@@ -345,16 +340,16 @@ fn direction(reverse: bool) -> Direction {
     if reverse { Direction::Reverse } else { Direction::Forward }
 }
 
-/// Of a kernel with this argument.
+/// Returns the exponential that this argument selects.
 fn exponential(exact: Option<&str>) -> Exponential {
     if exact == Some("true") { Exponential::Exact } else { Exponential::Fast }
 }
 
-/// Numbers that are the same in every run, without a pattern that a mistake could hide in.
+/// Numbers that are the same in every run, without a pattern that could hide a mistake.
 mod numbers {
     use linrec::Element;
 
-    /// The number in [0, 1) with this index of the sequence `seed` (the generator splitmix64).
+    /// Returns a number in [0, 1) by its index in the sequence `seed` (the generator splitmix64).
     pub fn unit(seed: u64, index: usize) -> f64 {
         let mut z = (seed << 40).wrapping_add(index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -362,7 +357,7 @@ mod numbers {
         (z >> 40) as f64 / (1u64 << 24) as f64
     }
 
-    /// `len` numbers of absolute value between `low` and `high`; complex ones point anywhere.
+    /// Returns `len` numbers of sizes between `low` and `high`; complex ones have any angle.
     pub fn numbers<T: Element>(seed: u64, len: usize, low: f64, high: f64) -> Vec<T> {
         let number = |index| {
             let angle = std::f64::consts::TAU * unit(seed + 1, index);
@@ -371,7 +366,7 @@ mod numbers {
         (0..len).map(number).collect()
     }
 
-    /// `len` numbers between 0.5 and 1.5.
+    /// Returns `len` numbers between 0.5 and 1.5.
     pub fn floats(seed: u64, len: usize) -> Vec<f32> {
         numbers(seed, len, 0.5, 1.5)
     }

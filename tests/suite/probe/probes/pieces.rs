@@ -1,5 +1,5 @@
-//! The kernels for rows that are cut over several devices: by two ranks that share one, as the
-//! library launches them.
+//! The kernels for rows that are cut over several devices, launched as in the library, by two ranks
+//! that share a device.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -19,11 +19,11 @@ use super::numbers::numbers;
 use super::plan::tree;
 use super::recurrences::{Problem, initial, judge, results, rows, upload, widen};
 
-/// Sequences, and steps of each: two pieces of several tiles, of which the last one is not full.
+/// The sequences and steps: two pieces of several tiles, the last of which is not full.
 const NUM_SEQS: usize = 3;
 const SEQ_LEN: usize = 2 * 4681;
 
-/// Outputs and gradients.
+/// Computes outputs and gradients.
 pub fn both_passes<S: Storage>(device: &Device, way: Way) -> Result<Ran, Error> {
     let (stored, shape) = (Stored::as_in::<S>(), (NUM_SEQS, SEQ_LEN));
     let problem = Problem::<S::Accum>::new(NUM_SEQS, SEQ_LEN, Direction::Reverse).through(&stored);
@@ -40,12 +40,11 @@ pub fn both_passes<S: Storage>(device: &Device, way: Way) -> Result<Ran, Error> 
         *counters += launched.counters().unwrap_or(&Counters::default());
     };
     type Parts<S> = Vec<(Range<usize>, [Vec<S>; 3])>;
-    // On a GPU, launches of two ranks are in one queue, and cannot wait for each other.
+    // On a GPU, the launches of two ranks are in one queue and cannot wait for each other.
     let ranks = if way == Way::Mailboxes && !device.is_simt() { 1 } else { 2 };
     let group = Group::through_host(&vec![device.clone(); ranks])?;
     let parts: Parts<S> = group.run(|rank| {
-        // With another kernel than one that takes mail itself, each sequence has a block of its
-        // own.
+        // With a kernel that does not take mail itself, each sequence has its own block.
         let recurrence = match way {
             Way::Mailboxes => {
                 // Not every kernel is shipped for every type.

@@ -1,4 +1,4 @@
-//! How each kernel of the recurrence is launched: sizes that leave something over everywhere.
+//! The launches of the recurrence's kernels, with sizes that leave a remainder everywhere.
 
 use linrec::contract::Domain;
 use linrec::device::{Function, Launch, Launched};
@@ -6,7 +6,7 @@ use linrec::kernels::{ElementType, KernelChoice, Pass, SharedOut};
 use linrec::reference::Rounding;
 use linrec::{Direction, Error};
 
-/// How a kernel is launched, and by which bound it is judged.
+/// The launch of a kernel, and the rounding that bounds its errors.
 pub struct Plan {
     pub num_seqs: usize,
     pub seq_len: usize,
@@ -14,17 +14,17 @@ pub struct Plan {
     pub blocks: u32,
     pub threads: u32,
     shared_bytes: u32,
-    /// Whether the direction is an argument.
+    /// True if the direction is an argument.
     takes_direction: bool,
-    /// How tiles are shared out among blocks, if they are.
+    /// The distribution of tiles over blocks, if blocks share sequences.
     shared_out: Option<SharedOut>,
-    /// Whether the kernel goes all the way: results of one that stops early are only to be there.
+    /// True if the kernel computes the recurrence; an early stage only has to write results.
     pub is_whole: bool,
     pub rounding: Rounding,
 }
 
 impl Plan {
-    /// One of the library's kernels, launched as the library does.
+    /// Plans one of the library's kernels, launched as in the library.
     pub fn of(
         choice: KernelChoice,
         element: ElementType,
@@ -33,7 +33,7 @@ impl Plan {
     ) -> Plan {
         let (num_seqs, seq_len) = shape(choice, element);
         let geometry = choice.geometry(element, pass, num_seqs as u64, seq_len as u64);
-        // Three of those that may be any number, so that each has several tiles.
+        // Three blocks if any number is allowed, so that each has several tiles.
         let any_number = geometry.shared_out.is_some_and(|shared_out| !shared_out.one_tile);
         let blocks = if any_number { geometry.blocks.min(3) } else { geometry.blocks };
         // The early stages of a scan have no gradient.
@@ -56,27 +56,25 @@ impl Plan {
         }
     }
 
-    /// This plan with so many bytes of dynamic shared memory.
     pub fn with_shared(self, shared_bytes: u32) -> Plan {
         Plan { shared_bytes, ..self }
     }
 
-    /// This plan for a kernel that has no argument for the direction, and runs forward.
+    /// Plans for a kernel that runs forward and has no argument for the direction.
     pub fn forward_only(self) -> Plan {
         Plan { direction: Direction::Forward, takes_direction: false, ..self }
     }
 
-    /// This plan for a kernel whose results only have to be there.
+    /// Plans for a kernel whose results are only checked for presence.
     pub fn without_judge(self) -> Plan {
         Plan { is_whole: false, ..self }
     }
 
-    /// This plan with another number of blocks.
     pub fn with_blocks(self, blocks: u32) -> Plan {
         Plan { blocks, ..self }
     }
 
-    /// One block per sequence: the third warp has elements for 11 of its lanes, the fourth none.
+    /// Plans one block per sequence: the third warp has elements for 11 lanes, the fourth none.
     pub fn block_scan(direction: Direction) -> Plan {
         let (num_seqs, seq_len) = (3, 300);
         Plan {
@@ -93,7 +91,7 @@ impl Plan {
         }
     }
 
-    /// The arguments that come last, and the launch itself.
+    /// Adds the last arguments and launches the kernel.
     pub fn finish(&self, kernel: &Function, launch: Launch) -> Result<Launched, Error> {
         let mut workspace;
         let mut launch = launch.shared(self.shared_bytes);
@@ -106,7 +104,7 @@ impl Plan {
             workspace = kernel.device().allocate_named::<u32>("workspace", words)?;
             workspace.zero()?;
             launch = launch.arg(shared_out.tile_vectors).arg(&mut workspace);
-            // Tiles are taken as they come, or all blocks are there.
+            // Each block takes the next tile, or all blocks run at once.
             launch = match shared_out.one_tile {
                 true => launch.arg(1_u32),
                 false => launch.without_mail().cooperative(),
@@ -118,8 +116,8 @@ impl Plan {
     }
 }
 
-/// Rows of an odd length, so that they begin anywhere in a sector, unless they have to be whole
-/// vectors.
+/// Returns rows of an odd length, so that they begin anywhere in a sector, unless they must consist
+/// of whole vectors.
 fn shape(choice: KernelChoice, element: ElementType) -> (usize, usize) {
     let fitting = |len: u64| match choice.multiple_of(element) {
         1 => (len | 1) as usize,
@@ -130,8 +128,7 @@ fn shape(choice: KernelChoice, element: ElementType) -> (usize, usize) {
         KernelChoice::Ref(_) => (150, 67),
         // A tail of threads with fewer elements.
         KernelChoice::Tile(_) => (3, 301),
-        // Three blocks, the last with one row; and lanes that have less of their row than others,
-        // or nothing.
+        // Three blocks, the last with one row, and lanes with less of their row than others.
         KernelChoice::Rows(config) => {
             let rows_per_block = (config.threads / config.lanes) as usize;
             (2 * rows_per_block + 1, fitting(config.max_len(element) * 4 / 5))
@@ -140,7 +137,7 @@ fn shape(choice: KernelChoice, element: ElementType) -> (usize, usize) {
         KernelChoice::Wide(config) => {
             let tile = config.tile(element);
             let len = fitting(2 * tile + tile / 5);
-            // An H200 counts copies from within a sector by groups of lanes, and not by warps.
+            // An H200 counts copies within a sector by groups of lanes, not by warps.
             let sector = 2 * choice.multiple_of(element) as usize;
             (3, if config.ahead > 0 { len - len % sector } else { len })
         }
@@ -149,7 +146,6 @@ fn shape(choice: KernelChoice, element: ElementType) -> (usize, usize) {
     }
 }
 
-/// The rounding of a scan.
 pub fn tree(seq_len: usize) -> Rounding {
     Rounding { levels: Domain::tree_levels(seq_len), exp_ulps: 0.0 }
 }

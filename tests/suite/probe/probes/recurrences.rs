@@ -1,4 +1,9 @@
 //! The kernels that compute the recurrence.
+//!
+//! Each runs as the library would launch it, by a [`Plan`], over a problem that is rounded to the
+//! storage type first, so that the reference sees the same numbers. Results begin as NaN and must
+//! all be written and within the derived bound. The kernels that need other arguments, such as
+//! `look_back` and the one for more than 2^31 elements, have functions of their own here.
 
 use bytemuck::Pod;
 use linrec::contract::Stored;
@@ -11,7 +16,6 @@ use super::Ran;
 use super::numbers::numbers;
 use super::plan::{Plan, tree};
 
-/// What the kernels are given.
 pub(super) struct Problem<T: 'static> {
     pub(super) inputs: Array2<T>,
     pub(super) coeffs: Array2<T>,
@@ -28,14 +32,13 @@ impl<T: Element> Problem<T> {
         }
     }
 
-    /// This problem with inputs and coefficients rounded to what the storage holds exactly.
+    /// Rounds inputs and coefficients to numbers that the storage holds exactly.
     pub(super) fn through(self, stored: &Stored<T>) -> Problem<T> {
         let (inputs, coeffs) = (stored.array(self.inputs), stored.array(self.coeffs));
         Problem { inputs, coeffs, options: self.options }
     }
 }
 
-/// A kernel with the arguments of a forward pass.
 pub fn forward<S: Storage>(kernel: &Function, plan: &Plan) -> Result<Ran, Error> {
     let (device, stored) = (kernel.device(), Stored::as_in::<S>());
     let shape @ (num_seqs, seq_len) = (plan.num_seqs, plan.seq_len);
@@ -62,7 +65,6 @@ pub fn forward<S: Storage>(kernel: &Function, plan: &Plan) -> Result<Ran, Error>
     Ok(ran(&launched, verdict))
 }
 
-/// A kernel with the arguments of a backward pass.
 pub fn backward<S: Storage>(kernel: &Function, plan: &Plan) -> Result<Ran, Error> {
     let (device, stored) = (kernel.device(), Stored::as_in::<S>());
     let shape @ (num_seqs, seq_len) = (plan.num_seqs, plan.seq_len);
@@ -107,7 +109,7 @@ fn ran(launched: &Launched, verdict: Result<(), String>) -> Ran {
     Ran { counters: launched.counters().cloned(), verdict }
 }
 
-/// Adds to the bounds of an array what storing it adds.
+/// Adds the rounding of storage to the bounds of an array.
 pub(super) fn widen<T: Element>(
     bound: &mut Array2<f64>,
     exact: &Array2<T::Wide>,
@@ -118,7 +120,7 @@ pub(super) fn widen<T: Element>(
     }
 }
 
-/// Whether every element of an array has been written: all were NaN before.
+/// Checks that every element of an array is written; all were NaN before.
 fn written<T: Element>(name: &str, array: &Array2<T>) -> Result<(), String> {
     match array.iter().position(|element| element.modulus().is_nan()) {
         None => Ok(()),
@@ -126,7 +128,7 @@ fn written<T: Element>(name: &str, array: &Array2<T>) -> Result<(), String> {
     }
 }
 
-/// One sequence over four blocks, each of which waits for the one before it.
+/// Runs one sequence over four blocks, each of which waits for the one before it.
 pub fn look_back(kernel: &Function) -> Result<Ran, Error> {
     const SEQ_LEN: usize = 1000;
     let device = kernel.device();
@@ -141,7 +143,7 @@ pub fn look_back(kernel: &Function) -> Result<Ran, Error> {
         Ok(buffer)
     };
     let (mut next_tile, mut published) = (zeros("next_tile", 1)?, zeros("published", blocks)?);
-    // Nothing is written here before the launch: to read a state too early is to read nothing.
+    // Not initialised, so that reading a state too early reads an unwritten one.
     let mut states = device.allocate_named::<f32>("states", blocks)?;
     let launched = kernel
         .launch(blocks as u32, 32)
@@ -168,8 +170,8 @@ pub fn look_back(kernel: &Function) -> Result<Ran, Error> {
     Ok(Ran { counters: launched.counters().cloned(), verdict })
 }
 
-/// Arrays of a little more than 2^31 elements, of which the last 32 rows matter: their offsets do
-/// not fit into 32 bits. A GPU runs the whole grid, the emulator the last block.
+/// Runs arrays of a little more than 2^31 elements, whose last 32 rows have offsets beyond 32 bits.
+/// A GPU runs the whole grid, the emulator the last block.
 pub fn last_rows(kernel: &Function) -> Result<Ran, Error> {
     const SEQ_LEN: usize = 64;
     const ROWS: usize = 32;
@@ -209,7 +211,7 @@ pub fn last_rows(kernel: &Function) -> Result<Ran, Error> {
     Ok(Ran { counters: launched.counters().cloned(), verdict })
 }
 
-/// An array `[num_seqs, seq_len]` of values that are as many.
+/// Makes an array `[num_seqs, seq_len]` from a list with exactly as many values.
 pub(super) fn rows<T>(num_seqs: usize, seq_len: usize, values: Vec<T>) -> Array2<T> {
     Array2::from_shape_vec((num_seqs, seq_len), values).expect("as many values as elements")
 }
@@ -241,14 +243,14 @@ fn fetch<S: Storage>(
     Ok(rows(num_seqs, seq_len, buffer.download()?.into_iter().map(S::widen).collect()))
 }
 
-/// An array full of NaN: what a kernel forgets to write shows.
+/// Allocates an array full of NaN, so that an element that is not written shows.
 pub(super) fn results<T: Pod>(device: &Device, name: &str, len: usize) -> Result<Buffer<T>, Error> {
     let mut buffer = device.allocate_named(name, len)?;
     buffer.poison()?;
     Ok(buffer)
 }
 
-/// The first element that is farther from the exact one than the bound allows.
+/// Returns the first element whose error exceeds the bound.
 pub(super) fn judge<T: Element, D: Dimension>(
     name: &str,
     got: &Array<T, D>,
@@ -257,7 +259,7 @@ pub(super) fn judge<T: Element, D: Dimension>(
 ) -> Result<(), String> {
     let wrong = got.iter().zip(exact).zip(bound).enumerate().find(|(_, ((got, exact), bound))| {
         let error = (got.widen() - **exact).modulus();
-        // Written so that NaN is wrong.
+        // In this form, NaN is wrong.
         !matches!(
             error.partial_cmp(bound),
             Some(std::cmp::Ordering::Less | std::cmp::Ordering::Equal)

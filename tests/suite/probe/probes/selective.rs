@@ -1,5 +1,4 @@
-//! The kernels around the recurrence of a selective scan, against their formulas in double
-//! precision.
+//! The kernels around a selective scan's recurrence, against formulas in double precision.
 
 use linrec::device::{Buffer, Device, Function, Launch, Storage};
 use linrec::{Element, Error};
@@ -16,10 +15,10 @@ const OWN: usize = BATCH * CHANNELS * LEN;
 const EXPANDED: usize = OWN * STATES;
 const SHARED: usize = BATCH * GROUPS * STATES * LEN;
 
-/// A number that is expected, and the sum of its terms' absolute values.
+/// An expected number, and the sum of its terms' absolute values.
 type Expected = (f64, f64);
 
-/// What the kernels read: on the device, and to compute with.
+/// An input of the kernels, on the device and on the host.
 struct Array<T> {
     buffer: Buffer<T>,
     values: Vec<f64>,
@@ -41,7 +40,7 @@ fn expanded(row: usize, n: usize, l: usize) -> usize {
     (row * STATES + n) * LEN + l
 }
 
-/// Where a channel of a sequence finds its group's `B` and `C`.
+/// Returns the index of a channel's element in its group's `B` and `C`.
 fn shared(row: usize, n: usize, l: usize) -> usize {
     let (sequence, channel) = (row / CHANNELS, row % CHANNELS);
     ((sequence * GROUPS + channel / (CHANNELS / GROUPS)) * STATES + n) * LEN + l
@@ -51,22 +50,22 @@ fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// A sum with that of its terms' absolute values.
+/// Adds terms, and their absolute values.
 fn sum(terms: impl Iterator<Item = f64>) -> Expected {
     terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()))
 }
 
-/// For every position of every channel.
+/// Computes a value for every position of every channel.
 fn of_own(value: impl Fn(usize, usize) -> Expected) -> Vec<Expected> {
     (0..OWN).map(|i| value(i / LEN, i % LEN)).collect()
 }
 
-/// For every position of every state.
+/// Computes a value for every position of every state.
 fn of_states(value: impl Fn(usize, usize, usize) -> Expected) -> Vec<Expected> {
     (0..EXPANDED).map(|i| value(i / LEN / STATES, i / LEN % STATES, i % LEN)).collect()
 }
 
-/// Launches the kernel of this name once.
+/// Launches the kernel with this name once.
 pub fn run<T: Element<Wide = f64> + Storage>(kernel: &Function, base: &str) -> Result<Ran, Error> {
     let device = kernel.device();
     let array = |seed, len| Array::<T>::new(device, seed, len);
@@ -201,10 +200,10 @@ pub fn run<T: Element<Wide = f64> + Storage>(kernel: &Function, base: &str) -> R
     let mut verdict = Ok(());
     for (number, (result, expected)) in results.iter().zip(&expected).enumerate() {
         for (i, (got, (value, size))) in result.download()?.into_iter().zip(expected).enumerate() {
-            // As many roundings as the longest of these sums has terms are far more than there are.
+            // As many roundings as the longest sum has terms, which is far more than needed.
             let roundings = (BATCH * LEN) as f64;
             let error = (Element::widen(got) - value).abs();
-            // Written so that NaN fails.
+            // In this form, NaN fails.
             let within = error <= roundings * T::UNIT_ROUNDOFF * size;
             if !within && verdict.is_ok() {
                 verdict =
