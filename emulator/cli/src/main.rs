@@ -1,6 +1,5 @@
 //! The command `simt`.
 
-mod argument;
 mod emulate;
 mod fill;
 mod list;
@@ -21,11 +20,11 @@ use clap::Parser;
 
 use options::{Command, Options};
 
-/// What went well and what did not, as a shell sees it.
+/// How a command ended, if it could be run.
 pub enum Outcome {
     /// All went well.
     Done,
-    /// The kernel did something wrong, or its results are not what was expected.
+    /// The kernel did something wrong, or its results differ from those expected.
     Wrong,
 }
 
