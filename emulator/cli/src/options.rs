@@ -110,7 +110,8 @@ pub struct Run {
     #[arg(long, value_name = "FOLDER")]
     pub save: Option<PathBuf>,
 
-    /// What a buffer or variable should hold afterwards, filled as in an argument: `y=@expected.bin`
+    /// What a buffer or variable should hold afterwards, filled as in an argument:
+    /// `y=@expected.bin`
     #[arg(long, value_name = "NAME=FILL", value_parser = named)]
     pub expect: Vec<Named>,
 

@@ -1,8 +1,9 @@
 //! The command as a shell sees it: what it prints, what it writes, and how it ends.
 //!
-//! Each test runs the program in a folder of its own, which holds `kernels.ptx`. Tables have a line
-//! for each case: the words of a command, ` => `, and a part of what it must print. The syntax of
-//! arguments, fills, numbers and textures has its tests beside the code, in `src`.
+//! Each test runs the program in a folder of its own, which contains `kernels.ptx`. A launch that
+//! one line of output describes is a line of `suite/cases.txt`: options, the syntax of arguments,
+//! fills, numbers and textures, their errors, and results. The tests here are the others: files,
+//! commands without a launch, and output that takes more than one line to describe.
 
 use std::fs;
 use std::path::PathBuf;
@@ -54,15 +55,6 @@ impl Shell {
         let words = words.split_whitespace();
         self.simt(&["run", "kernels.ptx"].into_iter().chain(words).collect::<Vec<_>>())
     }
-
-    /// Runs it likewise, and asserts that it ends with this code and prints this to no other stream
-    /// than the standard output.
-    fn prints(&self, words: &str, code: i32, expected: &str) -> Ended {
-        let ended = self.run(words);
-        assert_eq!((ended.code, ended.error.as_str()), (Some(code), ""), "{words}: {ended:?}");
-        assert!(ended.out.contains(expected), "`{expected}` is not printed by {words}: {ended:?}");
-        ended
-    }
 }
 
 /// Runs a command to its end. A panic has the code 101.
@@ -73,57 +65,37 @@ fn ended(command: &mut Command) -> Ended {
     Ended { code: output.status.code(), out, error }
 }
 
+const STORE: &str = "--kernel store --block 1 --arg {to:f32[1];u32=2;f32=3}";
+const SAXPY: &str =
+    "--kernel saxpy --grid 4 --block 256 --arg u32=1000 --arg f32=2 --arg x:f32[1000]=1";
+
+/// The launches in `cases.txt`.
+#[test]
+fn cases() {
+    let launches = [
+        ("STORE", STORE),
+        ("FOLLOW", "--kernel follow"),
+        ("SPIN", "--kernel spin"),
+        ("SAXPY", SAXPY),
+        ("SHIFT", "--kernel shift --grid 2 --block 5"),
+    ];
+    let shell = Shell::new();
+    let lines = include_str!("suite/cases.txt").lines();
+    for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let (words, expected) = line.split_once(" => ").expect("a case has an arrow");
+        let (code, words) = words.split_once(' ').expect("a case begins with an exit code");
+        let all = |words: String, (name, launch): (&str, &str)| words.replace(name, launch);
+        let ended = shell.run(&launches.into_iter().fold(words.to_owned(), all));
+        assert_eq!(ended.code, code.parse().ok(), "{line}: {ended:?}");
+        assert_eq!(ended.error.is_empty(), code != "2", "{line}: {ended:?}");
+        let printed = format!("^{}{}$", ended.out, ended.error);
+        assert!(printed.contains(&expected.replace("\\n", "\n")), "{line}: {printed}");
+    }
+}
+
 /// What cannot be run is an error and never a panic.
 mod bad {
     use super::*;
-
-    const STORED: &str = "--kernel store --block 1 --arg {to:f32[1];u32=2;f32=3}";
-
-    /// Lines that end in code 2 with nothing on the standard output.
-    const REFUSED: &str = "\
- => name the kernel with --kernel; kernels are `saxpy`, `store`, `follow`, `spin`, `refused`
---kernel none => there is no kernel `none`; kernels are `saxpy`
---kernel refused => the kernel `refused` is not emulated: PTX line
---kernel follow => 0 arguments are given, and the kernel takes 1: .u64
---kernel follow --arg u32=1 => argument 0, `u32=1`: has 4 bytes, and the kernel takes 8 there (.u64
---kernel follow --arg &y => there is no buffer `y` yet; there are none
---kernel follow --arg f32[9999999999999]=0 => there is no memory for
---kernel follow --arg f32[9999999999999] => out of memory
---kernel follow --arg f32[2]=@none.bin => cannot read none.bin
---kernel spin --grid 0 => a grid of 0 x 1 x 1 blocks
---kernel spin --block 2000 => blocks of 2000 x 1 x 1 threads: 1 to 1024 in all
---kernel spin --shared 1000000 => is given 1000000 more
---kernel spin --blocks 0..9 => blocks 0..9 are not in the grid's 0..1
---kernel spin --variable none:u32=1 => `none`: the module does not have it; it has calls, factors
---kernel spin --variable calls:u64=1 => `calls`: 8 bytes are given, and it has 4
---kernel spin --variable calls => 'calls' for '--variable <NAME:TYPE[COUNT]=FILL>': it has no `:`
---kernel spin --buffer u32=1 => it does not describe a buffer
---kernel spin --buffer {f32[1]} => it does not describe a buffer
-STORED --print to:x => '--print <NAME[:COUNT]>': `x` is not a number of elements
-STORED --expect to => '--expect <NAME=FILL>': it has no `=`
---grid 1,2,3,4 => 4 numbers for three axes
---grid x => `x` is not a number of blocks or threads
---blocks 1 => `1` is not a range
---none => unexpected argument '--none'";
-
-    /// Lines that end in code 2 after the kernel has run.
-    const RAN: &str = "\
-STORED --print none => there is no buffer or variable `none`; there are to
-STORED --expect to=1,2 => 2 numbers are given, and 1 are needed
-STORED --write to=/none/x => cannot write /none/x";
-
-    #[test]
-    fn wrong_options_are_refused_with_what_there_is() {
-        let shell = Shell::new();
-        for (line, has_run) in
-            REFUSED.lines().map(|l| (l, false)).chain(RAN.lines().map(|l| (l, true)))
-        {
-            let (words, expected) = line.split_once(" => ").expect("a case has an arrow");
-            let ended = shell.run(&words.replace("STORED", STORED));
-            assert!(ended.code == Some(2) && ended.error.contains(expected), "{words}: {ended:?}");
-            assert_eq!(!ended.out.is_empty(), has_run, "{words}: {ended:?}");
-        }
-    }
 
     #[test]
     fn files_that_are_not_ptx_are_refused() {
@@ -149,7 +121,7 @@ STORED --write to=/none/x => cannot write /none/x";
         }
     }
 
-    /// Every beginning of an argument, and the argument with one character changed.
+    /// Every beginning of an argument, the argument with one character changed, and deep nesting.
     #[test]
     fn no_argument_makes_it_panic() {
         let shell = Shell::new();
@@ -163,6 +135,10 @@ STORED --write to=/none/x => cannot write /none/x";
                 ["run", "kernels.ptx", "--kernel", "store", "--block", "1", "--arg", &argument];
             let ended = shell.simt(&words);
             assert!(matches!(ended.code, Some(0..=2)), "{argument}: {ended:?}");
+        }
+        for deep in ["*".repeat(100_000), ["{".repeat(1000), "}".repeat(1000)].concat()] {
+            let ended = shell.simt(&["run", "kernels.ptx", "--kernel", "follow", "--arg", &deep]);
+            assert!(ended.code == Some(2) && ended.error.contains("braces in each other"));
         }
     }
 
@@ -195,101 +171,29 @@ STORED --write to=/none/x => cannot write /none/x";
 mod run {
     use super::*;
 
-    const SAXPY: &str = "--kernel saxpy --grid 4 --block 256 --arg u32=1000 --arg f32=2 \
-                         --arg x:f32[1000]=1 --arg y:f32[1000]=index";
-
     #[test]
-    fn a_launch_prints_its_buffers_and_its_cost() {
-        let ended =
-            Shell::new().prints(SAXPY, 0, "\nx: f32[1000] 1.0 1.0 1.0 1.0 1.0 1.0 1.0 1.0 …\n");
-        assert!(ended.out.starts_with("4 blocks, "), "{ended:?}");
-        let last = ended.out.lines().nth(2);
-        assert_eq!(last, Some("y: f32[1000] 2.0 3.0 4.0 5.0 6.0 7.0 8.0 9.0 …"));
-    }
-
-    #[test]
-    fn results_are_written_and_compared() {
+    fn results_are_written_and_compared_with_files() {
         let shell = Shell::new();
-        shell.prints(&format!("{SAXPY} --write y=y.bin"), 0, "");
+        let launch = format!("{SAXPY} --arg y:f32[1000]=index");
+        let ended = shell.run(&format!("{launch} --write y=y.bin"));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
         let expected: Vec<u8> = (0..1000).flat_map(|i| (2.0 + i as f32).to_le_bytes()).collect();
         assert_eq!(fs::read(shell.path("y.bin")).unwrap(), expected);
-        for (words, code, expected) in [
-            ("--expect y=@y.bin --expect x=1", 0, "y: 1000 numbers as expected"),
-            (
-                "--expect y=index+1",
-                1,
-                "1000 of 1000 numbers are not as expected; the first is number 0: 2.0 where 1.0 was",
-            ),
-            ("--expect y=index+1 --tolerance 1", 0, "y: 1000 numbers as expected"),
-        ] {
-            shell.prints(&format!("{SAXPY} {words}"), code, expected);
-        }
-    }
-
-    #[test]
-    fn structs_hold_addresses_and_variables_are_read_and_written() {
-        let shell = Shell::new();
-        let store = "--kernel store --block 1 --arg {to:f32[1];u32=2;f32=3}";
-        for (words, expected) in [
-            (
-                "--variable calls:u32 --variable factors:f32[2] \
-                 --print to --print calls --print factors",
-                "to: f32[1] 6.0\ncalls: u32[1] 42\nfactors: f32[2] 1.0 2.0\n",
-            ),
-            (
-                "--variable calls:u32=5 --variable factors:f32[2]=0,9 --print to --print calls",
-                "to: f32[1] 27.0\ncalls: u32[1] 7\n",
-            ),
-        ] {
-            let ended = shell.prints(&format!("{store} {words}"), 0, "");
-            assert!(ended.out.ends_with(expected), "{ended:?}");
-        }
-        // The same as bytes, apart from the address.
-        let store = "--kernel store --block 1 --arg {to:f32[1];bytes=0200000000004040}";
-        shell.prints(&format!("{store} --expect to=6"), 0, "as expected");
-    }
-
-    #[test]
-    fn buffers_hold_addresses() {
-        let words = "--kernel follow --block 1 --buffer x:u32[4]=0 --arg *{null;&x+8} --print x";
-        Shell::new().prints(words, 0, "x: u32[4] 0 0 7 0\n");
-    }
-
-    #[test]
-    fn a_mistake_is_reported_with_its_place() {
-        let ended = Shell::new().prints(
-            &SAXPY.replace("x:f32[1000]", "x:f32[999]"),
-            1,
-            "block 3, warp 7, lane 7",
-        );
-        assert!(ended.out.starts_with("saxpy at PTX line "), "{ended:?}");
-        assert!(ended.out.contains("buffer `x` (3996 bytes)"), "{ended:?}");
-        let unwritten = SAXPY.replace("x:f32[1000]=1", "x:f32[1000]");
-        Shell::new().prints(&unwritten, 1, "which nothing has written");
-    }
-
-    #[test]
-    fn a_bound_ends_an_endless_loop() {
-        Shell::new().prints("--kernel spin --instructions 10000", 1, "10000");
+        let ended = shell.run(&format!("{launch} --expect y=@y.bin"));
+        assert!(ended.code == Some(0) && ended.out.contains("y: 1000 numbers as expected"));
     }
 
     #[test]
     fn counters_and_traces_are_printed() {
-        let ended =
-            Shell::new().prints(&format!("{SAXPY} --counters --trace 2"), 0, " events more");
+        let launch = format!("{SAXPY} --arg y:f32[1000]=index --counters --trace 2");
+        let ended = Shell::new().run(&launch);
+        assert!(ended.code == Some(0) && ended.out.contains(" events more"), "{ended:?}");
         let site = ended.out.lines().find(|line| line.contains("st.global.f32")).unwrap();
         let numbers: Vec<_> = site.split_whitespace().rev().take(4).collect();
         assert_eq!(numbers, ["0", "0", "125", "32"], "{site}");
         let loads = ended.out.lines().filter(|line| line.contains(": load global 4 bytes 0: ["));
         let loads: Vec<_> = loads.collect();
         assert!(loads.len() == 2 && loads[0].starts_with("block 0 warp 0 PTX line "), "{ended:?}");
-    }
-
-    #[test]
-    fn some_blocks_of_a_grid_are_run() {
-        let ended = Shell::new().prints(&format!("{SAXPY} --blocks 1..3 --print y:1"), 0, "");
-        let (out, last) = (&ended.out, "y: f32[1000] 0.0 …\n");
-        assert!(out.starts_with("2 blocks, ") && out.ends_with(last), "{ended:?}");
     }
 
     #[test]
@@ -318,39 +222,6 @@ mod run {
         }
     }
 
-    /// Copies what a texture holds to a surface, at coordinates that are off by one.
-    const SHIFT: &[u8] = b".version 8.0 .target sm_80 .address_size 64
-.visible .entry shift(.param .u64 from, .param .u64 to) {
-    .reg .b32 %r<4>; .reg .f32 %f<7>; .reg .b64 %rd<3>;
-    ld.param.u64 %rd1, [from]; ld.param.u64 %rd2, [to];
-    mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; shl.b32 %r3, %r1, 2;
-    cvt.rn.f32.u32 %f1, %r1; cvt.rn.f32.u32 %f2, %r2; add.rn.f32 %f1, %f1, 0fBF800000;
-    tex.2d.v4.f32.f32 {%f3, %f4, %f5, %f6}, [%rd1, {%f1, %f2}];
-    sust.b.2d.b32.zero [%rd2, {%r3, %r2}], {%f3};
-}";
-
-    #[test]
-    fn textures_and_surfaces_are_made() {
-        let shell = Shell::new();
-        shell.write("shift.ptx", SHIFT);
-        let (filled, empty) = ("s:surf2d(f32, 3x2)=0", "s:surf2d(f32, 3x2)");
-        for (from, to, code, expected) in [
-            ("t:tex2d(f32, 4x2)=1,2,3,4,5,6,7,8", filled, 0, "\nt: f32[8] 1.0 2.0 3.0"),
-            ("t:tex2d(f32, 4x2)=1,2,3,4,5,6,7,8", filled, 0, "\ns: f32[6] 1.0 1.0 2.0 "),
-            ("t:tex2d(f32, 4x2, clamp)=1,2,3,4,5,6,7,8", filled, 0, "\ns: f32[6] 1.0 1.0 2.0 "),
-            ("t:tex2d(f32, 4x2, border)=1,2,3,4,5,6,7,8", filled, 0, "\ns: f32[6] 0.0 1.0 2.0 "),
-            ("t:tex2d(u8, 4x2)=1", filled, 1, "texture `t` (a 2-D array of 4 x 2) as a float"),
-            ("tex2d(u8, 4x2, floats)=255", empty, 0, "\ns: f32[6] 1.0 1.0 1.0"),
-            ("tex2d(f32, 4x2, linear)=1", filled, 2, "(`cudaFilterModeLinear`) is not emulated"),
-        ] {
-            let words =
-                ["run", "shift.ptx", "--grid", "2", "--block", "5", "--arg", from, "--arg", to];
-            let ended = shell.simt(&words);
-            assert_eq!((ended.code, ended.error.is_empty()), (Some(code), code < 2), "{ended:?}");
-            assert!([ended.out, ended.error].concat().contains(expected), "{from}: {expected}");
-        }
-    }
-
     /// An output that is closed early is no mistake; one that is full is a mistake.
     #[test]
     #[cfg(target_os = "linux")]
@@ -370,9 +241,14 @@ mod run {
     #[test]
     fn a_launch_is_saved_with_all_its_bytes() {
         let shell = Shell::new();
-        let words = "--kernel store --arg {to:f32[1]=1;u32=2;f32=3} --block 1 \
-                     --variable calls:u32=5 --variable factors:f32[2]=0,9 --save here";
-        shell.prints(words, 0, "");
+        let saves = |words: &str| {
+            let ended = shell.run(words);
+            assert_eq!((ended.code, ended.error.as_str()), (Some(0), ""), "{ended:?}");
+        };
+        saves(
+            "--kernel store --arg {to:f32[1]=1;u32=2;f32=3} --block 1 --variable calls:u32=5 \
+             --variable factors:f32[2]=0,9 --save here",
+        );
         let read = |file: &str| fs::read(shell.path(file)).unwrap();
         let text = |file: &str| String::from_utf8(read(file)).unwrap();
         assert_eq!(
@@ -388,8 +264,7 @@ mod run {
         ] {
             assert_eq!(read(&format!("here/{file}")), bytes, "{file}");
         }
-        let words = "--kernel follow --block 1 --buffer x:u32[4]=0 --arg *{null;&x+8} --save there";
-        shell.prints(words, 0, "");
+        saves("--kernel follow --block 1 --buffer x:u32[4]=0 --arg *{null;&x+8} --save there");
         let lines = text("there/launch.txt");
         assert!(lines.ends_with("buffer x u32 16\nbuffer arg0 u64 16 8&x+8\n"), "{lines}");
     }

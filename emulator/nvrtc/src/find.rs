@@ -90,9 +90,9 @@ fn load_trusted(file: &Path) -> Result<Nvrtc, String> {
     if let Some(builtins) = builtins_beside(&file) {
         trust::check(&builtins, Above::Closed).map_err(refused)?;
     }
-    // SAFETY: (1) the file has NVRTC's name in a place where the user or the system keeps NVRTC; (2)
-    // the file, its builtins and the folders above were found to belong to the user or the system,
-    // so nobody else decides what is in them.
+    // SAFETY: (1) the file has NVRTC's name in a place where the user or the system keeps NVRTC;
+    // (2) the file, its builtins and the folders above were found to belong to the user or the
+    // system, so nobody else decides what is in them.
     unsafe { Nvrtc::load(&file) }.map_err(|error| error.to_string())
 }
 

@@ -1,9 +1,9 @@
 //! CUDA C++ to PTX with NVIDIA's compiler library NVRTC.
 //!
 //! NVRTC needs neither a GPU nor a driver nor a C++ compiler, so that a laptop can compile a kernel
-//! and run it in an emulator such as `simt`. It is a shared library, which [`Nvrtc::find`] looks for
-//! when it is first needed. `pip install nvidia-cuda-nvrtc-cu12` installs it on Linux and Windows;
-//! it does not exist for macOS.
+//! and run it in an emulator such as `simt`. It is a shared library, which [`Nvrtc::find`] looks
+//! for when it is first needed. `pip install nvidia-cuda-nvrtc-cu12` installs it on Linux and
+//! Windows; it does not exist for macOS.
 //!
 //! [`compile`] always compiles; [`obtain`] returns PTX from the cache where it can.
 //!
@@ -11,7 +11,8 @@
 //! use nvrtc::Program;
 //!
 //! let source = "template <typename T> __global__ void twice(T* x) { x[threadIdx.x] *= 2; }";
-//! let compiled = nvrtc::compile(&Program::new("twice.cu", source).with_entries(["twice<float>"]), 80)?;
+//! let program = Program::new("twice.cu", source).with_entries(["twice<float>"]);
+//! let compiled = nvrtc::compile(&program, 80)?;
 //! assert_eq!(compiled.ptx.symbol("twice<float>"), Some("twice_float"));
 //! # Ok::<(), nvrtc::Error>(())
 //! ```

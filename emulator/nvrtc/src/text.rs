@@ -10,14 +10,14 @@ const ACCEPTED_VERSION: (u32, u32) = (8, 0);
 /// NVRTC 12.0 puts the current folder before each name in `.file`, so that the same source compiled
 /// elsewhere would differ.
 ///
-/// NVRTC writes its own version in `.version`, whatever the kernels use, and an older driver refuses
-/// the PTX for this alone. The sources use nothing newer than PTX 8.0, and no architecture newer
-/// than `sm_90` is compiled for, so the version is lowered. If an instruction were newer, the driver
-/// would refuse it when it loads the PTX.
+/// NVRTC writes its own version in `.version`, whatever the kernels use, and an older driver
+/// refuses the PTX for this alone. The sources use nothing newer than PTX 8.0, and no architecture
+/// newer than `sm_90` is compiled for, so the version is lowered. If an instruction were newer, the
+/// driver would refuse it when it loads the PTX.
 ///
-/// NVRTC 12.0 also declares a table of all architectures, `nv::target`, which no kernel reads, under
-/// names that contain the number of the process. It is left out, so that the same program always
-/// gives the same text.
+/// NVRTC 12.0 also declares a table of all architectures, `nv::target`, which no kernel reads,
+/// under names that contain the number of the process. It is left out, so that the same program
+/// always gives the same text.
 pub(crate) fn tidy(ptx: &str, program: &Program) -> String {
     let mut tidied = String::with_capacity(ptx.len());
     for line in ptx.trim_end_matches('\0').lines() {

@@ -2,10 +2,10 @@
 //! invalid.
 //!
 //! Nearly all of these kernels are wrong, so their results cannot be checked. [`execute`] asserts
-//! what must hold for any kernel: the machine does not panic, keeps its bounds, reports a place that
-//! exists, changes only bytes that a store of the kernel names, and does the same when it is traced.
-//! The test `execution` of `simt-suite` runs a fixed number of them, and the example `fuzz` of this
-//! package any number.
+//! what must hold for any kernel: the machine does not panic, keeps its bounds, reports a place
+//! that exists, changes only bytes that a store of the kernel names, and does the same when it is
+//! traced. The test `execution` of `simt-suite` runs a fixed number of them, and the example `fuzz`
+//! of this package any number.
 
 use std::sync::atomic::AtomicBool;
 
@@ -27,8 +27,8 @@ pub enum Outcome {
     Reported(ReportKind),
 }
 
-/// The sizes of the buffers in bytes: two that kernels get, one that no kernel gets, and one without
-/// contents.
+/// The sizes of the buffers in bytes: two that kernels get, one that no kernel gets, and one
+/// without contents.
 const SIZES: [u64; 4] = [4096, 1001, 256, 1 << 24];
 /// The address of the first buffer, and the distance of each buffer from the one before.
 const FIRST: u64 = 1 << 40;

@@ -1,10 +1,10 @@
 //! The parser under test, its corpus, and mutations.
 //!
-//! [`parse`] asserts what must hold for any source: the parser does not panic, what it accepts is no
-//! larger than the source, its errors are sentences with a line that exists, and the declarations
-//! by themselves agree with the module. The mutations keep to the shape of PTX, which leads further
-//! into a strict parser than random bytes do. The test `parser` of `simt-suite` runs a fixed number
-//! of them, and the example `fuzz` of this package any number.
+//! [`parse`] asserts what must hold for any source: the parser does not panic, what it accepts is
+//! no larger than the source, its errors are sentences with a line that exists, and the
+//! declarations by themselves agree with the module. The mutations keep to the shape of PTX, which
+//! leads further into a strict parser than random bytes do. The test `parser` of `simt-suite` runs
+//! a fixed number of them, and the example `fuzz` of this package any number.
 
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! Single instructions: every form of `every_form.ptx`, with registers drawn at random.
 //!
 //! Only results that PTX defines to the last bit may show, because a program must give the same on
-//! every machine. So [`is_defined`] leaves forms out, and [`instruction`] adds instructions that keep
-//! an operand away from undefined results. Some forms are left out because the driver's compiler
-//! translates them otherwise than PTX says; the README lists these. The test `programs` of
+//! every machine. So [`is_defined`] leaves forms out, and [`instruction`] adds instructions that
+//! keep an operand away from undefined results. Some forms are left out because the driver's
+//! compiler translates them otherwise than PTX says; the README lists these. The test `programs` of
 //! `simt-suite` runs the programs on the emulator.
 
 use std::cell::RefCell;
@@ -52,8 +52,8 @@ fn is_defined(line: &str) -> bool {
     let may_fuse = matches!(opcode, "add" | "sub" | "mul") && is_float && !is_rounded;
     let is_half = any(&["f16", "f16x2", "bf16", "bf16x2"]);
     let is_inexact = any(&["approx", "full"]) && (opcode == "div" || has("f64") || is_half);
-    // The driver's compiler simplifies `rcp` of `rcp` or of `ex2` as in algebra, changes the sign of
-    // halves that are NaN, and computes functions of constants with another rounding.
+    // The driver's compiler simplifies `rcp` of `rcp` or of `ex2` as in algebra, changes the sign
+    // of halves that are NaN, and computes functions of constants with another rounding.
     let is_algebra = opcode == "rcp" && has("approx")
         || opcode == "neg" && is_half
         || opcode == "mov" && line.contains(", 0f");

@@ -15,8 +15,8 @@ const THREAD_WORDS: usize = 112;
 /// The number of 32-bit words that a program writes. Each thread has one more, which others read.
 pub const WORDS: usize = BLOCKS * THREADS * (THREAD_WORDS + 1);
 
-/// The offsets in a thread's inputs and results, in words: 8 words for `%r`, 16 for `%rd`, …, and 16
-/// for its own 64 bytes in each memory space.
+/// The offsets in a thread's inputs and results, in words: 8 words for `%r`, 16 for `%rd`, …, and
+/// 16 for its own 64 bytes in each memory space.
 const R: usize = 0;
 const RD: usize = 8;
 const F: usize = 24;

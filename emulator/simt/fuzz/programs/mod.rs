@@ -253,8 +253,8 @@ fn turned(text: &str, by: usize) -> String {
     moved(text, |number| if number < REGISTERS { (number + by) % REGISTERS } else { number })
 }
 
-/// Returns instructions whose registers have other numbers. A register is a class of [`CLASSES`] and
-/// a number.
+/// Returns instructions whose registers have other numbers. A register is a class of [`CLASSES`]
+/// and a number.
 fn moved(text: &str, number: impl Fn(usize) -> usize) -> String {
     let mut moved = String::with_capacity(text.len());
     let mut rest = text;

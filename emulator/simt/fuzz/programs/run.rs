@@ -18,8 +18,8 @@ pub enum Way {
     Traced,
 }
 
-/// Draws the inputs of all programs of a module: words for each thread, some of them at the edges of
-/// formats, and the bytes of the last parameter.
+/// Draws the inputs of all programs of a module: words for each thread, some of them at the edges
+/// of formats, and the bytes of the last parameter.
 pub fn inputs(seed: u64) -> (Vec<u32>, [u64; 2]) {
     let mut random = Random(seed ^ 0x1d);
     let words = (0..BLOCKS * THREADS * INPUT_WORDS).map(|_| word(&mut random)).collect();

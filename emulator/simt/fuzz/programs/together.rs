@@ -82,8 +82,8 @@ fn barrier(random: &mut Random) -> Vec<String> {
     }]
 }
 
-/// Each thread writes a word to shared or global memory, and reads the word of another thread of its
-/// block or its warp.
+/// Each thread writes a word to shared or global memory, and reads the word of another thread of
+/// its block or its warp.
 fn exchange(random: &mut Random) -> Vec<String> {
     let (own, board, space) = match random.below(3) {
         0 => ("%mg", "%bg", "global"),
