@@ -15,8 +15,6 @@
 //! Reading and layout are one pass: every form becomes a [`Piece`] at once. The tests below
 //! hold the layout, and `tests/suite/cases.txt` has the forms, their errors, and their effects.
 
-use std::fmt::{self, Display, Write};
-
 use simt::{Kernel, Param};
 
 use crate::fill;
@@ -212,25 +210,21 @@ impl Plan {
     pub fn lines(&self, kernel: &Kernel) -> String {
         let mut text = format!("kernel {}\n", kernel.name());
         for (param, piece) in kernel.params().iter().zip(&self.arguments) {
-            let _ = write!(text, "argument {} {piece}", param.offset);
-            self.end_line(&mut text, &piece.holes);
+            let bytes: String = piece.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            text += &format!("argument {} {bytes}{}\n", param.offset, self.holes(&piece.holes));
         }
         for Buffer { name, ty, bytes, holes, .. } in &self.buffers {
-            let _ = write!(text, "buffer {name} {} {bytes}", ty.name());
-            self.end_line(&mut text, holes);
+            text += &format!("buffer {name} {} {bytes}{}\n", ty.name(), self.holes(holes));
         }
         text
     }
 
-    fn end_line(&self, text: &mut String, holes: &[Hole]) {
-        for Hole { at, buffer, offset, is_handle } in holes {
+    fn holes(&self, holes: &[Hole]) -> String {
+        let hole = |Hole { at, buffer, offset, is_handle }: &Hole| {
             let name = &self.buffers[*buffer].name;
-            let _ = match is_handle {
-                true => write!(text, " {at}@{name}"),
-                false => write!(text, " {at}&{name}+{offset}"),
-            };
-        }
-        text.push('\n');
+            if *is_handle { format!(" {at}@{name}") } else { format!(" {at}&{name}+{offset}") }
+        };
+        holes.iter().map(hole).collect()
     }
 }
 
@@ -250,13 +244,6 @@ impl Piece {
         self.bytes.extend(part.bytes);
         self.holes.extend(part.holes.iter().map(|hole| Hole { at: hole.at + at, ..*hole }));
         self.align = self.align.max(part.align);
-    }
-}
-
-/// The bytes in hexadecimal digits.
-impl Display for Piece {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
