@@ -89,27 +89,21 @@ impl Count {
     }
 
     /// Returns the words that follow this number of the quantity.
-    fn words(self, number: f64) -> &'static str {
-        match (self, number == 1.0) {
-            (Count::SectorsPerLoad, false) => "sectors per load request",
-            (Count::SectorsPerLoad, true) => "sector per load request",
-            (Count::BytesPerLoad, _) => "bytes per load request",
-            (Count::BytesPerStore, _) => "bytes per store request",
-            (Count::Loads, false) => "load requests in the launch",
-            (Count::Loads, true) => "load request in the launch",
-            (Count::PassesPerRequest, false) => "passes per request of shared memory",
-            (Count::PassesPerRequest, true) => "pass per request of shared memory",
-            (Count::SharedRequests, false) => "requests of shared memory in the launch",
-            (Count::SharedRequests, true) => "request of shared memory in the launch",
-            (Count::LocalRequests, false) => "requests of local memory in the launch",
-            (Count::LocalRequests, true) => "request of local memory in the launch",
-            (Count::Barriers, false) => "barriers in the launch",
-            (Count::Barriers, true) => "barrier in the launch",
-            (Count::LoadsBeforeBarrier, false) => {
-                "load requests of a warp before its first barrier"
+    fn words(self, number: f64) -> String {
+        let (one, several, of) = match self {
+            Count::SectorsPerLoad => ("sector", "sectors", "per load request"),
+            Count::BytesPerLoad => ("bytes", "bytes", "per load request"),
+            Count::BytesPerStore => ("bytes", "bytes", "per store request"),
+            Count::Loads => ("load request", "load requests", "in the launch"),
+            Count::PassesPerRequest => ("pass", "passes", "per request of shared memory"),
+            Count::SharedRequests => ("request", "requests", "of shared memory in the launch"),
+            Count::LocalRequests => ("request", "requests", "of local memory in the launch"),
+            Count::Barriers => ("barrier", "barriers", "in the launch"),
+            Count::LoadsBeforeBarrier => {
+                ("load request", "load requests", "of a warp before its first barrier")
             }
-            (Count::LoadsBeforeBarrier, true) => "load request of a warp before its first barrier",
-        }
+        };
+        format!("{} {of}", if number == 1.0 { one } else { several })
     }
 }
 

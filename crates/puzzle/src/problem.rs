@@ -4,7 +4,7 @@ use bytemuck::Pod;
 use linrec::contract::{Case, Domain};
 use linrec::reference::{self, Rounding};
 use linrec::{Element, Error, Options};
-use ndarray::{Array1, Array2, ArrayView2};
+use ndarray::{Array, Array2, ArrayView2, Dimension};
 use serde::Deserialize;
 
 /// What a kernel computes, and the cases that it accepts.
@@ -77,23 +77,14 @@ pub(crate) struct Wanted<T: Element> {
 }
 
 impl<T: Element + Pod> Wanted<T> {
-    fn rows(name: &'static str, exact: Array2<T::Wide>, bound: Array2<f64>) -> Wanted<T> {
-        let columns = Some(exact.ncols());
-        Wanted {
-            name,
-            columns,
-            exact: exact.into_iter().collect(),
-            bound: bound.into_iter().collect(),
-        }
-    }
-
-    fn flat(name: &'static str, exact: Array1<T::Wide>, bound: Array1<f64>) -> Wanted<T> {
-        Wanted {
-            name,
-            columns: None,
-            exact: exact.into_iter().collect(),
-            bound: bound.into_iter().collect(),
-        }
+    fn new<D: Dimension>(
+        name: &'static str,
+        exact: Array<T::Wide, D>,
+        bound: Array<f64, D>,
+    ) -> Wanted<T> {
+        let columns = exact.shape().get(1).copied();
+        let (exact, bound) = (exact.into_iter().collect(), bound.into_iter().collect());
+        Wanted { name, exact, bound, columns }
     }
 
     /// Returns the largest error in units of its bound, or describes the first wrong element.
@@ -160,7 +151,7 @@ fn sum(case: &Case) -> Arrays<f32> {
     let bound = exact.mapv(|sum| f32::UNIT_ROUNDOFF * sum.abs());
     Arrays {
         given: vec![("inputs", values(inputs)), ("coeffs", values(coeffs))],
-        wanted: vec![Wanted::flat(
+        wanted: vec![Wanted::new(
             "outputs",
             exact.flatten().to_owned(),
             bound.flatten().to_owned(),
@@ -176,8 +167,8 @@ fn recurrence(case: &Case) -> Result<Arrays<f32>, Error> {
     Ok(Arrays {
         given: vec![("inputs", values(inputs)), ("coeffs", values(coeffs))],
         wanted: vec![
-            Wanted::rows("outputs", exact.outputs, bound.outputs),
-            Wanted::flat("final_state", exact.final_state, bound.final_state),
+            Wanted::new("outputs", exact.outputs, bound.outputs),
+            Wanted::new("final_state", exact.final_state, bound.final_state),
         ],
     })
 }
@@ -212,8 +203,8 @@ pub(crate) fn gradients<T: Element + Pod>(case: &Case) -> Result<Arrays<T>, Erro
             ("outputs", values(outputs.view())),
         ],
         wanted: vec![
-            Wanted::rows("d_inputs", exact.d_inputs, bound.d_inputs),
-            Wanted::rows("d_coeffs", exact.d_coeffs, bound.d_coeffs),
+            Wanted::new("d_inputs", exact.d_inputs, bound.d_inputs),
+            Wanted::new("d_coeffs", exact.d_coeffs, bound.d_coeffs),
         ],
     })
 }
@@ -239,6 +230,6 @@ fn states(case: &Case) -> Result<Arrays<f32>, Error> {
     }
     Ok(Arrays {
         given: vec![("inputs", values(inputs)), ("coeffs", values(decays))],
-        wanted: vec![Wanted::rows("outputs", exact, bound)],
+        wanted: vec![Wanted::new("outputs", exact, bound)],
     })
 }

@@ -1,8 +1,9 @@
 //! `simt list` and `simt compile`: the contents of a file.
 
+use std::process::ExitCode;
+
 use simt::{Declarations, Memory};
 
-use crate::Outcome;
 use crate::module::parse;
 use crate::name::readable;
 use crate::options::Listed;
@@ -10,18 +11,18 @@ use crate::plan::shown;
 use crate::say::{print, println};
 
 /// Prints the PTX that NVRTC compiles a file to.
-pub fn compile(options: &Listed) -> Result<Outcome, String> {
-    print!("{}", options.source.compiled(&options.kernel)?);
-    Ok(Outcome::Done)
+pub fn compile(options: &Listed) -> Result<ExitCode, String> {
+    print!("{}", options.source.compiled(&options.kernel)?.text());
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints the kernels of a file with everything that a launch must give them, and the variables of
 /// its module.
-pub fn list(options: &Listed) -> Result<Outcome, String> {
+pub fn list(options: &Listed) -> Result<ExitCode, String> {
     let ptx = options.source.ptx(&options.kernel)?;
-    let module = parse(&ptx, &options.source.file)?;
+    let module = parse(ptx.text(), &options.source.file)?;
     // A refused kernel has only its declaration.
-    let declared = Declarations::parse(&ptx).map_err(|error| error.to_string())?;
+    let declared = Declarations::parse(ptx.text()).map_err(|error| error.to_string())?;
     for entry in declared.entries() {
         println!("{}", readable(entry.name()));
         if readable(entry.name()) != entry.name() {
@@ -53,5 +54,5 @@ pub fn list(options: &Listed) -> Result<Outcome, String> {
         let (name, bytes) = (&variable.name, variable.bytes);
         println!("{kind} variable {name} ({}): {bytes} bytes", readable(name));
     }
-    Ok(Outcome::Done)
+    Ok(ExitCode::SUCCESS)
 }

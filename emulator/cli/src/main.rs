@@ -20,14 +20,6 @@ use clap::Parser;
 
 use options::{Command, Options};
 
-/// How a command ended, if it could be run.
-pub enum Outcome {
-    /// All went well.
-    Done,
-    /// The kernel did something wrong, or its results differ from those expected.
-    Wrong,
-}
-
 fn main() -> ExitCode {
     let outcome = match Options::parse().command {
         Command::Run(options) => run::run(&options),
@@ -39,8 +31,7 @@ fn main() -> ExitCode {
         None => Ok(outcome),
     });
     match outcome {
-        Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::Wrong) => ExitCode::from(1),
+        Ok(code) => code,
         Err(message) => {
             let _ = writeln!(io::stderr(), "simt: {message}");
             ExitCode::from(2)

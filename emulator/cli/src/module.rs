@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use nvrtc::Ptx;
 use simt::{Kernel, Module};
 
 use crate::name::{is_meant, short};
@@ -11,15 +12,15 @@ use crate::options::Source;
 
 impl Source {
     /// Returns the PTX of the file. CUDA C++ is compiled to these instances of its templates.
-    pub fn ptx(&self, kernels: &[String]) -> Result<String, String> {
+    pub fn ptx(&self, kernels: &[String]) -> Result<Ptx, String> {
         match self.file.extension() {
             Some(extension) if extension == "cu" => self.compiled(kernels),
-            _ => self.text(),
+            _ => self.text().map(Ptx::from_text),
         }
     }
 
     /// Returns the PTX that NVRTC compiles the file to, whatever its extension.
-    pub fn compiled(&self, kernels: &[String]) -> Result<String, String> {
+    pub fn compiled(&self, kernels: &[String]) -> Result<Ptx, String> {
         compile(self, self.text()?, kernels)
     }
 
@@ -28,12 +29,6 @@ impl Source {
         let text = fs::read(&self.file).map_err(|error| format!("cannot read {file}: {error}"))?;
         String::from_utf8(text).map_err(|_| format!("{file} is not text, so it is not PTX"))
     }
-}
-
-/// Returns the kernels that the head of compiled PTX names: the names in C++ and in the PTX.
-pub fn entries(ptx: &str) -> impl Iterator<Item = (&str, &str)> {
-    let head = ptx.lines().map_while(|line| line.strip_prefix("// "));
-    head.filter_map(|line| line.strip_prefix("entry ")?.split_once(" = "))
 }
 
 /// Parses PTX. An error names the file.
@@ -84,7 +79,7 @@ pub fn find(module: &Module, name: Option<&str>) -> Result<Arc<Kernel>, String> 
 const ARCHITECTURE: u32 = 80;
 
 #[cfg(feature = "nvrtc")]
-fn compile(source: &Source, text: String, kernels: &[String]) -> Result<String, String> {
+fn compile(source: &Source, text: String, kernels: &[String]) -> Result<Ptx, String> {
     use nvrtc::{Header, Program};
 
     let file = &source.file;
@@ -100,11 +95,11 @@ fn compile(source: &Source, text: String, kernels: &[String]) -> Result<String, 
         program.headers.push(Header { name, file, text: text.into() });
     }
     let compiled = nvrtc::compile(&program, ARCHITECTURE).map_err(|error| error.to_string())?;
-    Ok(compiled.ptx.text().to_owned())
+    Ok(compiled.ptx)
 }
 
 #[cfg(not(feature = "nvrtc"))]
-fn compile(source: &Source, _: String, _: &[String]) -> Result<String, String> {
+fn compile(source: &Source, _: String, _: &[String]) -> Result<Ptx, String> {
     let file = source.file.display();
     Err(format!(
         "{file} is CUDA C++, and this program was built without its feature `nvrtc`; compile it \

@@ -110,13 +110,12 @@ pub struct Run {
     #[arg(long, value_name = "FOLDER")]
     pub save: Option<PathBuf>,
 
-    /// What a buffer or variable should hold afterwards, filled as in an argument:
-    /// `y=@expected.bin`
+    /// The expected contents of a buffer or variable, filled as in an argument: `y=@expected.bin`
     #[arg(long, value_name = "NAME=FILL", value_parser = named)]
     pub expect: Vec<Named>,
 
-    /// How far a number may be from the expected one, relative to it where it is above 1; by
-    /// default the bits must be equal (any NaN equals any NaN)
+    /// The largest distance of a number from the expected one, relative to it where it is above 1;
+    /// by default the bits must be equal (any NaN equals any NaN)
     #[arg(long, value_name = "NUMBER", default_value_t = 0.0)]
     pub tolerance: f64,
 

@@ -12,8 +12,8 @@
 //! tex2d(f32, 64x32, clamp)=0   a texture over a new buffer and its handle; surf2d(…) is a surface
 //! ```
 //!
-//! Reading and layout are one pass: every form becomes a [`Piece`] at once. The tests below
-//! hold the layout, and `tests/suite/cases.txt` has the forms, their errors, and their effects.
+//! Reading and layout are one pass: every form becomes a [`Piece`] at once. The file
+//! `tests/suite/cases.txt` has every form with its layout, its errors and its effects.
 
 use simt::{Kernel, Param};
 
@@ -326,62 +326,4 @@ pub fn shown(params: &[Param]) -> String {
         }
     };
     params.iter().map(one).collect::<Vec<_>>().join(", ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns the lines of a launch with these arguments, of which each has this size.
-    fn lines(texts: &[&str], bytes: usize) -> Result<String, String> {
-        let params = (0..texts.len()).map(|i| format!(".param .align 8 .b8 p{i}[{bytes}]"));
-        let params = params.collect::<Vec<_>>().join(", ");
-        let head = ".version 8.0 .target sm_80 .address_size 64";
-        let module = simt::Module::parse(&format!("{head} .entry k({params}) {{ ret; }}")).unwrap();
-        let kernel = module.kernel("k").unwrap();
-        let mut plan = Plan::default();
-        let texts: Vec<_> = texts.iter().map(|text| (*text).to_owned()).collect();
-        plan.arguments(&texts, kernel.params())?;
-        let lines = plan.lines(kernel);
-        Ok(lines.strip_prefix("kernel k\nargument 0 ").unwrap().trim_end().to_owned())
-    }
-
-    #[test]
-    fn every_form_is_read() {
-        for (text, bytes, expected) in [
-            ("u32=7", 4, "07000000"),
-            ("f32(2)=1,2", 8, "0000803f00000040"),
-            ("null", 8, "0000000000000000"),
-            ("bytes=00 fF", 2, "00ff"),
-            ("{u32=1; {u32=7}}", 8, "0100000007000000"),
-            ("f32[4*8]", 8, "0000000000000000 0&arg0+0\nbuffer arg0 f32 128"),
-            ("x:f32[8]=random", 8, "0000000000000000 0&x+0\nbuffer x f32 32"),
-            ("*{u8=1}", 8, "0000000000000000 0&arg0+0\nbuffer arg0 u8 1"),
-            ("*f32(2)=0", 8, "0000000000000000 0&arg0+0\nbuffer arg0 f32 8"),
-            ("*{null}", 8, "0000000000000000 0&arg0+0\nbuffer arg0 u64 8"),
-            ("t:tex2d(u8, 4x2)=0", 8, "0000000000000000 0@t\nbuffer t u8 8"),
-        ] {
-            assert_eq!(lines(&[text], bytes).as_deref(), Ok(expected), "{text}");
-        }
-        assert!(lines(&["{}"], 1).unwrap_err().contains("has 0 bytes"));
-    }
-
-    #[test]
-    fn structs_are_laid_out_as_in_cpp() {
-        let found = lines(&["{u8=1; u32=2; u16=3; f32[4]=0; {u8=4; f64=5}}"], 40).unwrap();
-        let expected = "01000000020000000300000000000000000000000000000004000000000000000000000000001440 \
-                        16&arg0+0\nbuffer arg0 f32 16";
-        assert_eq!(found, expected);
-    }
-
-    #[test]
-    fn buffers_hold_addresses_of_buffers() {
-        let found = lines(&["x:f32[2]=1", "*{&x+4; null; f32[1]}"], 8).unwrap();
-        let expected = "0000000000000000 0&x+0\nargument 8 0000000000000000 0&arg1+0\n\
-                        buffer x f32 8\nbuffer arg1.held f32 4\nbuffer arg1 u64 24 0&x+4 16&arg1.held+0";
-        assert_eq!(found, expected);
-        let mut plan = Plan::default();
-        plan.add(&["f32[1]".to_owned(), "y:f32[1]".to_owned()]).unwrap();
-        assert_eq!((plan.buffer("buffer0"), plan.buffer("y")), (Ok(0), Ok(1)));
-    }
 }

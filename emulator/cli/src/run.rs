@@ -1,26 +1,27 @@
 //! `simt run`: one launch.
 
+use std::process::ExitCode;
+
 use simt::{Kernel, Launch, Memory, Module, ReportKind, Trace};
 
 use crate::emulate::{self, Placed};
-use crate::module::{entries, find, parse};
+use crate::fill;
+use crate::module::{find, parse};
 use crate::name::{is_meant, short};
 use crate::options::{Run, Variable};
 use crate::output::{self, View};
 use crate::plan::Plan;
 use crate::say::{print, println};
-use crate::{Outcome, fill};
 
 /// Runs a kernel as the options describe.
-pub fn run(options: &Run) -> Result<Outcome, String> {
+pub fn run(options: &Run) -> Result<ExitCode, String> {
     // Only an instance of a template has to be named for it to be compiled.
     let instances = options.kernel.iter().filter(|name| name.contains('<')).cloned();
     let ptx = options.source.ptx(&instances.collect::<Vec<_>>())?;
-    let module = parse(&ptx, &options.source.file)?;
+    let module = parse(ptx.text(), &options.source.file)?;
     let wanted = options.kernel.as_deref();
     // The head of compiled PTX may have the name in C++.
-    let named = entries(&ptx).find(|(entry, _)| Some(*entry) == wanted).map(|(_, symbol)| symbol);
-    let kernel = find(&module, named.or(wanted))?;
+    let kernel = find(&module, wanted.and_then(|entry| ptx.symbol(entry)).or(wanted))?;
     let mut plan = Plan::default();
     plan.add(&options.buffers)?;
     plan.arguments(&options.arguments, kernel.params())?;
@@ -61,7 +62,7 @@ pub fn run(options: &Run) -> Result<Outcome, String> {
                 return Err(report.to_string());
             }
             println!("{report}");
-            return Ok(Outcome::Wrong);
+            return Ok(ExitCode::from(1));
         }
     };
     for printed in &counters.printed {
@@ -82,7 +83,7 @@ pub fn run(options: &Run) -> Result<Outcome, String> {
     }
     output::write(&views, &placed, &options.write)?;
     let as_expected = output::expect(&views, &placed, &options.expect, options.tolerance)?;
-    Ok(if as_expected { Outcome::Done } else { Outcome::Wrong })
+    Ok(ExitCode::from(u8::from(!as_expected)))
 }
 
 /// Returns the bytes of all arguments, at the offsets of the kernel's parameters.

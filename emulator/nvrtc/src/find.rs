@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::folders::{libraries_below, libraries_in, libraries_of_package, whole_paths};
-use crate::library::builtins_beside;
+use crate::library::builtins_of;
 use crate::trust::{self, Above};
 use crate::{Error, Nvrtc, ask};
 
@@ -87,7 +87,7 @@ type Found = Result<PathBuf, String>;
 fn load_trusted(file: &Path) -> Result<Nvrtc, String> {
     let refused = |why| format!("{} is not loaded: {why}", file.display());
     let file = trust::check(file, Above::Closed).map_err(refused)?;
-    if let Some(builtins) = builtins_beside(&file) {
+    if let Some(builtins) = builtins_of(&file) {
         trust::check(&builtins, Above::Closed).map_err(refused)?;
     }
     // SAFETY: (1) the file has NVRTC's name in a place where the user or the system keeps NVRTC;

@@ -112,7 +112,7 @@ impl Nvrtc {
             return Err(refused("it is not an absolute path".to_owned()));
         }
         // If they were not loaded already, the linker would look for them when NVRTC compiles.
-        let builtins = builtins_beside(file)
+        let builtins = builtins_of(file)
             .ok_or_else(|| refused("its builtins are not in the same folder".to_owned()))?;
         let failed = |error: libloading::Error| refused(error.to_string());
         // SAFETY: the caller vouches for both files.
@@ -369,7 +369,7 @@ unsafe fn open(file: &Path) -> Result<Library, libloading::Error> {
 }
 
 /// Returns the part of NVRTC that it opens by name, in the same folder.
-pub(crate) fn builtins_beside(file: &Path) -> Option<PathBuf> {
+pub(crate) fn builtins_of(file: &Path) -> Option<PathBuf> {
     let files = file.parent()?.read_dir().ok()?.filter_map(|entry| Some(entry.ok()?.path()));
     let mut builtins: Vec<_> = files.filter(|file| is_builtins(file)).collect();
     builtins.sort();

@@ -107,11 +107,11 @@ impl Program {
 /// Returns the names that a text at `path` includes, with the paths of the files.
 fn includes(path: &str, text: &str) -> Vec<(String, String)> {
     let names = text.lines().filter_map(|line| line.strip_prefix("#include \"")?.split('"').next());
-    names.map(|name| (name.to_owned(), beside(path, name))).collect()
+    names.map(|name| (name.to_owned(), resolved(path, name))).collect()
 }
 
 /// Returns the path of a file that a file at `path` includes as `name`; both have slashes.
-fn beside(path: &str, name: &str) -> String {
+fn resolved(path: &str, name: &str) -> String {
     let mut folders: Vec<&str> = path.split('/').collect();
     folders.pop();
     for part in name.split('/') {
@@ -158,9 +158,9 @@ mod tests {
 
     #[test]
     fn includes_are_relative_to_the_including_file() {
-        assert_eq!(beside("scale.cu", "element.cuh"), "element.cuh");
-        assert_eq!(beside("broken/lost_carry.cu", "../element.cuh"), "element.cuh");
-        assert_eq!(beside("broken/lost_carry.cu", "./a.cuh"), "broken/a.cuh");
+        assert_eq!(resolved("scale.cu", "element.cuh"), "element.cuh");
+        assert_eq!(resolved("broken/lost_carry.cu", "../element.cuh"), "element.cuh");
+        assert_eq!(resolved("broken/lost_carry.cu", "./a.cuh"), "broken/a.cuh");
     }
 
     #[test]

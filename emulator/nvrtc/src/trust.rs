@@ -168,7 +168,7 @@ mod unix {
         /// Returns whether the group is the user's own or root's: it has the name of that user, and
         /// nobody else is in it.
         fn is_alone_in(&self, group: u32) -> bool {
-            // Both files have a number in the third field; users have that of their group next.
+            // Both files have the id in the third field. In the fourth, users have their group's.
             let number = |line: &[&str], field: usize| line.get(field)?.parse::<u32>().ok();
             let mut named = table(&self.groups).filter(|line| number(line, 2) == Some(group));
             let (Some(own), None) = (named.next(), named.next()) else { return false };

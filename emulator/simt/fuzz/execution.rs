@@ -316,7 +316,7 @@ ret;
 .reg .f64 %md<24>;
 ";
 
-/// What correct kernels do, in a few instructions each.
+/// Idioms of correct kernels, of a few instructions each.
 const IDIOMS: [&str; 30] = [
     "bar.sync 0;",
     "mov.u32 %r0, %tid.x;\nmul.wide.u32 %rd0, %r0, 4;\nld.param.u64 %rd1, [p0];\nadd.u64 %rd1, %rd1, %rd0;",

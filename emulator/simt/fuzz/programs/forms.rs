@@ -3,7 +3,7 @@
 //! Only results that PTX defines to the last bit may show, because a program must give the same on
 //! every machine. So [`is_defined`] leaves forms out, and [`instruction`] adds instructions that
 //! keep an operand away from undefined results. Some forms are left out because the driver's
-//! compiler translates them otherwise than PTX says; the README lists these. The test `programs` of
+//! compiler translates them otherwise than PTX defines; the README lists these. The test `programs` of
 //! `simt-suite` runs the programs on the emulator.
 
 use std::cell::RefCell;
@@ -109,7 +109,7 @@ pub(super) fn lines(random: &mut Random) -> Vec<String> {
 }
 
 /// Returns whether the driver (580) executes an instruction although its guard is false: `testp`
-/// writes its result, and `set` converts the old value of its register. PTX says that neither does
+/// writes its result, and `set` converts the old value of its register. By PTX neither does
 /// anything, so machines differ.
 fn ignores_its_guard(line: &str) -> bool {
     match opcode(line) {
