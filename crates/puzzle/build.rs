@@ -1,11 +1,11 @@
-//! Puts the folder `puzzles` into the crate: a new puzzle is a new folder there, and nothing else.
+//! Compiles the folder `puzzles` into the crate. To add a puzzle, add a folder there.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    // Without it, nothing is read from there.
+    // Without this feature the crate does not contain the folder.
     if env::var_os("CARGO_FEATURE_FOLDERS").is_none() {
         println!("cargo:rerun-if-changed=build.rs");
         return Ok(());

@@ -1,5 +1,5 @@
-// What a host's compiler has included before the first line of a foreign file, as far as device code needs it. NVRTC has no
-// header of C.
+// The parts of C headers that device code needs, and that a host compiler includes before the first
+// line of a foreign file. NVRTC has no C headers.
 typedef signed char int8_t;
 typedef short int16_t;
 typedef int int32_t;

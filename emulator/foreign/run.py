@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Runs the kernels of public repositories that `kernels.csv` lists, and compares what comes of each with what is recorded.
+"""Runs the kernels that `kernels.csv` lists, and compares their outcomes with the recorded ones.
 
     cargo build --release && foreign/run.py --clones FOLDER --include FOLDER
 
-Neither their sources nor their PTX are kept here: `--clones` has a clone of each repository, at the commit that the list
-names. The command `simt` compiles and runs. README.md, beside this, says what the columns of the list mean.
+The kernels are from public repositories, and neither their sources nor their PTX are kept here:
+`--clones` contains a clone of each repository, at the commit in the list. The command `simt`
+compiles and runs the kernels. README.md, in this folder, describes the columns of the list, and
+test_run.py tests what needs no clones.
 """
 
 import argparse
@@ -24,19 +26,20 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 COLUMNS = ["repository", "commit", "path", "sha256", "kernel", "grid", "block", "shared", "arguments", "variables",
            "outcome", "words", "judgement"]
-INSTRUCTIONS = 1 << 27  # of a launch: most foreign kernels are given little to do
-FEW_INSTRUCTIONS = 1 << 20  # of one that is judged to be too long for that
-ROUNDS = 24  # of leaving out what the compiler refuses
+INSTRUCTIONS = 1 << 27  # the bound of a launch: most foreign kernels get little data
+FEW_INSTRUCTIONS = 1 << 20  # the bound of a launch that is judged to be too long
+ROUNDS = 24  # the number of times that refused items are left out
 
-# Headers of NVIDIA that hold device code; of all others the compiler has what device code needs.
+# NVIDIA's headers with device code. The compiler itself has what device code needs from others.
 FOR_DEVICES = ("cooperative_groups", "cuda_fp16", "cuda_bf16", "cuda_pipeline", "cuda_awbarrier", "cuComplex", "curand_kernel",
                "mma.h", "math_constants", "cub/", "cuda/", "sm_", "vector_functions", "cuda_texture_types")
 
 
-# The device code of a file that holds host code as well, by one rule for all files. A file is a sequence of items:
-# directives, functions, types, variables. Kept are those that a device's compiler needs: directives (an `#include` only of
-# what is there), what is marked `__global__`, `__device__` or `__constant__`, types, constants, and uses of macros. All else
-# becomes blank, so that every line keeps its number.
+# The following extracts the device code of a file that also has host code, by one rule for all
+# files. A file is a sequence of items: directives, functions, types, variables. Items that a device
+# compiler needs are kept: directives (an `#include` only of an existing file), items marked
+# `__global__`, `__device__` or `__constant__`, types, constants, and uses of macros. All other
+# items become blank, so that every line keeps its number.
 
 QUOTED = r'"(?:\\.|[^"\\\n])*.?|' + r"'(?:\\.|[^'\\\n])*.?"
 TOKEN = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)|" + QUOTED, re.S)
@@ -53,7 +56,7 @@ def blank(text):
 
 
 def behind_template(head):
-    """What stands behind `template <…>`, also several of them."""
+    """The text behind one or several `template <…>`."""
     depth = 0
     if head.startswith("template"):
         for at in range(8, len(head)):
@@ -64,7 +67,7 @@ def behind_template(head):
 
 
 def declares_function(head):
-    """Whether there is a parameter list behind a name, as in `struct point move(struct point p)`."""
+    """True if a parameter list follows a name, as in `struct point move(struct point p)`."""
     before, opened, _ = head.partition("(")
     before = before.rstrip()
     return bool(opened) and not before.endswith(("__align__", "alignas", "__attribute__")) and len(before.split()) > 2
@@ -78,9 +81,9 @@ def is_function(head):
 
 
 def end_of_item(text, start):
-    """The end of an item, and of its head: up to its first brace, or its end."""
+    """The end of an item, and the end of its head, which is at its first brace or at its end."""
     depth, curly, head, assigned = 0, 0, None, False
-    # Directives inside an item are of it; so are their quotation marks.
+    # Directives inside an item belong to it, with their quotation marks.
     for mark in MARK.finditer(text, start):
         at, outside = mark.start(), curly == 0
         match mark[0][0]:
@@ -89,7 +92,7 @@ def end_of_item(text, start):
             case ")":
                 depth -= 1
                 rest = text[at + 1:].partition("\n")[0]
-                # A macro that stands for items, in a line of its own.
+                # A macro that expands to items, alone in its line.
                 if depth == 0 and outside and MACRO.match(text, start) and not rest.strip(" \t\r\f;"):
                     return at + 1, at + 1
             case "=":
@@ -130,12 +133,12 @@ def keeps_directive(text, keeps_include):
 
 
 def kernel_of(item):
-    """The kernel that an item defines."""
+    """The name of the kernel that an item defines, or None."""
     _, marked, rest = item.partition("__global__")
     head, body, _ = rest.partition("{")
     if item.startswith("#") or not marked or not body:
         return None
-    # `__launch_bounds__(256, 2)` has parentheses as well.
+    # `__launch_bounds__(256, 2)` has parentheses too.
     while found := re.search("__launch_bounds__|__cluster_dims__", head):
         depth, at = 0, head.find("(", found.start())
         while 0 <= at < len(head) and (depth := depth + {"(": 1, ")": -1}.get(head[at], 0)):
@@ -150,13 +153,13 @@ def kernel_of(item):
 class Item:
     def __init__(self, text, start, end, kept, frame):
         self.start, self.end, self.kept = start, end, kept
-        self.frame = frame  # begins or ends a namespace: always kept
+        self.frame = frame  # True if it begins or ends a namespace, which is always kept
         self.lines = range(1 + text.count("\n", 0, start), 2 + text.count("\n", 0, end))
         self.kernel = kernel_of(text[start:end]) if kept else None
 
 
 class Cut:
-    """A file, cut into items. `keeps_include` says of a name whether there is such a file."""
+    """A file, cut into items. `keeps_include` returns whether a file of a name exists."""
 
     def __init__(self, source, keeps_include):
         source = re.sub(r"[^\x00-\x7f]", "?", source)
@@ -182,7 +185,7 @@ class Cut:
         return [item.kernel for item in self.items if item.kernel]
 
     def drop_line(self, line, kernels):
-        """Drops the item that stands in a line, a kernel only if `kernels` says so; whether there was one."""
+        """Drops the items in a line, kernels only if `kernels` is true. True if it dropped any."""
         dropped = [item for item in self.items
                    if item.kept and not item.frame and (kernels or not item.kernel) and line in item.lines]
         for item in dropped:
@@ -190,7 +193,7 @@ class Cut:
         return bool(dropped)
 
     def kept(self, kernel=None):
-        """What is kept, and of the kernels only those of that name."""
+        """The text of the kept items. If a kernel is named, other kernels are left out."""
         parts, end = [], 0
         for item in self.items:
             is_wanted = item.kept and (kernel is None or item.kernel in (None, kernel))
@@ -205,13 +208,13 @@ def included(source):
 
 
 def places(log):
-    """Files and lines that a compiler finds errors in: `a.cu(12): error: …`."""
+    """The files and lines of the errors in a log: `a.cu(12): error: …`."""
     found = (re.match(r"(.*)\((\d+)\): (?:catastrophic )?error", line) for line in log.splitlines())
     return [(place[1], int(place[2])) for place in found if place]
 
 
 def local(clone, file, name):
-    """A header of the clone: beside the file that includes it, or in the usual folders of a folder above."""
+    """A header of the clone: next to the file, or in a usual subfolder of a folder above."""
     above = [folder for folder in [file.parent, *file.parent.parents] if folder.is_relative_to(clone)]
     candidates = [file.parent / name] + [folder / part / name for folder in above
                                          for part in ("Common", "include", "inc", "src", "")]
@@ -219,16 +222,16 @@ def local(clone, file, name):
 
 
 def bare(kernel):
-    """The name alone: `scale` of `some::scale<float>`."""
+    """The bare name: `scale` for `some::scale<float>`."""
     return kernel.split("<")[0].rsplit("::")[-1]
 
 
 class Unit:
-    """A file of a clone with all that it includes, as far as that is device code. Kernels of a file share what was dropped."""
+    """The device code of a file and its includes. Kernels of a file share the dropped items."""
 
     def __init__(self, options, clone, path):
         self.options, self.path, include = options, path, options.include
-        self.files = {}  # the file itself is the first; the others by the names by which they are included
+        self.files = {}  # the file itself first, then the others as their `#include` names them
         unread = [(path, clone / path)]
         while unread:
             name, file = unread.pop()
@@ -245,20 +248,20 @@ class Unit:
             self.files[name] = cut
 
     def ptx(self, instance):
-        """The PTX of one kernel, and why there is none. What the compiler refuses is dropped item by item, until it refuses
-        nothing or the kernel."""
-        said, kernel = None, bare(instance)
+        """The PTX of one kernel, or None and the first error. Items that the compiler refuses are
+        dropped one by one, until it refuses nothing or only the kernel."""
+        why, kernel = None, bare(instance)
         for _ in range(ROUNDS):
             ptx, log = self.compile(instance, kernel)
-            if ptx is not None:  # without the kernel: it was dropped in a round before
-                return (ptx, "") if re.search(r"\.entry .*" + re.escape(kernel), ptx) else (None, said or "")
-            said = said or first_error(log)
-            # What is said of a kernel after another error may be that error's making.
+            if ptx is not None:  # it lacks the kernel if an earlier round has dropped it
+                return (ptx, "") if re.search(r"\.entry .*" + re.escape(kernel), ptx) else (None, why or "")
+            why = why or first_error(log)
+            # An error in a kernel may be caused by an error before it.
             dropped = [self.files[name].drop_line(line, number == 0)
                        for number, (name, line) in enumerate(places(log)) if name in self.files]
             if not any(dropped):
                 break
-        return None, said
+        return None, why
 
     def compile(self, instance, kernel):
         with tempfile.TemporaryDirectory() as scratch:
@@ -279,7 +282,7 @@ class Unit:
             if "<" in instance:  # only a template has to be named to be there
                 command.append(f"--kernel={instance}")
             done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, errors="replace")
-        # Wherever the headers are, the list says the same.
+        # The words in the list do not depend on the folder of the headers.
         return (done.stdout.replace(f"{self.options.include}/", ""), "") if done.returncode == 0 else (None, done.stderr)
 
 
@@ -294,8 +297,8 @@ def split(text):
 
 
 def run(options, row, ptx, save):
-    """What comes of a row's kernel on the emulator: an outcome and its words. What it takes to do the launch elsewhere, and
-    what is in the buffers then, is in the folder `save`."""
+    """Runs a row's kernel on the emulator. Returns the outcome and its words. The folder `save`
+    gets everything that is needed to launch it elsewhere, and the contents of the buffers afterwards."""
     text, kernel = ptx.read_text(), bare(row["kernel"])
     named = dict(re.findall(r"^// entry (.*) = (.*)$", text, re.M))
     symbols = re.findall(r"\.entry\s+([\w$]+)", text)
@@ -311,19 +314,19 @@ def run(options, row, ptx, save):
     if done.returncode == 0:
         return "ran", ""
     if done.returncode == 1:
-        # Blocks on all cores use up the bound together, so that the place is another one in every run.
+        # Blocks on all cores share the bound, so the place differs from run to run.
         bound = re.match(r"(\S+) at .*?: (is over the launch's bound of \d+ instructions.*)", done.stdout)
-        # Where the PTX has it depends on the compiler.
+        # The line in the PTX depends on the compiler.
         return "reported", " ".join(bound.groups()) if bound else re.sub(r" \(PTX line \d+\)", "", done.stdout.strip(), count=1)
-    said = done.stderr.strip().removeprefix("simt: ")
-    if refused := re.search(r"(?:is not emulated|\.ptx): PTX line \d+: (.*)", said):
+    error = done.stderr.strip().removeprefix("simt: ")
+    if refused := re.search(r"(?:is not emulated|\.ptx): PTX line \d+: (.*)", error):
         return "refused", refused[1]
-    # A launch that is impossible is a mistake of the list.
-    return "reported", f"cannot be launched: {said if done.returncode == 2 else 'PANIC'}"
+    # An impossible launch is a mistake in the list.
+    return "reported", f"cannot be launched: {error if done.returncode == 2 else 'PANIC'}"
 
 
 class Gpu:
-    """The first GPU, by the driver's own interface."""
+    """The first GPU, through the driver's own interface."""
 
     def __init__(self):
         import ctypes
@@ -337,7 +340,7 @@ class Gpu:
             raise OSError(f"{name}: error {status} of the driver")
 
     def compare(self, row, ptx, save):
-        """Where the bits of a buffer differ from those that the emulator left in it, if they do."""
+        """Launches a row's kernel. Returns how a buffer differs from the emulator's, or None."""
         c, module, function = self.c, self.c.c_void_p(), self.c.c_void_p()
         lines = [line.split(" ") for line in (save / "launch.txt").read_text().splitlines()]
         if any("@" in hole for _, _, *holes in lines if holes for hole in holes[1:]):
@@ -369,7 +372,7 @@ class Gpu:
             extent = [int(part) for axes in (row["grid"], row["block"]) for part in (axes.split(",") + ["1", "1"])[:3]]
             shared = int(row["shared"] or 0)
             self.call("cuFuncSetAttribute", function, 8, shared)
-            # What meets at a barrier of the grid asks for the workspace of such a launch.
+            # A kernel with a barrier of the grid reads the workspace of a cooperative launch.
             if b"%envreg2" in ptx.read_bytes():
                 self.call("cuLaunchCooperativeKernel", function, *extent, shared, None, pointers)
             else:
@@ -378,8 +381,8 @@ class Gpu:
             for name, (_, _, kind, size, *_) in buffers.items():
                 found = c.create_string_buffer(int(size))
                 self.call("cuMemcpyDtoH_v2", found, at[name], c.c_size_t(int(size)))
-                if said := difference(kind, found.raw, (save / "after" / name).read_bytes()):
-                    return f"{name}: {said}"
+                if differs := difference(kind, found.raw, (save / "after" / name).read_bytes()):
+                    return f"{name}: {differs}"
         finally:
             for address in at.values():
                 self.cuda.cuMemFree_v2(address)
@@ -395,7 +398,8 @@ def numbers(kind, data):
 
 
 def difference(kind, found, expected):
-    """How many numbers differ, NaN being NaN, the first of them, and how far they are apart, relative to those above 1."""
+    """A sentence about the numbers that differ, or None. NaN equals NaN, and distances are relative
+    to numbers above 1."""
     pairs = list(zip(numbers(kind, found), numbers(kind, expected)))
     each = len(found) // max(len(pairs), 1)
     differ = [at for at, (a, b) in enumerate(pairs)
@@ -425,7 +429,7 @@ def written(rows):
 
 
 def summary(rows, unequal):
-    """What came of the list, counted, as README.md shows it; `unequal` has the kernels whose bits are not those of a GPU."""
+    """The table of outcomes in README.md. `unequal` lists kernels with bits unlike a GPU's."""
     ran = [(row["path"], row["kernel"]) for row in rows if row["outcome"] == "ran"]
     for one in unequal:
         if (one["path"], one["kernel"]) not in ran:
@@ -439,7 +443,7 @@ def summary(rows, unequal):
         return counted(row["judgement"] for row in rows if row["outcome"] == outcome)
 
     asked = max(len(rows) - dict(by("refused")).get("excluded", 0), 1)
-    # What stops at a mistake of its own was run as far as it may.
+    # A kernel that is reported for its own mistake counts as done.
     judged = len(ran) + sum(count for word, count in by("reported") if word in ("mistake", "meant"))
     lines = [("listed", len(rows)), (f"ran ({100 * len(ran) / asked:.1f} %)", len(ran)),
              ("&emsp;equal in all bits of all buffers", len(ran) - len(unequal))]
@@ -452,7 +456,7 @@ def summary(rows, unequal):
 
 
 def built():
-    """The command: as it was built in this workspace, or as it is installed."""
+    """The command `simt` that was built in this workspace, or else the installed one."""
     target = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target"))
     programs = (str(target / profile / "simt") for profile in ("release", "debug"))
     return next((program for program in programs if Path(program).is_file()), shutil.which("simt") or "simt")
@@ -461,21 +465,21 @@ def built():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     folder = {"type": lambda text: Path(text).resolve(), "metavar": "FOLDER"}
-    parser.add_argument("--clones", help="the clones, each named as its repository is", **folder)
-    parser.add_argument("--include", help="NVIDIA's headers, for cooperative groups, halves and their like", **folder)
-    parser.add_argument("--compile", action="append", default=[], metavar="OPTION", help="for NVRTC, as --compile=--fmad=false")
-    parser.add_argument("--simt", default=built(), help="the command, if not that of this workspace")
+    parser.add_argument("--clones", help="the clones, each in a folder with its repository's name", **folder)
+    parser.add_argument("--include", help="NVIDIA's headers, for cooperative groups, halves and the like", **folder)
+    parser.add_argument("--compile", action="append", default=[], metavar="OPTION", help="an option for NVRTC, as in --compile=--fmad=false")
+    parser.add_argument("--simt", default=built(), help="the command `simt`, if it is not in this workspace")
     parser.add_argument("--list", type=Path, metavar="FILE", help="another list")
     parser.add_argument("--only", default="", metavar="TEXT", help="only kernels whose path or name contains this")
     parser.add_argument("--pack", help="write PTX and list there, for a machine without clones and NVRTC", **folder)
-    parser.add_argument("--packed", help="take PTX and list from there", **folder)
-    parser.add_argument("--gpu", action="store_true", help="run what ran on the first GPU, too, and compare all bits")
-    parser.add_argument("--update", action="store_true", help="write what came of the kernels into the list")
-    parser.add_argument("--summary", action="store_true", help="count what the list says, and run nothing")
+    parser.add_argument("--packed", help="read PTX and list from there", **folder)
+    parser.add_argument("--gpu", action="store_true", help="run kernels on the first GPU too, and compare all bits")
+    parser.add_argument("--update", action="store_true", help="write the outcomes into the list")
+    parser.add_argument("--summary", action="store_true", help="count the outcomes in the list, and run nothing")
     parser.add_argument("--kernels", metavar="CLONE/PATH", help="print the names of the kernels of a file")
     options = parser.parse_args()
     if options.update and not options.list:
-        parser.error("--update writes the list that --list names")
+        parser.error("--update needs --list, the list to write")
     if options.kernels:
         clone, _, path = options.kernels.partition("/")
         return print(*Unit(options, options.clones / clone, path).files[path].kernels(), sep="\n")
@@ -485,7 +489,7 @@ def main():
         with open(HERE / "h200.csv", newline="") as file:
             return print(summary(rows, list(csv.DictReader(file))), end="")
     if not options.clones and not options.packed:
-        parser.error("say where the clones are, with --clones, or what is packed, with --packed")
+        parser.error("give the clones with --clones, or a packed folder with --packed")
     units, counts, changed, compared, differ = {}, collections.Counter(), 0, 0, 0
     gpu = Gpu() if options.gpu else None
     with tempfile.TemporaryDirectory() as scratch:
@@ -515,10 +519,10 @@ def main():
                 row["outcome"], row["words"] = came
             if gpu and came[0] == "ran":
                 try:
-                    said = gpu.compare(row, ptx, save)
-                    compared, differ = compared + 1, differ + bool(said)
-                    if said:
-                        print(f"{what}: {said}", flush=True)
+                    differs = gpu.compare(row, ptx, save)
+                    compared, differ = compared + 1, differ + bool(differs)
+                    if differs:
+                        print(f"{what}: {differs}", flush=True)
                 except (OSError, ValueError) as why:
                     print(f"{what}: not compared: {why}", flush=True)
             shutil.rmtree(save, ignore_errors=True)

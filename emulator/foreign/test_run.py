@@ -1,4 +1,4 @@
-"""What run.py makes of texts: `python3 -m unittest discover foreign`."""
+"""Tests of run.py on texts: `python3 -m unittest discover foreign`."""
 
 import contextlib
 import ctypes
@@ -51,7 +51,7 @@ class Extraction(unittest.TestCase):
         text = cut.kept("second")
         self.assertTrue("second" in text and "first" not in text and "twice" in text)
 
-    def test_what_a_compiler_refuses_is_dropped_by_its_line(self):
+    def test_refused_items_are_dropped_by_their_lines(self):
         cut = run.Cut(FILE, lambda name: False)
         self.assertFalse(cut.drop_line(15, False), "the kernel stays")
         self.assertTrue(cut.drop_line(15, True) and not cut.drop_line(15, True))
@@ -90,14 +90,14 @@ class List(unittest.TestCase):
             judged = judged and word in ("mistake", "meant", "too long", "gap", "excluded", "false alarm")
             self.assertEqual(row["outcome"] != "ran", bool(judged), row["kernel"])
 
-    def test_lists_come_back_as_they_were(self):
+    def test_lists_survive_reading_and_writing(self):
         empty = dict.fromkeys(run.COLUMNS, "")
         rows = [empty | {"path": "a,b.cu", "words": 'reads "x",\nand y', "arguments": "u32=1 | f32[2]=1,2 | "},
                 empty | {"judgement": "mistake"}]
         self.assertEqual(run.read(run.written(rows)), rows)
         self.assertEqual(run.split(rows[0]["arguments"]), ["u32=1", "f32[2]=1,2"])
-        for wrong, said in (("x,y\n", "the first line"), (run.written(rows) + "1,2\n", "row 3 has 2 columns")):
-            with self.assertRaisesRegex(ValueError, said):
+        for wrong, message in (("x,y\n", "the first line"), (run.written(rows) + "1,2\n", "row 3 has 2 columns")):
+            with self.assertRaisesRegex(ValueError, message):
                 run.read(wrong)
 
     def test_the_readme_has_the_figures(self):
@@ -107,28 +107,28 @@ class List(unittest.TestCase):
         self.assertIn(out.getvalue(), (run.HERE / "README.md").read_text())
         self.assertNotIn("not judged", out.getvalue())
 
-    def test_what_is_compared_has_run(self):
+    def test_only_kernels_that_ran_are_compared(self):
         row = dict.fromkeys(run.COLUMNS, "") | {"path": "a.cu", "kernel": "f"}
         with self.assertRaisesRegex(ValueError, "a.cu f"):
             run.summary([row], [{"path": "a.cu", "kernel": "f", "why": "order: of atomics"}])
 
 
 class Comparison(unittest.TestCase):
-    def test_bits_are_compared_and_any_nan_is_one(self):
+    def test_bits_are_compared_and_all_nans_are_equal(self):
         def floats(*values):
             return struct.pack(f"<{len(values)}f", *values)
 
         one = floats(1, math.nan, 3, 4)
         self.assertIsNone(run.difference("f32", one, floats(1, -math.nan, 3, 4)))
-        said = run.difference("f32", one, floats(1, math.nan, 3.5, 8))
-        self.assertEqual(said, "2 of 4 numbers differ; the first is number 2: 3.0 and not 3.5, 5.0e-01 apart at most")
+        message = run.difference("f32", one, floats(1, math.nan, 3.5, 8))
+        self.assertEqual(message, "2 of 4 numbers differ; the first is number 2: 3.0 and not 3.5, 5.0e-01 apart at most")
         self.assertIn("1 of 2", run.difference("f32", floats(0, 1), floats(-0.0, 1)))
         self.assertEqual(run.numbers("bf16", bytes([0x80, 0x3F, 0, 0xC0])), [1, -2])
         self.assertEqual(run.numbers("i16", bytes([255, 255])), (-1,))
 
 
 class Driver:
-    """A driver that keeps what it is given, and whose kernel writes what `wanted` says."""
+    """A driver that saves what it is given, and whose kernel writes `wanted`."""
 
     def __init__(self, wanted):
         self.wanted, self.memory, self.constants, self.given = wanted, {}, {}, []
@@ -161,7 +161,7 @@ class Driver:
 
 
 class Gpu(unittest.TestCase):
-    def test_a_launch_is_done_with_the_bytes_that_it_has_elsewhere(self):
+    def test_a_launch_has_the_saved_bytes(self):
         with tempfile.TemporaryDirectory() as folder, mock.patch("ctypes.CDLL") as library:
             save, ptx = Path(folder), Path(folder, "0.ptx")
             for file, data in {"before/x": b"\0" * 8, "after/x": b"\1" * 8, "before/t": b"\0" * 16, "after/t": b"\0" * 16,
@@ -181,7 +181,7 @@ class Gpu(unittest.TestCase):
             self.assertEqual((driver.constants, driver.memory[1 << 20]), ({b"_ZL4mask": 1 << 20}, b"\7" * 4))
             driver = library.return_value = Driver({})
             self.assertIn("x: 2 of 2 numbers differ", run.Gpu().compare(row, ptx, save))
-            self.assertEqual(driver.memory[8192], table, "an address in a buffer is the buffer's on the GPU")
+            self.assertEqual(driver.memory[8192], table, "an address in a buffer is an address on the GPU")
             (save / "launch.txt").write_text("kernel k\nargument 0 0000000000000000 0@t\n")
             with self.assertRaisesRegex(OSError, "textures"):
                 run.Gpu().compare(row, ptx, save)

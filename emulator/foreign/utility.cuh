@@ -1,4 +1,4 @@
-// What NVIDIA's own headers include as <utility>; NVRTC has none of the standard library's.
+// The header <utility>, which NVIDIA's own headers include. NVRTC has no standard library.
 #pragma once
 namespace std {
 template <typename T> struct simt_value { typedef T type; };

@@ -1,6 +1,7 @@
-//! What the page's script calls: it puts a request where [`request`] says, calls [`answer`], and
-//! reads as many bytes from [`place`]. All in safe Rust: a module without threads, whose memory is
-//! the script's to read and write anyway.
+//! The functions that the page's script calls. It calls [`request`] for the address of a buffer,
+//! writes a request there, calls [`answer`] for the size of the answer, and reads it at the address
+//! that [`place`] returns. All of this is safe Rust: the module has no threads, and the script may
+//! read and write its memory anyway.
 
 use std::cell::RefCell;
 
@@ -11,8 +12,8 @@ thread_local! {
     static BYTES: RefCell<Vec<u8>> = RefCell::default();
 }
 
-/// Makes room for a request of so many bytes, and says where.
-#[expect(unsafe_code, reason = "a name that the script finds, and that nothing else has")]
+/// Allocates a buffer for a request of this number of bytes, and returns its address.
+#[expect(unsafe_code, reason = "the script finds it by this name, which is unique")]
 #[unsafe(no_mangle)]
 pub extern "C" fn request(bytes: usize) -> *mut u8 {
     BYTES.with_borrow_mut(|all| {
@@ -22,8 +23,8 @@ pub extern "C" fn request(bytes: usize) -> *mut u8 {
     })
 }
 
-/// Answers the request, and says how many bytes the answer has.
-#[expect(unsafe_code, reason = "a name that the script finds, and that nothing else has")]
+/// Answers the request, and returns the size of the answer in bytes.
+#[expect(unsafe_code, reason = "the script finds it by this name, which is unique")]
 #[unsafe(no_mangle)]
 pub extern "C" fn answer() -> usize {
     let request = BYTES.take();
@@ -33,8 +34,8 @@ pub extern "C" fn answer() -> usize {
     bytes
 }
 
-/// Where the answer lies, up to the next request.
-#[expect(unsafe_code, reason = "a name that the script finds, and that nothing else has")]
+/// Returns the address of the answer, which is valid until the next request.
+#[expect(unsafe_code, reason = "the script finds it by this name, which is unique")]
 #[unsafe(no_mangle)]
 pub extern "C" fn place() -> *const u8 {
     BYTES.with_borrow(|all| all.as_ptr())

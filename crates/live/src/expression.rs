@@ -1,10 +1,10 @@
-//! Whole numbers as a reader writes them: `rows * len`, `32 * ceil(len, 128)`.
+//! Evaluates whole numbers as a reader writes them: `rows * len`, `32 * ceil(len, 128)`.
 
-/// The value of an expression in which `variable` knows the names.
+/// Returns the value of an expression. `variable` returns the values of names.
 ///
 /// # Errors
 ///
-/// With what cannot be read, is not known or is too large.
+/// The part that cannot be read, is not known or is too large.
 pub fn evaluate(text: &str, variable: &dyn Fn(&str) -> Option<i64>) -> Result<i64, String> {
     let mut reader = Reader { rest: text.trim_start(), variable, depth: 0 };
     let value = reader.sum().map_err(|what| format!("`{text}`: {what}"))?;
@@ -14,7 +14,7 @@ pub fn evaluate(text: &str, variable: &dyn Fn(&str) -> Option<i64>) -> Result<i6
     Err(format!("`{text}`: `{}` is not understood", reader.rest))
 }
 
-/// Parentheses may be nested this deep.
+/// The largest depth of nested parentheses.
 const DEEPEST: u32 = 50;
 
 struct Reader<'a> {
@@ -75,7 +75,7 @@ impl<'a> Reader<'a> {
         (self.variable)(word).ok_or_else(|| format!("there is no `{word}`"))
     }
 
-    /// A function of two numbers: `ceil` is the first divided by the second, rounded up.
+    /// Evaluates a function of two numbers. `ceil` is the first divided by the second, rounded up.
     fn call(&mut self, name: &str) -> Result<i64, String> {
         let (a, b) = self.inside(|reader| {
             let a = reader.sum()?;
@@ -170,7 +170,7 @@ mod tests {
         }
         let deep = format!("{}1{}", "(".repeat(1000), ")".repeat(1000));
         assert!(value(&deep).unwrap_err().contains("too deep"));
-        // A sign after a sign is read in turn.
+        // Signs may follow each other.
         assert_eq!(value(&format!("{}1", "-".repeat(100))), Ok(1));
     }
 }

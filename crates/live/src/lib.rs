@@ -1,14 +1,13 @@
-//! What runs inside the book's pages: kernels under a debugger, and the chapters' widgets.
+//! The code that runs inside the book's pages: a debugger for kernels, and the chapters' widgets.
 //!
-//! A page sends a request and gets an answer, both JSON, through the three functions of `border`; a
-//! test does the same with [`Live::answer`], and both get the same words.
+//! A page sends a request and gets an answer, both in JSON, through the three functions of
+//! `border`. A test does the same with [`Live::answer`], and both get the same text.
 //!
-//! - `scene`: a launch with a reader's sizes and data. `expression` and `values` are what it is
-//!   written with.
-//! - `widgets`: what the chapters' own code computes, with controls and a drawing.
-//! - `debugger`: a launch gone through step by step, and what there is to see at each.
-//! - `puzzles`: kernels with a hole, and what is said of what a reader puts there; in a module of
-//!   its own, as all other pages do without.
+//! - `scene`: a launch with a reader's sizes and data. `expression` and `values` read its texts.
+//! - `widgets`: results of the chapters' own code, with controls and a drawing.
+//! - `debugger`: a launch step by step, with the state of the machine at each step.
+//! - `puzzles`: kernels with a hole, and the verdict about a reader's answer. It has a feature,
+//!   because all other pages do not need it.
 
 #[cfg(target_arch = "wasm32")]
 mod border;
@@ -31,7 +30,7 @@ use debugger::{Debugger, Go};
 use puzzles::{Answer, Delivered, Puzzles};
 use scene::Scene;
 
-/// All that a page has opened.
+/// Everything that a page has opened.
 #[derive(Debug, Default)]
 pub struct Live {
     debuggers: BTreeMap<u32, Debugger>,
@@ -39,11 +38,11 @@ pub struct Live {
     puzzles: Puzzles,
 }
 
-/// What a page asks for. `id` is the page's own number of a debugger.
+/// A request of a page. `id` is the page's number for a debugger.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
 enum Request {
-    /// Runs a scene, and goes to its beginning or to a step.
+    /// Runs a scene, and goes to a step of it, by default the first.
     Open {
         id: u32,
         scene: Box<Scene>,
@@ -54,44 +53,44 @@ enum Request {
         #[serde(default)]
         step: usize,
     },
-    /// Goes elsewhere.
+    /// Goes to another step.
     Go {
         id: u32,
         #[serde(flatten)]
         go: Go,
     },
-    /// Looks at another warp, at the same moment.
+    /// Shows another warp at the same step.
     Look { id: u32, block: u32, warp: u32 },
-    /// What a widget shows for the values of its controls.
+    /// Shows a widget with these values of its controls.
     Widget {
         name: String,
         #[serde(default)]
         values: BTreeMap<String, String>,
     },
-    /// What the arrays hold.
+    /// Returns the contents of the arrays.
     Arrays { id: u32 },
-    /// Which kernels a module has, and what they take.
+    /// Returns the kernels of a module and their parameters.
     Kernels { ptx: String },
-    /// Begins a puzzle: what there is to read and to choose.
+    /// Begins a puzzle, and returns its answers to choose from.
     #[cfg(feature = "puzzles")]
     Puzzle { puzzle: Box<Delivered> },
-    /// Begins to try an answer to the puzzle of a folder.
+    /// Begins to run an answer to the puzzle of a folder.
     #[cfg(feature = "puzzles")]
     Try {
         puzzle: String,
         #[serde(flatten)]
         answer: Answer,
     },
-    /// Tries it on one more case.
+    /// Runs it on one more case.
     #[cfg(feature = "puzzles")]
     TryOn { puzzle: String },
-    /// Opens the launch that was told of when an answer was tried, at its end.
+    /// Opens the launch that the verdict about an answer is about, at its end.
     #[cfg(feature = "puzzles")]
     OpenTried { id: u32, puzzle: String },
 }
 
 impl Live {
-    /// The answer to a request: an object, whose `error` says why there is no other.
+    /// Answers a request with an object, which has only an `error` if the request failed.
     pub fn answer(&mut self, request: &str) -> String {
         let answer = serde_json::from_str(request)
             .map_err(|error| error.to_string())
@@ -116,7 +115,7 @@ impl Live {
             #[cfg(feature = "puzzles")]
             Request::Try { puzzle, answer } => self.puzzles.answer(&puzzle, answer),
             #[cfg(feature = "puzzles")]
-            Request::TryOn { puzzle } => self.puzzles.go_on(&puzzle),
+            Request::TryOn { puzzle } => self.puzzles.advance(&puzzle),
             #[cfg(feature = "puzzles")]
             Request::OpenTried { id, puzzle } => {
                 let scene = self.puzzles.scene(&puzzle)?;

@@ -1,6 +1,6 @@
-//! Numbers in the width of a table's cell.
+//! Numbers as text that fits a table's cell.
 
-/// A float with up to six digits: `0.5`, `-1.25e-9`, `NaN`.
+/// Returns a float with up to six digits: `0.5`, `-1.25e-9`, `NaN`.
 pub fn float(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return if value == 0.0 && value.is_sign_negative() {
@@ -23,13 +23,13 @@ fn trimmed(digits: &str) -> &str {
     if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
 }
 
-/// Whether bits that are zero or look like a usual float, so that they are shown as one.
+/// Returns whether bits are zero or look like a usual float, so that they are shown as a float.
 pub fn looks_like_float(bits: u32) -> bool {
     let exponent = (bits >> 23 & 0xff) as i32 - 127;
     bits == 0 || (-40..=40).contains(&exponent)
 }
 
-/// Lanes in words: `lane 3`, `lanes 0 to 15, 31`, `all lanes`.
+/// Describes lanes: `lane 3`, `lanes 0 to 15, 31`, `all lanes`.
 pub fn lanes(mask: u32) -> String {
     if mask == u32::MAX {
         return "all lanes".to_owned();

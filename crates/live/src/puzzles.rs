@@ -1,5 +1,5 @@
-//! Puzzles: a kernel with a hole, answers to choose from, and what is said of the one that is
-//! chosen, or of PTX that a reader brings. The judge is that of the terminal and the notebooks.
+//! Puzzles: a kernel with a hole, answers to choose from, and the verdict about the chosen answer
+//! or about a reader's own PTX. The terminal and the notebooks have the same judge.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::scene::{Extents, Scene};
 
-/// All that have been begun, by the names of their folders.
+/// The puzzles that have been begun, by the names of their folders.
 #[derive(Debug, Default)]
 pub struct Puzzles {
     all: BTreeMap<String, Begun>,
@@ -23,23 +23,23 @@ struct Begun {
     last: Option<Tried>,
 }
 
-/// What was tried last.
+/// The last answer.
 #[derive(Debug)]
 struct Tried {
-    /// With the answer in the hole; none of PTX.
+    /// The kernel with the answer in its hole; `None` for a reader's PTX.
     source: Option<String>,
     ptx: Ptx,
-    stands: Stands,
+    state: State,
 }
 
-/// How it stands with what was tried.
+/// The state of an answer.
 #[derive(Debug)]
-enum Stands {
+enum State {
     Running(Trial),
     Over(Verdict),
 }
 
-/// A puzzle's folder, as a page has it.
+/// A puzzle's folder, as a page delivers it.
 #[derive(Debug, Deserialize)]
 pub struct Delivered {
     folder: String,
@@ -48,18 +48,18 @@ pub struct Delivered {
     modules: BTreeMap<String, String>,
 }
 
-/// What a reader tries.
+/// A reader's answer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// One of those that there are, by its name.
+    /// One of the puzzle's answers, by its name.
     Choice(String),
     /// A module of the reader's own.
     Ptx(String),
 }
 
 impl Puzzles {
-    /// What there is to read and to choose. Nothing in it tells which answer is right.
+    /// Begins a puzzle, and returns its answers. Nothing reveals which of them is right.
     pub fn begin(&mut self, delivered: Delivered) -> Result<Value, String> {
         let Delivered { folder, description, kernel, modules } = delivered;
         let modules =
@@ -79,8 +79,8 @@ impl Puzzles {
         Ok(begun)
     }
 
-    /// Begins to try an answer. A page stands still while it waits for an answer, so it asks for
-    /// one case at a time.
+    /// Begins to run an answer. A page is blocked during a request, so it requests one case at a
+    /// time.
     pub fn answer(&mut self, folder: &str, answer: Answer) -> Result<Value, String> {
         let begun = self.begun(folder)?;
         let puzzle = &begun.puzzle;
@@ -93,32 +93,31 @@ impl Puzzles {
             }
             Answer::Ptx(text) => (None, Ptx::from_text(text)),
         };
-        let stands = match Trial::begin(puzzle, &ptx, &Device::simt()) {
-            Ok(trial) => Stands::Running(trial),
-            Err(verdict) => Stands::Over(verdict),
+        let state = match Trial::begin(puzzle, &ptx, &Device::simt()) {
+            Ok(trial) => State::Running(trial),
+            Err(verdict) => State::Over(verdict),
         };
-        Ok(begun.last.insert(Tried { source, ptx, stands }).told(puzzle))
+        Ok(begun.last.insert(Tried { source, ptx, state }).report(puzzle))
     }
 
-    /// Tries it on one more case: how far it is, or whether it reaches the goal, and what is said
-    /// of it.
-    pub fn go_on(&mut self, folder: &str) -> Result<Value, String> {
+    /// Runs it on one more case. Returns the progress, or the verdict at the end.
+    pub fn advance(&mut self, folder: &str) -> Result<Value, String> {
         let Begun { puzzle, last } = self.begun(folder)?;
         let tried = last.as_mut().ok_or("nothing has been tried")?;
-        if let Stands::Running(trial) = &mut tried.stands
-            && let Some(verdict) = trial.go_on(puzzle)
+        if let State::Running(trial) = &mut tried.state
+            && let Some(verdict) = trial.advance(puzzle)
         {
-            tried.stands = Stands::Over(verdict);
+            tried.state = State::Over(verdict);
         }
-        Ok(tried.told(puzzle))
+        Ok(tried.report(puzzle))
     }
 
-    /// The launch that was told of when an answer was tried.
+    /// Returns the launch that the last verdict is about.
     pub fn scene(&mut self, folder: &str) -> Result<Scene, String> {
         let Begun { puzzle, last } = self.begun(folder)?;
-        let none = || "no launch has been told of".to_owned();
-        let Tried { source, ptx, stands } = last.as_ref().ok_or_else(none)?;
-        let Stands::Over(verdict) = stands else { return Err(none()) };
+        let none = || "there is no verdict about a launch".to_owned();
+        let Tried { source, ptx, state } = last.as_ref().ok_or_else(none)?;
+        let State::Over(verdict) = state else { return Err(none()) };
         let staged = puzzle.staged(ptx, verdict).map_err(|error| error.to_string())?;
         let staged = staged.ok_or_else(none)?;
         let file = format!("puzzles/{folder}/puzzle.cu");
@@ -146,15 +145,15 @@ impl Puzzles {
 }
 
 impl Tried {
-    /// What is said of it, or which case is next.
-    fn told(&self, puzzle: &Puzzle) -> Value {
-        let Tried { source, ptx, stands } = self;
-        let verdict = match stands {
-            Stands::Running(trial) => {
+    /// Returns the verdict with its explanation, or the progress.
+    fn report(&self, puzzle: &Puzzle) -> Value {
+        let Tried { source, ptx, state } = self;
+        let verdict = match state {
+            State::Running(trial) => {
                 let (done, of) = trial.progress();
                 return json!({ "running": { "done": done, "of": of } });
             }
-            Stands::Over(verdict) => verdict,
+            State::Over(verdict) => verdict,
         };
         let parts = explain(puzzle, source.as_deref().unwrap_or_default(), ptx, verdict);
         let parts = parts.iter().map(|part| match part {
@@ -178,17 +177,18 @@ impl Tried {
     }
 }
 
-/// An argument as a scene has it. What a float is written as is read as the same float.
+/// Returns an argument as a line of a scene. A float is written so that it is read as the same
+/// float.
 fn line(name: &str, argument: &Argument<f32>) -> String {
     match argument {
         Argument::Given(values) => {
             let words: Vec<String> = values.iter().map(f32::to_string).collect();
-            // An empty array has no values to be filled with.
+            // An empty array has no contents.
             let filled =
                 if words.is_empty() { String::new() } else { format!(" = {}", words.join(" ")) };
             format!("{name}: f32[{}]{filled}", values.len())
         }
-        Argument::Wanted(count) | Argument::Room(count) => format!("{name}: f32[{count}]"),
+        Argument::Wanted(count) | Argument::Scratch(count) => format!("{name}: f32[{count}]"),
         Argument::Flags(count) => format!("{name}: u32[{count}] = zeros"),
         Argument::Count(count) => format!("{name}: i64 = {count}"),
     }

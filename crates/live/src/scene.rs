@@ -1,4 +1,4 @@
-//! A scene: a kernel, what it is launched with, and which sizes a reader may choose.
+//! A scene: a kernel, its launch, and the sizes that a reader may choose.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -10,13 +10,13 @@ use simt::{Launch, Memory, Module, Stepper};
 use crate::expression::evaluate;
 use crate::values::{self, Type};
 
-/// A scene as a page has it.
+/// A scene as a page delivers it.
 #[derive(Debug, Deserialize)]
 pub struct Scene {
-    /// The PTX, and the name of the kernel in it: of the variant that a reader has chosen.
+    /// The PTX, and the name of the kernel in it, for the variant that a reader has chosen.
     pub ptx: String,
     pub symbol: String,
-    /// The files that it was compiled from, by their names in the PTX.
+    /// The source files, by their names in the PTX.
     #[serde(default)]
     pub sources: BTreeMap<String, String>,
     /// Blocks of the grid, and threads of a block.
@@ -25,18 +25,18 @@ pub struct Scene {
     /// Bytes of dynamic shared memory.
     #[serde(default)]
     pub dynamic_shared: Option<String>,
-    /// Whether the blocks wait for each other, even if nothing in the kernel looks like it.
+    /// True if the blocks wait for each other. It is true by itself where the kernel shows this.
     #[serde(default)]
     pub cooperative: bool,
-    /// What a reader may choose: its value at first, the least and the most.
+    /// The sizes that a reader may choose: the first value, the smallest and the largest.
     #[serde(default)]
     pub sizes: BTreeMap<String, [i64; 3]>,
-    /// `inputs: f32[rows * len] = noise`, `outputs: f32[len]`, `initial: null`,
-    /// `seq_len: i64 = len`; in the order of the kernel.
+    /// The arguments in the kernel's order: `inputs: f32[rows * len] = noise`, `outputs: f32[len]`,
+    /// `initial: null`, `seq_len: i64 = len`.
     pub arguments: Vec<String>,
 }
 
-/// Along x alone, or along x, y and z.
+/// An extent along x alone, or along x, y and z.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Extents {
@@ -53,16 +53,17 @@ pub struct Array {
     pub address: u64,
 }
 
-/// Instructions of warps that a page goes through at most.
+/// The largest number of instructions of warps in a scene.
 const MOST_STEPS: u64 = 1 << 20;
-/// Bytes of all arrays, which are kept for many moments, and of what a launch needs beside them.
+/// The largest sizes in bytes: of all arrays, which are kept for many steps, and of the rest of a
+/// launch.
 const MOST_BYTES: u64 = 8 << 20;
 const HOST_BYTES: u64 = 256 << 20;
-/// Elements of an array.
+/// The numbers of elements that an array may have.
 const COUNTS: RangeInclusive<i64> = 0..=1 << 20;
 
 impl Scene {
-    /// The chosen sizes: those that are not given as at first, and none past its bounds.
+    /// Returns the chosen sizes within their bounds. A size that is not chosen has its first value.
     pub fn sizes(&self, chosen: &BTreeMap<String, i64>) -> BTreeMap<String, i64> {
         let size = |(name, &[first, least, most]): (&String, &[i64; 3])| {
             let value = chosen.get(name).copied().unwrap_or(first);
@@ -71,7 +72,7 @@ impl Scene {
         self.sizes.iter().map(size).collect()
     }
 
-    /// Runs the launch. `data` has what fills arrays by their names.
+    /// Runs the launch. `data` has contents of arrays, by their names.
     pub fn launch(
         &self,
         sizes: &BTreeMap<String, i64>,
@@ -125,8 +126,8 @@ impl Scene {
     }
 }
 
-/// The kernels of a module: what each takes, and how many operations leave their rounding to the
-/// driver.
+/// Returns the kernels of a module with their parameters, and the number of operations that leave
+/// their rounding to the driver.
 pub fn kernels(ptx: &str) -> Result<Value, String> {
     let module = Module::parse_named(ptx).map_err(|error| error.to_string())?;
     let kernels = module.kernels().map(|kernel| {
@@ -138,7 +139,7 @@ pub fn kernels(ptx: &str) -> Result<Value, String> {
     });
     let (kernels, unrounded): (Vec<Value>, _) = (kernels.collect(), module.unrounded().len());
     if kernels.is_empty() {
-        // What the first does that is not emulated, if there is one.
+        // If a kernel is not emulated, the reason is the error.
         module.complete().map_err(|refusal| refusal.to_string())?;
         return Err("the PTX has no kernel (`.entry`)".to_owned());
     }
@@ -186,7 +187,7 @@ impl Argument {
         })
     }
 
-    /// Its bytes among the arguments; an array is allocated and filled.
+    /// Returns its bytes among the arguments. Allocates and fills an array.
     fn place(
         self,
         memory: &Memory,
@@ -200,7 +201,7 @@ impl Argument {
         };
         let bytes = (count * ty.bytes()) as u64;
         let address = memory.allocate(&name, bytes).map_err(|error| error.to_string())?;
-        // What the scene does not fill is the kernel's to write.
+        // The kernel writes the arrays that the scene does not fill.
         if let Some(values) = values {
             let values = data.get(&name).unwrap_or(&values);
             let elements =

@@ -1,7 +1,7 @@
-//! The types of a kernel's arguments, and what fills an array: `noise`, `gates`, or numbers that a
-//! reader writes.
+//! The types of a kernel's arguments, and the contents of arrays: `noise`, `gates`, or numbers that
+//! a reader writes.
 
-/// A type as it is written in a scene.
+/// A type in a scene.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Type {
     F32,
@@ -42,7 +42,7 @@ impl Type {
         }
     }
 
-    /// A number's bytes; a fraction is cut off where there is none.
+    /// Returns the bytes of a number. Types without fractions cut the fraction off.
     pub fn encode(self, value: f64) -> Vec<u8> {
         match self {
             Type::F32 => (value as f32).to_le_bytes().to_vec(),
@@ -68,11 +68,11 @@ impl Type {
     }
 }
 
-/// What the elements of an array are, by number.
+/// Returns the elements of an array.
 ///
 /// - `noise`: between -1 and 1. `gates`: between 0 and 1. `near-one`: from 0.98 to 1.
 /// - `zeros`. `impulse`: 1 and then zeros. `index`: 0, 1, 2 and so on.
-/// - Otherwise numbers with commas between them, from the beginning again after the last.
+/// - Otherwise numbers separated by commas or blanks, which repeat after the last.
 pub fn elements(how: &str, count: usize) -> Result<Vec<f64>, String> {
     let mut state = 7_u32;
     let mut random = || {

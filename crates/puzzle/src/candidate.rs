@@ -1,43 +1,43 @@
-//! What may be put into a hole.
+//! Answers, which fill the hole of a puzzle.
 
 /// A text for the hole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its name, that of its PTX: `skeleton`, `solution`, or what is wrong with it.
+    /// The name of the answer and of its PTX: `skeleton`, `solution`, or the name of a mistake.
     pub name: String,
-    /// The lines that stand in the hole, with their line ends.
+    /// The lines in the hole, with their line ends.
     pub hole: String,
-    /// Which kind it is.
+    /// The kind of answer.
     pub kind: Kind,
 }
 
-/// What a candidate is.
+/// The kind of a candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// What stands in the hole at first.
+    /// The text that is in the hole at first.
     Skeleton,
-    /// It reaches the goal.
+    /// An answer that reaches the goal.
     Solution,
     /// A real fault.
     Wrong {
-        /// Words that are said of it.
+        /// Parts of its verdict.
         says: Vec<String>,
-        /// Why it is wrong, for those who have chosen it.
+        /// Why it is wrong, for readers who have chosen it.
         why: String,
     },
 }
 
-/// Where a hole begins and ends in a kernel's source; behind the first mark is the question.
+/// The marks at the begin and end of a hole in a kernel's source. The question follows the first.
 const BEGIN: &str = "// YOUR PART: ";
 const END: &str = "// END OF YOUR PART";
 
 /// A source, cut at its hole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cut {
-    /// Up to the line of the first mark, this included.
+    /// The lines up to the first mark, including it.
     pub(crate) before: String,
     pub(crate) hole: String,
-    /// From the line of the second mark on.
+    /// The lines from the second mark on.
     pub(crate) after: String,
     pub(crate) question: String,
 }
@@ -47,9 +47,7 @@ impl Cut {
     pub(crate) fn at_marks(source: &str) -> Result<Cut, String> {
         let once = |mark: &str| match source.matches(mark).count() {
             1 => Ok(()),
-            count => {
-                Err(format!("the mark `{}` stands there {count} times and not once", mark.trim()))
-            }
+            count => Err(format!("the mark `{}` is there {count} times and not once", mark.trim())),
         };
         once(BEGIN)?;
         once(END)?;
@@ -69,8 +67,8 @@ impl Cut {
     }
 }
 
-/// Whether two sources differ in blanks alone, line by line, so that the lines that messages name
-/// are the same.
+/// Returns whether two sources differ only in blanks, line by line, so that messages name the same
+/// lines.
 pub(crate) fn same(one: &str, other: &str) -> bool {
     let words = |text: &str| -> Vec<String> {
         let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));

@@ -1,4 +1,4 @@
-//! The cases of the contract that a puzzle's kernel is tried on.
+//! The cases of the contract on which a puzzle's kernel runs.
 
 use linrec::Direction;
 use linrec::contract::{Case, CoeffKind, Domain, InputKind, Layout};
@@ -6,8 +6,8 @@ use linrec::contract::{Case, CoeffKind, Domain, InputKind, Layout};
 use crate::problem::{Computes, Problem};
 
 impl Problem {
-    /// Those of the table that the kernel takes, the smallest first; of long sequences those in
-    /// which mistakes show.
+    /// Returns the cases of the table that the kernel accepts, the smallest first. Of the cases
+    /// with long sequences, it has those in which mistakes show.
     pub(crate) fn cases(&self) -> Vec<Case> {
         let domain = Domain {
             max_len: self.max_len,
@@ -24,7 +24,7 @@ impl Problem {
         cases
     }
 
-    /// A case in words: `3 sequences of 33 steps, coefficients near one`, or `99 elements`.
+    /// Describes a case: `3 sequences of 33 steps, coefficients near one`, or `99 elements`.
     pub(crate) fn words(&self, case: &Case) -> String {
         if self.computes == Computes::Sum {
             size([case.num_seqs, case.seq_len], true)
@@ -38,7 +38,7 @@ impl Problem {
         let long = case.seq_len > 100;
         let kinds: &[CoeffKind] = match self.computes {
             Computes::Sum => &[Gate, Signed],
-            // Coefficients that stay, over a whole sequence.
+            // The coefficients are constant over a sequence.
             Computes::States => &[Gate, NearOne, One, MinusOne, Underflow],
             _ if long => &[NearOne, Signed, Zeros, Growing],
             _ => &CoeffKind::ALL,
@@ -57,7 +57,7 @@ impl Problem {
     }
 }
 
-/// Plain sequences of this number and length, with coefficients near one.
+/// Returns the case of plain sequences of this number and length, with coefficients near one.
 pub(crate) fn case([num_seqs, seq_len]: [usize; 2]) -> Case {
     Case {
         num_seqs,
@@ -86,7 +86,7 @@ fn words(case: &Case) -> String {
     format!("{}, coefficients {coeffs}{sparse}", size([case.num_seqs, case.seq_len], false))
 }
 
-/// A number of sequences and their length in words: `3 sequences of 33 steps`; of plain arrays
+/// Describes a number of sequences and their length, `3 sequences of 33 steps`, or for plain arrays
 /// `99 elements`.
 pub(crate) fn size([num_seqs, seq_len]: [usize; 2], of_arrays: bool) -> String {
     let plural = |count: usize| if count == 1 { "" } else { "s" };

@@ -1,57 +1,57 @@
-//! What the emulator counts of a launch, and what a goal says of it.
+//! The counts of the emulator in a launch, and the limits of a goal.
 
 use std::fmt;
 
 use linrec::simt::{Access, Counters, Site, Trace, What};
 use serde::Deserialize;
 
-/// Something that is counted.
+/// A quantity that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Count {
     /// 32-byte sectors per load request of a warp from global memory.
     SectorsPerLoad,
-    /// Bytes that the lanes of a warp ask for in a load request from global memory.
+    /// Bytes that the lanes of a warp read in a load request from global memory.
     BytesPerLoad,
     /// Bytes that the lanes of a warp write in a store request to global memory.
     BytesPerStore,
     /// Load requests of global memory.
     Loads,
-    /// Passes over the banks per request of shared memory, at the place where they are the most.
+    /// Passes over the banks per request of shared memory, for the instruction with the most.
     PassesPerRequest,
     /// Requests of shared memory.
     SharedRequests,
-    /// Requests of local memory: of arrays that are not in registers.
+    /// Requests of local memory, which has the arrays that are not in registers.
     LocalRequests,
     /// Barriers at which a block has waited.
     Barriers,
-    /// Load requests of global memory that the first warp has made before it comes to a barrier.
+    /// Load requests of global memory that the first warp makes before its first barrier.
     LoadsBeforeBarrier,
 }
 
-/// What a goal says of a count.
+/// The limit of a goal for a count.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
-    /// What is counted.
+    /// The quantity that is counted.
     pub count: Count,
-    /// The most there may be.
+    /// The largest value that reaches the goal.
     pub most: Option<f64>,
-    /// The least there has to be.
+    /// The smallest value that reaches the goal.
     pub least: Option<f64>,
 }
 
-/// What was counted, beside its limit.
+/// A counted value, with its limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Counted {
-    /// What was counted, and what the goal is.
+    /// The quantity that was counted, and its limits.
     pub limit: Limit,
-    /// How much it was.
+    /// The counted value.
     pub value: f64,
 }
 
 impl Count {
-    /// What the emulator has counted of a launch. `trace` is that of its first block.
+    /// Returns the value of a launch. `trace` is the trace of its first block.
     pub(crate) fn of(self, counters: &Counters, trace: &Trace) -> f64 {
         let sites = |of: &[Access]| -> Vec<&Site> {
             counters.sites.iter().filter(|site| of.contains(&site.access)).collect()
@@ -88,33 +88,27 @@ impl Count {
         }
     }
 
-    /// What is counted, in words that follow this number.
-    fn words(self, number: f64) -> &'static str {
-        match (self, number == 1.0) {
-            (Count::SectorsPerLoad, false) => "sectors per load request",
-            (Count::SectorsPerLoad, true) => "sector per load request",
-            (Count::BytesPerLoad, _) => "bytes per load request",
-            (Count::BytesPerStore, _) => "bytes per store request",
-            (Count::Loads, false) => "load requests in the launch",
-            (Count::Loads, true) => "load request in the launch",
-            (Count::PassesPerRequest, false) => "passes per request of shared memory",
-            (Count::PassesPerRequest, true) => "pass per request of shared memory",
-            (Count::SharedRequests, false) => "requests of shared memory in the launch",
-            (Count::SharedRequests, true) => "request of shared memory in the launch",
-            (Count::LocalRequests, false) => "requests of local memory in the launch",
-            (Count::LocalRequests, true) => "request of local memory in the launch",
-            (Count::Barriers, false) => "barriers in the launch",
-            (Count::Barriers, true) => "barrier in the launch",
-            (Count::LoadsBeforeBarrier, false) => {
-                "load requests of a warp before its first barrier"
+    /// Returns the words that follow this number of the quantity.
+    fn words(self, number: f64) -> String {
+        let (one, several, of) = match self {
+            Count::SectorsPerLoad => ("sector", "sectors", "per load request"),
+            Count::BytesPerLoad => ("bytes", "bytes", "per load request"),
+            Count::BytesPerStore => ("bytes", "bytes", "per store request"),
+            Count::Loads => ("load request", "load requests", "in the launch"),
+            Count::PassesPerRequest => ("pass", "passes", "per request of shared memory"),
+            Count::SharedRequests => ("request", "requests", "of shared memory in the launch"),
+            Count::LocalRequests => ("request", "requests", "of local memory in the launch"),
+            Count::Barriers => ("barrier", "barriers", "in the launch"),
+            Count::LoadsBeforeBarrier => {
+                ("load request", "load requests", "of a warp before its first barrier")
             }
-            (Count::LoadsBeforeBarrier, true) => "load request of a warp before its first barrier",
-        }
+        };
+        format!("{} {of}", if number == 1.0 { one } else { several })
     }
 }
 
 impl Counted {
-    /// Whether the goal is reached.
+    /// Returns whether the value reaches the goal.
     pub fn reached(&self) -> bool {
         self.limit.most.is_none_or(|most| self.value <= most)
             && self.limit.least.is_none_or(|least| self.value >= least)
@@ -147,7 +141,7 @@ impl fmt::Display for Counted {
     }
 }
 
-/// A number with as many digits as it needs, one behind the point at most.
+/// A number with at most one digit behind the point.
 struct Number(f64);
 
 impl fmt::Display for Number {

@@ -1,4 +1,9 @@
-//! `puzzle.toml` and `puzzle.cu`: a puzzle as its folder describes it.
+//! A puzzle as its folder describes it, in `puzzle.toml` and `puzzle.cu`.
+//!
+//! A [`Description`] has the form of `puzzle.toml`, from which serde reads it; a page of the book
+//! delivers the same as JSON. [`Puzzle::new`] joins it with the kernel, which it cuts at the marks
+//! of its hole, and checks both. The tests `descriptions` in `tests/suite.rs` read every folder and
+//! hold the errors for mistakes.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -16,25 +21,25 @@ use crate::problem::{Computes, Problem};
 pub struct Puzzle {
     /// Its number, from 1.
     pub number: u32,
-    /// Its name, without the number: `level-3`.
+    /// Its name without the number: `level-3`.
     pub name: String,
     /// Its folder in `puzzles/`: `05-level-3`.
     pub folder: String,
-    /// Its title, as a heading has it.
+    /// Its title, for a heading.
     pub title: String,
     /// The folder of the chapter that it belongs to: `06-tile-kernel`.
     pub chapter: String,
-    /// What one learns by it, in a few words.
+    /// What a reader learns from it, in a few words.
     pub teaches: String,
-    /// What is to be done, in paragraphs.
+    /// The task, in paragraphs.
     pub task: String,
-    /// Hints, from a question to nearly the answer.
+    /// Hints, from a question up to nearly the answer.
     pub hints: Vec<String>,
-    /// How the kernel is launched.
+    /// The launch of the kernel.
     pub launch: Launch,
-    /// What it has to reach beside right outputs.
+    /// What it must reach in addition to right outputs.
     pub goal: Goal,
-    /// The solution, why it is right, in a sentence or two.
+    /// Why the solution is right, in a sentence or two.
     pub because: String,
     pub(crate) problem: Problem,
     pub(crate) cut: Cut,
@@ -43,18 +48,18 @@ pub struct Puzzle {
     modules: BTreeMap<String, Ptx>,
 }
 
-/// How a kernel is launched.
+/// The launch of a kernel.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Launch {
-    /// Threads in a block.
+    /// The number of threads in a block.
     pub threads: u32,
-    /// Sequences that a block computes.
+    /// The number of sequences that a block computes.
     #[serde(default = "one")]
     pub seqs_per_block: u32,
-    /// Steps of a sequence that a block computes, if not all of them.
+    /// The number of steps of a sequence that a block computes, if not all of them.
     pub steps_per_block: Option<u32>,
-    /// Whether blocks wait for each other.
+    /// True if blocks wait for each other.
     #[serde(default)]
     pub cooperative: bool,
 }
@@ -63,17 +68,17 @@ fn one() -> u32 {
     1
 }
 
-/// What a kernel has to reach beside right outputs.
+/// What a kernel must reach in addition to right outputs.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Goal {
-    /// The launch at which it is counted: the number of sequences, and their length.
+    /// The size of the launch that is counted: the number of sequences, and their length.
     #[serde(default)]
     pub size: [usize; 2],
-    /// What is counted.
+    /// The limits for what is counted.
     #[serde(default)]
     pub counts: Vec<Limit>,
-    /// Whether the size is one of arrays, and not of sequences.
+    /// True if the size is the size of plain arrays, and not of sequences.
     #[serde(skip)]
     of_arrays: bool,
 }
@@ -89,7 +94,7 @@ impl fmt::Display for Goal {
     }
 }
 
-/// What `puzzle.toml` says, as it is read from there or from another form of the same.
+/// The contents of `puzzle.toml`, read from there or from another format.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
@@ -124,45 +129,45 @@ struct Wrong {
     why: String,
 }
 
-/// What is said where words are in what was found, whatever the answer is.
+/// A remark for answers whose verdict contains certain words.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Remark {
-    /// All of them are in what was found.
+    /// Words that must all be in the verdict.
     #[serde(default)]
     pub(crate) finding: Vec<String>,
-    /// One of them, if there are any, is in the hole.
+    /// Words of which one must be in the hole, if the list is not empty.
     #[serde(default)]
     pub(crate) hole: Vec<String>,
-    /// Whether a wrong answer that does the same is told of first.
+    /// True if a wrong answer that does the same is shown instead, where there is one.
     #[serde(default)]
     pub(crate) last: bool,
     pub(crate) says: String,
 }
 
 impl Puzzle {
-    /// The puzzle of a folder with this name (`05-level-3`) and these files; their line ends may be
-    /// those of Windows.
+    /// Reads the puzzle of a folder with this name (`05-level-3`) and these files, which may have
+    /// the line ends of Windows.
     ///
     /// # Errors
     ///
-    /// What is wrong with the name or the files.
+    /// The mistake in the name or the files.
     #[cfg(feature = "folders")]
     pub fn parse(folder: &str, toml: &str, cu: &str) -> Result<Puzzle, String> {
         let description = toml::from_str(&toml.replace("\r\n", "\n"));
         Puzzle::new(folder, description.map_err(|error| format!("puzzle.toml: {error}"))?, cu)
     }
 
-    /// The puzzle of a folder with this name, as it is described, and the kernel with its marks.
+    /// Makes the puzzle of a folder with this name from its description and its kernel `cu`.
     ///
     /// # Errors
     ///
-    /// What is wrong with the name, the kernel or the names of the answers.
+    /// The mistake in the name, the marks of the kernel or the names of the answers.
     pub fn new(folder: &str, read: Description, cu: &str) -> Result<Puzzle, String> {
         let named =
             folder.split_once('-').and_then(|(number, name)| Some((number.parse().ok()?, name)));
         let (number, name) =
-            named.ok_or("the folder's name is no number and a name, as in `05-level-3`")?;
+            named.ok_or("the folder's name is not a number and a name, as in `05-level-3`")?;
         let cut = Cut::at_marks(&cu.replace("\r\n", "\n"))
             .map_err(|error| format!("puzzle.cu: {error}"))?;
         let Solution { hole, because } = read.solution;
@@ -198,35 +203,35 @@ impl Puzzle {
         })
     }
 
-    /// The puzzle with the PTX of its answers, by their names.
+    /// Adds the PTX of its answers, by their names.
     pub fn with_modules(mut self, modules: BTreeMap<String, Ptx>) -> Puzzle {
         self.modules = modules;
         self
     }
 
-    /// The kernel's name in C++.
+    /// Returns the kernel's name in C++.
     pub fn entry(&self) -> String {
         self.name.replace('-', "_")
     }
 
-    /// The question that stands at the hole.
+    /// Returns the question at the hole.
     pub fn question(&self) -> &str {
         &self.cut.question
     }
 
-    /// How many lines of the kernel stand above the hole.
+    /// Returns the number of lines above the hole.
     pub fn lines_above(&self) -> usize {
         self.cut.before.lines().count()
     }
 
-    /// All that may be put into the hole, what stands there at first and the solution before the
-    /// wrong answers.
+    /// Returns all answers: the text that is in the hole at first, the solution, and the wrong
+    /// answers.
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates
     }
 
-    /// All that may be put into the hole, to choose from: what stands there at first, and then the
-    /// others in an order that is always the same and says nothing of them.
+    /// Returns all answers to choose from: the text that is in the hole at first, and then the
+    /// others in a fixed order that reveals nothing.
     pub fn choices(&self) -> Vec<&Candidate> {
         let hash = |candidate: &Candidate| {
             let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -238,40 +243,40 @@ impl Puzzle {
         choices
     }
 
-    /// The answer with this name.
+    /// Returns the answer with this name.
     pub fn candidate(&self, name: &str) -> Option<&Candidate> {
         self.candidates.iter().find(|candidate| candidate.name == name)
     }
 
-    /// The kernel with this text in its hole.
+    /// Returns the kernel with this text in its hole.
     pub fn source(&self, hole: &str) -> String {
         [&self.cut.before, hole, &self.cut.after].concat()
     }
 
-    /// The kernel as the reader gets it.
+    /// Returns the kernel as the reader gets it.
     pub fn skeleton(&self) -> String {
         self.source(&self.cut.hole)
     }
 
-    /// The answer that a source is, but for blanks.
+    /// Returns the answer that a source contains, apart from blanks.
     pub fn same(&self, source: &str) -> Option<&Candidate> {
         self.candidates.iter().find(|candidate| same(&self.source(&candidate.hole), source))
     }
 
-    /// What stands in the hole of a source, if it has the two marks of one.
+    /// Returns the text in the hole of a source, if it has the two marks of a hole.
     pub fn hole(source: &str) -> Option<String> {
         Cut::at_marks(&source.replace("\r\n", "\n")).ok().map(|cut| cut.hole)
     }
 
-    /// The lines of a source between which its hole lies, the two marks, counted from 1.
+    /// Returns the lines of the two marks around the hole of a source, counted from 1.
     pub fn marks(source: &str) -> Option<(usize, usize)> {
         let cut = Cut::at_marks(&source.replace("\r\n", "\n")).ok()?;
         let begin = cut.before.lines().count();
         Some((begin, begin + cut.hole.lines().count() + 1))
     }
 
-    /// Whether a source with two marks differs from the puzzle's outside of them, by more than
-    /// blanks.
+    /// Returns whether a source with two marks differs from the puzzle's outside of them, by more
+    /// than blanks.
     pub fn is_changed_outside(&self, source: &str) -> bool {
         let cut = Cut::at_marks(&source.replace("\r\n", "\n"));
         cut.is_ok_and(|cut| {
@@ -279,22 +284,22 @@ impl Puzzle {
         })
     }
 
-    /// What NVRTC is asked to compile: a source, under the name that messages are to have for it.
+    /// Returns the program of a source for NVRTC, with the name of the file in messages.
     pub fn program(&self, file: &str, source: String) -> Program {
         Program::new(file, source).with_entries([self.entry()])
     }
 
-    /// What NVRTC is asked to compile for the PTX of an answer.
+    /// Returns the program of an answer for NVRTC.
     pub fn program_of(&self, candidate: &Candidate) -> Program {
         self.program(&format!("puzzles/{}/puzzle.cu", self.folder), self.source(&candidate.hole))
     }
 
-    /// The PTX of the answer with this name, if there is such a one and it is compiled.
+    /// Returns the PTX of the answer with this name, if the answer exists and is compiled.
     pub fn ptx(&self, name: &str) -> Option<Ptx> {
         self.modules.get(name).cloned()
     }
 
-    /// The names of the answers that are compiled.
+    /// Returns the names of the compiled answers.
     pub fn compiled(&self) -> impl Iterator<Item = &str> {
         self.modules.keys().map(String::as_str)
     }

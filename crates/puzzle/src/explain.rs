@@ -1,5 +1,5 @@
-//! Why a kernel is wrong, where that is known: mistakes are told by what they do, and not by how
-//! they are written.
+//! Explains why a kernel is wrong, where that is known: mistakes are recognised by what they do,
+//! and not by how they are written.
 
 use linrec::device::Device;
 use linrec::kernels::Ptx;
@@ -9,7 +9,7 @@ use crate::candidate::{Candidate, Cut, Kind};
 use crate::description::{Puzzle, Remark};
 use crate::judge::{Verdict, judge};
 
-/// A part of what is said.
+/// A part of an explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
     /// A paragraph.
@@ -18,17 +18,17 @@ pub enum Part {
     Code(String),
 }
 
-/// Why a kernel does not reach the goal: `source`, compiled as `ptx`, of which the emulator has
-/// said `verdict`. Empty if that is not known.
+/// Explains why a kernel does not reach the goal: `source`, compiled to `ptx`, for which the
+/// emulator gave `verdict`. Returns nothing if the reason is not known.
 ///
-/// A wrong answer of the puzzle is known again by its instructions. Of others, what is found may be
-/// what a wrong answer gives, and then this is shown.
+/// A wrong answer of the puzzle is recognised by its instructions. If another kernel gets the
+/// verdict of a wrong answer, this answer is shown.
 pub fn explain(puzzle: &Puzzle, source: &str, ptx: &Ptx, verdict: &Verdict) -> Vec<Part> {
     let mut parts = Vec::new();
     if verdict.reached() {
         return parts;
     }
-    let told = verdict.to_string();
+    let finding = verdict.to_string();
     if let Verdict::Wrong { report: Some(report), .. } = verdict
         && let Some((_, line)) = &report.source
         && let Some(caller) = caller(ptx.text(), report)
@@ -37,7 +37,7 @@ pub fn explain(puzzle: &Puzzle, source: &str, ptx: &Ptx, verdict: &Verdict) -> V
     }
     if let Some((_, why)) = known(puzzle, source, ptx) {
         parts.push(words(why));
-    } else if let Some(remark) = remark(puzzle, source, &told, false) {
+    } else if let Some(remark) = remark(puzzle, source, &finding, false) {
         parts.push(words(&remark.says));
     } else if !is_skeleton(puzzle, source)
         && let Some((begin, candidate, why)) = guess(puzzle, source, verdict)
@@ -46,7 +46,7 @@ pub fn explain(puzzle: &Puzzle, source: &str, ptx: &Ptx, verdict: &Verdict) -> V
         parts.push(Part::Code(candidate.hole.clone()));
         parts.push(words(why));
     } else if !is_skeleton(puzzle, source)
-        && let Some(remark) = remark(puzzle, source, &told, true)
+        && let Some(remark) = remark(puzzle, source, &finding, true)
     {
         parts.push(words(&remark.says));
     }
@@ -61,7 +61,7 @@ fn is_skeleton(puzzle: &Puzzle, source: &str) -> bool {
     puzzle.same(source).is_some_and(|candidate| candidate.kind == Kind::Skeleton)
 }
 
-/// The wrong answers, and why they are wrong.
+/// Returns the wrong answers, and why they are wrong.
 fn wrong(puzzle: &Puzzle) -> impl Iterator<Item = (&Candidate, &str)> {
     puzzle.candidates().iter().filter_map(|candidate| match &candidate.kind {
         Kind::Wrong { why, .. } => Some((candidate, why.as_str())),
@@ -69,7 +69,7 @@ fn wrong(puzzle: &Puzzle) -> impl Iterator<Item = (&Candidate, &str)> {
     })
 }
 
-/// The wrong answer that has this text, or these instructions.
+/// Returns the wrong answer that has this text or these instructions.
 fn known<'a>(puzzle: &'a Puzzle, source: &str, ptx: &Ptx) -> Option<(&'a Candidate, &'a str)> {
     if let Some(same) = puzzle.same(source) {
         return wrong(puzzle).find(|(candidate, _)| candidate.name == same.name);
@@ -81,7 +81,8 @@ fn known<'a>(puzzle: &'a Puzzle, source: &str, ptx: &Ptx) -> Option<(&'a Candida
     })
 }
 
-/// A module without what the text, the compiler and its version leave in it.
+/// Returns the lines of a module that do not depend on comments, places, and the compiler's
+/// version.
 fn instructions(ptx: &str) -> Vec<&str> {
     let left_out = ["//", ".loc", ".file", ".version", ".target"];
     ptx.lines()
@@ -91,8 +92,8 @@ fn instructions(ptx: &str) -> Vec<&str> {
         .collect()
 }
 
-/// What the puzzle says of such a finding, and of such words in the hole: first, or `last`.
-fn remark<'a>(puzzle: &'a Puzzle, source: &str, told: &str, last: bool) -> Option<&'a Remark> {
+/// Returns the puzzle's remark for this finding and the words in the hole: a first or a `last` one.
+fn remark<'a>(puzzle: &'a Puzzle, source: &str, finding: &str, last: bool) -> Option<&'a Remark> {
     let code = Puzzle::hole(source).map(|hole| {
         let lines = hole.lines().map(|line| line.split("//").next().unwrap_or_default());
         lines.collect::<Vec<_>>().join("\n")
@@ -100,12 +101,12 @@ fn remark<'a>(puzzle: &'a Puzzle, source: &str, told: &str, last: bool) -> Optio
     let has = |word: &String| code.as_ref().is_some_and(|code| code.contains(word));
     puzzle.remarks.iter().find(|remark| {
         remark.last == last
-            && remark.finding.iter().all(|words| told.contains(words))
+            && remark.finding.iter().all(|words| finding.contains(words))
             && (remark.hole.is_empty() || remark.hole.iter().any(has))
     })
 }
 
-/// The wrong answer of which the same is said, or else one with the same race or missed barrier
+/// Returns the wrong answer with the same verdict, or else one with the same race or missed barrier
 /// between the same places.
 fn guess<'a>(
     puzzle: &'a Puzzle,
@@ -128,10 +129,10 @@ fn guess<'a>(
     alike
 }
 
-/// What was found, with lines counted from the hole, since holes are of different lengths.
+/// A verdict with lines counted from the hole, because holes have different lengths.
 struct Finding {
     whole: String,
-    /// Of a race and a barrier: what it is, and between which lines.
+    /// For a race or a barrier: its kind, and the lines between which it is.
     places: Option<(ReportKind, Vec<String>)>,
 }
 
@@ -154,7 +155,7 @@ impl Finding {
     }
 }
 
-/// A line of a source: above the hole, in it, or behind it.
+/// Describes a line of a source: above the hole, in it, or behind it.
 fn place(cut: Option<&Cut>, line: u32) -> String {
     let Some(cut) = cut else { return line.to_string() };
     let line = line as usize;
@@ -169,7 +170,7 @@ fn place(cut: Option<&Cut>, line: u32) -> String {
     }
 }
 
-/// A message in which each `file:line` is replaced, and what they are replaced by.
+/// Replaces each `file:line` in a message, and returns the message and the replacements.
 fn with_places(message: &str, file: &str, place: impl Fn(u32) -> String) -> (String, Vec<String>) {
     let before = format!("{file}:");
     let mut parts = message.split(&before);
@@ -184,14 +185,14 @@ fn with_places(message: &str, file: &str, place: impl Fn(u32) -> String) -> (Str
     (whole, places)
 }
 
-/// The line of the kernel from which the code at a report's place is called, if it stands in a
-/// function of its own.
+/// Returns the line of the kernel that calls the code at a report's place, if this code is in
+/// another function.
 fn caller(ptx: &str, report: &Report) -> Option<u32> {
     let before: Vec<&str> = ptx.lines().take(report.line as usize).collect();
     let locations = before.iter().rev().map(|line| line.trim());
     let locations: Vec<&str> = locations.filter_map(|line| line.strip_prefix(".loc")).collect();
     let mut called = locations.first()?.split_once("inlined_at")?.1.trim();
-    // A call within an inlined function has a place of its own, which says where that is called.
+    // A call in an inlined function has a place too, which leads to the caller of that function.
     for _ in 0..MOST_CALLS {
         let outer = locations.iter().find_map(|location| {
             let (place, inlined) = location.split_once(',')?;
@@ -203,5 +204,5 @@ fn caller(ptx: &str, report: &Report) -> Option<u32> {
     called.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Functions within functions, at most.
+/// The largest depth of calls that is followed.
 const MOST_CALLS: usize = 8;

@@ -1,4 +1,9 @@
-//! Runs a kernel on a puzzle's cases, and says what is wrong or what it counts.
+//! Runs a kernel on a puzzle's cases, and returns what is wrong or what was counted.
+//!
+//! The results of every case are compared with the reference, within the derived bound. A [`Trial`]
+//! runs one case at a time, so that a page of the book can show progress, and [`judge`] runs a
+//! trial to its end. The last case of a trial on the emulator may be the launch in which the goal's
+//! counts are taken. `tests/suite.rs` runs every answer of every puzzle.
 
 use std::fmt;
 
@@ -16,38 +21,38 @@ use crate::description::Puzzle;
 use crate::problem::{self, Arrays, Computes};
 use crate::staged::Argument;
 
-/// The instructions that a launch may execute: a hundred times what the largest one needs that is
-/// right.
+/// The number of instructions that a launch may execute: a hundred times the most that a right
+/// answer needs.
 const INSTRUCTIONS: u64 = 4_000_000;
-/// The events that are recorded where loads are counted in their order.
+/// The number of recorded events, from which loads before a barrier are counted.
 const EVENTS: usize = 4096;
 
-/// What is said of a kernel.
+/// The verdict about a kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// It cannot be launched, or it computes something else, or the emulator has found a mistake.
+    /// It cannot be launched, computes something else, or was reported by the emulator.
     Wrong {
-        /// The case in which that was seen, in words; none if the kernel was not launched.
+        /// A description of the case; `None` if the kernel was not launched.
         case: Option<String>,
-        /// What was seen.
+        /// What is wrong.
         what: String,
-        /// What the emulator has found, if it was that.
+        /// The emulator's report, if it found the mistake.
         report: Option<Box<Report>>,
     },
     /// It computes what it should.
     Right {
-        /// In how many cases it was tried.
+        /// The number of cases that it ran.
         cases: usize,
-        /// The largest error, in units of its bound; none where a result is one rounding away from
-        /// its operands.
+        /// The largest error, in units of its bound; `None` if a result is one rounding of its
+        /// operands.
         worst: Option<f64>,
-        /// What was counted, and the goal; nothing on a GPU.
+        /// The counts with their limits; empty on a GPU.
         counts: Vec<Counted>,
     },
 }
 
 impl Verdict {
-    /// Whether the goal is reached.
+    /// Returns whether the goal is reached.
     pub fn reached(&self) -> bool {
         match self {
             Verdict::Wrong { .. } => false,
@@ -86,29 +91,29 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Runs a kernel on the puzzle's cases until one goes wrong; then, on the emulator, counts what the
-/// goal is about.
+/// Runs a kernel on the puzzle's cases until one goes wrong. If none does, and the device is the
+/// emulator, takes the counts of the goal.
 ///
-/// A GPU notices few mistakes, and one that it notices costs the process the GPU: try a kernel on
-/// the emulator first.
+/// A GPU notices few mistakes, and after one that it notices the process cannot use it any more. So
+/// run a kernel on the emulator first.
 pub fn judge(puzzle: &Puzzle, ptx: &Ptx, device: &Device) -> Verdict {
     let mut trial = match Trial::begin(puzzle, ptx, device) {
         Ok(trial) => trial,
         Err(verdict) => return verdict,
     };
     loop {
-        if let Some(verdict) = trial.go_on(puzzle) {
+        if let Some(verdict) = trial.advance(puzzle) {
             return verdict;
         }
     }
 }
 
-/// [`judge`], case by case: for a program that has other things to do in between.
+/// [`judge`], one case at a time, for a program that has other things to do in between.
 #[derive(Debug)]
 pub struct Trial {
     device: Device,
     function: Function,
-    /// With the case in which something is counted at the end, if there is one.
+    /// All cases. The last one is the launch that is counted, if `counts` is true.
     cases: Vec<Case>,
     counts: bool,
     done: usize,
@@ -116,7 +121,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Before the first case.
+    /// Prepares a trial.
     ///
     /// # Errors
     ///
@@ -130,18 +135,18 @@ impl Trial {
         Ok(Trial { device: device.clone(), function, cases, counts, done: 0, worst: 0.0 })
     }
 
-    /// How many cases it has run, and of how many.
+    /// Returns the number of cases that it has run, and of all cases.
     pub fn progress(&self) -> (usize, usize) {
         (self.done, self.cases.len())
     }
 
-    /// Runs the next case of the puzzle that it was begun with: the verdict, if there is one.
-    pub fn go_on(&mut self, puzzle: &Puzzle) -> Option<Verdict> {
+    /// Runs the next case of the puzzle with which it began. Returns the verdict at the end.
+    pub fn advance(&mut self, puzzle: &Puzzle) -> Option<Verdict> {
         let launched = Launched { puzzle, function: &self.function, device: &self.device };
         let mut counts = Vec::new();
         if let Some(case) = self.cases.get(self.done) {
             let counted = self.counts && self.done + 1 == self.cases.len();
-            // A run with a trace takes its blocks one after the other, and counts the same.
+            // A traced launch runs its blocks one after the other, and its counts are the same.
             let mut trace = counted.then(|| Trace::new(EVENTS));
             match launched.case(case, trace.as_mut()) {
                 Ok((error, counters)) => {
@@ -167,8 +172,8 @@ impl Trial {
     }
 }
 
-/// The puzzle's kernel in a module: by its name, or as another compiler writes that, with the
-/// parameters behind it.
+/// Returns the puzzle's kernel in a module, by its name or by the name that a C++ compiler mangles
+/// it to.
 pub(crate) fn function(puzzle: &Puzzle, module: &Module) -> Result<Function, Error> {
     let entry = puzzle.entry();
     let mangled = format!("_Z{}{entry}", entry.len());
@@ -177,13 +182,13 @@ pub(crate) fn function(puzzle: &Puzzle, module: &Module) -> Result<Function, Err
     })
 }
 
-/// What goes wrong.
+/// A mistake, with the emulator's report if it found it.
 struct Fault {
     what: String,
     report: Option<Box<Report>>,
 }
 
-/// With a question where a launch did not end by itself.
+/// Adds a question if a launch did not end by itself.
 impl From<Error> for Fault {
     fn from(error: Error) -> Fault {
         let what = error.to_string();
@@ -211,7 +216,7 @@ struct Launched<'a> {
 }
 
 impl Launched<'_> {
-    /// Runs a case: the largest error in units of its bound and what was counted, or what is wrong.
+    /// Runs a case. Returns the largest error in units of its bound and the counters.
     fn case(
         &self,
         case: &Case,
@@ -254,7 +259,7 @@ impl Launched<'_> {
         self.puzzle.problem.arguments.iter().map(String::as_str)
     }
 
-    /// The arguments; what has to come out is filled with NaN.
+    /// Makes the arguments. Arrays for results are filled with NaN.
     fn held<T: Element + Pod>(
         &self,
         case: &Case,
@@ -271,7 +276,7 @@ impl Launched<'_> {
                 buffer.poison()?;
                 Ok(Held::Numbers(buffer))
             }
-            Argument::Room(count) => self.device.allocate_named(name, count).map(Held::Numbers),
+            Argument::Scratch(count) => self.device.allocate_named(name, count).map(Held::Numbers),
             Argument::Flags(count) => {
                 let mut flags = self.device.allocate_named(name, count)?;
                 flags.zero()?;
@@ -310,9 +315,9 @@ impl Launched<'_> {
     }
 }
 
-/// What the first threads have printed, to be read behind what is wrong.
+/// Returns what the first threads have printed, as lines to follow a mistake.
 fn printed(counters: &Counters) -> String {
-    /// More would hide what is wrong.
+    /// More lines would hide the mistake.
     const MOST: usize = 8;
     let lines = counters.printed.iter().take(MOST);
     let mut lines: String =
@@ -323,7 +328,7 @@ fn printed(counters: &Counters) -> String {
     lines
 }
 
-/// An argument.
+/// An argument on the device.
 enum Held<T> {
     Numbers(Buffer<T>),
     Flags(Buffer<u32>),

@@ -1,15 +1,14 @@
-//! The puzzles: kernels with one hole each for the reader to fill in, and the judge of what is put
-//! there.
+//! The puzzles: kernels with one hole each for the reader to fill in, and the judge of the answers.
 //!
-//! A puzzle is a folder of `puzzles/` ([`all`] has them in their order): `puzzle.cu` is the kernel
-//! with its hole, `puzzle.toml` says everything else, and `ptx/` holds the PTX of what may be put
-//! there ([`Candidate`]): the text that stands there at first, the solution, and wrong answers,
-//! each a real fault. So an answer can be chosen where there is no compiler; any other is compiled
-//! by NVRTC.
+//! A puzzle is a folder in `puzzles/`, and [`all`] returns them in their order. `puzzle.cu` is the
+//! kernel with its hole, and `puzzle.toml` describes everything else. An answer ([`Candidate`]) is
+//! the text that is in the hole at first, the solution, or a wrong answer with a real fault. The
+//! PTX of these answers is in `puzzles/ptx.zst`, so they can be chosen where there is no compiler.
+//! NVRTC compiles all others.
 //!
 //! [`judge`] runs a kernel on cases of the contract and compares its outputs with the derived
-//! bound. Then it counts, on the emulator, what the goal of the puzzle is about. [`Trial`] does the
-//! same case by case. [`explain`] says why a kernel is wrong, where that is known.
+//! bound. Then, on the emulator, it takes the counts of the puzzle's goal. [`Trial`] does the same
+//! one case at a time. [`explain`] explains why a kernel is wrong, where that is known.
 //!
 //! ```
 //! use linrec::device::Device;
@@ -42,7 +41,7 @@ pub use staged::{Argument, Staged};
 #[cfg(feature = "folders")]
 use std::sync::LazyLock;
 
-/// What a folder holds.
+/// The files of a folder.
 #[cfg(feature = "folders")]
 struct Files {
     folder: &'static str,
@@ -56,11 +55,12 @@ static FILES: &[Files] = include!(concat!(env!("OUT_DIR"), "/puzzles.rs"));
 #[cfg(feature = "folders")]
 static ANSWERS: &[u8] = include_bytes!("../../../puzzles/ptx.zst");
 
-/// All puzzles, in their order.
+/// Returns all puzzles, in their order.
 ///
 /// # Panics
 ///
-/// If a description in `puzzles/` has a mistake, with where: the tests read them all.
+/// If a description in `puzzles/` has a mistake. The message names the folder, and the tests read
+/// all of them.
 #[cfg(feature = "folders")]
 pub fn all() -> &'static [Puzzle] {
     static ALL: LazyLock<Vec<Puzzle>> = LazyLock::new(|| {
@@ -79,7 +79,7 @@ pub fn all() -> &'static [Puzzle] {
     &ALL
 }
 
-/// The puzzle with this number (`3`), name (`shuffle`) or folder (`03-shuffle`).
+/// Returns the puzzle with this number (`3`), name (`shuffle`) or folder (`03-shuffle`).
 #[cfg(feature = "folders")]
 pub fn find(name: &str) -> Option<&'static Puzzle> {
     all().iter().find(|puzzle| {

@@ -1,4 +1,5 @@
-//! Puzzles in a notebook: shown, answered by a letter or by lines of one's own, and hinted at.
+//! Puzzles in a notebook: shows them, gives hints, and takes answers as a letter or as lines of
+//! code.
 //!
 //! ```
 //! use puzzle::notebook::{hint, puzzle};
@@ -19,28 +20,28 @@ use linrec::kernels::Ptx;
 use crate::explain::{Part, explain};
 use crate::{Puzzle, find, judge};
 
-/// A puzzle, which shows its task, its kernel and answers to choose from.
+/// A puzzle that a notebook shows with its task, its kernel and answers to choose from.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown(&'static Puzzle);
 
-/// The puzzle of this name or number.
+/// Returns the puzzle of this name or number.
 ///
 /// # Panics
 ///
-/// If there is none.
+/// If it does not exist.
 pub fn puzzle(name: &str) -> Shown {
     Shown(find(name).unwrap_or_else(|| panic!("there is no puzzle {name}")))
 }
 
-/// Text that shows itself as it is.
+/// Text that a notebook shows as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text(String);
 
-/// The first hints of a puzzle, so many of them.
+/// Returns the first `count` hints of a puzzle.
 ///
 /// # Panics
 ///
-/// If there is no such puzzle.
+/// If the puzzle does not exist.
 pub fn hint(name: &str, count: usize) -> Text {
     let hints = &puzzle(name).0.hints;
     let shown = hints.iter().take(count).enumerate();
@@ -48,38 +49,38 @@ pub fn hint(name: &str, count: usize) -> Text {
     Text(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// Answers a puzzle: by the letter of a choice, or by lines for the hole. What is said of a right
-/// answer is shown.
+/// Answers a puzzle with the letter of a choice, or with lines for the hole, and shows the verdict.
 ///
 /// # Panics
 ///
-/// If the answer does not reach the goal, with what is said of it; or there is no such puzzle.
+/// If the answer does not reach the goal; the message is the verdict. If the puzzle does not exist.
 pub fn solve(name: &str, answer: &str) {
     match puzzle(name).answer(answer) {
-        Ok(said) => said.evcxr_display(),
-        Err(said) => panic!("{said}"),
+        Ok(verdict) => verdict.evcxr_display(),
+        Err(verdict) => panic!("{verdict}"),
     }
 }
 
 impl Shown {
-    /// What is said of an answer: of one that reaches the goal, or of one that does not.
+    /// Returns the verdict about an answer that reaches the goal, and why it is right.
     ///
     /// # Errors
     ///
-    /// If it does not, or has to be compiled and there is no compiler.
+    /// The verdict and the explanation, if the answer does not reach the goal. The compiler's
+    /// error, if it must be compiled and cannot be.
     pub fn answer(&self, answer: &str) -> Result<Text, Text> {
         let puzzle = self.0;
         let (source, ptx) = self.compiled(answer).map_err(Text)?;
         let verdict = judge(puzzle, &ptx, &Device::simt());
-        let mut said = verdict.to_string();
+        let mut text = verdict.to_string();
         for part in explain(puzzle, &source, &ptx, &verdict) {
-            let (Part::Words(text) | Part::Code(text)) = part;
-            said = said + "\n" + text.trim_end();
+            let (Part::Words(part) | Part::Code(part)) = part;
+            text = text + "\n" + part.trim_end();
         }
-        if verdict.reached() { Ok(Text(said + "\n" + &puzzle.because)) } else { Err(Text(said)) }
+        if verdict.reached() { Ok(Text(text + "\n" + &puzzle.because)) } else { Err(Text(text)) }
     }
 
-    /// The kernel with an answer in its hole, and its PTX: as it was shipped, or else compiled.
+    /// Returns the kernel with an answer in its hole, and its shipped or compiled PTX.
     fn compiled(&self, answer: &str) -> Result<(String, Ptx), String> {
         let puzzle = self.0;
         let choices = puzzle.choices();

@@ -1,31 +1,31 @@
-//! What a kernel is given and what has to come out, with the bound that is derived for it.
+//! The inputs of a kernel and its expected results, with the bound that is derived for them.
 
 use bytemuck::Pod;
 use linrec::contract::{Case, Domain};
 use linrec::reference::{self, Rounding};
 use linrec::{Element, Error, Options};
-use ndarray::{Array1, Array2, ArrayView2};
+use ndarray::{Array, Array2, ArrayView2, Dimension};
 use serde::Deserialize;
 
-/// What a kernel computes, and which cases it takes.
+/// What a kernel computes, and the cases that it accepts.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Problem {
     pub(crate) computes: Computes,
     /// The names of its arguments, in their order.
     pub(crate) arguments: Vec<String>,
-    /// The longest sequence that it takes.
+    /// The length of the longest sequence that it accepts.
     pub(crate) max_len: usize,
-    /// Lengths are multiples of this.
+    /// The number of which every length must be a multiple.
     #[serde(default = "one")]
     pub(crate) multiple_of: usize,
-    /// The most sequences.
+    /// The largest number of sequences.
     #[serde(default = "many")]
     pub(crate) max_seqs: usize,
-    /// A length at which the kernel changes what it does.
+    /// A length at which the kernel changes its behaviour.
     #[serde(default = "tile")]
     pub(crate) tile: usize,
-    /// Sequences and lengths beside those of the table.
+    /// Numbers of sequences and lengths in addition to the table.
     #[serde(default)]
     pub(crate) sizes: Vec<[usize; 2]>,
 }
@@ -52,51 +52,42 @@ pub(crate) enum Computes {
     Recurrence,
     /// Its gradients with respect to inputs and coefficients.
     Gradients,
-    /// The gradients of complex numbers, by the convention of conjugated factors.
+    /// The gradients of complex numbers, by the convention with conjugated factors.
     ComplexGradients,
     /// The sum of the states of eight recurrences with constant coefficients.
     States,
 }
 
-/// How many states [`Computes::States`] has.
+/// The number of states of [`Computes::States`].
 const STATES: usize = 8;
 
-/// The arrays of a case: what is given, by name, and what has to come out.
+/// The arrays of a case: inputs by name, and expected results.
 pub(crate) struct Arrays<T: Element> {
     pub(crate) given: Vec<(&'static str, Vec<T>)>,
     pub(crate) wanted: Vec<Wanted<T>>,
 }
 
-/// An array that has to come out.
+/// An expected result.
 pub(crate) struct Wanted<T: Element> {
     pub(crate) name: &'static str,
     pub(crate) exact: Vec<T::Wide>,
     pub(crate) bound: Vec<f64>,
-    /// The length of a row; `None` of an array that has no rows.
+    /// The length of a row; `None` for an array without rows.
     columns: Option<usize>,
 }
 
 impl<T: Element + Pod> Wanted<T> {
-    fn rows(name: &'static str, exact: Array2<T::Wide>, bound: Array2<f64>) -> Wanted<T> {
-        let columns = Some(exact.ncols());
-        Wanted {
-            name,
-            columns,
-            exact: exact.into_iter().collect(),
-            bound: bound.into_iter().collect(),
-        }
+    fn new<D: Dimension>(
+        name: &'static str,
+        exact: Array<T::Wide, D>,
+        bound: Array<f64, D>,
+    ) -> Wanted<T> {
+        let columns = exact.shape().get(1).copied();
+        let (exact, bound) = (exact.into_iter().collect(), bound.into_iter().collect());
+        Wanted { name, exact, bound, columns }
     }
 
-    fn flat(name: &'static str, exact: Array1<T::Wide>, bound: Array1<f64>) -> Wanted<T> {
-        Wanted {
-            name,
-            columns: None,
-            exact: exact.into_iter().collect(),
-            bound: bound.into_iter().collect(),
-        }
-    }
-
-    /// The largest error in units of its bound, or what is wrong first.
+    /// Returns the largest error in units of its bound, or describes the first wrong element.
     pub(crate) fn judge(&self, got: &[T]) -> Result<f64, String> {
         let mut worst = 0.0_f64;
         for (number, ((&got, &exact), &bound)) in
@@ -109,8 +100,7 @@ impl<T: Element + Pod> Wanted<T> {
                 continue;
             }
             let place = self.place(number);
-            // An array that has to come out is filled with ones at first, bit for bit, which is a
-            // NaN.
+            // At first all bits of an array for results are ones, which is a NaN.
             let untouched = bytemuck::bytes_of(&got).iter().all(|&byte| byte == 0xFF);
             return Err(if untouched {
                 format!("nothing is written to {place}")
@@ -135,7 +125,7 @@ impl<T: Element + Pod> Wanted<T> {
     }
 }
 
-/// The arrays of a case of real numbers.
+/// Returns the arrays of a case of real numbers.
 pub(crate) fn real(computes: Computes, case: &Case) -> Result<Arrays<f32>, Error> {
     match computes {
         Computes::Sum => Ok(sum(case)),
@@ -161,7 +151,7 @@ fn sum(case: &Case) -> Arrays<f32> {
     let bound = exact.mapv(|sum| f32::UNIT_ROUNDOFF * sum.abs());
     Arrays {
         given: vec![("inputs", values(inputs)), ("coeffs", values(coeffs))],
-        wanted: vec![Wanted::flat(
+        wanted: vec![Wanted::new(
             "outputs",
             exact.flatten().to_owned(),
             bound.flatten().to_owned(),
@@ -177,15 +167,18 @@ fn recurrence(case: &Case) -> Result<Arrays<f32>, Error> {
     Ok(Arrays {
         given: vec![("inputs", values(inputs)), ("coeffs", values(coeffs))],
         wanted: vec![
-            Wanted::rows("outputs", exact.outputs, bound.outputs),
-            Wanted::flat("final_state", exact.final_state, bound.final_state),
+            Wanted::new("outputs", exact.outputs, bound.outputs),
+            Wanted::new("final_state", exact.final_state, bound.final_state),
         ],
     })
 }
 
-/// The outputs of the forward pass are given: they are the reference's, rounded. No gradient
-/// depends on the coefficient of a sequence's first step, so in all sequences but the first that is
-/// NaN: whoever takes it for the one that follows the last step of the sequence before is told.
+/// Returns the arrays of the backward pass. The outputs of the forward pass are an input, and are
+/// the reference's, rounded.
+///
+/// No gradient depends on the coefficient of a sequence's first step. In all sequences but the
+/// first it is NaN, so that a kernel that uses it after the last step of the sequence before is
+/// noticed.
 pub(crate) fn gradients<T: Element + Pod>(case: &Case) -> Result<Arrays<T>, Error> {
     let data = case.data::<T>();
     let (coeffs, d_outputs) = (data.coeffs(), data.d_outputs.view());
@@ -210,14 +203,14 @@ pub(crate) fn gradients<T: Element + Pod>(case: &Case) -> Result<Arrays<T>, Erro
             ("outputs", values(outputs.view())),
         ],
         wanted: vec![
-            Wanted::rows("d_inputs", exact.d_inputs, bound.d_inputs),
-            Wanted::rows("d_coeffs", exact.d_coeffs, bound.d_coeffs),
+            Wanted::new("d_inputs", exact.d_inputs, bound.d_inputs),
+            Wanted::new("d_coeffs", exact.d_coeffs, bound.d_coeffs),
         ],
     })
 }
 
-/// The error of the output is at most the sum of the states' own and those of adding them up: each
-/// state meets at most as many additions as there are states.
+/// Returns the arrays of the sum of states. The error of an output is at most the sum of the errors
+/// of the states and of the additions, of which each state meets at most `STATES`.
 fn states(case: &Case) -> Result<Arrays<f32>, Error> {
     let data = case.data::<f32>();
     let inputs = data.inputs.view();
@@ -237,6 +230,6 @@ fn states(case: &Case) -> Result<Arrays<f32>, Error> {
     }
     Ok(Arrays {
         given: vec![("inputs", values(inputs)), ("coeffs", values(decays))],
-        wanted: vec![Wanted::rows("outputs", exact, bound)],
+        wanted: vec![Wanted::new("outputs", exact, bound)],
     })
 }

@@ -1,4 +1,4 @@
-//! What a kernel is launched with in a case: its blocks and its arguments.
+//! The blocks and arguments with which a kernel is launched in a case.
 
 use bytemuck::Pod;
 use linrec::contract::Case;
@@ -12,13 +12,13 @@ use crate::description::Puzzle;
 use crate::judge::{Verdict, function};
 use crate::problem::{self, Arrays, Computes};
 
-/// A launch of a puzzle's kernel, for those who make it in another way than
-/// [`judge`](crate::judge): a debugger.
+/// A launch of a puzzle's kernel, for a debugger that runs it by itself instead of
+/// [`judge`](crate::judge).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Staged {
     /// The kernel's name in the PTX.
     pub symbol: String,
-    /// Blocks of the grid.
+    /// The number of blocks in the grid.
     pub blocks: usize,
     /// The arguments in the kernel's order, with their names.
     pub arguments: Vec<(String, Argument<f32>)>,
@@ -29,11 +29,11 @@ pub struct Staged {
 pub enum Argument<T> {
     /// An array with these elements.
     Given(Vec<T>),
-    /// An array of so many elements that the kernel has to fill.
+    /// An array for results, with this number of elements.
     Wanted(usize),
-    /// Room for so many elements, in which blocks tell each other something.
-    Room(usize),
-    /// So many flags, each a 32-bit zero.
+    /// Scratch for messages between blocks, with this number of elements.
+    Scratch(usize),
+    /// This number of flags, each a 32-bit zero.
     Flags(usize),
     /// A 64-bit number.
     Count(i64),
@@ -45,7 +45,7 @@ impl<T: Pod> Argument<T> {
         match self {
             Argument::Given(values) => Argument::Given(bytemuck::cast_slice(&values).to_vec()),
             Argument::Wanted(count) => Argument::Wanted(per_element * count),
-            Argument::Room(count) => Argument::Room(per_element * count),
+            Argument::Scratch(count) => Argument::Scratch(per_element * count),
             Argument::Flags(count) => Argument::Flags(count),
             Argument::Count(count) => Argument::Count(count),
         }
@@ -53,14 +53,14 @@ impl<T: Pod> Argument<T> {
 }
 
 impl Puzzle {
-    /// How many blocks a case takes.
+    /// Returns the number of blocks for a case.
     pub(crate) fn blocks(&self, case: &Case) -> usize {
         let along =
             self.launch.steps_per_block.map_or(1, |steps| case.seq_len.div_ceil(steps as usize));
         case.num_seqs.div_ceil(self.launch.seqs_per_block as usize) * along
     }
 
-    /// The arguments in a case, in the kernel's order.
+    /// Returns the arguments in a case, in the kernel's order.
     pub(crate) fn arguments<T: Element>(
         &self,
         case: &Case,
@@ -72,7 +72,7 @@ impl Puzzle {
                 "seq_len" => Argument::Count(case.seq_len as i64),
                 "len" => Argument::Count((case.num_seqs * case.seq_len) as i64),
                 "flags" => Argument::Flags(self.blocks(case)),
-                "states" => Argument::Room(self.blocks(case)),
+                "states" => Argument::Scratch(self.blocks(case)),
                 name => match arrays.given.iter().find(|given| given.0 == name) {
                     Some((_, values)) => Argument::Given(values.clone()),
                     None => {
@@ -85,12 +85,12 @@ impl Puzzle {
         })
     }
 
-    /// The launch of a kernel that a verdict of the emulator's is about: the one that went wrong,
-    /// or the one in which something was counted. None if it is about no launch.
+    /// Returns the launch that a verdict of the emulator is about: the launch that went wrong, or
+    /// the launch that was counted. `None` if it is about no launch.
     ///
     /// # Errors
     ///
-    /// If the PTX has no such kernel.
+    /// If the PTX does not have the kernel.
     pub fn staged(&self, ptx: &Ptx, verdict: &Verdict) -> Result<Option<Staged>, Error> {
         let case = match verdict {
             Verdict::Wrong { case: Some(words), .. } => {
@@ -111,7 +111,7 @@ impl Puzzle {
         Ok(Some(Staged { symbol, blocks: self.blocks(&case), arguments }))
     }
 
-    /// All cases, that of the goal included.
+    /// Returns all cases, including the case of the goal.
     fn tried(&self) -> impl Iterator<Item = Case> {
         let counted = !self.goal.counts.is_empty();
         self.problem.cases().into_iter().chain(counted.then(|| case(self.goal.size)))

@@ -1,8 +1,12 @@
-//! Every puzzle: its solution reaches the goal, what stands there at first does not, and each wrong
-//! answer fails with its sentence.
+//! Tests of every puzzle: its solution reaches the goal, the text that is in the hole at first does
+//! not, and each wrong answer fails with its sentence.
+//!
+//! `answers` runs all answers on the emulator, and the solutions on a GPU where there is one.
+//! `descriptions` reads every folder, and compares the book's page and the notebook with it.
+//! `explanations` changes answers, which must still be recognised by what they do.
 
 mod answers {
-    //! What is said of each answer.
+    //! The verdict about each answer.
 
     use linrec::device::{self, Device};
     use puzzle::{Kind, Puzzle, Verdict, all, judge};
@@ -13,7 +17,7 @@ mod answers {
         judge(puzzle, &ptx, &Device::simt())
     }
 
-    /// On a GPU nothing is counted, and the outputs have to be right.
+    /// On a GPU nothing is counted, and the outputs must be right.
     #[test]
     fn solutions_reach_the_goal_on_every_device() {
         for device in device::under_test() {
@@ -27,7 +31,7 @@ mod answers {
     }
 
     #[test]
-    fn what_stands_there_at_first_does_not() {
+    fn the_text_at_first_does_not_reach_the_goal() {
         for puzzle in all() {
             let verdict = verdict(puzzle, "skeleton");
             println!("{}: {verdict}", puzzle.folder);
@@ -42,18 +46,18 @@ mod answers {
             for candidate in puzzle.candidates() {
                 let Kind::Wrong { says, .. } = &candidate.kind else { continue };
                 let verdict = verdict(puzzle, &candidate.name);
-                let told = format!("{}, {}: {verdict}", puzzle.folder, candidate.name);
-                println!("{told}");
-                assert!(!verdict.reached(), "{told}");
-                let missing = says.iter().filter(|words| !told.contains(*words));
-                silent.extend(missing.map(|words| format!("no `{words}` in {told}")));
+                let shown = format!("{}, {}: {verdict}", puzzle.folder, candidate.name);
+                println!("{shown}");
+                assert!(!verdict.reached(), "{shown}");
+                let missing = says.iter().filter(|words| !shown.contains(*words));
+                silent.extend(missing.map(|words| format!("no `{words}` in {shown}")));
             }
         }
         assert!(silent.is_empty(), "{}", silent.join("\n"));
     }
 }
 mod descriptions {
-    //! What the folders say.
+    //! The descriptions in the folders.
 
     use std::collections::HashSet;
 
@@ -101,7 +105,7 @@ mod descriptions {
     }
 
     #[test]
-    fn answers_are_told_apart_and_known_again() {
+    fn answers_differ_and_are_recognised() {
         for puzzle in all() {
             let mut holes = HashSet::new();
             for candidate in puzzle.candidates() {
@@ -126,7 +130,7 @@ mod descriptions {
         let (toml, cu) = (include_str!("../../../puzzles/01-guard/puzzle.toml"), guard.skeleton());
         assert!(Puzzle::parse("01-guard", toml, &cu).is_ok());
         for (folder, toml, cu, said) in [
-            ("guard", toml.to_owned(), cu.clone(), "no number and a name"),
+            ("guard", toml.to_owned(), cu.clone(), "not a number and a name"),
             ("01-guard", toml.replace("title", "tittle"), cu.clone(), "tittle"),
             (
                 "01-guard",
@@ -138,7 +142,7 @@ mod descriptions {
                 "01-guard",
                 toml.to_owned(),
                 cu.replace("END OF YOUR PART", ""),
-                "`// END OF YOUR PART` stands there 0 times",
+                "`// END OF YOUR PART` is there 0 times",
             ),
             ("01-guard", toml.replace("\"recurrence\"", "\"nothing\""), cu.clone(), "nothing"),
         ] {
@@ -147,8 +151,8 @@ mod descriptions {
         }
     }
 
-    /// Each chapter links to its puzzles, and the notebook has them: with the solution's letter,
-    /// and all others as wrong ones.
+    /// Each chapter links to its puzzles. The notebook has the letter of the solution, and all
+    /// other letters as wrong answers.
     #[test]
     fn chapters_and_the_notebook_have_them() {
         let read = |path: &str| {
@@ -184,8 +188,7 @@ mod descriptions {
         }
     }
 
-    /// The page of the book lists them all, as the folders have it, and quotes what is said of the
-    /// first.
+    /// The page of the book lists all puzzles as in the folders, and quotes the first verdict.
     #[test]
     fn the_page_is_up_to_date() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../chapters/puzzles.md");
@@ -202,7 +205,7 @@ mod descriptions {
     }
 }
 mod explanations {
-    //! Why an answer is wrong, however it is written.
+    //! Explanations of wrong answers, however they are written.
 
     use linrec::device::Device;
     use linrec::kernels::Ptx;
@@ -224,13 +227,13 @@ mod explanations {
         parts.collect::<Vec<_>>().join("\n")
     }
 
-    /// What is said of a source that was compiled as this.
+    /// Returns the explanation of a source that was compiled to this PTX.
     fn said(puzzle: &Puzzle, source: &str, ptx: &Ptx) -> String {
         let verdict = judge(puzzle, ptx, &Device::simt());
         text(&explain(puzzle, source, ptx, &verdict))
     }
 
-    /// The PTX of a source with a line more at its begin, in another file.
+    /// Returns the PTX of a source with one more line at its begin, in another file.
     fn moved(puzzle: &Puzzle, ptx: &Ptx) -> String {
         let own = format!("puzzles/{}/puzzle.cu", puzzle.folder);
         let later = |line: &str| {
@@ -264,7 +267,7 @@ mod explanations {
         }
     }
 
-    /// Other instructions of which the same is said.
+    /// Other instructions get the same verdict.
     #[test]
     fn wrong_answers_are_guessed_by_what_they_do() {
         let mut unknown = Vec::new();
@@ -274,7 +277,7 @@ mod explanations {
                 moved(puzzle, &ptx).replacen(".reg .pred", ".reg .b32 \t%more<9>;\n.reg .pred", 1);
             let source = format!("// more\n{}", puzzle.source(&candidate.hole));
             let said = said(puzzle, &source, &Ptx::from_text(ptx));
-            // What the puzzle says of such a finding may go before a guess.
+            // A remark of the puzzle may come before a guess.
             let remarked =
                 ["shuffle", "neutral", "banks", "flag", "shifted"].contains(&&*puzzle.name);
             let explained = said.contains("is what one gets") || remarked && !said.is_empty();
@@ -286,7 +289,7 @@ mod explanations {
     }
 
     #[test]
-    fn what_is_right_and_what_is_not_changed_is_not_explained() {
+    fn right_and_unchanged_answers_are_not_explained() {
         for puzzle in all() {
             for name in ["solution", "skeleton"] {
                 let candidate = puzzle.candidate(name).expect("it is there");
@@ -297,7 +300,7 @@ mod explanations {
         }
     }
 
-    /// A finding in a function that the reader has not written is told with the line that calls it.
+    /// An explanation names the line that calls a function in which something is wrong.
     #[test]
     fn the_line_that_calls_is_named() {
         let puzzle = find("shuffle").expect("it is there");

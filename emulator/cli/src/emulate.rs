@@ -7,47 +7,59 @@ use std::thread;
 
 use simt::{Counters, Memory, Prepared, Report, Trace};
 
-use crate::object::Object;
-use crate::plan::{Piece, Plan};
+use crate::plan::{Hole, Plan};
 
-/// What all buffers together may be long; what is touched of them counts against the launch.
+/// The size that all buffers together may have. Only the pages that are touched take memory, and
+/// count against the launch.
 const CAPACITY: u64 = 256 << 30;
-/// Ranges that a core gets, so that a slow one does not keep the others waiting.
+/// The number of ranges for each core, so that a slow range does not hold up the other cores.
 const RANGES_PER_CORE: u64 = 8;
 
 /// The buffers of a plan in a memory.
 pub struct Placed {
     pub memory: Memory,
     pub addresses: Vec<u64>,
-    /// Of each buffer the handle of what has it as texels, or 0.
+    /// The handle of the texture or surface over each buffer, or 0.
     handles: Vec<u64>,
 }
 
 impl Placed {
-    /// Makes the buffers, with what is in them at first.
+    /// Makes the buffers of a plan, with their contents.
     pub fn new(plan: &Plan) -> Result<Placed, String> {
-        let memory = Memory::new(CAPACITY);
-        let mut addresses = Vec::new();
+        let mut placed =
+            Placed { memory: Memory::new(CAPACITY), addresses: Vec::new(), handles: Vec::new() };
         for buffer in &plan.buffers {
-            let made = memory.allocate(&buffer.name, buffer.bytes as u64);
-            addresses.push(made.map_err(|error| format!("allocating `{}`: {error}", buffer.name))?);
+            let made = placed.memory.allocate(&buffer.name, buffer.bytes as u64);
+            let wrong = |error| format!("allocating `{}`: {error}", buffer.name);
+            placed.addresses.push(made.map_err(wrong)?);
         }
-        let mut handles = Vec::new();
-        for (buffer, &address) in plan.buffers.iter().zip(&addresses) {
-            let make = |object: &Object| object.make(&memory, &buffer.name, address);
-            handles.push(buffer.object.as_ref().map_or(Ok(0), make)?);
+        for (buffer, &address) in plan.buffers.iter().zip(&placed.addresses) {
+            let object = buffer.object.as_ref();
+            let handle = object.map(|object| object.make(&placed.memory, &buffer.name, address));
+            placed.handles.push(handle.transpose()?.unwrap_or(0));
         }
-        let placed = Placed { memory, addresses, handles };
         for (buffer, &address) in plan.buffers.iter().zip(&placed.addresses) {
             let Some(contents) = &buffer.contents else { continue };
-            let piece = Piece { bytes: contents.clone(), align: 1, holes: buffer.holes.clone() };
-            let written = placed.memory.write(address, &piece.filled(&placed));
+            let written = placed.memory.write(address, &placed.filled(contents, &buffer.holes));
             written.map_err(|error| format!("writing `{}`: {error}", buffer.name))?;
         }
         Ok(placed)
     }
 
-    /// What is in a buffer now.
+    /// Returns bytes with addresses and handles in their holes.
+    pub fn filled(&self, bytes: &[u8], holes: &[Hole]) -> Vec<u8> {
+        let mut bytes = bytes.to_vec();
+        for hole in holes {
+            let value = match hole.is_handle {
+                true => self.handles[hole.buffer],
+                false => self.addresses[hole.buffer].wrapping_add(hole.offset),
+            };
+            bytes[hole.at..hole.at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Reads the bytes that a buffer or variable holds now.
     pub fn read(&self, address: u64, bytes: usize) -> Result<Vec<u8>, String> {
         let mut read = Vec::new();
         read.try_reserve_exact(bytes)
@@ -58,22 +70,8 @@ impl Placed {
     }
 }
 
-impl Piece {
-    /// The bytes, with addresses and handles in the holes.
-    pub fn filled(mut self, placed: &Placed) -> Vec<u8> {
-        for hole in &self.holes {
-            let address = match hole.handle {
-                true => placed.handles[hole.buffer],
-                false => placed.addresses[hole.buffer].wrapping_add(hole.offset),
-            };
-            self.bytes[hole.at..hole.at + 8].copy_from_slice(&address.to_le_bytes());
-        }
-        self.bytes
-    }
-}
-
-/// Runs blocks of a launch: together if they wait for each other, in order if they are traced, else
-/// on all cores.
+/// Runs blocks of a launch: together if they wait for each other, in order if they are traced, and
+/// otherwise on all cores.
 pub fn run(
     launch: &Prepared<'_>,
     blocks: Range<u64>,
@@ -87,12 +85,12 @@ pub fn run(
     }
 }
 
-/// Runs blocks that do not wait for each other; of what several ranges find, the first in the order
-/// of the grid.
+/// Runs blocks that do not wait for each other. If several ranges have a report, returns the report
+/// of the first in the order of the grid.
 fn deal(launch: &Prepared<'_>, blocks: Range<u64>) -> Result<Counters, Report> {
     let cores = thread::available_parallelism().map_or(1, usize::from) as u64;
     let length = blocks.end.saturating_sub(blocks.start);
-    // As many as the launch has memory for at the same time, beside the pages that they touch.
+    // No more ranges at a time than the launch has memory for, not counting the pages they touch.
     let possible = launch.launch().host_bytes / 2 / launch.range_bytes().max(1);
     let cores = cores.min(possible).clamp(1, length.max(1));
     let count = (cores * RANGES_PER_CORE).min(length).max(1);

@@ -1,26 +1,28 @@
-//! `simt list` and `simt compile`: what is in a file.
+//! `simt list` and `simt compile`: the contents of a file.
+
+use std::process::ExitCode;
 
 use simt::{Declarations, Memory};
 
-use crate::Outcome;
 use crate::module::parse;
 use crate::name::readable;
-use crate::options::{Compile, List};
+use crate::options::Listed;
 use crate::plan::shown;
 use crate::say::{print, println};
 
-/// Prints what NVRTC makes of a file.
-pub fn compile(options: &Compile) -> Result<Outcome, String> {
-    print!("{}", options.source.compiled(&options.kernel)?);
-    Ok(Outcome::Done)
+/// Prints the PTX that NVRTC compiles a file to.
+pub fn compile(options: &Listed) -> Result<ExitCode, String> {
+    print!("{}", options.source.compiled(&options.kernel)?.text());
+    Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the kernels of a file, with all that a launch has to give them.
-pub fn list(options: &List) -> Result<Outcome, String> {
+/// Prints the kernels of a file with everything that a launch must give them, and the variables of
+/// its module.
+pub fn list(options: &Listed) -> Result<ExitCode, String> {
     let ptx = options.source.ptx(&options.kernel)?;
-    let module = parse(&ptx, &options.source.file)?;
-    // Of refused kernels the declaration alone is known.
-    let declared = Declarations::parse(&ptx).map_err(|error| error.to_string())?;
+    let module = parse(ptx.text(), &options.source.file)?;
+    // A refused kernel has only its declaration.
+    let declared = Declarations::parse(ptx.text()).map_err(|error| error.to_string())?;
     for entry in declared.entries() {
         println!("{}", readable(entry.name()));
         if readable(entry.name()) != entry.name() {
@@ -45,16 +47,12 @@ pub fn list(options: &List) -> Result<Outcome, String> {
         println!("no kernels");
     }
     let memory = Memory::new(1 << 40);
+    // The names of variables that the compiler makes of literals begin with a dollar sign.
     let variables = memory.variables(&module).map_err(|error| error.to_string())?;
-    // What the compiler has made of literals has a dollar in its name.
     for variable in variables.iter().filter(|variable| !variable.name.starts_with('$')) {
         let kind = if variable.constant { "constant" } else { "device" };
-        println!(
-            "{kind} variable {} ({}): {} bytes",
-            variable.name,
-            readable(&variable.name),
-            variable.bytes
-        );
+        let (name, bytes) = (&variable.name, variable.bytes);
+        println!("{kind} variable {name} ({}): {bytes} bytes", readable(name));
     }
-    Ok(Outcome::Done)
+    Ok(ExitCode::SUCCESS)
 }

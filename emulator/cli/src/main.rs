@@ -1,6 +1,5 @@
 //! The command `simt`.
 
-mod argument;
 mod emulate;
 mod fill;
 mod list;
@@ -21,14 +20,6 @@ use clap::Parser;
 
 use options::{Command, Options};
 
-/// What went well and what did not, as a shell sees it.
-pub enum Outcome {
-    /// All went well.
-    Done,
-    /// The kernel did something wrong, or its results are not what was expected.
-    Wrong,
-}
-
 fn main() -> ExitCode {
     let outcome = match Options::parse().command {
         Command::Run(options) => run::run(&options),
@@ -40,8 +31,7 @@ fn main() -> ExitCode {
         None => Ok(outcome),
     });
     match outcome {
-        Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::Wrong) => ExitCode::from(1),
+        Ok(code) => code,
         Err(message) => {
             let _ = writeln!(io::stderr(), "simt: {message}");
             ExitCode::from(2)

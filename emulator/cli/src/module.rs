@@ -4,57 +4,45 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use nvrtc::Ptx;
 use simt::{Kernel, Module};
 
 use crate::name::{is_meant, short};
 use crate::options::Source;
 
 impl Source {
-    /// The PTX of the file. `kernels` are instances of templates that CUDA C++ is to be compiled
-    /// to.
-    pub fn ptx(&self, kernels: &[String]) -> Result<String, String> {
+    /// Returns the PTX of the file. CUDA C++ is compiled to these instances of its templates.
+    pub fn ptx(&self, kernels: &[String]) -> Result<Ptx, String> {
         match self.file.extension() {
             Some(extension) if extension == "cu" => self.compiled(kernels),
-            _ => self.text(),
+            _ => self.text().map(Ptx::from_text),
         }
     }
 
-    /// The PTX that NVRTC makes of the file, whatever its ending is.
-    pub fn compiled(&self, kernels: &[String]) -> Result<String, String> {
+    /// Returns the PTX that NVRTC compiles the file to, whatever its extension.
+    pub fn compiled(&self, kernels: &[String]) -> Result<Ptx, String> {
         compile(self, self.text()?, kernels)
     }
 
     fn text(&self) -> Result<String, String> {
         let file = self.file.display();
         let text = fs::read(&self.file).map_err(|error| format!("cannot read {file}: {error}"))?;
-        String::from_utf8(text).map_err(|_| format!("{file} is no text, and so no PTX"))
+        String::from_utf8(text).map_err(|_| format!("{file} is not text, so it is not PTX"))
     }
 }
 
-/// The names in C++ and in the PTX of the kernels that the head of a PTX text names.
-pub fn entries(ptx: &str) -> impl Iterator<Item = (&str, &str)> {
-    let head = ptx.lines().map_while(|line| line.strip_prefix("// "));
-    head.filter_map(|line| line.strip_prefix("entry ")?.split_once(" = "))
-}
-
-/// The kernels of a PTX source; why it has none is told with the file.
+/// Parses PTX. An error names the file.
 pub fn parse(ptx: &str, file: &Path) -> Result<Module, String> {
     Module::parse(ptx).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// The kernel that is meant by a name; without one the only kernel that there is.
+/// Returns the kernel of this name, or the only kernel if no name is given.
 pub fn find(module: &Module, name: Option<&str>) -> Result<Arc<Kernel>, String> {
+    let emulated = || module.kernels().map(|kernel| kernel.name());
     let shown = || {
-        let names = module
-            .kernels()
-            .map(|kernel| kernel.name())
-            .chain(module.refusals().map(|(name, _)| name));
+        let names = emulated().chain(module.refusals().map(|(name, _)| name));
         let names: Vec<_> = names.map(|name| format!("`{}`", short(name))).collect();
-        if names.is_empty() {
-            "there is none".to_owned()
-        } else {
-            format!("there are {}", names.join(", "))
-        }
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     };
     let refused = |(name, error): (&str, &simt::ParseError)| {
         format!("the kernel `{}` is not emulated: {error}", short(name))
@@ -64,23 +52,24 @@ pub fn find(module: &Module, name: Option<&str>) -> Result<Arc<Kernel>, String> 
         return match (kernels.next(), kernels.next(), module.refusals().next()) {
             (Some(kernel), None, None) => Ok(kernel.clone()),
             (None, None, Some(only)) if module.refusals().count() == 1 => Err(refused(only)),
-            _ => Err(format!("say which kernel, with --kernel; {}", shown())),
+            _ => Err(format!("name the kernel with --kernel; kernels are {}", shown())),
         };
     };
-    // The name itself goes before names that only resemble it.
-    let exact = module.kernel(wanted).cloned();
+    // An exact name comes before names that only resemble it.
+    if let Some(kernel) = module.kernel(wanted) {
+        return Ok(kernel.clone());
+    }
     let meant: Vec<_> = module.kernels().filter(|kernel| is_meant(kernel.name(), wanted)).collect();
-    match (exact, &meant[..]) {
-        (Some(kernel), _) => Ok(kernel),
-        (None, [kernel]) => Ok((*kernel).clone()),
-        (None, []) => match module.refusals().find(|(name, _)| is_meant(name, wanted)) {
+    match &meant[..] {
+        [kernel] => Ok((*kernel).clone()),
+        [] => match module.refusals().find(|(name, _)| is_meant(name, wanted)) {
             Some(found) => Err(refused(found)),
-            None => Err(format!("there is no kernel `{wanted}`; {}", shown())),
+            None => Err(format!("there is no kernel `{wanted}`; kernels are {}", shown())),
         },
-        (None, several) => {
-            let names: Vec<_> =
-                several.iter().map(|kernel| format!("`{}`", kernel.name())).collect();
-            Err(format!("`{wanted}` may be {}: give one of these names", names.join(" or ")))
+        several => {
+            let names = several.iter().map(|kernel| format!("`{}`", kernel.name()));
+            let names = names.collect::<Vec<_>>().join(" or ");
+            Err(format!("the name `{wanted}` is ambiguous: give one of {names}"))
         }
     }
 }
@@ -90,32 +79,30 @@ pub fn find(module: &Module, name: Option<&str>) -> Result<Arc<Kernel>, String> 
 const ARCHITECTURE: u32 = 80;
 
 #[cfg(feature = "nvrtc")]
-fn compile(source: &Source, text: String, kernels: &[String]) -> Result<String, String> {
+fn compile(source: &Source, text: String, kernels: &[String]) -> Result<Ptx, String> {
     use nvrtc::{Header, Program};
 
     let file = &source.file;
     let mut program = Program::new(file.display().to_string(), text).with_entries(kernels);
-    program.options = vec!["-lineinfo".to_owned(), "--std=c++17".to_owned()];
-    let folder =
-        file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    program.options.push(format!("--include-path={}", folder.display()));
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let include = format!("--include-path={}", folder.unwrap_or(Path::new(".")).display());
+    program.options = vec!["-lineinfo".to_owned(), "--std=c++17".to_owned(), include];
     program.options.extend_from_slice(&source.compile);
-    for header in &source.headers {
-        let (name, file) =
-            header.split_once('=').ok_or(format!("`--header {header}` is not NAME=FILE"))?;
+    for (name, file) in &source.headers {
         let text =
             fs::read_to_string(file).map_err(|error| format!("cannot read {file}: {error}"))?;
-        let name = name.to_owned();
-        program.headers.push(Header { file: name.clone(), name, text: text.into() });
+        let (name, file) = (name.clone(), name.clone());
+        program.headers.push(Header { name, file, text: text.into() });
     }
-    let compiled = nvrtc::compile(&program, ARCHITECTURE);
-    compiled.map(|compiled| compiled.ptx.text().to_owned()).map_err(|error| error.to_string())
+    let compiled = nvrtc::compile(&program, ARCHITECTURE).map_err(|error| error.to_string())?;
+    Ok(compiled.ptx)
 }
 
 #[cfg(not(feature = "nvrtc"))]
-fn compile(source: &Source, _: String, _: &[String]) -> Result<String, String> {
+fn compile(source: &Source, _: String, _: &[String]) -> Result<Ptx, String> {
     let file = source.file.display();
     Err(format!(
-        "{file} is CUDA C++: this program was built without its feature `nvrtc`; compile it with `nvcc --ptx`"
+        "{file} is CUDA C++, and this program was built without its feature `nvrtc`; compile it \
+         with `nvcc --ptx`"
     ))
 }

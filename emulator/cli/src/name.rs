@@ -1,22 +1,22 @@
-//! Names of C++ in place of those that its compilers make of them.
+//! The C++ names of symbols that a compiler has mangled.
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
-/// The name as C++ writes it, with the types of the parameters: `scale<float>(float*, int)`; any
-/// other name as it is.
+/// Returns the C++ name with the types of the parameters, `scale<float>(float*, int)`. A name that
+/// is not mangled stays as it is.
 pub fn readable(symbol: &str) -> String {
     let name = Symbol::new(symbol).ok().and_then(|name| name.demangle().ok());
     name.unwrap_or_else(|| symbol.to_owned())
 }
 
-/// The name without what stands behind it: `scale<float>`.
+/// Returns the C++ name without its parameters: `scale<float>`.
 pub fn short(symbol: &str) -> String {
     let options = DemangleOptions::new().no_params().no_return_type();
     let name = Symbol::new(symbol).ok().and_then(|name| name.demangle_with_options(&options).ok());
     name.unwrap_or_else(|| symbol.to_owned())
 }
 
-/// Whether somebody who says `wanted` means this symbol: by its name, or by one of C++.
+/// Returns whether `wanted` names this symbol, mangled or in C++.
 pub fn is_meant(symbol: &str, wanted: &str) -> bool {
     let bare = |name: &str| name.replace(' ', "");
     let short = short(symbol);

@@ -1,18 +1,19 @@
-//! What is shown, written and compared when a kernel has run.
+//! The output of a launch: prints, writes and compares buffers, and prints counters and traces.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
-use simt::{Accessed, Class, Counters, Event, Kernel, Trace, What};
+use simt::{Accessed, Counters, Event, Trace, What};
 
 use crate::emulate::Placed;
-use crate::fill::Fill;
+use crate::fill;
 use crate::number::Type;
-use crate::plan::{Hole, Plan};
+use crate::options::Named;
 use crate::say::println;
 
-/// Numbers shown of each buffer where nobody says how many.
+/// The count of numbers in a row, and of a buffer that is printed without being asked for.
 const SHOWN: usize = 8;
 
 /// A buffer or a variable, as it is shown.
@@ -31,20 +32,22 @@ impl View {
         self.bytes / self.ty.bytes()
     }
 
-    /// `x: f32[1000]`, and its first numbers, in rows.
+    fn read(&self, placed: &Placed) -> Result<Vec<u8>, String> {
+        placed.read(self.address, self.bytes)
+    }
+
+    /// Returns `x: f32[1000]` and its first numbers, in rows.
     fn show(&self, placed: &Placed, most: Option<usize>) -> Result<String, String> {
-        let (count, most) = (self.count(), most.unwrap_or(usize::MAX).min(self.count()));
-        let bytes = placed.read(self.address, most * self.ty.bytes())?;
+        let (count, each) = (self.count(), self.ty.bytes());
+        let most = most.unwrap_or(count).min(count);
+        let bytes = placed.read(self.address, most * each)?;
         let mut text = format!("{}: {}[{count}]", self.name, self.ty.name());
-        let numbers: Vec<_> =
-            bytes.chunks(self.ty.bytes()).map(|bytes| self.ty.show(bytes)).collect();
+        let numbers: Vec<_> = bytes.chunks(each).map(|bytes| self.ty.show(bytes)).collect();
         for (row, numbers) in numbers.chunks(SHOWN).enumerate() {
-            let place = if numbers.len() < most {
-                format!("\n  {:>8}:", row * SHOWN)
-            } else {
-                String::new()
-            };
-            let _ = write!(text, "{place} {}", numbers.join(" "));
+            if numbers.len() < most {
+                let _ = write!(text, "\n  {:>8}:", row * SHOWN);
+            }
+            let _ = write!(text, " {}", numbers.join(" "));
         }
         if most < count {
             text.push_str(" …");
@@ -53,115 +56,73 @@ impl View {
     }
 }
 
-/// The one of that name.
-pub fn view<'v>(views: &'v [View], name: &str) -> Result<&'v View, String> {
+/// Returns the buffer or variable of this name.
+fn view<'v>(views: &'v [View], name: &str) -> Result<&'v View, String> {
     views.iter().find(|view| view.name == name).ok_or_else(|| {
         let names: Vec<_> = views.iter().map(|view| view.name.as_str()).collect();
         format!("there is no buffer or variable `{name}`; there are {}", names.join(", "))
     })
 }
 
-/// Prints what is asked for, or the beginning of everything.
-pub fn print(views: &[View], placed: &Placed, asked: &[String]) -> Result<(), String> {
+/// Prints the requested buffers and variables, or the beginning of all of them.
+pub fn print(
+    views: &[View],
+    placed: &Placed,
+    asked: &[(String, Option<usize>)],
+) -> Result<(), String> {
     if asked.is_empty() {
         for view in views {
             println!("{}", view.show(placed, Some(SHOWN))?);
         }
     }
-    for text in asked {
-        let (name, most) = match text.rsplit_once(':') {
-            Some((name, most)) => {
-                let wrong = |_| format!("`--print {text}`: `{most}` is no number of elements");
-                (name, Some(most.parse().map_err(wrong)?))
-            }
-            None => (text.as_str(), None),
-        };
-        println!("{}", view(views, name)?.show(placed, most)?);
+    for (name, count) in asked {
+        println!("{}", view(views, name)?.show(placed, *count)?);
     }
     Ok(())
 }
 
-/// Writes buffers to files.
-pub fn write(views: &[View], placed: &Placed, asked: &[String]) -> Result<(), String> {
-    for text in asked {
-        let (name, file) =
-            text.split_once('=').ok_or(format!("`--write {text}` is not NAME=FILE"))?;
-        let view = view(views, name)?;
-        let bytes = placed.read(view.address, view.bytes)?;
-        keep(Path::new(file), &bytes)?;
-    }
-    Ok(())
+/// Writes buffers and variables to files.
+pub fn write(views: &[View], placed: &Placed, asked: &[Named]) -> Result<(), String> {
+    asked
+        .iter()
+        .try_for_each(|(name, file)| write_file(Path::new(file), &view(views, name)?.read(placed)?))
 }
 
-/// Writes all buffers and variables into a folder, each as a file of its name.
+/// Writes all buffers and variables into a folder, each to a file of its name.
 pub fn save(views: &[View], placed: &Placed, folder: &Path) -> Result<(), String> {
     fs::create_dir_all(folder)
         .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-    views.iter().try_for_each(|view| {
-        let bytes = placed.read(view.address, view.bytes)?;
-        keep(&folder.join(&view.name), &bytes)
-    })
+    views.iter().try_for_each(|view| write_file(&folder.join(&view.name), &view.read(placed)?))
 }
 
 /// Writes a file.
-pub fn keep(file: &Path, bytes: &[u8]) -> Result<(), String> {
+pub fn write_file(file: &Path, bytes: &[u8]) -> Result<(), String> {
     fs::write(file, bytes).map_err(|error| format!("cannot write {}: {error}", file.display()))
 }
 
-/// What a kernel is given, line by line: its name, its arguments' places and bytes, and buffers and
-/// variables with type and size. `8&x+4` behind an argument or a buffer: its byte 8 begins the
-/// address of byte 4 of `x`; `8@x`: the handle of what has the texels `x`.
-pub fn launch(plan: &Plan, views: &[View], kernel: &Kernel) -> String {
-    let mut text = format!("kernel {}\n", kernel.name());
-    let end = |text: &mut String, holes: &[Hole]| {
-        for hole in holes {
-            let (at, name) = (hole.at, &plan.buffers[hole.buffer].name);
-            let _ = match hole.handle {
-                true => write!(text, " {at}@{name}"),
-                false => write!(text, " {at}&{name}+{}", hole.offset),
-            };
-        }
-        text.push('\n');
+/// Returns the lines of `launch.txt` for variables: name, type, size, and name in the PTX.
+pub fn variable_lines(views: &[View]) -> String {
+    let line = |View { name, ty, bytes, symbol, .. }: &View| {
+        Some(format!("variable {name} {} {bytes} {}\n", ty.name(), symbol.as_ref()?))
     };
-    for (param, piece) in kernel.params().iter().zip(&plan.arguments) {
-        let _ = write!(text, "argument {} ", param.offset);
-        for byte in &piece.bytes {
-            let _ = write!(text, "{byte:02x}");
-        }
-        end(&mut text, &piece.holes);
-    }
-    for buffer in &plan.buffers {
-        let _ = write!(text, "buffer {} {} {}", buffer.name, buffer.ty.name(), buffer.bytes);
-        end(&mut text, &buffer.holes);
-    }
-    for view in views {
-        if let Some(symbol) = &view.symbol {
-            let (name, ty, bytes) = (&view.name, view.ty.name(), view.bytes);
-            let _ = writeln!(text, "variable {name} {ty} {bytes} {symbol}");
-        }
-    }
-    text
+    views.iter().filter_map(line).collect()
 }
 
-/// Compares buffers with what is expected of them, and says where they differ; whether all are as
-/// expected.
+/// Compares buffers and variables with what is expected, prints where they differ, and returns
+/// whether all are as expected.
 pub fn expect(
     views: &[View],
     placed: &Placed,
-    asked: &[String],
+    asked: &[Named],
     tolerance: f64,
 ) -> Result<bool, String> {
     let mut all = true;
-    for text in asked {
-        let (name, fill) =
-            text.split_once('=').ok_or(format!("`--expect {text}` is not NAME=FILL"))?;
+    for (name, value) in asked {
         let view = view(views, name)?;
-        let wrong = |why| format!("`--expect {text}`: {why}");
-        let fill = Fill::parse(fill, view.ty).map_err(wrong)?;
-        let expected = fill.bytes(view.ty, view.count(), 0).map_err(wrong)?;
+        let wrong = |why: String| format!("`--expect {name}={value}`: {why}");
+        let expected = fill::bytes(value, view.ty, view.count(), 0).map_err(wrong)?;
         let expected = expected.ok_or_else(|| wrong("nothing to compare with".to_owned()))?;
-        let found = placed.read(view.address, view.bytes)?;
-        match difference(view.ty, &found, &expected, tolerance) {
+        match difference(view.ty, &view.read(placed)?, &expected, tolerance) {
             None => println!("{name}: {} numbers as expected", view.count()),
             Some(difference) => {
                 println!("{name}: {difference}");
@@ -172,25 +133,24 @@ pub fn expect(
     Ok(all)
 }
 
-/// How many numbers differ by more than the tolerance, and the first of them, in words.
-pub fn difference(ty: Type, found: &[u8], expected: &[u8], tolerance: f64) -> Option<String> {
-    let pairs = || found.chunks(ty.bytes()).zip(expected.chunks(ty.bytes()));
-    let same = |(found, expected): &(&[u8], &[u8])| {
+/// Returns as a sentence how many numbers differ by more than the tolerance, and the first of them.
+fn difference(ty: Type, found: &[u8], expected: &[u8], tolerance: f64) -> Option<String> {
+    let pairs = || found.chunks(ty.bytes()).zip(expected.chunks(ty.bytes())).enumerate();
+    let differs = |(_, (found, expected)): &(usize, (&[u8], &[u8]))| {
         let (a, b) = (ty.value(found), ty.value(expected));
-        found == expected
-            || ty.is_float() && a.is_nan() && b.is_nan()
-            || tolerance > 0.0 && (a - b).abs() <= tolerance * b.abs().max(1.0)
+        let is_near = tolerance > 0.0 && (a - b).abs() <= tolerance * b.abs().max(1.0);
+        found != expected && !(ty.is_float() && a.is_nan() && b.is_nan()) && !is_near
     };
-    let differ = pairs().filter(|pair| !same(pair)).count();
-    let (at, (found, expected)) = pairs().enumerate().find(|(_, pair)| !same(pair))?;
-    let all = pairs().count();
-    let (found, expected) = (ty.show(found), ty.show(expected));
+    let (at, (first, other)) = pairs().find(differs)?;
+    let (differ, all) = (pairs().filter(differs).count(), pairs().count());
+    let (first, other) = (ty.show(first), ty.show(other));
     Some(format!(
-        "{differ} of {all} numbers are not as expected; the first is number {at}: {found} where {expected} was expected"
+        "{differ} of {all} numbers are not as expected; the first is number {at}: {first} where \
+         {other} was expected"
     ))
 }
 
-/// Prints what the launch cost, in a few lines.
+/// Prints what the launch cost, in one line.
 pub fn summary(counters: &Counters) {
     println!(
         "{} blocks, {} instructions of warps ({} of threads), {} barriers, {} divergent branches",
@@ -202,30 +162,33 @@ pub fn summary(counters: &Counters) {
     );
 }
 
-/// Prints every instruction that accesses memory, and instructions by what they do.
+/// Prints the instructions of each class, and every instruction that accesses memory.
 pub fn counters(counters: &Counters) {
-    let classes: Vec<_> = counters.classes.iter().filter(|(_, count)| **count > 0).collect();
-    for (class, count) in classes {
-        println!("  {:<10} {count:>12}", class_name(*class));
+    for (class, count) in counters.classes.iter().filter(|(_, count)| **count > 0) {
+        println!("  {:<10} {count:>12}", format!("{class:?}").to_lowercase());
     }
     println!(
         "  {:<28} {:<24} {:>10} {:>12} {:>12} {:>12}",
         "place", "instruction", "requests", "sectors", "wavefronts", "conflicts"
     );
     for site in counters.sites.iter().filter(|site| site.requests > 0) {
-        let place = match &site.source {
-            Some((file, line)) => format!("{file}:{line}"),
-            None => format!("PTX line {}", site.line),
-        };
         println!(
-            "  {place:<28} {:<24} {:>10} {:>12} {:>12} {:>12}",
-            site.opcode, site.requests, site.sectors, site.wavefronts, site.conflicts
+            "  {:<28} {:<24} {:>10} {:>12} {:>12} {:>12}",
+            place(&site.source, site.line),
+            site.opcode,
+            site.requests,
+            site.sectors,
+            site.wavefronts,
+            site.conflicts
         );
     }
 }
 
-fn class_name(class: Class) -> String {
-    format!("{class:?}").to_lowercase()
+fn place(source: &Option<(Arc<str>, u32)>, line: u32) -> String {
+    match source {
+        Some((file, line)) => format!("{file}:{line}"),
+        None => format!("PTX line {line}"),
+    }
 }
 
 /// Prints a trace.
@@ -239,61 +202,32 @@ pub fn trace(trace: &Trace) {
 }
 
 fn event_line(event: &Event) -> String {
-    let place = match &event.source {
-        Some((file, line)) => format!("{file}:{line}"),
-        None => format!("PTX line {}", event.line),
+    let lanes = |show: &dyn Fn(usize) -> String| {
+        let lanes = (0..32).filter(|lane| event.lanes >> lane & 1 == 1);
+        lanes.map(|lane| format!("{lane}: {}", show(lane))).collect::<Vec<_>>().join(", ")
     };
-    let lanes: Vec<usize> = (0..32).filter(|lane| event.lanes >> lane & 1 == 1).collect();
+    let access = |kind: &str, Accessed { shared, bytes, addresses, values, .. }: &Accessed| {
+        let space = if *shared { "shared" } else { "global" };
+        let lanes = lanes(&|lane| {
+            let values: Vec<_> = values.iter().map(|of| format!("{:#x}", of[lane])).collect();
+            format!("[{:#x}] {}", addresses[lane], values.join(" "))
+        });
+        format!("{kind} {space} {bytes} bytes {lanes}")
+    };
     let what = match &event.what {
         What::Barrier => "barrier".to_owned(),
         What::Shuffle { mode, before, after, .. } => {
-            let lanes = lanes
-                .iter()
-                .map(|&lane| format!("{lane}: {:#x} -> {:#x}", before[lane], after[lane]));
-            format!("shuffle {mode} {}", lanes.collect::<Vec<_>>().join(", "))
+            let lanes = lanes(&|lane| format!("{:#x} -> {:#x}", before[lane], after[lane]));
+            format!("shuffle {mode} {lanes}")
         }
-        What::Load(accessed) => format!("load {}", access(accessed, &lanes)),
-        What::Store(accessed) => format!("store {}", access(accessed, &lanes)),
+        What::Load(accessed) => access("load", accessed),
+        What::Store(accessed) => access("store", accessed),
         What::Copy(copied) => {
-            let lanes = lanes
-                .iter()
-                .map(|&lane| format!("{lane}: {:#x} -> {:#x}", copied.from[lane], copied.to[lane]));
-            format!("copy {} bytes {}", copied.bytes, lanes.collect::<Vec<_>>().join(", "))
+            let lanes =
+                lanes(&|lane| format!("{:#x} -> {:#x}", copied.from[lane], copied.to[lane]));
+            format!("copy {} bytes {lanes}", copied.bytes)
         }
     };
+    let place = place(&event.source, event.line);
     format!("block {} warp {} {place}: {what}", event.block, event.warp)
-}
-
-fn access(accessed: &Accessed, lanes: &[usize]) -> String {
-    let space = if accessed.shared { "shared" } else { "global" };
-    let lanes = lanes.iter().map(|&lane| {
-        let values: Vec<_> =
-            accessed.values.iter().map(|values| format!("{:#x}", values[lane])).collect();
-        format!("{lane}: [{:#x}] {}", accessed.addresses[lane], values.join(" "))
-    });
-    format!("{space} {} bytes {}", accessed.bytes, lanes.collect::<Vec<_>>().join(", "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn differences_are_counted() {
-        let bytes = |values: &[f32]| {
-            values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>()
-        };
-        let (a, b) = (bytes(&[1.0, f32::NAN, 3.0, 4.0]), bytes(&[1.0, -f32::NAN, 3.5, 8.0]));
-        assert_eq!(difference(Type::F32, &a, &a, 0.0), None);
-        let said = difference(Type::F32, &a, &b, 0.0).unwrap();
-        assert_eq!(
-            said,
-            "2 of 4 numbers are not as expected; the first is number 2: 3.0 where 3.5 was expected"
-        );
-        let said = difference(Type::F32, &a, &b, 0.15).unwrap();
-        assert_eq!(
-            said,
-            "1 of 4 numbers are not as expected; the first is number 3: 4.0 where 8.0 was expected"
-        );
-    }
 }

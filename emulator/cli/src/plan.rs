@@ -1,92 +1,100 @@
-//! A launch's buffers and arguments, laid out before there is a device: bytes, with holes where
-//! addresses come.
+//! The buffers and arguments of a launch, read from the command line and laid out before there is a
+//! memory: bytes, with holes where addresses will be.
+//!
+//! ```text
+//! u32=1024                     a number
+//! f32[1024]=random             a new buffer and its address; x:f32[1024]=random has a name
+//! &x  &x+256                   the address of an earlier buffer, or of a byte in it
+//! null                         the null pointer
+//! {&x; u32=7; f32(3)=0}        a struct, laid out as in C++; f32(3) is an array inside of it
+//! *{&x; &y}                    a new buffer that holds this, and its address
+//! bytes=00ff12                 bytes as they are
+//! tex2d(f32, 64x32, clamp)=0   a texture over a new buffer and its handle; surf2d(…) is a surface
+//! ```
+//!
+//! Reading and layout are one pass: every form becomes a [`Piece`] at once. The file
+//! `tests/suite/cases.txt` has every form with its layout, its errors and its effects.
 
-use std::collections::HashSet;
+use simt::{Kernel, Param};
 
-use simt::Param;
-
-use crate::argument::Value;
+use crate::fill;
 use crate::number::Type;
 use crate::object::Object;
 
-/// All that a kernel is given.
+/// Everything that a kernel is given.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub buffers: Vec<Buffer>,
-    /// One for each parameter.
+    /// One piece for each parameter.
     pub arguments: Vec<Piece>,
 }
 
-/// A buffer, as it is before the launch.
+/// A buffer as it is before the launch.
 #[derive(Debug)]
 pub struct Buffer {
     pub name: String,
-    /// What its bytes are shown as.
+    /// The type in which its bytes are shown.
     pub ty: Type,
     pub bytes: usize,
-    /// `None`: nothing is written to it.
+    /// `None` for a buffer that nothing is written to.
     pub contents: Option<Vec<u8>>,
     pub holes: Vec<Hole>,
-    /// What has its bytes as texels.
+    /// The texture or surface whose texels these are.
     pub object: Option<Object>,
 }
 
-/// Bytes with the alignment of the widest number in them.
-#[derive(Debug, Default, Clone)]
+/// Bytes, with the alignment of the widest number in them.
+#[derive(Debug, Clone)]
 pub struct Piece {
     pub bytes: Vec<u8>,
-    pub align: usize,
+    align: usize,
     pub holes: Vec<Hole>,
 }
 
-/// Eight bytes, at an offset, that are an address: of a byte of a buffer, by the buffer's number;
-/// or the handle of what has it as texels.
+/// Eight bytes at `at` that will be the address of byte `offset` of a buffer, or the handle of the
+/// texture or surface over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hole {
     pub at: usize,
+    /// The buffer's index in the plan.
     pub buffer: usize,
     pub offset: u64,
-    pub handle: bool,
+    pub is_handle: bool,
 }
 
+/// The depth of braces in braces that is accepted: recursion without a bound could end the program.
+const DEEPEST: usize = 32;
+
 impl Plan {
-    /// Makes the buffers of `values` that are no arguments.
-    pub fn add(&mut self, values: &[String]) -> Result<(), String> {
-        for text in values {
-            let value = Value::parse(text)?;
+    /// Makes buffers that are not arguments.
+    pub fn add(&mut self, texts: &[String]) -> Result<(), String> {
+        for text in texts {
             let wrong = |why| format!("the buffer `{text}`: {why}");
-            if !matches!(value, Value::Buffer { .. } | Value::Holding { .. } | Value::Object { .. })
-            {
-                return Err(wrong("no buffer; say for example `x:f32[1024]=random`".to_owned()));
-            }
-            self.piece(&value, &format!("buffer{}", self.buffers.len())).map_err(wrong)?;
+            let name = format!("buffer{}", self.buffers.len());
+            self.new_buffer(text.trim(), &name, 0).map_err(wrong)?.ok_or_else(|| {
+                wrong("it does not describe a buffer, as `x:f32[1024]=random` does".to_owned())
+            })?;
         }
         Ok(())
     }
 
     /// Lays out the arguments of a kernel with these parameters.
     pub fn arguments(&mut self, texts: &[String], params: &[Param]) -> Result<(), String> {
-        if texts.len() != params.len() {
-            let (given, takes) = (texts.len(), params.len());
+        let (given, takes) = (texts.len(), params.len());
+        if given != takes {
+            let params = shown(params);
             return Err(format!(
-                "{given} arguments are given, and the kernel takes {takes}: {}",
-                shown(params)
+                "{given} arguments are given, and the kernel takes {takes}: {params}"
             ));
         }
         for (number, (text, param)) in texts.iter().zip(params).enumerate() {
             let wrong = |why: String| format!("argument {number}, `{text}`: {why}");
-            let value = Value::parse(text)?;
-            let piece = self.piece(&value, &format!("arg{number}")).map_err(wrong)?;
+            let piece = self.piece(text.trim(), &format!("arg{number}"), 0).map_err(wrong)?;
             let (given, takes) = (piece.bytes.len(), param.bytes as usize);
             if given != takes {
-                let (ty, count) = (param.ty, takes / bytes_of(param.ty).max(1));
-                let array = if count > 1 {
-                    format!(" (.{ty}[{count}] in the PTX)")
-                } else {
-                    format!(" (.{ty} in the PTX)")
-                };
+                let param = shown(std::slice::from_ref(param));
                 return Err(wrong(format!(
-                    "has {given} bytes, and the kernel takes {takes} there{array}"
+                    "has {given} bytes, and the kernel takes {takes} there ({param} in the PTX)"
                 )));
             }
             self.arguments.push(piece);
@@ -94,193 +102,228 @@ impl Plan {
         Ok(())
     }
 
-    /// The number of the buffer of that name.
-    pub fn buffer(&self, name: &str) -> Result<usize, String> {
+    /// Returns the index of the buffer of this name.
+    fn buffer(&self, name: &str) -> Result<usize, String> {
         let found = self.buffers.iter().position(|buffer| buffer.name == name);
         found.ok_or_else(|| {
             let names: Vec<_> = self.buffers.iter().map(|buffer| buffer.name.as_str()).collect();
-            let names = if names.is_empty() {
-                "there is none".to_owned()
-            } else {
-                format!("there are {}", names.join(", "))
-            };
-            format!("there is no buffer `{name}`; {names}")
+            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            format!("there is no buffer `{name}` yet; there are {names}")
         })
     }
 
-    fn piece(&mut self, value: &Value, name: &str) -> Result<Piece, String> {
-        let seed = self.buffers.len() as u64;
-        match value {
-            Value::Null => Ok(Piece { bytes: vec![0; 8], align: 8, holes: vec![] }),
-            Value::Bytes(bytes) => Ok(Piece { bytes: bytes.clone(), align: 1, holes: vec![] }),
-            Value::Numbers { ty, count, fill } => {
-                let bytes = fill.bytes(*ty, *count, seed)?.ok_or("a number has to be written")?;
-                Ok(Piece { bytes, align: ty.bytes(), holes: vec![] })
+    /// Reads one value. A buffer without a name of its own is called `name`.
+    fn piece(&mut self, text: &str, name: &str, depth: usize) -> Result<Piece, String> {
+        if depth > DEEPEST {
+            return Err(format!("there are more than {DEEPEST} braces in each other"));
+        }
+        if text == "null" {
+            return Ok(Piece::new(vec![0; 8], 8));
+        }
+        if let Some(hex) = text.strip_prefix("bytes=") {
+            return Ok(Piece::new(bytes(hex)?, 1));
+        }
+        if let Some(rest) = text.strip_prefix('&') {
+            let (name, offset) = rest.split_once('+').unwrap_or((rest, "0"));
+            let wrong = |_| format!("`{offset}` is not a number of bytes");
+            let offset = offset.trim().parse().map_err(wrong)?;
+            return Ok(pointer(self.buffer(name.trim())?, offset, false));
+        }
+        if let Some(rest) = text.strip_prefix('{') {
+            let mut whole = Piece::new(Vec::new(), 1);
+            for part in parts(rest.strip_suffix('}').ok_or("a brace is not closed")?)? {
+                whole.append(self.piece(part, name, depth + 1)?);
             }
-            Value::Address { name, offset } => Ok(pointer(self.buffer(name)?, *offset)),
-            Value::Struct(parts) => {
-                let mut whole = Piece { align: 1, ..Piece::default() };
-                for part in parts {
-                    let part = self.piece(part, name)?;
-                    let at = whole.bytes.len().next_multiple_of(part.align);
-                    whole.bytes.resize(at, 0);
-                    whole.bytes.extend(part.bytes);
-                    whole
-                        .holes
-                        .extend(part.holes.iter().map(|hole| Hole { at: hole.at + at, ..*hole }));
-                    whole.align = whole.align.max(part.align);
-                }
-                whole.bytes.resize(whole.bytes.len().next_multiple_of(whole.align), 0);
-                Ok(whole)
-            }
-            Value::Buffer { name: own, ty, count, fill } => {
-                let contents = fill.bytes(*ty, *count, seed)?;
-                let bytes =
-                    ty.bytes().checked_mul(*count).ok_or("more bytes than there are addresses")?;
-                self.push(own, name, Buffer { contents, ..Buffer::empty(*ty, bytes) })
-            }
-            Value::Holding { name: own, value } => {
-                let piece = self.piece(value, &format!("{name}.held"))?;
-                // Of pieces of numbers it shows these, of all others words.
-                let ty = match &**value {
-                    Value::Numbers { ty, .. } => *ty,
-                    _ if piece.bytes.len().is_multiple_of(8) => Type::Unsigned(8),
-                    _ => Type::Unsigned(1),
-                };
-                let (bytes, contents) = (piece.bytes.len(), Some(piece.bytes));
-                let buffer = Buffer { contents, holes: piece.holes, ..Buffer::empty(ty, bytes) };
-                self.push(own, name, buffer)
-            }
-            Value::Object { name: own, object, fill } => {
-                let (ty, count) = (object.ty(), object.count());
-                let contents = fill.bytes(ty, count, seed)?;
-                let bytes =
-                    ty.bytes().checked_mul(count).ok_or("more bytes than there are addresses")?;
-                let object = Some(*object);
-                let buffer = Buffer { contents, object, ..Buffer::empty(ty, bytes) };
-                let mut piece = self.push(own, name, buffer)?;
-                piece.holes.iter_mut().for_each(|hole| hole.handle = true);
-                Ok(piece)
+            whole.pad(whole.align);
+            return Ok(whole);
+        }
+        if let Some(address) = self.new_buffer(text, name, depth)? {
+            return Ok(address);
+        }
+        let (typed, fill) = text.split_once('=').ok_or(
+            "it is none of `u32=7`, `f32[1024]=random`, `&name`, `{…; …}`, `bytes=…` and `null`",
+        )?;
+        let (ty, count) = array(typed.trim(), '(', ')')?;
+        let bytes = fill::bytes(fill.trim(), ty, count, self.buffers.len() as u64)?;
+        Ok(Piece::new(bytes.ok_or("a number in an argument cannot stay unwritten")?, ty.bytes()))
+    }
+
+    /// Makes the buffer that the text describes, and returns its address or the handle of the
+    /// texture over it; `None` if the text describes something else.
+    fn new_buffer(
+        &mut self,
+        text: &str,
+        name: &str,
+        depth: usize,
+    ) -> Result<Option<Piece>, String> {
+        let (own, rest) = named(text);
+        let mut buffer = if let Some(held) = rest.strip_prefix('*') {
+            let held = held.trim();
+            let Piece { bytes, holes, .. } =
+                self.piece(held, &format!("{name}.held"), depth + 1)?;
+            // Numbers are shown as such, and everything else as words.
+            let words = Type::Unsigned(if bytes.len().is_multiple_of(8) { 8 } else { 1 });
+            let typed = held.split(['(', '=']).next().unwrap_or_default();
+            let ty = Type::named(typed.trim()).unwrap_or(words);
+            let (size, contents) = (bytes.len(), Some(bytes));
+            Buffer { name: String::new(), ty, bytes: size, contents, holes, object: None }
+        } else {
+            let (typed, fill) = rest.split_once('=').unwrap_or((rest, "unwritten"));
+            let object = Object::parse(typed.trim())?;
+            let elements = match object {
+                Some(object) => Some((object.ty(), object.count())),
+                None => counted(typed.trim(), '[', ']')?,
+            };
+            let Some((ty, count)) = elements else {
+                let wrong = "only a buffer, texture or surface has a name: `x:f32[1024]=random`";
+                return if own.is_some() { Err(wrong.to_owned()) } else { Ok(None) };
+            };
+            let contents = fill::bytes(fill.trim(), ty, count, self.buffers.len() as u64)?;
+            let bytes = ty.bytes() * count;
+            Buffer { name: String::new(), ty, bytes, contents, holes: Vec::new(), object }
+        };
+        buffer.name = self.free_name(own, name)?;
+        self.buffers.push(buffer);
+        let last = self.buffers.len() - 1;
+        Ok(Some(pointer(last, 0, self.buffers[last].object.is_some())))
+    }
+
+    /// Returns the given name of a new buffer, or one like `name` that no buffer has.
+    fn free_name(&self, own: Option<&str>, name: &str) -> Result<String, String> {
+        let is_free = |name: &str| self.buffers.iter().all(|buffer| buffer.name != name);
+        match own {
+            Some(own) if is_free(own) => Ok(own.to_owned()),
+            Some(own) => Err(format!("a buffer `{own}` exists already; `&{own}` is its address")),
+            None => {
+                let numbered = (1..).map(|number| format!("{name}.{number}"));
+                let mut names = std::iter::once(name.to_owned()).chain(numbered);
+                Ok(names.find(|name| is_free(name)).unwrap_or_default())
             }
         }
     }
 
-    /// A new buffer, and its address.
-    fn push(&mut self, own: &Option<String>, name: &str, buffer: Buffer) -> Result<Piece, String> {
-        let taken: HashSet<&str> = self.buffers.iter().map(|buffer| buffer.name.as_str()).collect();
-        let name = match own {
-            Some(own) if taken.contains(own.as_str()) => {
-                return Err(format!("there is a buffer `{own}` already; `&{own}` is its address"));
-            }
-            Some(own) => own.clone(),
-            None => {
-                let numbered = (1..).map(|number| format!("{name}.{number}"));
-                let mut names = std::iter::once(name.to_owned()).chain(numbered);
-                names.find(|name| !taken.contains(name.as_str())).unwrap_or_default()
-            }
+    /// Returns the lines of `launch.txt`: the kernel, its arguments with offsets and bytes, and its
+    /// buffers with types and sizes.
+    ///
+    /// Behind an argument or a buffer, `8&x+4` means that its byte 8 begins the address of byte 4
+    /// of `x`, and `8@x` that it begins the handle of the texture over `x`.
+    pub fn lines(&self, kernel: &Kernel) -> String {
+        let mut text = format!("kernel {}\n", kernel.name());
+        for (param, piece) in kernel.params().iter().zip(&self.arguments) {
+            let bytes: String = piece.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            text += &format!("argument {} {bytes}{}\n", param.offset, self.holes(&piece.holes));
+        }
+        for Buffer { name, ty, bytes, holes, .. } in &self.buffers {
+            text += &format!("buffer {name} {} {bytes}{}\n", ty.name(), self.holes(holes));
+        }
+        text
+    }
+
+    fn holes(&self, holes: &[Hole]) -> String {
+        let hole = |Hole { at, buffer, offset, is_handle }: &Hole| {
+            let name = &self.buffers[*buffer].name;
+            if *is_handle { format!(" {at}@{name}") } else { format!(" {at}&{name}+{offset}") }
         };
-        self.buffers.push(Buffer { name, ..buffer });
-        Ok(pointer(self.buffers.len() - 1, 0))
+        holes.iter().map(hole).collect()
     }
 }
 
-impl Buffer {
-    /// One that nothing has been written to.
-    fn empty(ty: Type, bytes: usize) -> Buffer {
-        Buffer { name: String::new(), ty, bytes, contents: None, holes: vec![], object: None }
+impl Piece {
+    fn new(bytes: Vec<u8>, align: usize) -> Piece {
+        Piece { bytes, align, holes: Vec::new() }
+    }
+
+    fn pad(&mut self, align: usize) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(align), 0);
+    }
+
+    /// Adds a member of a struct at the next multiple of its alignment.
+    fn append(&mut self, part: Piece) {
+        self.pad(part.align);
+        let at = self.bytes.len();
+        self.bytes.extend(part.bytes);
+        self.holes.extend(part.holes.iter().map(|hole| Hole { at: hole.at + at, ..*hole }));
+        self.align = self.align.max(part.align);
     }
 }
 
-fn pointer(buffer: usize, offset: u64) -> Piece {
-    let hole = Hole { at: 0, buffer, offset, handle: false };
+fn pointer(buffer: usize, offset: u64, is_handle: bool) -> Piece {
+    let hole = Hole { at: 0, buffer, offset, is_handle };
     Piece { bytes: vec![0; 8], align: 8, holes: vec![hole] }
 }
 
-/// The bytes of a type of PTX.
-fn bytes_of(ty: &str) -> usize {
-    let bits = ty.trim_start_matches(|c: char| !c.is_ascii_digit());
-    bits.parse::<usize>().map_or(1, |bits| bits / 8)
+/// Splits a text into the name before a colon, if there is one, and the rest.
+fn named(text: &str) -> (Option<&str>, &str) {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
+    match text.split_once(':') {
+        Some((name, rest)) if !name.is_empty() && name.chars().all(is_part) => {
+            (Some(name), rest.trim())
+        }
+        _ => (None, text),
+    }
 }
 
-/// What a kernel takes, in words.
+/// Reads `f32[1024]` or `f32[16*64]`; `None` for a text without the opening bracket.
+fn counted(text: &str, open: char, close: char) -> Result<Option<(Type, usize)>, String> {
+    let Some((ty, rest)) = text.split_once(open) else { return Ok(None) };
+    let wrong = || format!("`{text}` has no number of elements between {open} and {close}");
+    let mut count = 1_usize;
+    for factor in rest.strip_suffix(close).ok_or_else(wrong)?.split('*') {
+        let factor = factor.trim().parse().map_err(|_| wrong())?;
+        count = count.checked_mul(factor).ok_or_else(wrong)?;
+    }
+    Ok(Some((Type::named(ty.trim())?, count)))
+}
+
+/// Reads `f32[1024]`, or `f32` for one number.
+pub fn array(text: &str, open: char, close: char) -> Result<(Type, usize), String> {
+    match counted(text, open, close)? {
+        Some(array) => Ok(array),
+        None => Ok((Type::named(text)?, 1)),
+    }
+}
+
+/// Splits a text at the semicolons that are not inside braces.
+fn parts(text: &str) -> Result<Vec<&str>, String> {
+    let (mut parts, mut depth, mut start) = (Vec::new(), 0_usize, 0);
+    for (at, c) in text.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.checked_sub(1).ok_or("a brace is closed and was not opened")?,
+            ';' if depth == 0 => {
+                parts.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    let last = text[start..].trim();
+    parts.extend((!last.is_empty()).then_some(last));
+    Ok(parts)
+}
+
+fn bytes(hex: &str) -> Result<Vec<u8>, String> {
+    let digit = |c: char| c.to_digit(16).ok_or(format!("`{c}` is not a hexadecimal digit"));
+    let digits = hex.chars().filter(|c| !c.is_whitespace()).map(digit);
+    let digits: Vec<u32> = digits.collect::<Result<_, _>>()?;
+    if !digits.len().is_multiple_of(2) {
+        return Err(format!("{} hexadecimal digits are not whole bytes", digits.len()));
+    }
+    Ok(digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect())
+}
+
+/// Returns the parameters of a kernel as text: `.u32, .b8[16]`.
 pub fn shown(params: &[Param]) -> String {
     if params.is_empty() {
         return "nothing".to_owned();
     }
-    let one = |param: &Param| match param.bytes as usize / bytes_of(param.ty).max(1) {
-        1 => format!(".{}", param.ty),
-        count => format!(".{}[{count}]", param.ty),
+    let one = |param: &Param| {
+        let bits = param.ty.trim_start_matches(|c: char| !c.is_ascii_digit());
+        let each = bits.parse().map_or(1, |bits: usize| (bits / 8).max(1));
+        match param.bytes as usize / each {
+            1 => format!(".{}", param.ty),
+            count => format!(".{}[{count}]", param.ty),
+        }
     };
     params.iter().map(one).collect::<Vec<_>>().join(", ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn params(list: &str) -> Vec<Param> {
-        let ptx = format!(".version 8.0 .target sm_80 .address_size 64 .entry k({list}) {{}}");
-        simt::Declarations::parse(&ptx).unwrap().entries()[0].params().to_vec()
-    }
-
-    fn planned(texts: &[&str], list: &str) -> Result<Plan, String> {
-        let mut plan = Plan::default();
-        let texts: Vec<_> = texts.iter().map(|text| (*text).to_owned()).collect();
-        plan.arguments(&texts, &params(list)).map(|()| plan)
-    }
-
-    #[test]
-    fn structs_are_laid_out_as_in_cpp() {
-        let list = ".param .align 8 .b8 s[40]";
-        let plan = planned(&["{u8=1; u32=2; u16=3; f32[4]=0; {u8=4; f64=5}}"], list).unwrap();
-        let piece = &plan.arguments[0];
-        let mut expected = vec![0; 40];
-        expected[0] = 1;
-        expected[4] = 2;
-        expected[8] = 3;
-        expected[24] = 4;
-        expected[32..].copy_from_slice(&5_f64.to_le_bytes());
-        assert_eq!(piece.bytes, expected);
-        assert_eq!(piece.holes, [Hole { at: 16, buffer: 0, offset: 0, handle: false }]);
-        assert_eq!((plan.buffers[0].name.as_str(), plan.buffers[0].bytes), ("arg0", 16));
-    }
-
-    #[test]
-    fn buffers_hold_addresses_of_buffers() {
-        let list = ".param .u64 a, .param .u64 b";
-        let plan = planned(&["x:f32[2]=1", "*{&x+4; null; f32[1]}"], list).unwrap();
-        let table = &plan.buffers[2];
-        assert_eq!((table.name.as_str(), table.bytes), ("arg1", 24));
-        let held = plan.buffer("arg1.held").unwrap();
-        let hole = |at, buffer, offset| Hole { at, buffer, offset, handle: false };
-        let holes = [hole(0, 0, 4), hole(16, held, 0)];
-        assert_eq!(table.holes, holes);
-    }
-
-    #[test]
-    fn what_does_not_fit_is_told() {
-        for (texts, list, said) in [
-            (
-                &["u32=7"][..],
-                ".param .u64 a",
-                "argument 0, `u32=7`: has 4 bytes, and the kernel takes 8 there (.u64 in",
-            ),
-            (&["u32=7"], ".param .align 4 .b8 a[12]", "takes 12 there (.b8[12] in the PTX)"),
-            (
-                &[],
-                ".param .u64 a, .param .b8 b[4]",
-                "0 arguments are given, and the kernel takes 2: .u64, .b8[4]",
-            ),
-            (&["&x"], ".param .u64 a", "there is no buffer `x`; there is none"),
-            (
-                &["x:f32[1]", "x:f32[1]"],
-                ".param .u64 a, .param .u64 b",
-                "there is a buffer `x` already; `&x` is",
-            ),
-            (&["u32=unwritten"], ".param .u32 a", "a number has to be written"),
-        ] {
-            let error = planned(texts, list).unwrap_err();
-            assert!(error.contains(said), "{error}");
-        }
-    }
 }

@@ -1,47 +1,50 @@
 //! `simt run`: one launch.
 
+use std::process::ExitCode;
+
 use simt::{Kernel, Launch, Memory, Module, ReportKind, Trace};
 
-use crate::Outcome;
-use crate::argument::Value;
 use crate::emulate::{self, Placed};
-use crate::module::{entries, find, parse};
+use crate::fill;
+use crate::module::{find, parse};
 use crate::name::{is_meant, short};
-use crate::options::Run;
+use crate::options::{Run, Variable};
 use crate::output::{self, View};
 use crate::plan::Plan;
 use crate::say::{print, println};
 
-/// Runs a kernel as the command line says.
-pub fn run(options: &Run) -> Result<Outcome, String> {
-    // A template is compiled for an instance that is named; what is none need not be named.
+/// Runs a kernel as the options describe.
+pub fn run(options: &Run) -> Result<ExitCode, String> {
+    // Only an instance of a template has to be named for it to be compiled.
     let instances = options.kernel.iter().filter(|name| name.contains('<')).cloned();
     let ptx = options.source.ptx(&instances.collect::<Vec<_>>())?;
-    let module = parse(&ptx, &options.source.file)?;
+    let module = parse(ptx.text(), &options.source.file)?;
     let wanted = options.kernel.as_deref();
-    // What the head of compiled PTX calls by a name of C++.
-    let named = entries(&ptx).find(|(entry, _)| Some(*entry) == wanted).map(|(_, symbol)| symbol);
-    let kernel = find(&module, named.or(wanted))?;
+    // The head of compiled PTX may have the name in C++.
+    let kernel = find(&module, wanted.and_then(|entry| ptx.symbol(entry)).or(wanted))?;
     let mut plan = Plan::default();
     plan.add(&options.buffers)?;
     plan.arguments(&options.arguments, kernel.params())?;
     let placed = Placed::new(&plan)?;
     let mut views = views(&plan, &placed);
-    views.extend(variables(&module, &placed.memory, &options.variables)?);
+    for asked in &options.variables {
+        let view = variable(&module, &placed.memory, asked);
+        views.push(view.map_err(|why| format!("the variable `{}`: {why}", asked.name))?);
+    }
 
     let arguments = packed(&plan, &placed, &kernel);
     let mut launch = Launch::new(&kernel, options.grid, options.block, &arguments);
     launch.dynamic_shared = options.shared;
     launch.instructions = options.instructions;
     let all = launch.blocks();
-    let blocks = options.blocks.map_or(0..all, |(first, end)| first..end);
+    let blocks = options.blocks.clone().unwrap_or(0..all);
     if blocks.start > blocks.end || blocks.end > all {
         return Err(format!("blocks {blocks:?} are not in the grid's 0..{all}"));
     }
     if let Some(folder) = &options.save {
         output::save(&views, &placed, &folder.join("before"))?;
-        let launch = output::launch(&plan, &views, &kernel);
-        output::keep(&folder.join("launch.txt"), launch.as_bytes())?;
+        let launch = plan.lines(&kernel) + &output::variable_lines(&views);
+        output::write_file(&folder.join("launch.txt"), launch.as_bytes())?;
     }
     let together = options.together || kernel.communicates();
     let mut trace = options.trace.map(Trace::new);
@@ -59,7 +62,7 @@ pub fn run(options: &Run) -> Result<Outcome, String> {
                 return Err(report.to_string());
             }
             println!("{report}");
-            return Ok(Outcome::Wrong);
+            return Ok(ExitCode::from(1));
         }
     };
     for printed in &counters.printed {
@@ -72,23 +75,23 @@ pub fn run(options: &Run) -> Result<Outcome, String> {
     if let Some(folder) = &options.save {
         output::save(&views, &placed, &folder.join("after"))?;
     }
-    let elsewhere =
-        options.save.is_some() || !options.write.is_empty() || !options.expect.is_empty();
-    let silent = options.print.is_empty() && elsewhere;
-    if !silent {
+    // Results that go elsewhere are printed only on request.
+    if options.save.is_none() && options.write.is_empty() && options.expect.is_empty()
+        || !options.print.is_empty()
+    {
         output::print(&views, &placed, &options.print)?;
     }
     output::write(&views, &placed, &options.write)?;
     let as_expected = output::expect(&views, &placed, &options.expect, options.tolerance)?;
-    Ok(if as_expected { Outcome::Done } else { Outcome::Wrong })
+    Ok(ExitCode::from(u8::from(!as_expected)))
 }
 
-/// The arguments' bytes, where the kernel's parameters lie.
+/// Returns the bytes of all arguments, at the offsets of the kernel's parameters.
 fn packed(plan: &Plan, placed: &Placed, kernel: &Kernel) -> Vec<u8> {
     let mut bytes = vec![0; kernel.param_bytes() as usize];
     for (param, piece) in kernel.params().iter().zip(&plan.arguments) {
-        let piece = piece.clone().filled(placed);
         let start = param.offset as usize;
+        let piece = placed.filled(&piece.bytes, &piece.holes);
         bytes[start..start + piece.len()].copy_from_slice(&piece);
     }
     bytes
@@ -96,50 +99,29 @@ fn packed(plan: &Plan, placed: &Placed, kernel: &Kernel) -> Vec<u8> {
 
 fn views(plan: &Plan, placed: &Placed) -> Vec<View> {
     let buffers = plan.buffers.iter().zip(&placed.addresses);
-    buffers
-        .map(|(buffer, &address)| View {
-            name: buffer.name.clone(),
-            ty: buffer.ty,
-            address,
-            bytes: buffer.bytes,
-            symbol: None,
-        })
-        .collect()
+    let view = |(buffer, &address): (&crate::plan::Buffer, &u64)| {
+        let (name, ty, bytes) = (buffer.name.clone(), buffer.ty, buffer.bytes);
+        View { name, ty, address, bytes, symbol: None }
+    };
+    buffers.map(view).collect()
 }
 
-/// The variables that are named, with what they are to hold written to them.
-fn variables(module: &Module, memory: &Memory, asked: &[String]) -> Result<Vec<View>, String> {
-    let mut views = Vec::new();
-    for text in asked {
-        let wrong = |why: String| format!("`--variable {text}`: {why}");
-        let there = memory.variables(module).map_err(|error| wrong(error.to_string()))?;
-        let (name, rest) = text
-            .split_once(':')
-            .ok_or_else(|| wrong("it is not NAME:TYPE[COUNT]=FILL".to_owned()))?;
-        let variable = there.iter().find(|variable| is_meant(&variable.name, name));
-        let variable = variable.ok_or_else(|| {
-            let names: Vec<_> = there.iter().map(|variable| variable.name.to_string()).collect();
-            wrong(format!("the module has no variable `{name}`; it has {}", names.join(", ")))
-        })?;
-        // One number is meant like an array of one.
-        let typed = rest.split('=').next().unwrap_or_default();
-        let array = match (typed.contains('['), rest.split_once('=')) {
-            (true, _) => rest.to_owned(),
-            (false, Some((ty, fill))) => format!("{ty}[1]={fill}"),
-            (false, None) => format!("{rest}[1]"),
-        };
-        let Value::Buffer { ty, count, fill, .. } = Value::parse(&array).map_err(wrong)? else {
-            return Err(wrong("it is not NAME:TYPE[COUNT]=FILL".to_owned()));
-        };
-        let bytes = ty.bytes().saturating_mul(count);
-        if bytes as u64 > variable.bytes {
-            return Err(wrong(format!("{bytes} bytes, and the variable has {}", variable.bytes)));
-        }
-        if let Some(contents) = fill.bytes(ty, count, 0).map_err(wrong)? {
-            memory.write(variable.address, &contents).map_err(|error| wrong(error.to_string()))?;
-        }
-        let symbol = Some(variable.name.to_string());
-        views.push(View { name: name.to_owned(), ty, address: variable.address, bytes, symbol });
+/// Finds a variable of the module, and writes its new contents to it.
+fn variable(module: &Module, memory: &Memory, asked: &Variable) -> Result<View, String> {
+    let Variable { name, ty, count, fill } = asked;
+    let variables = memory.variables(module).map_err(|error| error.to_string())?;
+    let found = variables.iter().find(|variable| is_meant(&variable.name, name));
+    let variable = found.ok_or_else(|| {
+        let names: Vec<_> = variables.iter().map(|variable| variable.name.to_string()).collect();
+        format!("the module does not have it; it has {}", names.join(", "))
+    })?;
+    let bytes = ty.bytes().saturating_mul(*count);
+    if bytes as u64 > variable.bytes {
+        return Err(format!("{bytes} bytes are given, and it has {}", variable.bytes));
     }
-    Ok(views)
+    if let Some(contents) = fill::bytes(fill, *ty, *count, 0)? {
+        memory.write(variable.address, &contents).map_err(|error| error.to_string())?;
+    }
+    let symbol = Some(variable.name.to_string());
+    Ok(View { name: name.clone(), ty: *ty, address: variable.address, bytes, symbol })
 }

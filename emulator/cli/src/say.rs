@@ -1,13 +1,14 @@
-//! The standard output, which may be closed or full: the standard library's macros panic there.
+//! Printing to a standard output that may be closed or full, where the standard library's macros
+//! panic.
 //!
-//! Who closes it early (`| head`) is satisfied, and the command goes on, as what it writes to files
-//! is still wanted. Where it is full, the exit code says so at the end.
+//! If a reader closes it early (`| head`), the command goes on, because the files that it writes
+//! are still wanted. If it is full, the exit code reports this at the end.
 
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 use std::sync::OnceLock;
 
-/// The first failure to write; a closed pipe is none.
+/// The first failure to write, apart from a closed pipe.
 static FAILURE: OnceLock<io::Error> = OnceLock::new();
 
 macro_rules! print {
@@ -18,17 +19,18 @@ macro_rules! println {
 }
 pub(crate) use {print, println};
 
+/// Prints a text.
 pub fn say(text: Arguments) {
-    keep(io::stdout().lock().write_fmt(text));
+    save_failure(io::stdout().lock().write_fmt(text));
 }
 
-/// Why something could not be said.
+/// Returns why a text could not be printed.
 pub fn failure() -> Option<&'static io::Error> {
-    keep(io::stdout().flush());
+    save_failure(io::stdout().flush());
     FAILURE.get()
 }
 
-fn keep(written: io::Result<()>) {
+fn save_failure(written: io::Result<()>) {
     if let Err(error) = written
         && error.kind() != ErrorKind::BrokenPipe
     {

@@ -1,4 +1,4 @@
-//! Programs of this machine that know where libraries are.
+//! Asks programs of this machine where libraries are.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,7 @@ use std::process::{Command, Stdio};
 use crate::folders::{is_library, whole_paths};
 use crate::trust::{self, Above};
 
-/// NVRTC's files in the list of what the system's linker finds without being told where, which
-/// `ldconfig` prints.
+/// Returns NVRTC's files in the cache of the system's linker, which `ldconfig` prints.
 pub(crate) fn linker() -> Vec<PathBuf> {
     let program = Path::new("/sbin/ldconfig");
     if !cfg!(target_os = "linux") || trust::check(program, Above::Closed).is_err() {
@@ -17,7 +16,7 @@ pub(crate) fn linker() -> Vec<PathBuf> {
     libraries_listed(&output(program, &["-p"]).unwrap_or_default())
 }
 
-/// From lines like `libnvrtc.so.12 (libc6,x86-64) => /usr/lib/x86_64-linux-gnu/libnvrtc.so.12`.
+/// Reads lines like `libnvrtc.so.12 (libc6,x86-64) => /usr/lib/x86_64-linux-gnu/libnvrtc.so.12`.
 fn libraries_listed(text: &str) -> Vec<PathBuf> {
     let files =
         text.lines().filter_map(|line| line.split_once(" => ")).map(|(_, file)| Path::new(file));
@@ -26,15 +25,13 @@ fn libraries_listed(text: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The folders in which Python has its packages, the user's own among them; nothing if there is no
-/// Python.
+/// Returns the folders in which Python has its packages, including the user's own.
 ///
-/// Python is told to look at nothing but its installation (`-I`): neither at the current folder nor
-/// at variables.
+/// Python runs isolated (`-I`): it reads neither the current folder nor environment variables.
 ///
 /// # Errors
 ///
-/// Why those that were found were not run.
+/// If no Python could be run: the reasons why those that were found were not run.
 pub(crate) fn python() -> Result<Vec<PathBuf>, Vec<String>> {
     let script = "import site, sys; print(*sys.path, site.getusersitepackages(), sep='\\n')";
     let name = if cfg!(windows) { "python.exe" } else { "python3" };
@@ -57,9 +54,11 @@ pub(crate) fn python() -> Result<Vec<PathBuf>, Vec<String>> {
     Err(refusals)
 }
 
-/// What a program prints. It runs in its own folder, and what it calls by name is not looked for in
-/// the current one: the `python3` of a version manager is a script, which reads files of the folder
-/// where it runs.
+/// Returns what a program prints.
+///
+/// It runs in its own folder, and its `PATH` has no entry for the current folder: the `python3` of
+/// a version manager is a script that calls programs by name and reads files of the folder in which
+/// it runs.
 fn output(program: &Path, arguments: &[&str]) -> Option<String> {
     let path = env::join_paths(whole_paths(&env::var_os("PATH").unwrap_or_default())).ok()?;
     let mut command = Command::new(program);
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_linker_finds_is_read_from_its_list() {
+    fn libraries_are_read_from_the_linkers_list() {
         let text = "3 libs found in cache `/etc/ld.so.cache'\n\
                     \tlibnvrtc.so.12 (libc6,x86-64) => /usr/lib/libnvrtc.so.12\n\
                     \tlibnvrtc.so.13 (libc6,x86-64) => /usr/lib/libnvrtc.so.13\n\

@@ -1,4 +1,4 @@
-//! PTX that was compiled before, on disk.
+//! The cache of compiled PTX on disk.
 
 use std::env;
 use std::fs::{self, DirBuilder};
@@ -10,18 +10,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::trust::{self, Above};
 use crate::{Error, Hash, Program, Ptx};
 
-/// The folder where compiled PTX is kept between runs; `None` if nothing is kept.
+/// Returns the folder in which compiled PTX is cached between runs; `None` if nothing is cached.
 ///
-/// `LINREC_CACHE` names it (empty: nothing is kept); else it is `linrec` in the user's folder for
-/// caches. It may be deleted at any time. It is made when it is first written to, for this user
-/// alone.
+/// `LINREC_CACHE` names the folder, and disables the cache if it is empty. The default is `linrec`
+/// in the user's folder for caches. The folder is created at the first write, for this user alone,
+/// and may be deleted at any time.
 ///
 /// # Errors
 ///
-/// If other users could put files there: then nothing is kept either.
+/// If other users could put files there. Then nothing is cached either.
 pub fn cache_folder() -> Result<Option<PathBuf>, Error> {
     let Some(folder) = named() else { return Ok(None) };
-    // What is not there yet will be the user's own.
+    // A folder that does not exist yet will be the user's own.
     if !folder.exists() {
         return Ok(Some(folder));
     }
@@ -38,32 +38,32 @@ fn named() -> Option<PathBuf> {
     } else if cfg!(target_os = "macos") {
         env::home_dir().map(|home| home.join("Library/Caches"))
     } else {
-        // Relative paths are to be ignored, says the XDG Base Directory Specification.
+        // The XDG Base Directory Specification requires that relative paths are ignored.
         let named = variable("XDG_CACHE_HOME").filter(|path| path.is_absolute());
         named.or_else(|| env::home_dir().map(|home| home.join(".cache")))
     };
     Some(caches?.join("linrec"))
 }
 
-/// The folder as a whole path, if nobody else can put files there.
+/// Returns the folder as an absolute path, if nobody else can put files there.
 fn own(folder: &Path) -> Result<PathBuf, String> {
     trust::check(folder, Above::OrShared).map_err(|refusal| {
-        format!("compiled kernels are not kept in {}: {refusal}", folder.display())
+        format!("compiled kernels are not cached in {}: {refusal}", folder.display())
     })
 }
 
-/// What an entry of the cache is found by.
+/// The key of an entry of the cache.
 ///
-/// An entry is a file that is named by the key and holds the key, a hash and the PTX. One whose
-/// hash is not that of its key and PTX, or whose key is another, is as good as not there.
+/// An entry is a file that has the key as its name, and contains the key, a hash and the PTX. It is
+/// ignored if its hash is not the hash of its key and PTX, or if its key differs.
 pub(crate) struct Key {
     folder: Option<PathBuf>,
-    /// The hash of the program with all its texts, and who compiled it for what.
+    /// The hash of the program with all its texts, its architecture, and its compiler.
     name: String,
 }
 
 impl Key {
-    /// For `program` as `compute_{architecture}`, by NVRTC of this version.
+    /// Returns the key of `program` as `compute_{architecture}`, compiled by NVRTC of this version.
     pub(crate) fn new(program: &Program, architecture: u32, version: (u32, u32)) -> Key {
         Key::inside(named(), program, architecture, version)
     }
@@ -79,16 +79,16 @@ impl Key {
         Key { folder, name }
     }
 
-    /// The entry, if it is there and whole.
+    /// Reads the entry, if it exists and is intact.
     pub(crate) fn load(&self) -> Option<Ptx> {
         let folder = own(self.folder.as_ref()?).ok()?;
         let text = fs::read_to_string(folder.join(self.file())).ok()?;
         let (_, ptx) = text.split_once("\n// hash ")?.1.split_once('\n')?;
-        // A disk that ran full, a file that someone edited or renamed.
+        // The disk may have been full, and someone may have edited or renamed the file.
         (text == self.entry(ptx)).then(|| Ptx::from_text(ptx.to_owned()))
     }
 
-    /// Keeps `ptx`. That it could not be kept costs time at the next run and is no failure.
+    /// Writes the entry. A failure only costs time at the next run, and is ignored.
     pub(crate) fn store(&self, ptx: &Ptx) {
         if let Some(folder) = &self.folder {
             let _ = self.write(folder, ptx);
@@ -99,13 +99,13 @@ impl Key {
         format!("{}.ptx", self.name)
     }
 
-    /// What the file holds.
+    /// Returns the text of the file.
     fn entry(&self, ptx: &str) -> String {
         let hash = Hash::of([&*self.name, ptx]);
         format!("// key {}\n// hash {hash}\n{ptx}", self.name)
     }
 
-    /// Under a name of its own first, and renamed when it is whole: others never read half of it.
+    /// Writes the file under a temporary name and renames it, so that nobody reads half of it.
     fn write(&self, folder: &Path, ptx: &Ptx) -> io::Result<()> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         make(folder)?;
@@ -121,7 +121,7 @@ impl Key {
     }
 }
 
-/// Makes the folder and those above it that are missing, for this user alone.
+/// Creates the folder and the missing folders above it, for this user alone.
 fn make(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_found_under_its_own_key_alone() {
+    fn an_entry_is_found_under_its_own_key_alone() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("made when/needed");
         let program = program();
@@ -151,21 +151,21 @@ mod tests {
         assert!(this.load().is_none());
         this.store(&ptx);
         assert_eq!(this.load(), Some(ptx));
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing unfinished is left");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "no unfinished file is left");
 
         let other = Program { options: vec!["-G".into()], ..program.clone() };
         let others =
             [key(&program, 90, (12, 0)), key(&program, 80, (12, 1)), key(&other, 80, (12, 0))];
         for key in others {
             assert!(key.load().is_none());
-            // Nor when the entry is put there under the other's name.
+            // Nor is it found when the file is copied to the other key's name.
             fs::copy(folder.join(this.file()), folder.join(key.file())).unwrap();
             assert!(key.load().is_none(), "{}", key.name);
         }
     }
 
     #[test]
-    fn what_is_damaged_is_compiled_anew() {
+    fn damaged_entries_are_ignored() {
         let root = tempfile::tempdir().unwrap();
         let key = Key::inside(Some(root.path().to_owned()), &program(), 80, (12, 0));
         let ptx = Ptx::new(&[], "h", &[], ".version 8.0\n");
@@ -186,7 +186,7 @@ mod tests {
             fs::write(&file, &damaged).unwrap();
             assert!(key.load().is_none(), "{}", String::from_utf8_lossy(&damaged));
         }
-        // Text with the hash that this cache had before, which anyone can make match any text.
+        // An earlier version had this weak hash, which anyone can make match any text.
         fs::write(&file, "// check 0\n.version 9.9\n").unwrap();
         assert!(key.load().is_none());
         key.store(&ptx);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_made_is_no_failure() {
+    fn a_folder_that_cannot_be_made_is_not_a_failure() {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("a file");
         fs::write(&file, "").unwrap();
@@ -219,14 +219,14 @@ mod tests {
         }
         assert!(key.load().is_some());
 
-        // Once others may write there, what is in it is not read, and nothing is put there.
+        // Once others may write to the folder, nothing is read from it or written to it.
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
         assert!(key.load().is_none());
         fs::remove_file(folder.join(key.file())).unwrap();
         key.store(&Ptx::from_text("1"));
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
         let refusal = own(&folder).unwrap_err();
-        let expected = format!("compiled kernels are not kept in {0}: ", folder.display());
+        let expected = format!("compiled kernels are not cached in {0}: ", folder.display());
         assert!(refusal.starts_with(&expected) && refusal.contains("every user"), "{refusal}");
     }
 }

@@ -1,8 +1,8 @@
-//! What can go wrong.
+//! The error of this crate.
 
 use std::fmt;
 
-/// Why NVRTC could not be used, or what it refused, in a sentence.
+/// The reason why NVRTC could not be used or refused a program, as a sentence.
 ///
 /// ```
 /// let error = nvrtc::Error::new("the CUDA compiler library was not found");
@@ -14,18 +14,18 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error of this sentence.
+    /// Makes an error of a sentence.
     pub fn new(message: impl Into<String>) -> Error {
         Error { message: message.into() }
     }
 
-    /// The sentence.
+    /// Returns the sentence.
     pub fn message(&self) -> &str {
         &self.message
     }
 }
 
-/// The sentence, after `NVRTC: `.
+/// The sentence behind `NVRTC: `.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "NVRTC: {}", self.message)

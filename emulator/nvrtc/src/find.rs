@@ -1,4 +1,4 @@
-//! Where NVRTC may be.
+//! Looks for NVRTC in the places where toolkits, systems and Python keep it.
 
 use std::env;
 use std::ffi::OsString;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::folders::{libraries_below, libraries_in, libraries_of_package, whole_paths};
-use crate::library::builtins_beside;
+use crate::library::builtins_of;
 use crate::trust::{self, Above};
 use crate::{Error, Nvrtc, ask};
 
@@ -14,39 +14,40 @@ use crate::{Error, Nvrtc, ask};
 const VARIABLE: &str = "LINREC_NVRTC";
 
 impl Nvrtc {
-    /// The NVRTC of this machine, loaded when it is first asked for.
+    /// Returns the NVRTC of this machine, which the first call loads.
     ///
-    /// The first that loads is taken: that of a CUDA toolkit (`CUDA_PATH`, `CUDA_HOME`,
-    /// `/usr/local/cuda`), of the folders in which the system's linker looks, of an active Python
-    /// environment (`VIRTUAL_ENV`, `CONDA_PREFIX`), the environment `target/nvrtc` of the workspace
-    /// that this library was built in, or of the one around that, and that of whatever `python3`
-    /// is. If `LINREC_NVRTC` is set, to a file or a folder, nothing else is tried.
+    /// The first library that loads is used. The places are, in this order: a CUDA toolkit
+    /// (`CUDA_PATH`, `CUDA_HOME`, `/usr/local/cuda`), the folders of the system's linker, an active
+    /// Python environment (`VIRTUAL_ENV`, `CONDA_PREFIX`), the environment `target/nvrtc` of the
+    /// workspace in which this library was built or of the workspace around it, and the packages of
+    /// `python3`. If `LINREC_NVRTC` names a file or a folder, no other place is tried.
     ///
     /// # Whose code is loaded
     ///
-    /// All of these are places of the system or of the user. The current folder is none, whatever
-    /// `PATH` or `LD_LIBRARY_PATH` say: only whole paths in them count. On Unix the library, the
-    /// folders above it and the links on the way belong to the user or to root, and nobody else may
-    /// write them; it may lie below a folder like `/tmp`, and not in it. On Windows rights are not
-    /// looked at. What is refused for this is told where nothing else is found.
+    /// All of these places belong to the system or to the user. The current folder is never one of
+    /// them: only absolute paths in `PATH` and `LD_LIBRARY_PATH` count. On Unix the library, the
+    /// folders above it and the links on the way must belong to the user or to root, and nobody
+    /// else may write to them; the library may be below a folder like `/tmp`, but not directly in
+    /// it. On Windows permissions are not checked. If no library loads, the error names those that
+    /// were refused.
     ///
     /// # Errors
     ///
-    /// If there is none; the message says how to get it.
+    /// If no library loads. The message says how to install it.
     pub fn find() -> Result<&'static Nvrtc, Error> {
         static FOUND: OnceLock<Result<Nvrtc, Error>> = OnceLock::new();
         FOUND.get_or_init(first_that_loads).as_ref().map_err(Clone::clone)
     }
 
-    /// The first NVRTC that loads from a toolkit, a Python environment or a folder of its own.
+    /// Loads the first NVRTC in a folder, which may be a toolkit or a Python environment.
     ///
     /// # Errors
     ///
-    /// If there is none below `root`.
+    /// If there is no library below `root`, or none of them loads.
     ///
     /// # Safety
     ///
-    /// Every file below `root` that has the name of NVRTC, or of its part `builtins`, fulfils the
+    /// Every file below `root` that has the name of NVRTC or of its `builtins` fulfils the
     /// conditions of [`Nvrtc::load`].
     #[allow(unsafe_code)]
     pub unsafe fn load_below(root: &Path) -> Result<Nvrtc, Error> {
@@ -78,7 +79,7 @@ fn first_that_loads() -> Result<Nvrtc, Error> {
     Err(Error::new(advice(&refusals)))
 }
 
-/// A library's file, or why a place was not looked at.
+/// A library's file, or why a place was not searched.
 type Found = Result<PathBuf, String>;
 
 /// Loads a library that nobody but the user and the system can have put there.
@@ -86,12 +87,12 @@ type Found = Result<PathBuf, String>;
 fn load_trusted(file: &Path) -> Result<Nvrtc, String> {
     let refused = |why| format!("{} is not loaded: {why}", file.display());
     let file = trust::check(file, Above::Closed).map_err(refused)?;
-    if let Some(builtins) = builtins_beside(&file) {
+    if let Some(builtins) = builtins_of(&file) {
         trust::check(&builtins, Above::Closed).map_err(refused)?;
     }
-    // SAFETY: (1) the file has NVRTC's name in a place where the user or the system keep NVRTC; (2)
-    // it, its builtins and the folders above were found to be the user's or the system's, so that
-    // nobody else decides what is in them.
+    // SAFETY: (1) the file has NVRTC's name in a place where the user or the system keeps NVRTC;
+    // (2) the file, its builtins and the folders above were found to belong to the user or the
+    // system, so nobody else decides what is in them.
     unsafe { Nvrtc::load(&file) }.map_err(|error| error.to_string())
 }
 
@@ -102,7 +103,7 @@ fn advice(refusals: &[String]) -> String {
             value.display()
         ),
         None if cfg!(target_os = "macos") => String::from(
-            "the CUDA compiler library does not exist for macOS: only the kernels whose PTX is shipped \
+            "the CUDA compiler library does not exist for macOS: only kernels that are shipped as PTX \
              run here",
         ),
         None => format!(
@@ -117,21 +118,21 @@ fn advice(refusals: &[String]) -> String {
     message
 }
 
-/// What an environment variable says, if anything.
+/// Returns the value of an environment variable, if it is not empty.
 pub(crate) fn variable(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// The folder that an environment variable names; a path that begins at the current folder is
+/// Returns the folder that an environment variable names. A path relative to the current folder is
 /// refused.
 fn folder(name: &str) -> Option<Result<PathBuf, String>> {
     let folder = PathBuf::from(variable(name)?);
     let refusal =
-        || format!("{name}={} is not looked at, as it is not a whole path", folder.display());
+        || format!("{name}={} is not searched: it is not an absolute path", folder.display());
     Some(if folder.is_absolute() { Ok(folder) } else { Err(refusal()) })
 }
 
-/// What is below the folders that these variables name.
+/// Returns the libraries below the folders that these variables name.
 fn below_each(variables: &[&str]) -> Vec<Found> {
     let folders = variables.iter().filter_map(|name| folder(name));
     folders
@@ -159,8 +160,8 @@ fn of_toolkits() -> Vec<Found> {
     files
 }
 
-/// What the system's linker would find. It is not asked to, since it looks in the current folder
-/// where `LD_LIBRARY_PATH` has an empty entry, and Windows' own looks there in any case.
+/// Returns the libraries that the system's linker would find. The linker itself is not used: it
+/// looks in the current folder if `LD_LIBRARY_PATH` has an empty entry, and on Windows always.
 fn of_linker() -> Vec<Found> {
     let list = if cfg!(windows) { "PATH" } else { "LD_LIBRARY_PATH" };
     let folders = whole_paths(&env::var_os(list).unwrap_or_default());
@@ -173,8 +174,8 @@ fn of_environments() -> Vec<Found> {
     below_each(&["VIRTUAL_ENV", "CONDA_PREFIX"])
 }
 
-/// The environment `nvrtc` in the folder for what is built of this library's workspace, or of one
-/// around it: where these are was known when this was compiled.
+/// Returns the libraries of the environment `nvrtc` in the target folder of this library's
+/// workspace, or of the workspace around it. Their places are known at compile time.
 fn of_workspace() -> Vec<Found> {
     let target = variable("CARGO_TARGET_DIR")
         .or_else(|| option_env!("CARGO_TARGET_DIR").map(OsString::from));

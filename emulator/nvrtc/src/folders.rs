@@ -1,10 +1,10 @@
-//! The folders in which toolkits and Python's packages keep NVRTC.
+//! The folders in which toolkits and Python packages keep NVRTC.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// The library's files in a toolkit, a Python environment or the library's own folder.
+/// Returns the library's files in a toolkit, a Python environment or the library's own folder.
 pub(crate) fn libraries_below(root: &Path) -> Vec<PathBuf> {
     let mut folders = vec![root.to_owned()];
     let inside =
@@ -21,7 +21,7 @@ pub(crate) fn libraries_below(root: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The library's files in the Python package `nvidia`, of CUDA 12 and of later versions.
+/// Returns the library's files in the Python package `nvidia`, for CUDA 12 and later versions.
 pub(crate) fn libraries_of_package(package: &Path) -> Vec<PathBuf> {
     let mut parts: Vec<_> = entries(package)
         .filter(|part| {
@@ -35,16 +35,16 @@ pub(crate) fn libraries_of_package(package: &Path) -> Vec<PathBuf> {
     folders.flat_map(|folder| libraries_in(&folder)).collect()
 }
 
-/// The library's files in one folder, the newest first.
+/// Returns the library's files in one folder, the newest first.
 pub(crate) fn libraries_in(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<_> = entries(folder).filter(|file| is_library(file)).collect();
-    // `libnvrtc.so.13` before `libnvrtc.so.12`, and the one without a number last.
+    // `libnvrtc.so.13` before `libnvrtc.so.12`, and `libnvrtc.so` last.
     files.sort_by(|a, b| b.cmp(a));
     files
 }
 
-/// `libnvrtc.so`, `libnvrtc.so.12`, `nvrtc64_120_0.dll`; not the builtins, nor the second copy that
-/// a toolkit has under `.alt`.
+/// Returns whether a file is named like the library: `libnvrtc.so`, `libnvrtc.so.12`,
+/// `nvrtc64_120_0.dll`. Its builtins do not count, nor does a toolkit's second copy (`.alt`).
 pub(crate) fn is_library(file: &Path) -> bool {
     let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let linux = name.strip_prefix("libnvrtc.so").is_some_and(|rest| {
@@ -58,13 +58,13 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// What a folder holds; nothing if it cannot be read.
+/// Returns the contents of a folder, which are empty if it cannot be read.
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
     folder.read_dir().into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
 }
 
-/// The folders of a list like `PATH`, without those that depend on the current folder, which an
-/// empty entry is.
+/// Returns the absolute folders of a list like `PATH`. All others depend on the current folder,
+/// including an empty entry.
 pub(crate) fn whole_paths(list: &OsString) -> Vec<PathBuf> {
     env::split_paths(list).filter(|folder| folder.is_absolute()).collect()
 }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn toolkits_and_python_environments_are_looked_through() {
+    fn toolkits_and_python_environments_are_searched() {
         let root = tempfile::tempdir().unwrap();
         let there = [
             "lib64/libnvrtc.so.12",
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn two_versions_in_one_folder_the_newer_first() {
+    fn the_newest_version_in_a_folder_comes_first() {
         let root = tempfile::tempdir().unwrap();
         for file in ["libnvrtc.so", "libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc-builtins.so.13.0"]
         {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn no_entry_of_a_list_stands_for_the_current_folder() {
+    fn no_entry_of_a_list_means_the_current_folder() {
         let folders = env::temp_dir();
         let parts = ["", ".", "lib", "../lib"].map(PathBuf::from);
         let list = env::join_paths(parts.iter().chain([&folders])).unwrap();

@@ -1,15 +1,15 @@
-//! A fingerprint of texts, by which a stale or foreign PTX is noticed.
+//! A fingerprint of texts, which shows that a PTX is stale or foreign.
 
 use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-/// SHA-256 over a list of texts (FIPS 180-4): nobody can make another list with the same one.
+/// SHA-256 of a list of texts (FIPS 180-4). Nobody can find another list with the same hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hash([u8; 32]);
 
 impl Hash {
-    /// Of these texts, in this order; where each one ends counts: `ab`, `c` differs from `a`, `bc`.
+    /// Hashes texts in this order, with their lengths: `ab`, `c` differs from `a`, `bc`.
     pub fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Hash {
         let mut hash = Sha256::new();
         for text in texts {
@@ -32,14 +32,14 @@ mod tests {
     use super::Hash;
 
     #[test]
-    fn one_text_is_hashed_after_its_length() {
-        // As `printf '\3\0\0\0\0\0\0\0abc' | sha256sum` says.
+    fn a_text_is_hashed_behind_its_length() {
+        // The output of `printf '\3\0\0\0\0\0\0\0abc' | sha256sum`.
         let expected = "ce91dc5eec0139adf091900d225971d6ad246a845bad791b5693a9d0d55dd391";
         assert_eq!(Hash::of(["abc"]).to_string(), expected);
     }
 
     #[test]
-    fn where_texts_end_counts() {
+    fn the_ends_of_texts_count() {
         assert_ne!(Hash::of(["ab", "c"]), Hash::of(["a", "bc"]));
         assert_ne!(Hash::of(["a", ""]), Hash::of(["a"]));
         assert_ne!(Hash::of(["a"]), Hash::of([]));

@@ -1,23 +1,24 @@
 //! CUDA C++ to PTX with NVIDIA's compiler library NVRTC.
 //!
 //! NVRTC needs neither a GPU nor a driver nor a C++ compiler, so that a laptop can compile a kernel
-//! and run it in an emulator such as `simt`. It is a shared library that is looked for when it is
-//! first needed ([`Nvrtc::find`]); `pip install nvidia-cuda-nvrtc-cu12` brings it to Linux and
-//! Windows (there is none for macOS).
+//! and run it in an emulator such as `simt`. It is a shared library, which [`Nvrtc::find`] looks
+//! for when it is first needed. `pip install nvidia-cuda-nvrtc-cu12` installs it on Linux and
+//! Windows; it does not exist for macOS.
 //!
-//! [`compile`] always compiles; [`obtain`] takes PTX that was compiled before, where there is some.
+//! [`compile`] always compiles; [`obtain`] returns PTX from the cache where it can.
 //!
 //! ```no_run
 //! use nvrtc::Program;
 //!
 //! let source = "template <typename T> __global__ void twice(T* x) { x[threadIdx.x] *= 2; }";
-//! let compiled = nvrtc::compile(&Program::new("twice.cu", source).with_entries(["twice<float>"]), 80)?;
+//! let program = Program::new("twice.cu", source).with_entries(["twice<float>"]);
+//! let compiled = nvrtc::compile(&program, 80)?;
 //! assert_eq!(compiled.ptx.symbol("twice<float>"), Some("twice_float"));
 //! # Ok::<(), nvrtc::Error>(())
 //! ```
 //!
-//! Without the feature `load` nothing is loaded: there are only programs, their fingerprints and
-//! PTX.
+//! Without the feature `load` nothing is loaded, and only programs, their fingerprints and PTX
+//! remain.
 
 mod error;
 mod hash;
@@ -49,8 +50,10 @@ pub use cache::cache_folder;
 #[cfg(feature = "load")]
 pub use library::{Compiled, Nvrtc};
 
-/// The PTX of `program` for a GPU of the compute capability `architecture` (80 for 8.0): what was
-/// compiled earlier (see [`cache_folder`]), or else what is compiled now and kept.
+/// Returns the PTX of `program` for a GPU of the compute capability `architecture` (80 for 8.0).
+///
+/// PTX that was compiled earlier comes from the cache (see [`cache_folder`]); otherwise it is
+/// compiled now and cached.
 ///
 /// # Errors
 ///
@@ -73,7 +76,7 @@ pub fn obtain(program: &Program, architecture: u32) -> Result<Ptx, Error> {
 ///
 /// # Errors
 ///
-/// If NVRTC cannot be found, or refuses the program; the message holds the compiler's own.
+/// If NVRTC cannot be found, or refuses the program; then the message contains the compiler's own.
 #[cfg(feature = "load")]
 pub fn compile(program: &Program, architecture: u32) -> Result<Compiled, Error> {
     let nvrtc = Nvrtc::find()?;

@@ -1,14 +1,14 @@
-//! What NVRTC is asked to compile.
+//! A program for NVRTC to compile.
 
 use std::borrow::Cow;
 
 use crate::Hash;
 
-/// How every kernel is compiled. `--fmad=false`: the source says where a product and a sum are to
-/// be rounded together, and no compiler decides otherwise.
+/// The options with which every kernel is compiled. With `--fmad=false` only the source decides
+/// where a product and a sum are rounded together.
 pub const OPTIONS: &[&str] = &["--fmad=false", "-lineinfo", "--std=c++17"];
 
-/// A CUDA C++ source with all that it takes to compile it.
+/// A CUDA C++ source with everything that is needed to compile it.
 ///
 /// ```
 /// use nvrtc::Program;
@@ -23,28 +23,28 @@ pub struct Program {
     pub file: String,
     /// The CUDA C++ source.
     pub source: Cow<'static, str>,
-    /// What the source includes.
+    /// The files that the source includes.
     pub headers: Vec<Header>,
-    /// The kernels to compile, as C++ writes them: `scale<float>`. Templates exist
-    /// only in the instances named here; kernels that are no templates need not be named.
+    /// The kernels to compile, as C++ writes them: `scale<float>`. A template is compiled only to
+    /// the instances named here; other kernels need not be named.
     pub entries: Vec<String>,
-    /// The compiler's options, without the architecture. At first [`OPTIONS`].
+    /// The compiler's options, without the architecture. The default is [`OPTIONS`].
     pub options: Vec<String>,
 }
 
 /// A file that a source includes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// What stands between the quotation marks of `#include "…"`.
+    /// The name between the quotation marks of `#include "…"`.
     pub name: String,
     /// The file's name, in messages and in the line numbers of the PTX: `kernels/element.cuh`.
     pub file: String,
-    /// Its text.
+    /// The text of the file.
     pub text: Cow<'static, str>,
 }
 
 impl Program {
-    /// A program without headers, with the options that all kernels here have.
+    /// Makes a program without headers and entries, with the default options.
     pub fn new(file: impl Into<String>, source: impl Into<Cow<'static, str>>) -> Program {
         Program {
             file: file.into(),
@@ -55,11 +55,11 @@ impl Program {
         }
     }
 
-    /// The program whose source is at `path` under `kernels/`, with all headers that it includes
-    /// and no entries yet; `read` gives the text of a file at such a path.
+    /// Makes the program whose source is at `path` under `kernels/`, with all headers that it
+    /// includes and without entries. `read` returns the text of a file at such a path.
     ///
-    /// `None` if there is nothing at `path`. A header that `read` does not know is left to the
-    /// compiler.
+    /// Returns `None` if there is no file at `path`. A header that `read` does not know is left to
+    /// the compiler.
     pub fn gather(path: &str, read: impl Fn(&str) -> Option<Cow<'static, str>>) -> Option<Program> {
         let mut program = Program::new(format!("kernels/{path}"), read(path)?);
         let mut unread = includes(path, &program.source);
@@ -82,16 +82,16 @@ impl Program {
         self
     }
 
-    /// A fingerprint of everything that the result depends on, apart from compiler and
+    /// Returns a fingerprint of everything that the result depends on, apart from compiler and
     /// architecture.
     ///
-    /// Windows line ends count as those of Unix, so that a checkout has the same one on every
-    /// machine.
+    /// Line ends of Windows count like line ends of Unix, so that a checkout has the same
+    /// fingerprint on every machine.
     pub fn hash(&self) -> Hash {
         let unix = |text: &str| text.replace("\r\n", "\n");
         let mut texts = vec![self.file.clone(), unix(&self.source)];
-        // How many there are is told first: an entry is not taken for an option, nor for a header's
-        // name.
+        // The length of each list comes first, so that an entry is not taken for an option or for
+        // the name of a header.
         texts.push(self.headers.len().to_string());
         for header in &self.headers {
             texts.extend([header.name.clone(), header.file.clone(), unix(&header.text)]);
@@ -104,14 +104,14 @@ impl Program {
     }
 }
 
-/// What a text at `path` includes: the names between the quotation marks, and the files' paths.
+/// Returns the names that a text at `path` includes, with the paths of the files.
 fn includes(path: &str, text: &str) -> Vec<(String, String)> {
     let names = text.lines().filter_map(|line| line.strip_prefix("#include \"")?.split('"').next());
-    names.map(|name| (name.to_owned(), beside(path, name))).collect()
+    names.map(|name| (name.to_owned(), resolved(path, name))).collect()
 }
 
-/// The path of `name` as it is meant in a file at `path`; both are written with slashes.
-fn beside(path: &str, name: &str) -> String {
+/// Returns the path of a file that a file at `path` includes as `name`; both have slashes.
+fn resolved(path: &str, name: &str) -> String {
     let mut folders: Vec<&str> = path.split('/').collect();
     folders.pop();
     for part in name.split('/') {
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn line_ends_do_not_count_in_the_fingerprint_and_all_else_does() {
+    fn everything_but_line_ends_counts_in_the_fingerprint() {
         let program = Program::new("a.cu", "a\nb").with_entries(["f", "g"]);
         assert_eq!(program.hash(), Program { source: "a\r\nb".into(), ..program.clone() }.hash());
         let header = |name: &str, file: &str, text: &'static str| Header {
@@ -138,13 +138,13 @@ mod tests {
             text: text.into(),
         };
         let others = [
-            // A carriage return that ends no line is a character like others.
+            // A carriage return inside a line is a character like others.
             Program { source: "a\rb".into(), ..program.clone() },
             Program { file: "b.cu".into(), ..program.clone() },
             program.clone().with_entries(["f"]),
             program.clone().with_entries(["fg", ""]),
             Program { options: vec![], ..program.clone() },
-            // What one list loses, another gains.
+            // Texts that move from one list to another.
             Program { entries: vec![], options: vec!["f".into(), "g".into()], ..program.clone() },
             Program { headers: vec![header("f", "g", "")], entries: vec![], ..program.clone() },
         ];
@@ -158,9 +158,9 @@ mod tests {
 
     #[test]
     fn includes_are_relative_to_the_including_file() {
-        assert_eq!(beside("scale.cu", "element.cuh"), "element.cuh");
-        assert_eq!(beside("broken/lost_carry.cu", "../element.cuh"), "element.cuh");
-        assert_eq!(beside("broken/lost_carry.cu", "./a.cuh"), "broken/a.cuh");
+        assert_eq!(resolved("scale.cu", "element.cuh"), "element.cuh");
+        assert_eq!(resolved("broken/lost_carry.cu", "../element.cuh"), "element.cuh");
+        assert_eq!(resolved("broken/lost_carry.cu", "./a.cuh"), "broken/a.cuh");
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! Compiled kernels, and what their head says of them.
+//! Compiled kernels, with a head that describes them.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::LazyLock;
 
-/// PTX, with a head of comments that says where it comes from and how its kernels are called.
+/// PTX, with a head of comments about its origin and the names of its kernels.
 ///
-/// In PTX a kernel has a plain identifier for a name; the head says which one stands for which
-/// instance of a template:
+/// In PTX the name of a kernel is a plain identifier. The head maps instances of templates to these
+/// identifiers:
 ///
 /// ```text
 /// // hash 4f0c…
@@ -21,18 +21,18 @@ pub struct Ptx {
 #[derive(Clone)]
 enum Text {
     Here(Cow<'static, str>),
-    /// The head, and the whole text, which is unpacked when it is first asked for.
+    /// The head, and the whole text, which the first access unpacks.
     Packed(&'static str, &'static Unpacked),
 }
 
-/// A text that is unpacked when it is first asked for.
+/// A text that the first access unpacks.
 pub type Unpacked = LazyLock<String, Box<dyn FnOnce() -> String + Send>>;
 
 impl Ptx {
-    /// PTX that was made from the program with the fingerprint `hash`, with a head that says so.
+    /// Makes PTX of its body and a head.
     ///
-    /// `origin` are lines about where it comes from; `entries` pairs of a kernel's name in C++ and
-    /// in the PTX.
+    /// `origin` are lines about where it comes from, `hash` is the fingerprint of its program, and
+    /// `entries` are pairs of a kernel's name in C++ and in the PTX.
     pub fn new(origin: &[String], hash: &str, entries: &[(String, String)], body: &str) -> Ptx {
         let mut text = String::new();
         let origin = origin.iter().cloned();
@@ -47,17 +47,17 @@ impl Ptx {
         Ptx::from_text(text)
     }
 
-    /// PTX with its head, from a file.
+    /// Makes PTX of a text that has its head, as in a file.
     pub fn from_text(text: impl Into<Cow<'static, str>>) -> Ptx {
         Ptx { text: Text::Here(text.into()) }
     }
 
-    /// PTX whose head is known and whose text is still packed.
+    /// Makes PTX whose head is known and whose text is still packed.
     pub fn packed(head: &'static str, text: &'static Unpacked) -> Ptx {
         Ptx { text: Text::Packed(head, text) }
     }
 
-    /// The whole text, which a driver and the emulator take as it is.
+    /// Returns the whole text, which a driver and the emulator accept as it is.
     pub fn text(&self) -> &str {
         match &self.text {
             Text::Here(text) => text,
@@ -65,12 +65,12 @@ impl Ptx {
         }
     }
 
-    /// The fingerprint of the program that it was made from, if the head has one.
+    /// Returns the fingerprint of the program that it was compiled from, if the head has one.
     pub fn hash(&self) -> Option<&str> {
         self.head().find_map(|line| line.strip_prefix("hash "))
     }
 
-    /// The name in the PTX of the kernel that C++ calls `entry`.
+    /// Returns the name in the PTX of the kernel that C++ calls `entry`.
     ///
     /// ```
     /// use nvrtc::Ptx;
@@ -84,7 +84,7 @@ impl Ptx {
         self.entries().find_map(|(name, symbol)| (name == entry).then_some(symbol))
     }
 
-    /// The kernels that the head names: the name in C++, and the name in the PTX.
+    /// Returns the kernels that the head names: their names in C++ and in the PTX.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &str)> {
         self.head().filter_map(|line| line.strip_prefix("entry ")?.split_once(" = "))
     }
@@ -101,7 +101,7 @@ impl Ptx {
 /// Two are equal if their texts are.
 impl PartialEq for Ptx {
     fn eq(&self, other: &Ptx) -> bool {
-        // Of what is packed the place says it, and different heads belong to different texts.
+        // The same packed text is at the same address, and different heads have different texts.
         match (&self.text, &other.text) {
             (Text::Packed(_, one), Text::Packed(_, other)) if std::ptr::eq(*one, *other) => true,
             _ => self.head().eq(other.head()) && self.text() == other.text(),

@@ -1,23 +1,23 @@
-//! What is made good in the PTX that NVRTC writes: file names, and the version it claims to need.
+//! Corrections to the PTX that NVRTC writes: file names, and the PTX version that it requires.
 
 use crate::Program;
 
 /// The PTX version that every driver since CUDA 12.0 accepts. It knows `sm_90`.
 const ACCEPTED_VERSION: (u32, u32) = (8, 0);
 
-/// `ptx` with the files' names as the program has them and a version that is not needlessly new.
+/// Returns `ptx` with the names of the program's files, and with a version that drivers accept.
 ///
 /// NVRTC 12.0 puts the current folder before each name in `.file`, so that the same source compiled
 /// elsewhere would differ.
 ///
-/// NVRTC writes its own version in `.version`, whatever the kernels use, and a driver older than it
-/// refuses the PTX for that alone. As the sources use nothing newer than PTX 8.0 and no
-/// architecture newer than `sm_90` is compiled for, the line is lowered; should an instruction be
-/// newer, the driver says so when it loads the PTX.
+/// NVRTC writes its own version in `.version`, whatever the kernels use, and an older driver
+/// refuses the PTX for this alone. The sources use nothing newer than PTX 8.0, and no architecture
+/// newer than `sm_90` is compiled for, so the version is lowered. If an instruction were newer, the
+/// driver would refuse it when it loads the PTX.
 ///
-/// NVRTC 12.0 also declares a table of all architectures, `nv::target`, that no kernel reads, under
-/// names with the number of the process in them. It is left out: the same program is to give the
-/// same text.
+/// NVRTC 12.0 also declares a table of all architectures, `nv::target`, which no kernel reads,
+/// under names that contain the number of the process. It is left out, so that the same program
+/// always gives the same text.
 pub(crate) fn tidy(ptx: &str, program: &Program) -> String {
     let mut tidied = String::with_capacity(ptx.len());
     for line in ptx.trim_end_matches('\0').lines() {
@@ -38,7 +38,7 @@ pub(crate) fn tidy(ptx: &str, program: &Program) -> String {
     tidied
 }
 
-/// The line for a `.version` that is newer than need be.
+/// Returns the line in place of a `.version` that is newer than needed.
 fn accepted_version(version: &str) -> Option<String> {
     let (major, minor) = version.trim().split_once('.')?;
     let version = (major.parse().ok()?, minor.parse().ok()?);
@@ -46,7 +46,7 @@ fn accepted_version(version: &str) -> Option<String> {
     (version > ACCEPTED_VERSION).then(|| format!(".version {major}.{minor}"))
 }
 
-/// The line for a `.file` (here without that word) whose file is one of the program's.
+/// Returns the line in place of a `.file` that is a file of the program. `rest` follows `.file`.
 fn file(rest: &str, program: &Program) -> Option<String> {
     let (number, rest) = rest.split_once('"')?;
     let (path, rest) = rest.split_once('"')?;
@@ -60,11 +60,11 @@ fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// `ptx` with readable names for its kernels: `block_scan_false` where C++ mangles
-/// `block_scan<false>` to `_Z10block_scanILb0EE…`. Names, findings and profiles are read by people.
+/// Returns `ptx` with readable names for its kernels, because people read them in reports and
+/// profiles: `block_scan_false` where C++ mangles `block_scan<false>` to `_Z10block_scanILb0EE…`.
 ///
-/// `symbols` are pairs of a kernel's name in C++ and in the PTX, and are changed along. Two entries
-/// that would be called the same keep their mangled names.
+/// `symbols` are pairs of a kernel's name in C++ and in the PTX, and get the new names. Two entries
+/// that would have the same name keep their mangled names.
 pub(crate) fn rename(ptx: &str, symbols: &mut [(String, String)]) -> String {
     let names: Vec<String> = symbols.iter().map(|(entry, _)| identifier(entry)).collect();
     let mut renamed = ptx.to_owned();
@@ -79,13 +79,14 @@ pub(crate) fn rename(ptx: &str, symbols: &mut [(String, String)]) -> String {
     renamed
 }
 
-/// The letters, digits and underscores of a C++ name, one underscore for anything between them.
+/// Returns the letters, digits and underscores of a C++ name, with one underscore between them for
+/// everything else.
 fn identifier(entry: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     entry.split(|c| !is_part(c)).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("_")
 }
 
-/// Replaces `symbol` where it stands alone, and before `_param_`.
+/// Replaces `symbol` where it is a whole identifier or is followed by `_param_`.
 fn replace_identifier(text: &str, symbol: &str, name: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$';
     let mut replaced = String::with_capacity(text.len());
@@ -106,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_the_programs_and_versions_no_newer_than_need_be() {
+    fn files_have_the_programs_names_and_versions_are_lowered() {
         let read = |path: &str| match path {
             "scale.cu" => Some("#include \"element.cuh\"\n".into()),
             "element.cuh" => Some("".into()),
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn kernels_are_named_readably_unless_two_would_be_named_the_same() {
+    fn kernels_get_readable_names_unless_two_would_be_the_same() {
         let pairs = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
             pairs.iter().map(|&(a, b)| (a.to_owned(), b.to_owned())).collect()
         };

@@ -1,7 +1,11 @@
-//! NVRTC, where there is one, and who is taken for it.
+//! NVRTC where it is installed, and attacks by files that pretend to be NVRTC.
+//!
+//! The attacks compile a library as bait, put it into a place where a search could find it, and run
+//! this program again to search there. The bait creates a file when it is loaded, so the test knows
+//! whether its code ran. The rules for files and folders have their unit tests in `src/trust.rs`.
 
 mod compiling {
-    //! What NVRTC refuses is an error with its words, and so is a file that is no NVRTC.
+    //! Errors of NVRTC contain its own message, and a file that is not NVRTC is refused.
 
     use std::fs;
     use std::path::Path;
@@ -10,15 +14,15 @@ mod compiling {
 
     #[test]
     #[allow(unsafe_code)]
-    fn what_is_no_library_is_refused() {
+    fn a_file_that_is_not_a_library_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("libnvrtc.so.12");
         fs::write(&file, "not a library").unwrap();
-        // SAFETY: there is no code in any of these files.
+        // SAFETY: none of these files contains code.
         let (load, load_below) =
             unsafe { (|file: &Path| Nvrtc::load(file), |folder: &Path| Nvrtc::load_below(folder)) };
         let error = load(&file).unwrap_err().to_string();
-        assert!(error.contains("could not be loaded: its builtins are not beside it"), "{error}");
+        assert!(error.contains("could not be loaded: its builtins are not in the same"), "{error}");
         fs::write(folder.path().join("libnvrtc-builtins.so.12.0"), "nor this").unwrap();
         let error = load(&file).unwrap_err().to_string();
         assert!(error.contains("could not be loaded"), "{error}");
@@ -28,11 +32,11 @@ mod compiling {
         assert!(error.contains("there is no NVRTC in"), "{error}");
         for file in ["libnvrtc.so.12", "./libnvrtc.so.12"] {
             let error = load(Path::new(file)).unwrap_err().to_string();
-            assert!(error.ends_with("could not be loaded: it is not a whole path"), "{error}");
+            assert!(error.ends_with("could not be loaded: it is not an absolute path"), "{error}");
         }
     }
 
-    /// What the gate leaves out where there is none.
+    /// The tests that the gate leaves out where NVRTC is not installed.
     mod with_nvrtc {
         use nvrtc::Program;
 
@@ -40,7 +44,7 @@ mod compiling {
 
         #[test]
         #[ignore = "needs NVRTC"]
-        fn what_does_not_compile_is_a_sentence_with_the_compilers_own() {
+        fn an_error_of_the_compiler_is_part_of_the_sentence() {
             let nvrtc = Nvrtc::find().unwrap_or_else(|error| panic!("{error}"));
             let plain = |source: &'static str| Program::new("mine.cu", source);
             let unknown_option = Program { options: vec!["--nonsense".into()], ..plain("") };
@@ -65,7 +69,7 @@ mod compiling {
 
         #[test]
         #[ignore = "needs NVRTC"]
-        fn a_warning_is_no_error_and_is_handed_on() {
+        fn a_warning_is_not_an_error_and_is_in_the_log() {
             let program = Program::new("mine.cu", "__global__ void f() { int unused = 1; }");
             let compiled = nvrtc::compile(&program.with_entries(["f"]), 80).unwrap();
             assert!(compiled.log.contains("unused"), "{}", compiled.log);
@@ -75,11 +79,11 @@ mod compiling {
 }
 #[cfg(target_os = "linux")]
 mod foreign {
-    //! Nobody else's code is run by looking for NVRTC: nothing of the current folder, nor of one
-    //! that others may write.
+    //! The search for NVRTC runs no code of other users: neither from the current folder nor from a
+    //! folder that others may write to.
     //!
-    //! Each test lays out bait, starts this program again as [`VICTIM`] beside it, and sees whether
-    //! the bait ran.
+    //! Each test lays out bait, starts this program again as [`VICTIM`] next to it, and checks
+    //! whether the bait ran.
 
     use std::env;
     use std::fs;
@@ -90,22 +94,22 @@ mod foreign {
     use nvrtc::Nvrtc;
     use tempfile::TempDir;
 
-    /// The test that looks for NVRTC when the other tests start it.
+    /// The test that searches for NVRTC when the other tests start it.
     const VICTIM: &str = "foreign::looks_for_nvrtc";
-    /// Tells it to: the file that [`VICTIM`] loads whoever it belongs to, or nothing to look for
-    /// NVRTC.
-    const TOLD: &str = "LINREC_TEST_LOAD";
-    /// Names the file that bait makes when it runs.
+    /// The variable with the file that [`VICTIM`] loads unchecked. If it is empty, [`VICTIM`]
+    /// searches for NVRTC.
+    const FILE: &str = "LINREC_TEST_LOAD";
+    /// The variable with the file that the bait creates when it runs.
     const RAN: &str = "LINREC_TEST_RAN";
 
-    /// Says `ran` when it is loaded, and is nothing else.
+    /// A library that only creates a file when it is loaded.
     const LIBRARY: &str = "#include <stdio.h>\n#include <stdlib.h>\n\
     __attribute__((constructor)) static void ran(void) {\n\
     FILE *file = fopen(getenv(\"LINREC_TEST_RAN\"), \"w\"); if (file) fclose(file); }\n";
     const PYTHON: &str = "import os\nopen(os.environ['LINREC_TEST_RAN'], 'w').close()\n";
     const SHELL: &str = "#!/bin/sh\n: >\"$LINREC_TEST_RAN\"\n";
 
-    /// Bait: a library that is not NVRTC.
+    /// A library that is not NVRTC.
     struct Bait {
         folder: TempDir,
         library: PathBuf,
@@ -123,7 +127,7 @@ mod foreign {
             Bait { folder, library }
         }
 
-        /// Puts it into `folder` as NVRTC and as NVRTC's builtins.
+        /// Copies it into `folder` as NVRTC and as NVRTC's builtins.
         fn lay(&self, folder: &Path) {
             fs::create_dir_all(folder).unwrap();
             for name in ["libnvrtc.so.12", "libnvrtc-builtins.so.12.0"] {
@@ -131,8 +135,8 @@ mod foreign {
             }
         }
 
-        /// What a program that looks for NVRTC in `folder` says, and whether bait ran.
-        fn taken(&self, folder: &Path, variables: &[(&str, &str)]) -> (String, bool) {
+        /// Runs the search for NVRTC in `folder`. Returns its output, and whether the bait ran.
+        fn search(&self, folder: &Path, variables: &[(&str, &str)]) -> (String, bool) {
             let ran = self.folder.path().join("ran");
             let _ = fs::remove_file(&ran);
             let mut victim = Command::new(env::current_exe().unwrap());
@@ -140,31 +144,31 @@ mod foreign {
                 .args(["--exact", VICTIM, "--ignored", "--nocapture"])
                 .current_dir(folder)
                 .env(RAN, &ran)
-                .env(TOLD, "");
+                .env(FILE, "");
             for variable in
                 ["LINREC_NVRTC", "CUDA_PATH", "CUDA_HOME", "VIRTUAL_ENV", "CONDA_PREFIX"]
             {
                 victim.env_remove(variable);
             }
-            // There is none where this workspace would have its own, so that every other place is
-            // looked at.
+            // There is no NVRTC in this workspace's own place, so that every other place is
+            // searched.
             victim.env("CARGO_TARGET_DIR", self.folder.path());
             let output = victim.envs(variables.iter().copied()).output().unwrap();
-            let said = String::from_utf8_lossy(&output.stdout).into_owned();
-            assert!(output.status.success() && said.contains("1 passed"), "{said}");
-            (said, ran.exists())
+            let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
+            (printed, ran.exists())
         }
     }
 
     #[test]
-    #[ignore = "is run by the tests beside it, with a file to load or none"]
+    #[ignore = "is run by the tests below, with a file to load or none"]
     #[allow(unsafe_code)]
     fn looks_for_nvrtc() {
-        let file = env::var_os(TOLD).unwrap_or_default();
+        let file = env::var_os(FILE).unwrap_or_default();
         let found = if file.is_empty() {
             Nvrtc::find().map(|nvrtc| nvrtc.path().to_owned())
         } else {
-            // SAFETY: the file is the bait above, which makes a file and nothing else.
+            // SAFETY: the file is the bait above, which only creates a file.
             unsafe { Nvrtc::load(Path::new(&file)) }.map(|nvrtc| nvrtc.path().to_owned())
         };
         println!(
@@ -179,10 +183,10 @@ mod foreign {
         let root = tempfile::tempdir().unwrap();
         let path = env::var("PATH").unwrap();
 
-        // Bait that is asked for does run: else what follows would show nothing.
-        bait.lay(&root.path().join("asked for"));
-        let library = root.path().join("asked for/libnvrtc.so.12");
-        assert!(bait.taken(root.path(), &[(TOLD, library.to_str().unwrap())]).1);
+        // Bait that is requested does run. Otherwise the attacks below would prove nothing.
+        bait.lay(&root.path().join("requested"));
+        let library = root.path().join("requested/libnvrtc.so.12");
+        assert!(bait.search(root.path(), &[(FILE, library.to_str().unwrap())]).1);
 
         let write = |file: PathBuf, text: &str| {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -194,7 +198,7 @@ mod foreign {
         type Variables<'a> = &'a [(&'a str, &'a str)];
         let attacks: &[(&str, Lay, Variables)] = &[
             (
-                "what a workspace would have installed",
+                "the place of a workspace's own NVRTC",
                 &|here| bait.lay(&here.join("target/nvrtc/lib64")),
                 &[],
             ),
@@ -227,7 +231,7 @@ mod foreign {
             ),
             ("Python, by a dot", &|here| write(here.join("python3"), SHELL), &[("PATH", "./:.")]),
             (
-                "what a Python is that is a script",
+                "a shell for a Python that is a script",
                 &|here| write(here.join("bash"), SHELL),
                 &[("PATH", &here_and_path)],
             ),
@@ -259,15 +263,15 @@ mod foreign {
             let here = root.path().join(format!("{attack}/inner"));
             fs::create_dir_all(&here).unwrap();
             lay(&here);
-            let (said, bait_ran) = bait.taken(&here, variables);
+            let (printed, bait_ran) = bait.search(&here, variables);
             if bait_ran {
-                ran.push(format!("{name}: {said}"));
+                ran.push(format!("{name}: {printed}"));
             }
         }
         assert!(ran.is_empty(), "{} of {} attacks:\n{}", ran.len(), attacks.len(), ran.join("\n"));
     }
 
-    /// Bait that `LINREC_NVRTC` names, in a folder of this user, which lies in one of this user.
+    /// Bait that `LINREC_NVRTC` names, two folders of this user deep.
     struct Laid {
         bait: Bait,
         root: TempDir,
@@ -277,12 +281,12 @@ mod foreign {
         fn new() -> Laid {
             let laid = Laid { bait: Bait::new(), root: tempfile::tempdir().unwrap() };
             laid.bait.lay(&laid.folder());
-            let (said, ran) = laid.find();
-            assert!(ran, "nobody else can write it: {said}");
+            let (printed, ran) = laid.find();
+            assert!(ran, "only this user can write to it: {printed}");
             laid
         }
 
-        /// Without links, as the sentences have it.
+        /// Returns the outer folder, with all links followed as in the sentences.
         fn root(&self) -> PathBuf {
             self.root.path().canonicalize().unwrap()
         }
@@ -291,28 +295,28 @@ mod foreign {
             self.root().join("nvrtc")
         }
 
-        /// All that decides what is run.
+        /// Returns everything that decides which code runs.
         fn parts(&self) -> [PathBuf; 4] {
             let [library, builtins] = ["libnvrtc.so.12", "libnvrtc-builtins.so.12.0"]
                 .map(|name| self.folder().join(name));
             [library, builtins, self.folder(), self.root()]
         }
 
-        /// What a program says that looks for NVRTC there, and whether the bait ran.
+        /// Searches for NVRTC there. Returns the output, and whether the bait ran.
         fn find(&self) -> (String, bool) {
             let folder = self.folder();
-            self.bait.taken(Path::new("/"), &[("LINREC_NVRTC", folder.to_str().unwrap())])
+            self.bait.search(Path::new("/"), &[("LINREC_NVRTC", folder.to_str().unwrap())])
         }
 
-        /// Asserts that the bait is not run, for this reason.
+        /// Asserts that the bait does not run, for this reason.
         fn is_refused(&self, reason: &str) {
-            let (said, ran) = self.find();
-            assert!(!ran, "{reason}: {said}");
-            assert!(said.contains(reason), "`{reason}` is not in: {said}");
+            let (printed, ran) = self.find();
+            assert!(!ran, "{reason}: {printed}");
+            assert!(printed.contains(reason), "`{reason}` is not in: {printed}");
         }
     }
 
-    /// Does something while a file or folder has another mode.
+    /// Runs `body` while a file or folder has another mode.
     fn with_mode(path: &Path, mode: u32, body: impl FnOnce()) {
         let usual = path.metadata().unwrap().permissions();
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
@@ -321,12 +325,12 @@ mod foreign {
     }
 
     #[test]
-    fn a_library_that_others_can_change_is_refused_and_said_so() {
+    fn a_library_that_others_can_change_is_refused_with_the_reason() {
         let laid = Laid::new();
         let parts = laid.parts();
         let [library, _, _, root] = &parts;
-        // Above the library's own folder may lie one that is everybody's, if each can remove only
-        // their own, as in `/tmp`.
+        // The folder above the library's own may be a shared one like `/tmp`, in which users can
+        // remove only their own files.
         with_mode(root, 0o1777, || assert!(laid.find().1));
         for changed in &parts {
             let everybody = if changed == root { 0o777 } else { 0o1777 };
@@ -342,8 +346,8 @@ mod foreign {
     }
 
     #[test]
-    #[ignore = "needs root, who can give files to another user"]
-    fn a_library_of_another_user_is_refused_and_said_so() {
+    #[ignore = "needs root, to give files to another user"]
+    fn a_library_of_another_user_is_refused_with_the_reason() {
         const SOMEBODY: u32 = 54321;
         let laid = Laid::new();
         for changed in laid.parts() {

@@ -1,5 +1,11 @@
-//! The machine under test: mutated kernels run with small bounds, on pointers that are right and
-//! wrong. Shared by `tests/suite/execution.rs` and `examples/fuzz.rs`.
+//! The machine under test: mutated kernels run with small bounds, on pointers that are valid and
+//! invalid.
+//!
+//! Nearly all of these kernels are wrong, so their results cannot be checked. [`execute`] asserts
+//! what must hold for any kernel: the machine does not panic, keeps its bounds, reports a place
+//! that exists, changes only bytes that a store of the kernel names, and does the same when it is
+//! traced. The test `execution` of `simt-suite` runs a fixed number of them, and the example `fuzz`
+//! of this package any number.
 
 use std::sync::atomic::AtomicBool;
 
@@ -8,9 +14,9 @@ use simt::{
     Sampler, Trace, What,
 };
 
-use super::parser::{Random, corpus as sources, mutate};
+use super::parser::{Random, corpus as sources, is_declaration, mutate};
 
-/// What became of a source.
+/// The outcome of running a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The parser refused it.
@@ -21,19 +27,19 @@ pub enum Outcome {
     Reported(ReportKind),
 }
 
-/// Bytes of the buffers: two to be given to kernels, one that no kernel is given, and one of which
-/// nothing is touched.
+/// The sizes of the buffers in bytes: two that kernels get, one that no kernel gets, and one
+/// without contents.
 const SIZES: [u64; 4] = [4096, 1001, 256, 1 << 24];
-/// Where the first buffer begins; each of the others as far behind the one before.
+/// The address of the first buffer, and the distance of each buffer from the one before.
 const FIRST: u64 = 1 << 40;
 const NAMES: [&str; 4] = ["a", "b", "other", "large"];
-/// The handle of the first texture; of others each 16 more.
+/// The handle of the first texture. Each further handle is larger by 16.
 const OBJECTS: u64 = 1 << 38;
-/// The number of the first variable of a module: behind those buffers, and one that has been freed.
+/// The number of the first variable of a module, after these buffers and one that has been freed.
 const VARIABLES: u64 = 6;
 const EVENTS: usize = 20_000;
 
-/// Parses a source, runs its first kernel, and asserts what holds of every launch.
+/// Parses a source, runs its first kernel, and asserts what must hold for every launch.
 pub fn execute(bytes: &[u8], random: &mut Random) -> Outcome {
     let Ok(source) = std::str::from_utf8(bytes) else { return Outcome::Refused };
     let Ok(module) = Module::parse(source) else { return Outcome::Refused };
@@ -65,12 +71,14 @@ pub fn execute(bytes: &[u8], random: &mut Random) -> Outcome {
     check(&launch, source, &again);
 
     let after = contents(&plain);
-    // A trace takes bytes of its own.
-    let short_of_bytes = |found: &Result<Counters, Report>| matches!(found, Err(report) if report.kind == ReportKind::HostBytes);
-    if !short_of_bytes(&found) && !short_of_bytes(&again) {
-        assert_eq!(found, again, "traced, it does something else");
-        assert!(after == contents(&traced), "traced, it leaves something else");
-        // What a trace does not show: atomic operations, and half of a store that was wrong.
+    // A trace takes bytes, so that only one of the two may run out of them.
+    let is_short = |found: &Result<Counters, Report>| {
+        found.as_ref().is_err_and(|report| report.kind == ReportKind::HostBytes)
+    };
+    if !is_short(&found) && !is_short(&again) {
+        assert_eq!(found, again, "a traced launch ends differently");
+        assert!(after == contents(&traced), "a traced launch writes something else");
+        // A trace does not show atomic operations, nor a store that was reported halfway.
         let shows_all = trace.left_out == 0
             && !source.contains("atom")
             && !source.contains("red.")
@@ -80,10 +88,10 @@ pub fn execute(bytes: &[u8], random: &mut Random) -> Outcome {
         }
     }
     if launch.cancel.is_some_and(|flag| flag.load(std::sync::atomic::Ordering::Relaxed)) {
-        assert!(after == before, "cancelled before it began, and it stores");
+        assert!(after == before, "a launch that was cancelled before it began stores");
         assert!(found.is_err());
     }
-    assert!(plain.read(FIRST * 5, &mut [0]).is_err(), "a freed buffer is there");
+    assert!(plain.read(FIRST * 5, &mut [0]).is_err(), "a freed buffer can be read");
     match found {
         Ok(_) => Outcome::Ran,
         Err(report) => Outcome::Reported(report.kind),
@@ -109,7 +117,7 @@ fn run(
     }
 }
 
-/// What holds of whatever is found.
+/// Asserts what must hold for any counters and any report.
 fn check(launch: &Launch, source: &str, found: &Result<Counters, Report>) {
     match found {
         Ok(counters) => {
@@ -125,19 +133,19 @@ fn check(launch: &Launch, source: &str, found: &Result<Counters, Report>) {
             assert!(32 * report.warp < launch.block.iter().product(), "{report:?}");
             assert!(!report.message.is_empty() && report.message.len() < 1000, "{report}");
             assert!(report.to_string().ends_with(&report.message));
-            // A place in the code has lanes, and only that.
+            // A report has lanes if and only if it has a line.
             assert_eq!(report.line == 0, report.lanes == 0, "{report:?}");
         }
     }
 }
 
-/// Whether an instruction for which this is reported cannot have stored anything.
+/// Returns whether an instruction with this report cannot have stored anything.
 fn stores_nothing(kind: ReportKind) -> bool {
     use ReportKind::*;
     matches!(kind, Instructions | Cancelled | Barrier | NoProgress | Shuffle | Trap | Misaligned)
 }
 
-/// Every byte that has changed lies in the buffer's bounds, and some store wrote it.
+/// Asserts that a store wrote every byte that has changed, within the bounds of its buffer.
 fn assert_only_stores(before: &[Vec<u8>], after: &[Vec<u8>], events: &[Event]) {
     let mut stored: Vec<Vec<bool>> = before.iter().map(|bytes| vec![false; bytes.len()]).collect();
     for event in events {
@@ -149,7 +157,7 @@ fn assert_only_stores(before: &[Vec<u8>], after: &[Vec<u8>], events: &[Event]) {
         for lane in (0..32).filter(|lane| event.lanes >> lane & 1 == 1) {
             let address = store.addresses[lane];
             let (buffer, offset) = (address / FIRST, address % FIRST);
-            // What a launch changes in variables stays.
+            // The contents of variables are not compared.
             if (VARIABLES..VARIABLES + 2).contains(&buffer) {
                 continue;
             }
@@ -169,8 +177,8 @@ fn assert_only_stores(before: &[Vec<u8>], after: &[Vec<u8>], events: &[Event]) {
     }
 }
 
-/// A memory with the buffers `NAMES` of `SIZES` bytes, at addresses and with contents that do not
-/// change from call to call, and with an allocation that has been freed.
+/// Makes a memory with the buffers `NAMES` of `SIZES` bytes and an allocation that has been freed.
+/// Addresses and contents are the same at every call.
 fn memory() -> Memory {
     let memory = Memory::with_resident_limit(1 << 30, 1 << 20);
     for ((name, bytes), number) in NAMES.into_iter().zip(SIZES).zip(1..) {
@@ -188,7 +196,7 @@ fn memory() -> Memory {
     memory
 }
 
-/// Textures and surfaces over the buffers, of most shapes, one of which has been given back.
+/// Makes textures and surfaces of most shapes over the buffers, and frees one of them.
 fn objects(memory: &Memory) {
     let extents = [
         Extent::Linear { width: 1000 },
@@ -211,7 +219,7 @@ fn objects(memory: &Memory) {
     memory.free(OBJECTS + 16 * 6).unwrap();
 }
 
-/// What is in the small buffers.
+/// Returns the contents of the small buffers.
 fn contents(memory: &Memory) -> Vec<Vec<u8>> {
     let read = |(bytes, number): (u64, u64)| {
         let mut values = vec![0; bytes as usize];
@@ -221,7 +229,7 @@ fn contents(memory: &Memory) -> Vec<Vec<u8>> {
     SIZES[..3].iter().copied().zip(1..).map(read).collect()
 }
 
-/// Pointers that are right, nearly right, wild and null, and numbers of all sizes.
+/// Draws arguments: pointers that are valid, nearly valid, wild and null, and numbers of all sizes.
 fn arguments(kernel: &Kernel, random: &mut Random) -> Vec<u8> {
     let mut bytes = vec![0; kernel.param_bytes() as usize];
     for param in kernel.params() {
@@ -261,15 +269,15 @@ fn pick<T: Copy>(from: &[T], random: &mut Random) -> T {
     from[random.below(from.len())]
 }
 
-/// What kernels are made of.
+/// The material of kernels.
 pub struct Corpus {
-    /// Whole sources, with registers that hold something.
+    /// Whole sources, whose registers have values.
     sources: Vec<String>,
     /// Single instructions on the registers of [`HEAD`].
     instructions: Vec<String>,
 }
 
-/// Like that of `every_form.ptx`, with all that its instructions name.
+/// The head of a kernel, with everything that the instructions of `every_form.ptx` name.
 const HEAD: &str = ".version 8.3
 .target sm_90
 .address_size 64
@@ -308,7 +316,7 @@ ret;
 .reg .f64 %md<24>;
 ";
 
-/// What kernels do that look after themselves, a few instructions each.
+/// Idioms of correct kernels, of a few instructions each.
 const IDIOMS: [&str; 30] = [
     "bar.sync 0;",
     "mov.u32 %r0, %tid.x;\nmul.wide.u32 %rd0, %r0, 4;\nld.param.u64 %rd1, [p0];\nadd.u64 %rd1, %rd1, %rd0;",
@@ -342,7 +350,7 @@ const IDIOMS: [&str; 30] = [
     "cp.async.ca.shared.global [stat+16], [%rd1], 16;\ncp.async.commit_group;\ncp.async.wait_group 0;",
 ];
 
-/// What inputs are made of.
+/// Reads the material of inputs from the corpus.
 pub fn corpus() -> Corpus {
     let all = sources();
     let mut instructions: Vec<String> = all
@@ -358,12 +366,8 @@ pub fn corpus() -> Corpus {
     Corpus { sources: all.iter().map(|source| with_values(source)).collect(), instructions }
 }
 
-/// Gives the registers that a source declares values: addresses, and small numbers.
+/// Adds instructions that give values to the declared registers: addresses and small numbers.
 fn with_values(source: &str) -> String {
-    let is_declaration = |line: &str| {
-        let line = line.trim_start();
-        [".reg", ".local", ".shared"].iter().any(|word| line.starts_with(word))
-    };
     let lines: Vec<&str> = source.lines().collect();
     let Some(last) = lines.iter().rposition(|line| is_declaration(line)) else {
         return source.to_string();
@@ -393,8 +397,8 @@ fn with_values(source: &str) -> String {
     format!("{}\n{values}{}\n", head.join("\n"), tail.join("\n"))
 }
 
-/// A source made of others: mutated byte by byte and line by line, or a kernel of instructions in
-/// any order.
+/// Draws a source: one of the corpus with mutated bytes, tokens and lines, or a kernel of
+/// instructions in any order.
 pub fn input(corpus: &Corpus, random: &mut Random) -> Vec<u8> {
     if random.below(3) == 0 {
         return mutate(&corpus.sources, random);
@@ -409,7 +413,7 @@ pub fn input(corpus: &Corpus, random: &mut Random) -> Vec<u8> {
                 source += pick(&["@%p1 ", "@!%p1 ", "@%p2 "], random);
             }
             let line = &corpus.instructions[random.below(corpus.instructions.len())];
-            // A guard of its own is enough.
+            // An instruction with a guard gets no second one.
             if line.starts_with('@') {
                 source.truncate(source.rfind('\n').map_or(0, |end| end + 1));
             }

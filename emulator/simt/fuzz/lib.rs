@@ -1,5 +1,5 @@
-//! Fuzzing what a user hands over: sources to the parser, and kernels to the machine; and programs
-//! that are right, to be run in two ways that have to come to the same.
+//! Fuzzing of everything that a user passes to the emulator: sources to the parser, kernels to the
+//! machine, and correct programs, which must give the same results in every way of running them.
 
 pub mod execution;
 pub mod parser;

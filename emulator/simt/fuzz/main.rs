@@ -1,6 +1,6 @@
-//! Fuzzes the PTX parser, or with `--execute` the machine that runs what it accepts:
-//! `cargo run -p simt-fuzz --example fuzz -- --execute --runs 10000000 --seed 1`. With `--programs`
-//! it prints so many of the random programs that are right, as a module.
+//! Fuzzes the PTX parser, or with `--execute` the machine that runs the accepted sources:
+//! `cargo run -p simt-fuzz --example fuzz -- --execute --runs 10000000 --seed 1`. With `--programs
+//! COUNT` it prints a module of random correct programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic;
@@ -10,8 +10,8 @@ use simt_fuzz::execution::{self, Outcome};
 use simt_fuzz::parser::{self, Random};
 use simt_fuzz::programs::{self, Program, Writing};
 
-/// An input that takes longer counts as a finding; the usual one takes 20 microseconds to parse,
-/// and some hundred to execute.
+/// An input that takes longer counts as a finding. Most inputs take 20 microseconds to parse, and
+/// some hundred to execute.
 const SLOW: Duration = Duration::from_secs(5);
 
 fn main() {
@@ -47,7 +47,7 @@ fn main() {
     }
 }
 
-/// Runs inputs and their seeds, and counts what becomes of them.
+/// Runs inputs with their seeds, and counts the outcomes.
 fn fuzz(
     runs: u64,
     mut input: impl FnMut() -> (Vec<u8>, u64),

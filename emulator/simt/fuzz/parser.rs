@@ -1,12 +1,17 @@
-//! The parser under test, its corpus, and mutations. Shared by `simt-suite` and the
-//! program that goes on for longer.
+//! The parser under test, its corpus, and mutations.
+//!
+//! [`parse`] asserts what must hold for any source: the parser does not panic, what it accepts is
+//! no larger than the source, its errors are sentences with a line that exists, and the
+//! declarations by themselves agree with the module. The mutations keep to the shape of PTX, which
+//! leads further into a strict parser than random bytes do. The test `parser` of `simt-suite` runs
+//! a fixed number of them, and the example `fuzz` of this package any number.
 
 use std::path::Path;
 
 use simt::{Declarations, Module, ParseError};
 
-/// Parses, and asserts what holds of every source. Returns whether it was accepted, with all of its
-/// kernels.
+/// Parses a source, and asserts what must hold for every source. Returns whether all of its kernels
+/// were accepted.
 pub fn parse(bytes: &[u8]) -> bool {
     let Ok(source) = std::str::from_utf8(bytes) else { return false };
     let declarations = declarations(source);
@@ -16,18 +21,17 @@ pub fn parse(bytes: &[u8]) -> bool {
             let sum = |count: fn(&simt::Kernel) -> usize| -> usize {
                 module.kernels().map(|kernel| count(kernel)).sum()
             };
-            // An instruction takes four bytes at least, and becomes four operations at most; all
-            // kernels may exit at their end without saying so.
-            // Each has the functions that it calls for itself.
+            // An instruction has at least four bytes, and becomes at most four operations. A kernel
+            // may lack an exit at its end, and contains a copy of each function that it calls.
             let linked = if source.contains("call") { 1 << 20 } else { 0 };
             assert!(sum(|kernel| kernel.instructions()) <= source.len() / 4 + kernels + linked);
             assert!(sum(|kernel| kernel.registers()) <= source.len() + linked);
             assert!(module.unrounded().len() <= source.len() / 8);
             let refused = module.refusals().count();
             module.refusals().for_each(|(_, error)| is_a_sentence(source, error));
-            // What a kernel takes may be why it is refused.
+            // A kernel may be refused because of its parameters.
             let Ok(declarations) = declarations else {
-                assert!(refused > 0, "what is emulated can be passed over: {declarations:?}");
+                assert!(refused > 0, "an accepted kernel has no declaration: {declarations:?}");
                 return false;
             };
             let declared = declarations.entries().iter();
@@ -48,7 +52,7 @@ pub fn parse(bytes: &[u8]) -> bool {
     }
 }
 
-/// The declarations by themselves, with what holds of any.
+/// Parses the declarations by themselves, and asserts what must hold for any.
 fn declarations(source: &str) -> Result<Declarations, ParseError> {
     let declarations =
         Declarations::parse(source).inspect_err(|error| is_a_sentence(source, error))?;
@@ -73,16 +77,16 @@ fn is_a_sentence(source: &str, error: &ParseError) {
     assert!(!error.message.is_empty() && error.message.len() < 2000, "{}", error.message);
 }
 
-/// Small sources to begin with: the kernels of each file of the corpus by themselves, and parts of
-/// those that are long.
+/// Returns the small sources that mutations begin with: parts of the kernels of every file of the
+/// corpus.
 pub fn corpus() -> Vec<String> {
-    // From the folder of the emulator's package, and from that of its tests.
+    // The package of the emulator and the package of its tests both have `tests/data` above them.
     let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     let folder = folders.map(|folder| folder.join("tests/data")).find(|data| data.is_dir());
-    let folder = folder.expect("the corpus is beside the tests");
+    let folder = folder.expect("the corpus is in tests/data");
     let mut files: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    // These have blocks within blocks, which parts of them would cut.
+    // The files `tiles*` have nested blocks, which a part would cut.
     files.retain(|path| {
         path.extension().is_some_and(|extension| extension == "ptx")
             && !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("tiles"))
@@ -92,8 +96,8 @@ pub fn corpus() -> Vec<String> {
     pieces.chain([FUNCTIONS.to_string()]).collect()
 }
 
-/// What the files of the corpus do not have: variables with values, functions, and branches by an
-/// index.
+/// A source with what the files of the corpus lack: variables with values, functions, and branches
+/// by an index.
 const FUNCTIONS: &str = ".version 8.0
 .target sm_80
 .address_size 64
@@ -141,7 +145,7 @@ again: ret;
 .alias stroll, walk;
 ";
 
-/// Statements of a part of a kernel.
+/// The number of lines in a part of a kernel.
 const LINES: usize = 24;
 
 fn pieces(source: &str) -> Vec<String> {
@@ -150,7 +154,7 @@ fn pieces(source: &str) -> Vec<String> {
     let first = lines.iter().position(is_entry).unwrap_or(lines.len());
     let mut head = String::new();
     for line in &lines[..first] {
-        // Of the variables that NVRTC declares and nobody uses, none.
+        // The variables that NVRTC declares and no kernel uses are left out.
         if !line.starts_with("//") && !line.contains("nv6target") && !line.is_empty() {
             head += line;
             head += "\n";
@@ -162,10 +166,8 @@ fn pieces(source: &str) -> Vec<String> {
     while let Some(end) = rest.iter().position(|&line| line == "}") {
         let begin = rest.iter().position(is_entry).unwrap_or(0).min(end);
         let kernel = &rest[begin..end];
-        let is_declaration = |line: &&str| {
-            [".reg", ".local", ".shared"].iter().any(|word| line.trim_start().starts_with(word))
-        };
-        let body = kernel.iter().rposition(is_declaration).map_or(0, |last| last + 1);
+        let last = kernel.iter().rposition(|line| is_declaration(line));
+        let body = last.map_or(0, |last| last + 1);
         let declarations = kernel[..body].join("\n");
         for part in kernel[body..].chunks(LINES) {
             let part = part.join("\n");
@@ -177,7 +179,12 @@ fn pieces(source: &str) -> Vec<String> {
     pieces
 }
 
-/// Declarations of the labels that a part of a kernel branches to and does not have.
+/// Returns whether a line of a kernel declares registers or variables.
+pub(super) fn is_declaration(line: &str) -> bool {
+    [".reg", ".local", ".shared"].iter().any(|word| line.trim_start().starts_with(word))
+}
+
+/// Returns the labels that a part of a kernel branches to and does not have.
 fn missing_labels(before: &str, part: &str) -> String {
     let mut labels: Vec<&str> = part
         .lines()
@@ -190,11 +197,12 @@ fn missing_labels(before: &str, part: &str) -> String {
     labels.iter().map(|label| format!("{label}:\n")).collect()
 }
 
-/// Small and fast random numbers, the same everywhere: splitmix64 (Steele et al., 2014).
+/// A small and fast source of random numbers, the same on every machine: splitmix64 (Steele et al.,
+/// 2014).
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next number.
+    /// Draws the next number.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -203,71 +211,25 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below the limit, or 0 if that is 0.
+    /// Draws a number below the limit, or 0 if the limit is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         (self.draw() % limit.max(1) as u64) as usize
     }
 }
 
-/// What lies at the edges of some rule of the language.
-const WORDS: [&str; 56] = [
-    "{",
-    "}",
-    "[",
-    "]",
-    "(",
-    ")",
-    "<",
-    ">",
-    ";",
-    ":",
-    ",",
-    "|",
-    "!",
-    "@",
-    "+",
-    "-",
-    "=",
-    ".",
-    "\"",
-    "//",
-    "/*",
-    "*/",
-    "%",
-    "$",
-    "_",
-    "0",
-    "-1",
-    "0x",
-    "0f",
-    "0d7FF0000000000000",
-    "0f3F800000",
-    "1e999",
-    "0x8",
-    "18446744073709551615",
-    "99999999999999999999",
-    "4294967296",
-    "%r<1000000000>",
-    "%r1",
-    "%p1",
-    "%rd1",
-    "%f1",
-    "WARP_SZ",
-    "%tid.x",
-    ".reg .b32 %r<3>;",
-    "é",
-    "\0",
-    "\n",
-    "ret;",
-    ".entry k(",
-    ".param",
-    ".align 4096",
-    ".align 8 .b8 p [4096]",
-    ".ptr",
-    "[WARP_SZ]",
-    ".b128",
-    ".texref",
-];
+/// Words at the edges of some rule of the language, with blanks between.
+const WORDS: &str = "{ } [ ] ( ) < > ; : , | ! @ + - = . \" // /* */ % $ _ 0 -1 0x 0f \
+    0d7FF0000000000000 0f3F800000 1e999 0x8 18446744073709551615 99999999999999999999 4294967296 \
+    %r<1000000000> %r1 %p1 %rd1 %f1 WARP_SZ %tid.x é \0 \n ret; .param .ptr [WARP_SZ] .b128 .texref";
+/// The same, for words that contain blanks.
+const PHRASES: [&str; 4] =
+    [".reg .b32 %r<3>;", ".entry k(", ".align 4096", ".align 8 .b8 p [4096]"];
+
+fn word(random: &mut Random) -> &'static str {
+    let mut words = WORDS.split(' ').chain(PHRASES);
+    let count = words.clone().count();
+    words.nth(random.below(count)).unwrap_or_default()
+}
 
 /// Changes a source in one, two, four or eight places.
 pub fn mutate(seeds: &[String], random: &mut Random) -> Vec<u8> {
@@ -288,22 +250,16 @@ fn mutate_once(bytes: &mut Vec<u8>, seeds: &[String], random: &mut Random) {
         1 => bytes[at] = random.draw() as u8,
         2 => drop(bytes.remove(at)),
         3 => bytes.truncate(at),
-        4 => {
-            let word = WORDS[random.below(WORDS.len())];
-            bytes.splice(at..at, word.bytes());
-        }
-        5 => {
-            let word = WORDS[random.below(WORDS.len())];
-            bytes.splice(token(bytes, at), word.bytes());
-        }
+        4 => drop(bytes.splice(at..at, word(random).bytes())),
+        5 => drop(bytes.splice(token(bytes, at), word(random).bytes())),
         6 => drop(bytes.drain(token(bytes, at))),
         7 => {
-            // A token takes the place of another.
+            // A token replaces another.
             let copied = bytes[token(bytes, random.below(bytes.len()))].to_vec();
             bytes.splice(token(bytes, at), copied);
         }
         8 => {
-            // A token of another source does.
+            // A token of another source replaces one.
             let other = seeds[random.below(seeds.len())].as_bytes();
             let copied = other[token(other, random.below(other.len()))].to_vec();
             bytes.splice(token(bytes, at), copied);
@@ -323,7 +279,7 @@ fn mutate_once(bytes: &mut Vec<u8>, seeds: &[String], random: &mut Random) {
     }
 }
 
-/// The word, or the other character, at a place.
+/// Returns the range of the word, or of the single other character, at a place.
 fn token(bytes: &[u8], at: usize) -> std::ops::Range<usize> {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'%' | b'$');
     if !is_word(&bytes[at]) {
@@ -333,7 +289,7 @@ fn token(bytes: &[u8], at: usize) -> std::ops::Range<usize> {
     start..at + bytes[at..].iter().take_while(|byte| is_word(byte)).count()
 }
 
-/// The line at a place, its end included.
+/// Returns the range of the line at a place, including its end.
 fn line(bytes: &[u8], at: usize) -> std::ops::Range<usize> {
     let start = bytes[..at].iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
     let length = bytes[start..].iter().position(|&byte| byte == b'\n');

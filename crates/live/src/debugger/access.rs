@@ -1,5 +1,5 @@
-//! What an instruction did, as a reader sees it: sectors of a request, banks of shared memory,
-//! lanes of a shuffle.
+//! The events of an instruction for a reader: sectors of a request, banks of shared memory, lanes
+//! of a shuffle.
 
 use serde_json::{Value, json};
 use simt::{Accessed, Event, What, sectors, wavefronts};
@@ -7,10 +7,10 @@ use simt::{Accessed, Event, What, sectors, wavefronts};
 use crate::number;
 use crate::scene::Array;
 
-/// The bytes of a sector.
+/// The size of a sector in bytes.
 const SECTOR: u64 = 32;
 
-/// An event as the page shows it: a sentence, and what there is to draw.
+/// Returns an event for the page: a sentence, and the data of its drawing.
 pub fn event(event: &Event, arrays: &[Array]) -> Value {
     let who = format!("warp {}, {}", event.warp, number::lanes(event.lanes));
     let mut shown = match &event.what {
@@ -84,7 +84,7 @@ fn access(verb: &str, who: &str, lanes: u32, accessed: &Accessed, arrays: &[Arra
     })
 }
 
-/// Each sector that is touched: where it lies in its array, and the lanes that are in it.
+/// Returns each touched sector: its place in its array, and the lanes that access it.
 fn sector_list(addresses: &[u64; 32], lanes: u32, arrays: &[Array]) -> Value {
     let mut list: Vec<(u64, u32)> = Vec::new();
     for lane in each_lane(lanes) {
@@ -109,7 +109,7 @@ fn sector_list(addresses: &[u64; 32], lanes: u32, arrays: &[Array]) -> Value {
         .collect()
 }
 
-/// The array that an address lies in.
+/// Returns the array that contains an address.
 pub fn find(arrays: &[Array], address: u64) -> Option<&Array> {
     arrays.iter().find(|array| {
         (array.address..array.address + (array.count * array.ty.bytes()).max(1) as u64)
@@ -130,7 +130,7 @@ fn count(number: u64, what: &str) -> String {
     format!("{number} {what}{ending}")
 }
 
-/// A word whose type is not known.
+/// Returns a word of unknown type as text.
 pub fn word(bits: u32) -> String {
     if number::looks_like_float(bits) && bits != 0 {
         number::float(f32::from_bits(bits).into())

@@ -1,4 +1,4 @@
-//! A launch that a reader goes through.
+//! A debugger: a launch that a reader goes through step by step.
 
 mod access;
 mod names;
@@ -18,47 +18,41 @@ use crate::number;
 use crate::scene::{Array, Scene};
 use crate::values::Type;
 
-/// Events of one step that are told of, and instructions that are gone through to find them.
+/// The number of events that a step shows, and of instructions that are searched for them.
 const MOST_EVENTS: usize = 8;
 const MOST_TRACED: usize = 512;
 
-/// See the module.
+/// A launch, and the step that a reader looks at.
 #[derive(Debug)]
 pub struct Debugger {
     stepper: Stepper,
     arrays: Vec<Array>,
     sizes: BTreeMap<String, i64>,
     ptx: Vec<String>,
-    /// Of the registers, in C++.
+    /// The C++ names of the registers.
     names: HashMap<String, String>,
-    /// What is to be said of the outputs, and whether they are right.
+    /// A sentence about the outputs, and whether they are right.
     verdict: Option<(String, bool)>,
-    /// Moments right behind a barrier, in order.
+    /// The steps right behind a barrier, in order.
     barriers: Vec<usize>,
-    /// Whose registers are shown: the block and the warp.
+    /// The block and the warp whose registers are shown.
     looked_at: Option<(u32, u32)>,
-    /// What the last step of the reader's executed.
+    /// The steps that the reader's last command executed.
     last: Range<usize>,
 }
 
-/// Where to go.
+/// A command to go to another step.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "by")]
 pub enum Go {
-    /// To the next or the last line of the source, instruction or barrier.
-    Line {
-        back: bool,
-    },
-    Instruction {
-        back: bool,
-    },
-    Barrier {
-        back: bool,
-    },
-    /// To a step, of all that were executed; to the end if there are not so many.
-    Step {
-        to: u64,
-    },
+    /// To the next or the previous line of the source.
+    Line { back: bool },
+    /// To the next or the previous instruction.
+    Instruction { back: bool },
+    /// To the next or the previous barrier.
+    Barrier { back: bool },
+    /// To a step of the launch, or to its end if it has fewer.
+    Step { to: u64 },
 }
 
 impl Debugger {
@@ -94,7 +88,7 @@ impl Debugger {
         Ok(debugger)
     }
 
-    /// What there is to know once: the length, the end, the sizes; and the view.
+    /// Returns what does not change, the length, the end and the sizes, and the view.
     pub fn opened(&mut self) -> Value {
         let end = match self.stepper.result() {
             Ok(_) => None,
@@ -116,7 +110,7 @@ impl Debugger {
         })
     }
 
-    /// Goes, and tells what is there.
+    /// Goes to another step, and returns the view there.
     pub fn go(&mut self, go: &Go) -> Value {
         let position = self.stepper.position();
         self.looked_at = None;
@@ -139,17 +133,17 @@ impl Debugger {
         self.view()
     }
 
-    /// Looks at another warp.
+    /// Returns the view with another warp.
     pub fn look(&mut self, block: u32, warp: u32) -> Value {
         self.looked_at = Some((block, warp));
         self.view()
     }
 
-    /// Every array: its first values, and a hash of all of its bytes.
+    /// Returns the first values of every array, and a hash of all its bytes.
     pub fn arrays(&self) -> Value {
         let arrays = self.arrays.iter().map(|array| {
             let mut bytes = vec![0; array.count * array.ty.bytes()];
-            // An array is a buffer of this memory, as long as that.
+            // The read cannot fail: an array is a buffer of this memory and has this size.
             let _ = self.stepper.memory().read(array.address, &mut bytes);
             let hash =
                 |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
@@ -169,7 +163,7 @@ impl Debugger {
         json!({ "arrays": arrays.collect::<Vec<_>>() })
     }
 
-    /// Goes to a step; what it tells of is the instruction before.
+    /// Goes to a step, whose view shows the events of the instruction before.
     fn go_to(&mut self, step: usize) {
         let step = step.min(self.stepper.len());
         self.last = step.saturating_sub(1)..step;
@@ -180,7 +174,7 @@ impl Debugger {
         self.last = steps.start.min(end)..end;
     }
 
-    /// The steps around one that a warp spends in the same line.
+    /// Returns the steps around one that a warp spends in the same line.
     fn line(&self, step: usize) -> Range<usize> {
         let steps = self.stepper.steps();
         let place =
@@ -192,8 +186,7 @@ impl Debugger {
         start..end
     }
 
-    /// Goes to the end of the reader's last step, and tells what happened in it: of a long one, at
-    /// its end.
+    /// Goes to the end of the reader's last command, and returns the last events in it.
     fn arrive(&mut self) -> Vec<Event> {
         let Range { start, end } = self.last;
         let mut trace = Trace::new(MOST_TRACED);
@@ -202,7 +195,7 @@ impl Debugger {
     }
 }
 
-/// The moments at which a warp goes on behind a barrier, as the first of its block.
+/// Returns the steps at which the first warp of a block continues behind a barrier.
 fn barriers(stepper: &Stepper) -> Vec<usize> {
     let mut arrived: HashMap<u32, Vec<u32>> = HashMap::new();
     let mut moments = Vec::new();
@@ -219,7 +212,7 @@ fn barriers(stepper: &Stepper) -> Vec<usize> {
     moments
 }
 
-/// A value of an array.
+/// Returns a value of an array as text.
 fn show(ty: Type, bytes: &[u8]) -> String {
     let mut all = [0; 8];
     all[..bytes.len()].copy_from_slice(bytes);

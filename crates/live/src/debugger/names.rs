@@ -1,15 +1,14 @@
-//! What the registers and places of the PTX are called in C++, as far as it can be told.
+//! Guesses the C++ names of the registers and places of the PTX.
 //!
-//! Optimised PTX does not say which variable a register holds. But it says which line an
-//! instruction comes from: a register that a line of the form `name = …` writes last is what that
-//! line gives the name to. And parameters, and what only moves on from them, have the names of the
-//! kernel's head.
+//! Optimised PTX does not name the variable that a register holds, but it has the source line of
+//! each instruction. The register that a line of the form `name = …` writes last gets this name.
+//! Parameters and their copies get their names from the kernel's head.
 
 use std::collections::{BTreeMap, HashMap};
 
 use simt::Kernel;
 
-/// The name in C++ of each register of the PTX that has one.
+/// Returns the C++ names of the PTX registers that have one.
 pub fn of_registers(
     kernel: &Kernel,
     ptx: &[&str],
@@ -33,7 +32,7 @@ pub fn of_registers(
                 let (name, kind) = assigned.filter(|_| last)?;
                 kind.fits(register).then(|| name.to_owned())
             });
-            // Written twice, it has a name only if it is the same.
+            // A register that is written twice has a name only if both names are the same.
             match names.get_mut(register) {
                 Some(known) if *known != name => *known = None,
                 Some(_) => {}
@@ -45,8 +44,8 @@ pub fn of_registers(
     names.into_iter().filter_map(|(register, name)| Some((register, name?))).collect()
 }
 
-/// The name that an instruction hands on: a parameter's that it loads, a register's that it copies,
-/// a special register's.
+/// Returns the name of the parameter that an instruction loads, or of the register or special
+/// register that it copies.
 fn given(
     kernel: &Kernel,
     pc: u32,
@@ -73,18 +72,18 @@ fn given(
     }
 }
 
-/// What sort of number a line assigns.
+/// The kind of number that a line assigns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Whole,
     Long,
     Float,
-    /// The line does not say. It is no address, as those are computed for what is assigned, too.
+    /// The line has no type. It may not be an address, because assignments also compute addresses.
     Any,
 }
 
 impl Kind {
-    /// Whether it may be in a register, which PTX names by its size.
+    /// Returns whether it may be in a register, whose name in PTX tells its size.
     fn fits(self, register: &str) -> bool {
         let family = register.trim_end_matches(|c: char| c.is_ascii_digit());
         match self {
@@ -96,8 +95,8 @@ impl Kind {
     }
 }
 
-/// What a line assigns, and of which sort it is: `x`, `x[i]`, `carry.state`. Nothing for types of
-/// several numbers.
+/// Returns the name that a line assigns, `x`, `x[i]` or `carry.state`, and its kind. Returns `None`
+/// for types with several numbers.
 fn assigned(line: &str) -> Option<(&str, Kind)> {
     let line = line.split("//").next().unwrap_or_default().trim_start();
     let at = line.match_indices('=').map(|(at, _)| at).find(|&at| {
@@ -105,7 +104,7 @@ fn assigned(line: &str) -> Option<(&str, Kind)> {
         !line[at + 1..].starts_with('=') && !before.is_some_and(|c| "=!<>".contains(c))
     })?;
     let target = line[..at].trim_end_matches(['+', '-', '*', '/', '%', '|', '&', '^', ' ']);
-    // Up to the blank before it, brackets aside.
+    // The name begins behind the last blank that is not in brackets.
     let mut depth = 0;
     let start = target.char_indices().rev().find(|&(_, c)| {
         depth += i32::from(c == ']') - i32::from(c == '[');
@@ -123,7 +122,7 @@ fn assigned(line: &str) -> Option<(&str, Kind)> {
     named.then_some((name, kind))
 }
 
-/// The names of a kernel's parameters, from its head in the source.
+/// Returns the names of a kernel's parameters, from its head in the source.
 fn params(sources: &BTreeMap<String, Vec<String>>, symbol: &str) -> Vec<String> {
     for lines in sources.values() {
         let text = lines.join("\n");
@@ -132,7 +131,7 @@ fn params(sources: &BTreeMap<String, Vec<String>>, symbol: &str) -> Vec<String> 
             let start = name.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
             (&name[start.map_or(0, |start| start + 1)..], &text[at + 1..])
         });
-        // The symbol is the kernel's name, with its template arguments behind.
+        // The symbol is the kernel's name, followed by its template arguments.
         let is_head = |name: &str| {
             !name.is_empty()
                 && symbol
@@ -150,7 +149,7 @@ fn params(sources: &BTreeMap<String, Vec<String>>, symbol: &str) -> Vec<String> 
     Vec::new()
 }
 
-/// The parts between commas that are in no angle brackets.
+/// Splits a list at the commas that are not in angle brackets.
 fn split(list: &str) -> Vec<&str> {
     let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0);
     for (at, c) in list.char_indices() {
@@ -170,16 +169,16 @@ fn last_name(part: &str) -> String {
     part[start.map_or(0, |start| start + 1)..].to_owned()
 }
 
-/// The last name of a mangled one: of `_ZZ3fooE6totals` it is `totals`.
+/// Returns the last name in a mangled name: `totals` in `_ZZ3fooE6totals`.
 pub fn unmangled(name: &str) -> &str {
     let mut starts = name.char_indices().map(|(at, _)| at).filter(|&at| at > 0);
-    // The last that fits: a template argument before may be as large a number as there are
-    // characters behind it.
+    // The last match counts: a template argument may happen to be the number of characters behind
+    // it.
     let whole = starts.rfind(|&at| {
         let before = &name[..at];
         let scope = before.trim_end_matches(|c: char| c.is_ascii_digit());
-        // Behind the `E` of a function: of `5row1x` the name is not `x`, and `16totals` is not
-        // `6totals` behind a 1.
+        // The length follows the `E` of a function: the name in `5row1x` is not `x`, and `16totals`
+        // is not a 1 and `6totals`.
         scope.ends_with(['E', 'Z'])
             && before[scope.len()..].parse() == Ok(name.len() - at)
             && !name[at..].starts_with(|c: char| c.is_ascii_digit())
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_those_of_the_head() {
+    fn parameters_have_the_names_in_the_head() {
         let source = "// f(x)\n__global__ void __launch_bounds__(32)\n    scan(const Pair<int, float>* inputs,\n  int n) {";
         let lines = source.lines().map(str::to_owned).collect();
         let sources = BTreeMap::from([("a.cu".to_owned(), lines)]);
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn mangled_names_end_in_their_own() {
+    fn the_last_name_of_a_mangled_name_is_found() {
         assert_eq!(unmangled("_ZZ4scanIfLi4EEvPKT_xE6totals"), "totals");
         assert_eq!(unmangled("_Z6totals"), "totals");
         assert_eq!(unmangled("_ZZ4scanIfLi16EEvPKT_xE6totals"), "totals");

@@ -1,4 +1,4 @@
-//! The debugger on kernels of this repository.
+//! Tests of the debugger on kernels of this repository.
 
 use linrec::kernels;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ const FORWARD: [&str; 7] = [
     "seq_len: i64 = len",
 ];
 
-/// A scene with the scan of one block, or with one that has a mistake.
+/// Returns a scene with the scan of one block, or with a version of it that has a mistake.
 fn scene(ptx: &str, source: &str) -> Value {
     let file = ptx.lines().find_map(|line| line.trim().strip_prefix(".file")?.split('"').nth(1));
     json!({
@@ -33,7 +33,7 @@ fn block_scan() -> Value {
     shipped("block_scan")
 }
 
-/// `block_scan`, or a mistake in its place.
+/// Returns a scene with a shipped kernel: `block_scan`, or a version of it with a mistake.
 fn shipped(name: &str) -> Value {
     let (_, ptx) = kernels::shipped().find(|(shipped, _)| *shipped == name).unwrap();
     scene(ptx.text(), kernels::source(&format!("{name}.cu")).unwrap())
@@ -58,7 +58,7 @@ fn to(live: &mut Live, step: u64) -> Value {
 }
 
 #[test]
-fn lines_are_stepped_over_and_come_back_to() {
+fn lines_are_stepped_over_in_both_directions() {
     let mut live = Live::default();
     let opened = open(&mut live, block_scan());
     assert_eq!((&opened["end"], &opened["sizes"]["len"]), (&Value::Null, &json!(300)));
@@ -99,7 +99,7 @@ fn a_barrier_opens_when_all_have_arrived() {
 }
 
 #[test]
-fn values_have_names_and_requests_their_sectors() {
+fn registers_have_names_and_requests_have_sectors() {
     let mut live = Live::default();
     let length = open(&mut live, block_scan())["length"].as_u64().unwrap();
     let (mut named, mut coalesced) = (Vec::new(), false);
@@ -130,7 +130,7 @@ fn the_end_says_whether_the_outputs_are_right() {
     let arrays = ask(&mut live, &json!({"do": "arrays", "id": 1}));
     assert_eq!(arrays["arrays"].as_array().unwrap().len(), 4);
 
-    // A mistake that no rule forbids, and one that stops it.
+    // A mistake that gives wrong outputs, and a mistake that is reported.
     open(&mut live, shipped("broken/lost_carry"));
     let end = to(&mut live, u64::MAX);
     assert!(end["says"].as_str().unwrap().contains("But output"), "{end}");
@@ -145,7 +145,7 @@ fn the_end_says_whether_the_outputs_are_right() {
 }
 
 #[test]
-fn what_cannot_be_run_is_said() {
+fn scenes_that_cannot_run_are_errors() {
     let mut live = Live::default();
     let mut error = |change: &dyn Fn(&mut Value)| {
         let mut scene = block_scan();
@@ -170,8 +170,8 @@ fn what_cannot_be_run_is_said() {
         ("`x` is no number", &|scene| scene["arguments"][0] = json!("inputs: f32[len] = x")),
         ("missing field", &|scene| drop(scene.as_object_mut().unwrap().remove("grid"))),
     ] {
-        let said = error(change);
-        assert!(said.contains(what), "{what}: {said}");
+        let error = error(change);
+        assert!(error.contains(what), "{what}: {error}");
     }
     assert!(
         live.answer("{\"do\": \"look\", \"id\": 7, \"block\": 0, \"warp\": 0}")
@@ -179,9 +179,9 @@ fn what_cannot_be_run_is_said() {
     );
 }
 
-/// What the page "Your own kernel" begins with, and what readers may do to it.
+/// The example of the page "Your own kernel", and changes that readers may make.
 #[test]
-fn a_kernel_of_a_readers_own() {
+fn a_readers_kernel_runs() {
     let example = include_str!("../../../../xtask/theme/live/example.ptx");
     let mut live = Live::default();
     let kernels = ask(&mut live, &json!({"do": "kernels", "ptx": example}));
@@ -206,7 +206,7 @@ fn a_kernel_of_a_readers_own() {
     let arrays = ask(&mut live, &json!({"do": "arrays", "id": 1}));
     assert_eq!(arrays["arrays"][1]["values"][3], "2.5");
 
-    // The third of 101 elements is not there.
+    // The last of 101 elements does not exist.
     let opened = open(&mut live, scene(example, 101));
     let says = opened["end"].as_str().unwrap();
     assert!(

@@ -1,5 +1,4 @@
-//! Whether a kernel for the recurrence has computed it: its outputs beside the loop in double
-//! precision.
+//! Compares the outputs of a kernel for the recurrence with the loop in double precision.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +12,8 @@ use crate::number::float;
 use crate::scene::Array;
 use crate::values::Type;
 
-/// What is to be said of the outputs, and whether they are right. Nothing of kernels that compute
-/// something else.
+/// Returns a sentence about the outputs, and whether they are right. Returns `None` for kernels
+/// that compute something else.
 pub fn of(
     memory: &Memory,
     arrays: &[Array],

@@ -1,4 +1,4 @@
-//! What a page shows at a moment.
+//! The state of a launch at a step, as a page shows it.
 
 use serde_json::{Value, json};
 use simt::{Access, Class, Counters, Path, Register, Step, Values, Waits, Warp};
@@ -8,8 +8,8 @@ use super::access::{self, word};
 use crate::number;
 
 impl Debugger {
-    /// The moment: where the current warp is, what all of them do, the registers of the one that is
-    /// looked at, shared memory, and what the last step did.
+    /// Returns the place of the current warp, the state of all warps, the registers of the shown
+    /// warp, shared memory, and the events of the last command.
     pub(super) fn view(&mut self) -> Value {
         let events = self.arrive();
         let events = events.iter().map(|event| access::event(event, &self.arrays));
@@ -38,7 +38,7 @@ impl Debugger {
         })
     }
 
-    /// Where an instruction stands, and its text.
+    /// Returns the place of an instruction, and its text.
     fn place(&self, pc: u32) -> Value {
         let (line, opcode) = self.stepper.kernel().instruction(pc);
         let text = self.ptx.get(line as usize - 1).map_or(opcode, |text| text.trim());
@@ -46,12 +46,12 @@ impl Debugger {
         json!({ "file": file, "line": source, "ptx": line, "text": text.replace('\t', " ") })
     }
 
-    /// Whether the launch has not done what it should.
+    /// Returns whether the launch was reported, or its outputs are wrong.
     fn is_wrong(&self) -> bool {
         self.stepper.result().is_err() || matches!(self.verdict, Some((_, false)))
     }
 
-    /// The moment in a sentence.
+    /// Returns the step as a sentence.
     fn says(&self, position: usize) -> String {
         let all = self.stepper.len();
         let Some(step) = self.stepper.steps().get(position) else {
@@ -74,7 +74,7 @@ impl Debugger {
         )
     }
 
-    /// `scan.cuh:52`, or the line of the PTX.
+    /// Returns `scan.cuh:52`, or the line of the PTX.
     fn line_of(&self, pc: u32) -> String {
         match self.stepper.kernel().source(pc) {
             Some((file, line)) => format!("{}:{line}", file.rsplit('/').next().unwrap_or(file)),
@@ -82,7 +82,7 @@ impl Debugger {
         }
     }
 
-    /// What a warp does: `all lanes at scan.cuh:52, waiting at the barrier`.
+    /// Returns the state of a warp: `all lanes at scan.cuh:52, waiting at the barrier`.
     fn warp(&self, warp: &Warp) -> Value {
         let path = |path: &Path| {
             let waits = match path.waits {
@@ -102,7 +102,7 @@ impl Debugger {
         })
     }
 
-    /// The registers that may still be needed, those with a name in C++ first.
+    /// Returns the registers that may still be needed. Registers with a C++ name come first.
     fn registers(&self, block: u32, warp: u32) -> Vec<Value> {
         let registers = self.stepper.registers(block, warp);
         let (named, others): (Vec<_>, Vec<_>) =
@@ -124,7 +124,7 @@ impl Debugger {
             Values::Words(words) if register.ty == "f32" => {
                 words.iter().map(|&bits| number::float(f32::from_bits(bits).into())).collect()
             }
-            // A copy of a float, as shuffles take them.
+            // Shuffles use copies of floats in such registers.
             Values::Words(words)
                 if words.iter().all(|&bits| number::looks_like_float(bits))
                     && words.iter().any(|&bits| bits != 0) =>
@@ -139,7 +139,7 @@ impl Debugger {
         }
     }
 
-    /// An address by its array and element, or the number.
+    /// Returns an address as its array and element, or as a number.
     fn address(&self, bits: u64) -> String {
         match access::find(&self.arrays, bits) {
             Some(array) => {
@@ -159,7 +159,7 @@ impl Debugger {
     }
 }
 
-/// What has been counted, in words and numbers.
+/// Returns the counts with their names.
 fn counted(counters: &Counters) -> Vec<(&'static str, u64)> {
     let shared = |access| counters.sites.iter().filter(move |site| site.access == access);
     let passes = |access| shared(access).map(|site| site.wavefronts).sum::<u64>();

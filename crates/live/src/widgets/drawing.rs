@@ -1,23 +1,23 @@
-//! Drawings: SVG in the colours of the page, by classes.
+//! Drawings: SVG whose classes have the colours of the page.
 
 use std::fmt::Write;
 use std::ops::Range;
 
-/// The width of every drawing, in its own units.
+/// The width of every drawing, in the units of its `viewBox`.
 pub const WIDTH: f64 = 640.0;
-/// What the labels of the axes take, at the left and below.
+/// The margins around the axes. The labels are at the left and below.
 const LEFT: f64 = 52.0;
 const BELOW: f64 = 24.0;
 const ABOVE: f64 = 10.0;
 const RIGHT: f64 = 8.0;
 
-/// A drawing in the making.
+/// A drawing that is being made.
 pub struct Drawing {
     height: f64,
     body: String,
 }
 
-/// Axes: from what is shown to places in the drawing.
+/// Axes, which map values to places in the drawing.
 pub struct Axes {
     x: Range<f64>,
     y: Range<f64>,
@@ -29,7 +29,7 @@ impl Drawing {
         Drawing { height, body: String::new() }
     }
 
-    /// The SVG; `label` is for those who cannot see it.
+    /// Returns the SVG. `label` describes it to readers who cannot see it.
     pub fn svg(&self, label: &str) -> String {
         let label = escaped(label);
         format!(
@@ -46,7 +46,7 @@ impl Drawing {
         );
     }
 
-    /// A box; `share` of its colour, from 0 to 1.
+    /// Draws a box. `share` is the opacity of its colour, from 0 to 1.
     pub fn cell(
         &mut self,
         (x, y): (f64, f64),
@@ -65,7 +65,7 @@ impl Drawing {
             write!(self.body, r#"<path class="{class}" d="M{x:.1} {y:.1}L{to_x:.1} {to_y:.1}"/>"#);
     }
 
-    /// Axes over positions `0..len` and values in `y`, with a few labels.
+    /// Draws axes over positions `0..len` and values in `y`, with a few labels.
     pub fn axes(&mut self, len: usize, y: Range<f64>) -> Axes {
         let high = if y.end > y.start { y.end } else { y.start + 1.0 };
         let axes = Axes { x: 0.0..(len.max(2) - 1) as f64, y: y.start..high, height: self.height };
@@ -85,7 +85,8 @@ impl Drawing {
         axes
     }
 
-    /// A curve through the values, from position `first` on; breaks where one is not finite.
+    /// Draws a curve through the values from position `first` on, with gaps where one is not
+    /// finite.
     pub fn curve(&mut self, axes: &Axes, first: usize, values: &[f64], class: &str) {
         let mut path = String::new();
         let mut down = false;
@@ -99,7 +100,7 @@ impl Drawing {
         let _ = write!(self.body, r#"<path class="{class}" d="{path}"/>"#);
     }
 
-    /// A bar for each value, from zero.
+    /// Draws a bar from zero for each value.
     pub fn bars(&mut self, axes: &Axes, values: &[f64], class: &str) {
         let width = (0.7 * (WIDTH - LEFT - RIGHT) / values.len().max(2) as f64).max(1.0);
         for (l, &value) in values.iter().enumerate().filter(|(_, value)| value.is_finite()) {
@@ -110,7 +111,7 @@ impl Drawing {
 }
 
 impl Axes {
-    /// Where a value is drawn: outside of the axes at their ends.
+    /// Returns the place of a value. A value outside of the axes is at their end.
     fn place(&self, x: f64, y: f64) -> (f64, f64) {
         let share = |value: f64, range: &Range<f64>| {
             ((value - range.start) / (range.end - range.start)).clamp(0.0, 1.0)
@@ -123,7 +124,7 @@ impl Axes {
     }
 }
 
-/// The range of all finite values, zero included.
+/// Returns the range of zero and all finite values.
 pub fn range<'a>(values: impl IntoIterator<Item = &'a f64>) -> Range<f64> {
     let finite = values.into_iter().filter(|value| value.is_finite());
     finite.fold(0.0..0.0, |range, &value| range.start.min(value)..range.end.max(value))

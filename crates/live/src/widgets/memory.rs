@@ -1,5 +1,5 @@
-//! What a coefficient remembers (chapter 1), as a matrix (3), and which inputs a gradient reaches
-//! (4).
+//! Widgets for the memory of a coefficient (chapter 1), as a matrix (3), and the inputs that a
+//! gradient reaches (4).
 
 use ch01_sequential_loop::{Loop, linrec, special_cases};
 use ch03_matrix_form::mixing::mixing_matrix;
@@ -11,10 +11,10 @@ use super::drawing::{Drawing, WIDTH, range};
 use crate::number::float;
 use crate::values::elements;
 
-/// Steps of the curves.
+/// The number of steps of a curve.
 const LEN: usize = 100;
 
-/// One coefficient, and what becomes of an impulse, of ones, of noise.
+/// Draws the outputs for one coefficient, and an impulse, ones or noise as inputs.
 pub fn memory(controls: &mut Controls<'_>) -> Result<(Drawing, String), String> {
     let coeff = controls.slider("coefficient", 0.9, -1.05..=1.05, 0.01);
     let kind = controls.choice("inputs", &["impulse", "ones", "noise"]);
@@ -35,7 +35,7 @@ pub fn memory(controls: &mut Controls<'_>) -> Result<(Drawing, String), String> 
     Ok((drawing, says))
 }
 
-/// A coefficient of 0 in one place: what was before it is gone.
+/// Draws the outputs with a coefficient of 0 in one place, which forgets everything before it.
 pub fn reset(controls: &mut Controls<'_>) -> Result<(Drawing, String), String> {
     let coeff = controls.slider("coefficient", 0.97, 0.0..=1.0, 0.01);
     let start = controls.whole("reset at", 50, 0..=LEN - 1);
@@ -59,7 +59,7 @@ pub fn reset(controls: &mut Controls<'_>) -> Result<(Drawing, String), String> {
     Ok((drawing, says))
 }
 
-/// The transposed mixing matrix, with one output's row.
+/// Draws the transposed mixing matrix, with one output's row.
 pub fn matrix(controls: &mut Controls<'_>) -> Result<(Drawing, String), String> {
     let len = controls.whole("length", 16, 2..=32);
     let coeff = controls.slider("coefficient", 0.8, -1.0..=1.0, 0.05);
@@ -88,7 +88,7 @@ pub fn matrix(controls: &mut Controls<'_>) -> Result<(Drawing, String), String> 
     Ok((drawing, says))
 }
 
-/// The gradient of one output with respect to every input.
+/// Draws the gradient of one output with respect to every input.
 pub fn reach(controls: &mut Controls<'_>) -> Result<(Drawing, String), String> {
     let coeff = controls.slider("coefficient", 0.9, 0.0..=1.05, 0.01);
     let output = controls.whole("output", 80, 0..=LEN - 1);

@@ -1,8 +1,7 @@
-//! The chapters' widgets: what a reader would otherwise have to imagine, computed by the chapters'
-//! own code.
+//! The chapters' widgets: pictures of what the chapters' own code computes.
 //!
 //! A widget is a function that reads its controls and draws. Reading a control declares it: the
-//! page shows those that were read, with the values that were used.
+//! page shows the controls that were read, with the values that were used.
 
 mod drawing;
 mod memory;
@@ -18,10 +17,10 @@ use serde_json::{Value, json};
 
 use drawing::Drawing;
 
-/// A widget: draws, and says what there is to see.
+/// A widget, which returns a drawing and a sentence about it.
 type Widget = fn(&mut Controls<'_>) -> Result<(Drawing, String), String>;
 
-/// All of them: the names that pages use, and what a reader sees above them.
+/// All widgets: their names in pages, and their titles.
 const ALL: [(&str, &str, Widget); 11] = [
     ("memory", "What a coefficient remembers", memory::memory),
     ("reset", "A coefficient of 0 in one place", memory::reset),
@@ -36,8 +35,7 @@ const ALL: [(&str, &str, Widget); 11] = [
     ("newton", "The error of each guess", solutions::newton),
 ];
 
-/// What a widget shows for some values of its controls; for those that are not given, what it
-/// begins with.
+/// Returns a widget for some values of its controls. Controls without a value have their first one.
 pub fn show(name: &str, values: &BTreeMap<String, String>) -> Result<Value, String> {
     let widget = ALL.iter().find(|(known, ..)| *known == name);
     let (_, title, widget) = widget.ok_or_else(|| format!("there is no widget `{name}`"))?;
@@ -48,19 +46,19 @@ pub fn show(name: &str, values: &BTreeMap<String, String>) -> Result<Value, Stri
         Ok((drawing, says)) => {
             json!({ "title": title, "controls": controls, "drawing": drawing.svg(&says), "says": says })
         }
-        // What a reader wrote cannot be understood: the controls stay.
+        // A reader's text cannot be understood. The controls stay, so that it can be changed.
         Err(what) => json!({ "title": title, "controls": controls, "drawing": "", "says": what }),
     })
 }
 
-/// What a reader moves and writes.
+/// The controls of a widget, with the reader's values.
 struct Controls<'v> {
     values: &'v BTreeMap<String, String>,
     all: Vec<Value>,
 }
 
 impl Controls<'_> {
-    /// A number on a slider.
+    /// Reads a number from a slider.
     fn slider(&mut self, name: &str, first: f64, range: RangeInclusive<f64>, step: f64) -> f64 {
         let given = self.values.get(name).and_then(|value| value.parse().ok());
         let value = given.unwrap_or(first).clamp(*range.start(), *range.end());
@@ -70,20 +68,20 @@ impl Controls<'_> {
         value
     }
 
-    /// A whole number on a slider.
+    /// Reads a whole number from a slider.
     fn whole(&mut self, name: &str, first: usize, range: RangeInclusive<usize>) -> usize {
         let (least, most) = (*range.start() as f64, *range.end() as f64);
         self.slider(name, first as f64, least..=most, 1.0) as usize
     }
 
-    /// Words of the reader's own.
+    /// Reads a text.
     fn text(&mut self, name: &str, first: &str) -> String {
         let value = self.values.get(name).map_or(first, String::as_str).to_owned();
         self.all.push(json!({ "name": name, "kind": "text", "value": value }));
         value
     }
 
-    /// One of several; the number of the choice.
+    /// Reads the index of one of several choices.
     fn choice(&mut self, name: &str, choices: &[&str]) -> usize {
         let given = self.values.get(name);
         let chosen = given.and_then(|given| choices.iter().position(|choice| choice == given));
@@ -108,7 +106,7 @@ mod tests {
         shown(name, values)["says"].as_str().unwrap().to_owned()
     }
 
-    /// At the ends of every slider, too.
+    /// Also at the ends of every slider.
     #[test]
     fn every_widget_draws_something_for_every_value() {
         for (name, ..) in ALL {
@@ -143,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn widgets_say_what_the_pages_say() {
+    fn widgets_agree_with_the_pages() {
         assert!(
             says("memory", &[("coefficient", "0.5")]).contains("half of it is left after 1 step")
         );

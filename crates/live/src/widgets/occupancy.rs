@@ -1,14 +1,14 @@
-//! How many blocks an SM holds (chapter 11), for a kernel of the reader's.
+//! A widget for the number of blocks on an SM (chapter 11), for a reader's kernel.
 
 use ch11_tuning::occupancy::{Limits, blocks};
 
 use super::Controls;
 use super::drawing::{Drawing, WIDTH};
 
-/// The parts of an SM, to which warps are dealt in turns.
+/// The number of parts of an SM, to which warps are assigned in turns.
 const PARTS: u32 = 4;
 
-/// The places for warps in the four parts of an SM, and the blocks that fill them.
+/// Draws the places for warps in the four parts of an SM, and the blocks that fill them.
 pub fn occupancy(controls: &mut Controls<'_>) -> Result<(Drawing, String), String> {
     let threads = controls.slider("threads", 256.0, 32.0..=1024.0, 32.0) as u32;
     let registers = controls.whole("registers", 40, 16..=255) as u32;
@@ -25,7 +25,7 @@ pub fn occupancy(controls: &mut Controls<'_>) -> Result<(Drawing, String), Strin
         for place in 0..places {
             let warp = PARTS * place + part;
             let block = warp / warps;
-            // Neighbouring blocks are told apart by their shade.
+            // Neighbouring blocks have different shades.
             let (class, share) = match (block < count, block % 2) {
                 (false, _) => ("positive", 0.06),
                 (true, 0) => ("positive", 0.8),

@@ -1,5 +1,5 @@
-//! Sectors of a request (chapter 5) and banks of shared memory (9), for an index that the reader
-//! writes.
+//! Widgets for the sectors of a request (chapter 5) and the banks of shared memory (9), for an
+//! index that the reader writes.
 
 use simt::{sectors, wavefronts};
 
@@ -7,10 +7,10 @@ use super::Controls;
 use super::drawing::{Drawing, WIDTH};
 use crate::expression::evaluate;
 
-/// Lanes of a warp, and banks.
+/// The number of lanes of a warp, and of banks.
 const LANES: usize = 32;
 
-/// What every lane's index is: in the reader's words, with `threadIdx.x`.
+/// Returns every lane's index by the reader's expression with `threadIdx.x`.
 fn indices(text: &str) -> Result<[u64; LANES], String> {
     let mut all = [0; LANES];
     for (lane, index) in all.iter_mut().enumerate() {
@@ -25,7 +25,7 @@ fn indices(text: &str) -> Result<[u64; LANES], String> {
     Ok(all)
 }
 
-/// The sectors that a load of `values[index]` touches.
+/// Draws the sectors that a load of `values[index]` touches.
 pub fn requests(controls: &mut Controls<'_>) -> Result<(Drawing, String), String> {
     let text = controls.text("index", "threadIdx.x");
     let kind = controls.choice("element", &["float", "double", "float4", "half"]);
@@ -85,7 +85,7 @@ pub fn requests(controls: &mut Controls<'_>) -> Result<(Drawing, String), String
     Ok((drawing, says))
 }
 
-/// The banks that an access to shared memory falls into, and how many passes it takes.
+/// Draws the banks of an access to shared memory, and its passes.
 pub fn banks(controls: &mut Controls<'_>) -> Result<(Drawing, String), String> {
     let text = controls.text("word", "8 * threadIdx.x");
     let addresses = indices(&text)?.map(|word| 4 * word);

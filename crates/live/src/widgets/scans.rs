@@ -1,4 +1,4 @@
-//! The cut between two threads, and the tree over many (chapter 2).
+//! Widgets for the cut between two threads, and the tree over many (chapter 2).
 
 use ch01_sequential_loop::linrec;
 use ch02_two_threads::{Part, merge_groups};
@@ -9,8 +9,8 @@ use super::drawing::{Drawing, WIDTH, range};
 use crate::number::float;
 use crate::values::elements;
 
-/// A sequence in two parts: what the second thread can do before it knows the state, and what it
-/// adds.
+/// Draws the outputs of a sequence in two parts, and the outputs that the second thread computes
+/// before it knows the state.
 pub fn cut(controls: &mut Controls<'_>) -> Result<(Drawing, String), String> {
     let len = controls.whole("length", 48, 2..=96);
     let cut = controls.whole("cut", 16, 1..=95).min(len - 1);
@@ -41,11 +41,11 @@ pub fn cut(controls: &mut Controls<'_>) -> Result<(Drawing, String), String> {
     Ok((drawing, says))
 }
 
-/// Which parts each transition spans, level by level.
+/// Draws the parts that each transition spans, level by level.
 pub fn tree(controls: &mut Controls<'_>) -> Result<(Drawing, String), String> {
     let parts = controls.whole("parts", 8, 2..=32);
     let level = controls.whole("level", 1, 0..=5);
-    // An entry is the parts that it covers: from the first to the last.
+    // An entry has the first and the last part that it covers.
     let mut entries: Vec<(usize, usize)> = (0..parts).map(|part| (part, part)).collect();
     let (cell, row) = (WIDTH / parts as f64, 26.0);
     let levels = parts.next_power_of_two().ilog2() as usize;

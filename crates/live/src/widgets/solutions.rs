@@ -1,4 +1,4 @@
-//! Digits that each method keeps (chapter 15), and Newton's iterations (16).
+//! Widgets for the digits that each method keeps (chapter 15), and Newton's iterations (16).
 
 use ch01_sequential_loop::linrec;
 use ch15_log_space::{Order, heinsen, linrec_to_the_last_bit};
@@ -11,11 +11,11 @@ use super::drawing::{Drawing, range};
 use crate::number::float;
 use crate::values::elements;
 
-/// The digits that an `f32` has.
+/// The number of digits of an `f32`.
 const MOST_DIGITS: f64 = 8.0;
 
-/// How many digits are right at each position: of the loop, and of two prefix sums of logarithms,
-/// both in `f32`.
+/// Draws the number of right digits at each position, for the loop and for two prefix sums of
+/// logarithms, both in `f32`.
 pub fn digits(controls: &mut Controls<'_>) -> Result<(Drawing, String), String> {
     let len = 1 << controls.whole("log2 of the length", 10, 4..=14);
     let smallest = controls.slider("smallest coefficient", 0.5, 0.01..=0.99, 0.01);
@@ -40,7 +40,7 @@ pub fn digits(controls: &mut Controls<'_>) -> Result<(Drawing, String), String> 
         .collect();
     let logged: Vec<f64> =
         log_space.iter().zip(&exact).map(|(value, &exact)| of(value.exp(), exact)).collect();
-    // As many points as can be told apart: of each stretch the worst.
+    // No more points than are visible: the worst of each stretch.
     let stretch = len.div_ceil(320);
     let worst = |values: &[f64]| -> Vec<f64> {
         values
@@ -64,7 +64,7 @@ pub fn digits(controls: &mut Controls<'_>) -> Result<(Drawing, String), String> 
     Ok((drawing, says))
 }
 
-/// The largest error of each guess at the states of a network that is not linear.
+/// Draws the largest error of each guess at the states of a non-linear network.
 pub fn newton(controls: &mut Controls<'_>) -> Result<(Drawing, String), String> {
     let gain = controls.slider("gain", 1.0, 0.0..=6.0, 0.25);
     let len = controls.whole("length", 60, 8..=200);

@@ -1,4 +1,10 @@
-//! Single instructions: every form that the parser knows, with registers drawn anew.
+//! Single instructions: every form of `every_form.ptx`, with registers drawn at random.
+//!
+//! Only results that PTX defines to the last bit may show, because a program must give the same on
+//! every machine. So [`is_defined`] leaves forms out, and [`instruction`] adds instructions that
+//! keep an operand away from undefined results. Some forms are left out because the driver's
+//! compiler translates them otherwise than PTX defines; the README lists these. The test `programs` of
+//! `simt-suite` runs the programs on the emulator.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,7 +13,7 @@ use std::sync::LazyLock;
 use super::{CLASSES, REGISTERS, predicate};
 use crate::parser::Random;
 
-/// Forms by their opcode, of which some have hundreds and some have one.
+/// The forms of each opcode: hundreds for some opcodes, and one for others.
 static FORMS: LazyLock<Vec<Vec<&str>>> = LazyLock::new(|| {
     let mut opcodes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let lines = include_str!("../../tests/data/every_form.ptx").lines().map(str::trim);
@@ -17,61 +23,24 @@ static FORMS: LazyLock<Vec<Vec<&str>>> = LazyLock::new(|| {
     opcodes.into_values().collect()
 });
 
-/// Instructions that are not a statement of their own: control, what only works with other lanes or
-/// with others before, what is different from run to run.
-const LEFT_OUT: [&str; 38] = [
-    "ret",
-    "exit",
-    "bra",
-    "brx",
-    "call",
-    "trap",
-    "bar",
-    "barrier",
-    "shfl",
-    "vote",
-    "match",
-    "redux",
-    "activemask",
-    "elect",
-    "cp",
-    "mbarrier",
-    "prefetch",
-    "prefetchu",
-    "nanosleep",
-    "cvta",
-    "addc",
-    "subc",
-    "madc",
-    "ldmatrix",
-    "stmatrix",
-    "mma",
-    "wmma",
-    "tex",
-    "tld4",
-    "suld",
-    "sust",
-    "txq",
-    "suq",
-    "istypep",
-    "isspacep",
-    "fns",
-    "movmatrix",
-    // Shifts of 16 bits by its result are compiled to shifts by a register that nothing has
-    // written.
-    "cnot",
-];
+/// The opcodes that are not a statement by themselves: control, instructions that only work with
+/// other lanes or after other instructions, and results that differ from run to run. Left out is
+/// also `cnot`: the driver compiles shifts of 16 bits by its result to shifts by a register that
+/// nothing has written.
+const LEFT_OUT: &str = "ret exit bra brx call trap bar barrier shfl vote match redux activemask \
+    elect cp mbarrier prefetch prefetchu nanosleep cvta addc subc madc ldmatrix stmatrix mma wmma \
+    tex tld4 suld sust txq suq istypep isspacep fns movmatrix cnot";
 
 fn opcode(line: &str) -> &str {
     line.split(['.', ' ', ';']).next().unwrap_or_default()
 }
 
-/// Of `set.lt.f16.f32` the first type.
+/// Returns the first type of `set.lt.f16.f32`.
 fn type_of_result(name: &str) -> &str {
     name.rsplit('.').nth(1).unwrap_or_default()
 }
 
-/// Whether the result is defined to the last bit, and is there.
+/// Returns whether the instruction is usable, and its result defined to the last bit.
 fn is_defined(line: &str) -> bool {
     let name = line.split(' ').next().unwrap_or_default();
     let has = |part: &str| name.split('.').any(|other| other == part);
@@ -79,27 +48,26 @@ fn is_defined(line: &str) -> bool {
     let opcode = opcode(line);
     let is_float = any(&["f16", "f16x2", "bf16", "bf16x2", "f32", "f64"]);
     let is_rounded = any(&["rn", "rz", "rm", "rp"]);
-    // It may be fused with another.
+    // A compiler may fuse the instruction with another.
     let may_fuse = matches!(opcode, "add" | "sub" | "mul") && is_float && !is_rounded;
     let is_half = any(&["f16", "f16x2", "bf16", "bf16x2"]);
     let is_inexact = any(&["approx", "full"]) && (opcode == "div" || has("f64") || is_half);
-    // The driver's compiler takes `rcp` of `rcp` or of `ex2` for what they are in algebra, turns
-    // the sign of halves that are not numbers, and computes functions of constants by itself, and
-    // otherwise.
+    // The driver's compiler simplifies `rcp` of `rcp` or of `ex2` as in algebra, changes the sign
+    // of halves that are NaN, and computes functions of constants with another rounding.
     let is_algebra = opcode == "rcp" && has("approx")
         || opcode == "neg" && is_half
         || opcode == "mov" && line.contains(", 0f");
-    // Parts of registers, which are not renumbered.
+    // Parts of registers are not renumbered.
     let operands = line.split_once(' ').map_or("", |(_, operands)| operands);
     let has_part = operands.contains(".b") || operands.contains(".h");
-    // The driver's compiler takes the upper half of its register for zero where it is not.
+    // The driver's compiler assumes zero in the upper half of its register, wrongly.
     let is_doubled = opcode == "set" && ["f16", "bf16"].contains(&type_of_result(name));
-    // What they make of NaN is not known.
+    // Their result for NaN is not known.
     let adds_halves = has("noftz") && matches!(opcode, "atom" | "red");
-    // What is read only while the kernel runs, or for the last time.
+    // These need memory that nobody writes while the kernel runs, or that is read only once more.
     let is_special = any(&["nc", "lu"]);
     let is_clock = ["%clock", "%globaltimer", "%gridid", "smid", "%envreg", "%warpid"];
-    !LEFT_OUT.contains(&opcode)
+    !LEFT_OUT.split(' ').any(|name| name == opcode)
         && !line.starts_with(['@', '.', '/'])
         && !may_fuse
         && !is_inexact
@@ -114,7 +82,7 @@ fn is_defined(line: &str) -> bool {
         && (!line.contains("[p") || line.contains("[p2"))
 }
 
-/// A statement of an instruction, and what has to stand before and behind it.
+/// Draws a statement: an instruction, with the instructions that it needs before and behind it.
 pub(super) fn lines(random: &mut Random) -> Vec<String> {
     let mut lines = match random.below(12) {
         0 => carried(random),
@@ -125,10 +93,10 @@ pub(super) fn lines(random: &mut Random) -> Vec<String> {
             instruction(forms[random.below(forms.len())], random)
         }
     };
-    // A guard keeps what belongs together, together.
+    // All instructions of a statement have the same guard.
     if random.below(6) == 0 && !lines.iter().any(|line| line.starts_with('{')) {
         let guard = predicate(random);
-        // The guard itself must not be written in between.
+        // No instruction of the statement may write the guard.
         let name = guard.trim_start_matches('!');
         let writes =
             |line: &String| line.split([',', ';']).next().is_some_and(|d| d.contains(name));
@@ -140,13 +108,12 @@ pub(super) fn lines(random: &mut Random) -> Vec<String> {
     lines
 }
 
-/// What the compiler of the driver (580) executes under a guard that does not hold: `testp` writes
-/// its result, and `set` converts what its register held. PTX says that neither does anything; so
-/// there is nothing to agree on.
+/// Returns whether the driver (580) executes an instruction although its guard is false: `testp`
+/// writes its result, and `set` converts the old value of its register. By PTX neither does
+/// anything, so machines differ.
 fn ignores_its_guard(line: &str) -> bool {
     match opcode(line) {
-        // Of registers of the program; nobody reads the one that it writes elsewhere (see
-        // `canonical`).
+        // With `%z` as its result it is part of `canonical`, and nobody reads `%z` later.
         "testp" => !line.contains("%z,"),
         "set" => true,
         _ => false,
@@ -169,31 +136,30 @@ fn instruction(form: &str, random: &mut Random) -> Vec<String> {
             let divisor = &registers[registers.len() - 1];
             let (bits, most) =
                 (&ty[1..], (1_u64 << (ty[1..].parse::<u32>().unwrap_or(64) - 1)) - 1);
-            // Neither 0, nor -1 of the smallest number.
+            // The divisor is neither 0 nor -1.
             lines.push(format!("and.b{bits} {divisor}, {divisor}, {most};"));
             lines.push(format!("or.b{bits} {divisor}, {divisor}, 1;"));
         }
-        // The smallest number has no opposite: 32 bits of the GPU hold that of 16 bits, and a size
-        // is taken for positive.
+        // The smallest number has no opposite. The GPU holds the opposite of 16 bits in 32, and
+        // compilers assume that an absolute value is positive.
         "neg" | "abs" if ty.starts_with('s') => {
             let (bits, source) = (&ty[1..], &registers[registers.len() - 1]);
             let least = -(i64::MAX >> (64 - bits.parse::<u32>().unwrap_or(64)));
             lines.push(format!("max.s{bits} {source}, {source}, {least};"));
         }
-        // The compiler knows of a selector that it is a size, or a power, and does not reckon with
-        // one that is not a number.
+        // The compiler assumes that the absolute value or power in a selector is not negative, and
+        // forgets NaN.
         "slct" if ty == "f32" => {
             let c = &registers[registers.len() - 1];
             lines.push(format!("testp.notanumber.f32 %z, {c};"));
             lines.push(format!("selp.f32 {c}, 0f3F800000, {c}, %z;"));
         }
-        // Of a register that it knows to hold a half, the compiler stores the number as an integer.
+        // If the compiler knows that the register holds a half, it stores the number as an integer.
         "st" if matches!(ty, "b8" | "u8" | "s8") => {
             let shorts = registers.iter().filter(|register| register.starts_with("%rs"));
             lines.extend(shorts.map(|short| format!("and.b16 {short}, {short}, 255;")));
         }
-        // What is not a number has a sign that is not defined. (A conversion from `f64` to halves
-        // seems to keep it.)
+        // The sign of NaN is not defined. (A conversion from `f64` to halves seems to keep it.)
         "copysign" | "st" | "atom" | "red" | "cvt" if opcode(form) != "cvt" || ty == "f64" => {
             registers.iter().for_each(|register| lines.extend(canonical(register)));
         }
@@ -206,7 +172,7 @@ fn instruction(form: &str, random: &mut Random) -> Vec<String> {
         operands = format!("{before}, {};", literal(random));
     }
     lines.push(format!("{name}{operands}"));
-    // Nor has a sum of what is not.
+    // A sum that is NaN has no defined sign either.
     if matches!(opcode(form), "atom" | "red") && matches!(ty, "f32" | "f64") {
         let (begin, end) = (operands.find('[').unwrap_or(0), operands.find(']').unwrap_or(0));
         let (address, temporary) =
@@ -220,7 +186,7 @@ fn instruction(form: &str, random: &mut Random) -> Vec<String> {
     lines
 }
 
-/// Makes what is not a number the one that has always the same bits.
+/// Returns instructions that replace NaN in a register by the canonical one.
 pub(super) fn canonical(register: &str) -> Vec<String> {
     let (ty, nan) = match register.trim_end_matches(|c: char| c.is_ascii_digit()) {
         "%f" | "%zf" => ("f32", "0f7FFFFFFF"),
@@ -233,9 +199,9 @@ pub(super) fn canonical(register: &str) -> Vec<String> {
     ]
 }
 
-/// What the driver's compiler makes something else of if a register comes twice: `min` and `max` of
-/// a half and itself are that half, also if it is not a number; `lop3` before an `xor` is another
-/// function; `mad.hi` onto itself loses rounds of a loop.
+/// Returns whether the driver's compiler mistranslates an instruction that has a register twice:
+/// `min` and `max` of a half and itself become that half, even if it is NaN; `lop3` before an `xor`
+/// becomes another function; `mad.hi` onto its own operand loses rounds of a loop.
 fn needs_others(name: &str) -> bool {
     let has = |part: &str| name.split('.').any(|other| other == part);
     let is_half = ["f16", "f16x2", "bf16", "bf16x2"].iter().any(|ty| has(ty));
@@ -247,9 +213,9 @@ fn needs_others(name: &str) -> bool {
     }
 }
 
-/// Operands of an instruction, each moved to a register drawn anew.
+/// Returns operands with registers drawn at random.
 fn with_registers(name: &str, operands: &str, random: &mut Random) -> String {
-    // Of several results, no two may be in the same register.
+    // Several results must be in different registers.
     let distinct = operands.contains(['{', '|']) || needs_others(name);
     let (start, step) = (random.below(REGISTERS), 1 + 2 * random.below(REGISTERS / 2));
     let random = RefCell::new(random);
@@ -289,7 +255,7 @@ pub(super) fn literal(random: &mut Random) -> String {
     }
 }
 
-/// A place of the thread's own, 64 bytes in each space, that suits the access.
+/// Draws an address in the thread's own 64 bytes of a space, aligned for the access.
 fn place(name: &str, random: &mut Random) -> String {
     let parts: Vec<&str> = name.split('.').collect();
     let has = |part: &str| parts.contains(&part);
@@ -301,7 +267,7 @@ fn place(name: &str, random: &mut Random) -> String {
         bytes if bytes > 8 || has("v2") || has("v4") || name.contains("x2") => 16,
         bytes => bytes,
     };
-    // To local memory, only plain accesses are defined.
+    // Local memory allows plain accesses only.
     let is_plain = parts.len() <= 3 && matches!(parts[0], "ld" | "st");
     let base = if has("global") {
         "%og"
@@ -315,7 +281,7 @@ fn place(name: &str, random: &mut Random) -> String {
     format!("[{base}+{}]", random.below(64 / bytes) * bytes)
 }
 
-/// Sums and products of several words.
+/// Draws sums and products of several words.
 fn carried(random: &mut Random) -> Vec<String> {
     let bits = if random.below(3) == 0 { 64 } else { 32 };
     let class = if bits == 64 { "%rd" } else { "%r" };
@@ -331,13 +297,13 @@ fn carried(random: &mut Random) -> Vec<String> {
         let sign = ["u", "s"][random.below(2)];
         lines.push(match random.below(4) {
             0 => format!("mad{carry}.lo{cc}.{sign}{bits} {d}, {a}, {b}, {c};"),
-            // Not to its own result: see `needs_others`.
+            // The result must not be an operand: see `needs_others`.
             1 if d != c => format!("mad{carry}.hi{cc}.{sign}{bits} {d}, {a}, {b}, {c};"),
             2 => format!("sub{carry}{cc}.{sign}{bits} {d}, {a}, {b};"),
             _ => format!("add{carry}{cc}.{sign}{bits} {d}, {a}, {b};"),
         });
     }
-    // After `sub`, the flag means the opposite for `addc`: one kind to a chain.
+    // The flag of `sub` means the opposite for `addc`, so a chain has one kind.
     let kind = if lines[0].starts_with("sub") { "sub" } else { "add" };
     lines.retain(|line| line.starts_with("sub") == (kind == "sub"));
     if let Some(last) = lines.last_mut() {
@@ -349,25 +315,14 @@ fn carried(random: &mut Random) -> Vec<String> {
     lines
 }
 
-/// From one class of registers to another, bit by bit.
+/// Draws a move of bits between classes of registers, or from a table or a special register.
 fn moved(random: &mut Random) -> Vec<String> {
     let mut register = |class: &str| format!("{class}{}", random.below(REGISTERS));
     let (r, other, rd, f, fd) =
         (register("%r"), register("%r"), register("%rd"), register("%f"), register("%fd"));
-    let special = [
-        "%tid.x",
-        "%tid.y",
-        "%ntid.x",
-        "%ntid.z",
-        "%ctaid.x",
-        "%nctaid.x",
-        "%laneid",
-        "%lanemask_lt",
-        "%lanemask_ge",
-        "%lanemask_eq",
-        "%lanemask_gt",
-        "%lanemask_le",
-    ];
+    let special = "%tid.x %tid.y %ntid.x %ntid.z %ctaid.x %nctaid.x %laneid %lanemask_lt \
+        %lanemask_ge %lanemask_eq %lanemask_gt %lanemask_le";
+    let special: Vec<_> = special.split(' ').collect();
     match random.below(8) {
         0 => [canonical(&f), vec![format!("mov.b32 {r}, {f};")]].concat(),
         1 => [canonical(&fd), vec![format!("mov.b64 {rd}, {fd};")]].concat(),
@@ -390,7 +345,7 @@ fn moved(random: &mut Random) -> Vec<String> {
     }
 }
 
-/// A call of one of the module's functions.
+/// Draws a call of one of the module's functions.
 fn called(random: &mut Random) -> Vec<String> {
     let mut register = |class: &str| format!("{class}{}", random.below(REGISTERS));
     let (d, a, b) = (register("%r"), register("%r"), register("%rd"));

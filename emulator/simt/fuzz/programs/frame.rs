@@ -1,34 +1,33 @@
-//! The kernel around the statements: it gives every register and every place in memory a value, and
-//! writes all of them down when the statements have run.
+//! The kernel around the statements. It gives every register and every place in memory a value, and
+//! writes all of them to the results after the statements have run.
 
 use super::forms::canonical;
 use super::{REGISTERS, Writing};
 
-/// Threads of a block.
+/// The number of threads in a block.
 pub const THREADS: usize = 64;
-/// Blocks of a launch.
+/// The number of blocks in a launch.
 pub const BLOCKS: usize = 2;
-/// 32-bit words that each thread reads.
+/// The number of 32-bit words that each thread reads.
 pub const INPUT_WORDS: usize = 112;
-/// 32-bit words that each thread writes.
+/// The number of 32-bit words that each thread writes.
 const THREAD_WORDS: usize = 112;
-/// 32-bit words that a program writes: those of its threads, and one for each to be read by others.
+/// The number of 32-bit words that a program writes. Each thread has one more, which others read.
 pub const WORDS: usize = BLOCKS * THREADS * (THREAD_WORDS + 1);
 
-/// What lies where, in words of a thread, in what it reads and in what it writes: 8 words of `%r`,
-/// 16 of `%rd`, ….
+/// The offsets in a thread's inputs and results, in words: 8 words for `%r`, 16 for `%rd`, …, and
+/// 16 for its own 64 bytes in each memory space.
 const R: usize = 0;
 const RD: usize = 8;
 const F: usize = 24;
 const FD: usize = 32;
 const RS: usize = 48;
 const P: usize = 56;
-/// 64 bytes in each space.
 const GLOBAL: usize = 64;
 const SHARED: usize = 80;
 const LOCAL: usize = 96;
 
-/// Registers for a move.
+/// The registers of a vector that moves between memory spaces.
 const FOUR: &str = "{%w, %x, %y, %v}";
 
 pub(super) const HEAD: &str = ".version 8.0
@@ -204,7 +203,7 @@ mov.u64 %tg, table;
     text
 }
 
-/// What a word of the results is: `%r3 of thread 5 of block 0`.
+/// Returns what a word of the results holds: `%r3 of thread 5 of block 0`.
 pub fn word_name(word: usize) -> String {
     let (thread, of_thread) = (word / THREAD_WORDS, word % THREAD_WORDS);
     if thread >= BLOCKS * THREADS {

@@ -1,20 +1,19 @@
-//! Random programs that are right: what each of them gives is defined to the last bit, so that
-//! whatever runs it comes to the same. Shared by `tests/suite/programs.rs`, and by the program that
-//! compares the emulator with a GPU.
+//! Random correct programs. Their results are defined to the last bit, so they must be the same on
+//! every machine and in every way of running them.
 //!
-//! A program is a tree of statements over eight registers of each class, all of which hold
-//! something from the beginning. So every statement is right wherever it stands, and a program
-//! stays one when some are left out: that is how a program that two machines do not agree on
-//! becomes a short one.
+//! A program is a tree of statements over eight registers of each class, all of which have a value
+//! from the beginning. So every statement is correct in any place, and a program stays correct when
+//! statements are left out. This is how a program on which two machines differ is made short.
 //!
-//! - `forms`: single instructions, which are those of `tests/data/every_form.ptx`;
-//! - `together`: what lanes, warps and a block do with each other;
-//! - `frame`: the kernel around the statements, and where its results are;
-//! - `run`: the emulator's results.
+//! - `forms`: single instructions, which come from `tests/data/every_form.ptx`;
+//! - `together`: operations between lanes, warps and the threads of a block;
+//! - `frame`: the kernel around the statements, with its inputs and results;
+//! - `run`: the results on the emulator.
 //!
-//! What PTX leaves open does not occur, or does not show: the bits of what is not a number,
-//! quotients by zero, multiplications and sums that a compiler may fuse, the order of lanes that do
-//! not wait for each other.
+//! What PTX leaves open does not occur or does not show: the bits of NaN, quotients by zero,
+//! multiplications and sums that a compiler may fuse, and the order of lanes that do not wait for
+//! each other. The test `programs` of `simt-suite` runs them in several ways on the emulator, and
+//! the example `agreement` in the workspace around this one compares the emulator with a GPU.
 
 mod forms;
 mod frame;
@@ -27,9 +26,9 @@ use super::parser::Random;
 pub use frame::{BLOCKS, THREADS, WORDS, word_name};
 pub use run::{Way, inputs, results};
 
-/// Registers of each class that statements use.
+/// The number of registers of each class that statements use.
 const REGISTERS: usize = 8;
-/// How deep statements lie within each other.
+/// The largest depth of statements within each other.
 const DEPTH: usize = 3;
 
 /// A program: one kernel.
@@ -49,38 +48,38 @@ struct Statement {
 
 #[derive(Debug, Clone)]
 enum What {
-    /// Instructions, a line each.
+    /// Instructions, one a line.
     Lines(Vec<String>),
-    /// By a predicate, which lanes may differ in.
+    /// A choice by a predicate, which may differ between lanes.
     If { condition: String, then: Vec<Statement>, or_else: Vec<Statement> },
-    /// So many rounds: the same for all lanes, or by the low two bits of a register.
+    /// A loop whose number of rounds is a literal, or the low two bits of a register.
     Loop { rounds: String, body: Vec<Statement> },
-    /// Leaves the loop that it is in, by a predicate.
+    /// Leaves the loop around it, by a predicate.
     Break { condition: String },
 }
 
 /// Ways to write the same program.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Writing {
-    /// By how much the registers' numbers are turned around.
+    /// The amount by which the numbers of the registers are rotated.
     pub turned: usize,
-    /// Whether instructions stand between the others whose results nobody reads.
+    /// True if instructions are added whose results nobody reads.
     pub with_dead_code: bool,
-    /// Whether branches go the other way around: to what is to be done, and not over it.
+    /// True if branches lead to the statements of a choice, and false if they lead over them.
     pub branches_to: bool,
 }
 
-/// Where a statement is to stand.
+/// The place of a statement.
 #[derive(Clone, Copy)]
 struct Place {
     depth: usize,
-    /// Whether all lanes of the block come here together.
+    /// True if all lanes of the block get here together.
     together: bool,
     in_loop: bool,
 }
 
 impl Program {
-    /// The program of a seed.
+    /// Draws the program of a seed.
     pub fn new(seed: u64) -> Program {
         let mut random = Random(seed);
         let mut program = Program { seed, statements: Vec::new(), count: 0 };
@@ -90,7 +89,7 @@ impl Program {
         program
     }
 
-    /// The seed.
+    /// Returns the seed.
     pub fn seed(&self) -> u64 {
         self.seed
     }
@@ -129,10 +128,10 @@ impl Program {
         Statement { number, what }
     }
 
-    /// Statements that can be left out, one after the other, with the program as wrong as before.
+    /// Returns the statements that can be left out while the program still `is_wrong`.
     pub fn superfluous(&self, mut is_wrong: impl FnMut(&BTreeSet<u32>) -> bool) -> BTreeSet<u32> {
         let mut omitted = BTreeSet::new();
-        // The last ones first, which are inside of those before.
+        // Inner statements have larger numbers than the statement around them, and come first.
         for number in (0..self.count).rev() {
             omitted.insert(number);
             if !is_wrong(&omitted) {
@@ -142,7 +141,7 @@ impl Program {
         omitted
     }
 
-    /// The statements alone.
+    /// Returns the text of the statements alone.
     pub fn text(&self, omitted: &BTreeSet<u32>, writing: Writing) -> String {
         let mut writer = Writer {
             text: String::new(),
@@ -156,18 +155,18 @@ impl Program {
         turned(&writer.text, writing.turned)
     }
 
-    /// The kernel `name` of this program, without the statements that are `omitted`.
+    /// Returns this program as a kernel, without the `omitted` statements.
     pub fn kernel(&self, name: &str, omitted: &BTreeSet<u32>, writing: Writing) -> String {
         frame::kernel(name, &self.text(omitted, writing), writing)
     }
 }
 
-/// A module of such kernels.
+/// Returns a module of such kernels.
 pub fn module(kernels: &[String]) -> String {
     format!("{}{}", frame::HEAD, kernels.concat())
 }
 
-/// Writes statements down.
+/// Writes statements as text.
 struct Writer<'a> {
     text: String,
     writing: Writing,
@@ -188,15 +187,15 @@ impl Writer<'_> {
         format!("L{}", self.labels)
     }
 
-    /// `end` is the label behind the loop that the statements are in.
+    /// Writes statements. `end` is the label behind the loop around them.
     fn statements(&mut self, statements: &[Statement], end: &str) {
         for statement in statements {
             if self.omitted.contains(&statement.number) {
                 continue;
             }
             if self.writing.with_dead_code && self.dead.below(2) == 0 {
-                // Into registers beside those of the program, of which nobody reads one. What it
-                // did to memory would show.
+                // It writes registers that the program does not have. An access to memory could
+                // show.
                 let lines = forms::lines(&mut self.dead);
                 if !lines.iter().any(|line| line.contains('[')) {
                     lines.iter().for_each(|line| self.line(&moved(line, |n| n + REGISTERS)));
@@ -249,13 +248,13 @@ fn predicate(random: &mut Random) -> String {
     format!("{not}%p{}", random.below(REGISTERS))
 }
 
-/// Instructions with other registers of the same classes.
+/// Returns instructions with the registers of each class rotated.
 fn turned(text: &str, by: usize) -> String {
     moved(text, |number| if number < REGISTERS { (number + by) % REGISTERS } else { number })
 }
 
-/// Instructions whose registers have other numbers: of those whose name is one of the classes' and
-/// a number.
+/// Returns instructions whose registers have other numbers. A register is a class of [`CLASSES`]
+/// and a number.
 fn moved(text: &str, number: impl Fn(usize) -> usize) -> String {
     let mut moved = String::with_capacity(text.len());
     let mut rest = text;
@@ -275,6 +274,6 @@ fn moved(text: &str, number: impl Fn(usize) -> usize) -> String {
     moved + rest
 }
 
-/// The classes of registers: predicates, and integers and floats of so many bits. 16-bit floats are
-/// in `%rs`, and pairs of them in `%r`.
+/// The classes of registers: predicates, integers and floats. 16-bit floats are in `%rs`, and pairs
+/// of them in `%r`.
 const CLASSES: [&str; 6] = ["%p", "%rs", "%r", "%rd", "%f", "%fd"];

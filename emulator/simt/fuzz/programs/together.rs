@@ -1,11 +1,11 @@
-//! What the lanes of a warp and the threads of a block do with each other's values: where all of
-//! them come together.
+//! Operations on the values of other lanes or threads, for places that all threads of the block
+//! reach together.
 
 use super::frame::THREADS;
 use super::{REGISTERS, predicate};
 use crate::parser::Random;
 
-/// A statement of one such operation, with the barriers that it needs.
+/// Draws a statement with one such operation and the barriers that it needs.
 pub(super) fn lines(random: &mut Random) -> Vec<String> {
     match random.below(8) {
         0 | 1 => vec![shuffle(random)],
@@ -33,7 +33,7 @@ fn shuffle(random: &mut Random) -> String {
         0 => register("r", random),
         _ => random.below(32).to_string(),
     };
-    // Segments of 1 to 32 lanes, and what else a mask can say.
+    // Segments of 1 to 32 lanes, and other masks.
     let segment = (32 - (1 << random.below(6))) << 8;
     let c = match random.below(4) {
         0 => register("r", random),
@@ -82,8 +82,8 @@ fn barrier(random: &mut Random) -> Vec<String> {
     }]
 }
 
-/// Each thread writes a word, and reads another's: in shared or in global memory, of its block or
-/// of its warp.
+/// Each thread writes a word to shared or global memory, and reads the word of another thread of
+/// its block or its warp.
 fn exchange(random: &mut Random) -> Vec<String> {
     let (own, board, space) = match random.below(3) {
         0 => ("%mg", "%bg", "global"),
@@ -109,7 +109,7 @@ fn exchange(random: &mut Random) -> Vec<String> {
     lines
 }
 
-/// All threads change one word of shared memory, by what comes to the same in any order.
+/// All threads change one word of shared memory, by operations whose order does not matter.
 fn gathered(random: &mut Random) -> Vec<String> {
     let op = pick(
         &[
@@ -131,7 +131,7 @@ fn gathered(random: &mut Random) -> Vec<String> {
     ]
 }
 
-/// A copy from the thread's own global memory to its own shared memory.
+/// Copies from the thread's own global memory to its own shared memory.
 fn copied(random: &mut Random) -> Vec<String> {
     let bytes = [4, 8, 16][random.below(3)];
     let cache = if bytes == 16 { pick(&["ca", "cg"], random) } else { "ca" };
