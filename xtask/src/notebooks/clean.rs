@@ -1,17 +1,16 @@
-//! What is kept of a run: nothing that differs from machine to machine or from run to run without a
-//! reason.
+//! Removes from a notebook what differs from machine to machine, or from run to run by chance.
 
 use super::exercises::WRONG;
 use super::format::{Displayed, Form, Notebook, Output, Text};
 
-/// Numbers the cells as a reader does who runs them from the top, puts what was printed before what
-/// is shown, and takes the names of folders out, each for its replacement.
+/// Numbers the cells in their order, moves printed text before displayed values, and replaces the
+/// names of `folders`, each by the word with it.
 pub fn clean(notebook: &mut Notebook, folders: &[(String, &str)]) {
     let mut number = 0;
     for cell in notebook.cells.iter_mut().filter(|cell| cell.is_code()) {
         number += 1;
         cell.execution_count = Some(Some(number));
-        // Jupyter notes here when a cell ran, and how it is scrolled.
+        // Jupyter notes the time of the run here, and the scrolling.
         cell.metadata.retain(|key, _| key == "tags" || key == WRONG);
         let outputs = joined(cell.outputs.take().unwrap_or_default());
         let outputs = outputs.into_iter().map(|output| without(output, number, folders));
@@ -20,7 +19,7 @@ pub fn clean(notebook: &mut Notebook, folders: &[(String, &str)]) {
     notebook.metadata = notebook.language().metadata();
 }
 
-/// One stream of each name, then the rest: between them, the order is a matter of chance.
+/// Joins the streams of each name, and puts them first: their order is a matter of chance.
 fn joined(outputs: Vec<Output>) -> Vec<Output> {
     let mut streams: Vec<(String, String)> = Vec::new();
     let mut rest = Vec::new();
@@ -33,7 +32,7 @@ fn joined(outputs: Vec<Output>) -> Vec<Output> {
             output => rest.push(output),
         }
     }
-    // The standard error comes before the standard output in the alphabet, and after it here.
+    // In reverse order of their names: the standard output first.
     streams.sort_by(|a, b| b.0.cmp(&a.0));
     let streams = streams.into_iter().map(|(name, text)| Output::Stream { name, text: Text(text) });
     streams.chain(rest).collect()
