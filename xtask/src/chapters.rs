@@ -138,8 +138,8 @@ pub fn check(root: &Path) -> Result<String> {
     Ok(format!("{} chapters are named as in {LIST}", chapters.len()))
 }
 
-/// The folders with a recorded run that can be compared: the chapters, and pages of the appendix with
-/// a crate.
+/// The folders with a recorded run that can be compared: the chapters, and pages of the appendix
+/// with a crate.
 pub fn recorded(root: &Path) -> Result<Vec<String>> {
     let list = text(root, LIST)?;
     let folders = list.lines().filter_map(|line| {
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn differences_from_the_list_are_reported() {
-        for (file, old, new, said) in [
+        for (file, old, new, expected) in [
             (LIST, " is first.", "", "the line of 01-one does not go on after the link"),
             (LIST, LINE, "- [Two](02-two/README.md) is.\n- [One](01-one/README.md) is.\n", "go up"),
             (MADE[0], MARK, "", "README.md: the comment is missing"),
@@ -294,7 +294,7 @@ mod tests {
             write(folder.path()).unwrap();
             edit(folder.path(), file, old, new);
             let complaint = complaint(folder.path());
-            assert!(complaint.contains(said), "{complaint}");
+            assert!(complaint.contains(expected), "{complaint}");
         }
     }
 

@@ -75,8 +75,8 @@ enum Command {
     },
     /// Run chapters and keep what they wrote in their results/, which the pages quote
     Record {
-        /// The chapters' numbers, or the folder's name where it has none; with --check all of them if
-        /// there is none
+        /// The chapters' numbers, or the folder's name where it has none; with --check all of them
+        /// if there is none
         #[arg(required_unless_present = "check", value_name = "NN")]
         chapters: Vec<String>,
         /// Change nothing: compare a run with the recorded results, timings left out

@@ -60,8 +60,8 @@ impl Environment {
     fn install(&self, list: &Requirements) -> Result<()> {
         let python = if cfg!(windows) { "python" } else { "python3" };
         let needed = "Python 3 with its module venv is needed (on Debian the packages python3 and python3-venv)";
-        // -I: Python loads no module from the current folder, nor from folders that variables or the
-        // user's settings name.
+        // -I: Python loads no module from the current folder, nor from folders that variables or
+        // the user's settings name.
         run(
             Command::new(python).args(["-I", "-m", "venv", "--clear"]).arg(&self.folder),
             &format!("{needed}. {}", list.advice),
@@ -108,7 +108,8 @@ fn run(command: &mut Command, advice: &str) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// The file of a package on the disk has another hash than the list. Python's `zipfile` makes it.
+    /// The file of a package on the disk has another hash than the list. Python's `zipfile` makes
+    /// it.
     #[test]
     fn a_file_with_another_hash_is_not_installed() {
         const WHEEL: &str = "import sys, zipfile\n\

@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 /// The root of the workspace: the nearest folder at or above the current one that holds
 /// `book.toml`.
@@ -24,6 +24,14 @@ pub fn target(root: &Path) -> PathBuf {
 /// The cargo that runs this program, or else the cargo on the `PATH`.
 pub fn cargo() -> Command {
     Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// Runs a command, which prints to the terminal.
+pub fn run(command: &mut Command) -> Result<()> {
+    let line = format!("{command:?}");
+    let status = command.status().with_context(|| format!("{line} could not be run"))?;
+    ensure!(status.success(), "{line} failed: {status}");
+    Ok(())
 }
 
 /// The folder inside `chapters` of the chapter with the number `name` (`3`), or of the page in the

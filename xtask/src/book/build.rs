@@ -29,8 +29,8 @@ pub struct Book {
 ///
 /// # Errors
 ///
-/// If a formula, include, value, table, figure, link or notebook cannot be resolved. The error lists
-/// all failures.
+/// If a formula, include, value, table, figure, link or notebook cannot be resolved. The error
+/// lists all failures.
 pub fn build(root: &Path) -> Result<Book> {
     let (book, failures) = build_all(root)?;
     failure::none_of(&failures, "the book")?;

@@ -1,4 +1,5 @@
-//! The directives of figures: an SVG becomes part of the page, so that it follows the reader's theme.
+//! The directives of figures: an SVG becomes part of the page, so that it follows the reader's
+//! theme.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,8 +64,8 @@ fn below(page: &Page, drawn: &str, what: &str) -> Result<String, String> {
     Ok(format!("{LIVE}{what}>{figure}</div>"))
 }
 
-/// The start of a live page: its script, which is loaded before the rest of the page. At the address
-/// of a step, an early script requests the files of that step first.
+/// The start of a live page: its script, which is loaded before the rest of the page. At the
+/// address of a step, an early script requests the files of that step first.
 pub fn script(page: &Page) -> String {
     let folder = page.address(Path::new(live::BUILT));
     let early = include_str!("../../theme/live/early.js").replace("FOLDER", &folder);

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn a_missing_character_is_named() {
         assert_eq!(missing("<math><mi>x</mi><mo>&lt;</mo><mo>&#x2265;</mo></math>"), None);
         assert_eq!(missing("<math display=\"ℵ\"><mi>x</mi><mi>ℵ</mi></math>"), Some('ℵ'));
         assert_eq!(missing("<mi>&#x2135;</mi>"), Some('ℵ'));

@@ -141,7 +141,7 @@ a &lt; b
     }
 
     #[test]
-    fn what_is_no_drawing_is_refused() {
+    fn other_files_than_drawings_are_refused() {
         assert!(inline("<svg", "x", "y").unwrap_err().contains("not well-formed"));
         assert!(inline("<html/>", "x", "y").unwrap_err().contains("not an SVG"));
         assert!(inline("<svg/>", "x", "y").unwrap_err().contains("viewBox"));

@@ -39,8 +39,8 @@ pub fn find(source: &str, range: Range<usize>) -> Vec<Directive<'_>> {
     found
 }
 
-/// The offset of the closing braces. A caption may hold braces, and ends at the first pair that ends
-/// a line.
+/// The offset of the closing braces. A caption may hold braces, and ends at the first pair that
+/// ends a line.
 fn length(rest: &str, name: &str) -> Option<usize> {
     if !["figure", "live", "widget"].contains(&name) {
         return rest.find("}}");

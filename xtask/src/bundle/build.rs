@@ -9,8 +9,8 @@ use serde::Deserialize;
 
 use crate::workspace;
 
-/// The packages that cargo builds, with their programs, examples and tests. In two calls, since every
-/// package gives its tests the same name.
+/// The packages that cargo builds, with their programs, examples and tests. In two calls, since
+/// every package gives its tests the same name.
 const CALLS: [&[(&str, &str)]; 2] = [
     &[
         ("--package", "linrec-suite"),

@@ -1,6 +1,7 @@
 //! `cargo xtask bundle`: one folder with the tests that need an NVIDIA GPU.
 //!
-//! The machine with the GPU needs the driver and, for two of the steps, Python and the CUDA toolkit.
+//! The machine with the GPU needs the driver and, for two of the steps, Python and the CUDA
+//! toolkit.
 
 mod build;
 

@@ -44,14 +44,9 @@ pub(super) fn build(lab: &Lab, evcxr: &Path) -> Result<()> {
     }
     println!("fetching the dependencies");
     // For all systems: without the network, cargo reads even the crates that it does not compile.
-    let status = workspace::cargo()
-        .current_dir(&lab.root)
-        .args(["fetch", "--quiet", "--locked"])
-        .status()
-        .context("cargo cannot be started")?;
-    if !status.success() {
-        bail!("the dependencies could not be fetched ({status}); crates.io must be reachable");
-    }
+    let mut fetch = workspace::cargo();
+    workspace::run(fetch.current_dir(&lab.root).args(["fetch", "--quiet", "--locked"]))
+        .context("the dependencies could not be fetched; crates.io must be reachable")?;
     println!(
         "compiling the library, then the chapters, for the notebooks (3 minutes on two cores)"
     );
@@ -98,9 +93,8 @@ fn fingerprint(root: &Path) -> u64 {
 
 /// Deletes the saved folders of notebooks that are not open. They begin anew with a copy of the new
 /// base.
-fn forget_others(kept: &Path) -> Result<()> {
-    for entry in kept.read_dir().with_context(|| format!("no folder {}", kept.display()))? {
-        let folder = entry?.path();
+fn forget_others(saved: &Path) -> Result<()> {
+    for folder in workspace::entries(saved)? {
         let lock = fs::File::open(folder.join("lock"));
         let is_open = lock.as_ref().is_ok_and(|lock| lock.try_lock().is_err());
         if workspace::name_of(&folder) != "base" && folder.is_dir() && !is_open {

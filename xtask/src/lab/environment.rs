@@ -18,8 +18,8 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Finds the lab of the workspace at `root` if [`prepare`](super::prepare) has made it. Nothing is
-    /// installed or compiled.
+    /// Finds the lab of the workspace at `root` if [`prepare`](super::prepare) has made it. Nothing
+    /// is installed or compiled.
     #[must_use]
     pub fn found(root: &Path) -> Option<Self> {
         let folder = workspace::target(root).join("lab").canonicalize().ok()?;

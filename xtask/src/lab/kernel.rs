@@ -4,7 +4,7 @@ use fs_err as fs;
 use std::env;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use lesson::files;
 use lesson::output::println;
 use serde_json::json;
@@ -15,8 +15,8 @@ use crate::{wheel, workspace};
 /// The version that is installed on a machine without evcxr.
 const VERSION: &str = "0.22.0";
 
-/// Offline, since `cargo lab` has fetched everything: no start waits for the index. A panic drops the
-/// variables, so that a cell with a panic is an error.
+/// Offline, since `cargo lab` has fetched everything: no start waits for the index. A panic drops
+/// the variables, so that a cell with a panic is an error.
 const SETTINGS: &str = "[evcxr]\noffline_mode = true\npreserve_vars_on_panic = false\n";
 
 /// A notebook's link to its page opens the rendered page, and JupyterLab fetches no news.
@@ -46,18 +46,15 @@ pub(super) fn evcxr(lab: &Lab) -> Result<PathBuf> {
     );
     let building = folder.join("build");
     // Cargo prints its progress. Without --locked, evcxr does not compile.
-    let status = workspace::cargo()
+    let mut install = workspace::cargo();
+    install
         .args(["install", "--quiet", "--locked", "evcxr_jupyter", "--version", VERSION, "--root"])
         .arg(&folder)
-        .env("CARGO_TARGET_DIR", &building)
-        .status()
-        .context("cargo cannot be started")?;
-    if !status.success() {
-        bail!(
-            "evcxr_jupyter {VERSION} could not be installed ({status}). It comes from crates.io, which must be \
-             reachable. One that you have from elsewhere (conda-forge has a package) is used if it is on the PATH"
-        );
-    }
+        .env("CARGO_TARGET_DIR", &building);
+    workspace::run(&mut install).context(
+        "evcxr_jupyter could not be installed. It comes from crates.io, which must be reachable. An evcxr_jupyter \
+         from elsewhere (conda-forge has a package) is used if it is on the PATH",
+    )?;
     fs::remove_dir_all(&building)?;
     Ok(own)
 }

@@ -2,10 +2,11 @@
 
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use lesson::output::println;
 
 use super::environment::Lab;
+use crate::workspace;
 
 /// The command that runs JupyterLab on the notebooks, for this machine only, on `port` or the next
 /// free one.
@@ -34,9 +35,5 @@ pub fn serve(lab: &Lab, port: u16, open: bool) -> Result<()> {
         command.arg("--no-browser");
     }
     println!("JupyterLab runs on 127.0.0.1 until you stop it with Ctrl-C");
-    let status = command.status().context("JupyterLab cannot be started")?;
-    if !status.success() {
-        bail!("JupyterLab ended with an error ({status})");
-    }
-    Ok(())
+    workspace::run(&mut command).context("JupyterLab failed")
 }

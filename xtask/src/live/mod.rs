@@ -1,8 +1,8 @@
 //! `cargo xtask live`: what runs inside the book's pages, compiled to wasm32 from `crates/live`.
 //!
-//! The modules are committed in `crates/live/module`, so that the book builds without a compiler for
-//! wasm32. There are two, since a page waits for every byte, and only the page of the puzzles needs
-//! their judge. `made.txt` beside them has their hashes and the version of their emulator.
+//! The modules are committed in `crates/live/module`, so that the book builds without a compiler
+//! for wasm32. There are two, since a page waits for every byte, and only the page of the puzzles
+//! needs their judge. `made.txt` beside them has their hashes and the version of their emulator.
 //!
 //! A module is compiled again when the emulator has a new version, or when its answers differ from
 //! the answers of the present code: the tests in a browser compare all scenes, widgets and puzzles.
@@ -17,7 +17,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -79,7 +79,8 @@ pub fn generate(root: &Path) -> Result<String> {
 }
 
 fn compile(root: &Path, features: &[&str]) -> Result<()> {
-    // Vectors of 16 bytes, which browsers have had for years. Messages have no path of this machine.
+    // Vectors of 16 bytes, which browsers have had for years. Messages have no path of this
+    // machine.
     let mut flags = vec!["-Ctarget-feature=+simd128".to_owned()];
     let home = env::var("CARGO_HOME").ok().or_else(|| Some(env::var("HOME").ok()? + "/.cargo"));
     let folders =
@@ -87,7 +88,8 @@ fn compile(root: &Path, features: &[&str]) -> Result<()> {
     for (folder, name) in folders {
         flags.extend(folder.map(|folder| format!("--remap-path-prefix={folder}={name}")));
     }
-    let status = workspace::cargo()
+    let mut cargo = workspace::cargo();
+    cargo
         .args(["build", "--release", "--quiet", "--package", "live", "--target", TARGET])
         .args(features)
         // Optimised for size, since a page waits for the module; but the emulator for speed, since
@@ -104,15 +106,9 @@ fn compile(root: &Path, features: &[&str]) -> Result<()> {
             ]
             .map(|(name, value)| (format!("CARGO_PROFILE_RELEASE_{name}"), value)),
         )
-        .current_dir(root)
-        .status()
-        .context("cargo cannot be started")?;
-    if !status.success() {
-        bail!(
-            "the module does not compile; without a standard library for it, try `rustup target add {TARGET}`"
-        );
-    }
-    Ok(())
+        .current_dir(root);
+    let advice = format!("without a standard library for it, try `rustup target add {TARGET}`");
+    workspace::run(&mut cargo).with_context(|| format!("the module does not compile; {advice}"))
 }
 
 /// The folder of the compiler, which may hold the sources of the standard library.
@@ -152,8 +148,9 @@ fn made(root: &Path, modules: &[(&str, Vec<u8>)]) -> Result<String> {
     Ok(format!("{}emulator {version}\n", lines.collect::<String>()))
 }
 
-/// Writes the files that live pages load into the built book: the script, the modules, and a file for
-/// each scene and each puzzle. All are scripts: a page that is opened from disk can load nothing else.
+/// Writes the files that live pages load into the built book: the script, the modules, and a file
+/// for each scene and each puzzle. All are scripts: a page that is opened from disk can load
+/// nothing else.
 ///
 /// # Errors
 ///

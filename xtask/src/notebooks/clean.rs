@@ -1,7 +1,7 @@
 //! Removes from a notebook what differs from machine to machine, or from run to run by chance.
 
 use super::exercises::WRONG;
-use super::format::{Displayed, Form, Notebook, Output, Text};
+use super::format::{Form, Notebook, Output, Text};
 
 /// Numbers the cells in their order, moves printed text before displayed values, and replaces the
 /// names of `folders`, each by the word with it.
@@ -12,9 +12,9 @@ pub fn clean(notebook: &mut Notebook, folders: &[(String, &str)]) {
         cell.execution_count = Some(Some(number));
         // Jupyter notes the time of the run here, and the scrolling.
         cell.metadata.retain(|key, _| key == "tags" || key == WRONG);
-        let outputs = joined(cell.outputs.take().unwrap_or_default());
-        let outputs = outputs.into_iter().map(|output| without(output, number, folders));
-        cell.outputs = Some(outputs.collect());
+        let mut outputs = joined(cell.outputs.take().unwrap_or_default());
+        outputs.iter_mut().for_each(|output| replace(output, number, folders));
+        cell.outputs = Some(outputs);
     }
     notebook.metadata = notebook.language().metadata();
 }
@@ -38,29 +38,25 @@ fn joined(outputs: Vec<Output>) -> Vec<Output> {
     streams.chain(rest).collect()
 }
 
-fn without(output: Output, number: u32, folders: &[(String, &str)]) -> Output {
-    let text = |Text(text): Text| {
-        Text(folders.iter().fold(text, |text, (folder, name)| text.replace(folder, name)))
-    };
-    let displayed = |shown: Displayed| {
-        let form = |form| match form {
-            Form::Text(words) => Form::Text(text(words)),
-            form => form,
-        };
-        shown.data.into_iter().map(|(kind, value)| (kind, form(value))).collect()
+/// Replaces the names of folders in an output, and the number of its cell.
+fn replace(output: &mut Output, number: u32, folders: &[(String, &str)]) {
+    let replace = |Text(text): &mut Text| {
+        for (folder, name) in folders {
+            *text = text.replace(folder, name);
+        }
     };
     match output {
-        Output::Stream { name, text: words } => Output::Stream { name, text: text(words) },
-        Output::ExecuteResult(shown) => Output::ExecuteResult(Displayed {
-            execution_count: Some(Some(number)),
-            metadata: shown.metadata.clone(),
-            data: displayed(shown),
-        }),
-        Output::DisplayData(shown) => Output::DisplayData(Displayed {
-            execution_count: None,
-            metadata: shown.metadata.clone(),
-            data: displayed(shown),
-        }),
-        error => error,
+        Output::Stream { text, .. } => replace(text),
+        Output::ExecuteResult(shown) | Output::DisplayData(shown) => {
+            if let Some(count) = &mut shown.execution_count {
+                *count = Some(number);
+            }
+            let texts = shown.data.values_mut().filter_map(|form| match form {
+                Form::Text(text) => Some(text),
+                Form::Other(_) => None,
+            });
+            texts.for_each(replace);
+        }
+        Output::Error { .. } => {}
     }
 }

@@ -1,7 +1,7 @@
 //! The part of the notebook format (nbformat 4.5) that our notebooks use, in one written form.
 //!
-//! The form is Jupyter's: keys are sorted, texts are lists of lines, and the indent is one blank. So
-//! a notebook that was saved in Jupyter differs only in the places of the change. The crate
+//! The form is Jupyter's: keys are sorted, texts are lists of lines, and the indent is one blank.
+//! So a notebook that was saved in Jupyter differs only in the places of the change. The crate
 //! `nbformat` would be longer to use: it has a field for each known key and media type, and sorts
 //! none. It also brings the messages of kernels.
 

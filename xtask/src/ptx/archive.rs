@@ -27,7 +27,8 @@ pub(super) fn of(name: &str) -> &'static str {
         "broken" => "mistakes",
         "exercises" | "ladder" | "long" | "fused" => "studies",
         "selective" => "selective-scan",
-        // The kernels of the catalogue, and the kernels for pieces of a row, which are made of them.
+        // The kernels of the catalogue, and the kernels for pieces of a row, which are made of
+        // them.
         "pieces" => "recurrence",
         family if family.parse::<KernelChoice>().is_ok() => "recurrence",
         _ => "others",
@@ -157,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_packed_comes_back_and_the_library_reads_it() {
+    fn packed_modules_are_read_again_here_and_by_the_library() {
         let module = |body: &str| format!("// hash 1\n// entry a<1> = a_1\n.version 8.0\n{body}\n");
         let files: Files = ["ref-f32", "broken/a", "pieces-f64"]
             .map(|name| (name.to_owned(), module(name)))

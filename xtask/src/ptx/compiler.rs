@@ -16,7 +16,8 @@ const NVRTC: Requirements = Requirements {
              for Linux and Windows on x86-64",
 };
 
-/// Installs the pinned NVRTC into `target/nvrtc`, where the library finds it, unless it is installed.
+/// Installs the pinned NVRTC into `target/nvrtc`, where the library finds it, unless it is
+/// installed.
 pub fn install(root: &Path) -> Result<PathBuf> {
     if cfg!(target_os = "macos") {
         bail!("there is no NVRTC for macOS");

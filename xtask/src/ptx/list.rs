@@ -33,8 +33,8 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// True for a module to study, not to use: a planted mistake, an exercise, a step of the ladder,
-    /// or a way to one long sequence.
+    /// True for a module to study, not to use: a planted mistake, an exercise, a step of the
+    /// ladder, or a way to one long sequence.
     pub(super) fn is_study(&self) -> bool {
         ["broken/", "exercises/", "ladder/", "long/", "fused/"]
             .iter()

@@ -2,8 +2,8 @@
 //! `kernels/mistakes.toml`, and of the puzzles' answers.
 //!
 //! Everything in `kernels/ptx` is generated: the archives, and `table.rs`, which includes them and
-//! the sources in the library. So is `puzzles/ptx.zst`. The compiler is a pinned NVRTC, and the tests
-//! that need none compare the lists with the archives.
+//! the sources in the library. So is `puzzles/ptx.zst`. The compiler is a pinned NVRTC, and the
+//! tests that need none compare the lists with the archives.
 
 mod archive;
 mod compiler;
@@ -37,8 +37,8 @@ struct Compiled {
     answers: Files,
 }
 
-/// Compiles everything on the list and all answers to puzzles, and replaces the old modules; returns
-/// a sentence about them.
+/// Compiles everything on the list and all answers to puzzles, and replaces the old modules;
+/// returns a sentence about them.
 pub fn generate(root: &Path) -> Result<String> {
     let compiled = compile(root)?;
     archive::write_all(&folder(root), &compiled.kernels, &compiled.table)?;
@@ -48,8 +48,8 @@ pub fn generate(root: &Path) -> Result<String> {
     Ok(format!("compiled {compiled}"))
 }
 
-/// Compiles everything on the list and all answers to puzzles, and compares it with the old modules;
-/// returns a sentence about them.
+/// Compiles everything on the list and all answers to puzzles, and compares it with the old
+/// modules; returns a sentence about them.
 pub fn check(root: &Path) -> Result<String> {
     let compiled = compile(root)?;
     let folder = folder(root);

@@ -13,9 +13,9 @@ use crate::results;
 
 /// The differences between the results in `recorded` and in `fresh`.
 ///
-/// Figures have to agree in every byte, and numbers in tables and values within 10⁻⁶. Timings have to
-/// exist. A check has to agree in name, limit and verdict: its value may depend on the width of the
-/// machine's vectors.
+/// Figures have to agree in every byte, and numbers in tables and values within 10⁻⁶. Timings have
+/// to exist. A check has to agree in name, limit and verdict: its value may depend on the width of
+/// the machine's vectors.
 ///
 /// # Errors
 ///

@@ -60,16 +60,13 @@ fn run(root: &Path, name: &str) -> Result<(PathBuf, PathBuf)> {
     // Chapter 0 is the tour, and its record is the benchmark.
     let command: &[&str] = if name.starts_with("00-") { &["bench"] } else { &[] };
     // The run prints its progress.
-    let status = workspace::cargo()
+    let mut cargo = workspace::cargo();
+    cargo
         .current_dir(root)
         .args(["run", "--release", "--package", &workspace::package_of(&name), "--"])
         .args(command)
-        .args(["--out", OUT])
-        .status()
-        .context("cargo cannot be started")?;
-    if !status.success() {
-        bail!("the run of chapters/{name} failed ({status})");
-    }
+        .args(["--out", OUT]);
+    workspace::run(&mut cargo).with_context(|| format!("the run of chapters/{name} failed"))?;
     let run = results::load(&written).context("the run wrote no record")?;
     if let Some(check) = run.checks.iter().find(|check| !check.pass) {
         bail!("the check \"{}\" of chapters/{name} failed", check.name);

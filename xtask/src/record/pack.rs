@@ -27,8 +27,8 @@ struct Table {
     rows: Vec<String>,
 }
 
-/// Moves the CSV files of a folder into its `tables.json`, in place of tables with the same names, and
-/// compresses long ones. The bytes depend on the tables alone.
+/// Moves the CSV files of a folder into its `tables.json`, in place of tables with the same names,
+/// and compresses long ones. The bytes depend on the tables alone.
 ///
 /// # Errors
 ///

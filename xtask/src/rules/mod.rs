@@ -1,9 +1,9 @@
 //! `cargo xtask rules`: the rules that keep the project light and its words plain.
 //!
-//! They read the files that git tracks, and the changes of a branch. CONTRIBUTING.md lists the rules
-//! for people. A rule that the tree does not keep yet has a number in the package's budget, which
-//! may only shrink. The tests below break each rule in a repository made for them, in which all
-//! else is as it should be.
+//! They read the files that git tracks, and the changes of a branch. CONTRIBUTING.md lists the
+//! rules for people. A rule that the tree does not keep yet has a number in the package's budget,
+//! which may only shrink. The tests below break each rule in a repository made for them, in which
+//! all else is as it should be.
 
 mod budget;
 mod change;
@@ -104,19 +104,19 @@ mod tests {
 
         #[track_caller]
         fn breaks(&self, rule: &str) {
-            let said = check(self.root(), None).unwrap_err().to_string();
-            assert!(said.contains("1 failure") && said.contains(rule), "{said}");
+            let error = check(self.root(), None).unwrap_err().to_string();
+            assert!(error.contains("1 failure") && error.contains(rule), "{error}");
         }
 
         #[track_caller]
-        fn keeps(&self, said: &str) {
+        fn keeps(&self, words: &str) {
             let message = check(self.root(), None).unwrap();
-            assert!(message.contains(said), "{message}");
+            assert!(message.contains(words), "{message}");
         }
     }
 
     #[test]
-    fn without_git_or_history_what_cannot_be_checked_is_said() {
+    fn without_git_or_history_the_answer_says_so() {
         let empty = tempfile::tempdir().unwrap();
         assert!(check(empty.path(), None).unwrap().contains("git tracks nothing here"));
         let all = Repository::new();
@@ -173,10 +173,10 @@ mod tests {
         all.edit("low/src/main.rs", "// ", "\n// ");
         all.breaks("low/src/main.rs:2: the comment is 153 columns wide");
         let long = "a".repeat(100);
-        let kept = format!(
+        let wide = format!(
             "// https://{long}\n// ```console\n// cargo {long}\n// ```\n// | a | {long} |\n"
         );
-        all.write("low/src/main.rs", kept);
+        all.write("low/src/main.rs", wide);
         all.keeps("the rules");
     }
 

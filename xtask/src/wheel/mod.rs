@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use lesson::output::println;
 
 use crate::python::{Environment, Requirements};
+use crate::workspace;
 
 /// The bytes that a wheel must stay below.
 const LIMIT: u64 = 15_000_000;
@@ -32,15 +33,17 @@ pub fn build(root: &Path) -> Result<PathBuf> {
     if out.is_dir() {
         fs::remove_dir_all(&out)?;
     }
-    run(Command::new(environment.program("maturin"))
-        .args(["build", "--release", "--quiet", "--manifest-path"])
-        .arg(root.join("python/Cargo.toml"))
-        .arg("--interpreter")
-        .arg(environment.program("python"))
-        .arg("--target-dir")
-        .arg(root.join("target/python"))
-        .arg("--out")
-        .arg(&out))?;
+    workspace::run(
+        Command::new(environment.program("maturin"))
+            .args(["build", "--release", "--quiet", "--manifest-path"])
+            .arg(root.join("python/Cargo.toml"))
+            .arg("--interpreter")
+            .arg(environment.program("python"))
+            .arg("--target-dir")
+            .arg(root.join("target/python"))
+            .arg("--out")
+            .arg(&out),
+    )?;
     let wheel = fs::read_dir(&out)?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| path.extension().is_some_and(|extension| extension == "whl"))
@@ -71,24 +74,28 @@ pub fn prepare(root: &Path) -> Result<Environment> {
 pub fn check(root: &Path) -> Result<String> {
     let environment = prepare(root)?;
     let wheel = build(root)?;
-    run(Command::new(environment.program("python"))
-        .args(["-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"])
-        .arg("--force-reinstall")
-        .arg(&wheel))?;
+    workspace::run(
+        Command::new(environment.program("python"))
+            .args([
+                "-I",
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+                "--no-deps",
+            ])
+            .arg("--force-reinstall")
+            .arg(&wheel),
+    )?;
     // The package's source folder would hide the installed package.
-    run(Command::new(environment.program("python"))
-        .args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"])
-        .arg("--config-file")
-        .arg(root.join("python/pyproject.toml"))
-        .arg(root.join("python/tests"))
-        .current_dir(root.join("target")))?;
+    workspace::run(
+        Command::new(environment.program("python"))
+            .args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"])
+            .arg("--config-file")
+            .arg(root.join("python/pyproject.toml"))
+            .arg(root.join("python/tests"))
+            .current_dir(root.join("target")),
+    )?;
     Ok(format!("tested {}", wheel.display()))
-}
-
-/// Runs a command, which prints to the terminal.
-fn run(command: &mut Command) -> Result<()> {
-    let line = format!("{command:?}");
-    let status = command.status().with_context(|| format!("{line} could not be run"))?;
-    ensure!(status.success(), "{line} failed: {status}");
-    Ok(())
 }

@@ -13,8 +13,8 @@ use crate::failure::Failure;
 use crate::notebooks::format::{Cell, Notebook};
 use crate::notebooks::language::Language;
 
-/// Returns the page of `notebook` and its failures. `page` has the notebook's path, and `chapter` is
-/// the file of its chapter's page.
+/// Returns the page of `notebook` and its failures. `page` has the notebook's path, and `chapter`
+/// is the file of its chapter's page.
 pub fn page(page: &Page, chapter: &Path, notebook: &Notebook) -> (String, Vec<Failure>) {
     let mut parts = Vec::new();
     let mut failures = Vec::new();
@@ -40,8 +40,8 @@ pub fn links_back(page: &Page, chapter: &Path, notebook: &Notebook) -> bool {
     introduction(page, &events, chapter).is_some()
 }
 
-/// The range of the notebook's first paragraph, if it links to `chapter`. It explains the notebook to
-/// a reader in JupyterLab.
+/// The range of the notebook's first paragraph, if it links to `chapter`. It explains the notebook
+/// to a reader in JupyterLab.
 fn introduction(page: &Page, events: &[Located], chapter: &Path) -> Option<Range<usize>> {
     let is_paragraph = |event: &Event| matches!(event, Event::Start(Tag::Paragraph));
     let start = events.iter().position(|(event, _)| is_paragraph(event))?;
@@ -51,8 +51,8 @@ fn introduction(page: &Page, events: &[Located], chapter: &Path) -> Option<Range
     links::leads_to(page, paragraph, chapter).then(|| range.clone())
 }
 
-/// A cell of Markdown. In the first one, which comes with the chapter, a paragraph for readers of the
-/// book replaces the paragraph for readers of the notebook.
+/// A cell of Markdown. In the first one, which comes with the chapter, a paragraph for readers of
+/// the book replaces the paragraph for readers of the notebook.
 fn text(page: &Page, cell: &Cell, chapter: Option<&Path>) -> (String, Vec<Failure>) {
     let page = Page { source: &cell.source.0, ..*page };
     let events = markdown::events(page.source);

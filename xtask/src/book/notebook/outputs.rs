@@ -80,7 +80,8 @@ fn figure(drawing: &str, id: &str) -> Result<String, String> {
     Ok(format!(r#"<figure id="{id}"><div class="drawing">{drawing}</div></figure>"#))
 }
 
-/// `html` in one line, with tables in boxes that scroll, and drawings whose ids begin with `prefix`.
+/// `html` in one line, with tables in boxes that scroll, and drawings whose ids begin with
+/// `prefix`.
 ///
 /// HTML that is not closed, or an element that the book does not show, is refused. Attributes other
 /// than `colspan` and `rowspan` are dropped: the stylesheet decides how things look.
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_shown_is_an_error() {
+    fn outputs_without_a_known_form_are_errors() {
         let wrong = |output| of_cell(&cell(vec![output])).unwrap_err();
         assert_eq!(wrong(stream("stderr", "warning")), "it wrote to stderr");
         let error = Output::Error {
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_scrolls_and_its_numbers_stand_to_the_right() {
+    fn a_table_scrolls_and_its_numbers_are_right_aligned() {
         let table = "<table><tr><th>a</th><th>b</th></tr><tr><td>x\ny</td><td>1.5</td></tr>\
                      <tr><td colspan=\"2\" style=\"color: red\">z</td></tr></table>";
         let expected = "<div class=\"table-wrapper\"><table><tr><th>a</th><th class=\"number\">b</th></tr>\
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn drawings_have_ids_of_their_own() {
+    fn drawings_have_different_ids() {
         let drawing = "<svg width=\"2\" height=\"1\"><path id=\"p\"/></svg>";
         let html = html(&format!("{drawing}<br/>{drawing}"), "x").unwrap();
         assert!(html.contains("id=\"x-0-p\"") && html.contains("id=\"x-1-p\""), "{html}");
@@ -287,12 +288,12 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_kept_in_preformatted_text() {
+    fn preformatted_text_keeps_its_lines() {
         assert_eq!(html("<pre>a\n\nb</pre>", "x").unwrap(), "<pre><samp>a&#10;&#10;b</samp></pre>");
     }
 
     #[test]
-    fn what_the_book_does_not_show_is_refused() {
+    fn elements_off_the_list_are_refused() {
         for element in ["script", "iframe", "img", "style"] {
             let what = html(&format!("<b><{element}/></b>"), "x").unwrap_err();
             assert_eq!(what, format!("holds <{element}>, which the book does not show"));

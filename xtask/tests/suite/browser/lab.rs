@@ -117,7 +117,7 @@ fn a_notebook_runs_in_jupyterlab() {
     let seen = run_all(&mut chrome, &server);
     if let Some(file) = env::var_os("LINREC_SCREENSHOT") {
         let picture = chrome.call("Page.captureScreenshot", json!({})).expect("a picture");
-        fs::write(file, picture["data"].as_str().unwrap_or_default()).expect("it is kept");
+        fs::write(file, picture["data"].as_str().unwrap_or_default()).expect("a file to write");
     }
     let stopped = chrome.evaluate(&format!("lab.stop({TOKEN:?})"));
     let seen = seen.context("in JupyterLab").unwrap();

@@ -2,7 +2,7 @@
 //!
 //! The tests build the whole book and open its pages from disk. They compare every scene with the
 //! same code compiled for this machine, step through launches by keys and buttons, and take the
-//! pictures that people look at. `how_soon_it_is_there` measures, and judges nothing by the clock.
+//! pictures that people look at. `times_of_the_first_step_and_of_steps_back` only measures.
 
 use std::env;
 use std::fs;
@@ -53,8 +53,8 @@ fn variants(full: &Value) -> Vec<Value> {
     variants.iter().map(with).collect()
 }
 
-/// Every answer in the page equals the answer of the same code compiled for this machine: all bits of
-/// all arrays, registers and counters.
+/// Every answer in the page equals the answer of the same code compiled for this machine: all bits
+/// of all arrays, registers and counters.
 #[test]
 #[ignore = "needs a browser"]
 fn every_scene_has_the_bits_of_the_native_emulator() {
@@ -145,7 +145,7 @@ fn a_reader_goes_forward_and_backward() {
 /// a step, and a whole launch.
 #[test]
 #[ignore = "needs a browser"]
-fn how_soon_it_is_there() {
+fn times_of_the_first_step_and_of_steps_back() {
     let (book, output) = built();
     let mut chrome = browser();
     let mut first = Vec::new();
@@ -276,13 +276,13 @@ fn a_mistake_is_reported_in_the_page() {
 
 /// The part `clip` of the open page as a PNG.
 fn picture(chrome: &mut Chrome, clip: &Value) -> Vec<u8> {
-    let asked = json!({"format": "png", "clip": clip, "captureBeyondViewport": true});
-    let picture = chrome.call("Page.captureScreenshot", asked).unwrap();
+    let options = json!({"format": "png", "clip": clip, "captureBeyondViewport": true});
+    let picture = chrome.call("Page.captureScreenshot", options).unwrap();
     base64::engine::general_purpose::STANDARD.decode(picture["data"].as_str().unwrap()).unwrap()
 }
 
-/// The pictures for people to look at, in the folder that LINREC_SCREENSHOTS names or in a temporary
-/// one.
+/// The pictures for people to look at, in the folder that LINREC_SCREENSHOTS names or in a
+/// temporary one.
 #[test]
 #[ignore = "needs a browser"]
 fn pictures_can_be_taken_of_all() {

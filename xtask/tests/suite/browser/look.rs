@@ -42,13 +42,13 @@ impl Packed {
     fn of_page(&mut self, chrome: &Chrome, url: &str) -> Result<usize> {
         // An event of the page before may come late.
         let events = chrome.events().filter(|event| event["params"]["documentURL"] == url);
-        let files: BTreeSet<PathBuf> = events.filter_map(asked_for).collect();
+        let files: BTreeSet<PathBuf> = events.filter_map(requested).collect();
         files.iter().map(|file| self.of(file)).sum()
     }
 }
 
 /// The file that an event requests.
-fn asked_for(event: &Value) -> Option<PathBuf> {
+fn requested(event: &Value) -> Option<PathBuf> {
     let url = event["params"]["request"]["url"].as_str()?;
     let is_asked = event["method"] == "Network.requestWillBeSent";
     let path = url.strip_prefix("file://").filter(|_| is_asked)?.split(['#', '?']).next()?;

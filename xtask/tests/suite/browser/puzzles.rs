@@ -1,8 +1,9 @@
-//! The puzzles in the page: chosen answers and pasted modules get the words of the terminal's judge.
+//! The puzzles in the page: chosen answers and pasted modules get the words of the terminal's
+//! judge.
 //!
-//! `puzzles.js` acts as a reader in the page. The tests choose every known answer, paste PTX, play by
-//! keys alone, and step through the launch of a wrong answer. The expected words come from the crate
-//! `puzzle` in this process.
+//! `puzzles.js` acts as a reader in the page. The tests choose every known answer, paste PTX, play
+//! by keys alone, and step through the launch of a wrong answer. The expected words come from the
+//! crate `puzzle` in this process.
 
 use linrec::device::Device;
 use linrec::kernels::Ptx;
@@ -107,8 +108,9 @@ fn every_answer_gets_the_words_of_the_terminal_and_the_solution_solves() {
         chrome.evaluate("puzzles.progress()").unwrap(),
         json!("16 of 16 are solved in this browser.")
     );
-    let kept = chrome.evaluate("JSON.parse(localStorage.getItem('linrec-puzzles')).solved.length");
-    assert_eq!(kept.unwrap(), json!(16));
+    let stored =
+        chrome.evaluate("JSON.parse(localStorage.getItem('linrec-puzzles')).solved.length");
+    assert_eq!(stored.unwrap(), json!(16));
     look::assert_quiet(&chrome);
 }
 
@@ -124,16 +126,16 @@ fn the_page_goes_on_while_an_answer_is_tried() {
         "(async () => {
             await puzzles.focus('10-banks', 'button');
             const verdict = document.querySelector('[data-puzzle=\"10-banks\"] .verdict');
-            const said = new Set();
+            const texts = new Set();
             let times = 0;
-            const timer = setInterval(() => { times += 1; said.add(verdict.textContent); });
+            const timer = setInterval(() => { times += 1; texts.add(verdict.textContent); });
             await puzzles.choose('10-banks', 'two-words');
             clearInterval(timer);
-            return [times, [...said].filter((text) => /^It runs: \\d+ of 189 cases/.test(text)).length];
+            return [times, [...texts].filter((text) => /^It runs: \\d+ of 189 cases/.test(text)).length];
         })()",
     );
-    let [times, said]: [u32; 2] = serde_json::from_value(seen.unwrap()).unwrap();
-    assert!(times > 3 && said > 1, "{times} turns of the page, {said} words of how far it is");
+    let [times, texts]: [u32; 2] = serde_json::from_value(seen.unwrap()).unwrap();
+    assert!(times > 3 && texts > 1, "{times} turns of the page, {texts} texts of progress");
     look::assert_quiet(&chrome);
 }
 
@@ -180,7 +182,7 @@ fn pasted_ptx_is_judged() {
 
 #[test]
 #[ignore = "needs a browser"]
-fn a_puzzle_is_played_by_keys_and_where_nothing_is_kept() {
+fn a_puzzle_is_played_by_keys_and_without_storage() {
     let (book, _) = built();
     let mut chrome = browser();
     let none =
