@@ -2,7 +2,8 @@
 //!
 //! Most tests append a fault to the sample page of a small book, and expect the words of the
 //! failure. The small book has every directive once, so that the tests of good pages read it, too.
-//! One test builds and checks the book of this workspace.
+//! One test builds and checks the book of this workspace. `notebook_pages` does the same for the
+//! pages of notebooks, and `browser` looks at the built pages in a browser.
 
 use std::fs;
 

@@ -1,8 +1,10 @@
 //! Attacks on the server by clients on this machine, each bounded in time and bytes.
 //!
 //! The server runs in a thread of the test, with short times and two places for connections, so
-//! that a connection that stays shows. The requests are written byte by byte, as no HTTP client
-//! would write most of them. After each attack the book is served as before.
+//! that a connection that stays shows. The requests are texts, since an HTTP client would refuse to
+//! send most of them: bodies without end, heads of 300 MB, addresses that lead out of the book,
+//! foreign hosts, and clients that neither write nor read. After each attack the book is served as
+//! before.
 
 use std::fs;
 use std::io::{self, Read, Write};

@@ -2,7 +2,8 @@
 //!
 //! The tests build the whole book and open its pages from disk. They compare every scene with the
 //! same code compiled for this machine, step through launches by keys and buttons, and take the
-//! pictures that people look at. `times_of_the_first_step_and_of_steps_back` only measures.
+//! pictures that people look at. `times_of_the_first_step_and_of_steps_back` only measures:
+//! it prints milliseconds, and its record is in `xtask/README.md`.
 
 use std::env;
 use std::fs;
