@@ -180,7 +180,8 @@ fn expand<'c>(prefix: &[&'c str], tree: &'c str, take: &mut impl FnMut(&'c str, 
     let mut path = prefix.to_vec();
     path.extend(words);
     let Some(group) = group else {
-        if let Some(name) = alias.or(path.last().copied()) {
+        // Nothing follows the last comma of a group.
+        if let Some(name) = alias.or(path.last().copied()).filter(|_| !tree.trim().is_empty()) {
             take(name, path);
         }
         return;

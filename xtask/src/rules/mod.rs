@@ -228,12 +228,13 @@ mod tests {
     fn a_circle_between_folders_is_found() {
         let all = Repository::new();
         all.write("src/c/mod.rs", "mod d;\npub use d::{D, e::E as F};\n");
+        all.write("src/c/h.rs", "use super::{\n    d::D,\n};\n");
         all.write("src/c/d/mod.rs", "use super::super::b;\n");
         all.write("src/c/d/e.rs", "");
         all.set();
         all.keeps("the rules");
         // Without a circle of files, and through a name that a module passes on.
-        for code in ["use crate::c::F;\n", "use crate::{c::{self}};\n"] {
+        for code in ["use crate::c::F;\n", "use crate::{\n    c::{self},\n};\n"] {
             all.write("src/b.rs", code);
             all.breaks("all has 2 files and folders in circles between folders (b, c), and");
         }
