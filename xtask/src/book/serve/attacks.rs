@@ -375,7 +375,7 @@ fn no_address_leads_out_of_the_book() {
     ] {
         assert_eq!(server.status(&format!("GET {path}"), ""), "404", "{path}");
     }
-    for path in ["*", "../secret.html", "/..\\secret.html", "/index.html\0"] {
+    for path in ["*", "//", "../secret.html", "/..\\secret.html", "/index.html\0"] {
         let status = server.status(&format!("GET {path}"), "");
         assert!(["400", "404"].contains(&&*status), "{path}: {status}");
     }
