@@ -29,7 +29,7 @@ lines = [line.split("#")[0] for line in text.splitlines()]
 subsetter = subset.Subsetter(options)
 subsetter.populate(unicodes=[one for line in lines for one in subset.parse_unicodes(line)])
 subsetter.subset(font)
-# Its licence asks that what was changed has a name of its own.
+# Its licence requires a new name for a changed font.
 for record in font["name"].names:
     if record.nameID in (1, 3, 4, 6, 16):
         blank = "" if record.nameID == 6 else " "

@@ -1,7 +1,11 @@
-//! The list of chapters is `chapters/SUMMARY.md`: a line has a chapter's folder, its title and a
-//! sentence about it. Whatever else names all chapters is made from it here, or compared with it.
+//! `cargo xtask chapters`: keeps all lists of chapters equal to `chapters/SUMMARY.md`.
+//!
+//! A line of that list has a chapter's folder, its title and a sentence about it. Other files name
+//! all chapters between two comments: their lines are generated from the list. Chapter pages and
+//! manifests are compared with it. The tests below make a small workspace and change each of its
+//! files.
 
-use std::fs;
+use fs_err as fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -13,7 +17,7 @@ use crate::workspace;
 
 const LIST: &str = "chapters/SUMMARY.md";
 
-/// The files that name all chapters, between two comments.
+/// The files that name all chapters between two comments.
 const MADE: [&str; 4] = [
     "README.md",
     "chapters/README.md",
@@ -21,7 +25,7 @@ const MADE: [&str; 4] = [
     "chapters/00-start-here/src/catalogue.rs",
 ];
 
-/// A chapter, as its line says.
+/// A chapter, from its line.
 #[derive(Debug)]
 pub struct Chapter {
     /// Its number.
@@ -29,7 +33,7 @@ pub struct Chapter {
     /// The name of its folder, such as `03-matrix-form`.
     pub folder: String,
     title: String,
-    /// Goes on after the title, as in "The matrix form writes …".
+    /// The sentence goes on after the title, as in "The matrix form writes …".
     sentence: String,
     /// The heading above it, such as `Part I: the algorithm`.
     part: String,
@@ -43,10 +47,6 @@ impl Chapter {
 }
 
 /// The chapters in their order, without chapter 0, which is the tour.
-///
-/// # Errors
-///
-/// When the list cannot be read.
 pub fn read(root: &Path) -> Result<Vec<Chapter>> {
     static LINE: LazyLock<Regex> = LazyLock::new(|| {
         #[expect(clippy::unwrap_used, reason = "the pattern is tried by the tests below")]
@@ -71,27 +71,19 @@ pub fn read(root: &Path) -> Result<Vec<Chapter>> {
 }
 
 /// Writes the chapters into every file that names all of them.
-///
-/// # Errors
-///
-/// When a file cannot be read or written, and as [`check`].
 pub fn write(root: &Path) -> Result<String> {
     let chapters = read(root)?;
     for file in MADE {
         let old = text(root, file)?;
         let new = filled(&old, &chapters);
         if new != old {
-            fs::write(root.join(file), new).with_context(|| format!("{file} cannot be written"))?;
+            fs::write(root.join(file), new)?;
         }
     }
     check(root)
 }
 
-/// Compares what names the chapters with the list.
-///
-/// # Errors
-///
-/// When a file cannot be read, or something differs; all of it is listed.
+/// Compares the files that name the chapters with the list.
 pub fn check(root: &Path) -> Result<String> {
     let chapters = read(root)?;
     let mut faults = Vec::new();
@@ -142,21 +134,17 @@ pub fn check(root: &Path) -> Result<String> {
             }
         }
     }
-    failure::none_of(&faults, "what names the chapters")?;
+    failure::none_of(&faults, "the names of the chapters")?;
     Ok(format!("{} chapters are named as in {LIST}", chapters.len()))
 }
 
-/// The folders that have the record of a run which can be compared: the chapters, and pages of the
-/// appendix with a crate.
-///
-/// # Errors
-///
-/// When the list cannot be read.
+/// The folders with a recorded run that can be compared: the chapters, and pages of the appendix
+/// with a crate.
 pub fn recorded(root: &Path) -> Result<Vec<String>> {
     let list = text(root, LIST)?;
     let folders = list.lines().filter_map(|line| {
         let (folder, _) = line.split_once("](")?.1.split_once("/README.md)")?;
-        // What is recorded of chapter 0 is its benchmark, a matter of time alone.
+        // The record of chapter 0 is a benchmark, which has timings only.
         let has_run = !folder.starts_with("00-")
             && root.join("chapters").join(folder).join("Cargo.toml").is_file();
         has_run.then(|| folder.to_owned())
@@ -164,12 +152,7 @@ pub fn recorded(root: &Path) -> Result<Vec<String>> {
     Ok(folders.collect())
 }
 
-/// The packages of chapters whose library needs no device: it does not ask for one in what it
-/// depends on.
-///
-/// # Errors
-///
-/// When the list or the manifest of a chapter cannot be read.
+/// The packages of chapters whose library needs no device, as their dependencies show.
 pub fn without_device(root: &Path) -> Result<Vec<String>> {
     let mut packages = Vec::new();
     for Chapter { folder, .. } in read(root)? {
@@ -190,14 +173,13 @@ pub fn without_device(root: &Path) -> Result<Vec<String>> {
 }
 
 fn text(root: &Path, file: &str) -> Result<String> {
-    let text = fs::read_to_string(root.join(file));
-    Ok(text.with_context(|| format!("{file} cannot be read"))?.replace('\r', ""))
+    Ok(fs::read_to_string(root.join(file))?.replace('\r', ""))
 }
 
-/// How the comment begins that stands above what is made; what of it, says its end.
+/// The start of the comment above generated lines. Its end names their form.
 const MARK: &str = "chapters, from chapters/SUMMARY.md by cargo xtask chapters: ";
 
-/// The text of a file with what is made in it.
+/// The text of a file with the generated lines.
 fn filled(text: &str, chapters: &[Chapter]) -> String {
     static BLOCK: LazyLock<Regex> = LazyLock::new(|| {
         let pattern = format!(r"(?ms)^( *\S+ {MARK}(.+?)(?: -->)?\n).*?^( *\S+ end of chapters)");
@@ -275,12 +257,12 @@ mod tests {
     }
 
     #[test]
-    fn all_that_names_chapters_is_made() {
+    fn all_lists_of_chapters_are_generated() {
         let folder = workspace();
         let root = folder.path();
-        let said = complaint(root);
+        let missing = complaint(root);
         for line in ["- **1** [One](01-one/README.md) is first.", "ch01_one::CHAPTER,"] {
-            assert!(said.contains(&format!("the line `{line}` is missing")), "{said}");
+            assert!(missing.contains(&format!("the line `{line}` is missing")), "{missing}");
         }
         write(root).unwrap();
         assert_eq!(
@@ -299,8 +281,8 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_from_the_list_is_said() {
-        for (file, old, new, said) in [
+    fn differences_from_the_list_are_reported() {
+        for (file, old, new, expected) in [
             (LIST, " is first.", "", "the line of 01-one does not go on after the link"),
             (LIST, LINE, "- [Two](02-two/README.md) is.\n- [One](01-one/README.md) is.\n", "go up"),
             (MADE[0], MARK, "", "README.md: the comment is missing"),
@@ -312,7 +294,7 @@ mod tests {
             write(folder.path()).unwrap();
             edit(folder.path(), file, old, new);
             let complaint = complaint(folder.path());
-            assert!(complaint.contains(said), "{complaint}");
+            assert!(complaint.contains(expected), "{complaint}");
         }
     }
 

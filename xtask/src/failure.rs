@@ -1,23 +1,23 @@
-//! What is wrong with a page, said so that its author can mend it.
+//! Failures: faults of a page or a file, with the place where its author can mend it.
 
 use std::fmt;
 use std::path::Path;
 
 use anyhow::{Result, bail};
 
-/// One thing that is wrong, and where.
+/// A fault and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The page or file, relative to the root of the workspace or of the built book.
     pub page: String,
-    /// The line, counted from 1, where it is known.
+    /// The line, counted from 1, if it is known.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The fault in words.
     pub what: String,
 }
 
 impl Failure {
-    /// A failure in `page`, at `line` where that is known.
+    /// A failure in `page`, at `line` if that is known.
     pub fn new(page: &Path, line: Option<usize>, what: impl Into<String>) -> Self {
         // Slashes on every system: the message reads like the links in the page.
         let page = page.to_string_lossy().replace('\\', "/");
@@ -34,11 +34,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// An error that lists all of `failures`, or nothing when there are none.
-///
-/// # Errors
-///
-/// When there is at least one failure.
+/// Checks that there are no failures.
 pub fn none_of(failures: &[Failure], subject: &str) -> Result<()> {
     if failures.is_empty() {
         return Ok(());

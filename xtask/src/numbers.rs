@@ -1,22 +1,21 @@
-//! Whether two texts say the same, with numbers that may differ in their last digits.
+//! Compares texts whose numbers may differ in their last digits.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// How far two numbers may be apart, relative to the larger one.
+/// The largest difference of two numbers, relative to the larger one.
 const TOLERANCE: f64 = 1e-6;
 
-/// Whether two texts are the same, the numbers in them within the tolerance. Blanks and line ends
-/// count as one.
-#[must_use]
+/// True if two texts are equal, and their numbers within the tolerance. Any blanks and line ends
+/// separate words.
 pub fn texts_agree(old: &str, new: &str) -> bool {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let (old, new) = (words(old), words(new));
     old.len() == new.len() && old.iter().zip(&new).all(|(old, new)| words_agree(old, new))
 }
 
-/// Whether two words are the same: between their numbers letter by letter, as in `[0.5,` and `x=3`.
+/// True if two words are equal, and their numbers within the tolerance, as in `[0.5,` and `x=3`.
 fn words_agree(old: &str, new: &str) -> bool {
     static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
         #[expect(clippy::unwrap_used, reason = "the pattern is tried by the tests below")]
@@ -34,8 +33,7 @@ fn words_agree(old: &str, new: &str) -> bool {
         && a.iter().zip(&b).all(|(&a, &b)| numbers_agree(a, b))
 }
 
-/// Whether two numbers are the same within the tolerance.
-#[must_use]
+/// True if two numbers are equal within the tolerance.
 pub fn numbers_agree(a: f64, b: f64) -> bool {
     a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= TOLERANCE * a.abs().max(b.abs())
 }

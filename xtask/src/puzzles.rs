@@ -1,8 +1,7 @@
-//! The folder `puzzles/`: what its descriptions say, and a puzzle in one piece for the pages that
-//! have it.
+//! Reads the folder `puzzles/`: the descriptions, and each puzzle in one piece for the book.
 
+use fs_err as fs;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -14,10 +13,6 @@ use crate::workspace;
 const FOLDER: &str = "puzzles";
 
 /// The descriptions in `puzzles/`, in their order.
-///
-/// # Errors
-///
-/// When one of them cannot be read or used.
 pub fn read(root: &Path) -> Result<Vec<Puzzle>> {
     let read = |folder: &PathBuf| {
         let (toml, cu) = (text(&folder.join("puzzle.toml"))?, text(&folder.join("puzzle.cu"))?);
@@ -28,19 +23,14 @@ pub fn read(root: &Path) -> Result<Vec<Puzzle>> {
     folders(root)?.iter().map(read).collect()
 }
 
-/// Each puzzle by its folder's name, as `crates/live` takes it: the description, the kernel, and
-/// the PTX of all answers.
-///
-/// # Errors
-///
-/// When a file cannot be read.
+/// The puzzles by the names of their folders, in the form of `crates/live`: the description, the
+/// kernel, and the PTX of all answers.
 pub fn delivered(root: &Path) -> Result<BTreeMap<String, Value>> {
     let delivered = |folder: &PathBuf| {
         let name = workspace::name_of(folder);
         let answers = puzzle::find(&name);
-        let answers = answers.with_context(|| {
-            format!("{} was not there when this program was built", folder.display())
-        })?;
+        let answers =
+            answers.with_context(|| format!("{} is newer than this program", folder.display()))?;
         let modules: BTreeMap<&str, String> = answers
             .compiled()
             .filter_map(|name| Some((name, answers.ptx(name)?.text().to_owned())))
@@ -59,23 +49,14 @@ pub fn delivered(root: &Path) -> Result<BTreeMap<String, Value>> {
     folders(root)?.iter().map(delivered).collect()
 }
 
-/// None where there is no such folder, as in a book of its own.
+/// The folders of the puzzles. A book for tests has none.
 fn folders(root: &Path) -> Result<Vec<PathBuf>> {
     let all = root.join(FOLDER);
-    let mut folders = if all.is_dir() { paths(&all)? } else { Vec::new() };
+    let mut folders = if all.is_dir() { workspace::entries(&all)? } else { Vec::new() };
     folders.retain(|path| path.is_dir());
     Ok(folders)
 }
 
-fn paths(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries =
-        fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
-    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
-    paths.sort();
-    Ok(paths)
-}
-
 fn text(path: &Path) -> Result<String> {
-    let text = fs::read_to_string(path);
-    Ok(text.with_context(|| format!("{} cannot be read", path.display()))?.replace('\r', ""))
+    Ok(fs::read_to_string(path)?.replace('\r', ""))
 }

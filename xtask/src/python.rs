@@ -1,5 +1,7 @@
-//! Python environments of our own, below `target`: nothing is installed anywhere else, and only
-//! files whose hashes are committed.
+//! Python environments below `target`. Nothing is installed anywhere else, and only files whose
+//! hashes are committed.
+//!
+//! pip does it all: `uv` would have to be installed by pip first, into an environment like these.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use lesson::files;
 
-/// The list of an environment's packages, written when all of them are installed.
+/// The file with the list of the packages, which is written when all of them are installed.
 const INSTALLED: &str = "installed.txt";
 
 /// A virtual environment with packages in it.
@@ -17,13 +19,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// The environment in `folder` with the packages of `list`. One that has them already is left
-    /// as it is; otherwise it is made anew, after `announce` was called.
-    ///
-    /// # Errors
-    ///
-    /// When Python, its module `venv` or the package index is missing; the message ends with the
-    /// list's advice.
+    /// The environment in `folder` with the packages of `list`. Unless it has them already, this
+    /// calls `announce` and makes it anew.
     pub fn with(folder: &Path, list: &Requirements, announce: impl FnOnce()) -> Result<Self> {
         let environment = Environment { folder: folder.to_owned() };
         let installed = fs::read_to_string(folder.join(INSTALLED)).ok();
@@ -35,14 +32,12 @@ impl Environment {
         Ok(environment)
     }
 
-    /// The environment in `folder` if one is there, with whatever packages.
-    #[must_use]
+    /// The environment in `folder`, if there is one, with any packages.
     pub fn found(folder: &Path) -> Option<Self> {
         folder.join(INSTALLED).is_file().then(|| Environment { folder: folder.to_owned() })
     }
 
     /// The program of this name in the environment: `python`, `jupyter`.
-    #[must_use]
     pub fn program(&self, name: &str) -> PathBuf {
         if cfg!(windows) {
             self.folder.join("Scripts").join(format!("{name}.exe"))
@@ -51,8 +46,7 @@ impl Environment {
         }
     }
 
-    /// The folder that its packages are in.
-    #[must_use]
+    /// The folder of its packages.
     pub fn packages(&self) -> Option<PathBuf> {
         if cfg!(windows) {
             return Some(self.folder.join("Lib").join("site-packages"));
@@ -66,8 +60,8 @@ impl Environment {
     fn install(&self, list: &Requirements) -> Result<()> {
         let python = if cfg!(windows) { "python" } else { "python3" };
         let needed = "Python 3 with its module venv is needed (on Debian the packages python3 and python3-venv)";
-        // -I: no module is taken from the current folder, nor from where variables or the user's
-        // settings lead.
+        // -I: Python loads no module from the current folder, nor from folders that variables or
+        // the user's settings name.
         run(
             Command::new(python).args(["-I", "-m", "venv", "--clear"]).arg(&self.folder),
             &format!("{needed}. {}", list.advice),
@@ -90,22 +84,22 @@ impl Environment {
     }
 }
 
-/// What an environment is to hold.
+/// The packages of an environment.
 pub struct Requirements {
-    /// All packages with their versions and their files' hashes, in pip's format: also what they
-    /// need in turn.
+    /// All packages, also the ones that others need, with their versions and the hashes of their
+    /// files, in pip's format.
     pub packages: &'static str,
-    /// What is needed for it, as the end of the message when it fails.
+    /// The end of an error message: what the installation needs.
     pub advice: &'static str,
 }
 
-/// Runs a command; what it printed is part of the error, and so is `advice`.
+/// Runs a command. Its output and `advice` are part of the error.
 fn run(command: &mut Command, advice: &str) -> Result<()> {
     let line = format!("{command:?}");
     let output = command.output().with_context(|| format!("{line} could not be run; {advice}"))?;
     if !output.status.success() {
-        let said = [output.stdout, output.stderr].concat();
-        bail!("{line} failed; {advice}\n{}", String::from_utf8_lossy(&said).trim());
+        let printed = [output.stdout, output.stderr].concat();
+        bail!("{line} failed; {advice}\n{}", String::from_utf8_lossy(&printed).trim());
     }
     Ok(())
 }
@@ -114,8 +108,8 @@ fn run(command: &mut Command, advice: &str) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// A package on the disk whose file has another hash than the list says. Its maker is Python's
-    /// own `zipfile`.
+    /// The file of a package on the disk has another hash than the list. Python's `zipfile` makes
+    /// it.
     #[test]
     fn a_file_with_another_hash_is_not_installed() {
         const WHEEL: &str = "import sys, zipfile\n\

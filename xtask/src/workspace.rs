@@ -1,17 +1,13 @@
-//! Where things are in the workspace.
+//! Finds folders and programs of the workspace.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 /// The root of the workspace: the nearest folder at or above the current one that holds
 /// `book.toml`.
-///
-/// # Errors
-///
-/// When there is none.
 pub fn root() -> Result<PathBuf> {
     let here = env::current_dir().context("the current folder cannot be read")?;
     here.ancestors()
@@ -20,37 +16,34 @@ pub fn root() -> Result<PathBuf> {
         .with_context(|| format!("no book.toml in {} or above it", here.display()))
 }
 
-/// The folder that takes what is built: `target`, or the one that `CARGO_TARGET_DIR` names.
-#[must_use]
+/// The folder for build products: `target`, or the folder that `CARGO_TARGET_DIR` names.
 pub fn target(root: &Path) -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |named| root.join(named))
 }
 
-/// The cargo that runs this program, or else the one on the `PATH`.
-#[must_use]
+/// The cargo that runs this program, or else the cargo on the `PATH`.
 pub fn cargo() -> Command {
     Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
+/// Runs a command, which prints to the terminal.
+pub fn run(command: &mut Command) -> Result<()> {
+    let line = format!("{command:?}");
+    let status = command.status().with_context(|| format!("{line} could not be run"))?;
+    ensure!(status.success(), "{line} failed: {status}");
+    Ok(())
+}
+
 /// The folder inside `chapters` of the chapter with the number `name` (`3`), or of the page in the
 /// appendix with that name.
-///
-/// # Errors
-///
-/// When there is no such folder, or more than one.
 pub fn chapter_folder(chapters: &Path, name: &str) -> Result<PathBuf> {
     let number: Option<u32> = name.parse().ok();
     let is_it = |folder: &str| match number {
         Some(number) => folder.starts_with(&format!("{number:02}-")),
         None => folder == name,
     };
-    let entries = chapters
-        .read_dir()
-        .with_context(|| format!("the folder {} cannot be read", chapters.display()))?;
-    let mut found: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.is_dir() && is_it(&name_of(path)))
-        .collect();
+    let mut found = entries(chapters)?;
+    found.retain(|path| path.is_dir() && is_it(&name_of(path)));
     match (found.len(), number) {
         (1, _) => Ok(found.remove(0)),
         (0, Some(number)) => {
@@ -61,15 +54,21 @@ pub fn chapter_folder(chapters: &Path, name: &str) -> Result<PathBuf> {
     }
 }
 
+/// The paths of all files and folders in `folder`, in the order of their names.
+pub fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs_err::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
+    let mut paths = entries.collect::<std::io::Result<Vec<_>>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
 /// The package of the folder with this name inside `chapters`.
-#[must_use]
 pub fn package_of(folder: &str) -> String {
     let numbered = folder.starts_with(|c: char| c.is_ascii_digit());
     format!("{}{folder}", if numbered { "ch" } else { "appendix-" })
 }
 
-/// The last component of `path` as text, or nothing where it has none.
-#[must_use]
+/// The last component of `path` as text, which is empty for a path without one.
 pub fn name_of(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }

@@ -1,9 +1,9 @@
-//! Where in the built book each page is.
+//! The addresses of the pages in the built book.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-/// The files that the pages are written in, and the pages built from them.
+/// The source files of the pages, and the pages built from them.
 #[derive(Debug, Default)]
 pub struct Addresses {
     /// The built page, relative to the folder of the book, of each file.
@@ -11,30 +11,30 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// The page built from `file` is at `built`, relative to the folder of the book.
+    /// Adds the page `built`, relative to the folder of the book, as the page built from `file`.
     pub fn insert(&mut self, file: PathBuf, built: PathBuf) {
         self.built.insert(file, built);
     }
 
-    /// How many pages there are.
+    /// The number of pages.
     #[must_use]
     pub fn count(&self) -> usize {
         self.built.len()
     }
 
-    /// The page that is built from `file`.
+    /// The page built from `file`.
     #[must_use]
     pub fn of(&self, file: &Path) -> Option<&Path> {
         self.built.get(file).map(PathBuf::as_path)
     }
 
-    /// The file that the page `built` is built from.
+    /// The source file of the page `built`.
     #[must_use]
     pub fn source(&self, built: &Path) -> Option<&Path> {
         self.built.iter().find(|(_, page)| *page == built).map(|(file, _)| file.as_path())
     }
 
-    /// The files of all pages.
+    /// The source files of all pages.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.built.keys().map(PathBuf::as_path)
     }
@@ -48,8 +48,7 @@ pub fn built(page: &Path) -> PathBuf {
     }
 }
 
-/// How a link in the page `from` writes the address of `to`, both relative to the folder of the
-/// book.
+/// The address of `to` in a link of the page `from`. Both are relative to the folder of the book.
 pub fn relative(from: &Path, to: &Path) -> String {
     let folder: Vec<Component> =
         from.parent().map(|folder| folder.components().collect()).unwrap_or_default();

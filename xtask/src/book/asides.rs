@@ -1,12 +1,11 @@
-//! Asides: quotations that begin with a certain word become boxes.
+//! Turns quotations that begin with certain words into boxes.
 
 use pulldown_cmark::{Event, Tag};
 
 use super::markdown::{self, Located};
 use super::page::Draft;
 
-/// The first word of the quotation, the class that the stylesheet draws, and the heading that is
-/// shown.
+/// The first word of the quotation, the class for the stylesheet, and the heading on the page.
 const ASIDES: [(&str, &str, &str); 3] = [
     ("Predict.", "predict", "Predict before you run"),
     ("Try.", "try", "Try it"),

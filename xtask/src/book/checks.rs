@@ -1,15 +1,17 @@
-//! The table of the checks that a chapter's run made.
+//! The directive `{{#checks}}`: the table of the checks that a chapter's run made.
+
+use lesson::Check;
 
 use super::page::Page;
 use super::svg::escape;
-use crate::results::{Check, FOLDER, Run};
+use crate::results::{self, FOLDER};
 
-/// The checks, with the run's command, machine and date below.
+/// The table of the checks, followed by the run's command, machine and date.
 pub fn table(page: &Page, arguments: &str) -> Result<String, String> {
     if !arguments.is_empty() {
-        return Err("`{{#checks}}` takes nothing".to_owned());
+        return Err("`{{#checks}}` takes no arguments".to_owned());
     }
-    let run = Run::load(&page.folder().join(FOLDER)).map_err(|error| format!("{error:#}"))?;
+    let run = results::load(&page.folder().join(FOLDER)).map_err(|error| format!("{error:#}"))?;
     if run.checks.is_empty() {
         return Err("the recorded run made no checks".to_owned());
     }
@@ -19,7 +21,7 @@ pub fn table(page: &Page, arguments: &str) -> Result<String, String> {
         let cells = [
             cell("name", &escape(&check.name)),
             cell("number", &number(check.value)),
-            cell("number", &number(check.limit)),
+            cell("number", &number(Some(check.limit))),
             cell(verdict, verdict),
         ];
         format!("<tr>{}</tr>", cells.concat())
@@ -40,7 +42,7 @@ pub fn table(page: &Page, arguments: &str) -> Result<String, String> {
     ))
 }
 
-/// A number in at most four digits, with a power of ten where it is very large or small.
+/// A number in at most four digits, with a power of ten if it is very large or small.
 fn number(value: Option<f64>) -> String {
     let Some(value) = value else { return "–".to_owned() };
     let size = value.abs();

@@ -1,4 +1,4 @@
-//! Code blocks: filled from the crates' own files, by anchors.
+//! Fills blocks of code from the source files of the crates, by anchors.
 
 use std::fs;
 use std::ops::Range;
@@ -8,16 +8,16 @@ use std::sync::LazyLock;
 use linrec::kernels;
 use regex::Regex;
 
-use super::directives::{self, Directive};
 use super::markdown::{self, CodeBlock, Located};
 use super::page::{Draft, Page};
+use super::values::{self, Directive};
 
-/// Languages whose code is compiled here, and so never pasted.
+/// The languages whose code is compiled in this project, and so is never pasted.
 const COMPILED: [&str; 6] = ["rust", "cuda", "cu", "cpp", "c++", "c"];
 
 static ANCHOR: LazyLock<Regex> = LazyLock::new(|| regex(r"ANCHOR:\s*([\w-]+)"));
 static ANCHOR_END: LazyLock<Regex> = LazyLock::new(|| regex(r"ANCHOR_END:\s*([\w-]+)"));
-/// The heading of a step in what a chapter's run said, which is underlined.
+/// The heading of a step in the output of a chapter's run, which is underlined.
 static STEP: LazyLock<Regex> = LazyLock::new(|| regex(r"^\d+\.\d+ (.+)$"));
 
 fn regex(pattern: &str) -> Regex {
@@ -35,7 +35,7 @@ pub fn expand(draft: &mut Draft, events: &[Located]) {
                 format!("pasted {} code; write `{{{{#include file:anchor}}}}`", block.language),
             );
         }
-        for directive in directives::find(source, block.range.clone()) {
+        for directive in values::find(source, block.range.clone()) {
             if directive.name == "include" {
                 include(draft, &directive, compiled);
             }
@@ -44,14 +44,14 @@ pub fn expand(draft: &mut Draft, events: &[Located]) {
     name_all_for_highlighting(draft, events);
 }
 
-/// Gives every block a language that the book's highlighter knows.
+/// Sets the language of every block to one that the book's highlighter knows.
 pub fn name_all_for_highlighting(draft: &mut Draft, events: &[Located]) {
     for block in markdown::code_blocks(events) {
         name_for_highlighting(draft, &block);
     }
 }
 
-/// Whether a block holds more than includes.
+/// True if a block holds more than includes.
 fn is_pasted(block: &str) -> bool {
     let mut inside: Vec<&str> = block.lines().skip(1).collect();
     inside.pop();
@@ -69,7 +69,7 @@ fn include(draft: &mut Draft, directive: &Directive, compiled: bool) {
     }
 }
 
-/// What stands in the block in place of the directive.
+/// The text that replaces the directive in the block.
 fn included(page: &Page, directive: &Directive, compiled: bool) -> Result<String, String> {
     let argument = directive.arguments;
     let prefix = line_prefix(page.source, &directive.range)?;
@@ -83,7 +83,7 @@ fn included(page: &Page, directive: &Directive, compiled: bool) -> Result<String
     };
     let path = page.resolve(file);
     let text = fs::read_to_string(&path).or_else(|error| {
-        // A planted mistake is no file.
+        // A planted mistake is not a file: the library makes its text.
         let made = path.strip_prefix(page.root.join("kernels")).ok().and_then(Path::to_str);
         let made = made.and_then(kernels::source).filter(|_| file.contains("kernels/broken/"));
         made.map(str::to_owned).ok_or_else(|| format!("include `{argument}`: {error}"))
@@ -103,8 +103,8 @@ fn included(page: &Page, directive: &Directive, compiled: bool) -> Result<String
     Ok(dedented(&text).join(&format!("\n{prefix}")))
 }
 
-/// What stands before the include in its line, and so before every included line: the indentation
-/// of a list, the marks of a quotation.
+/// The text before the include in its line, which every included line gets: the indentation of a
+/// list, or the marks of a quotation.
 fn line_prefix<'a>(source: &'a str, range: &Range<usize>) -> Result<&'a str, String> {
     let start = source[..range.start].rfind('\n').map_or(0, |newline| newline + 1);
     let prefix = &source[start..range.start];
@@ -112,11 +112,11 @@ fn line_prefix<'a>(source: &'a str, range: &Range<usize>) -> Result<&'a str, Str
     if prefix.trim_matches(['>', ' ']).is_empty() && rest.trim().is_empty() {
         Ok(prefix)
     } else {
-        Err("an include stands alone in its line".to_owned())
+        Err("an include has a line to itself".to_owned())
     }
 }
 
-/// The lines between the marks of `anchor`, without the marks of others.
+/// The lines between the marks of `anchor`, without the marks of other anchors.
 fn anchored(text: &str, anchor: &str) -> Result<Vec<String>, String> {
     let names = |regex: &Regex, line: &str| {
         regex.captures(line).is_some_and(|captures| &captures[1] == anchor)
@@ -125,13 +125,13 @@ fn anchored(text: &str, anchor: &str) -> Result<Vec<String>, String> {
     match starts {
         0 => return Err(format!("no `ANCHOR: {anchor}` in the file")),
         1 => {}
-        _ => return Err(format!("`ANCHOR: {anchor}` stands {starts} times in the file")),
+        _ => return Err(format!("`ANCHOR: {anchor}` is {starts} times in the file")),
     }
     let mut lines = text.lines().skip_while(|line| !names(&ANCHOR, line)).skip(1).peekable();
     let mut inside = Vec::new();
     loop {
         match lines.next() {
-            None => return Err(format!("no `ANCHOR_END: {anchor}` behind its start")),
+            None => return Err(format!("no `ANCHOR_END: {anchor}` after its start")),
             Some(line) if names(&ANCHOR_END, line) => return Ok(inside),
             Some(line) if is_marker(line) => {}
             Some(line) => inside.push(line.to_owned()),
@@ -139,8 +139,8 @@ fn anchored(text: &str, anchor: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// Takes the number from the heading of a run's step: a page shows the steps in an order of its
-/// own, and not all of them.
+/// Removes the number from the heading of a run's step: a page shows some of the steps, in another
+/// order.
 fn without_number(lines: &mut [String]) {
     let Some(at) = lines.iter().position(|line| !line.trim().is_empty()) else { return };
     let [heading, underline, ..] = &mut lines[at..] else { return };
@@ -155,7 +155,7 @@ fn is_marker(line: &str) -> bool {
     ANCHOR.is_match(line) || ANCHOR_END.is_match(line)
 }
 
-/// The lines without the indentation that they share, and without blank lines around.
+/// The lines without their common indentation, and without blank lines around them.
 fn dedented(lines: &[String]) -> Vec<&str> {
     let filled = |line: &&String| !line.trim().is_empty();
     let indentation = |line: &String| line.len() - line.trim_start_matches(' ').len();
@@ -165,7 +165,7 @@ fn dedented(lines: &[String]) -> Vec<&str> {
     lines[first..last].iter().map(|line| line.get(shared..).unwrap_or("")).collect()
 }
 
-/// Gives the block a language that the book's highlighter knows.
+/// Sets the language of the block to one that the book's highlighter knows.
 fn name_for_highlighting(draft: &mut Draft, block: &CodeBlock) {
     let known = match block.language.as_str() {
         "cuda" | "cu" => "cpp",

@@ -1,11 +1,11 @@
-//! Every exercise has a solution, and hides it.
+//! Checks that every exercise has a solution and hides it.
 
 use pulldown_cmark::{Event, Tag};
 
 use super::markdown::{self, Located};
 use super::page::Draft;
 
-/// A heading: its level, its words, the place of its event and its place in the source.
+/// A heading: its level, its words, the index of its event and its offset in the source.
 struct Heading {
     level: usize,
     text: String,
@@ -13,7 +13,7 @@ struct Heading {
     offset: usize,
 }
 
-/// Notes exercises without a hidden solution, under every heading "Exercises".
+/// Notes the exercises without a hidden solution under every heading "Exercises".
 pub fn check(draft: &mut Draft, events: &[Located]) {
     let headings: Vec<Heading> = events
         .iter()

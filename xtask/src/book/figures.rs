@@ -1,4 +1,5 @@
-//! Figures: an SVG in the page itself, so that it follows the reader's theme.
+//! The directives of figures: an SVG becomes part of the page, so that it follows the reader's
+//! theme.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,11 +29,11 @@ pub fn figure(page: &Page, arguments: &str) -> Result<String, String> {
     ))
 }
 
-/// What begins a live figure.
+/// The start of a live figure.
 pub const LIVE: &str = "<div class=\"live\" data-";
 
-/// The scene of `name file.svg Caption`: the figure, below which the script of live pages puts what
-/// the reader can go through. Of a `name` alone, only that.
+/// The scene of `name file.svg Caption`: the figure, below which the script of live pages puts the
+/// debugger. A `name` alone gives the debugger without a figure.
 pub fn live(page: &Page, arguments: &str) -> Result<String, String> {
     let (name, rest) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
     let scenes = Scenes::read(page.root).map_err(|error| format!("{error:#}"))?;
@@ -47,7 +48,7 @@ pub fn widget(page: &Page, arguments: &str) -> Result<String, String> {
     below(page, rest, &format!("widget=\"{}\"", escape(name)))
 }
 
-/// The place in which a reader runs PTX of their own; `example.ptx` stands there first.
+/// The place in which readers run their own PTX, which begins with `example.ptx`.
 pub fn yours(page: &Page, _: &str) -> Result<String, String> {
     let example = page.root.join(live::SCRIPTS_FOLDER).join("example.ptx");
     let example = fs::read_to_string(example).map_err(|error| format!("example.ptx: {error}"))?;
@@ -56,15 +57,15 @@ pub fn yours(page: &Page, _: &str) -> Result<String, String> {
     below(page, "", &format!("yours=\"{example}\" data-title=\"Your own kernel\""))
 }
 
-/// A figure, if there is one, and the place of what is live.
+/// The figure, if one is given, and the place of the live part.
 fn below(page: &Page, drawn: &str, what: &str) -> Result<String, String> {
     let drawn = drawn.trim_start();
     let figure = if drawn.is_empty() { String::new() } else { figure(page, drawn)? };
     Ok(format!("{LIVE}{what}>{figure}</div>"))
 }
 
-/// What a live page begins with: its script, so that it is there before the page has been read. At
-/// the address of a step, what that needs is on its way before.
+/// The start of a live page: its script, which is loaded before the rest of the page. At the
+/// address of a step, an early script requests the files of that step first.
 pub fn script(page: &Page) -> String {
     let folder = page.address(Path::new(live::BUILT));
     let early = include_str!("../../theme/live/early.js").replace("FOLDER", &folder);
@@ -72,7 +73,7 @@ pub fn script(page: &Page) -> String {
     format!("<script>{{ {early} }}</script>\n<script async src=\"{folder}/live.js\"></script>\n\n")
 }
 
-/// The drawing's file: written by the run, or drawn by hand.
+/// Finds the drawing's file: written by the run, or drawn by hand.
 fn find(page: &Page, file: &str) -> Result<PathBuf, String> {
     let places = [FOLDER, "figures"];
     let mut paths = places.iter().map(|place| page.folder().join(place).join(file));
@@ -81,13 +82,13 @@ fn find(page: &Page, file: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// The name without its ending, with letters, digits and hyphens only.
+/// The name without its ending; a hyphen replaces each character but letters and digits.
 fn identifier(file: &str) -> String {
     let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
     stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }
 
-/// The caption as HTML, and in plain words for those who hear the page.
+/// The caption as HTML, and as plain words for readers who hear the page.
 fn render_caption(page: &Page, caption: &str) -> Result<(String, String), String> {
     let page = Page { source: caption, ..*page };
     let events = markdown::events(caption);

@@ -1,5 +1,5 @@
-//! The math font: which characters it has. It is a subset, and a page waits for every byte of it;
-//! so a formula with any other character fails the build.
+//! The characters of the math font. It is a subset, since a page waits for every byte of it; so a
+//! formula with any other character fails the build.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use scraper::Html;
 
-/// What the font was made from; see `fonts/subset.py`.
+/// The list that the font was made from, by `fonts/subset.py`.
 const LIST: &str = include_str!("../../fonts/characters.txt");
 
 static CHARACTERS: LazyLock<BTreeSet<char>> = LazyLock::new(|| {
@@ -21,16 +21,16 @@ static CHARACTERS: LazyLock<BTreeSet<char>> = LazyLock::new(|| {
     ranges.flat_map(range).collect()
 });
 
-/// Say which form of the character before them is meant: a font that has one form passes over them.
+/// Characters that select a form of the character before them: a font with one form ignores them.
 const SELECTORS: RangeInclusive<char> = '\u{FE00}'..='\u{FE0F}';
 
-/// The first character of the text of `mathml` that the font does not have.
+/// The first character in the text of `mathml` that the font lacks.
 pub fn missing(mathml: &str) -> Option<char> {
     let fragment = Html::parse_fragment(mathml);
     let mut characters = fragment.root_element().text().flat_map(str::chars);
-    let may_be_there =
+    let is_known =
         |one: &char| one.is_whitespace() || SELECTORS.contains(one) || CHARACTERS.contains(one);
-    characters.find(|one| !may_be_there(one))
+    characters.find(|one| !is_known(one))
 }
 
 #[cfg(test)]
@@ -46,7 +46,7 @@ mod tests {
         assert!(LIST.contains(&format!("# font {hash}\n")), "xtask/fonts/subset.py makes it");
     }
 
-    /// A browser sets a letter that stands alone in italics, which are characters of their own.
+    /// A browser sets a single letter in italics, which are separate characters.
     #[test]
     fn every_letter_is_there_in_italics() {
         let ranges = [('a'..='z', 0x1D44E), ('A'..='Z', 0x1D434), ('α'..='ω', 0x1D6FC)];
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn a_missing_character_is_named() {
         assert_eq!(missing("<math><mi>x</mi><mo>&lt;</mo><mo>&#x2265;</mo></math>"), None);
         assert_eq!(missing("<math display=\"ℵ\"><mi>x</mi><mi>ℵ</mi></math>"), Some('ℵ'));
         assert_eq!(missing("<mi>&#x2135;</mi>"), Some('ℵ'));

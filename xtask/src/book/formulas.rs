@@ -1,14 +1,14 @@
-//! Formulas: `$…$` and `$$…$$` become MathML when the book is built.
+//! Converts the formulas `$…$` and `$$…$$` to MathML.
 
 use std::sync::LazyLock;
 
 use math_core::{LatexToMathML, MathCoreConfig, MathDisplay};
 use pulldown_cmark::Event;
 
-use super::directives;
 use super::font;
 use super::markdown::{self, Located};
 use super::page::{Draft, Page};
+use super::values;
 
 static CONVERTER: LazyLock<LatexToMathML> = LazyLock::new(|| {
     LatexToMathML::new(MathCoreConfig::default()).expect("no macros that could be wrong")
@@ -37,11 +37,11 @@ pub fn convert_all(draft: &mut Draft, events: &[Located]) {
     }
 }
 
-/// The MathML of `latex`, as Markdown leaves it alone; or what is wrong.
+/// The MathML of `latex`, escaped so that Markdown does not change it.
 ///
-/// A displayed formula comes in a box of its own, which scrolls where it is wider than the page.
+/// A displayed formula has its own box, which scrolls if it is wider than the page.
 pub fn convert(page: &Page, latex: &str, display: MathDisplay) -> Result<String, String> {
-    let latex = directives::insert_values(page, latex)?;
+    let latex = values::insert_values(page, latex)?;
     let converted = CONVERTER.convert_with_local_state(latex.trim(), display).map_err(|error| {
         let place = latex.trim().get(error.0.start..).unwrap_or_default();
         let message = error.to_string();
@@ -61,7 +61,7 @@ pub fn convert(page: &Page, latex: &str, display: MathDisplay) -> Result<String,
     })
 }
 
-/// Whether text of the source holds a dollar sign that is not escaped.
+/// True if text of the source holds a dollar sign that is not escaped.
 fn has_bare_dollar(source: &str, start: usize, end: usize) -> bool {
     let escaped = |at: usize| source[..at].ends_with('\\');
     source[start..end].match_indices('$').any(|(at, _)| !escaped(start + at))

@@ -1,4 +1,7 @@
-//! Links and pictures of a page.
+//! Rewrites the links and pictures of a page.
+//!
+//! The libraries that check links (lychee, mdbook-linkcheck) know neither the files that become
+//! text here nor the notebooks, and lychee brings an HTTP client: `site` checks the built pages.
 
 use std::ops::Range;
 use std::path::Path;
@@ -10,19 +13,19 @@ use super::page::{Draft, Page};
 
 const PICTURES: [&str; 7] = ["svg", "png", "jpg", "jpeg", "gif", "webp", "avif"];
 
-/// Whether `path` is a picture by its name.
+/// True if `path` has the extension of a picture.
 pub fn is_picture(path: &Path) -> bool {
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
     extension.is_some_and(|extension| PICTURES.contains(&extension.as_str()))
 }
 
-/// Where a link goes.
+/// The target of a link.
 enum Target {
-    /// To the web or within the page: left as it is.
+    /// The web, or the same page: the link stays.
     AsWritten,
-    /// To a page or a picture of the book: its address there.
+    /// A page or a picture of the book, with its address.
     Inside(String),
-    /// To a file of the repository: its path from the root.
+    /// A file of the repository, with its path from the root.
     File(String),
 }
 
@@ -51,8 +54,7 @@ pub fn rewrite(draft: &mut Draft, events: &[Located]) {
             Event::Start(Tag::Image { dest_url, title, .. }) => match picture(draft.page, dest_url)
             {
                 Err(what) => draft.reject(range.clone(), what),
-                // In a page all addresses stay; a notebook's page is in another folder than the
-                // notebook.
+                // All addresses in a page stay. A notebook's page is not in the notebook's folder.
                 Ok(address) if address != **dest_url => {
                     let inside = inside(events, at);
                     draft.replace(inside.end..range.end, destination(&address, title));
@@ -64,7 +66,7 @@ pub fn rewrite(draft: &mut Draft, events: &[Located]) {
     }
 }
 
-/// The end of a link or a picture, from the bracket behind its words.
+/// The end of a link or a picture, from the bracket after its words.
 fn destination(address: &str, title: &str) -> String {
     match title {
         "" => format!("]({address})"),
@@ -72,7 +74,7 @@ fn destination(address: &str, title: &str) -> String {
     }
 }
 
-/// Whether one of the links of `page` leads to `file`.
+/// True if a link of `page` leads to `file`.
 pub fn leads_to(page: &Page, events: &[Located], file: &Path) -> bool {
     events.iter().any(|(event, _)| match event {
         Event::Start(Tag::Link { dest_url, .. }) if !is_remote(dest_url) => {
@@ -83,7 +85,7 @@ pub fn leads_to(page: &Page, events: &[Located], file: &Path) -> bool {
     })
 }
 
-/// The place of what stands between the brackets of the link or picture at `events[start]`.
+/// The range between the brackets of the link or picture at `events[start]`.
 fn inside(events: &[Located], start: usize) -> Range<usize> {
     let link = &events[start].1;
     let pieces = events[start + 1..]
@@ -137,7 +139,7 @@ fn picture(page: &Page, address: &str) -> Result<String, String> {
     }
 }
 
-/// Whether an address leaves the book: it has a scheme, or names a host.
+/// True if an address leaves the book: it has a scheme, or names a host.
 pub fn is_remote(address: &str) -> bool {
     let scheme = address.split_once(':').map(|(scheme, _)| scheme);
     let is_scheme = |scheme: &str| {

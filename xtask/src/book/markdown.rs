@@ -1,10 +1,10 @@
-//! Reading Markdown as mdBook does, with the places of everything in the source.
+//! Reads Markdown as mdBook does, with the range of each element in the source.
 
 use std::ops::Range;
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 
-/// A piece of Markdown and its place in the source.
+/// A piece of Markdown and its range in the source.
 pub type Located<'a> = (Event<'a>, Range<usize>);
 
 /// The extensions that mdBook 0.5 reads, and formulas.
@@ -17,14 +17,14 @@ const OPTIONS: Options = Options::ENABLE_TABLES
     .union(Options::ENABLE_GFM)
     .union(Options::ENABLE_MATH);
 
-/// `source` in pieces.
+/// Splits `source` into pieces.
 pub fn events(source: &str) -> Vec<Located<'_>> {
     Parser::new_ext(source, OPTIONS).into_offset_iter().collect()
 }
 
 /// A block of code between fences.
 pub struct CodeBlock {
-    /// The first word behind the fence.
+    /// The first word after the fence.
     pub language: String,
     /// The whole block, with its fences.
     pub range: Range<usize>,
@@ -42,7 +42,7 @@ pub fn code_blocks(events: &[Located]) -> Vec<CodeBlock> {
     events.iter().filter_map(fenced).collect()
 }
 
-/// Where code is that no rewriting may touch: blocks (indented ones too) and spans.
+/// The ranges of code that no rewriting may touch: blocks (also indented ones) and spans.
 pub fn code_ranges(events: &[Located]) -> Vec<Range<usize>> {
     let code = |(event, range): &Located| match event {
         Event::Start(Tag::CodeBlock(_)) | Event::Code(_) => Some(range.clone()),
@@ -51,7 +51,7 @@ pub fn code_ranges(events: &[Located]) -> Vec<Range<usize>> {
     events.iter().filter_map(code).collect()
 }
 
-/// The words of the element whose start is `events[start]`, without their markup.
+/// The words of the element that starts with `events[start]`, without their markup.
 pub fn plain_text(events: &[Located], start: usize) -> String {
     let end = events[start].1.end;
     let inside = events[start + 1..].iter().take_while(|(_, range)| range.start < end);
@@ -70,7 +70,7 @@ pub fn words<'a>(event: &'a Event) -> &'a str {
     }
 }
 
-/// `text` written so that neither Markdown nor HTML reads anything into it.
+/// Escapes `text` for Markdown and HTML.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -79,7 +79,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// HTML whose text between the tags is escaped as by [`escape`], entities left as they are.
+/// Escapes the text between the tags as [`escape`] does, but for its entities.
 pub fn escape_between_tags(html: &str) -> String {
     let mut escaped = String::with_capacity(html.len());
     let (mut in_tag, mut in_entity) = (false, false);

@@ -1,4 +1,4 @@
-//! A page of the book, and the changes made to it.
+//! A page of the book, and its draft: the changes to its source.
 
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
@@ -14,7 +14,7 @@ pub struct Page<'a> {
     pub chapters: &'a Path,
     /// The page's file, relative to `chapters`.
     pub path: &'a Path,
-    /// Where all pages of the book are.
+    /// The addresses of all pages of the book.
     pub addresses: &'a Addresses,
     /// The page's Markdown.
     pub source: &'a str,
@@ -31,7 +31,7 @@ impl Page<'_> {
         normalized(&self.chapters.join(self.path).join(".."))
     }
 
-    /// How the page writes the address of `built`, relative to the folder of the book.
+    /// The address of `built`, which is relative to the folder of the book, as the page writes it.
     pub fn address(&self, built: &Path) -> String {
         let file = self.file();
         addresses::relative(self.addresses.of(&file).unwrap_or(Path::new("")), built)
@@ -54,7 +54,7 @@ impl Page<'_> {
     }
 }
 
-/// `path` without `.` and `..`, in words only: the file need not exist.
+/// `path` without `.` and `..`. The file need not exist.
 pub fn normalized(path: &Path) -> PathBuf {
     let mut result = PathBuf::new();
     for component in path.components() {
@@ -69,7 +69,15 @@ pub fn normalized(path: &Path) -> PathBuf {
     result
 }
 
-/// A page with the changes collected so far, all of them in places of the source.
+/// The chapter's number that the sidebar shows: the number of the folder, so that one number means
+/// one thing. `None` for other pages, even for a second page in such a folder.
+pub fn number(page: &Path) -> Option<u32> {
+    let folder = page.parent().filter(|_| page.ends_with("README.md"))?.to_str()?;
+    let (number, _) = folder.split_once('-')?;
+    number.parse().ok()
+}
+
+/// A page with the changes collected so far, each with its range of the source.
 pub struct Draft<'a> {
     /// The page.
     pub page: &'a Page<'a>,
@@ -78,39 +86,39 @@ pub struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// No changes yet.
+    /// Starts without changes.
     pub fn new(page: &'a Page<'a>) -> Self {
         Self { page, edits: Vec::new(), failures: Vec::new() }
     }
 
-    /// Puts `text` where `range` of the source is.
+    /// Replaces `range` of the source by `text`.
     pub fn replace(&mut self, range: Range<usize>, text: impl Into<String>) {
         self.edits.push((range, text.into()));
     }
 
-    /// Whether an earlier change replaces all of `range`.
+    /// True if an earlier change replaces all of `range`.
     pub fn is_replaced(&self, range: &Range<usize>) -> bool {
         self.edits.iter().any(|(done, _)| done.start <= range.start && range.end <= done.end)
     }
 
-    /// Notes that something is wrong at the byte `offset` of the source.
+    /// Notes a failure at the byte `offset` of the source.
     pub fn fail(&mut self, offset: usize, what: impl Into<String>) {
         let file = self.page.path_from_root(&self.page.file());
         let line = Some(self.page.line(offset));
-        // Paths as the author knows them, not those of this machine.
+        // Paths from the root of the workspace, as the author knows them.
         let root = format!("{}{}", self.page.root.display(), std::path::MAIN_SEPARATOR);
         let what = what.into().replace(&root, "");
         self.failures.push(Failure::new(Path::new(&file), line, what));
     }
 
-    /// Notes that something is wrong with all of `range`, which cannot stay: it would be found
-    /// again in the built page.
+    /// Notes a failure in `range`, and replaces it by a mark, so that the checks of the built page
+    /// do not find it again.
     pub fn reject(&mut self, range: Range<usize>, what: impl Into<String>) {
         self.fail(range.start, what);
         self.replace(range, "⚠");
     }
 
-    /// The changed page, and what is wrong with it in the order of its lines.
+    /// Returns the changed page, and the failures in the order of their lines.
     pub fn finish(mut self) -> (String, Vec<Failure>) {
         self.edits.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
         self.failures.sort_by_key(|failure| failure.line);
@@ -118,7 +126,7 @@ impl<'a> Draft<'a> {
         let mut text = String::with_capacity(self.page.source.len());
         let mut done = 0;
         for (range, replacement) in &self.edits {
-            // A change inside a larger one went with it.
+            // A change inside a larger one is dropped.
             if range.start < done {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! The puzzles in the book: a section for each, which the script of live pages makes one to play
-//! with.
+//! The directive `{{#puzzles}}`: a section for each puzzle, which the script of live pages turns
+//! into a puzzle to play.
 
 use std::fs;
 
@@ -7,8 +7,8 @@ use super::figures::LIVE;
 use super::page::Page;
 use crate::puzzles;
 
-/// All puzzles, in their order. What stands there is for readers without scripts as well; where
-/// there are, the kernel gives way to one in which the hole is filled with what is chosen.
+/// All puzzles, in their order. The section can be read without scripts; with scripts, a kernel
+/// whose hole holds the reader's choice takes the place of the kernel.
 pub fn all(page: &Page, _: &str) -> Result<String, String> {
     let puzzles = puzzles::read(page.root).map_err(|error| format!("{error:#}"))?;
     let sections = puzzles.iter().map(|puzzle| {

@@ -1,29 +1,28 @@
-//! Putting an SVG file into a page.
+//! Makes an SVG drawing part of a page.
 
 use roxmltree::{Document, Node};
 
-/// Text as it stands in HTML.
+/// Escapes text for HTML.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Below this width in pixels a drawing does not shrink with the page, but scrolls: its labels must
-/// be read.
+/// The width in pixels to which a drawing shrinks with the page. On narrower pages it scrolls, so
+/// that its labels can be read.
 const LEGIBLE_WIDTH: f64 = 480.0;
 
-/// Attributes of a drawing that the page says in its own way.
+/// The attributes of a drawing that the page sets itself.
 const REPLACED: [&str; 7] = ["role", "aria-label", "viewBox", "style", "width", "height", "class"];
 
-/// The drawing as an element of the page, on one line: it fills the width up to its own, its ids
-/// begin with `prefix`, and `label` (escaped) says what is seen. What is wrong with the file
-/// otherwise.
+/// Returns the drawing as an element of the page, on one line. It grows to its natural width, its
+/// ids begin with `prefix`, and `label` (escaped) describes it to readers who cannot see it.
 ///
-/// Colours stay as they are: the stylesheet gives pure white and pure black the theme's own.
+/// The colours stay: the stylesheet replaces pure white and pure black by colours of the theme.
 pub fn inline(text: &str, prefix: &str, label: &str) -> Result<String, String> {
     draw(parsed(text)?.root_element(), prefix, label)
 }
 
-/// The first words in the drawing: the title of a chart.
+/// The first text in the drawing, which is the title of a chart.
 pub fn title(text: &str) -> Result<Option<String>, String> {
     let document = parsed(text)?;
     let texts = document.descendants().filter(|node| node.has_tag_name("text"));
@@ -40,18 +39,18 @@ fn parsed(text: &str) -> Result<Document<'_>, String> {
         .map_err(|error| format!("is not well-formed: {error}"))
 }
 
-/// As [`inline`], of a drawing that was parsed with what it stands in.
+/// As [`inline`], for a drawing inside a parsed document.
 pub fn draw(root: Node, prefix: &str, label: &str) -> Result<String, String> {
     if root.tag_name().name() != "svg" {
         return Err("is not an SVG drawing".to_owned());
     }
-    let (view_box, width) = size(root).ok_or("says neither viewBox nor width and height")?;
+    let (view_box, width) = size(root).ok_or("has neither viewBox nor width and height")?;
     let mut output = format!(
         r#"<svg role="img" aria-label="{label}" viewBox="{view_box}" style="max-width:{width}px;min-width:{}px""#,
         width.min(LEGIBLE_WIDTH)
     );
-    // What the whole drawing shares: its font, its colours.
-    for attribute in root.attributes().filter(|one| !REPLACED.contains(&one.name())) {
+    // The whole drawing shares its font and its colours.
+    for attribute in root.attributes().filter(|attribute| !REPLACED.contains(&attribute.name())) {
         let value = own_ids(attribute.name(), attribute.value(), prefix);
         output.push_str(&format!(r#" {}="{}""#, attribute.name(), escape(&value)));
     }
@@ -82,8 +81,8 @@ fn size(root: Node) -> Option<(String, f64)> {
 
 fn write(output: &mut String, node: Node, prefix: &str) -> Result<(), String> {
     if node.is_text() {
-        // Line breaks around labels mean nothing, and a blank line would end the page's block of
-        // HTML.
+        // Line breaks around labels have no meaning, and a blank line would end the page's block
+        // of HTML.
         let words: Vec<&str> = node.text().unwrap_or_default().split_whitespace().collect();
         output.push_str(&escape(&words.join(" ")));
         return Ok(());
@@ -108,7 +107,7 @@ fn write(output: &mut String, node: Node, prefix: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// An attribute's value, its ids made the figure's own: two figures in a page may use the same.
+/// An attribute's value, with the prefix before each id: two figures in a page may use the same id.
 fn own_ids(name: &str, value: &str, prefix: &str) -> String {
     match name {
         "id" => format!("{prefix}-{value}"),
@@ -142,7 +141,7 @@ a &lt; b
     }
 
     #[test]
-    fn what_is_no_drawing_is_refused() {
+    fn other_files_than_drawings_are_refused() {
         assert!(inline("<svg", "x", "y").unwrap_err().contains("not well-formed"));
         assert!(inline("<html/>", "x", "y").unwrap_err().contains("not an SVG"));
         assert!(inline("<svg/>", "x", "y").unwrap_err().contains("viewBox"));

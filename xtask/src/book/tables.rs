@@ -1,4 +1,4 @@
-//! Tables of a run, and of other machines.
+//! The directive `{{#table}}`: tables of a run, and of other machines.
 
 use std::fs;
 
@@ -23,7 +23,7 @@ pub fn table(page: &Page, arguments: &str) -> Result<String, String> {
     Ok(html(&header, &rows, &chosen))
 }
 
-/// The header and the rows of a table of the chapter's run, or of another `machine/file.csv`.
+/// Reads the header and the rows of a table of the chapter's run, or of `machine/file.csv`.
 fn read(page: &Page, file: &str) -> lesson::Result<(Vec<String>, Vec<Vec<String>>)> {
     let results = page.folder().join(FOLDER);
     let (path, file) = match file.rsplit_once('/') {
@@ -42,7 +42,7 @@ fn read(page: &Page, file: &str) -> lesson::Result<(Vec<String>, Vec<Vec<String>
     Ok((header, rows))
 }
 
-/// The places of the named columns; of all of them when none is named.
+/// The indices of the named columns, or of all columns if no name is given.
 fn choose(header: &[String], columns: &[&str]) -> Result<Vec<usize>, String> {
     if columns.is_empty() {
         return Ok((0..header.len()).collect());

@@ -1,4 +1,4 @@
-//! Building the programs of the bundle.
+//! Builds the programs of the bundle.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use serde::Deserialize;
 
 use crate::workspace;
 
-/// What cargo builds: packages, and what of them: programs, examples, and tests, which are programs
-/// as well. In two calls, as every package names its tests alike.
+/// The packages that cargo builds, with their programs, examples and tests. In two calls, since
+/// every package gives its tests the same name.
 const CALLS: [&[(&str, &str)]; 2] = [
     &[
         ("--package", "linrec-suite"),
@@ -35,7 +35,7 @@ const CALLS: [&[(&str, &str)]; 2] = [
     ],
 ];
 
-/// One line of what cargo writes with `--message-format=json`.
+/// A line of cargo's output with `--message-format=json`.
 #[derive(Deserialize)]
 struct Message {
     reason: String,
@@ -48,15 +48,11 @@ struct Target {
     name: String,
 }
 
-/// Builds the programs in release, and tells where each is, by its name.
-///
-/// # Errors
-///
-/// When cargo fails, or builds something else.
+/// Builds the programs in release; returns the path of each by its name.
 pub(super) fn programs(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let mut programs = BTreeMap::new();
     for call in CALLS {
-        // Its progress and its errors are passed through.
+        // Cargo prints its progress and its errors.
         let output = workspace::cargo()
             .current_dir(root)
             .args(["build", "--release", "--message-format=json-render-diagnostics"])

@@ -1,29 +1,25 @@
-//! `cargo xtask bundle`: one folder with all that a machine with an NVIDIA GPU needs to run the
-//! tests that need one. Nothing has to be installed there but the driver and, for two of the steps,
-//! Python and the CUDA toolkit.
+//! `cargo xtask bundle`: one folder with the tests that need an NVIDIA GPU.
+//!
+//! The machine with the GPU needs the driver and, for two of the steps, Python and the CUDA
+//! toolkit.
 
 mod build;
 
-use std::fs;
+use fs_err as fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use lesson::files;
 
-/// The bundle's size has to stay below this, in bytes.
+/// The bytes that the bundle must stay below.
 const LIMIT: u64 = 640_000_000;
 
-/// What is copied beside the programs: the script that runs everything, and what it runs.
+/// The scripts beside the programs. `run` runs everything.
 const SCRIPTS: [&str; 5] = ["run", "tune", "common.py", "counters.py", "sanitize.py"];
 
-/// Builds the programs and puts them with the scripts into the folder `out`, which must not hold
-/// anything else; returns what was done, as a sentence.
-///
-/// # Errors
-///
-/// On another system than Linux on x86-64, where the programs would not be those that run there;
-/// when something does not build; when `out` holds other things; when the bundle gets too large.
+/// Builds the programs and puts them with the scripts into the folder `out`, which may hold nothing
+/// else; returns a sentence.
 pub fn bundle(root: &Path, out: &Path) -> Result<String> {
     ensure!(
         cfg!(all(target_os = "linux", target_arch = "x86_64")),
@@ -33,14 +29,14 @@ pub fn bundle(root: &Path, out: &Path) -> Result<String> {
     );
     ensure!(
         may_be_replaced(out),
-        "{} is there and is no bundle; remove it, or name another folder with --out",
+        "{} exists and is no bundle; remove it, or name another folder with --out",
         out.display()
     );
     let programs = build::programs(root)?;
     let mut bytes = 0;
     files::replace_folder(out, |out| {
         let bin = out.join("bin");
-        fs::create_dir(&bin).with_context(|| format!("{} cannot be made", bin.display()))?;
+        fs::create_dir(&bin)?;
         for (name, program) in &programs {
             copy(program, &bin.join(name))?;
             strip(&bin.join(name));
@@ -63,28 +59,26 @@ pub fn bundle(root: &Path, out: &Path) -> Result<String> {
     ))
 }
 
-/// Whether a folder is an earlier bundle, is empty, or is not there.
+/// True for an earlier bundle, an empty folder, or a path without a file.
 fn may_be_replaced(out: &Path) -> bool {
     let is_empty = || fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none());
-    // Also one of an earlier version, with fewer scripts.
+    // A bundle of an earlier version may have fewer scripts.
     let is_bundle = ["run", "common.py"].iter().all(|script| out.join(script).is_file());
     !out.exists() || out.is_dir() && (is_bundle || is_empty())
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
-    // With its permissions: the programs and the script stay executable.
-    fs::copy(from, to)
-        .map(drop)
-        .with_context(|| format!("{} cannot become {}", from.display(), to.display()))
+    // The copy has the same permissions: programs and scripts stay executable.
+    Ok(fs::copy(from, to).map(drop)?)
 }
 
-/// Takes the symbols out where binutils are installed; the program runs as well with them.
+/// Removes the symbols if binutils are installed. The program also runs with them.
 fn strip(program: &Path) {
     let mut command = Command::new("strip");
     let _ = command.arg(program).stdout(Stdio::null()).stderr(Stdio::null()).status();
 }
 
-/// Bytes of all files in a folder.
+/// The bytes of all files in a folder.
 fn size(folder: &Path) -> Result<u64> {
     let mut bytes = 0;
     for entry in walkdir::WalkDir::new(folder) {

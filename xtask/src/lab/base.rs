@@ -1,7 +1,6 @@
-//! What all notebooks need, compiled once before the first of them is opened: the library and the
-//! chapters.
+//! Compiles the library and the chapters, which all notebooks need, before one is opened.
 
-use std::fs;
+use fs_err as fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +11,7 @@ use lesson::files;
 use lesson::output::println;
 use walkdir::WalkDir;
 
-use super::Lab;
+use super::environment::{Lab, STAMP};
 use crate::chapters::{self, Chapter};
 use crate::notebooks::execute;
 use crate::notebooks::format::{Cell, Notebook};
@@ -21,10 +20,7 @@ use crate::workspace;
 /// The first lines of every notebook.
 const LIBRARY: &str = ":dep linrec = { path = \"..\" }\n:dep lesson = { path = \"../crates/lesson\", features = [\"notebook\"] }\n";
 
-/// What was built with what, written last.
-const STAMP: &str = "kept/base.txt";
-
-/// What the library and the chapters are made of.
+/// The source folders and files of the library and the chapters.
 const SOURCES: [&str; 8] = [
     "Cargo.toml",
     "Cargo.lock",
@@ -36,13 +32,8 @@ const SOURCES: [&str; 8] = [
     "chapters",
 ];
 
-/// Whether that has been done in the lab's folder, for whichever version of the library.
-pub(super) fn is_built(folder: &Path) -> bool {
-    folder.join(STAMP).is_file()
-}
-
 /// Fetches the workspace's dependencies and lets the kernel compile the library and the chapters,
-/// unless that has been done since the last change to them.
+/// unless nothing has changed since the last time.
 pub(super) fn build(lab: &Lab, evcxr: &Path) -> Result<()> {
     let stamp = lab.folder.join(STAMP);
     let chapters = chapters(&lab.root)?;
@@ -52,15 +43,10 @@ pub(super) fn build(lab: &Lab, evcxr: &Path) -> Result<()> {
         return Ok(());
     }
     println!("fetching the dependencies");
-    // Of all systems: without the network, cargo wants to know even those that it will not compile.
-    let status = workspace::cargo()
-        .current_dir(&lab.root)
-        .args(["fetch", "--quiet", "--locked"])
-        .status()
-        .context("cargo cannot be started")?;
-    if !status.success() {
-        bail!("the dependencies could not be fetched ({status}); crates.io must be reachable");
-    }
+    // For all systems: without the network, cargo reads even the crates that it does not compile.
+    let mut fetch = workspace::cargo();
+    workspace::run(fetch.current_dir(&lab.root).args(["fetch", "--quiet", "--locked"]))
+        .context("the dependencies could not be fetched; crates.io must be reachable")?;
     println!(
         "compiling the library, then the chapters, for the notebooks (3 minutes on two cores)"
     );
@@ -68,9 +54,9 @@ pub(super) fn build(lab: &Lab, evcxr: &Path) -> Result<()> {
     let cells =
         [("library", format!("{LIBRARY}lesson::notebook::VERSION")), ("chapters", chapters)];
     let cells = cells.map(|(name, code)| Cell::code(name, &code));
-    // No file of this name is read; its folder is where the code's paths begin.
+    // No file of this name is read. The code's relative paths begin in its folder.
     let path = lab.root.join("notebooks/base.ipynb");
-    let run = execute::run(lab, &path, &Notebook::new(cells.into()))?;
+    let run = execute::run(lab.command("python"), &path, &Notebook::new(cells.into()))?;
     if let Some(error) = run.error {
         bail!("this could not be compiled for the notebooks:\n{}", error.message);
     }
@@ -80,7 +66,7 @@ pub(super) fn build(lab: &Lab, evcxr: &Path) -> Result<()> {
         .with_context(|| format!("{} cannot be written", stamp.display()))
 }
 
-/// The cell that asks for all chapters.
+/// The cell that depends on all chapters.
 fn chapters(root: &Path) -> Result<String> {
     let dependency = |chapter: &Chapter| {
         format!(":dep ch{0} = {{ path = \"../chapters/{0}\" }}\n", chapter.folder)
@@ -89,7 +75,7 @@ fn chapters(root: &Path) -> Result<String> {
     Ok(all.iter().map(dependency).collect::<String>() + "lesson::notebook::VERSION")
 }
 
-/// A number that differs when a file was changed.
+/// A hash of the names, sizes and times of all source files.
 fn fingerprint(root: &Path) -> u64 {
     let mut hasher = DefaultHasher::new();
     for folder in SOURCES {
@@ -105,22 +91,21 @@ fn fingerprint(root: &Path) -> u64 {
     hasher.finish()
 }
 
-/// Deletes what was kept for notebooks that are not open, which then begin with a copy of what is
-/// new.
-fn forget_others(kept: &Path) -> Result<()> {
-    for entry in kept.read_dir().with_context(|| format!("no folder {}", kept.display()))? {
-        let folder = entry?.path();
+/// Deletes the saved folders of notebooks that are not open. They begin anew with a copy of the new
+/// base.
+fn forget_others(saved: &Path) -> Result<()> {
+    for folder in workspace::entries(saved)? {
         let lock = fs::File::open(folder.join("lock"));
         let is_open = lock.as_ref().is_ok_and(|lock| lock.try_lock().is_err());
         if workspace::name_of(&folder) != "base" && folder.is_dir() && !is_open {
             drop(lock);
-            fs::remove_dir_all(&folder).with_context(|| format!("{} stays", folder.display()))?;
+            fs::remove_dir_all(&folder)?;
         }
     }
     Ok(())
 }
 
-/// The compiler, in its own words.
+/// The version of the compiler, as it prints it.
 fn compiler() -> Result<String> {
     let output = Command::new("rustc").arg("-Vv").output().context("rustc cannot be started")?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())

@@ -1,7 +1,7 @@
-"""Starts evcxr for a notebook in a folder that is kept, so that what it compiles is there the next time.
+"""Starts evcxr for a notebook in a folder that stays, so that compiled code is found again at the next start.
 
-Arguments: the program evcxr_jupyter, and Jupyter's connection file. The folders lie beside this file in `kept/`, one
-for each notebook, and a further one for each time that the same notebook is open once more.
+Arguments: the program evcxr_jupyter, and Jupyter's connection file. The folders are in `kept/` beside this file: one
+for each notebook, and a further one for each time that the same notebook is open again.
 """
 
 import os
@@ -11,12 +11,12 @@ import sys
 from pathlib import Path
 
 LAB = Path(__file__).resolve().parent
-# Made by `cargo lab`: the library and what it needs, compiled once for all notebooks.
+# Made by `cargo lab`: the library and its dependencies, compiled once for all notebooks.
 BASE = "base"
 
 
 def lock(folder):
-    """An open file that this process has locked, or None if another kernel has."""
+    """Returns an open file that this process has locked, or None if another kernel has locked it."""
     file = open(folder / "lock", "a+b")
     try:
         if os.name == "nt":
@@ -28,7 +28,7 @@ def lock(folder):
             import fcntl
 
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The lock is the kernel's as long as it runs.
+            # The kernel holds the lock as long as it runs.
             os.set_inheritable(file.fileno(), True)
     except OSError:
         file.close()
@@ -37,7 +37,7 @@ def lock(folder):
 
 
 def free_folder(notebook):
-    """The first folder of this notebook that no kernel uses, and its lock."""
+    """Returns the first folder of this notebook that no kernel uses, and its lock."""
     number = 1
     while True:
         name = notebook if number == 1 else f"{notebook}.{number}"
@@ -50,7 +50,7 @@ def free_folder(notebook):
 
 
 def copy(source, target):
-    """Libraries are never changed in place, and so can be shared; other files are copied with their times."""
+    """Links libraries, which never change in place, and copies other files with their times."""
     if source.endswith((".rlib", ".rmeta")):
         try:
             os.link(source, target)
@@ -61,7 +61,7 @@ def copy(source, target):
 
 
 def furnish(folder):
-    """Gives a new folder what is compiled already, and the versions of the workspace's dependencies."""
+    """Copies the compiled libraries into a new folder."""
     base = LAB / "kept" / BASE
     if (folder / "target").exists() or folder == base:
         return

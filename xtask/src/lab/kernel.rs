@@ -1,34 +1,32 @@
-//! The kernels, and how Jupyter starts them: evcxr for Rust, and for Python ipykernel, which comes
-//! with JupyterLab.
+//! The kernels of Jupyter: evcxr for Rust, and for Python ipykernel, which comes with JupyterLab.
 
+use fs_err as fs;
 use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use lesson::files;
 use lesson::output::println;
 use serde_json::json;
 
-use super::Lab;
+use super::environment::Lab;
 use crate::{wheel, workspace};
 
-/// The version that is installed where there is none.
+/// The version that is installed on a machine without evcxr.
 const VERSION: &str = "0.22.0";
 
-/// Offline, since `cargo lab` has fetched everything, and the index is not asked at every start.
-/// After a panic the variables are gone, so that a cell with a panic is an error, as it should be.
+/// Offline, since `cargo lab` has fetched everything: no start waits for the index. A panic drops
+/// the variables, so that a cell with a panic is an error.
 const SETTINGS: &str = "[evcxr]\noffline_mode = true\npreserve_vars_on_panic = false\n";
 
-/// A notebook's link to its page opens the page to be read, not to be edited; nobody is asked for
-/// news.
+/// A notebook's link to its page opens the rendered page, and JupyterLab fetches no news.
 const APPEARANCE: &str = r#"{
   "@jupyterlab/docmanager-extension:plugin": { "defaultViewers": { "markdown": "Markdown Preview" } },
   "@jupyterlab/apputils-extension:notification": { "fetchNews": "false", "checkForUpdates": false }
 }
 "#;
 
-/// The program: the lab's own, or one on the `PATH`, or else it is installed.
+/// The program: the lab's, or else the one on the `PATH`, or else a new installation.
 pub(super) fn evcxr(lab: &Lab) -> Result<PathBuf> {
     let name = format!("evcxr_jupyter{}", env::consts::EXE_SUFFIX);
     let folder = lab.folder.join("evcxr");
@@ -47,24 +45,21 @@ pub(super) fn evcxr(lab: &Lab) -> Result<PathBuf> {
         folder.display()
     );
     let building = folder.join("build");
-    // Its progress is passed through. Without --locked it does not compile.
-    let status = workspace::cargo()
+    // Cargo prints its progress. Without --locked, evcxr does not compile.
+    let mut install = workspace::cargo();
+    install
         .args(["install", "--quiet", "--locked", "evcxr_jupyter", "--version", VERSION, "--root"])
         .arg(&folder)
-        .env("CARGO_TARGET_DIR", &building)
-        .status()
-        .context("cargo cannot be started")?;
-    if !status.success() {
-        bail!(
-            "evcxr_jupyter {VERSION} could not be installed ({status}). It comes from crates.io, which must be \
-             reachable. One that you have from elsewhere (conda-forge has a package) is used if it is on the PATH"
-        );
-    }
-    fs::remove_dir_all(&building).with_context(|| format!("{} stays", building.display()))?;
+        .env("CARGO_TARGET_DIR", &building);
+    workspace::run(&mut install).context(
+        "evcxr_jupyter could not be installed. It comes from crates.io, which must be reachable. An evcxr_jupyter \
+         from elsewhere (conda-forge has a package) is used if it is on the PATH",
+    )?;
+    fs::remove_dir_all(&building)?;
     Ok(own)
 }
 
-/// Tells Jupyter of the kernels, inside the environment only.
+/// Registers the kernels with Jupyter, inside the environment only.
 pub(super) fn register(lab: &Lab, evcxr: &Path) -> Result<()> {
     let launcher = lab.folder.join("kernel.py");
     let settings = lab.folder.join("settings");
@@ -75,8 +70,7 @@ pub(super) fn register(lab: &Lab, evcxr: &Path) -> Result<()> {
         "interrupt_mode": "message",
         "env": {
             "EVCXR_CONFIG_DIR": settings,
-            // evcxr brings a kernel that it finds in the user's folders up to date; it is to find
-            // none.
+            // evcxr updates the kernel that it finds in the user's folders: it must find none.
             "JUPYTER_PATH": lab.folder.join("none"),
         },
     });
@@ -101,14 +95,14 @@ pub(super) fn register(lab: &Lab, evcxr: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The lab's own Python. It finds PyTorch and this project's package where
-/// `cargo xtask wheel --check` has put them.
+/// The Python of the lab. It finds PyTorch and this project's package in the folder of
+/// `cargo xtask wheel --check`.
 fn python(lab: &Lab) -> serde_json::Value {
-    let beside = wheel::packages(&lab.root);
+    let packages = wheel::packages(&lab.root);
     json!({
         "argv": [lab.python.program("python"), "-m", "ipykernel_launcher", "-f", "{connection_file}"],
         "display_name": "Python 3",
         "language": "python",
-        "env": beside.map_or(json!({}), |folder| json!({ "PYTHONPATH": folder })),
+        "env": packages.map_or(json!({}), |folder| json!({ "PYTHONPATH": folder })),
     })
 }

@@ -1,23 +1,23 @@
 //! `cargo xtask live`: what runs inside the book's pages, compiled to wasm32 from `crates/live`.
 //!
-//! They are kept in `crates/live/module`, so that the book is built without a compiler for wasm32:
-//! as two modules, since a page waits for every byte, and only that of the puzzles needs their
-//! judge. Beside them, `made.txt` has their hashes and the version of the emulator in them.
+//! The modules are committed in `crates/live/module`, so that the book builds without a compiler
+//! for wasm32. There are two, since a page waits for every byte, and only the page of the puzzles
+//! needs their judge. `made.txt` beside them has their hashes and the version of their emulator.
 //!
-//! A module is made again when the emulator has a new version, or when its answers differ from
-//! those of the code that is there: the tests in a browser compare all scenes, widgets and puzzles.
-//! Any other change of the emulator leaves it as it is, since each new module adds more than a
+//! A module is compiled again when the emulator has a new version, or when its answers differ from
+//! the answers of the present code: the tests in a browser compare all scenes, widgets and puzzles.
+//! Any other change of the emulator leaves the module alone, since each new one adds more than a
 //! megabyte to the repository's history.
 
 mod scenes;
 
+use fs_err as fs;
 use std::env;
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -27,36 +27,36 @@ use sha2::{Digest, Sha256};
 use crate::{puzzles, workspace};
 pub use scenes::{Scene, Scenes};
 
-/// Where the modules are, and what is known of them.
+/// The folder of the modules, and the file with their hashes.
 const FOLDER: &str = "crates/live/module";
 const MADE: &str = "made.txt";
-/// What has the version of the emulator.
+/// The file with the version of the emulator.
 const EMULATOR: &str = "emulator/Cargo.toml";
-/// The modules, with the features that they are made with (the last one with all), and the scripts
-/// of the book that hold them.
+/// The modules, their features (the last module has all), and the scripts of the book that hold
+/// them.
 const MODULES: [(&str, &[&str], &str); 2] = [
     ("live.wasm.gz", &["--no-default-features"], "module.js"),
     ("puzzles.wasm.gz", &[], "module-puzzles.js"),
 ];
 
-/// What the script of live pages is made of.
+/// The parts of the script of live pages.
 const SCRIPTS: [&str; 6] =
     ["loader.js", "debugger.js", "yours.js", "widget.js", "puzzle.js", "begin.js"];
-/// Where they are, with what the page of a reader's own kernel begins with.
+/// The folder of the scripts, and of the example on the page "Your own kernel".
 pub const SCRIPTS_FOLDER: &str = "xtask/theme/live";
-/// The folder of the built book that it is in, with all that it loads.
+/// The folder of the built book with the script and all that it loads.
 pub const BUILT: &str = "live";
 
-/// What a page loads at most, in bytes.
+/// The most bytes of a packed module.
 const MOST_BYTES: usize = 1_000_000;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// Compiles the modules and replaces those that are kept; returns what was done, as a sentence.
+/// Compiles the modules and replaces the committed ones; returns a sentence about them.
 ///
 /// # Errors
 ///
-/// When they do not compile, as without the standard library for wasm32, or have become too large.
+/// If a module is too large, or does not compile: it needs the standard library for wasm32.
 pub fn generate(root: &Path) -> Result<String> {
     let built = workspace::target(root).join(TARGET).join("release");
     let (mut modules, mut done) = (Vec::new(), Vec::new());
@@ -79,8 +79,8 @@ pub fn generate(root: &Path) -> Result<String> {
 }
 
 fn compile(root: &Path, features: &[&str]) -> Result<()> {
-    // Vectors of 16 bytes, which browsers have had for years; and no path of this machine in a
-    // message.
+    // Vectors of 16 bytes, which browsers have had for years. Messages have no path of this
+    // machine.
     let mut flags = vec!["-Ctarget-feature=+simd128".to_owned()];
     let home = env::var("CARGO_HOME").ok().or_else(|| Some(env::var("HOME").ok()? + "/.cargo"));
     let folders =
@@ -88,11 +88,12 @@ fn compile(root: &Path, features: &[&str]) -> Result<()> {
     for (folder, name) in folders {
         flags.extend(folder.map(|folder| format!("--remap-path-prefix={folder}={name}")));
     }
-    let status = workspace::cargo()
+    let mut cargo = workspace::cargo();
+    cargo
         .args(["build", "--release", "--quiet", "--package", "live", "--target", TARGET])
         .args(features)
-        // Small, since a page waits for it; but for the emulator, for which a reader waits. (Level
-        // 3 is larger and no faster.)
+        // Optimised for size, since a page waits for the module; but the emulator for speed, since
+        // a reader waits for it. (Level 3 is larger and no faster.)
         .args(["--config", "profile.release.package.simt.opt-level=2"])
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
         .envs(
@@ -105,48 +106,39 @@ fn compile(root: &Path, features: &[&str]) -> Result<()> {
             ]
             .map(|(name, value)| (format!("CARGO_PROFILE_RELEASE_{name}"), value)),
         )
-        .current_dir(root)
-        .status()
-        .context("cargo cannot be started")?;
-    if !status.success() {
-        bail!(
-            "the module does not compile; without a standard library for it, try `rustup target add {TARGET}`"
-        );
-    }
-    Ok(())
+        .current_dir(root);
+    let advice = format!("without a standard library for it, try `rustup target add {TARGET}`");
+    workspace::run(&mut cargo).with_context(|| format!("the module does not compile; {advice}"))
 }
 
-/// The folder of the compiler, in which the sources of the standard library may be.
+/// The folder of the compiler, which may hold the sources of the standard library.
 fn sysroot() -> Option<String> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc).args(["--print", "sysroot"]).output().ok()?;
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }
 
-/// Compares the modules with what is known of them, and makes every scene; returns what was found,
-/// as a sentence.
+/// Compares the modules with their hashes, and makes every scene; returns a sentence about them.
 ///
 /// # Errors
 ///
-/// When a module is not the one that was made, the emulator has a new version, or a scene cannot be
-/// made.
+/// If a hash differs, if the emulator has a new version, or if a scene cannot be made.
 pub fn check(root: &Path) -> Result<String> {
     let modules = MODULES.iter().map(|(name, ..)| Ok((*name, packed(root, name)?)));
     let made = made(root, &modules.collect::<Result<Vec<_>>>()?)?;
-    let kept = fs::read_to_string(root.join(FOLDER).join(MADE)).context("there is no module")?;
+    let committed =
+        fs::read_to_string(root.join(FOLDER).join(MADE)).context("there is no module")?;
     ensure!(
-        kept.replace('\r', "") == made,
+        committed.replace('\r', "") == made,
         "the modules of the live pages are not those of\n{made}(`cargo xtask live` makes them again)"
     );
     Scenes::read(root)?.check()?;
     Ok(format!("the modules of the live pages are those of\n{}", made.trim_end()))
 }
 
-/// What is known of the modules: a line for each with its hash, and the emulator's version.
+/// The text of `made.txt`: a line with the hash of each module, and the emulator's version.
 fn made(root: &Path, modules: &[(&str, Vec<u8>)]) -> Result<String> {
-    let manifest: toml::Table = fs::read_to_string(root.join(EMULATOR))
-        .with_context(|| format!("{EMULATOR} cannot be read"))?
-        .parse()?;
+    let manifest: toml::Table = fs::read_to_string(root.join(EMULATOR))?.parse()?;
     let version = manifest["workspace"]["package"]["version"].as_str();
     let version = version.with_context(|| format!("{EMULATOR} has no version"))?;
     let hash = |bytes: &[u8]| -> String {
@@ -156,23 +148,22 @@ fn made(root: &Path, modules: &[(&str, Vec<u8>)]) -> Result<String> {
     Ok(format!("{}emulator {version}\n", lines.collect::<String>()))
 }
 
-/// Writes into the built book what its live pages load: the script, the modules, and a file for
-/// each scene and each puzzle. In scripts, since a page that is opened from disk may load nothing
-/// else.
+/// Writes the files that live pages load into the built book: the script, the modules, and a file
+/// for each scene and each puzzle. All are scripts: a page that is opened from disk can load
+/// nothing else.
 ///
 /// # Errors
 ///
-/// When something cannot be read or written.
+/// If a file cannot be read or written.
 pub fn write(root: &Path, output: &Path) -> Result<()> {
     let scenes = Scenes::read(root)?;
     let folder = output.join(BUILT);
     fs::create_dir_all(&folder)?;
-    // In a block, and once: where all chapters are on one page, each of them names the script.
+    // In a block, and only once: a page with all chapters names the script for each of them.
     let mut script = "\"use strict\";\nif (!window.linrecLive?.ask) {\n".to_owned();
     for name in SCRIPTS {
         let path = root.join(SCRIPTS_FOLDER).join(name);
-        script += &fs::read_to_string(&path)
-            .with_context(|| format!("{} cannot be read", path.display()))?;
+        script += &fs::read_to_string(&path)?;
     }
     fs::write(folder.join("live.js"), script + "}\n")?;
     for (name, _, script) in MODULES {
@@ -208,10 +199,10 @@ mod tests {
     use super::*;
     use crate::chapters::{self, Chapter};
 
-    /// Here Python or several GPUs would have to run in the page.
+    /// The chapters that need Python or several GPUs.
     const NOTHING_LIVE: [u32; 2] = [17, 18];
 
-    /// A reader can touch something in every other chapter.
+    /// Every other chapter has something live.
     #[test]
     fn every_chapter_is_live() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

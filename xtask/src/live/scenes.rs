@@ -1,7 +1,7 @@
-//! `kernels/live.toml`: the launches that a reader can go through.
+//! The scenes of `kernels/live.toml`: launches that a reader steps through.
 
+use fs_err as fs;
 use std::collections::{BTreeMap, HashSet};
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
@@ -9,23 +9,23 @@ use linrec::kernels::{self, Mistake, Ptx};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// All of them.
+/// All scenes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenes {
-    /// What kernels take, by a name.
+    /// The arguments of kernels, by a name.
     signatures: BTreeMap<String, Vec<String>>,
     #[serde(rename = "scene")]
     scenes: Vec<Scene>,
 }
 
-/// One of them. The file says what each line means.
+/// A scene. The file explains each line.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scene {
-    /// What a page calls it.
+    /// Its name in a page's directive.
     pub name: String,
-    /// What a reader sees above it.
+    /// The title above it.
     pub title: String,
     kernel: String,
     entry: String,
@@ -37,11 +37,11 @@ pub struct Scene {
     grid: String,
     block: String,
     dynamic_shared: Option<String>,
-    /// Whether the reader may also choose the kernel's twins in `broken`, with one mistake each.
+    /// True if the reader may also choose the kernel's twins in `broken`, with one mistake each.
     #[serde(default)]
     mistakes: bool,
-    /// More kernels of the same function, launched in the same way: each in its own first entry of
-    /// that.
+    /// More kernels with the same function, which are launched in the same way: each with its first
+    /// entry of that function.
     #[serde(default)]
     others: Vec<String>,
     #[serde(default)]
@@ -53,7 +53,7 @@ impl Scenes {
     ///
     /// # Errors
     ///
-    /// When it is missing, or something in it is.
+    /// If the list is missing or wrong.
     pub fn read(root: &Path) -> Result<Scenes> {
         let text = fs::read_to_string(root.join("kernels/live.toml"))
             .context("kernels/live.toml is missing")?;
@@ -64,7 +64,7 @@ impl Scenes {
         let mut scenes: Scenes = toml::from_str(text)?;
         let mut names = HashSet::new();
         for scene in &mut scenes.scenes {
-            ensure!(names.insert(scene.name.clone()), "the name {} stands there twice", scene.name);
+            ensure!(names.insert(scene.name.clone()), "the name {} is used twice", scene.name);
             if !scene.takes.is_empty() {
                 let arguments = scenes.signatures.get(&scene.takes);
                 scene.arguments.clone_from(
@@ -75,29 +75,29 @@ impl Scenes {
         Ok(scenes)
     }
 
-    /// The scenes, in order.
+    /// The scenes in their order.
     pub fn iter(&self) -> impl Iterator<Item = &Scene> {
         self.scenes.iter()
     }
 
-    /// The scene of a name.
+    /// The scene with a name.
     ///
     /// # Errors
     ///
-    /// When there is none.
+    /// If there is no such scene.
     pub fn named(&self, name: &str) -> Result<&Scene> {
         let scene = self.scenes.iter().find(|scene| scene.name == name);
         scene.with_context(|| format!("there is no scene {name} in kernels/live.toml"))
     }
 
-    /// Whether all can be made.
+    /// Checks that every scene can be made.
     pub(super) fn check(&self) -> Result<()> {
         self.scenes.iter().try_for_each(|scene| scene.full().map(drop))
     }
 }
 
 impl Scene {
-    /// The PTX of a shipped name, with this scene's entry in it, and what it was compiled from.
+    /// The PTX of a shipped name, the symbol of this scene's entry in it, and its sources.
     fn variant(&self, name: &str) -> Result<Value> {
         let ptx = shipped(name)?;
         let function = |entry: &str| entry.split('<').next().map(str::to_owned);
@@ -120,11 +120,11 @@ impl Scene {
         Ok(json!({ "name": name, "ptx": ptx, "symbol": symbol, "sources": sources }))
     }
 
-    /// All that a page needs of it: the PTX and its sources, too.
+    /// The whole scene as a page needs it, with the PTX and its sources.
     ///
     /// # Errors
     ///
-    /// When its kernel is not shipped, or a source of it is missing.
+    /// If its kernel is not shipped, or if a source is missing.
     pub fn full(&self) -> Result<Value> {
         let wrong = || format!("scene {}", self.name);
         let mut variants = vec![self.variant(&self.kernel).with_context(wrong)?];
@@ -161,12 +161,12 @@ fn shipped(name: &str) -> Result<Ptx> {
     Ok(found.with_context(|| format!("there is no PTX {name}"))?.1)
 }
 
-/// The PTX with other kernels than one left out, every line where it was.
+/// The PTX with one kernel. The lines of the others are empty, so that every line keeps its number.
 fn without_others(ptx: &str, symbol: &str) -> String {
     let mut lines = String::with_capacity(ptx.len());
     let mut other = false;
     for line in ptx.lines() {
-        // Of a template it is weak, others are visible.
+        // The kernel of a template is weak, and other kernels are visible.
         let entry = line.split_once(" .entry ").map(|(_, rest)| rest.split('(').next());
         other |= entry.is_some_and(|entry| entry != Some(symbol));
         lines += if other { "" } else { line };
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(scenes.named("a").unwrap().arguments, ["n: i64 = 1"]);
         assert!(scenes.named("b").is_err());
         for (text, expected) in [
-            (format!("{head}{scene}{scene}"), "the name a stands there twice"),
+            (format!("{head}{scene}{scene}"), "the name a is used twice"),
             (format!("{head}{scene}takes = \"backward\"\n"), "no signature backward"),
             (format!("{head}{scene}tekes = \"forward\"\n"), "tekes"),
         ] {

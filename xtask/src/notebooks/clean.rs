@@ -1,26 +1,25 @@
-//! What is kept of a run: nothing that differs from machine to machine or from run to run without a
-//! reason.
+//! Removes from a notebook what differs from machine to machine, or from run to run by chance.
 
 use super::exercises::WRONG;
-use super::format::{Displayed, Form, Notebook, Output, Text};
+use super::format::{Form, Notebook, Output, Text};
 
-/// Numbers the cells as a reader does who runs them from the top, puts what was printed before what
-/// is shown, and takes the names of folders out, each for its replacement.
+/// Numbers the cells in their order, moves printed text before displayed values, and replaces the
+/// names of `folders`, each by the word with it.
 pub fn clean(notebook: &mut Notebook, folders: &[(String, &str)]) {
     let mut number = 0;
     for cell in notebook.cells.iter_mut().filter(|cell| cell.is_code()) {
         number += 1;
         cell.execution_count = Some(Some(number));
-        // Jupyter notes here when a cell ran, and how it is scrolled.
+        // Jupyter notes the time of the run here, and the scrolling.
         cell.metadata.retain(|key, _| key == "tags" || key == WRONG);
-        let outputs = joined(cell.outputs.take().unwrap_or_default());
-        let outputs = outputs.into_iter().map(|output| without(output, number, folders));
-        cell.outputs = Some(outputs.collect());
+        let mut outputs = joined(cell.outputs.take().unwrap_or_default());
+        outputs.iter_mut().for_each(|output| replace(output, number, folders));
+        cell.outputs = Some(outputs);
     }
     notebook.metadata = notebook.language().metadata();
 }
 
-/// One stream of each name, then the rest: between them, the order is a matter of chance.
+/// Joins the streams of each name, and puts them first: their order is a matter of chance.
 fn joined(outputs: Vec<Output>) -> Vec<Output> {
     let mut streams: Vec<(String, String)> = Vec::new();
     let mut rest = Vec::new();
@@ -33,35 +32,31 @@ fn joined(outputs: Vec<Output>) -> Vec<Output> {
             output => rest.push(output),
         }
     }
-    // The standard error comes before the standard output in the alphabet, and after it here.
+    // In reverse order of their names: the standard output first.
     streams.sort_by(|a, b| b.0.cmp(&a.0));
     let streams = streams.into_iter().map(|(name, text)| Output::Stream { name, text: Text(text) });
     streams.chain(rest).collect()
 }
 
-fn without(output: Output, number: u32, folders: &[(String, &str)]) -> Output {
-    let text = |Text(text): Text| {
-        Text(folders.iter().fold(text, |text, (folder, name)| text.replace(folder, name)))
-    };
-    let displayed = |shown: Displayed| {
-        let form = |form| match form {
-            Form::Text(words) => Form::Text(text(words)),
-            form => form,
-        };
-        shown.data.into_iter().map(|(kind, value)| (kind, form(value))).collect()
+/// Replaces the names of folders in an output, and the number of its cell.
+fn replace(output: &mut Output, number: u32, folders: &[(String, &str)]) {
+    let replace = |Text(text): &mut Text| {
+        for (folder, name) in folders {
+            *text = text.replace(folder, name);
+        }
     };
     match output {
-        Output::Stream { name, text: words } => Output::Stream { name, text: text(words) },
-        Output::ExecuteResult(shown) => Output::ExecuteResult(Displayed {
-            execution_count: Some(Some(number)),
-            metadata: shown.metadata.clone(),
-            data: displayed(shown),
-        }),
-        Output::DisplayData(shown) => Output::DisplayData(Displayed {
-            execution_count: None,
-            metadata: shown.metadata.clone(),
-            data: displayed(shown),
-        }),
-        error => error,
+        Output::Stream { text, .. } => replace(text),
+        Output::ExecuteResult(shown) | Output::DisplayData(shown) => {
+            if let Some(count) = &mut shown.execution_count {
+                *count = Some(number);
+            }
+            let texts = shown.data.values_mut().filter_map(|form| match form {
+                Form::Text(text) => Some(text),
+                Form::Other(_) => None,
+            });
+            texts.for_each(replace);
+        }
+        Output::Error { .. } => {}
     }
 }

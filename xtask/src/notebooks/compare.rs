@@ -1,4 +1,4 @@
-//! Comparing the committed outputs of a notebook with those of a new run.
+//! Compares the committed outputs of a notebook with the outputs of a new run.
 
 use std::path::Path;
 
@@ -6,14 +6,13 @@ use super::format::{Cell, Form, Notebook, Output};
 use crate::failure::Failure;
 use crate::numbers::texts_agree;
 
-/// The tag of a cell that prints times, or names the machine: its outputs are not compared.
+/// The tag of a cell that prints times or names the machine: its outputs are not compared.
 pub const VARIES: &str = "varies";
 
 /// The differences between the outputs of two runs of the same cells; `page` is the notebook's
 /// path.
 ///
-/// Printed and plain texts agree, their numbers within 10⁻⁶; of other forms only that they are
-/// there.
+/// Printed and plain texts have to agree, and their numbers within 10⁻⁶. Other forms have to exist.
 #[must_use]
 pub fn compare(page: &Path, committed: &Notebook, fresh: &Notebook) -> Vec<Failure> {
     let mut differences = Vec::new();
@@ -52,7 +51,7 @@ pub fn compare(page: &Path, committed: &Notebook, fresh: &Notebook) -> Vec<Failu
     differences
 }
 
-/// What a cell printed and showed as plain text.
+/// The printed and plain texts of a cell.
 fn texts(cell: &Cell) -> String {
     let outputs = cell.outputs.iter().flatten();
     let texts = outputs.filter_map(|output| match output {
@@ -68,7 +67,7 @@ fn texts(cell: &Cell) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// The media types that a cell showed, with a word on HTML that holds a figure.
+/// The media types of a cell's values, with the number of figures in HTML.
 fn forms(cell: &Cell) -> Vec<String> {
     let mut forms = Vec::new();
     for output in cell.outputs.iter().flatten() {

@@ -3,9 +3,9 @@ one JSON object: the notebook with its outputs, the seconds of each cell, and th
 
 The argument is the notebook's path, whose folder the kernel runs in. Progress goes to the standard error.
 
-evcxr sends what a cell prints from a thread of its own, so that a line may come after the word that the cell is done.
-A moment is left for such lines after each cell; and a line to the standard error, which is all that there is of
-`Err(...)?`, cannot get lost: a last cell prints a mark there, and everything before the mark is waited for.
+A separate thread of evcxr sends the text that a cell prints, so that a line may arrive after the message that the
+cell is done. The client waits a moment for such lines after each cell. A line on the standard error, which is all that
+evcxr does for `Err(...)?`, cannot get lost: a last cell prints a mark there, and the client waits for the mark.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ from nbformat.v4 import new_output
 SECONDS = 900  # for one cell; the first one compiles the library
 MOMENT = 0.02  # seconds that late lines have, before the next cell begins
 MARK = "-- the end of the notebook --"
-# What prints it, by the kernel's language.
+# The code that prints the mark, by the kernel's language.
 PRINTS = {"rust": f'eprintln!("{MARK}");', "python": f"import sys; print({MARK!r}, file=sys.stderr)"}
 
 
-def said(cell):
-    """What the kernel says of a cell that failed: a panic's words go to the standard error, the compiler's do not."""
+def message_of(cell):
+    """The message of a cell that failed: a panic writes to the standard error, and the compiler does not."""
     words = []
     for output in cell.outputs:
         if output.output_type == "error":
@@ -41,7 +41,7 @@ def said(cell):
 
 
 def add(cell, name, text):
-    """Adds text to what a cell has printed."""
+    """Adds text to the printed text of a cell."""
     last = cell.outputs[-1] if cell.outputs else None
     if last is not None and last.output_type == "stream" and last.name == name:
         last.text += text
@@ -50,7 +50,7 @@ def add(cell, name, text):
 
 
 async def late(client, cell, seconds):
-    """Adds to a cell's outputs what comes within so many seconds, until the mark. True where that came."""
+    """Adds the outputs of the next seconds to a cell, up to the mark. Returns True if the mark came."""
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         try:
@@ -66,7 +66,7 @@ async def late(client, cell, seconds):
 
 
 async def run(client, notebook):
-    """Runs all cells, and then the mark: what comes between the last cell and the mark counts as the last cell's."""
+    """Runs all cells, and then prints the mark. Text between the last cell and the mark belongs to the last cell."""
     async with client.async_setup_kernel():
         info = await client.async_wait_for_reply(await ensure_async(client.kc.kernel_info()))
         notebook.metadata["language_info"] = info["content"]["language_info"]
@@ -88,7 +88,7 @@ async def run(client, notebook):
 
 def main():
     path = Path(sys.argv[1])
-    # What the kernel itself prints must not get between; it is of no interest.
+    # Text that the kernel itself prints must not reach the standard output.
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     notebook = nbformat.reads(sys.stdin.read(), as_version=4)
@@ -111,7 +111,7 @@ def main():
         startup_timeout=300,
         record_timing=False,
         coalesce_streams=True,
-        shutdown_kernel="immediate",  # it holds nothing that would have to be saved
+        shutdown_kernel="immediate",  # there is nothing to save
         resources={"metadata": {"path": str(path.parent)}},
         on_cell_execute=begins,
         on_cell_executed=ends,
@@ -120,7 +120,7 @@ def main():
     try:
         asyncio.run(run(client, notebook))
     except CellExecutionError:
-        error = {"cell": current.get("index"), "message": said(notebook.cells[current["index"]])}
+        error = {"cell": current.get("index"), "message": message_of(notebook.cells[current["index"]])}
     except (CellTimeoutError, DeadKernelError) as failure:
         error = {"cell": current.get("index"), "message": str(failure)}
     json.dump({"notebook": notebook, "seconds": seconds, "error": error}, answer)

@@ -1,44 +1,43 @@
-//! Running a notebook with the real kernel and without a browser.
+//! Runs a notebook with the real kernel and without a browser.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
 use super::format::Notebook;
-use crate::lab::Lab;
 
-/// What a run gave.
+/// The result of a run.
 #[derive(Debug, Deserialize)]
 pub struct Run {
-    /// The notebook, with outputs up to the first error.
+    /// The notebook with its outputs, up to the first error.
     pub notebook: Notebook,
-    /// How long each code cell took, by its place among all cells.
+    /// The seconds of each code cell, by its index among all cells.
     pub seconds: BTreeMap<usize, f64>,
-    /// What stopped it.
+    /// The error that ended it.
     pub error: Option<Error>,
 }
 
 /// A cell that failed.
 #[derive(Debug, Deserialize)]
 pub struct Error {
-    /// Its place among all cells, counted from 0; none where the kernel did not start.
+    /// Its index among all cells; `None` if the kernel did not start.
     pub cell: Option<usize>,
-    /// What the kernel says, with a terminal's colours.
+    /// The message of the kernel, with the colours of a terminal.
     pub message: String,
 }
 
-/// Runs all cells of `notebook` in a new kernel, in the folder of `path`, until one fails.
+/// Runs all cells of `notebook` in a new kernel, in the folder of `path`, until one fails. `python`
+/// starts the lab's Python.
 ///
 /// # Errors
 ///
-/// When the kernel cannot be started. A cell that fails is a part of the result.
-pub fn run(lab: &Lab, path: &Path, notebook: &Notebook) -> Result<Run> {
-    let mut child = lab
-        .command("python")
+/// If the kernel cannot be started. A cell that fails is part of the result.
+pub fn run(mut python: Command, path: &Path, notebook: &Notebook) -> Result<Run> {
+    let mut child = python
         .args(["-c", include_str!("execute.py")])
         .arg(path)
         .env("JPY_SESSION_NAME", path)

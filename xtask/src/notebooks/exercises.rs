@@ -1,25 +1,24 @@
-//! Whether the exercises tell right from wrong: a run answers them once more behind the last cell,
-//! with the solution that the notebook gives, and with wrong answers that it names.
+//! Proves that the exercises accept right answers only: after the last cell, a run answers each of
+//! them with the notebook's solution and with the wrong answers that the notebook lists.
 
 use serde_json::Value;
 
 use super::format::{Cell, Notebook};
 
-/// What [`exercise`](lesson::notebook) prints on a right answer.
+/// The text that [`exercise`](lesson::notebook) prints for a right answer.
 const RIGHT: &str = "Right.\n";
 
 /// The key of an exercise's wrong answers, in the metadata of its cell.
 pub(super) const WRONG: &str = "wrong";
 
-/// What precedes a cell's name in the name of the cell that proves it.
+/// The prefix that makes a cell's name the name of its proof.
 const PROOF: &str = "proof-of-";
 
-/// Code cells that answer the notebook's exercises, each with the solution and with every wrong
-/// answer.
+/// Makes the code cells that answer the exercises, each with the solution and every wrong answer.
 ///
 /// # Errors
 ///
-/// The exercises that have no solution, or no wrong answer, one in each line.
+/// The exercises without a solution or without a wrong answer, one in each line.
 pub fn proofs(notebook: &Notebook) -> Result<Vec<Cell>, String> {
     let mut proofs = Vec::new();
     let mut faults = Vec::new();
@@ -32,7 +31,7 @@ pub fn proofs(notebook: &Notebook) -> Result<Vec<Cell>, String> {
     if faults.is_empty() { Ok(proofs) } else { Err(faults.join("\n")) }
 }
 
-/// What is wrong with an exercise whose proof printed this, if anything is.
+/// The fault of an exercise whose proof printed this text; `None` if it has no fault.
 pub fn verdict(proof: &Cell, printed: &str) -> Option<String> {
     let id = proof.id.strip_prefix(PROOF)?;
     let mut answers = printed.split_inclusive('\n');
@@ -43,15 +42,15 @@ pub fn verdict(proof: &Cell, printed: &str) -> Option<String> {
     Some(format!("exercise {id}: wrong answer {} is accepted", accepted + 1))
 }
 
-/// What a proof prints of a wrong answer that is refused.
+/// The text that a proof prints for a wrong answer that is refused.
 const REFUSED: &str = "refused\n";
 
-/// Whether the cell asks for an answer: one that defines what judges answers does not.
+/// True if the cell asks for an answer. A cell that defines a judge does not.
 fn is_exercise(cell: &Cell) -> bool {
     cell.source.0.lines().any(|line| line.starts_with("exercise("))
 }
 
-/// The exercise with its solution, then with its wrong answers, whose failures are caught.
+/// The code of a proof: first the solution, then the wrong answers, whose failures are caught.
 fn proof(notebook: &Notebook, cell: &Cell) -> Result<String, String> {
     let (source, language) = (&cell.source.0, notebook.language());
     if source.matches(language.unanswered()).count() != 1 {

@@ -1,7 +1,9 @@
-//! The notebook format (nbformat 4.5), as far as our notebooks use it, in one written form.
+//! The part of the notebook format (nbformat 4.5) that our notebooks use, in one written form.
 //!
-//! Keys are sorted, texts are lists of lines, the indent is one blank: as Jupyter writes it, so
-//! that a notebook that was saved there differs only where it was changed.
+//! The form is Jupyter's: keys are sorted, texts are lists of lines, and the indent is one blank.
+//! So a notebook that was saved in Jupyter differs only in the places of the change. The crate
+//! `nbformat` would be longer to use: it has a field for each known key and media type, and sorts
+//! none. It also brings the messages of kernels.
 
 use std::collections::BTreeMap;
 
@@ -19,9 +21,9 @@ pub struct Notebook {
     pub cells: Vec<Cell>,
     /// The kernel and its language.
     pub metadata: BTreeMap<String, Value>,
-    /// The format's version: the number before the point, 4 of 4.5.
+    /// A part of the format's version: 4 of 4.5.
     pub nbformat: u32,
-    /// The format's version: the number behind the point, 5 of 4.5.
+    /// A part of the format's version: 5 of 4.5.
     pub nbformat_minor: u32,
 }
 
@@ -30,29 +32,29 @@ pub struct Notebook {
 pub struct Cell {
     /// `code`, `markdown` or `raw`.
     pub cell_type: String,
-    /// Of a code cell: its number in the last run.
+    /// The number of a code cell in the last run.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub execution_count: Option<Option<u32>>,
-    /// A word that stays the same when the cell is changed.
+    /// A word that stays the same when the cell changes.
     pub id: String,
-    /// Its tags, and what Jupyter remembers of it.
+    /// Its tags, and the notes of Jupyter.
     pub metadata: BTreeMap<String, Value>,
-    /// Of a code cell: what the last run gave.
+    /// The outputs of a code cell in the last run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outputs: Option<Vec<Output>>,
     /// The text.
     pub source: Text,
 }
 
-/// What a code cell gave.
+/// An output of a code cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "output_type", rename_all = "snake_case")]
 pub enum Output {
     /// The value of the cell's last expression.
     ExecuteResult(Displayed),
-    /// Something shown on the way.
+    /// A value that was displayed during the run.
     DisplayData(Displayed),
-    /// What was printed.
+    /// Printed text.
     Stream {
         /// `stdout` or `stderr`.
         name: String,
@@ -63,9 +65,9 @@ pub enum Output {
     Error {
         /// Its kind.
         ename: String,
-        /// What it says.
+        /// Its message.
         evalue: String,
-        /// The failure as it is shown to the reader, with colours.
+        /// The lines that the reader sees, with colours.
         traceback: Vec<String>,
     },
 }
@@ -78,7 +80,7 @@ pub struct Displayed {
     /// The cell's number.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub execution_count: Option<Option<u32>>,
-    /// What Jupyter is to know besides.
+    /// Further metadata.
     pub metadata: BTreeMap<String, Value>,
 }
 
@@ -121,7 +123,7 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
-/// A field that is there, if only with `null`.
+/// A field that exists, perhaps with `null`.
 fn given<'de, D, T>(deserializer: D) -> std::result::Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -137,17 +139,17 @@ impl Notebook {
         Notebook { cells, metadata: Language::Rust.metadata(), nbformat: 4, nbformat_minor: 5 }
     }
 
-    /// What its cells of code are written in.
+    /// The language of its cells of code.
     #[must_use]
     pub fn language(&self) -> Language {
         Language::of(&self.metadata)
     }
 
-    /// The notebook that a file holds.
+    /// Parses the text of a file.
     ///
     /// # Errors
     ///
-    /// When the text is none, or one of another version.
+    /// If the text is no notebook, or has another version.
     pub fn parse(text: &str) -> Result<Self> {
         let notebook: Notebook =
             serde_json::from_str(text).context("this is no notebook in the format 4.5")?;
@@ -160,7 +162,7 @@ impl Notebook {
     ///
     /// # Errors
     ///
-    /// When the notebook cannot be written as JSON.
+    /// If the notebook cannot be written as JSON.
     pub fn to_text(&self) -> Result<String> {
         let mut text = Vec::new();
         let indent = serde_json::ser::PrettyFormatter::with_indent(b" ");
@@ -198,13 +200,13 @@ impl Cell {
         }
     }
 
-    /// Whether it is a code cell.
+    /// True for a code cell.
     #[must_use]
     pub fn is_code(&self) -> bool {
         self.cell_type == "code"
     }
 
-    /// Whether it has this tag.
+    /// True if it has this tag.
     #[must_use]
     pub fn has_tag(&self, tag: &str) -> bool {
         let tags = self.metadata.get("tags").and_then(Value::as_array);

@@ -1,4 +1,4 @@
-//! What a notebook's cells are written in: Rust, or in the chapter about PyTorch Python.
+//! The language of a notebook's cells: Rust, or Python in the chapter about PyTorch.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// The language that a notebook's metadata name; Rust if they name none that is known.
+    /// The language that a notebook's metadata name; Rust if they name no known language.
     #[must_use]
     pub fn of(metadata: &BTreeMap<String, Value>) -> Self {
         let kernel = metadata.get("kernelspec").and_then(|kernel| kernel.get("language"));
@@ -24,7 +24,7 @@ impl Language {
         }
     }
 
-    /// What a notebook's metadata say of it, without a version.
+    /// The metadata of a notebook in this language, without a version.
     #[must_use]
     pub fn metadata(self) -> BTreeMap<String, Value> {
         let (kernel, language) = match self {
@@ -42,7 +42,7 @@ impl Language {
             .into()
     }
 
-    /// Its name behind the fence of a block of code.
+    /// The name after the fence of a block of code.
     #[must_use]
     pub fn fence(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl Language {
         }
     }
 
-    /// What an exercise's cell holds where the reader's answer goes.
+    /// The text in an exercise's cell that the reader's answer replaces.
     #[must_use]
     pub fn unanswered(self) -> &'static str {
         match self {
@@ -60,8 +60,7 @@ impl Language {
         }
     }
 
-    /// An exercise's cell with an answer in place of what [`unanswered`](Language::unanswered)
-    /// says.
+    /// An exercise's cell with an answer in place of [`unanswered`](Language::unanswered).
     #[must_use]
     pub fn answered(self, source: &str, answer: &str) -> String {
         let answer = match self {

@@ -1,7 +1,7 @@
-//! The archives of PTX, as `linrec::kernels` reads them: made here, and taken apart to be compared.
+//! Packs PTX into archives, which `linrec::kernels` reads, and unpacks them for comparisons.
 
+use fs_err as fs;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io::Read;
 use std::path::Path;
 
@@ -9,26 +9,33 @@ use anyhow::{Context, Result, ensure};
 use linrec::kernels::{KernelChoice, Ptx};
 use zstd::stream::{Decoder, encode_all};
 
-use super::Files;
+use crate::workspace;
 
-/// The best of the levels that need no more memory to unpack.
+/// Texts by their names: PTX modules, or files by their path, with slashes.
+pub(super) type Files = BTreeMap<String, String>;
+
+/// The table's file, which is beside the archives.
+pub(super) const TABLE: &str = "table.rs";
+
+/// The highest level that needs no more memory to unpack.
 const LEVEL: i32 = 19;
 
-/// Which archive of `kernels/ptx` a module is in, without the ending.
+/// The name of the archive of `kernels/ptx` that a module is in, without the ending.
 pub(super) fn of(name: &str) -> &'static str {
     let family = name.split(['-', '/']).next().unwrap_or_default();
     match family {
         "broken" => "mistakes",
         "exercises" | "ladder" | "long" | "fused" => "studies",
         "selective" => "selective-scan",
-        // The kernels of the catalogue, and those for pieces of a row, which are made of them.
+        // The kernels of the catalogue, and the kernels for pieces of a row, which are made of
+        // them.
         "pieces" => "recurrence",
         family if family.parse::<KernelChoice>().is_ok() => "recurrence",
         _ => "others",
     }
 }
 
-/// The archive of these modules, by their names.
+/// Packs modules, which have names, into an archive.
 pub(super) fn pack(modules: &Files) -> Result<Vec<u8>> {
     let (mut contents, mut frames) = (String::new(), Vec::new());
     for (name, text) in modules {
@@ -56,25 +63,21 @@ fn unpack(mut bytes: &[u8]) -> Result<Files> {
     names.map(|name| Ok((name.to_owned(), frame()?))).collect()
 }
 
-/// The modules of an archive in a file; none if there is no such file.
+/// Reads the modules of an archive in a file. A file that does not exist has none.
 pub(super) fn read(path: &Path) -> Result<Files> {
     if !path.exists() {
         return Ok(Files::new());
     }
-    let bytes = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    let bytes = fs::read(path)?;
     unpack(&bytes).with_context(|| format!("{} is no archive of PTX", path.display()))
 }
 
-/// The modules of all archives in `folder`.
+/// Reads the modules of all archives in `folder`.
 pub(super) fn read_all(folder: &Path) -> Result<Files> {
     let mut all = Files::new();
-    let files =
-        if folder.is_dir() { fs::read_dir(folder)?.collect::<Result<_, _>>()? } else { Vec::new() };
-    for path in files
-        .iter()
-        .map(fs::DirEntry::path)
-        .filter(|path| path.extension().is_some_and(|end| end == "zst"))
-    {
+    let mut files = if folder.is_dir() { workspace::entries(folder)? } else { Vec::new() };
+    files.retain(|path| path.extension().is_some_and(|end| end == "zst"));
+    for path in files {
         for (name, text) in read(&path)? {
             let archive = path.file_stem().unwrap_or_default();
             ensure!(
@@ -89,8 +92,8 @@ pub(super) fn read_all(folder: &Path) -> Result<Files> {
     Ok(all)
 }
 
-/// Replaces what is in `folder` by the archives of these modules and the table that puts them into
-/// the library.
+/// Replaces the content of `folder` by the archives of these modules and the table that includes
+/// them in the library.
 pub(super) fn write_all(folder: &Path, modules: &Files, table: &str) -> Result<()> {
     let mut archives = BTreeMap::<&str, Files>::new();
     for (name, text) in modules {
@@ -100,16 +103,16 @@ pub(super) fn write_all(folder: &Path, modules: &Files, table: &str) -> Result<(
         for (archive, modules) in &archives {
             fs::write(new.join(format!("{archive}.zst")), pack(modules)?)?;
         }
-        fs::write(new.join(super::TABLE), table)?;
+        fs::write(new.join(TABLE), table)?;
         Ok::<_, anyhow::Error>(())
     })
     .with_context(|| format!("{} cannot be replaced", folder.display()))
 }
 
-/// What stands before a line that only a library with the kernels to be studied has.
+/// The attribute of a line that only a library with the studies includes.
 const STUDIES: &str = "    #[cfg(feature = \"studies\")]\n";
 
-/// The table, as Rust source; paths are relative to `kernels/ptx`.
+/// The table as Rust source. Paths are relative to `kernels/ptx`.
 pub(super) fn table(sources: &Files, modules: &Files) -> String {
     let mut text = String::from("// Written by `cargo xtask ptx`; do not edit.\n");
     text.push_str("\nstatic SOURCES: &[(&str, &str)] = &[\n");
@@ -129,8 +132,7 @@ pub(super) fn table(sources: &Files, modules: &Files) -> String {
     text
 }
 
-/// The text of the module with this name, or of the source, in the library that this program was
-/// built with.
+/// The text of the module or the source with this name, from the library in this program.
 pub fn show(name: &str) -> Result<String> {
     if let Some(source) = linrec::kernels::source(name) {
         return Ok(source.to_owned());
@@ -156,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_packed_comes_back_and_the_library_reads_it() {
+    fn packed_modules_are_read_again_here_and_by_the_library() {
         let module = |body: &str| format!("// hash 1\n// entry a<1> = a_1\n.version 8.0\n{body}\n");
         let files: Files = ["ref-f32", "broken/a", "pieces-f64"]
             .map(|name| (name.to_owned(), module(name)))

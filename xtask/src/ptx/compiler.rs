@@ -1,4 +1,4 @@
-//! The pinned NVRTC, in a Python environment of its own.
+//! The pinned NVRTC, in its Python environment.
 
 use std::path::{Path, PathBuf};
 
@@ -16,11 +16,8 @@ const NVRTC: Requirements = Requirements {
              for Linux and Windows on x86-64",
 };
 
-/// Installs the pinned NVRTC into `target/nvrtc`, where the library finds it, unless it is there.
-///
-/// # Errors
-///
-/// If it cannot be installed; there is none for macOS.
+/// Installs the pinned NVRTC into `target/nvrtc`, where the library finds it, unless it is
+/// installed.
 pub fn install(root: &Path) -> Result<PathBuf> {
     if cfg!(target_os = "macos") {
         bail!("there is no NVRTC for macOS");
@@ -30,13 +27,12 @@ pub fn install(root: &Path) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// NVRTC of exactly `version`, from `target/nvrtc`; installed there first if need be.
+/// Loads NVRTC of exactly `version` from `target/nvrtc`, and installs it there first if necessary.
 #[allow(unsafe_code)]
 pub(super) fn pinned(root: &Path, version: &str) -> Result<Nvrtc> {
     let folder = install(root).context("the kernels are compiled on Linux or Windows")?;
-    // SAFETY: (1) what is in the folder was installed from files whose hashes are pinned, NVRTC
-    // among them and nothing else; (2) whoever can change it can change this very program, which
-    // lies in the same `target`.
+    // SAFETY: (1) the folder holds files with pinned hashes, and no other library than NVRTC;
+    // (2) whoever can change it can change this program, which is in the same `target`.
     let nvrtc = unsafe { Nvrtc::load_below(&folder) }
         .with_context(|| format!("delete {} and try again", folder.display()))?;
     let (major, minor) = nvrtc.version();

@@ -1,4 +1,4 @@
-//! Whether PTX is fit to be shipped.
+//! Checks that PTX may be shipped.
 
 use std::path::Path;
 
@@ -8,13 +8,12 @@ use linrec::simt::Module;
 use super::list::List;
 use crate::failure::Failure;
 
-/// The most entries, those for studies not counted.
+/// The most entries, without the entries for studies.
 const MOST: usize = 195;
-/// The most of the selective scan alone, which has kernels of its own for each type, size and
-/// exponential.
+/// The most entries of the selective scan, which has a kernel for each type, size and exponential.
 const MOST_OF_SCANS: usize = 80;
 
-/// What is wrong with the PTX at `path`.
+/// The failures of the PTX at `path`.
 pub(super) fn failures(path: &Path, ptx: &Ptx) -> Vec<Failure> {
     let failure = |line, what| Failure::new(path, line, what);
     let module = match Module::parse(ptx.text()).and_then(Module::complete) {
@@ -34,7 +33,7 @@ pub(super) fn failures(path: &Path, ptx: &Ptx) -> Vec<Failure> {
     unrounded.chain(missing).collect()
 }
 
-/// Whether the list keeps to its limits.
+/// The limits that the list exceeds.
 pub(super) fn sizes(list: &List) -> Vec<Failure> {
     let is_scan = |path: &str| path.starts_with("selective");
     let mut failures = Vec::new();
@@ -55,15 +54,15 @@ pub(super) fn sizes(list: &List) -> Vec<Failure> {
 mod tests {
     use super::*;
 
-    fn told(body: &str) -> Vec<String> {
+    fn found(body: &str) -> Vec<String> {
         let entries = [("a".to_owned(), "a".to_owned())];
         let ptx = Ptx::new(&[], "", &entries, body);
         failures(Path::new("kernels/ptx/a.ptx"), &ptx).iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn too_many_entries_are_told_and_studies_do_not_count() {
-        let told = |source: &str, entries: usize| {
+    fn too_many_entries_are_found_and_studies_do_not_count() {
+        let found = |source: &str, entries: usize| {
             let entries = vec!["k<1>"; entries];
             let list = format!(
                 "nvrtc = \"12.0\"\narchitecture = 80\n[[kernel]]\nname = \"k\"\n\
@@ -72,20 +71,20 @@ mod tests {
             let failures = sizes(&List::parse(&list).unwrap());
             failures.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        assert_eq!(told("a.cu", 195), [""; 0]);
-        assert_eq!(told("a.cu", 196), ["kernels/shipped.toml: 196 entries, more than 195"]);
-        assert_eq!(told("selective_scan.cu", 80), [""; 0]);
+        assert_eq!(found("a.cu", 195), [""; 0]);
+        assert_eq!(found("a.cu", 196), ["kernels/shipped.toml: 196 entries, more than 195"]);
+        assert_eq!(found("selective_scan.cu", 80), [""; 0]);
         assert_eq!(
-            told("selective_scan.cu", 81),
+            found("selective_scan.cu", 81),
             ["kernels/shipped.toml: 81 entries of the selective scan, more than 80"]
         );
-        assert_eq!(told("broken/a.cu", 101), [""; 0]);
-        assert_eq!(told("exercises/a.cu", 101), [""; 0]);
-        assert_eq!(told("ladder/a.cu", 101), [""; 0]);
+        assert_eq!(found("broken/a.cu", 101), [""; 0]);
+        assert_eq!(found("exercises/a.cu", 101), [""; 0]);
+        assert_eq!(found("ladder/a.cu", 101), [""; 0]);
     }
 
     #[test]
-    fn unrounded_unknown_and_missing_are_told_with_their_line() {
+    fn unrounded_unknown_and_missing_instructions_are_found_with_their_line() {
         let kernel = |name: &str, instruction: &str| {
             format!(
                 ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry {name}()\n{{\n\
@@ -93,18 +92,18 @@ mod tests {
             )
         };
         assert_eq!(
-            told(&kernel("a", "mov.f32 %f1, 0f00000000; mul.rn.f32 %f1, %f1, %f1;")),
+            found(&kernel("a", "mov.f32 %f1, 0f00000000; mul.rn.f32 %f1, %f1, %f1;")),
             [""; 0]
         );
-        let unrounded = told(&kernel("a", "mov.f32 %f1, 0f00000000; mul.f32 %f1, %f1, %f1;"));
+        let unrounded = found(&kernel("a", "mov.f32 %f1, 0f00000000; mul.f32 %f1, %f1, %f1;"));
         // The head has two lines.
         assert_eq!(unrounded.len(), 1);
         assert!(unrounded[0].starts_with("kernels/ptx/a.ptx:9: `mul.f32`"), "{unrounded:?}");
-        let unknown = told(&kernel("a", "frobnicate.f32 %f1, %f1;"));
+        let unknown = found(&kernel("a", "frobnicate.f32 %f1, %f1;"));
         assert!(
             unknown[0].starts_with("kernels/ptx/a.ptx:9: the emulator does not take it"),
             "{unknown:?}"
         );
-        assert_eq!(told(&kernel("b", "")), ["kernels/ptx/a.ptx: the kernel a is not in it"]);
+        assert_eq!(found(&kernel("b", "")), ["kernels/ptx/a.ptx: the kernel a is not in it"]);
     }
 }

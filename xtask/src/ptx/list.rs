@@ -1,14 +1,14 @@
-//! `kernels/shipped.toml` and `kernels/mistakes.toml`.
+//! Reads `kernels/shipped.toml` and `kernels/mistakes.toml`.
 
+use fs_err as fs;
 use std::collections::HashSet;
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use linrec::kernels::Mistake;
 use serde::Deserialize;
 
-/// What is shipped, and which compiler makes it.
+/// The shipped modules, and the compiler for them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct List {
@@ -24,7 +24,7 @@ pub(super) struct List {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Kernel {
-    /// What it is called.
+    /// Its name.
     pub(super) name: String,
     /// The source's path in `kernels`.
     pub(super) source: String,
@@ -33,8 +33,8 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// Whether it is there to be studied, not to be used: a planted mistake, an exercise, a step of
-    /// the ladder, or a way to one long sequence.
+    /// True for a module to study, not to use: a planted mistake, an exercise, a step of the
+    /// ladder, or a way to one long sequence.
     pub(super) fn is_study(&self) -> bool {
         ["broken/", "exercises/", "ladder/", "long/", "fused/"]
             .iter()
@@ -42,21 +42,18 @@ impl Kernel {
     }
 }
 
-/// The planted mistakes in the folder `kernels`.
+/// Reads the planted mistakes in the folder `kernels`.
 pub(super) fn mistakes(kernels: &Path) -> Result<Vec<Mistake>> {
     let path = kernels.join("mistakes.toml");
-    let text =
-        fs::read_to_string(&path).with_context(|| format!("{} is missing", path.display()))?;
+    let text = fs::read_to_string(&path)?;
     Mistake::read(&text).map_err(anyhow::Error::msg)
 }
 
 impl List {
-    /// The kernels of `shipped.toml` and those of `mistakes.toml`, which are in the folder
-    /// `kernels`.
+    /// Reads the kernels of `shipped.toml` and of `mistakes.toml` in the folder `kernels`.
     pub(super) fn read(kernels: &Path) -> Result<List> {
         let path = kernels.join("shipped.toml");
-        let text =
-            fs::read_to_string(&path).with_context(|| format!("{} is missing", path.display()))?;
+        let text = fs::read_to_string(&path)?;
         let mut list =
             List::parse(&text).with_context(|| format!("{} cannot be used", path.display()))?;
         list.kernels.extend(mistakes(kernels)?.into_iter().map(|mistake| Kernel {
@@ -71,7 +68,7 @@ impl List {
         let list: List = toml::from_str(text)?;
         let mut names = HashSet::new();
         for kernel in &list.kernels {
-            ensure!(names.insert(&kernel.name), "the name {} stands there twice", kernel.name);
+            ensure!(names.insert(&kernel.name), "the name {} is used twice", kernel.name);
             ensure!(!kernel.entries.is_empty(), "{} has no entries", kernel.name);
         }
         Ok(list)
@@ -88,7 +85,7 @@ mod tests {
         let kernel = "[[kernel]]\nname = \"a\"\nsource = \"a.cu\"\nentries = [\"a\"]\n";
         assert_eq!(List::parse(&format!("{head}{kernel}")).unwrap().kernels.len(), 1);
         for (text, expected) in [
-            (format!("{head}{kernel}{kernel}"), "the name a stands there twice"),
+            (format!("{head}{kernel}{kernel}"), "the name a is used twice"),
             (format!("{head}{}", kernel.replace("[\"a\"]", "[]")), "a has no entries"),
             (format!("{head}{}", kernel.replace("source", "sauce")), "sauce"),
         ] {

@@ -1,8 +1,9 @@
 //! `cargo xtask ptx`: the PTX of the kernels in `kernels/shipped.toml`, of the planted mistakes in
 //! `kernels/mistakes.toml`, and of the puzzles' answers.
 //!
-//! Everything in `kernels/ptx` is generated: the archives, and `table.rs`, by which the library has
-//! them and the sources in it. So is `puzzles/ptx.zst`.
+//! Everything in `kernels/ptx` is generated: the archives, and `table.rs`, which includes them and
+//! the sources in the library. So is `puzzles/ptx.zst`. The compiler is a pinned NVRTC, and the
+//! tests that need none compare the lists with the archives.
 
 mod archive;
 mod compiler;
@@ -13,26 +14,21 @@ mod puzzles;
 pub use archive::show;
 pub use compiler::install;
 
-use std::collections::BTreeMap;
+use fs_err as fs;
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use linrec::kernels::Program;
 
 use crate::failure::{Failure, none_of};
+use archive::{Files, TABLE};
 use list::List;
 
-/// Texts by their names: PTX modules, or files by their path, with slashes.
-type Files = BTreeMap<String, String>;
-
-/// The file beside the archives.
-const TABLE: &str = "table.rs";
-/// The puzzles' archive.
+/// The archive of the puzzles.
 const ANSWERS: &str = "puzzles/ptx.zst";
 
-/// All that is compiled.
+/// The compiled modules.
 struct Compiled {
     /// The modules of `kernels/ptx`.
     kernels: Files,
@@ -41,12 +37,8 @@ struct Compiled {
     answers: Files,
 }
 
-/// Compiles everything on the list and all answers to puzzles, and replaces what was compiled
-/// before; returns what was done, as a sentence.
-///
-/// # Errors
-///
-/// When NVRTC cannot be had, when a kernel does not compile or its PTX is not fit to be shipped.
+/// Compiles everything on the list and all answers to puzzles, and replaces the old modules;
+/// returns a sentence about them.
 pub fn generate(root: &Path) -> Result<String> {
     let compiled = compile(root)?;
     archive::write_all(&folder(root), &compiled.kernels, &compiled.table)?;
@@ -56,12 +48,8 @@ pub fn generate(root: &Path) -> Result<String> {
     Ok(format!("compiled {compiled}"))
 }
 
-/// Compiles everything on the list and all answers to puzzles, and compares it with what was
-/// compiled before; returns what was found, as a sentence.
-///
-/// # Errors
-///
-/// As for [`generate`], and when a file differs, is missing or should not be there.
+/// Compiles everything on the list and all answers to puzzles, and compares it with the old
+/// modules; returns a sentence about them.
 pub fn check(root: &Path) -> Result<String> {
     let compiled = compile(root)?;
     let folder = folder(root);
@@ -75,7 +63,7 @@ pub fn check(root: &Path) -> Result<String> {
     let table = |text: String| Files::from([(TABLE.to_owned(), text)]);
     let present = texts(&folder, |path| path == TABLE)?;
     found.extend(differences(Path::new("kernels/ptx"), &table(compiled.table.clone()), &present));
-    none_of(&found, "what is compiled (`cargo xtask ptx` mends it)")?;
+    none_of(&found, "the compiled kernels (`cargo xtask ptx` compiles them again)")?;
     Ok(format!("checked {compiled}"))
 }
 
@@ -129,8 +117,8 @@ fn compile(root: &Path) -> Result<Compiled> {
     Ok(Compiled { table: archive::table(&sources, &modules), kernels: modules, answers })
 }
 
-/// Every source and header below `kernels`, by its path there. Line ends are those of Unix, so that
-/// the PTX is the same from a Windows checkout.
+/// Every source and header below `kernels`, by its path there. Windows line ends become Unix line
+/// ends, so that every checkout gives the same PTX.
 fn sources(kernels: &Path) -> Result<Files> {
     texts(kernels, |path| {
         !path.starts_with("ptx/") && (path.ends_with(".cu") || path.ends_with(".cuh"))
@@ -140,21 +128,20 @@ fn sources(kernels: &Path) -> Result<Files> {
 fn texts(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Files> {
     let mut files = Files::new();
     for entry in walkdir::WalkDir::new(folder).sort_by_file_name() {
-        let entry = entry.with_context(|| format!("{} cannot be read", folder.display()))?;
+        let entry = entry?;
         if !entry.file_type().is_file() {
             continue;
         }
         let path = entry.path().strip_prefix(folder)?.to_string_lossy().replace('\\', "/");
         if wanted(&path) {
-            let text = fs::read_to_string(entry.path())
-                .with_context(|| format!("{} cannot be read", entry.path().display()))?;
+            let text = fs::read_to_string(entry.path())?;
             files.insert(path, text.replace("\r\n", "\n"));
         }
     }
     Ok(files)
 }
 
-/// How two sets of files in `folder` differ.
+/// The differences between two sets of files in `folder`.
 fn differences(folder: &Path, wanted: &Files, present: &Files) -> Vec<Failure> {
     let failure = |path: &str, line, what: String| Failure::new(&folder.join(path), line, what);
     let missing_or_stale = wanted.iter().filter_map(|(path, text)| {
@@ -191,13 +178,13 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_difference_is_told() {
+    fn every_kind_of_difference_is_reported() {
         let wanted =
             files(&[("a.ptx", "1\n2\n"), ("b.ptx", "1\n2\n"), ("c.ptx", "1\n"), ("d.ptx", "")]);
         let present =
             files(&[("a.ptx", "1\n3\n"), ("b.ptx", "1\n"), ("d.ptx", ""), ("e.ptx", "1\n")]);
         let folder = Path::new("kernels/ptx");
-        let told: Vec<_> =
+        let reported: Vec<_> =
             differences(folder, &wanted, &present).iter().map(ToString::to_string).collect();
         let expected = [
             "kernels/ptx/a.ptx:2: `3` instead of `2`",
@@ -205,12 +192,12 @@ mod tests {
             "kernels/ptx/c.ptx: is missing",
             "kernels/ptx/e.ptx: is not on the list",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
         assert!(differences(folder, &wanted, &wanted).is_empty());
     }
 
     #[test]
-    fn sources_are_found_with_unix_line_ends_and_without_what_is_generated() {
+    fn sources_are_found_with_unix_line_ends_and_without_generated_files() {
         let root = tempfile::tempdir().unwrap();
         for path in ["a.cu", "broken/b.cu", "c.cuh", "README.md", "ptx/d.cu"] {
             let path = root.path().join(path);
@@ -224,7 +211,7 @@ mod tests {
         );
     }
 
-    /// Without a compiler: the list, the sources and what was generated belong together.
+    /// Without a compiler: the list, the sources and the generated files belong together.
     #[test]
     fn everything_on_the_list_is_there_and_nothing_else() {
         let kernels = crate::workspace::root().unwrap().join("kernels");

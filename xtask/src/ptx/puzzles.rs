@@ -1,5 +1,4 @@
-//! The puzzles' PTX: of every answer that `puzzles/` knows, so that one can be chosen without a
-//! compiler.
+//! Compiles every answer to the puzzles, so that a reader without a compiler can choose one.
 
 use std::path::Path;
 
@@ -7,10 +6,12 @@ use anyhow::Result;
 use linrec::device::nvrtc::Nvrtc;
 use puzzle::Puzzle;
 
-use super::{Files, inspect};
+use super::archive::Files;
+use super::inspect;
 use crate::failure::Failure;
 
-/// The answers' modules, by folder and name (`01-guard/solution`), and what is not fit.
+/// Compiles the answers; returns the modules by folder and name (`01-guard/solution`), and the
+/// failures.
 pub(super) fn compile(
     puzzles: &[Puzzle],
     nvrtc: &Nvrtc,
@@ -19,7 +20,7 @@ pub(super) fn compile(
     let (mut files, mut failures) = (Files::new(), Vec::new());
     for puzzle in puzzles {
         for candidate in puzzle.candidates() {
-            // A warning about what stands in a hole is part of the puzzle.
+            // A warning about the code in a hole is part of the puzzle.
             let compiled = nvrtc.compile(&puzzle.program_of(candidate), architecture)?;
             let path = format!("{}/{}", puzzle.folder, candidate.name);
             failures.extend(inspect::failures(&Path::new("puzzles").join(&path), &compiled.ptx));
@@ -37,10 +38,9 @@ mod tests {
     use crate::puzzles::read;
     use crate::workspace;
 
-    /// Without a compiler: what was compiled is of these descriptions, all of it, and nothing else
-    /// is there.
+    /// Without a compiler: the archive has the answers of these descriptions, and no others.
     #[test]
-    fn the_puzzles_ptx_is_that_of_their_answers() {
+    fn the_archive_has_the_answers_to_the_puzzles() {
         let root = workspace::root().unwrap();
         let present = archive::read(&root.join(ANSWERS)).unwrap();
         let mut wanted = Vec::new();

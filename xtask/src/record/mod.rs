@@ -1,38 +1,39 @@
-//! Running chapters and keeping, or comparing, what they wrote.
+//! Runs chapters, and records or compares the files that they write.
 
 pub mod compare;
 pub mod pack;
 
-use std::fs;
+use fs_err as fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use lesson::RecordedTable;
 use lesson::files;
 use lesson::output::println;
 
-use crate::results::{FOLDER, Run, Table};
+use crate::results::{self, FOLDER};
 use crate::{failure, workspace};
 
-/// Runs the chapter with the number or name `name` and replaces its `results/` by what the run
-/// wrote.
+/// Runs the chapter with the number or name `name`, and replaces its `results/` by the files of the
+/// run.
 ///
 /// # Errors
 ///
-/// When the chapter cannot be run, fails, or one of its checks does: then the old results stay.
+/// If the chapter cannot be run, or if it or one of its checks fails. Then the old results stay.
 pub fn record(root: &Path, name: &str) -> Result<()> {
     let (chapter, folder) = run(root, name)?;
-    let results = chapter.join(FOLDER);
-    replace(&folder, &results, &Run::load(&folder)?.tables)?;
-    println!("recorded {}", results.strip_prefix(root).unwrap_or(&results).display());
+    let recorded = chapter.join(FOLDER);
+    replace(&folder, &recorded, &results::load(&folder)?.tables)?;
+    println!("recorded {}", recorded.strip_prefix(root).unwrap_or(&recorded).display());
     Ok(())
 }
 
-/// Runs the chapter with the number or name `name` and compares what it wrote with its `results/`,
-/// timings left out.
+/// Runs the chapter with the number or name `name`, and compares its files with its `results/`,
+/// without timings.
 ///
 /// # Errors
 ///
-/// When the chapter cannot be run, or something differs; all differences are listed.
+/// If the chapter cannot be run, or if something differs. The error lists all differences.
 pub fn check(root: &Path, name: &str) -> Result<()> {
     let (chapter, folder) = run(root, name)?;
     let differences = compare::compare(&chapter.join(FOLDER), &folder)?;
@@ -41,11 +42,10 @@ pub fn check(root: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Where a reader's run writes, and so this one: the transcript names the files as the reader's
-/// does.
+/// The output folder of a reader's run, and of this one, so that the transcript has the same paths.
 const OUT: &str = "target/tour";
 
-/// Runs a chapter: the chapter's folder, and the folder of what the run wrote.
+/// Runs a chapter; returns the chapter's folder, and the folder with the files of the run.
 fn run(root: &Path, name: &str) -> Result<(PathBuf, PathBuf)> {
     let chapter = workspace::chapter_folder(&root.join("chapters"), name)?;
     let name = workspace::name_of(&chapter);
@@ -53,37 +53,33 @@ fn run(root: &Path, name: &str) -> Result<(PathBuf, PathBuf)> {
         bail!("chapters/{name} has no crate to run");
     }
     let written = root.join(OUT).join(&name);
-    // Nothing of an earlier run may be taken for this one's.
+    // No file of an earlier run may be taken for a file of this run.
     if written.exists() {
-        fs::remove_dir_all(&written)
-            .with_context(|| format!("{} cannot be removed", written.display()))?;
+        fs::remove_dir_all(&written)?;
     }
-    // Chapter 0 is the tour itself; what is recorded of it is its benchmark.
+    // Chapter 0 is the tour, and its record is the benchmark.
     let command: &[&str] = if name.starts_with("00-") { &["bench"] } else { &[] };
-    // Its own output is passed through: it tells how far the run is.
-    let status = workspace::cargo()
+    // The run prints its progress.
+    let mut cargo = workspace::cargo();
+    cargo
         .current_dir(root)
         .args(["run", "--release", "--package", &workspace::package_of(&name), "--"])
         .args(command)
-        .args(["--out", OUT])
-        .status()
-        .context("cargo cannot be started")?;
-    if !status.success() {
-        bail!("the run of chapters/{name} failed ({status})");
-    }
-    let run = Run::load(&written).context("the run wrote no record")?;
+        .args(["--out", OUT]);
+    workspace::run(&mut cargo).with_context(|| format!("the run of chapters/{name} failed"))?;
+    let run = results::load(&written).context("the run wrote no record")?;
     if let Some(check) = run.checks.iter().find(|check| !check.pass) {
         bail!("the check \"{}\" of chapters/{name} failed", check.name);
     }
     Ok((chapter, written))
 }
 
-/// Replaces the folder `old` by a copy of `new` without the files of the tables, whose rows
-/// `run.json` has. The old one goes only when the copy is complete.
+/// Replaces the folder `old` by a copy of `new` without the files of the tables, whose rows are in
+/// `run.json`. The old folder is removed when the copy is complete.
 ///
-/// Folders inside `old` that `new` does not have stay: they are records of other machines, a GPU's
-/// say, which no run of the chapter makes.
-fn replace(new: &Path, old: &Path, tables: &[Table]) -> Result<()> {
+/// Folders in `old` that `new` does not have stay: they are records of other machines, such as one
+/// with a GPU, which no run of the chapter makes.
+fn replace(new: &Path, old: &Path, tables: &[RecordedTable]) -> Result<()> {
     files::replace_folder(old, |copy| {
         copy_folder(new, copy)?;
         for table in tables {
@@ -101,13 +97,14 @@ fn replace(new: &Path, old: &Path, tables: &[Table]) -> Result<()> {
     .with_context(|| format!("{} cannot be replaced", old.display()))
 }
 
-/// The folders directly inside a folder, which need not be there.
+/// The folders directly inside a folder, which need not exist.
 fn folders(folder: &Path) -> Result<Vec<PathBuf>> {
     if !folder.exists() {
         return Ok(Vec::new());
     }
-    let entries = fs::read_dir(folder)?.collect::<std::io::Result<Vec<_>>>()?;
-    Ok(entries.into_iter().map(|entry| entry.path()).filter(|path| path.is_dir()).collect())
+    let mut folders = workspace::entries(folder)?;
+    folders.retain(|path| path.is_dir());
+    Ok(folders)
 }
 
 fn copy_folder(from: &Path, to: &Path) -> Result<()> {
@@ -117,8 +114,7 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
         if entry.file_type().is_dir() {
             fs::create_dir_all(&target)?;
         } else {
-            fs::copy(entry.path(), &target)
-                .with_context(|| format!("{} cannot be copied", entry.path().display()))?;
+            fs::copy(entry.path(), &target)?;
         }
     }
     Ok(())
@@ -138,7 +134,8 @@ mod tests {
         fs::write(old.join("stale.svg"), "stale").unwrap();
         fs::write(new.join("inner/a.csv"), "a").unwrap();
         fs::write(new.join("cost.csv"), "length,ms\n").unwrap();
-        let table = Table { file: "cost.csv".into(), timing: true, rows: vec!["length,ms".into()] };
+        let table =
+            RecordedTable { file: "cost.csv".into(), timing: true, rows: vec!["length,ms".into()] };
         replace(&new, &old, &[table]).unwrap();
         assert!(!old.join("cost.csv").exists());
         assert!(!old.join("stale.svg").exists());

@@ -1,7 +1,7 @@
-//! Keeping what was measured on another machine.
+//! `cargo xtask pack`: stores the tables that were measured on another machine.
 
+use fs_err::{self as fs, File};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -11,12 +11,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::ser::{PrettyFormatter, Serializer};
 
 use crate::results::TABLES;
+use crate::workspace;
 
-/// What is longer, in bytes, is kept compressed.
+/// The most bytes of a table that is not compressed.
 pub const LONG: usize = 60_000;
 
 #[derive(Default, Serialize, Deserialize)]
-struct Kept {
+struct Tables {
     tables: Vec<Table>,
 }
 
@@ -26,28 +27,27 @@ struct Table {
     rows: Vec<String>,
 }
 
-/// Moves the CSV files of a folder into its `tables.json`, in place of tables of the same name, and
-/// compresses those that are long. The bytes depend on the tables alone.
+/// Moves the CSV files of a folder into its `tables.json`, in place of tables with the same names,
+/// and compresses long ones. The bytes depend on the tables alone.
 ///
 /// # Errors
 ///
-/// When there are no CSV files, or a file cannot be read or written.
+/// If there are no CSV files, or if a file cannot be read or written.
 pub fn pack(folder: &Path) -> Result<String> {
     let files = csv_files(folder)?;
     if files.is_empty() {
         bail!("there is no CSV file in {}", folder.display());
     }
     let path = folder.join(TABLES);
-    let kept: Kept = match fs::read_to_string(&path) {
+    let stored: Tables = match fs::read_to_string(&path) {
         Ok(text) => serde_json::from_str(&text)
-            .with_context(|| format!("{} cannot be read", path.display()))?,
-        Err(_) => Kept::default(),
+            .with_context(|| format!("{} cannot be used", path.display()))?,
+        Err(_) => Tables::default(),
     };
     let mut tables: BTreeMap<_, _> =
-        kept.tables.into_iter().map(|table| (table.file, table.rows)).collect();
+        stored.tables.into_iter().map(|table| (table.file, table.rows)).collect();
     for (name, file) in &files {
-        let text = fs::read_to_string(file)
-            .with_context(|| format!("{} cannot be read", file.display()))?;
+        let text = fs::read_to_string(file)?;
         let compressed = folder.join(format!("{name}.gz"));
         if text.len() > LONG {
             tables.remove(name);
@@ -63,11 +63,10 @@ pub fn pack(folder: &Path) -> Result<String> {
     }
     let tables: Vec<_> = tables.into_iter().map(|(file, rows)| Table { file, rows }).collect();
     if !tables.is_empty() {
-        // A line for each row, so that differences can be read; most of the indentation would be in
-        // vain.
+        // A line for each row, so that differences can be read, with little indentation.
         let mut json = Vec::new();
         let format = PrettyFormatter::with_indent(b" ");
-        Kept { tables }.serialize(&mut Serializer::with_formatter(&mut json, format))?;
+        Tables { tables }.serialize(&mut Serializer::with_formatter(&mut json, format))?;
         json.push(b'\n');
         lesson::files::write(&path, json)?;
     }
@@ -79,10 +78,7 @@ pub fn pack(folder: &Path) -> Result<String> {
 
 /// The CSV files in a folder, by name.
 fn csv_files(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
-    let entries = fs::read_dir(folder)
-        .with_context(|| format!("{} cannot be read", folder.display()))?
-        .collect::<std::io::Result<Vec<_>>>()?;
-    let paths = entries.into_iter().map(|entry| entry.path());
+    let paths = workspace::entries(folder)?.into_iter();
     let tables = paths.filter(|path| path.extension().is_some_and(|ending| ending == "csv"));
     Ok(tables.filter_map(|path| Some((path.file_name()?.to_str()?.to_owned(), path))).collect())
 }
@@ -93,7 +89,7 @@ mod tests {
     use lesson::recorded;
 
     #[test]
-    fn what_was_packed_is_read_again() {
+    fn packed_tables_are_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
         let json = || fs::read_to_string(folder.path().join(TABLES)).unwrap();
@@ -116,6 +112,6 @@ mod tests {
         let tables =
             ["a.csv", "b.csv", "runs.csv"].map(|name| recorded::table(&json(), name).unwrap());
         assert_eq!(tables, ["x,y\n\"1,5\",2\n", "x\n7\n", "length,ms\n"]);
-        assert!(!gzip.exists(), "the earlier form is gone");
+        assert!(!gzip.exists(), "the earlier form is removed");
     }
 }

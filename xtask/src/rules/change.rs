@@ -1,17 +1,18 @@
-//! The rules on what a change does.
+//! The rules on changes: narrow comments, and a reason for each budget that grows.
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::{budget, fault, git, text};
+use super::budget;
+use super::repository::{fault, git, text};
 use crate::failure::Failure;
 
-/// How wide a comment may be.
+/// The most columns of a comment.
 const COLUMNS: usize = 100;
 
-/// The comments that are too wide in files that have changed since `start`. A file that has only
-/// moved has not changed.
+/// Finds the comments that are too wide, in the files that have changed since `start`. A file that
+/// has only moved has not changed.
 pub fn wide_comments(root: &Path, start: &str) -> Result<Vec<Failure>> {
     let arguments = ["diff", "--name-status", "-M", start, "--", "*.rs", "*.cu", "*.cuh"];
     let changed = git(root, &arguments).context("git cannot compare")?;
@@ -25,10 +26,10 @@ pub fn wide_comments(root: &Path, start: &str) -> Result<Vec<Failure>> {
         let mut is_block = false;
         for (at, line) in text(root, file)?.lines().enumerate() {
             let is_comment = line.trim_start().starts_with("//");
-            let said = line.trim_start().trim_start_matches(['/', '!', ' ']);
-            is_block ^= is_comment && said.starts_with("```");
-            // An address, a row of a table and what stands in a block cannot be broken.
-            let can_break = !is_block && said.contains(' ') && !said.starts_with('|');
+            let words = line.trim_start().trim_start_matches(['/', '!', ' ']);
+            is_block ^= is_comment && words.starts_with("```");
+            // An address, a row of a table and the lines of a block cannot be broken.
+            let can_break = !is_block && words.contains(' ') && !words.starts_with('|');
             let columns = line.chars().count();
             if is_comment && can_break && columns > COLUMNS {
                 let what = format!("the comment is {columns} columns wide, not {COLUMNS} at most");
@@ -39,7 +40,7 @@ pub fn wide_comments(root: &Path, start: &str) -> Result<Vec<Failure>> {
     Ok(faults)
 }
 
-/// The commits since `start` that raise a budget and do not speak of it.
+/// Finds the commits since `start` that raise a budget without naming it in their message.
 pub fn raised_without_reason(root: &Path, start: &str) -> Result<Vec<Failure>> {
     let commits = git(root, &["rev-list", "--no-merges", &format!("{start}..HEAD")]);
     let mut faults = Vec::new();

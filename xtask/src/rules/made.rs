@@ -1,15 +1,15 @@
-//! Nothing made is tracked uncompressed.
+//! The rule that nothing generated is tracked uncompressed.
 
-use std::fs::{self, File};
+use fs_err::{self as fs, File};
 use std::io::Read;
 use std::path::Path;
 
 use anyhow::Result;
 
-use super::fault;
+use super::repository::fault;
 use crate::failure::Failure;
 
-/// What is tracked as it is all the same, by the beginning of its path, and why.
+/// The exceptions: the beginning of a path, and the reason.
 const AS_IT_IS: [(&str, &str); 7] = [
     ("chapters/05-ref-kernel/src/columns.ptx", "written by hand, and shown by the page"),
     ("crates/bench/src/empty.ptx", "written by hand, a few lines"),

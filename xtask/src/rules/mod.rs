@@ -1,25 +1,26 @@
-//! The rules that keep the project light. They read what git tracks, and what a change does to it.
+//! `cargo xtask rules`: the rules that keep the project light and its words plain.
+//!
+//! They read the files that git tracks, and the changes of a branch. CONTRIBUTING.md lists the
+//! rules for people. A rule that the tree does not keep yet has a number in the package's budget,
+//! which may only shrink. The tests below break each rule in a repository made for them, in which
+//! all else is as it should be.
 
 mod budget;
 mod change;
 mod circles;
 mod made;
+mod repository;
+mod words;
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::failure::{self, Failure};
+use crate::failure;
+use repository::{start, tracked};
 
-/// Checks all rules; those on changes from the commit `since`, or else from where this branch left
-/// the main one.
-///
-/// # Errors
-///
-/// When a file cannot be read, or something breaks a rule; all of it is listed.
+/// Checks all rules. The rules on changes look at the commits after `since`, or else after this
+/// branch left the main one.
 pub fn check(root: &Path, since: Option<&str>) -> Result<String> {
     let Some(files) = tracked(root) else {
         return Ok("git tracks nothing here: the rules are about what it tracks".to_owned());
@@ -32,79 +33,22 @@ pub fn check(root: &Path, since: Option<&str>) -> Result<String> {
             faults.extend(change::raised_without_reason(root, &start)?);
             format!("and so do the changes since {start}")
         }
-        None => "there is no history, so what a change does was not looked at".to_owned(),
+        None => "there is no history, so no change was looked at".to_owned(),
     };
     failure::none_of(&faults, "what git tracks")?;
     Ok(format!("{} files keep to the rules, {changes}", files.len()))
 }
 
-/// Makes the budgets what there is now, rounded up.
-///
-/// # Errors
-///
-/// When git tracks nothing here, or a file cannot be read or written.
+/// Sets all budgets to the present numbers, rounded up.
 pub fn set(root: &Path) -> Result<String> {
     budget::set(root, &tracked(root).context("git tracks nothing here")?)
 }
 
-/// What git says to these arguments, where it succeeds.
-fn git(root: &Path, arguments: &[&str]) -> Option<String> {
-    let output = Command::new("git").current_dir(root).args(arguments).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-/// The files that git tracks, as far as they are there, from the root with slashes.
-fn tracked(root: &Path) -> Option<Vec<String>> {
-    let list = git(root, &["ls-files", "-z"])?;
-    let files = list.split('\0').filter(|file| root.join(file).is_file());
-    Some(files.map(str::to_owned).collect::<Vec<_>>()).filter(|files| !files.is_empty())
-}
-
-/// The commit before the change that is looked at.
-fn start(root: &Path, since: Option<&str>) -> Result<Option<String>> {
-    let commit = |name: &str| Some(git(root, &["rev-parse", "--short", name])?.trim().to_owned());
-    if let Some(name) = since {
-        return commit(name).with_context(|| format!("there is no commit {name}")).map(Some);
-    }
-    let left = git(root, &["merge-base", "origin/main", "HEAD"]);
-    let left = left
-        .and_then(|name| commit(name.trim()))
-        .filter(|left| commit("HEAD") != Some(left.clone()));
-    Ok(left.or_else(|| commit("HEAD~1")))
-}
-
-/// The folders of the packages, and of each the files in it that are in no package further below.
-fn packages(root: &Path, files: &[String]) -> Result<BTreeMap<String, Vec<String>>> {
-    let mut packages = BTreeMap::new();
-    for manifest in files.iter().filter(|file| is_manifest(file)) {
-        if text(root, manifest)?.lines().any(|line| line == "[package]") {
-            packages.insert(manifest.trim_end_matches("Cargo.toml").to_owned(), Vec::new());
-        }
-    }
-    for file in files {
-        // The longest of the folders that it is below.
-        let owner = packages.iter_mut().rev().find(|(folder, _)| file.starts_with(*folder));
-        if let Some((_, its)) = owner {
-            its.push(file.clone());
-        }
-    }
-    Ok(packages)
-}
-
-fn is_manifest(file: &str) -> bool {
-    file == "Cargo.toml" || file.ends_with("/Cargo.toml")
-}
-
-fn text(root: &Path, file: &str) -> Result<String> {
-    fs::read_to_string(root.join(file)).with_context(|| format!("{file} cannot be read"))
-}
-
-fn fault(file: &str, line: Option<usize>, what: impl Into<String>) -> Failure {
-    Failure::new(Path::new(file), line, what)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use super::repository::{git, text};
     use super::*;
 
     /// A repository with a package in its root and one below, in which all is as it should be.
@@ -120,10 +64,10 @@ mod tests {
             );
             repository.write("src/lib.rs", "mod a;\nmod b;\n");
             repository.write("src/a.rs", "use crate::b;\n");
-            repository.write("src/b/mod.rs", "// b\n");
+            repository.write("src/b.rs", "// b\n");
             repository.write("low/Cargo.toml", "[package]\nname = \"low\"\n");
             repository.write("low/src/lib.rs", format!("// {}\n", "wide ".repeat(30)));
-            set(repository.root()).unwrap();
+            repository.set();
             repository.commit("All");
             repository
         }
@@ -150,25 +94,29 @@ mod tests {
             self.write(file, text.replacen(old, new, 1));
         }
 
+        fn set(&self) {
+            set(self.root()).unwrap();
+        }
+
         fn commit(&self, message: &str) {
             self.git(&["commit", "--quiet", "--allow-empty", "--message", message]);
         }
 
         #[track_caller]
         fn breaks(&self, rule: &str) {
-            let said = check(self.root(), None).unwrap_err().to_string();
-            assert!(said.contains("1 failure") && said.contains(rule), "{said}");
+            let error = check(self.root(), None).unwrap_err().to_string();
+            assert!(error.contains("1 failure") && error.contains(rule), "{error}");
         }
 
         #[track_caller]
-        fn keeps(&self, said: &str) {
+        fn keeps(&self, words: &str) {
             let message = check(self.root(), None).unwrap();
-            assert!(message.contains(said), "{message}");
+            assert!(message.contains(words), "{message}");
         }
     }
 
     #[test]
-    fn without_git_or_history_what_cannot_be_checked_is_said() {
+    fn without_git_or_history_the_answer_says_so() {
         let empty = tempfile::tempdir().unwrap();
         assert!(check(empty.path(), None).unwrap().contains("git tracks nothing here"));
         let all = Repository::new();
@@ -193,7 +141,7 @@ mod tests {
         all.edit("low/Cargo.toml", "metadata.purse", "metadata.budget");
         all.write("more.txt", "more");
         all.breaks("Cargo.toml: the workspace has 7 files, and its budget is 6");
-        set(all.root()).unwrap();
+        all.set();
         all.keeps("7 files");
     }
 
@@ -225,10 +173,10 @@ mod tests {
         all.edit("low/src/main.rs", "// ", "\n// ");
         all.breaks("low/src/main.rs:2: the comment is 153 columns wide");
         let long = "a".repeat(100);
-        let kept = format!(
+        let wide = format!(
             "// https://{long}\n// ```console\n// cargo {long}\n// ```\n// | a | {long} |\n"
         );
-        all.write("low/src/main.rs", kept);
+        all.write("low/src/main.rs", wide);
         all.keeps("the rules");
     }
 
@@ -243,32 +191,89 @@ mod tests {
         ];
         for (file, bytes) in files {
             all.write(&format!("src/{file}"), bytes);
-            set(all.root()).unwrap();
+            all.set();
             all.breaks(&format!("src/{file}: "));
             all.git(&["rm", "--quiet", "--force", &format!("src/{file}")]);
         }
         all.write("src/e.zst", vec![0; 100_001]);
-        set(all.root()).unwrap();
+        all.set();
         all.keeps("the rules");
     }
 
     #[test]
-    fn a_circle_of_modules_is_found() {
+    fn a_circle_of_files_is_found() {
         let all = Repository::new();
-        for code in ["use crate::{c, a::A};\n", "fn f(_: super::a::A) {}\n"] {
-            all.write("src/b/mod.rs", code);
-            all.breaks("all has 2 modules in circles (a, b), and its budget is 0");
+        for code in ["use crate::{c, a::A};\n", "fn f(_: super::a::A) {}\n", "use super::A;\n"] {
+            all.write("src/lib.rs", "pub use a::A;\n");
+            all.write("src/b.rs", code);
+            all.breaks("all has 2 files in circles (a, b), and its budget is 0");
         }
-        set(all.root()).unwrap();
+        all.set();
         assert!(text(all.root(), "Cargo.toml").unwrap().contains("circles = 2 }\n"));
         all.keeps("the rules");
         for code in ["// crate::a\n", "#[cfg(test)]\nmod tests {\n    use crate::a;\n}\n"] {
-            all.write("src/b/mod.rs", code);
-            set(all.root()).unwrap();
+            all.write("src/b.rs", code);
+            all.set();
             assert!(!text(all.root(), "Cargo.toml").unwrap().contains("circles"), "{code}");
         }
-        all.write("src/lib.rs", "pub use a::A;\n");
-        all.write("src/b/mod.rs", "use crate::A;\n");
-        all.breaks("modules in circles (a, b)");
+        for at in 0..13 {
+            all.write(&format!("src/c{at}.rs"), format!("use crate::c{};\n", (at + 1) % 13));
+        }
+        all.set();
+        all.edit("Cargo.toml", ", large = 13", "");
+        all.breaks("all has 13 files in circles of more than 12 (");
+    }
+
+    #[test]
+    fn a_circle_between_folders_is_found() {
+        let all = Repository::new();
+        all.write("src/c/mod.rs", "mod d;\npub use d::{D, e::E as F};\n");
+        all.write("src/c/h.rs", "use super::{\n    d::D,\n};\n");
+        all.write("src/c/d/mod.rs", "use super::super::b;\n");
+        all.write("src/c/d/e.rs", "");
+        all.set();
+        all.keeps("the rules");
+        // Without a circle of files, and through a name that a module passes on.
+        for code in ["use crate::c::F;\n", "use crate::{\n    c::{self},\n};\n"] {
+            all.write("src/b.rs", code);
+            all.breaks("all has 2 files and folders in circles between folders (b, c), and");
+        }
+        all.write("src/b.rs", "");
+        all.write("src/c/d/mod.rs", "fn f() { crate::c::g() }\n");
+        all.breaks("in circles between folders (c/d/mod, c/mod), and");
+    }
+
+    #[test]
+    fn idioms_and_files_without_a_head_are_found() {
+        let all = Repository::new();
+        all.write("src/kernel.cu", "// plain words\n");
+        all.set();
+        // In two parts, so that the rule does not find them here.
+        for (file, source, [first, second], line) in [
+            ("src/a.rs", "//! b\n// has @ @ cases\n", ["so", "many"], 2),
+            ("src/kernel.cu", "//   has @\n  // @ cases\n", ["so", "many"], 2),
+            ("src/a.rs", "fn f() { g(\"is @@\") }\n", ["to", "ld"], 1),
+            ("src/a.rs", "/// @@ it is.\n", ["Whe", "ther"], 1),
+            ("src/a.rs", "/// A. @ @ b.\n", ["Those", "of"], 1),
+            ("src/a.rs", "/// @@ it is.\n", ["Wh", "at"], 1),
+        ] {
+            let before = text(all.root(), file).unwrap();
+            all.write(file, source.replacen('@', first, 1).replacen('@', second, 1));
+            let blank = if source.contains("@@") { "" } else { " " };
+            all.breaks(&format!("all has 1 idioms ({file}:{line} `{first}{blank}{second}`)"));
+            all.write(file, before);
+        }
+        all.write("src/a.rs", ["fn to", "ld() {} // Whi", "ch is fine.\n"].concat());
+        all.set();
+        all.keeps("the rules");
+
+        let long = "fn f() {}\n".repeat(251);
+        all.write("low/src/lib.rs", &long);
+        all.set();
+        all.edit("low/Cargo.toml", ", headless = 1", "");
+        all.breaks("low has 1 long files without a head (low/src/lib.rs), and its budget is 0");
+        all.write("low/src/lib.rs", "//! a\n//! b\n//! c\n//! d\n//! e\n".to_owned() + &long);
+        all.set();
+        all.keeps("the rules");
     }
 }

@@ -1,6 +1,6 @@
-//! `cargo xtask wheel`: the Python package as a wheel, and its tests.
+//! `cargo xtask wheel`: builds the Python package as a wheel, and tests it.
 
-use std::fs;
+use fs_err as fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -8,43 +8,42 @@ use anyhow::{Context, Result, ensure};
 use lesson::output::println;
 
 use crate::python::{Environment, Requirements};
+use crate::workspace;
 
-/// A wheel has to stay below this, in bytes.
+/// The bytes that a wheel must stay below.
 const LIMIT: u64 = 15_000_000;
 
-/// What builds wheels.
+/// The packages that build wheels.
 const BUILD: Requirements = Requirements {
     packages: include_str!("requirements.txt"),
     advice: "maturin is installed from the Python package index, which must be reachable",
 };
 
-/// What the package's tests need: PyTorch with all that its wheel takes, NumPy, JAX and pytest.
+/// The packages for the tests: PyTorch with its dependencies, NumPy, JAX and pytest.
 const TESTS: Requirements = Requirements {
     packages: include_str!("tests.txt"),
     advice: "PyTorch is installed from the Python package index, which must be reachable (5.4 GB on the disk)",
 };
 
 /// Builds the wheel into `target/wheels`; returns its path.
-///
-/// # Errors
-///
-/// If maturin cannot be installed or the package does not build, or if the wheel is too large.
 pub fn build(root: &Path) -> Result<PathBuf> {
     let announce = || println!("installing maturin into target/wheel-build");
     let environment = Environment::with(&root.join("target/wheel-build"), &BUILD, announce)?;
     let out = root.join("target/wheels");
     if out.is_dir() {
-        fs::remove_dir_all(&out).with_context(|| format!("{} cannot be emptied", out.display()))?;
+        fs::remove_dir_all(&out)?;
     }
-    run(Command::new(environment.program("maturin"))
-        .args(["build", "--release", "--quiet", "--manifest-path"])
-        .arg(root.join("python/Cargo.toml"))
-        .arg("--interpreter")
-        .arg(environment.program("python"))
-        .arg("--target-dir")
-        .arg(root.join("target/python"))
-        .arg("--out")
-        .arg(&out))?;
+    workspace::run(
+        Command::new(environment.program("maturin"))
+            .args(["build", "--release", "--quiet", "--manifest-path"])
+            .arg(root.join("python/Cargo.toml"))
+            .arg("--interpreter")
+            .arg(environment.program("python"))
+            .arg("--target-dir")
+            .arg(root.join("target/python"))
+            .arg("--out")
+            .arg(&out),
+    )?;
     let wheel = fs::read_dir(&out)?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| path.extension().is_some_and(|extension| extension == "whl"))
@@ -59,50 +58,44 @@ fn tests(root: &Path) -> PathBuf {
     root.join("target/wheel-tests")
 }
 
-/// Where PyTorch and the package lie if [`check`] has been here.
-#[must_use]
+/// The folder with PyTorch and the package, if [`check`] has installed them.
 pub fn packages(root: &Path) -> Option<PathBuf> {
     Environment::found(&tests(root))?.packages()
 }
 
-/// Makes the environment for the tests, in `target/wheel-tests`.
-///
-/// # Errors
-///
-/// If what they need cannot be installed.
+/// Prepares the environment for the tests, in `target/wheel-tests`.
 pub fn prepare(root: &Path) -> Result<Environment> {
     let announce =
         || println!("installing PyTorch into target/wheel-tests, which takes a minute or two");
     Environment::with(&tests(root), &TESTS, announce)
 }
 
-/// Builds the wheel, installs it beside PyTorch and runs the package's tests; returns what was
-/// done, as a sentence.
-///
-/// # Errors
-///
-/// As [`build`] and [`prepare`], and if a test fails.
+/// Builds the wheel, installs it beside PyTorch and runs the package's tests; returns a sentence.
 pub fn check(root: &Path) -> Result<String> {
     let environment = prepare(root)?;
     let wheel = build(root)?;
-    run(Command::new(environment.program("python"))
-        .args(["-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"])
-        .arg("--force-reinstall")
-        .arg(&wheel))?;
-    // Not from the package's own folder, which would hide the one that is installed.
-    run(Command::new(environment.program("python"))
-        .args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"])
-        .arg("--config-file")
-        .arg(root.join("python/pyproject.toml"))
-        .arg(root.join("python/tests"))
-        .current_dir(root.join("target")))?;
+    workspace::run(
+        Command::new(environment.program("python"))
+            .args([
+                "-I",
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+                "--no-deps",
+            ])
+            .arg("--force-reinstall")
+            .arg(&wheel),
+    )?;
+    // The package's source folder would hide the installed package.
+    workspace::run(
+        Command::new(environment.program("python"))
+            .args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"])
+            .arg("--config-file")
+            .arg(root.join("python/pyproject.toml"))
+            .arg(root.join("python/tests"))
+            .current_dir(root.join("target")),
+    )?;
     Ok(format!("tested {}", wheel.display()))
-}
-
-/// Runs a command, with what it prints.
-fn run(command: &mut Command) -> Result<()> {
-    let line = format!("{command:?}");
-    let status = command.status().with_context(|| format!("{line} could not be run"))?;
-    ensure!(status.success(), "{line} failed: {status}");
-    Ok(())
 }

@@ -1,10 +1,15 @@
-//! The book's build and checks: a book in which all is well passes, and every fault is found.
+//! The build and the checks of the book: a good book passes, and every fault is found.
+//!
+//! Most tests append a fault to the sample page of a small book, and expect the words of the
+//! failure. The small book has every directive once, so that the tests of good pages read it, too.
+//! One test builds and checks the book of this workspace. `notebook_pages` does the same for the
+//! pages of notebooks, and `browser` looks at the built pages in a browser.
 
 use std::fs;
 
 use crate::support::{Fixture, found};
 
-/// As [`found`], with the fault in lines appended to the sample page.
+/// As [`found`]: the fault is a text that is appended to the sample page.
 #[track_caller]
 fn found_in(text: &str, expected: &[&str]) {
     found(|book| book.append(text), expected);
@@ -116,7 +121,7 @@ fn includes_that_fail() {
     found_in("```rust\n{{#include src/lib.rs:3:9}}\n```", &["counts lines"]);
     found_in("```rust\n{{#include src/lib.rs}}\n```", &["names no anchor"]);
     found_in("{{#include src/lib.rs:step}}", &["between fences"]);
-    found_in("```text\nand {{#include src/lib.rs:step}}\n```", &["stands alone in its line"]);
+    found_in("```text\nand {{#include src/lib.rs:step}}\n```", &["has a line to itself"]);
     found(
         |book| {
             book.write("chapters/01-sample/src/empty.rs", "// ANCHOR: e\n\n// ANCHOR_END: e\n");
@@ -191,7 +196,7 @@ fn pictures_that_are_missing_fail() {
 }
 
 #[test]
-fn whatever_is_remote_fails() {
+fn remote_addresses_fail() {
     const REMOTE: &str = "https://example.org/a";
     let expected = format!("`{REMOTE}` is remote");
     for text in [
@@ -254,14 +259,14 @@ fn a_missing_page_is_an_error() {
     assert!(book.build_failures().contains("cannot be loaded"));
 }
 
-/// Where the standard output of `cargo xtask` is closed or full.
+/// A standard output of `cargo xtask` that is closed or full.
 mod output {
     use std::process::{Command, Stdio};
 
     use crate::support::Fixture;
 
-    /// Builds the book with this in place of the standard output: the exit code, and what is said
-    /// to the standard error.
+    /// Builds the book with `stdout` as the standard output; returns the exit code and the standard
+    /// error.
     fn built(book: &Fixture, stdout: Stdio) -> (Option<i32>, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
         command.arg("book").current_dir(book.root()).stdout(stdout).stderr(Stdio::piped());
@@ -280,7 +285,7 @@ mod output {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn an_output_without_room_is_told() {
+    fn a_full_output_is_reported() {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("the device");
         let (code, error) = built(&Fixture::new(), full.into());
         assert_eq!((code, error.contains("panicked")), (Some(2), false), "{error}");

@@ -2,9 +2,9 @@
 
 mod book;
 mod browser;
-mod kept;
 mod notebook_pages;
 mod notebooks;
 mod record;
+mod results;
 mod serve;
 mod support;

@@ -1,4 +1,4 @@
-//! The notebooks in the book: what their pages show, and every fault that is found.
+//! The notebooks in the book: their pages, and every fault that is found.
 
 use std::fs;
 
@@ -114,7 +114,7 @@ fn a_chapter_and_its_notebook_belong_together() {
 }
 
 #[test]
-fn what_is_wrong_in_a_cell_is_found() {
+fn faults_in_a_cell_are_found() {
     found_in("one\n\n$\\nosuch$", &["notebooks/01-sample.ipynb: cell planted, line 3: formula"]);
     found_in("[a](../chapters/03-none/README.md)", &["cell planted, line 1: link to"]);
     found_in("![a](../book.toml)", &["would not be copied"]);

@@ -1,14 +1,14 @@
-//! Running notebooks, and comparing what they gave.
+//! Runs notebooks, and compares their outputs.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use xtask::lab::run_one;
 use xtask::notebooks::clean::clean;
 use xtask::notebooks::compare::{VARIES, compare};
 use xtask::notebooks::format::{Cell, Displayed, Form, Notebook, Output, Text};
-use xtask::notebooks::run_one;
 
 use crate::support::lab;
 
@@ -31,8 +31,8 @@ fn shown(kind: &str, text: &str) -> Output {
     })
 }
 
-/// A notebook of one cell that gave this.
-fn that_gave(outputs: Vec<Output>) -> Notebook {
+/// A notebook of one cell with these outputs.
+fn with_outputs(outputs: Vec<Output>) -> Notebook {
     let mut notebook = notebook(&["x"]);
     notebook.cells[0].outputs = Some(outputs);
     notebook
@@ -40,7 +40,7 @@ fn that_gave(outputs: Vec<Output>) -> Notebook {
 
 #[test]
 fn a_notebook_is_written_as_jupyter_does_and_read_again() {
-    let mut written = that_gave(vec![printed("1\n2\n"), shown("text/plain", "3")]);
+    let mut written = with_outputs(vec![printed("1\n2\n"), shown("text/plain", "3")]);
     written.cells[0].metadata.insert("tags".to_owned(), json!([VARIES]));
     let text = written.to_text().unwrap();
     let cell = r#" "cells": [
@@ -86,11 +86,11 @@ fn a_notebook_is_written_as_jupyter_does_and_read_again() {
 }
 
 #[test]
-fn what_differs_from_run_to_run_is_not_kept() {
+fn differences_from_run_to_run_are_removed() {
     let error = Output::Stream { name: "stderr".to_owned(), text: Text("e".to_owned()) };
     let outputs =
         vec![shown("text/plain", "/home/me/linrec/src"), error, printed("a"), printed("b")];
-    let mut notebook = that_gave(outputs);
+    let mut notebook = with_outputs(outputs);
     notebook.cells[0]
         .metadata
         .insert("execution".to_owned(), json!({"iopub.execute_input": "now"}));
@@ -114,9 +114,9 @@ fn what_differs_from_run_to_run_is_not_kept() {
     assert_eq!(value.data["text/plain"], Form::Text(Text("src".to_owned())));
 }
 
-/// What differs between a cell that gave `old` and one that gave `new`.
+/// The differences between a cell with the outputs `old` and a cell with `new`.
 fn differences(old: Vec<Output>, new: Vec<Output>) -> Vec<String> {
-    let differences = compare(Path::new("n.ipynb"), &that_gave(old), &that_gave(new));
+    let differences = compare(Path::new("n.ipynb"), &with_outputs(old), &with_outputs(new));
     differences.iter().map(ToString::to_string).collect()
 }
 
@@ -144,7 +144,7 @@ fn texts_agree_within_the_tolerance_and_figures_are_there() {
 
 #[test]
 fn cells_that_vary_are_left_out() {
-    let (mut old, new) = (that_gave(vec![printed("1 ms")]), that_gave(vec![printed("2 ms")]));
+    let (mut old, new) = (with_outputs(vec![printed("1 ms")]), with_outputs(vec![printed("2 ms")]));
     assert_eq!(compare(Path::new("n"), &old, &new).len(), 1);
     old.cells[0].metadata.insert("tags".to_owned(), json!([VARIES]));
     assert!(compare(Path::new("n"), &old, &new).is_empty());
@@ -157,10 +157,10 @@ fn write(folder: &Path, sources: &[&str]) -> PathBuf {
     path
 }
 
-// One test, since the notebooks share what the kernel keeps.
+// One test, since the notebooks share the folder in which the kernel compiles.
 #[test]
 #[ignore = "needs the lab: cargo lab --prepare"]
-fn whatever_fails_in_a_cell_fails_the_run() {
+fn a_failure_in_a_cell_fails_the_run() {
     let lab = lab();
     let folder = tempfile::tempdir().unwrap();
 

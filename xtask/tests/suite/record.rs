@@ -1,10 +1,10 @@
-//! Recording a chapter's results, and comparing them with a new run.
+//! Records a chapter's results, and compares them with a new run.
 
 use std::fs;
 
 use crate::support::Fixture;
 use xtask::record::{self, compare::compare};
-use xtask::results::Run;
+use xtask::results;
 
 const RESULTS: &str = "chapters/01-sample/results";
 
@@ -39,10 +39,10 @@ fn with_crate() -> Fixture {
 }
 
 fn recorded_length(book: &Fixture) -> String {
-    Run::load(&book.path(RESULTS)).unwrap().values["length"].text.clone()
+    results::load(&book.path(RESULTS)).unwrap().values["length"].text.clone()
 }
 
-// One test, since Cargo may be told to build every workspace into the same folder.
+// One test, since a variable may make Cargo build every workspace into the same folder.
 #[test]
 fn a_run_replaces_the_results_as_a_whole_or_not_at_all() {
     let book = with_crate();
@@ -66,7 +66,7 @@ fn a_run_replaces_the_results_as_a_whole_or_not_at_all() {
     assert!(error.contains("chapters/02-other has no crate"), "{error}");
 }
 
-/// What differs after `change` to a second run's results.
+/// The differences after `change` to a second run's results.
 fn differences(change: impl FnOnce(&Fixture)) -> Vec<String> {
     let (recorded, fresh) = (Fixture::new(), Fixture::new());
     change(&fresh);
@@ -74,7 +74,7 @@ fn differences(change: impl FnOnce(&Fixture)) -> Vec<String> {
     differences.expect("two records").iter().map(ToString::to_string).collect()
 }
 
-/// What differs after `from` became `to` in the second run's `file`.
+/// The differences after `from` became `to` in the second run's `file`.
 fn after(file: &str, from: &str, to: &str) -> Vec<String> {
     differences(|fresh| {
         fresh.edit(&format!("{RESULTS}/{file}"), |text| {

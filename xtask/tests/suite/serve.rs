@@ -1,4 +1,4 @@
-//! The book as `cargo book --serve` shows it.
+//! The book of `cargo book --serve`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::support::Fixture;
 
-/// The program, which is ended with the test.
+/// The program, which ends with the test.
 struct Server(Child);
 
 impl Drop for Server {
@@ -17,7 +17,7 @@ impl Drop for Server {
     }
 }
 
-/// What the server at `host` answers.
+/// The answer of the server at `host`.
 fn page(host: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(host).expect("a server");
     stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time limit");
@@ -34,8 +34,8 @@ fn a_page_that_was_changed_is_built_again() {
     command.args(["book", "--serve", "--port", "0"]).current_dir(book.root());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut server = Server(child.expect("the program starts"));
-    let said = BufReader::new(server.0.stdout.take().expect("a pipe"));
-    let mut addresses = said
+    let printed = BufReader::new(server.0.stdout.take().expect("a pipe"));
+    let mut addresses = printed
         .lines()
         .map_while(Result::ok)
         .filter_map(|line| Some(line.split_once("http://")?.1.split_once('/')?.0.to_owned()));
@@ -46,7 +46,7 @@ fn a_page_that_was_changed_is_built_again() {
     assert!(old.starts_with("HTTP/1.1 200 OK") && !old.contains("A new sentence"), "{old}");
     book.append("A new sentence.");
     assert!(page(&host, path).contains("A new sentence."));
-    // A page that is wrong is told in the terminal; the server goes on.
+    // The terminal shows the fault of a page, and the server goes on.
     book.append("{{#value nonsense}}");
     assert!(page(&host, path).starts_with("HTTP/1.1 200 OK"));
     assert!(!book.path("target/book.new").exists() && !book.path("target/book.old").exists());

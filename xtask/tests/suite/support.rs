@@ -1,4 +1,4 @@
-//! A book to try the tools on: the project's own settings and theme, with the pages in `fixture/`.
+//! The book for the tests: the project's settings and theme, with the pages in `fixture/`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use walkdir::WalkDir;
 use xtask::lab::Lab;
 
-/// A workspace of its own in a temporary folder.
+/// A workspace in a temporary folder.
 pub struct Fixture {
     folder: TempDir,
 }
@@ -25,8 +25,8 @@ impl Fixture {
         Self { folder }
     }
 
-    /// A copy of this workspace's book, with the files that its pages include: nothing is built
-    /// under the eyes of someone who reads in `target/book`.
+    /// A copy of this workspace's book, with the files that its pages include, so that a test does
+    /// not replace `target/book` while someone reads there.
     pub fn of_workspace() -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -66,7 +66,7 @@ impl Fixture {
         self.write(path, &change(&text));
     }
 
-    /// What the book's check says is wrong.
+    /// The failures that the book's check finds.
     pub fn failures(&self) -> String {
         match xtask::book::check(self.root()) {
             Ok(_) => String::new(),
@@ -74,12 +74,12 @@ impl Fixture {
         }
     }
 
-    /// Builds the book, in which nothing may fail.
+    /// Builds the book, and fails if anything in it fails.
     pub fn build(&self) {
         assert_eq!(self.build_failures(), "");
     }
 
-    /// What is wrong without the checks of the built book.
+    /// The failures without the checks of the built book.
     pub fn build_failures(&self) -> String {
         match xtask::book::build(self.root()) {
             Ok(_) => String::new(),

@@ -1,8 +1,8 @@
-// Puts what is live below each figure that has it, when it comes near.
+// Puts the live part below its figure when the reader comes near.
 
-// At the address of a state it all begins before the page has been read.
+// At the address of a state, the debugger begins before the page has been read.
 const first = /^[\w-]+$/.test(linked()?.get("live") ?? "") ? new Debugger(linked().get("live")) : null;
-first?.prepare().catch(() => {}); // its place in the page is told
+first?.prepare().catch(() => {}); // The debugger shows the error in its place in the page.
 
 const made = ({ dataset: { scene, widget, puzzle } }) => {
     if (puzzle) return new Puzzle(puzzle);
@@ -11,7 +11,7 @@ const made = ({ dataset: { scene, widget, puzzle } }) => {
     return scene === first?.name ? first : new Debugger(scene);
 };
 
-// A figure that cannot be made live stays, and says why.
+// A figure whose live part fails stays, with the error.
 const begin = (place) => made(place).begin(place).then(() => {
     place.dataset.ready = "";
     performance.mark("live");
@@ -28,17 +28,17 @@ const near = new IntersectionObserver((entries) => {
     }
 }, { rootMargin: "800px" });
 
-// At what has been read of the page by now, and has not been looked at.
+// Looks at the places that have been read since the last look.
 const look = () => {
     for (const place of document.querySelectorAll(".live:not([data-seen])")) {
-        // Its own figure may be still to come.
+        // The figure of the place may not have been read yet.
         if (document.readyState === "loading" && !place.nextSibling) continue;
         place.dataset.seen = "";
         if (first && place.dataset.scene === first.name) begin(place);
         else near.observe(place);
     }
 };
-// As soon as a place has been read, which is long before the page's other scripts have run.
+// Looks as soon as a place has been read, long before the page's other scripts have run.
 const meanwhile = () => {
     look();
     if (document.readyState === "loading") requestAnimationFrame(meanwhile);

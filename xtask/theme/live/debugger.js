@@ -1,10 +1,10 @@
-// A kernel that the reader goes through, forward and backward.
+// The debugger: the reader steps through a kernel, forward and backward.
 
 // The addresses of states: #live=tile&len=300&step=12.
 const linked = () => (location.hash.startsWith("#live=") ? new URLSearchParams(location.hash.slice(1)) : null);
 
 const END = 2 ** 31;
-// What an array may be filled with, beside numbers.
+// The ways to fill an array, besides numbers.
 const KINDS = ["noise", "gates", "near-one", "impulse", "index", "zeros", "1, 0.5"];
 const WAYS = [
     ["start", "start", "To the start", "Home", { by: "step", to: 0 }],
@@ -25,10 +25,10 @@ class Debugger {
         this.id = Debugger.count++;
     }
 
-    // Runs it, which takes no page.
+    // Runs the launch, which needs no page.
     prepare() {
         this.prepared ??= (async () => {
-            linrecLive.start().catch(() => {}); // at the same time; whoever asks is told
+            linrecLive.start().catch(() => {}); // In parallel: the request reports an error.
             this.scene = await linrecLive.loadScene(this.name);
             this.arrays = this.scene.arguments.map((line) => /^(\w+): \w+\[.*\] = (.*)$/.exec(line)).filter(Boolean);
             const link = this.linked();
@@ -62,7 +62,7 @@ class Debugger {
         await this.run(Number(link.get("step") ?? 0)).then(() => this.show(), (error) => this.fail(error));
     }
 
-    // A form with what the reader may choose.
+    // The form with the reader's choices.
     choices(link) {
         const choice = (name, attributes) =>
             make("label", {}, name, make("input", { name, value: link?.get(name), ...attributes }));
@@ -74,7 +74,7 @@ class Debugger {
         const kinds = KINDS.map((value) => make("option", { value }));
         const submit = (event) => {
             event.preventDefault();
-            // A mistake is shown where it was found.
+            // A fault is shown at its place.
             this.run(this.chooser.selectedIndex ? END : 0).then(() => this.show(true), (error) => this.fail(error));
         };
         const variants = this.scene.variants.map(({ name }) => make("option", { selected: name === link?.get("kernel") }, name));
@@ -138,7 +138,7 @@ class Debugger {
         this.file = null;
     }
 
-    // Draws no more often than the screen does: a key that is held down, or the slider, asks faster.
+    // Draws at most as often as the screen: the slider, or a key that is held down, is faster.
     go(go) {
         this.next = go;
         if (this.going) return;
@@ -164,10 +164,10 @@ class Debugger {
 
     key(event) {
         if (event.ctrlKey || event.metaKey || event.altKey) return;
-        // The book turns its pages by the arrow keys, and searches by letters.
+        // The book turns its pages with the arrow keys, and searches with letters.
         event.stopPropagation();
         if (event.target.matches("input, select, textarea")) return;
-        // A box that scrolls does so by the arrow keys.
+        // The arrow keys scroll a box that can scroll.
         if (event.target.matches("[tabindex]") && event.key.length > 1) return;
         const way = WAYS.find(([, , , key]) => key === event.key);
         if (!way) return;
@@ -189,7 +189,7 @@ class Debugger {
         this.slider.value = view.step;
         this.slider.setAttribute("aria-valuetext", `${view.step} of ${this.length}`);
         for (const [i, way] of this.ways.entries()) {
-            // Not disabled: that would take the focus away.
+            // A disabled button would lose the focus.
             way.setAttribute("aria-disabled", String(!(i < WAYS.length / 2 ? view.back : view.ahead)));
         }
         this.counters.textContent = view.counters.length
@@ -216,7 +216,7 @@ class Debugger {
 
     showSource(place) {
         const { sources, ptx } = this.variant;
-        // What there is no source of is gone through in the PTX.
+        // Without its source, a kernel is shown as PTX.
         const file = place ? (place.file in sources ? place.file : "PTX") : this.file ?? Object.keys(sources)[0] ?? "PTX";
         if (file !== this.file) {
             this.file = file;
@@ -259,7 +259,7 @@ class Debugger {
         return [];
     }
 
-    // 32 little boxes, the lanes in the mask filled.
+    // 32 small boxes, filled for the lanes in the mask.
     lanes(mask) {
         const boxes = Array.from({ length: 32 }, (_, lane) => make("i", { class: (mask >>> lane) & 1 ? "in" : null }));
         return make("span", { class: "lanes", "aria-hidden": true }, ...boxes);

@@ -1,4 +1,4 @@
-// Stands in the page itself, in one line: at the address of a step, what that needs comes before the rest of the page.
+// A part of the page, in one line: at the address of a step, it loads the files of that step before the rest of the page.
 const scene = /^#live=([\w-]+)/.exec(location.hash)?.[1];
 if (scene && !window.linrecLive) {
     window.linrecLive = { early: [], arrive: (...what) => linrecLive.early.push(what) };

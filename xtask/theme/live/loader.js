@@ -1,13 +1,13 @@
-// What live pages load: the module, and scenes. All that a page shows is computed by the module; these scripts draw its
-// answers, and ask for the next. `cargo book` makes one script of them, in a block of its own.
+// Loads the module and the scenes of live pages. The module computes everything that a page shows; these scripts draw its
+// answers, and send the next requests. `cargo book` joins them into one script.
 
 const folder = new URL(".", document.currentScript.src);
 
-// What is going to arrive, or has arrived before this script, by name.
+// The values that arrive later, or have arrived before this script, by name.
 const arrivals = new Map();
 for (const [name, value] of window.linrecLive?.early ?? []) arrivals.set(name, { promise: Promise.resolve(value) });
 
-// What `name` is going to be, from the script that holds it: a page that was opened from disk may load nothing else.
+// Loads `name` from the script that holds it: a page from disk can load nothing else.
 function load(name, file) {
     if (!arrivals.has(name)) {
         const arrival = {};
@@ -23,13 +23,14 @@ function load(name, file) {
     return arrivals.get(name).promise;
 }
 
-// The module, compiled: that with the judge where there are puzzles. Not in a worker: that is a second engine to start, while the page needs the machine.
+// Compiles the module, with the judge on the page of puzzles. Not in a worker, which would start a second engine while the
+// page needs the machine.
 let compiled;
 function compile() {
     compiled ??= (async () => {
         const unpacked = new DecompressionStream("gzip");
         const writer = unpacked.writable.getWriter();
-        // All at once; what is wrong with it is said where it is read. (A stream of a `Blob` would fetch it piece by piece.)
+        // All at once; the reader reports a fault. (A stream of a `Blob` would fetch it piece by piece.)
         const file = document.querySelector("[data-puzzle]") ? "module-puzzles.js" : "module.js";
         writer.write(bytes(await load("module", file))).catch(() => {});
         writer.close().catch(() => {});
@@ -38,7 +39,7 @@ function compile() {
     return compiled;
 }
 
-// What a text in base 64 stands for.
+// Decodes a text in base 64.
 function bytes(text) {
     if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
     const letters = atob(text);
@@ -64,7 +65,7 @@ async function ask(request) {
         const length = module.answer();
         answer = new TextDecoder().decode(new Uint8Array(module.memory.buffer, module.place(), length));
     } catch (error) {
-        // It has stopped in the middle of something: the next request finds a new one.
+        // The module has stopped in the middle of a request: the next request starts a new one.
         started = null;
         throw error;
     }

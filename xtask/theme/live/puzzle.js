@@ -1,7 +1,7 @@
-// A puzzle: the kernel with what is chosen in its hole, what is said of that, hints, and PTX of the reader's own.
+// A puzzle: the kernel with the chosen answer in its hole, the verdict, hints, and a form for the reader's PTX.
 
-// What is solved, and how many hints have been shown, by the puzzles' names: as the terminal keeps it. Where a browser keeps
-// nothing, as it may for pages from disk, it is kept as long as the page is open.
+// The solved puzzles and the number of hints shown, by the puzzles' names, in the form of the terminal. A browser that stores
+// nothing, as for pages from disk, holds them as long as the page is open.
 const progress = {
     key: "linrec-puzzles",
     held: { solved: [], hints: {} },
@@ -22,7 +22,7 @@ const progress = {
     },
 };
 
-// How many are solved, and which: in the list of the page.
+// Shows the number of solved puzzles, and marks them in the list of the page.
 function showProgress() {
     const all = document.querySelectorAll("[data-puzzle]");
     if (!all.length) return;
@@ -39,13 +39,13 @@ function showProgress() {
     table.previousElementSibling.textContent = `${solved.length} of ${all.length} are solved in this browser.`;
 }
 
-// Text with `code` in it.
+// Text with `code` in it, as elements.
 const prose = (text) => text.split("`").map((part, i) => (i % 2 ? make("code", {}, part) : part));
 
-// How long the page stands still at a time, in milliseconds.
+// The milliseconds for which the page may stand still.
 const MOST_BUSY = 24;
 
-// Lets the page draw, and serve keys.
+// Lets the page draw and handle keys.
 const rest = () => new Promise((go) => setTimeout(go));
 
 class Puzzle {
@@ -62,7 +62,7 @@ class Puzzle {
         this.showHints();
     }
 
-    // What is there to choose. A module that has stopped in the middle of something gives way to one that knows nothing yet.
+    // Loads the answers. A new module, after one that has stopped in the middle of a request, loads them again.
     async open() {
         this.delivered = await linrecLive.loadPuzzle(this.folder);
         const module = await linrecLive.start();
@@ -84,7 +84,7 @@ class Puzzle {
             this.answer({ choice: this.chosen().name });
         };
         this.run = make("button", {}, "Run it");
-        this.says = make("div", { class: "says told", role: "status" });
+        this.says = make("div", { class: "says verdict", role: "status" });
         this.step = make("button", { type: "button", class: "step", hidden: true, click: () => this.debug() }, "Go through this launch, step by step");
         this.steps = make("div", { class: "steps" });
         this.hint = make("button", { type: "button", class: "hint", click: () => this.oneHintMore() });
@@ -92,15 +92,15 @@ class Puzzle {
         this.mark = make("span", { class: "solved-mark", hidden: true }, "solved");
         this.root = make("section", { class: "stepper", "aria-label": `Puzzle: ${title}`, keydown: (event) => event.stopPropagation() },
             make("p", { class: "title" }, title, " ", this.mark),
-            make("form", { submit, "aria-label": "Choose what stands in the hole" },
-                make("fieldset", {}, make("legend", {}, "What belongs into the hole? The first one is what stands there now."),
+            make("form", { submit, "aria-label": "Choose the code for the hole" },
+                make("fieldset", {}, make("legend", {}, "What belongs into the hole? The first answer is the present code."),
                     make("div", { class: "choices" }, ...choices)),
                 this.source, this.run),
             this.says, this.step, this.steps,
             make("p", {}, this.hint), this.hinted, this.own());
     }
 
-    // For those who have a compiler elsewhere.
+    // For readers with a compiler elsewhere.
     own() {
         this.text = make("textarea", { rows: 8, spellcheck: "false", autocapitalize: "off", "aria-label": "PTX" });
         const file = make("input", {
@@ -122,7 +122,7 @@ class Puzzle {
         return this.choices[Math.max(0, this.radios.findIndex(({ checked }) => checked))];
     }
 
-    // Shows the kernel with what is chosen.
+    // Shows the kernel with the chosen answer.
     choose() {
         const { source, hole } = this.chosen();
         const lines = hole ? hole.split("\n").length - 1 : 0;
@@ -140,21 +140,21 @@ class Puzzle {
         this.step.hidden = true;
         this.steps.replaceChildren();
         try {
-            // What is said so far is drawn first.
+            // The page draws the text so far first.
             await new Promise((go) => setTimeout(go, 30));
             await this.open();
-            let told = await linrecLive.ask({ do: "try", puzzle: this.folder, ...answer });
-            // The page stands still while the emulator runs: so it runs for some milliseconds, and then the reader's turn is next.
-            for (let since = performance.now(); told.running; ) {
-                told = await linrecLive.ask({ do: "try-on", puzzle: this.folder });
-                if (!told.running || performance.now() - since < MOST_BUSY) continue;
-                const { done, of } = told.running;
+            let verdict = await linrecLive.ask({ do: "try", puzzle: this.folder, ...answer });
+            // The page stands still while the emulator runs: so it runs for some milliseconds at a time.
+            for (let since = performance.now(); verdict.running; ) {
+                verdict = await linrecLive.ask({ do: "try-on", puzzle: this.folder });
+                if (!verdict.running || performance.now() - since < MOST_BUSY) continue;
+                const { done, of } = verdict.running;
                 this.says.firstElementChild.textContent = `It runs: ${done} of ${of} cases …`;
                 await rest();
                 since = performance.now();
             }
             this.tried = answer;
-            this.tell(told);
+            this.show(verdict);
         } catch (error) {
             this.says.replaceChildren(make("p", { class: "wrong" }, error.message));
         }
@@ -162,7 +162,7 @@ class Puzzle {
         this.root.removeAttribute("aria-busy");
     }
 
-    tell({ reached, says, parts, because, line, launched }) {
+    show({ reached, says, parts, because, line, launched }) {
         const said = make("p", { class: reached ? "right" : "wrong" }, says);
         const why = parts.map(({ words, code }) => (words ? make("p", {}, ...prose(words)) : make("pre", {}, make("code", {}, dedented(code)))));
         if (because) why.push(make("p", {}, make("b", {}, "Solved. "), ...prose(because)));
@@ -211,7 +211,7 @@ class Puzzle {
     }
 }
 
-// Lines without the blanks that all of them begin with.
+// Lines without their common indentation.
 function dedented(text) {
     const lines = text.trimEnd().split("\n");
     const filled = lines.filter((line) => line.trim());
@@ -219,7 +219,7 @@ function dedented(text) {
     return filled.length ? lines.map((line) => line.slice(blanks)).join("\n") : "";
 }
 
-// The launch that was told of, from its end backward.
+// The launch of the verdict, from its end backward.
 class Tried extends Debugger {
     constructor(folder, variant) {
         super(folder);
@@ -227,7 +227,7 @@ class Tried extends Debugger {
     }
 
     async open() {
-        this.scene = { title: "The launch that was told of", sizes: {} };
+        this.scene = { title: "The launch of this verdict", sizes: {} };
         this.arrays = [];
         this.form = make("form", { hidden: true });
         this.build();
@@ -238,6 +238,6 @@ class Tried extends Debugger {
         this.view = opened.view;
     }
 
-    // There is no address of it.
+    // It has no address.
     showLink() {}
 }

@@ -1,4 +1,4 @@
-// Controls, a drawing and a sentence, all of which the module gives.
+// A widget: controls, a drawing and a sentence, all from the module.
 
 class Widget {
     constructor(name) {
@@ -26,7 +26,7 @@ class Widget {
         return make("select", { name }, ...choices.map((choice) => make("option", { selected: choice === value }, choice)));
     }
 
-    // Draws no more often than the screen does.
+    // Draws at most as often as the screen.
     change() {
         this.changed = true;
         this.drawn ??= (async () => {

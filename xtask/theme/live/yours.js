@@ -1,9 +1,9 @@
-// A kernel of the reader's own: PTX, what its parameters get, and how it is launched.
+// The reader's kernel: the PTX, its arguments, and its launch.
 
-// What a parameter may be, by its size in bytes; an array's address has 8.
+// The types of a parameter, by its size in bytes. The address of an array has 8.
 const TYPES = { 1: ["u8"], 2: ["u16"], 4: ["u32", "i32", "f32"], 8: ["u64", "i64", "f64"] };
 const ELEMENTS = ["f32", "f64", "i32", "u32", "i64", "u64", "u16", "u8"];
-// Elements of an array, and what numbers are, at first.
+// The first number of elements of an array, and the first value of a number.
 const COUNT = 256;
 
 class Yours extends Debugger {
@@ -61,7 +61,7 @@ class Yours extends Debugger {
         this.root.append(make("section", {}, make("p", { class: "head" }, "Arrays, their first elements"), this.held));
     }
 
-    // Which kernels there are; a mistake in the PTX is shown where those of a launch are.
+    // Lists the kernels. A fault in the PTX is shown at the place for faults of a launch.
     async read() {
         try {
             const { kernels, unrounded } = await linrecLive.ask({ do: "kernels", ptx: this.text.value });
@@ -72,13 +72,13 @@ class Yours extends Debugger {
             this.showParams();
             return true;
         } catch (error) {
-            // The parameters stay, with what the reader has given them.
+            // The parameters stay, with the reader's values.
             this.fail(error);
             return false;
         }
     }
 
-    // What stood there stays, for a parameter of the same name and size.
+    // A parameter of the same name and size keeps its value.
     showParams() {
         this.given ??= new Map();
         const { params } = this.kernels[this.entry.selectedIndex];
@@ -93,7 +93,7 @@ class Yours extends Debugger {
     param({ name, type, bytes }) {
         const numbers = TYPES[bytes] ?? [];
         const kinds = [...(bytes === 8 ? ELEMENTS.map((element) => `array of ${element}`) : []), ...numbers, ...(bytes === 8 ? ["null"] : [])];
-        // Floats are declared as such; and 8 bytes are usually an address.
+        // Floats are declared as floats, and 8 bytes are usually an address.
         const usual = numbers.includes(type) ? type : numbers[0];
         const kind = make("select", { "aria-label": `${name}: what it is`, change: () => show() },
             ...kinds.map((kind) => make("option", { selected: bytes !== 8 && kind === usual }, kind)));
@@ -106,7 +106,7 @@ class Yours extends Debugger {
             value.hidden = array || !kind.value || kind.value === "null";
         };
         show();
-        // In a module of several kernels, names carry the kernel's.
+        // In a module of several kernels, names begin with the kernel's name.
         const row = make("div", {}, make("b", {}, name), kind, count, fill, value,
             kinds.length ? "" : `${bytes} bytes: a parameter of this size cannot be given here`);
         const line = () => {
@@ -118,7 +118,7 @@ class Yours extends Debugger {
         return { row, line };
     }
 
-    // The last launch, if this one cannot begin, is not shown as if it were this one.
+    // If this launch cannot begin, the last one is not shown in its place.
     async launch() {
         this.root.classList.remove("ran");
         if (await this.read()) await this.open();
@@ -146,7 +146,7 @@ class Yours extends Debugger {
         }
     }
 
-    // The arrays in the place of a link, as the PTX is in no address.
+    // The arrays take the place of a link, since no address has the PTX.
     showLink() {
         this.shown = this.showArrays();
     }

@@ -1,4 +1,4 @@
-//! A notebook's cells as Markdown for mdBook.
+//! The cells of a notebook as Markdown for mdBook.
 
 use std::ops::Range;
 use std::path::Path;
@@ -7,14 +7,14 @@ use pulldown_cmark::{Event, Tag};
 
 use super::outputs;
 use crate::book::markdown::{self, Located};
-use crate::book::page::{Draft, Page};
-use crate::book::{asides, code, formulas, links, number};
+use crate::book::page::{Draft, Page, number};
+use crate::book::{asides, code, formulas, links};
 use crate::failure::Failure;
 use crate::notebooks::format::{Cell, Notebook};
 use crate::notebooks::language::Language;
 
-/// The page of `notebook`, and what is wrong with it. `page` has the notebook's path, `chapter` is
-/// the file of its chapter's page.
+/// Returns the page of `notebook` and its failures. `page` has the notebook's path, and `chapter`
+/// is the file of its chapter's page.
 pub fn page(page: &Page, chapter: &Path, notebook: &Notebook) -> (String, Vec<Failure>) {
     let mut parts = Vec::new();
     let mut failures = Vec::new();
@@ -22,7 +22,7 @@ pub fn page(page: &Page, chapter: &Path, notebook: &Notebook) -> (String, Vec<Fa
         let (part, wrong) = match cell.cell_type.as_str() {
             "markdown" => text(page, cell, (at == 0).then_some(chapter)),
             "code" => code(page, cell, notebook.language()),
-            // Of no use to a reader.
+            // Raw cells are of no use to a reader.
             _ => continue,
         };
         parts.push(part);
@@ -31,7 +31,7 @@ pub fn page(page: &Page, chapter: &Path, notebook: &Notebook) -> (String, Vec<Fa
     (parts.join("\n\n"), failures)
 }
 
-/// Whether the paragraph below the notebook's title links to `chapter`.
+/// True if the paragraph below the notebook's title links to `chapter`.
 pub fn links_back(page: &Page, chapter: &Path, notebook: &Notebook) -> bool {
     let Some(first) = notebook.cells.first().filter(|cell| cell.cell_type == "markdown") else {
         return false;
@@ -40,8 +40,8 @@ pub fn links_back(page: &Page, chapter: &Path, notebook: &Notebook) -> bool {
     introduction(page, &events, chapter).is_some()
 }
 
-/// The notebook's first paragraph, if it links to `chapter`: it tells the reader in JupyterLab what
-/// to do.
+/// The range of the notebook's first paragraph, if it links to `chapter`. It explains the notebook
+/// to a reader in JupyterLab.
 fn introduction(page: &Page, events: &[Located], chapter: &Path) -> Option<Range<usize>> {
     let is_paragraph = |event: &Event| matches!(event, Event::Start(Tag::Paragraph));
     let start = events.iter().position(|(event, _)| is_paragraph(event))?;
@@ -51,8 +51,8 @@ fn introduction(page: &Page, events: &[Located], chapter: &Path) -> Option<Range
     links::leads_to(page, paragraph, chapter).then(|| range.clone())
 }
 
-/// A cell of Markdown. The first one, which is given the chapter, begins with what the reader of
-/// the book is to know instead of what the reader of the notebook is told.
+/// A cell of Markdown. In the first one, which comes with the chapter, a paragraph for readers of
+/// the book replaces the paragraph for readers of the notebook.
 fn text(page: &Page, cell: &Cell, chapter: Option<&Path>) -> (String, Vec<Failure>) {
     let page = Page { source: &cell.source.0, ..*page };
     let events = markdown::events(page.source);
@@ -70,11 +70,11 @@ fn text(page: &Page, cell: &Cell, chapter: Option<&Path>) -> (String, Vec<Failur
     (text, failures.into_iter().map(|failure| in_cell(cell, failure)).collect())
 }
 
-/// What the page begins with.
+/// The first paragraph of the page.
 fn about(page: &Page, chapter: &Path) -> String {
     let address = page.addresses.of(chapter).map(|built| page.address(built)).unwrap_or_default();
     let number = chapter.strip_prefix(page.chapters).ok().and_then(number);
-    // A page of its own has its subject for a name: `puzzles.md`.
+    // Other pages are named by their subject, such as `puzzles.md`.
     let subject = chapter.file_stem().unwrap_or_default().to_string_lossy();
     let name = number.map_or(format!("the {subject}"), |number| format!("chapter {number}"));
     format!(
@@ -83,11 +83,11 @@ fn about(page: &Page, chapter: &Path) -> String {
     )
 }
 
-/// A cell of code and, in a box below, what it gave.
+/// A cell of code, and its outputs in a box below.
 fn code(page: &Page, cell: &Cell, language: Language) -> (String, Vec<Failure>) {
     let source = cell.source.0.trim_end();
     let block = if source.is_empty() { String::new() } else { fenced(source, language) };
-    let (outputs, failures) = match outputs::html(cell) {
+    let (outputs, failures) = match outputs::of_cell(cell) {
         Ok(outputs) => (outputs, Vec::new()),
         Err(what) => {
             let file = page.path_from_root(&page.file());
@@ -98,7 +98,7 @@ fn code(page: &Page, cell: &Cell, language: Language) -> (String, Vec<Failure>) 
     (format!("<div class=\"cell\">\n\n{block}\n\n{outputs}\n\n</div>"), failures)
 }
 
-/// A block of code between fences that do not stand in it.
+/// A block of code between fences that are longer than any in the code.
 fn fenced(source: &str, language: Language) -> String {
     let longest = source.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
@@ -112,8 +112,7 @@ fn fenced(source: &str, language: Language) -> String {
     format!("{fence}{}\n{}{fence}", language.fence(), lines.collect::<String>())
 }
 
-/// The failure with the cell's name: the lines of a notebook's file are not those that its author
-/// sees.
+/// The failure with the cell's name, since the author does not see the lines of a notebook's file.
 fn in_cell(cell: &Cell, failure: Failure) -> Failure {
     let line = failure.line.map(|line| format!(", line {line}")).unwrap_or_default();
     let what = format!("cell {}{line}: {}", cell.id, failure.what);

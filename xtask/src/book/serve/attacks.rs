@@ -1,9 +1,15 @@
-//! Attacks on the server, by clients on this machine, each bounded in time and bytes; after each of
-//! them the book is served as before.
+//! Attacks on the server by clients on this machine, each bounded in time and bytes.
+//!
+//! The server runs in a thread of the test, with short times and two places for connections, so
+//! that a connection that stays shows. The requests are texts, since an HTTP client would refuse to
+//! send most of them: bodies without end, heads of 300 MB, addresses that lead out of the book,
+//! foreign hosts, and clients that neither write nor read. After each attack the book is served as
+//! before.
 
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -11,14 +17,11 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::answer::Site;
-use super::connections::{self, Limits};
-use super::listen;
+use super::{Limits, Site, listen, read, run};
 
-/// No answer may take longer.
+/// The most time that an answer may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Short times, and two connections only, so that one that stays shows.
 const LIMITS: Limits = Limits {
     connections: 2,
     asking: Duration::from_millis(400),
@@ -34,20 +37,28 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
+        Self::of(|_| ())
+    }
+
+    /// A server of the book to which `add` adds something, given its folder.
+    fn of(add: impl FnOnce(&Path)) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("book")).unwrap();
-        fs::write(folder.path().join("book/index.html"), "home").unwrap();
-        fs::write(folder.path().join("book/a.css"), "a {}").unwrap();
+        let book = folder.path().join("book");
+        fs::create_dir_all(book.join("a")).unwrap();
+        fs::write(book.join("index.html"), "home").unwrap();
+        fs::write(book.join("a.css"), "a {}").unwrap();
+        fs::write(book.join("a/b-1_2.html"), "page").unwrap();
         fs::write(folder.path().join("secret.html"), "secret").unwrap();
+        add(&book);
         let listener = listen(0).unwrap();
         let port = listener.local_addr().unwrap().port();
         let refreshed = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&refreshed);
-        let site = Site::new(&folder.path().join("book"), port, move || {
+        let site = Site::new(port, read(&book).unwrap(), move || {
             counter.fetch_add(1, Ordering::Relaxed);
+            None
         });
-        let site = site.unwrap();
-        thread::spawn(move || connections::serve(listener, site, LIMITS));
+        thread::spawn(move || run(listener, site, LIMITS));
         Self { folder, port, refreshed }
     }
 
@@ -58,30 +69,30 @@ impl Server {
         stream
     }
 
-    /// What comes back for these bytes until the server closes the connection.
-    fn said(&self, bytes: &str) -> String {
+    /// Sends these bytes; returns the answer, up to the end of the connection.
+    fn sends(&self, bytes: &str) -> String {
         let mut stream = self.connect();
         stream.write_all(bytes.as_bytes()).unwrap();
         rest(&mut stream)
     }
 
-    /// What a request gets whose head has these lines besides the right host.
-    fn asked(&self, request: &str, headers: &str) -> String {
+    /// The answer to a request with these header lines besides the right host.
+    fn answer(&self, request: &str, headers: &str) -> String {
         let port = self.port;
-        self.said(&format!("{request} HTTP/1.1\r\nHost: localhost:{port}\r\n{headers}\r\n"))
+        self.sends(&format!("{request} HTTP/1.1\r\nHost: localhost:{port}\r\n{headers}\r\n"))
     }
 
-    /// The book is still served.
+    /// Checks that the book is still served.
     #[track_caller]
     fn serves(&self) {
-        let answer = self.asked("GET /", "");
+        let answer = self.answer("GET /", "");
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nhome"));
     }
 
-    /// The status of a request, after which the book is still served.
+    /// The status of a request. Checks that the book is served after it.
     #[track_caller]
     fn status(&self, request: &str, headers: &str) -> String {
-        let answer = self.asked(request, headers);
+        let answer = self.answer(request, headers);
         assert!(!answer.contains("secret"), "{answer}");
         self.serves();
         status(&answer)
@@ -93,8 +104,8 @@ fn status(answer: &str) -> String {
     answer.split(' ').nth(1).unwrap_or("none").to_owned()
 }
 
-/// What is left to read. Where the server has closed before it had read all, its system says so in
-/// place of an end.
+/// The bytes up to the end of the connection, or up to its reset: the system sends one in place of
+/// an end if the server closes before it has read everything.
 fn rest(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     match stream.read_to_end(&mut bytes) {
@@ -115,7 +126,7 @@ fn it_listens_on_this_machine_only() {
 fn pages_and_their_files_are_served() {
     let server = Server::start();
     server.serves();
-    let style = server.asked("GET /a.css?version=1", "");
+    let style = server.answer("GET /a.css?version=1", "");
     for header in [
         "content-type: text/css; charset=utf-8",
         "content-length: 4",
@@ -125,9 +136,13 @@ fn pages_and_their_files_are_served() {
     ] {
         assert!(style.contains(&format!("\r\n{header}\r\n")), "{header} is not in {style}");
     }
-    let head = server.asked("HEAD /", "");
+    let head = server.answer("HEAD /", "");
     assert!(head.contains("\r\ncontent-length: 4\r\n") && head.ends_with("\r\n\r\n"), "{head}");
-    assert_eq!(server.status("GET /none.html", ""), "404");
+    assert!(server.answer("GET /a/b-1_2.html", "").ends_with("\r\n\r\npage"));
+    assert!(server.answer("GET /a", "").contains("\r\nlocation: /a/\r\n"));
+    for none in ["/none.html", "/a/", "/b"] {
+        assert_eq!(server.status(&format!("GET {none}"), ""), "404");
+    }
 }
 
 #[test]
@@ -136,7 +151,7 @@ fn the_book_is_brought_up_to_date_for_pages_only() {
     for (request, refreshed) in
         [("GET /", 1), ("GET /a.css", 1), ("HEAD /index.html", 2), ("POST /", 2)]
     {
-        server.asked(request, "");
+        server.answer(request, "");
         assert_eq!(server.refreshed.load(Ordering::Relaxed), refreshed, "{request}");
     }
 }
@@ -158,8 +173,7 @@ fn a_body_is_refused_however_long_it_says_it_is() {
     assert_eq!(server.status("GET /", "Content-Length: 0\r\n"), "200");
 }
 
-/// A request, or a body, that never ends: more clients than there are places wait for nothing, and
-/// it is served.
+/// A request, or a body, that never ends: from more clients than the server has places for.
 #[test]
 fn clients_that_keep_silent_are_sent_away() {
     let server = Server::start();
@@ -193,19 +207,20 @@ fn a_request_of_one_byte_at_a_time_is_cut_short() {
     server.serves();
 }
 
-/// More than the system's buffers take; the file has no bytes on the disk.
+/// The file is longer than the buffers of the system.
 #[test]
 fn clients_that_do_not_read_are_sent_away() {
-    let server = Server::start();
-    let length = 1 << 30;
-    fs::File::create(server.folder.path().join("book/big.css")).unwrap().set_len(length).unwrap();
+    let length = 1 << 26;
+    let server = Server::of(|book| {
+        fs::File::create(book.join("big.css")).unwrap().set_len(length).unwrap();
+    });
     let request = format!("GET /big.css HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n", server.port);
     let mut deaf: Vec<_> = (0..4).map(|_| server.connect()).collect();
     for stream in &mut deaf {
         stream.write_all(request.as_bytes()).unwrap();
     }
     server.serves();
-    // What had been sent is in the buffers; the rest never comes.
+    // The bytes that have been sent are in the buffers; the rest never comes.
     for mut stream in deaf {
         let (mut piece, mut taken) = (vec![0; 1 << 20], 0);
         while let Ok(read @ 1..) = stream.read(&mut piece) {
@@ -218,15 +233,36 @@ fn clients_that_do_not_read_are_sent_away() {
 #[test]
 #[cfg(unix)]
 fn pipes_and_links_are_not_there() {
-    let server = Server::start();
-    let book = server.folder.path().join("book");
-    let made = std::process::Command::new("mkfifo").arg(book.join("pipe.html")).status().unwrap();
-    assert!(made.success());
-    std::os::unix::fs::symlink("../secret.html", book.join("link.html")).unwrap();
-    std::os::unix::fs::symlink("..", book.join("up")).unwrap();
-    let _socket = std::os::unix::net::UnixListener::bind(book.join("socket.html")).unwrap();
-    for path in ["/pipe.html", "/link.html", "/up/secret.html", "/up/", "/socket.html"] {
+    use std::os::unix::{fs::symlink, net::UnixListener};
+    let server = Server::of(|book| {
+        let made = std::process::Command::new("mkfifo").arg(book.join("pipe.html")).status();
+        assert!(made.unwrap().success());
+        for (target, link) in [
+            ("../secret.html", "link.html"),
+            ("index.html", "other.html"),
+            ("..", "up"),
+            ("a", "same"),
+        ] {
+            symlink(target, book.join(link)).unwrap();
+        }
+        drop(UnixListener::bind(book.join("socket.html")).unwrap());
+    });
+    for path in [
+        "/pipe.html",
+        "/link.html",
+        "/other.html",
+        "/up",
+        "/up/",
+        "/up/secret.html",
+        "/same/b-1_2.html",
+        "/socket.html",
+    ] {
         assert_eq!(server.status(&format!("GET {path}"), ""), "404", "{path}");
+    }
+    // A link or a pipe that takes a file's place while the files are read.
+    for name in ["link.html", "other.html", "pipe.html"] {
+        let read = super::read_regular(&server.folder.path().join("book").join(name));
+        assert_eq!(read.unwrap(), None, "{name}");
     }
 }
 
@@ -249,11 +285,11 @@ fn a_large_head_is_not_read() {
                 Err(_) => break,
             }
         }
-        // What the system's buffers take is not the server's.
+        // Some bytes are in the buffers of the system, not in the server's.
         assert!(taken < 30_000_000, "{taken} bytes were taken");
         server.serves();
     }
-    // Small enough to be read as a whole: it is told.
+    // Heads that are read to their end get an answer.
     assert_eq!(server.status("GET /", &"X-Filler: a\r\n".repeat(100)), "431");
     assert_eq!(server.status("GET /", &format!("X-Filler: {}\r\n", "a".repeat(20_000))), "431");
 }
@@ -276,7 +312,7 @@ fn foreign_hosts_are_not_answered() {
         (format!("GET / HTTP/1.1\r\nHost: [::1]:{port}\r\n\r\n"), "200"),
         (format!("GET http://localhost:{port}/ HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n"), "200"),
     ] {
-        assert_eq!(status(&server.said(&lines)), expected, "{lines}");
+        assert_eq!(status(&server.sends(&lines)), expected, "{lines}");
     }
     server.serves();
 }
@@ -285,7 +321,7 @@ fn foreign_hosts_are_not_answered() {
 fn other_methods_are_not_allowed() {
     let server = Server::start();
     for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND", "get"] {
-        let answer = server.asked(&format!("{method} /"), "");
+        let answer = server.answer(&format!("{method} /"), "");
         assert_eq!(status(&answer), "405", "{method}");
         assert!(answer.contains("\r\nallow: GET, HEAD\r\n"), "{answer}");
     }
@@ -304,10 +340,18 @@ fn other_methods_are_not_allowed() {
 
 #[test]
 fn no_address_leads_out_of_the_book() {
-    let server = Server::start();
+    let server = Server::of(|book| {
+        fs::create_dir(book.join("evil.example")).unwrap();
+        fs::write(book.join("evil.example/index.html"), "").unwrap();
+        fs::write(book.join(".hidden.html"), "").unwrap();
+    });
+    let whole = server.folder.path().join("secret.html");
     for path in [
+        "/.",
+        "/..",
         "/../secret.html",
         "/a/../../secret.html",
+        "/a/../index.html",
         "/%2e%2e/secret.html",
         "/%2e%2e%2fsecret.html",
         "/..%2Fsecret.html",
@@ -316,24 +360,68 @@ fn no_address_leads_out_of_the_book() {
         "//secret.html",
         "//etc/passwd",
         "/./index.html",
+        "/a//b-1_2.html",
+        "/a/./b-1_2.html",
+        "/index.html/",
+        "/index.html/index.html",
         "/index.html%00.css",
+        "/index.html::$DATA",
+        "/C:/secret.html",
+        "/.hidden.html",
+        // It would send the browser to another server.
+        "//evil.example",
+        &format!("/{}", whole.display()),
+        &whole.display().to_string(),
     ] {
         assert_eq!(server.status(&format!("GET {path}"), ""), "404", "{path}");
     }
-    assert_eq!(server.status("GET ../secret.html", ""), "400");
-    // It would send the browser to another server.
-    fs::create_dir(server.folder.path().join("book/evil.example")).unwrap();
-    assert_eq!(server.status("GET //evil.example", ""), "404");
-    let answer = server.asked("GET /evil.example", "");
+    for path in ["*", "//", "../secret.html", "/..\\secret.html", "/index.html\0"] {
+        let status = server.status(&format!("GET {path}"), "");
+        assert!(["400", "404"].contains(&&*status), "{path}: {status}");
+    }
+    let answer = server.answer("GET /evil.example", "");
     assert!(answer.contains("\r\nlocation: /evil.example/\r\n"), "{answer}");
 }
 
-/// Requests beyond the first on a connection are not answered: each would be a way around the
-/// limits.
+/// Only the first request of a connection is answered: further ones would evade the limits.
 #[test]
 fn a_connection_is_for_one_request() {
     let server = Server::start();
     let request = format!("GET / HTTP/1.1\r\nHost: localhost:{}\r\n\r\n", server.port);
-    assert_eq!(server.said(&request.repeat(50)).matches("HTTP/1.1").count(), 1);
+    assert_eq!(server.sends(&request.repeat(50)).matches("HTTP/1.1").count(), 1);
     server.serves();
+}
+
+fn site(port: u16) -> Site {
+    Site::new(port, super::Files::new(), || None)
+}
+
+#[test]
+fn only_this_machines_names_with_the_port_are_meant() {
+    let site = site(8000);
+    for host in ["127.0.0.1:8000", "localhost:8000", "LocalHost:8000", "[::1]:8000"] {
+        assert!(site.is_meant(host), "{host}");
+    }
+    for host in [
+        "",
+        ":8000",
+        "localhost",
+        "localhost:80",
+        "localhost:08000",
+        "localhost:8000:8000",
+        "localhost.:8000",
+        "me@localhost:8000",
+        "evil.example:8000",
+        "127.0.0.1.evil.example:8000",
+        "127.0.0.2:8000",
+        "0.0.0.0:8000",
+        "::1:8000",
+    ] {
+        assert!(!site.is_meant(host), "{host}");
+    }
+}
+
+#[test]
+fn the_webs_own_port_is_left_out() {
+    assert!(site(80).is_meant("localhost") && site(80).is_meant("localhost:80"));
 }

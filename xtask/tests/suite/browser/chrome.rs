@@ -1,7 +1,7 @@
 //! A Chromium without a window, driven over the DevTools protocol.
 //!
-//! A handful of calls: no generated client (minutes to compile), and nothing that would download a
-//! browser.
+//! The tests need four methods of the protocol: the crates for it (chromiumoxide, headless_chrome)
+//! compile a generated client for minutes, and Playwright is no library for Rust.
 
 use std::collections::VecDeque;
 use std::env;
@@ -21,10 +21,10 @@ use tungstenite::{Message, WebSocket};
 const NAMES: [&str; 5] =
     ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
 
-/// How long the browser may take for anything.
+/// The most time that the browser may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The browser's program: what `CHROMIUM` names, or the first on the `PATH`.
+/// The browser's program: the one that `CHROMIUM` names, or the first on the `PATH`.
 pub fn find() -> Option<PathBuf> {
     if let Some(program) = env::var_os("CHROMIUM") {
         return Some(program.into());
@@ -46,7 +46,7 @@ pub struct Chrome {
     session: Option<String>,
     last_id: u64,
     events: VecDeque<Value>,
-    // Removed last, when the browser has gone.
+    // Removed last, when the browser has ended.
     _profile: TempDir,
 }
 
@@ -118,7 +118,7 @@ impl Chrome {
         }
     }
 
-    /// Opens `url`, and waits until the page and all that it asked for are there.
+    /// Opens `url`, and waits until the page and all files that it requests are loaded.
     pub fn open(&mut self, url: &str) -> Result<()> {
         self.events.clear();
         self.call("Page.navigate", json!({"url": url}))?;
@@ -133,7 +133,7 @@ impl Chrome {
         Ok(())
     }
 
-    /// The value of a JavaScript expression in the page; a promise is waited for.
+    /// The value of a JavaScript expression in the page; waits for a promise.
     pub fn evaluate(&mut self, expression: &str) -> Result<Value> {
         let parameters =
             json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
@@ -144,7 +144,7 @@ impl Chrome {
         Ok(result["result"]["value"].clone())
     }
 
-    /// What the browser reported since the page was opened.
+    /// The events of the browser since the page was opened.
     pub fn events(&self) -> impl Iterator<Item = &Value> {
         self.events.iter()
     }
@@ -160,7 +160,7 @@ impl Chrome {
 
 impl Drop for Chrome {
     fn drop(&mut self) {
-        // Asked to, it ends all of its processes and leaves its profile alone.
+        // On request the browser ends all of its processes and stops writing to its profile.
         self.session = None;
         if self.call("Browser.close", json!({})).is_err() {
             let _ = self.process.kill();

@@ -1,4 +1,4 @@
-// What the test asks of JupyterLab: its own commands, and what a reader sees.
+// The requests of the test in JupyterLab: commands of JupyterLab, and the visible outputs.
 window.lab = (() => {
   const panel = () => window.jupyterapp.shell.currentWidget;
   const execute = (command) => window.jupyterapp.commands.execute(command);

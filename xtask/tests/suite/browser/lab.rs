@@ -18,7 +18,7 @@ use crate::support;
 const NOTEBOOK: &str = "notebooks/01-sequential-loop.ipynb";
 const TOKEN: &str = "only-for-this-test";
 
-/// How long the server may take to answer, and the notebook to run.
+/// The most time until the server answers, and until the notebook has run.
 const START: Duration = Duration::from_secs(60);
 const RUN: Duration = Duration::from_secs(600);
 
@@ -32,9 +32,9 @@ struct Server {
 
 impl Server {
     fn start(lab: &Lab) -> Result<Self> {
-        // The system names a free port, which is free again when the listener is gone.
+        // The system names a free port, which is free again when the listener is dropped.
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        // What is done here is not to reach the notebook's file, nor the next reader's layout.
+        // The test must not change the notebook's file, nor the layout of the next reader.
         let settings = tempfile::tempdir()?;
         let folder = settings.path().join("@jupyterlab/docmanager-extension");
         fs::create_dir_all(&folder)?;
@@ -66,8 +66,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The page has asked it to end, and to end its kernels; where it has not, it goes the hard
-        // way.
+        // The page has asked the server to end, with its kernels. Otherwise it is killed.
         let start = Instant::now();
         while self.process.try_wait().is_ok_and(|ended| ended.is_none()) {
             if start.elapsed() > Duration::from_secs(20) {
@@ -78,7 +77,7 @@ impl Drop for Server {
     }
 }
 
-/// Asks the page again and again until the expression is true.
+/// Evaluates the expression in the page until it is true.
 fn wait_for(chrome: &mut Chrome, expression: &str, patience: Duration) -> Result<()> {
     let start = Instant::now();
     while chrome.evaluate(expression)? != json!(true) {
@@ -91,7 +90,7 @@ fn wait_for(chrome: &mut Chrome, expression: &str, patience: Duration) -> Result
     Ok(())
 }
 
-/// Runs all cells of the notebook that is open, and gives what is seen then.
+/// Opens the notebook, runs all of its cells, and returns what the page shows.
 fn run_all(chrome: &mut Chrome, server: &Server) -> Result<Value> {
     chrome.call(
         "Emulation.setDeviceMetricsOverride",
@@ -118,7 +117,7 @@ fn a_notebook_runs_in_jupyterlab() {
     let seen = run_all(&mut chrome, &server);
     if let Some(file) = env::var_os("LINREC_SCREENSHOT") {
         let picture = chrome.call("Page.captureScreenshot", json!({})).expect("a picture");
-        fs::write(file, picture["data"].as_str().unwrap_or_default()).expect("it is kept");
+        fs::write(file, picture["data"].as_str().unwrap_or_default()).expect("a file to write");
     }
     let stopped = chrome.evaluate(&format!("lab.stop({TOKEN:?})"));
     let seen = seen.context("in JupyterLab").unwrap();

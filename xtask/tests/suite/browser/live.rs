@@ -1,5 +1,9 @@
-//! Live pages: the module in a browser gives what it gives natively, soon enough, and the page
-//! shows it.
+//! Live pages: the module in a browser gives the answers of native code, and the page shows them.
+//!
+//! The tests build the whole book and open its pages from disk. They compare every scene with the
+//! same code compiled for this machine, step through launches by keys and buttons, and take the
+//! pictures that people look at. `times_of_the_first_step_and_of_steps_back` only measures:
+//! it prints milliseconds, and its record is in `xtask/README.md`.
 
 use std::env;
 use std::fs;
@@ -11,25 +15,17 @@ use live::Live;
 use serde_json::{Value, json};
 use xtask::live::Scenes;
 
-use super::browser;
 use super::chrome::Chrome;
 use super::look;
-use crate::support::Fixture;
+use super::{browser, built};
 
 /// The page that the tests of the debugger use, and its scene.
 const PAGE: &str = "06-tile-kernel/index.html";
 const SCENE: &str = "tile";
 
-fn built() -> (Fixture, PathBuf) {
-    let book = Fixture::of_workspace();
-    book.build();
-    let output = book.path("target/book");
-    (book, output)
-}
-
-/// Opens a page at an address of a state, and waits until it is shown.
+/// Opens a page at the address of a state, and waits until the state is shown.
 fn open(chrome: &mut Chrome, page: &Path, fragment: &str) {
-    // A page that differs in its fragment only is not loaded again.
+    // The browser does not load a page again if only its fragment differs.
     chrome.open("about:blank").unwrap();
     chrome.open(&format!("{}{fragment}", look::address(page))).unwrap();
     let shown = chrome.evaluate(
@@ -42,15 +38,11 @@ fn open(chrome: &mut Chrome, page: &Path, fragment: &str) {
     assert_eq!(shown.unwrap(), json!(true));
 }
 
-fn complaints(chrome: &Chrome) -> Vec<String> {
-    chrome.events().filter_map(look::complaint).collect()
-}
-
 fn ask(chrome: &mut Chrome, request: &Value) -> Value {
     chrome.evaluate(&format!("linrecLive.ask({request})")).unwrap()
 }
 
-/// Each kernel that a scene may be with.
+/// The scene with each of its kernels.
 fn variants(full: &Value) -> Vec<Value> {
     let variants = full["variants"].as_array().unwrap();
     let with = |variant: &Value| {
@@ -62,8 +54,8 @@ fn variants(full: &Value) -> Vec<Value> {
     variants.iter().map(with).collect()
 }
 
-/// Every answer in the page is that of the same code compiled for this machine: all bits of all
-/// arrays, registers, counters.
+/// Every answer in the page equals the answer of the same code compiled for this machine: all bits
+/// of all arrays, registers and counters.
 #[test]
 #[ignore = "needs a browser"]
 fn every_scene_has_the_bits_of_the_native_emulator() {
@@ -94,7 +86,7 @@ fn every_scene_has_the_bits_of_the_native_emulator() {
             assert!(seen == expected, "{name} at {number}: {seen}\n{expected}");
         }
     }
-    assert_eq!(complaints(&chrome), Vec::<String>::new());
+    look::assert_quiet(&chrome);
 }
 
 /// The address of a state leads to it; buttons and keys lead on; the address follows.
@@ -147,14 +139,14 @@ fn a_reader_goes_forward_and_backward() {
     assert_eq!(link, json!(expected));
     at(&mut chrome, "await new Promise((go) => setTimeout(go, 400))");
     assert_eq!(chrome.evaluate("location.hash").unwrap(), json!(expected));
-    assert_eq!(complaints(&chrome), Vec::<String>::new());
+    look::assert_quiet(&chrome);
 }
 
 /// Measures, and judges nothing by the clock: from opening a page to the first step shown, back by
 /// a step, and a whole launch.
 #[test]
 #[ignore = "needs a browser"]
-fn how_soon_it_is_there() {
+fn times_of_the_first_step_and_of_steps_back() {
     let (book, output) = built();
     let mut chrome = browser();
     let mut first = Vec::new();
@@ -193,7 +185,7 @@ fn how_soon_it_is_there() {
         "first step shown after {median:.0} ms, at best {least:.0}; back by a step in {back:.1} ms, at most {worst:.1}"
     );
 
-    // All of a launch, in the page and in this machine's code by turns.
+    // A whole launch, alternately in the page and in native code.
     let sizes = json!({"len": 4096, "rows": 4});
     let request = json!({"do": "open", "id": 9, "scene": full, "sizes": sizes});
     let timed = format!(
@@ -245,21 +237,21 @@ fn a_widget_follows_its_controls() {
         "Of an input half of it is left after 1 step, or less. (The dashed curve is the inputs.)"
     );
     assert!(seen[2].starts_with("<svg"), "{}", seen[2]);
-    assert_eq!(complaints(&chrome), Vec::<String>::new());
+    look::assert_quiet(&chrome);
 }
 
-/// A mistake ends the launch with a sentence. The README shows a picture of it: LINREC_SCREENSHOTS
-/// names its folder.
+/// A mistake ends the launch with a sentence. LINREC_SCREENSHOTS names the folder for the README's
+/// picture of it.
 #[test]
 #[ignore = "needs a browser"]
 fn a_mistake_is_reported_in_the_page() {
     let (_book, output) = built();
     let mut chrome = browser();
     let page = output.join("05-ref-kernel/index.html");
-    // Without scroll bars, which a picture of what is outside of the window does not have either.
+    // Without scroll bars, which a picture beyond the window does not have either.
     chrome.call("Emulation.setScrollbarsHidden", json!({"hidden": true})).unwrap();
     open(&mut chrome, &page, "#live=block-scan&kernel=missing+barrier+after+publishing");
-    // What is above it and arrives later would move it.
+    // Everything above it is loaded, and does not move it later.
     chrome.evaluate(include_str!("look.js")).unwrap();
     let seen = chrome.evaluate(
         "(async () => {
@@ -280,17 +272,17 @@ fn a_mistake_is_reported_in_the_page() {
     if let Some(folder) = env::var_os("LINREC_SCREENSHOTS") {
         fs::write(Path::new(&folder).join("report.png"), picture(&mut chrome, &clip)).unwrap();
     }
-    assert_eq!(complaints(&chrome), Vec::<String>::new());
+    look::assert_quiet(&chrome);
 }
 
-/// What is inside `clip` of the page that is open, as a PNG.
+/// The part `clip` of the open page as a PNG.
 fn picture(chrome: &mut Chrome, clip: &Value) -> Vec<u8> {
-    let asked = json!({"format": "png", "clip": clip, "captureBeyondViewport": true});
-    let picture = chrome.call("Page.captureScreenshot", asked).unwrap();
+    let options = json!({"format": "png", "clip": clip, "captureBeyondViewport": true});
+    let picture = chrome.call("Page.captureScreenshot", options).unwrap();
     base64::engine::general_purpose::STANDARD.decode(picture["data"].as_str().unwrap()).unwrap()
 }
 
-/// The pictures that are looked at by people: into the folder that LINREC_SCREENSHOTS names, or a
+/// The pictures for people to look at, in the folder that LINREC_SCREENSHOTS names or in a
 /// temporary one.
 #[test]
 #[ignore = "needs a browser"]

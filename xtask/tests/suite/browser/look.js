@@ -1,11 +1,11 @@
-// What is wrong with this page, and its colours. Evaluated in the page; the value is the last expression.
+// Finds the problems of this page, and its colours. Evaluated in the page; the value is the last expression.
 (async () => {
   const problems = [];
   // Hidden solutions are part of the page.
   for (const details of document.querySelectorAll("details")) details.open = true;
   await document.fonts.ready;
 
-  // Live figures begin when they come near.
+  // Live figures begin when the reader comes near.
   for (const live of document.querySelectorAll(".live")) {
     live.scrollIntoView();
     for (let i = 0; i < 500 && !("ready" in live.dataset); i++) await new Promise((go) => setTimeout(go, 10));
@@ -20,7 +20,7 @@
   const main = document.querySelector("main");
 
   for (const element of main.querySelectorAll("math, svg, img")) {
-    // mdBook's copy buttons, and the second copy of a picture that is shown when it is enlarged.
+    // mdBook's copy buttons, and the enlarged copy of a picture.
     if (element.closest(".buttons, .fa-svg, .img-wrapper")) continue;
     const box = element.getBoundingClientRect();
     if (box.width < 1 || box.height < 1) problems.push(`${name(element)} has no size`);
@@ -39,7 +39,7 @@
     }
   }
 
-  // Nothing may reach out of the page sideways but what scrolls in a box of its own.
+  // Nothing may be wider than the page, unless it scrolls in its box.
   const page = document.scrollingElement;
   if (page.scrollWidth > innerWidth) problems.push("the page scrolls sideways");
   const scrolls = (element) => ["auto", "scroll"].includes(getComputedStyle(element).overflowX);

@@ -1,4 +1,4 @@
-//! Looking at one page: sizes, fonts, colours, width, console, requests, and how much it loads.
+//! Looks at one page: sizes, fonts, colours, width, console, requests, and the bytes that it loads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,15 +12,15 @@ use serde_json::{Value, json};
 
 use super::chrome::Chrome;
 
-/// What a page and all that it loads have at most, in bytes, packed.
+/// The most packed bytes of a page with all that it loads.
 const MOST_BYTES: usize = 1_000_000;
 
-/// How many bytes files have, packed, as pages load the same ones.
+/// The packed bytes of files, which many pages load.
 #[derive(Default)]
 pub struct Packed(BTreeMap<PathBuf, usize>);
 
 impl Packed {
-    /// Of a file as `gzip -9` packs it; of what has been packed as it is.
+    /// The bytes of a file after `gzip -9`, or of a packed file as it is.
     fn of(&mut self, file: &Path) -> Result<usize> {
         if let Some(&bytes) = self.0.get(file) {
             return Ok(bytes);
@@ -38,29 +38,29 @@ impl Packed {
         Ok(bytes)
     }
 
-    /// Of all that the page at `url` has asked for.
+    /// The bytes of all files that the page at `url` has requested.
     fn of_page(&mut self, chrome: &Chrome, url: &str) -> Result<usize> {
         // An event of the page before may come late.
         let events = chrome.events().filter(|event| event["params"]["documentURL"] == url);
-        let files: BTreeSet<PathBuf> = events.filter_map(asked_for).collect();
+        let files: BTreeSet<PathBuf> = events.filter_map(requested).collect();
         files.iter().map(|file| self.of(file)).sum()
     }
 }
 
-/// The file that an event asks for.
-fn asked_for(event: &Value) -> Option<PathBuf> {
+/// The file that an event requests.
+fn requested(event: &Value) -> Option<PathBuf> {
     let url = event["params"]["request"]["url"].as_str()?;
     let is_asked = event["method"] == "Network.requestWillBeSent";
     let path = url.strip_prefix("file://").filter(|_| is_asked)?.split(['#', '?']).next()?;
     Some(PathBuf::from(if cfg!(windows) { path.trim_start_matches('/') } else { path }))
 }
 
-/// What is wrong with the page in `file`.
+/// The problems of the page in `file`.
 pub fn at(chrome: &mut Chrome, file: &Path, packed: &mut Packed) -> Result<Vec<String>> {
     let url = address(file);
     let mut problems = Vec::new();
 
-    // What another page has left in the browser counts as well.
+    // Files that another page has loaded count as well.
     chrome.call("Network.setCacheDisabled", json!({"cacheDisabled": true}))?;
     let light = visit(chrome, &url, "light", 1280, &mut problems)?;
     let bytes = packed.of_page(chrome, &url)?;
@@ -84,7 +84,7 @@ pub fn at(chrome: &mut Chrome, file: &Path, packed: &mut Packed) -> Result<Vec<S
     Ok(problems)
 }
 
-/// Opens the page in a colour scheme and at a width; gives its colours.
+/// Opens the page in a colour scheme and at a width; returns its colours.
 fn visit(
     chrome: &mut Chrome,
     url: &str,
@@ -106,14 +106,20 @@ fn visit(
     Ok(seen["colours"].clone())
 }
 
-/// The address of a page that is opened from disk.
+/// The address of a page on disk.
 pub fn address(file: &Path) -> String {
     let path = file.to_string_lossy().replace('\\', "/");
     format!("file:///{}", path.trim_start_matches('/'))
 }
 
-/// An event that should not have been: an error in the console, a request that leaves the book.
-pub fn complaint(event: &Value) -> Option<String> {
+/// Checks that the open page has caused no complaint.
+#[track_caller]
+pub fn assert_quiet(chrome: &Chrome) {
+    assert_eq!(chrome.events().filter_map(complaint).collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+/// The complaint about an event: an error in the console, or a request that leaves the book.
+fn complaint(event: &Value) -> Option<String> {
     let parameters = &event["params"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     match event["method"].as_str()? {

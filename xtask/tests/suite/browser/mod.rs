@@ -1,4 +1,4 @@
-//! The built book in a real browser: what no check of the files can see.
+//! The built book in a real browser, where it shows what no check of the files can see.
 //!
 //! ```text
 //! cargo test -p xtask browser:: -- --ignored
@@ -22,6 +22,14 @@ fn browser() -> Chrome {
     Chrome::start(&program).expect("the browser starts")
 }
 
+/// The book of this workspace, and its folder.
+fn built() -> (Fixture, PathBuf) {
+    let book = Fixture::of_workspace();
+    book.build();
+    let output = book.path("target/book");
+    (book, output)
+}
+
 #[test]
 #[ignore = "needs a browser"]
 fn the_book_looks_right() {
@@ -34,13 +42,13 @@ fn the_fixture_looks_right() {
     assert_eq!(problems(&mut browser(), &Fixture::new()), Vec::<String>::new());
 }
 
-/// Something to spoil in a book.
+/// A change that spoils a book.
 type Fault = fn(&Fixture);
 
-/// Every look is able to fail.
+/// Every check of a page is able to fail.
 #[test]
 #[ignore = "needs a browser"]
-fn what_looks_wrong_is_seen() {
+fn faults_of_a_page_are_seen() {
     let mut chrome = browser();
     let faults: [(&str, Fault); 10] = [
         ("is wider than the page", |book| book.append("<div style=\"width: 500px\">wide</div>")),
@@ -77,7 +85,7 @@ fn what_looks_wrong_is_seen() {
         }),
         ("console: ", |book| book.append("<script>console.error('broken')</script>")),
         ("bytes, packed", |book| {
-            // Digits in no order, of which packing saves half, in a file that the page loads.
+            // Random digits, of which packing saves half, in a file that the page loads.
             let mut state = 1_u64;
             let digits = (0..300_000).map(|_| {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -107,7 +115,7 @@ fn what_looks_wrong_is_seen() {
     );
 }
 
-/// What is wrong with the pages of `book`, in light and dark, on a desktop and on a phone.
+/// The problems of the pages of `book`, in light and dark, on a desktop and on a phone.
 fn problems(chrome: &mut Chrome, book: &Fixture) -> Vec<String> {
     book.build();
     let output = book.path("target/book");

@@ -1,4 +1,4 @@
-// What the tests of the puzzles do in the page, and see there.
+// The actions of the tests of the puzzles, evaluated in the page.
 window.puzzles = (() => {
   const wait = (time = 10) => new Promise((go) => setTimeout(go, time));
   const place = async (folder) => {
@@ -11,10 +11,10 @@ window.puzzles = (() => {
     const root = await place(folder);
     const start = performance.now();
     for (let i = 0; i < 6000 && root.getAttribute("aria-busy"); i++) await wait();
-    const told = root.querySelector(".told");
+    const verdict = root.querySelector(".verdict");
     return {
-      says: told.firstElementChild?.textContent ?? "",
-      all: told.textContent,
+      says: verdict.firstElementChild?.textContent ?? "",
+      all: verdict.textContent,
       solved: !root.querySelector(".solved-mark").hidden,
       seconds: (performance.now() - start) / 1e3,
     };

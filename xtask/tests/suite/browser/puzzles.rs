@@ -1,49 +1,42 @@
-//! The puzzles in the page: chosen answers and modules of a reader's own, told in the words of the
-//! terminal's judge.
+//! The puzzles in the page: chosen answers and pasted modules get the words of the terminal's
+//! judge.
+//!
+//! `puzzles.js` acts as a reader in the page. The tests choose every known answer, paste PTX, play
+//! by keys alone, and step through the launch of a wrong answer. The expected words come from the
+//! crate `puzzle` in this process.
 
 use linrec::device::Device;
 use linrec::kernels::Ptx;
 use puzzle::{Kind, Part, Puzzle, all, explain, find, judge};
 use serde_json::{Value, json};
 
-use super::browser;
 use super::chrome::Chrome;
 use super::look;
+use super::{browser, built};
 use crate::support::Fixture;
 
-/// What the tests do in the page.
+/// The actions of the tests in the page.
 const HELP: &str = include_str!("puzzles.js");
 
-/// The page, with the help of the tests in it.
+/// Opens the page, and adds the script with the actions.
 fn open(chrome: &mut Chrome, book: &Fixture) {
     chrome.open("about:blank").unwrap();
     chrome.open(&look::address(&book.path("target/book/puzzles.html"))).unwrap();
     chrome.evaluate(HELP).unwrap();
 }
 
-fn built() -> Fixture {
-    let book = Fixture::of_workspace();
-    book.build();
-    book
-}
-
-fn complaints(chrome: &Chrome) -> Vec<String> {
-    chrome.events().filter_map(look::complaint).collect()
-}
-
-/// What the page says of an answer: its sentence, what follows it, and whether the puzzle is
-/// solved.
-struct Told {
+/// The page's verdict on an answer: its sentence, all of its text, and if the puzzle is solved.
+struct Shown {
     says: String,
     all: String,
     solved: bool,
     seconds: f64,
 }
 
-fn told(chrome: &mut Chrome, expression: &str) -> Told {
+fn shown(chrome: &mut Chrome, expression: &str) -> Shown {
     let value = chrome.evaluate(expression).unwrap();
     let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
-    Told {
+    Shown {
         says: text("says"),
         all: text("all"),
         solved: value["solved"] == json!(true),
@@ -51,23 +44,23 @@ fn told(chrome: &mut Chrome, expression: &str) -> Told {
     }
 }
 
-fn choose(chrome: &mut Chrome, puzzle: &Puzzle, name: &str) -> Told {
-    told(chrome, &format!("puzzles.choose({}, {})", json!(puzzle.folder), json!(name)))
+fn choose(chrome: &mut Chrome, puzzle: &Puzzle, name: &str) -> Shown {
+    shown(chrome, &format!("puzzles.choose({}, {})", json!(puzzle.folder), json!(name)))
 }
 
-fn paste(chrome: &mut Chrome, puzzle: &Puzzle, ptx: &str) -> Told {
-    told(chrome, &format!("puzzles.paste({}, {})", json!(puzzle.folder), json!(ptx)))
+fn paste(chrome: &mut Chrome, puzzle: &Puzzle, ptx: &str) -> Shown {
+    shown(chrome, &format!("puzzles.paste({}, {})", json!(puzzle.folder), json!(ptx)))
 }
 
-/// Words as a page shows them, in which code has no marks.
+/// Words as a page shows them, without the marks of code.
 fn plain(text: &str) -> String {
     text.replace('`', "")
 }
 
 #[test]
 #[ignore = "needs a browser"]
-fn every_answer_is_told_as_in_the_terminal_and_the_solution_solves() {
-    let book = built();
+fn every_answer_gets_the_words_of_the_terminal_and_the_solution_solves() {
+    let (book, _) = built();
     let mut chrome = browser();
     open(&mut chrome, &book);
     let (mut slowest, mut solved) = (0.0_f64, 0);
@@ -108,16 +101,17 @@ fn every_answer_is_told_as_in_the_terminal_and_the_solution_solves() {
         let progress = chrome.evaluate("puzzles.progress()").unwrap();
         assert_eq!(progress, json!(format!("{solved} of 16 are solved in this browser.")));
     }
-    eprintln!("the slowest answer was told after {:.0} ms", slowest * 1e3);
+    eprintln!("the slowest verdict came after {:.0} ms", slowest * 1e3);
     // The next time, the page knows.
     open(&mut chrome, &book);
     assert_eq!(
         chrome.evaluate("puzzles.progress()").unwrap(),
         json!("16 of 16 are solved in this browser.")
     );
-    let kept = chrome.evaluate("JSON.parse(localStorage.getItem('linrec-puzzles')).solved.length");
-    assert_eq!(kept.unwrap(), json!(16));
-    assert_eq!(complaints(&chrome), Vec::<String>::new());
+    let stored =
+        chrome.evaluate("JSON.parse(localStorage.getItem('linrec-puzzles')).solved.length");
+    assert_eq!(stored.unwrap(), json!(16));
+    look::assert_quiet(&chrome);
 }
 
 /// An answer takes its time, and the page goes on meanwhile: it says how far it is, and keys and
@@ -125,32 +119,32 @@ fn every_answer_is_told_as_in_the_terminal_and_the_solution_solves() {
 #[test]
 #[ignore = "needs a browser"]
 fn the_page_goes_on_while_an_answer_is_tried() {
-    let book = built();
+    let (book, _) = built();
     let mut chrome = browser();
     open(&mut chrome, &book);
     let seen = chrome.evaluate(
         "(async () => {
             await puzzles.focus('10-banks', 'button');
-            const told = document.querySelector('[data-puzzle=\"10-banks\"] .told');
-            const said = new Set();
+            const verdict = document.querySelector('[data-puzzle=\"10-banks\"] .verdict');
+            const texts = new Set();
             let times = 0;
-            const timer = setInterval(() => { times += 1; said.add(told.textContent); });
+            const timer = setInterval(() => { times += 1; texts.add(verdict.textContent); });
             await puzzles.choose('10-banks', 'two-words');
             clearInterval(timer);
-            return [times, [...said].filter((text) => /^It runs: \\d+ of 189 cases/.test(text)).length];
+            return [times, [...texts].filter((text) => /^It runs: \\d+ of 189 cases/.test(text)).length];
         })()",
     );
-    let [times, said]: [u32; 2] = serde_json::from_value(seen.unwrap()).unwrap();
-    assert!(times > 3 && said > 1, "{times} turns of the page, {said} words of how far it is");
-    assert_eq!(complaints(&chrome), Vec::<String>::new());
+    let [times, texts]: [u32; 2] = serde_json::from_value(seen.unwrap()).unwrap();
+    assert!(times > 3 && texts > 1, "{times} turns of the page, {texts} texts of progress");
+    look::assert_quiet(&chrome);
 }
 
 /// A module from elsewhere has no head that names its kernel, and other text around its
 /// instructions.
 #[test]
 #[ignore = "needs a browser"]
-fn ptx_of_a_readers_own_is_judged() {
-    let book = built();
+fn pasted_ptx_is_judged() {
+    let (book, _) = built();
     let mut chrome = browser();
     open(&mut chrome, &book);
     for puzzle in [find("guard").unwrap(), find("conjugates").unwrap()] {
@@ -183,13 +177,13 @@ fn ptx_of_a_readers_own_is_judged() {
     }
     // And the page goes on.
     assert!(choose(&mut chrome, guard, "solution").all.contains("Solved."));
-    assert_eq!(complaints(&chrome), Vec::<String>::new());
+    look::assert_quiet(&chrome);
 }
 
 #[test]
 #[ignore = "needs a browser"]
-fn a_puzzle_is_played_by_keys_and_where_nothing_is_kept() {
-    let book = built();
+fn a_puzzle_is_played_by_keys_and_without_storage() {
+    let (book, _) = built();
     let mut chrome = browser();
     let none =
         "Object.defineProperty(window, 'localStorage', { get() { throw new Error('none') } })";
@@ -201,11 +195,11 @@ fn a_puzzle_is_played_by_keys_and_where_nothing_is_kept() {
     for _ in 0..right {
         press(&mut chrome, "ArrowDown", 40, "");
     }
-    let shown = chrome.evaluate("puzzles.hole('01-guard')").unwrap();
-    assert_eq!(shown, json!("    if (seq >= num_seqs) return;"));
+    let hole = chrome.evaluate("puzzles.hole('01-guard')").unwrap();
+    assert_eq!(hole, json!("    if (seq >= num_seqs) return;"));
     // Enter in a form runs it.
     press(&mut chrome, "Enter", 13, "\r");
-    let seen = told(&mut chrome, "puzzles.settled('01-guard')");
+    let seen = shown(&mut chrome, "puzzles.settled('01-guard')");
     assert!(seen.solved, "{}", seen.all);
     assert_eq!(
         chrome.evaluate("puzzles.progress()").unwrap(),
@@ -222,7 +216,7 @@ fn a_puzzle_is_played_by_keys_and_where_nothing_is_kept() {
     press(&mut chrome, "ArrowRight", 39, "");
     let page = chrome.evaluate("location.pathname.split('/').pop()").unwrap();
     assert_eq!(page, json!("puzzles.html"));
-    assert_eq!(complaints(&chrome), Vec::<String>::new());
+    look::assert_quiet(&chrome);
 }
 
 fn press(chrome: &mut Chrome, key: &str, code: u32, text: &str) {
@@ -236,12 +230,11 @@ fn press(chrome: &mut Chrome, key: &str, code: u32, text: &str) {
     }
 }
 
-/// The launch of which the sentence is told, step by step; its last step is the one that went
-/// wrong.
+/// The launch that the sentence is about, step by step. Its last step is the one that went wrong.
 #[test]
 #[ignore = "needs a browser"]
-fn the_launch_that_was_told_of_can_be_gone_through() {
-    let book = built();
+fn the_launch_of_a_verdict_can_be_stepped_through() {
+    let (book, _) = built();
     let mut chrome = browser();
     open(&mut chrome, &book);
     for (name, answer, expected) in [
@@ -259,5 +252,5 @@ fn the_launch_that_was_told_of_can_be_gone_through() {
         assert!(seen[0].as_str().unwrap().contains(expected), "{name}: {}", seen[0]);
         assert!(seen[1].as_u64() > Some(10), "{name}: {}", seen[1]);
     }
-    assert_eq!(complaints(&chrome), Vec::<String>::new());
+    look::assert_quiet(&chrome);
 }

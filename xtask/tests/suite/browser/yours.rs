@@ -1,17 +1,15 @@
-//! The page "Your own kernel": what a reader may paste, and what the page says of it.
+//! The page "Your own kernel": PTX that a reader may paste, and the page's verdict.
 
 use serde_json::json;
 
-use super::browser;
 use super::chrome::Chrome;
 use super::look;
-use crate::support::Fixture;
+use super::{browser, built};
 
-/// Fields of the form by what they are called, and what a reader gives them.
+/// Fields of the form, by their labels, with the reader's values.
 type Fields<'f> = &'f [(&'f str, &'f str)];
 
-/// Sets fields of the form, runs it, and gives the sentence, the counters and the arrays that are
-/// then shown.
+/// Sets fields of the form and runs it; returns the sentence, the counters and the arrays.
 fn run(chrome: &mut Chrome, ptx: &str, fields: Fields<'_>) -> [String; 3] {
     let fields = json!(fields);
     let shown = chrome.evaluate(&format!(
@@ -38,11 +36,10 @@ fn run(chrome: &mut Chrome, ptx: &str, fields: Fields<'_>) -> [String; 3] {
 
 #[test]
 #[ignore = "needs a browser"]
-fn a_kernel_of_a_readers_own_runs_or_is_explained() {
-    let book = Fixture::of_workspace();
-    book.build();
+fn a_pasted_kernel_runs_or_is_explained() {
+    let (_book, output) = built();
     let mut chrome = browser();
-    chrome.open(&look::address(&book.path("target/book/your-own-kernel.html"))).unwrap();
+    chrome.open(&look::address(&output.join("your-own-kernel.html"))).unwrap();
     let ptx = chrome.evaluate(
         "(async () => {
             const place = document.querySelector('.live');
@@ -58,7 +55,7 @@ fn a_kernel_of_a_readers_own_runs_or_is_explained() {
     assert!(counted.contains("load requests 16; sectors loaded 64"), "{counted}");
     assert!(arrays.contains("y 25612.523.5"), "{arrays}");
 
-    // What readers are told to try, and what does not parse, does not fit or is not there.
+    // The exercises of the page, and PTX and arguments that do not parse, fit or exist.
     let cases: [(&str, &str, Fields<'_>, &str); 8] = [
         (
             "@%p bra end;",
@@ -106,8 +103,5 @@ fn a_kernel_of_a_readers_own_runs_or_is_explained() {
     let [says, line]: [String; 2] = serde_json::from_value(stepped.unwrap()).unwrap();
     assert!(says.starts_with("Step 1 of "), "{says}");
     assert_eq!(line, "ld.param.u64 %to, [y];");
-    assert_eq!(
-        chrome.events().filter_map(look::complaint).collect::<Vec<_>>(),
-        Vec::<String>::new()
-    );
+    look::assert_quiet(&chrome);
 }

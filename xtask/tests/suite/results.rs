@@ -1,4 +1,4 @@
-//! What the chapters keep in their results is read by something, and small.
+//! The recorded results of the chapters are small, and something reads each of them.
 
 use std::fs;
 use std::path::Path;
@@ -8,10 +8,10 @@ use walkdir::WalkDir;
 use crate::support::Fixture;
 use xtask::record::pack::LONG;
 
-/// They say where, with what driver and at what clocks all else was measured.
+/// The tables with the machine, the driver and the clocks of a measurement.
 const ORIGIN: [&str; 2] = ["origin.csv", "clocks.csv"];
 
-/// Pages, sources and notebooks.
+/// The endings of pages, sources and notebooks.
 const ENDINGS: [&str; 3] = ["md", "rs", "ipynb"];
 
 /// The files and tables in `chapters/*/results` that nothing reads, and the files that are too
@@ -25,7 +25,7 @@ fn faults(root: &Path) -> Vec<String> {
         if !results.is_dir() {
             continue;
         }
-        // A story names what it draws, too: a figure is for a page.
+        // A story names the figures that it draws, but only a page shows them.
         let (own, pages) = (texts(&chapter, &ENDINGS), texts(&chapter, &ENDINGS[..1]));
         let in_chapters = chapter.strip_prefix(root.join("chapters")).unwrap();
         for entry in WalkDir::new(&results).sort_by_file_name() {
@@ -76,7 +76,7 @@ fn texts(folder: &Path, endings: &[&str]) -> String {
         .collect()
 }
 
-/// Whether a text names a file, other than as a table of the chapter's run.
+/// True if a text names a file, other than as a table of the chapter's run.
 fn is_read(name: &str, text: &str) -> bool {
     text.match_indices(name).any(|(at, _)| {
         let (before, after) = (&text[..at], &text[at + name.len()..]);
@@ -88,14 +88,14 @@ fn is_read(name: &str, text: &str) -> bool {
 }
 
 #[test]
-fn all_that_is_kept_is_read_and_small() {
+fn all_recorded_results_are_read_and_small() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap();
     let faults = faults(&root);
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 #[test]
-fn what_is_dead_or_long_is_found() {
+fn dead_and_long_files_are_found() {
     let book = Fixture::new();
     for folder in ["crates", "src"] {
         fs::create_dir(book.path(folder)).unwrap();
