@@ -1,5 +1,5 @@
-//! The program of a chapter that lists kernels with a planted mistake, and says what is found in
-//! one.
+//! The command-line program of a chapter that lists kernels with a planted mistake and reports the
+//! mistake that is found in one of them.
 
 use std::process::ExitCode;
 
@@ -8,9 +8,11 @@ use linrec::contract::suspect::{self, Finding};
 
 use crate::output::{self, eprintln, println};
 
-/// The `main` of such a program: of the kernels that should do what one of `twins` does
-/// (`linrec_tile.cu`), the one that the command line names is handed to `examine`; without a name
-/// all are listed.
+/// The `main` function of such a program.
+///
+/// `twins` are the correct kernels (`linrec_tile.cu`); every broken kernel is a copy of a twin with
+/// one mistake. The broken kernel that the command line names is passed to `examine`. Without a
+/// name, the program lists all of them.
 pub fn main(
     twins: &[&str],
     examine: impl FnOnce(&str) -> Result<Option<Finding>, Error>,

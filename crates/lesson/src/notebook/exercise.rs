@@ -1,7 +1,7 @@
-//! Exercises that say whether an answer is right.
+//! Exercises that check the reader's answer.
 
-/// Checks an answer once there is one: `check` fails where it is wrong, with an `assert!` that says
-/// why.
+/// Checks an answer if there is one. `check` fails for a wrong answer, with an `assert!` that
+/// explains the mistake.
 ///
 /// ```
 /// use lesson::notebook::exercise;
@@ -13,7 +13,7 @@
 ///
 /// # Panics
 ///
-/// If `check` does: that is how a cell says that the answer is wrong.
+/// Panics if `check` panics: a cell reports a wrong answer in this way.
 pub fn exercise<T>(answer: Option<T>, check: impl FnOnce(T)) {
     match answer {
         Some(answer) => {

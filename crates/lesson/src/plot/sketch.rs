@@ -1,14 +1,14 @@
-//! What pictures are made of that are no charts: words and cells at places in pixels.
+//! Draws the parts of pictures that are not charts: words and cells at positions in pixels.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::{Area, Result};
 
-/// Between the colours of data: frames, axes, what is not there.
+/// The colour of frames, axes and missing parts.
 pub const GREY: RGBColor = RGBColor(128, 128, 128);
 
-/// Text around a point.
+/// Writes text centred on a point.
 ///
 /// # Errors
 ///
@@ -17,7 +17,7 @@ pub fn middle(area: &Area, text: impl Into<String>, at: (i32, i32), size: u32) -
     write(area, text, at, size, HPos::Center)
 }
 
-/// Text from a point on.
+/// Writes text that begins at a point.
 ///
 /// # Errors
 ///
@@ -39,7 +39,7 @@ fn write(
     Ok(())
 }
 
-/// A cell with a ground of `strength` between 0 and 1, and a frame.
+/// Draws a cell with a frame, filled with the colour at an opacity of `strength` (0 to 1).
 ///
 /// # Errors
 ///
