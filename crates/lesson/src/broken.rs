@@ -20,17 +20,19 @@ pub fn main(
     let mut broken: Vec<_> =
         twins.iter().flat_map(|twin| suspect::names(twin).map(move |name| (name, twin))).collect();
     broken.sort_unstable();
-    let Some(asked) = std::env::args().nth(1) else {
+    let Some(requested) = std::env::args().nth(1) else {
         println!("Kernels with one mistake each; name one to see what is found:");
         for (name, _) in broken {
             println!("  {name}");
         }
         return output::end(ExitCode::SUCCESS);
     };
-    let name = asked.trim_start_matches("kernels/").trim_start_matches("broken/");
+    let name = requested.trim_start_matches("kernels/").trim_start_matches("broken/");
     let name = name.trim_end_matches(".cu");
     let Some((_, twin)) = broken.into_iter().find(|(broken, _)| *broken == name) else {
-        eprintln!("error: there is no broken kernel `{asked}` here; without a name all are listed");
+        eprintln!(
+            "error: there is no broken kernel `{requested}` here; run without a name to list all"
+        );
         return ExitCode::from(2);
     };
     println!("broken/{name}.cu, which should do what kernels/{twin} does");

@@ -20,7 +20,7 @@ pub fn write(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> io::Result<()
         return fs::write(path, content);
     }
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let unfinished = beside(&path, &format!("{}.new", std::process::id()))?;
+    let unfinished = sibling(&path, &format!("{}.new", std::process::id()))?;
     let written = fs::write(&unfinished, content).and_then(|()| fs::rename(&unfinished, &path));
     if written.is_err() {
         let _ = fs::remove_file(&unfinished);
@@ -44,7 +44,7 @@ pub fn can_be_written(path: impl AsRef<Path>) -> io::Result<()> {
         return Ok(());
     }
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let unfinished = beside(&path, &format!("{}.new", std::process::id()))?;
+    let unfinished = sibling(&path, &format!("{}.new", std::process::id()))?;
     fs::write(&unfinished, "").and_then(|()| fs::remove_file(&unfinished))
 }
 
@@ -59,7 +59,7 @@ pub fn replace_folder<E: From<io::Error>>(
     folder: &Path,
     fill: impl FnOnce(&Path) -> Result<(), E>,
 ) -> Result<(), E> {
-    let (new, old) = (beside(folder, "new")?, beside(folder, "old")?);
+    let (new, old) = (sibling(folder, "new")?, sibling(folder, "old")?);
     if !folder.exists() && old.exists() {
         // An earlier run was stopped between the two renames.
         fs::rename(&old, folder)?;
@@ -89,7 +89,7 @@ fn remove(folder: &Path) -> io::Result<()> {
 }
 
 /// Returns `path` with `.` and `ending` appended to its last component.
-fn beside(path: &Path, ending: &str) -> io::Result<PathBuf> {
+fn sibling(path: &Path, ending: &str) -> io::Result<PathBuf> {
     let Some(name) = path.file_name() else {
         let what = format!("{} has no name", path.display());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
@@ -104,7 +104,6 @@ fn beside(path: &Path, ending: &str) -> io::Result<PathBuf> {
 mod tests {
     use super::*;
 
-    /// Returns the sorted names of a folder's entries.
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
         let mut names: Vec<_> = entries.map(|name| name.into_string().unwrap()).collect();
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_and_nothing_is_left_beside_it() {
+    fn a_file_is_replaced_and_no_temporary_file_remains() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csv");
         for text in ["old, and longer", "new"] {
@@ -140,7 +139,7 @@ mod tests {
     /// A reader that has the old file open keeps reading it, because the file is replaced and not
     /// overwritten.
     #[test]
-    fn an_old_file_is_never_half_new() {
+    fn a_reader_of_the_old_file_keeps_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csv");
         write(&path, "old").unwrap();
@@ -155,7 +154,7 @@ mod tests {
         let path = folder.path().join("a.csv");
         write(&path, "old").unwrap();
         // A folder blocks the temporary file.
-        let unfinished = beside(&path, &format!("{}.new", std::process::id())).unwrap();
+        let unfinished = sibling(&path, &format!("{}.new", std::process::id())).unwrap();
         fs::create_dir(&unfinished).unwrap();
         assert!(write(&path, "new").is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
@@ -202,7 +201,7 @@ mod tests {
 
     /// Covers the leftovers of runs that were stopped while writing and between the two renames.
     #[test]
-    fn what_an_ended_run_left_is_put_right() {
+    fn leftovers_of_stopped_runs_are_repaired() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("results");
         for leftover in ["results.new", "results.old"] {

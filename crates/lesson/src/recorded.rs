@@ -1,8 +1,8 @@
 //! Reads saved records of runs and of other machines: tables in a JSON file, and compressed tables.
 //!
-//! A chapter's `results/run.json` contains the tables of its run, and a `tables.json` those of a
-//! GPU, for example. Long tables are stored next to it, compressed by gzip. `cargo xtask pack`
-//! makes these files of CSV files.
+//! A chapter's `results/run.json` contains the tables of its run. A `tables.json` contains tables of
+//! a GPU, for example; long tables are next to it, compressed by gzip. `cargo xtask pack` makes these
+//! files from CSV files.
 
 use std::io::Read;
 
@@ -26,7 +26,7 @@ struct Table {
 ///
 /// # Errors
 ///
-/// If `json` is not a record with tables, or has no table of this name.
+/// Returns an error if `json` is not a record with tables, or has no table of this name.
 pub fn table(json: &str, file: &str) -> Result<String> {
     let Tables { tables } = serde_json::from_str(json)?;
     match tables.into_iter().find(|table| table.file == file) {
@@ -39,7 +39,7 @@ pub fn table(json: &str, file: &str) -> Result<String> {
 ///
 /// # Errors
 ///
-/// If the bytes are not compressed text.
+/// Returns an error if the bytes are not compressed text.
 pub fn text(gzip: &[u8]) -> Result<String> {
     let mut text = String::new();
     GzDecoder::new(gzip).read_to_string(&mut text)?;
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_gzip_is_an_error() {
+    fn bytes_that_are_not_gzip_are_an_error() {
         assert!(text(b"length,ms\n").is_err());
     }
 }

@@ -130,11 +130,11 @@ impl Lesson {
     ///
     /// # Errors
     ///
-    /// If the terminal cannot be read while waiting.
+    /// Returns an error if the terminal cannot be read while waiting.
     pub fn step(&mut self, key: &'static str, title: &str) -> Result {
         self.end_step();
         if self.wait && self.steps > 0 {
-            let _ = write!(io::stderr(), "\n[Enter] goes on ");
+            let _ = write!(io::stderr(), "\n[Enter] continues ");
             io::stdin().lock().read_line(&mut String::new())?;
         }
         self.steps += 1;
@@ -174,7 +174,7 @@ impl Lesson {
     ///
     /// # Errors
     ///
-    /// If the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn table(&mut self, file: &str, kind: Kind, table: &Table) -> Result {
         self.show(table.to_text());
         let csv = table.to_csv();
@@ -188,7 +188,7 @@ impl Lesson {
     ///
     /// # Errors
     ///
-    /// If the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn figure(&mut self, file: &str, title: &str, kind: Kind, svg: &str) -> Result {
         self.write(file, svg)?;
         self.print(&format!("\n  figure  {title}: {}\n", self.folder.join(file).display()));
@@ -282,7 +282,7 @@ mod tests {
     use super::{Place, number, wrap};
 
     #[test]
-    fn what_has_no_number_is_the_appendix() {
+    fn folders_without_a_number_are_the_appendix() {
         let names = [(0, "00-start-here"), (9, "bench"), (0, "special-functions")]
             .map(|(number, slug)| Place::of(number, slug).name());
         assert_eq!(names, ["Chapter 0", "Chapter 9", "Appendix"]);

@@ -56,7 +56,6 @@ fn name<T>() -> String {
     name.split('<').map(word).collect::<Vec<_>>().join("<")
 }
 
-/// Formats the first and the last numbers of a row.
 fn numbers<T: Element>(row: &[T]) -> String {
     let list = |row: &[T]| row.iter().map(|&value| short(value)).collect::<Vec<_>>().join(", ");
     match row.len() {
@@ -79,7 +78,7 @@ mod tests {
     use num_complex::Complex;
 
     #[test]
-    fn shape_and_numbers_are_there_for_any_strides() {
+    fn shape_and_numbers_are_shown_for_any_strides() {
         let values = array![[1.0_f32, 2.0, 3.0], [4.0, 5.0, 6.0]];
         assert_eq!(
             values.slice(s![.., ..;-1]).content().plain,

@@ -59,7 +59,6 @@ impl Content {
     }
 }
 
-/// Escapes text for use in HTML.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -80,7 +79,7 @@ mod tests {
     use super::{Content, table};
 
     #[test]
-    fn evcxr_is_given_every_form_between_its_marks() {
+    fn evcxr_receives_every_form_between_its_marks() {
         let message = Content::html("1 < 2", "1 &lt; 2").to_message();
         let expected = "EVCXR_BEGIN_CONTENT text/plain\n1 < 2\nEVCXR_END_CONTENT\n\
                         EVCXR_BEGIN_CONTENT text/html\n1 &lt; 2\nEVCXR_END_CONTENT\n";
@@ -88,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_holds_text_and_no_html() {
+    fn a_table_escapes_html() {
         let rows = [vec!["entry".to_owned()], vec!["fwd<float>".to_owned()]];
         let expected = "<table><tr><th>entry</th></tr><tr><td>fwd&lt;float&gt;</td></tr></table>";
         assert_eq!(table(rows), expected);

@@ -8,7 +8,10 @@
 ///
 /// // Replace `None` by `Some(…)`.
 /// let answer: Option<f64> = None;
-/// exercise(answer, |coeff| assert!((coeff.powi(10) - 0.5).abs() < 1e-6, "after 10 steps {} is left", coeff.powi(10)));
+/// exercise(answer, |coeff| {
+///     let left = coeff.powi(10);
+///     assert!((left - 0.5).abs() < 1e-6, "after 10 steps {left} is left");
+/// });
 /// ```
 ///
 /// # Panics

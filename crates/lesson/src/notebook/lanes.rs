@@ -230,7 +230,6 @@ fn row(
     }
 }
 
-/// Writes the lanes' numbers below a row.
 fn numbers(body: &mut String, y: usize) {
     for lane in (0..32).step_by(4).chain([31]) {
         let _ = write!(
@@ -301,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_that_take_no_part_have_no_value() {
+    fn inactive_lanes_have_no_value() {
         let mut event = up();
         event.lanes = 0xffff;
         let svg = event.content().rich.unwrap().text;
@@ -309,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_tells_the_sectors_of_its_lanes() {
+    fn a_load_shows_the_sectors_of_its_lanes() {
         let of = |stride: u64| {
             let addresses = std::array::from_fn(|lane| 1024 + stride * lane as u64);
             let values = vec![[0; 32]];
@@ -329,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_is_a_table_of_its_events_and_says_what_is_missing() {
+    fn a_trace_is_a_table_and_counts_missing_events() {
         let mut trace = Trace::new(100);
         trace.events = vec![event(What::Barrier, u32::MAX); 43];
         trace.left_out = 5;

@@ -60,7 +60,7 @@ mod tests {
     use linrec::device::Device;
 
     #[test]
-    fn a_machine_says_where_kernels_run() {
+    fn a_machine_shows_where_kernels_run() {
         let plain = Machine { device: Device::simt() }.content().plain;
         assert!(plain.contains("\nkernels run in the emulator"), "{plain}");
         assert_eq!(plain.lines().count(), 3, "{plain}");

@@ -12,7 +12,6 @@ pub(super) fn short<T: Element>(value: T) -> String {
     }
 }
 
-/// Formats a real number with at most six significant digits.
 pub(super) fn short_real(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() || value == 0.0 {
@@ -31,7 +30,6 @@ pub(super) fn short_real(value: f64) -> String {
     trimmed(&format!("{value:.after$}")).to_owned()
 }
 
-/// Removes trailing zeros of a fraction.
 fn trimmed(digits: &str) -> &str {
     if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
 }
@@ -42,7 +40,7 @@ mod tests {
     use num_complex::Complex;
 
     #[test]
-    fn six_digits_and_no_idle_zeros() {
+    fn six_digits_without_trailing_zeros() {
         for (value, expected) in [
             (0.0, "0"),
             (1.0, "1"),

@@ -20,7 +20,6 @@ impl<T: Element> Show for Gradients<T> {
     }
 }
 
-/// Displays several values below each other, each with its name.
 fn named<const N: usize>(parts: [(&str, &dyn Show); N]) -> Content {
     let (mut plain, mut html) = (Vec::new(), String::new());
     for (name, part) in parts {

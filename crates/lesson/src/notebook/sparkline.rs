@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_what_is_not_finite_leave_gaps() {
+    fn values_that_are_not_finite_leave_gaps() {
         assert!(sparkline(&[]).contains("d=\"\""));
         let gap = sparkline(&[1.0, f64::NAN, 1.0]);
         assert_eq!(gap.matches('M').count(), 2);

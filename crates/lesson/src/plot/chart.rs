@@ -196,13 +196,12 @@ mod tests {
     use super::*;
     use crate::plot;
 
-    /// Counts how often a colour occurs in a figure.
     fn count(svg: &str, color: RGBColor) -> usize {
         svg.matches(&format!("#{:02X}{:02X}{:02X}", color.0, color.1, color.2)).count()
     }
 
     #[test]
-    fn the_legend_shows_dashes_as_the_curve_has_them() {
+    fn the_legend_shows_the_curves_dashes() {
         let points = [(0.0, 0.0), (1.0, 0.0)];
         let solid = plot::svg(&[&Chart::new("").line("a", points)]).unwrap();
         assert_eq!(count(&solid, COLORS[0]), 2, "curve and sample");

@@ -90,10 +90,10 @@ impl Panel for HeatMap {
             let place = ((x(column) + x(column + 1)) / 2, y(rows) + 3);
             area.draw(&Text::new(column.to_string(), place, below.clone()))?;
         }
-        let beside = font(12).pos(Pos::new(HPos::Right, VPos::Center));
+        let left = font(12).pos(Pos::new(HPos::Right, VPos::Center));
         for row in whole_ticks(rows) {
             let place = (LEFT - 4, (y(row) + y(row + 1)) / 2);
-            area.draw(&Text::new(row.to_string(), place, beside.clone()))?;
+            area.draw(&Text::new(row.to_string(), place, left.clone()))?;
         }
         area.draw(&Text::new(self.labels.0.clone(), (LEFT, y(rows) + 18), font(13)))?;
         let sideways = font(13).transform(FontTransform::Rotate270);

@@ -8,15 +8,11 @@ use super::{Area, Result, font};
 /// A series' label and look.
 pub(super) type Entry<'a> = (&'a str, Look);
 
-/// The height of a line of entries.
 const LINE: i32 = 19;
-/// The width of the drawn sample, and the gap between it and the label.
 const SAMPLE: i32 = 26;
 const GAP: i32 = 6;
-/// The gap between two entries.
 const BETWEEN: i32 = 20;
 
-/// Returns the height of the legend in a panel of this width.
 pub(super) fn height(entries: &[Entry], width: i32) -> i32 {
     LINE * lines(entries, width).len() as i32
 }
@@ -67,7 +63,7 @@ mod tests {
     use crate::plot::mark::Mark;
 
     #[test]
-    fn entries_that_do_not_fit_go_to_a_further_line() {
+    fn entries_that_do_not_fit_go_to_another_line() {
         let look = Look::new(Mark::Line, BLACK);
         let entries = [("accelerated-scan", look), ("the roof", look), ("pipe", look)];
         assert_eq!(lines(&entries, 720).len(), 1);

@@ -42,7 +42,6 @@ pub(super) struct Look {
     pub color: RGBColor,
 }
 
-/// Draws marks at positions in pixels of the panel.
 pub(super) struct Pixels<'a, 'b>(pub &'a Area<'b>);
 
 /// The width of lines, the length of a dash, and the gap after it.

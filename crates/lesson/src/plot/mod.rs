@@ -8,7 +8,8 @@
 //! use lesson::plot::{self, Chart};
 //!
 //! let points = (0..10).map(|l| (f64::from(l), 0.9_f64.powi(l)));
-//! let chart = Chart::new("An impulse fades").axes("position l", "output y").line("c = 0.9", points);
+//! let chart = Chart::new("An impulse fades").axes("position l", "output y");
+//! let chart = chart.line("c = 0.9", points);
 //! let svg = plot::svg(&[&chart])?;
 //! assert!(svg.starts_with("<svg"));
 //! # Ok::<(), lesson::Error>(())
@@ -58,7 +59,7 @@ pub trait Panel {
     ///
     /// # Errors
     ///
-    /// If the backend cannot draw.
+    /// Returns an error if the backend cannot draw.
     fn draw(&self, area: &Area) -> Result;
 
     /// Returns the height in pixels that suits a panel of this width.
@@ -69,7 +70,7 @@ pub trait Panel {
 ///
 /// # Errors
 ///
-/// If a panel cannot be drawn.
+/// Returns an error if a panel cannot be drawn.
 pub fn svg(panels: &[&dyn Panel]) -> Result<String> {
     grid(panels, panels.len().clamp(1, 2))
 }
@@ -78,7 +79,7 @@ pub fn svg(panels: &[&dyn Panel]) -> Result<String> {
 ///
 /// # Errors
 ///
-/// If a panel cannot be drawn.
+/// Returns an error if a panel cannot be drawn.
 pub fn grid(panels: &[&dyn Panel], columns: usize) -> Result<String> {
     let columns = columns.max(1);
     let rows = panels.len().div_ceil(columns).max(1);
@@ -115,7 +116,6 @@ pub fn without_defaults(svg: &str) -> String {
     slim
 }
 
-/// Returns the text style of titles and labels.
 fn font(size: u32) -> TextStyle<'static> {
     ("sans-serif", size).into_text_style(&(1, 1)).color(&BLACK)
 }

@@ -12,7 +12,7 @@ pub const GREY: RGBColor = RGBColor(128, 128, 128);
 ///
 /// # Errors
 ///
-/// If the backend cannot draw.
+/// Returns an error if the backend cannot draw.
 pub fn middle(area: &Area, text: impl Into<String>, at: (i32, i32), size: u32) -> Result {
     write(area, text, at, size, HPos::Center)
 }
@@ -21,7 +21,7 @@ pub fn middle(area: &Area, text: impl Into<String>, at: (i32, i32), size: u32) -
 ///
 /// # Errors
 ///
-/// If the backend cannot draw.
+/// Returns an error if the backend cannot draw.
 pub fn left(area: &Area, text: impl Into<String>, at: (i32, i32), size: u32) -> Result {
     write(area, text, at, size, HPos::Left)
 }
@@ -43,7 +43,7 @@ fn write(
 ///
 /// # Errors
 ///
-/// If the backend cannot draw.
+/// Returns an error if the backend cannot draw.
 pub fn cell(area: &Area, corners: [(i32, i32); 2], color: RGBColor, strength: f64) -> Result {
     area.draw(&Rectangle::new(corners, color.mix(strength).filled()))?;
     area.draw(&Rectangle::new(corners, color.stroke_width(1)))?;
