@@ -32,6 +32,6 @@ mod story;
 pub use engine::Loop;
 pub use sequence::{linrec, linrec_into};
 
-/// This chapter.
+/// The chapter, as the tour runs it.
 #[cfg(feature = "story")]
 pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -32,6 +32,6 @@ pub use transition::Transition;
 pub use tree::{merge_groups, tree};
 pub use two_threads::two_threads;
 
-/// This chapter.
+/// The chapter, as the tour runs it.
 #[cfg(feature = "story")]
 pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -29,6 +29,6 @@ mod story;
 
 pub use engine::Matrix;
 
-/// This chapter.
+/// The chapter, as the tour runs it.
 #[cfg(feature = "story")]
 pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -21,6 +21,6 @@ mod story;
 
 pub use engine::ThroughForward;
 
-/// This chapter.
+/// The chapter, as the tour runs it.
 #[cfg(feature = "story")]
 pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -31,6 +31,6 @@ pub const TILE_LEN: usize = 8 * 64;
 /// The last chapter's kernel: one tile of up to 1024 steps.
 pub const TILE: KernelChoice = KernelChoice::Tile(TileConfig::DEFAULT);
 
-/// This chapter.
+/// The chapter, as the tour runs it.
 #[cfg(feature = "story")]
 pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -27,6 +27,6 @@ pub fn pipe(memcode: Memcode) -> KernelChoice {
 /// The number of steps of its largest tile.
 pub const TILE_LEN: usize = 8 * 64;
 
-/// This chapter.
+/// The chapter, as the tour runs it.
 #[cfg(feature = "story")]
 pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -17,6 +17,6 @@ pub mod rung;
 #[path = "../story/mod.rs"]
 mod story;
 
-/// This chapter.
+/// The chapter, as the tour runs it.
 #[cfg(feature = "story")]
 pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -121,7 +121,7 @@ impl Life {
                     }
                     Act::Poll
                 }
-                // Only one lane polls for the number of the launch.
+                // A single lane reads the number of the launch.
                 What::Load(_) if lines.is_idle(event) && event.lanes.count_ones() > 1 => {
                     Act::Delayed
                 }
