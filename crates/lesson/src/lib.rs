@@ -1,4 +1,4 @@
-//! What the tutorial's chapters share: narration, tables, checks, figures and the record of a run.
+//! Shared by the tutorial's chapters: narration, tables, checks, figures and the record of a run.
 //!
 //! A chapter is a [`Chapter`]: a number, a name and a function that narrates its story through a
 //! [`Lesson`]. The same function serves the chapter's own binary ([`main`]), the tour that runs all
