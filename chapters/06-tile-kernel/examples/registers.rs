@@ -102,13 +102,13 @@ fn assemble(ptxas: &str, ptx: &str) -> Result<String, Box<dyn Error>> {
     let mut command = Command::new(ptxas);
     command.args(["-v", "-arch", ARCHITECTURE, "-o"]).arg(place("cubin")).arg(place("ptx"));
     let output = command.output()?;
-    let output = String::from_utf8_lossy(&output.stderr).into_owned();
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned();
     fs::remove_file(place("ptx"))?;
     if !output.status.success() {
-        return Err(output.into());
+        return Err(messages.into());
     }
     fs::remove_file(place("cubin"))?;
-    Ok(output)
+    Ok(messages)
 }
 
 /// Returns the number before these words, or 0 if they are missing.
